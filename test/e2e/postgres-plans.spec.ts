@@ -1,7 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import type { Client } from 'pg';
-import type { InboxStore } from '../../libs/payments/src/inbox/store/inbox-store.js';
+import type {
+  EventState,
+  ExpectationFilter,
+  InboxStore,
+} from '../../libs/payments/src/inbox/store/inbox-store.js';
+import { POLL_HANDLER } from '../../libs/payments/src/inbox/store/expectation-store.js';
 import { RECEIVE_TYPES } from '../../libs/payments/src/inbox/postgres/sql/receive-values.js';
 import {
   claim,
@@ -11,6 +16,7 @@ import {
   startWorker,
   usePostgresInboxes,
 } from '../support/postgres/postgres-inboxes.js';
+import { RecordingPool } from '../support/postgres/recording-pool.js';
 
 const BACKLOG = 1500;
 
@@ -145,5 +151,94 @@ describe('PostgreSQL with a large backlog of one ordering key and one handler', 
     const stats = 'SELECT * FROM "full".stats()';
     await pagesRead(client, stats);
     expect(await pagesRead(client, stats)).toBeLessThan(600);
+  }, 60_000);
+});
+
+describe('PostgreSQL with many open expectations', () => {
+  const inboxes = usePostgresInboxes({ keepOpen: true });
+  const COUNT = 30_000;
+  /** Stores expectations with a poll each, as the function `expect` does, after the events that are stored already. */
+  const fill = (): Promise<unknown> =>
+    inboxes.query(`
+      WITH stored AS (
+        INSERT INTO many.event (company, id, event_type, source, occurred_at, received_at, digest, raw, stale, unhandled)
+        SELECT 'default', 'expectation:order ' || n, '@payments/expectation', 'expectation', now(), now(), '', '{}', false, false
+          FROM generate_series(1, ${COUNT}) n RETURNING seq, id
+      ), expectations AS (
+        INSERT INTO many.expectation (event, company, reference, created_at, schedule)
+        SELECT seq, 'default', substr(id, 13), now(), '[]' FROM stored
+      ), transactions AS (
+        INSERT INTO many.expected_transaction (event, company, transaction_id)
+        SELECT seq, 'default', 'tx ' || seq FROM stored
+      )
+      INSERT INTO many.delivery (event, handler, state, due_at, occurred_at)
+      SELECT seq, '${POLL_HANDLER}', 'pending', now(), now() FROM stored`);
+
+  it('EX-14 an operation reads few pages with 30,000 expectations, also before there are statistics', async () => {
+    const pool = new RecordingPool({ connectionString: inboxes.connectionString });
+    const store = await inboxes.open({ schema: 'many', pool });
+    const worker = await startWorker(store);
+    const { expectations } = store;
+    const event = incoming('e', { orderingKey: 'tx 77', fulfils: true, reference: 'order 78' });
+    const page = { limit: 50, after: null };
+    const list = (order: 'newest' | 'oldest', state?: EventState) =>
+      store.list({ filter: state === undefined ? {} : { state }, order, ...page });
+    const expected = (filter: ExpectationFilter) => expectations.list({ filter, ...page });
+    type Operations = Record<string, () => Promise<unknown>>;
+    const ofFewRows: Operations = {
+      nextDue: () => store.nextDueInMs([POLL_HANDLER, 'book']),
+      heartbeat: () => store.heartbeat(worker),
+      stats: () => store.stats(),
+      newest: () => list('newest'),
+      oldest: () => list('oldest'),
+      pending: () => list('newest', 'pending'),
+      dead: () => list('newest', 'dead'),
+      summarize: () => store.summarize(),
+      find: () => expectations.find('default', 'order 79'),
+      cancel: () => expectations.cancel('default', 'order 80'),
+      eventsOf: () => expectations.eventsOf('default', 'tx 77', ['transaction.completed']),
+      pollNow: () => expectations.pollNow([{ company: 'default', reference: 'order 81' }], [0]),
+      overdue: () => expected({ state: 'overdue' }),
+      byPoll: () => expected({ fulfilledBy: 'poll' }),
+      contradictory: () => expected({ contradictory: true }),
+      reference: () => expected({ search: 'order 29999' }),
+    };
+    const others: Operations = {
+      receive: () => store.receive([event]),
+      claim: () => store.claim({ worker, wanted: [{ handler: POLL_HANDLER, limit: 20 }] }),
+      page: () => expected({}),
+      waiting: () => expected({ state: 'waiting' }),
+      transaction: () => expected({ search: 'tx 29999' }),
+      prefix: () => expected({ search: 'order' }),
+      counts: () => expectations.counts(),
+    };
+    const statements: Record<string, { text: string; values: unknown[] }> = {};
+    for (const [name, operate] of Object.entries({ ...ofFewRows, ...others })) {
+      pool.recorded.length = 0;
+      await operate();
+      const isMain = ({ text }: { text: string }): boolean =>
+        name === 'summarize' ? text.includes('WITH bounds') : !text.includes('pg_notify');
+      statements[name] = pool.recorded.find(isMain)!;
+    }
+    await inboxes.query(`UPDATE many.summary SET summarized_to = NULL`);
+    const client = await inboxes.openClient();
+    const expectFewPages = async (bound: number): Promise<void> => {
+      for (const [name, { text, values }] of Object.entries(statements)) {
+        // The first call makes the plans, which reads pages too.
+        await pagesRead(client, text, values as string[]);
+        const read = await pagesRead(client, text, values as string[]);
+        expect([name, read < (name in ofFewRows ? 60 : bound), read]).toEqual([name, true, read]);
+      }
+    };
+    // No new statistics: the plans of the functions are those of empty tables.
+    for (const table of ['event', 'delivery', 'expectation', 'expected_transaction']) {
+      await inboxes.query(`ALTER TABLE many.${table} SET (autovacuum_enabled = off)`);
+    }
+    await expectFewPages(400);
+    await fill();
+    await expectFewPages(1000);
+    await inboxes.query('VACUUM ANALYZE');
+    await expectFewPages(400);
+    await pool.end();
   }, 60_000);
 });

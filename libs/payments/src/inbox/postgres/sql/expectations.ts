@@ -19,6 +19,11 @@ import { fromStored, toExpectation, toStored } from './stored-rows.js';
 /** Sorts after every character in a text, so that `prefix` to `prefix + LAST` are the texts that begin with a prefix. */
 const LAST = '\u{10FFFF}';
 
+/** The times of an expectation `x`, in milliseconds since the epoch. */
+const TIMES = ['created_at', 'due_by', 'last_poll_at', 'fulfilled_at']
+  .map((column) => `${epochMs(`x.${column}`)} AS ${column}_ms`)
+  .join(', ');
+
 /** What {@link PostgresExpectations} uses of the open store. */
 interface OpenInbox {
   readonly source: ConnectionSource;
@@ -27,7 +32,6 @@ interface OpenInbox {
 
 /** The expectations of a PostgreSQL inbox. */
 export class PostgresExpectations implements ExpectationStore {
-  readonly #columns: string;
   readonly #settlePoll: PreparedStatement;
 
   constructor(
@@ -36,16 +40,6 @@ export class PostgresExpectations implements ExpectationStore {
     /** How often each worker looks for deliveries that became due without a notification, in milliseconds. */
     private readonly pollMs: number,
   ) {
-    this.#columns = `x.*, t.transaction_id, ${[
-      'created_at',
-      'due_by',
-      'last_poll_at',
-      'fulfilled_at',
-    ]
-      .map((column) => `${epochMs(`x.${column}`)} AS ${column}_ms`)
-      .join(', ')},
-      (SELECT ${epochMs('d.due_at')} FROM ${schema}.delivery d
-        WHERE d.event = x.event AND d.handler = '${POLL_HANDLER}') AS next_ms`;
     this.#settlePoll = prepared(
       `SELECT ${schema}.settle_poll($1::bigint, $2::bigint, $3::text, $4::text, $5::float8, $6::boolean) AS settled`,
     );
@@ -96,7 +90,7 @@ export class PostgresExpectations implements ExpectationStore {
 
   async find(company: string, reference: string): Promise<StoredExpectation | undefined> {
     const [row] = await this.open().source.query(
-      `SELECT ${this.#columns} FROM ${this.#from()} WHERE x.reference = $1 AND x.company = $2`,
+      `${this.#select(`${this.schema}.expectation x`)} WHERE x.reference = $1 AND x.company = $2`,
       [toStored(reference), toStored(company)],
     );
     return row && toExpectation(row);
@@ -115,19 +109,14 @@ export class PostgresExpectations implements ExpectationStore {
       conditions.push(`(x.created_at, x.event) < (${time}, ${values.add(seq, 'bigint')})`);
     }
     // One expectation more than requested: if there is one, there is a next page.
-    const most = values.add(limit + 1, 'integer');
-    const page = (from: string, more: readonly string[]): string => `
-      SELECT ${this.#columns} FROM ${from} WHERE ${['true', ...conditions, ...more].join(' AND ')}
-       ORDER BY x.created_at DESC, x.event DESC LIMIT ${most}`;
-    const pages = prefixConditions(filter.search, values).map((condition) => {
-      // Without LEFT, so that the planner may start at the transaction ids.
-      const from = this.#from(condition.startsWith('t.') ? 'JOIN' : 'LEFT JOIN');
-      return `(${page(from, [condition])})`;
+    const order = `ORDER BY x.created_at DESC, x.event DESC LIMIT ${values.add(limit + 1, 'integer')}`;
+    const pages = prefixConditions(this.schema, filter.search, values).map((condition) => {
+      const where = [...conditions, condition].join(' AND ');
+      return `(SELECT x.* FROM ${this.schema}.expectation x WHERE ${where} ${order})`;
     });
     const rows = await this.open().source.query(
-      pages.length === 0
-        ? page(this.#from(), [])
-        : `SELECT * FROM (${pages.join(' UNION ')}) p ORDER BY p.created_at DESC, p.event DESC LIMIT ${most}`,
+      this.#select(`(SELECT * FROM (${pages.join(' UNION ')}) x ${order}) x`) +
+        ' ORDER BY x.created_at DESC, x.event DESC',
       values.all,
     );
     const last = rows.length > limit ? rows[limit - 1] : undefined;
@@ -203,8 +192,12 @@ export class PostgresExpectations implements ExpectationStore {
     };
   }
 
-  #from(join = 'LEFT JOIN'): string {
-    return `${this.schema}.expectation x ${join} ${this.schema}.expected_transaction t ON t.event = x.event`;
+  /** SQL for the rows that {@link toExpectation} reads. */
+  #select(expectations: string): string {
+    const { schema } = this;
+    return `SELECT x.*, t.transaction_id, ${TIMES}, ${epochMs('d.due_at')} AS next_ms
+      FROM ${expectations} LEFT JOIN ${schema}.expected_transaction t ON t.event = x.event
+      LEFT JOIN ${schema}.delivery d ON d.event = x.event AND d.handler = '${POLL_HANDLER}'`;
   }
 
   /** Calls a function of the schema, in the transaction `tx` if it is given. All drivers can pass texts. */
@@ -239,12 +232,19 @@ function conditionsOf(filter: ExpectationFilter, values: ParameterList): string[
   return found;
 }
 
-/** SQL conditions of which one has to be met. Each is on one column, so that an index can find its rows. */
-function prefixConditions(search: string | undefined, values: ParameterList): string[] {
-  if (search === undefined || search === '') return [];
+/**
+ * SQL conditions of a search, of which one has to be met; `true` without a search. They are not joined with OR, so that
+ * each can use its own index.
+ */
+function prefixConditions(
+  schema: string,
+  search: string | undefined,
+  values: ParameterList,
+): string[] {
+  if (search === undefined || search === '') return ['true'];
   const from = values.add(toStored(search), 'text');
   const to = values.add(toStored(search) + LAST, 'text');
-  return ['x.reference', 't.transaction_id'].map(
-    (column) => `${column} >= ${from} AND ${column} < ${to}`,
-  );
+  const begins = (column: string): string => `${column} >= ${from} AND ${column} < ${to}`;
+  const ofTransaction = `SELECT t.event FROM ${schema}.expected_transaction t WHERE ${begins('t.transaction_id')}`;
+  return [begins('x.reference'), `x.event IN (${ofTransaction})`];
 }
