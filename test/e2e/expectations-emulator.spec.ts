@@ -169,7 +169,7 @@ describe('expectations against the emulator', () => {
     await eventually(() => expect(handled).toEqual(['transaction.completed by poll']));
   });
 
-  it('EX-06 a poll that contradicts a completed payment is recorded and logged, and changes nothing', async () => {
+  it('EX-06 a poll that contradicts a completed payment is recorded, logged once, and changes nothing', async () => {
     await using both = await startBoth({}, LATER);
     const { emulator, app, expectations } = both;
     const { transactionId } = emulator.createStkPush(payment);
@@ -177,7 +177,7 @@ describe('expectations against the emulator', () => {
     emulator.complete(transactionId);
     await emulator.idle();
     await both.shows({ state: 'fulfilled', fulfilled: { by: 'webhook' }, contradiction: null });
-    emulator.setFaults({ api: { otherStatus: { next: 1 } } });
+    emulator.setFaults({ api: { otherStatus: { next: 2 } } });
     await expectations.askNow({ reference });
     await both.shows({
       state: 'fulfilled',
@@ -186,7 +186,9 @@ describe('expectations against the emulator', () => {
       contradiction: expect.stringContaining('transaction.declined'),
     });
     await eventually(async () => expect(await expectations.askNow({ reference })).toBe(1));
-    await both.shows({ polls: 2, lastPoll: { result: 'event' } });
+    await both.shows({ polls: 2, lastPoll: { result: 'contradiction' } });
+    await eventually(async () => expect(await expectations.askNow({ reference })).toBe(1));
+    await both.shows({ polls: 3, lastPoll: { result: 'event' } });
     expect(handled).toEqual(['transaction.completed by webhook']);
     expect(app.log.matching(/contradicts the inbox/)).toHaveLength(1);
   });

@@ -70,7 +70,7 @@ export const FAULT_TARGETS = [
     faults: [
       {
         name: 'off',
-        label: 'Off',
+        label: 'Outage',
         description: 'Sends nothing and keeps nothing for later, as during an outage.',
         fields: [],
         onlyOn: true,
