@@ -37,10 +37,11 @@ export function onEachInbox(promises: (data: () => Promise<ExpectingData>) => vo
 /** Each application gets an inbox of its own. */
 export const MEMORY: ExpectingData = { inbox: () => memoryInbox() };
 
-/** Polls find completed and declined payments. No poll becomes due while a test runs. */
+/** Polls find completed and declined payments. No poll becomes due while a test runs, and none is postponed. */
 export const RECONCILE = {
   interpret: byStatus({ complete: 'transaction.completed', declined: 'transaction.declined' }),
   schedule: [3_600_000, 7_200_000],
+  maxPollsPerSecond: 1000,
 };
 
 /** The merchant's handlers. */
