@@ -93,7 +93,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
   {
     promise: 'WH-29',
     fault: 'logs one warning per minute for all types together',
-    file: 'libs/payments/src/inbox/receive/event-receiver.ts',
+    file: 'libs/payments/src/inbox/receive/receipt-log.ts',
     replace: 'this.#unhandled.warn(eventType, ',
     by: "this.#unhandled.warn('unhandled', ",
     specs: ['test/e2e/handlers-silence.spec.ts'],

@@ -1,6 +1,7 @@
 import type { Mutant } from '../mutant.ts';
 import { API_MUTANTS } from './api.ts';
 import { APPLICATION_MUTANTS } from './applications.ts';
+import { EXPECTATION_MUTANTS } from './expectations.ts';
 import { HANDLER_MUTANTS } from './handlers.ts';
 import { INBOX_STORE_MUTANTS } from './inbox-store.ts';
 import { INBOX_WORK_MUTANTS } from './inbox-work.ts';
@@ -17,5 +18,6 @@ export const MUTANTS: readonly Mutant[] = [
   ...API_MUTANTS,
   ...INBOX_STORE_MUTANTS,
   ...INBOX_WORK_MUTANTS,
+  ...EXPECTATION_MUTANTS,
   ...APPLICATION_MUTANTS,
 ];

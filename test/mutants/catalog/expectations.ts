@@ -1,0 +1,112 @@
+import type { Mutant } from '../mutant.ts';
+
+const EXPECTATIONS = 'libs/payments/src/expectations';
+const E2E = 'test/e2e';
+
+/** Expected payments: EX-01 to EX-14. */
+export const EXPECTATION_MUTANTS: readonly Mutant[] = [
+  {
+    promise: 'EX-01',
+    fault: 'stores an expectation outside the transaction of the application',
+    file: 'libs/payments/src/inbox/sqlite/sqlite-expectations.ts',
+    replace: 'if (tx !== undefined) {\n      return inTransaction',
+    by: 'if (tx === null) {\n      return inTransaction',
+    specs: [`${E2E}/sqlite-expectations.spec.ts`],
+  },
+  {
+    promise: 'EX-02',
+    fault: 'byStatus() reads a status that is not listed as unknown',
+    file: `${EXPECTATIONS}/reconcile-options.ts`,
+    replace: "eventType === undefined ? 'pending'",
+    by: "eventType === undefined ? 'unknown'",
+    specs: [`${E2E}/expectations-results.spec.ts`],
+  },
+  {
+    promise: 'EX-03',
+    fault: 'polls by the schedule without jitter',
+    file: `${EXPECTATIONS}/poll-schedule.ts`,
+    replace: 'return MIN_FACTOR + FACTORS * random;',
+    by: 'return random > 1 ? random : 1;',
+    specs: [`${E2E}/expectations-schedule.spec.ts`],
+  },
+  {
+    promise: 'EX-04',
+    fault: 'receives the event of a poll as the event of a webhook request',
+    file: `${EXPECTATIONS}/poll-handler.ts`,
+    replace: "{ id, eventType, data }, 'poll')",
+    by: "{ id, eventType, data }, 'webhook')",
+    specs: [`${E2E}/expectations-sources.spec.ts`],
+  },
+  {
+    promise: 'EX-05',
+    fault: 'a webhook request fulfils no expectation',
+    file: 'libs/payments/src/inbox/receive/verified-event.ts',
+    replace: 'fulfils: polled && !stale,',
+    by: "fulfils: polled && !stale && source === 'poll',",
+    specs: [`${E2E}/expectations-sources.spec.ts`],
+  },
+  {
+    promise: 'EX-06',
+    fault: 'a poll that contradicts a handled event brings another event',
+    file: `${EXPECTATIONS}/poll-handler.ts`,
+    replace: 'if (other !== undefined && !stored.some(',
+    by: 'if (other !== undefined && other.id === transactionId && !stored.some(',
+    specs: [`${E2E}/expectations-results.spec.ts`],
+  },
+  {
+    promise: 'EX-07',
+    fault: 'no handler runs for an overdue expectation',
+    file: `${EXPECTATIONS}/poll-handler.ts`,
+    replace: "if (next === 'overdue' && result.result !== 'event')",
+    by: "if (next === 'end' && result.result !== 'event')",
+    specs: [`${E2E}/expectations-overdue.spec.ts`],
+  },
+  {
+    promise: 'EX-09',
+    fault: 'ignores the transaction id that find returns',
+    file: `${EXPECTATIONS}/ask-service.ts`,
+    replace: 'if (isTransactionId(found)) return found;',
+    by: 'if (isTransactionId(found)) return unknown(null);',
+    specs: [`${E2E}/expectations-docs.spec.ts`, `${E2E}/expectations-emulator.spec.ts`],
+  },
+  {
+    promise: 'EX-10',
+    fault: 'byStatus() knows only the first status',
+    file: `${EXPECTATIONS}/reconcile-options.ts`,
+    replace: 'const eventType = byName.get(status);',
+    by: 'const eventType = byName.get(status) === types[0] ? types[0] : undefined;',
+    specs: [`${E2E}/expectations-docs.spec.ts`, `${E2E}/expectations-emulator.spec.ts`],
+  },
+  {
+    promise: 'EX-11',
+    fault: 'a sweep asks only about overdue expectations',
+    file: `${EXPECTATIONS}/payment-expectations.ts`,
+    replace: "for (const state of ['overdue', 'waiting'] as const)",
+    by: "for (const state of ['overdue'] as const)",
+    specs: [`${E2E}/expectations-docs.spec.ts`],
+  },
+  {
+    promise: 'EX-12',
+    fault: 'the console asks about no expectation',
+    file: 'libs/console/src/console-actions.ts',
+    replace: 'them.askNow(expectations)',
+    by: 'them.askNow(expectations.slice(expectations.length))',
+    specs: [`${E2E}/console-expectations.spec.ts`],
+  },
+  {
+    promise: 'EX-13',
+    fault: 'the shop finds no transaction by the reference of the order',
+    file: 'apps/shop/src/payments/reconcile-options.ts',
+    replace: 'return transactions[0]?.transactionId;',
+    by: 'return transactions[100]?.transactionId;',
+    specs: [`${E2E}/shop-expectations.spec.ts`],
+  },
+  {
+    promise: 'EX-14',
+    fault: 'the index of events contains expectations',
+    file: 'libs/payments/src/inbox/sqlite/sql/schema.ts',
+    replace: '(received_at)\n    WHERE ${NO_EXPECTATION};',
+    by: '(received_at);',
+    specs: ['libs/payments/src/inbox/sqlite/sql/expectations.spec.ts'],
+  },
+];
