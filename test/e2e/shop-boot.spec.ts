@@ -153,7 +153,7 @@ it.each([
     await expect(fetch(shop.url)).rejects.toThrow();
     const { out, err } = shop.process;
     expect(out.filter((line) => line.includes(shop.url))).toHaveLength(1);
-    expect(out.length).toBeLessThan(5);
+    expect(out.length).toBeLessThan(6);
     expect([...out, ...err].join()).not.toMatch(/s3cret/);
   },
 );

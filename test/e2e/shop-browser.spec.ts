@@ -55,7 +55,7 @@ describeInBrowser('the shop in a browser', (browser) => {
       await page.goto(shop.url);
       await page.getByRole('button', { name: 'Buy Kericho tea' }).click();
       await arrived(page, /\/orders\/tea-/);
-      await showsStatus(page, 'Waiting for your payment');
+      await showsStatus(page, 'Waiting for confirmation');
       await mark(page);
       const reference = new URL(page.url()).pathname.slice('/orders/'.length);
 
@@ -99,7 +99,7 @@ describeInBrowser('the shop in a browser', (browser) => {
       await page.goto(shop.url);
       await clickTwice(page.getByRole('button', { name: 'Buy Bread' }));
       await arrived(page, /\/orders\/bread-/);
-      await showsStatus(page, 'Waiting for your payment');
+      await showsStatus(page, 'Waiting for confirmation');
       expect(orders.size).toBe(1);
       await page.goBack();
       await page.getByRole('button', { name: 'Buy Bread' }).click();
@@ -112,7 +112,7 @@ describeInBrowser('the shop in a browser', (browser) => {
       const [first, second] = [await browser().page(), await browser().page()];
       for (const page of [first, second]) {
         await page.goto(`${shop.url}/orders/shared`);
-        await showsStatus(page, 'Waiting for your payment');
+        await showsStatus(page, 'Waiting for confirmation');
         await mark(page);
       }
       for (const [amount, title, line] of [
@@ -150,7 +150,7 @@ describeInBrowser('the shop in a browser', (browser) => {
     });
 
     it('requests the payment page again if the service did not create one', async () => {
-      emulator.setFaults({ api: { error: { next: 1 } } });
+      emulator.setFaults({ api: { unauthorized: { next: 2 } } });
       await shop.createOrder('unlucky', 9);
       const page = await browser().page();
       await page.goto(`${shop.url}/orders/unlucky`);
@@ -171,7 +171,7 @@ describeInBrowser('the shop in a browser', (browser) => {
         await tabTo(page, page.getByRole('button', { name: 'Buy Fresh milk' }));
         await page.keyboard.press('Enter');
         await arrived(page, /\/orders\/milk-/);
-        await showsStatus(page, 'Waiting for your payment');
+        await showsStatus(page, 'Waiting for confirmation');
         await fits();
         const reference = new URL(page.url()).pathname.slice('/orders/'.length);
         pay(reference, 65.1);
@@ -195,7 +195,7 @@ describeInBrowser('the shop in a browser', (browser) => {
     const order = await first.createOrder('patient', 12);
     const page = await browser().page();
     await page.goto(`${first.url}/orders/patient`);
-    await showsStatus(page, 'Waiting for your payment');
+    await showsStatus(page, 'Waiting for confirmation');
     await mark(page);
     await first.process.kill('SIGKILL');
     await page
@@ -220,7 +220,7 @@ describeInBrowser('the shop in a browser', (browser) => {
     await page.goto(`${shop.url}/orders/refused`);
     await page.getByText(/^The shop has not been reachable since/).waitFor();
     await page.unroute('**/events');
-    await showsStatus(page, 'Waiting for your payment');
+    await showsStatus(page, 'Waiting for confirmation');
     await page.getByText('Live: this page updates itself.').waitFor();
   });
 

@@ -47,7 +47,7 @@ describe.each([
   it('IN-21 the ledger has no ledger entry after a rollback of the transaction', async () => {
     await using ending = new AsyncDisposableStack();
     const { database, tx, run } = await open(ending);
-    const payment = { transactionId: 't-1', reference: null, amount: 10 };
+    const payment = { transactionId: 't-1', reference: null, amount: 10, foundByPoll: false };
     for (const [end, entries] of [
       ['ROLLBACK', []],
       ['COMMIT', [{ transactionId: 't-1', amount: 10 }]],
@@ -59,5 +59,19 @@ describe.each([
       expect(recorded).toHaveLength(entries.length);
       expect(recorded).toMatchObject(entries);
     }
+  }, 60_000);
+
+  it('EX-13 no order is stored if its expectation is not stored', async () => {
+    await using ending = new AsyncDisposableStack();
+    const { database } = await open(ending);
+    const order = { reference: 'o-1', amount: 10 };
+    const failing = database.addOrder(order, () => Promise.reject(new Error('not stored')));
+    await expect(failing).rejects.toThrow('not stored');
+    expect(await database.findOrders(['o-1'])).toEqual([]);
+    const transactions: unknown[] = [];
+    const expectPayment = async (own: unknown) => transactions.push(own);
+    expect(await database.addOrder(order, expectPayment)).toMatchObject(order);
+    expect(await database.addOrder({ ...order, amount: 11 }, expectPayment)).toMatchObject(order);
+    expect(transactions).toHaveLength(1);
   }, 60_000);
 });

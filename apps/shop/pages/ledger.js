@@ -12,6 +12,7 @@ import { ConnectionStatus, followEvents } from './live-updates.js';
  * @property {number} amount
  * @property {string} recordedAt
  * @property {true} [unmatched]
+ * @property {true} [foundByPoll]
  *
  * A page of the ledger, newest first.
  *
@@ -139,7 +140,7 @@ function Entries({ page: { entries, next }, before }) {
 }
 
 /** @param {{ entry: Entry }} props */
-function Row({ entry: { amount, recordedAt, reference, transactionId, unmatched } }) {
+function Row({ entry: { amount, foundByPoll, recordedAt, reference, transactionId, unmatched } }) {
   const name = reference ?? 'no reference';
   return html`<tr class=${unmatched ? 'unmatched' : ''}>
     <td><${Time} at=${new Date(recordedAt)} /></td>
@@ -150,7 +151,9 @@ function Row({ entry: { amount, recordedAt, reference, transactionId, unmatched 
           : html`<a class="reference" href=${`/orders/${encodeURIComponent(name)}`}>${name}</a>`
       }
     </td>
-    <td class="id">${transactionId}</td>
+    <td class="id">
+      ${transactionId} ${foundByPoll && html` <span class="quiet">found by asking</span>`}
+    </td>
     <td class="number">${formatAmount(amount)}</td>
   </tr>`;
 }

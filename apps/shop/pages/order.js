@@ -9,14 +9,16 @@ import { ConnectionStatus, followEvents } from './live-updates.js';
  * @typedef {object} Order
  * @property {string} reference
  * @property {number} amount
- * @property {'pending' | 'paid'} status
+ * @property {'pending' | 'paid' | 'declined' | 'overdue'} status
  * @property {string | null} checkoutUrl
+ * @property {true} [requestUnconfirmed] present if the shop does not know whether there is a payment page
+ * @property {true} [foundByPoll] present if the shop found the payment by asking the service
  * @property {number} [amountPaid] present only if it is neither 0 nor the amount
  *
  * The status of an order for the customer.
  *
  * @typedef {object} PaymentStatus
- * @property {'waiting' | 'partial' | 'paid' | 'overpaid'} kind
+ * @property {'waiting' | 'partial' | 'paid' | 'overpaid' | 'declined' | 'overdue'} kind
  * @property {string} title
  * @property {number} paid
  * @property {number} due the amount still to pay; negative if the order is overpaid
@@ -46,17 +48,18 @@ function OrderPage() {
 }
 
 /** @param {Order} order @returns {PaymentStatus} */
-function paymentStatus({ amount, amountPaid, status }) {
+function paymentStatus({ amount, amountPaid, foundByPoll, status }) {
   const paid = amountPaid ?? (status === 'paid' ? amount : 0);
   const due = (Math.round(amount * 100) - Math.round(paid * 100)) / 100;
   if (status === 'paid') {
     return due < 0
       ? { kind: 'overpaid', title: 'Overpaid', paid, due }
-      : { kind: 'paid', title: 'Paid', paid, due };
+      : { kind: 'paid', title: foundByPoll ? 'Paid (found by asking)' : 'Paid', paid, due };
   }
-  return paid > 0
-    ? { kind: 'partial', title: 'Partly paid', paid, due }
-    : { kind: 'waiting', title: 'Waiting for your payment', paid, due };
+  if (paid > 0) return { kind: 'partial', title: 'Partly paid', paid, due };
+  if (status === 'declined') return { kind: 'declined', title: 'Declined', paid, due };
+  if (status === 'overdue') return { kind: 'overdue', title: 'Overdue', paid, due };
+  return { kind: 'waiting', title: 'Waiting for confirmation', paid, due };
 }
 
 /** @param {{ order: Order, status: PaymentStatus }} props */
@@ -86,7 +89,15 @@ function OrderCard({ order, status }) {
 
 /** What the customer can do next. @param {{ order: Order, status: PaymentStatus }} props */
 function NextStep({ order, status: { kind, due } }) {
-  if (kind === 'paid') return html`<p>Thank you. We have received your payment.</p>`;
+  if (kind === 'paid') {
+    return html`<p>Thank you. We have received your payment.</p>
+      ${
+        order.foundByPoll &&
+        html`<p class="hint">
+          The payment service did not notify us, so we asked it and found your payment.
+        </p>`
+      }`;
+  }
   if (kind === 'overpaid') {
     return html`<p>
       Thank you. We have received ${formatAmount(-due)} too much. Please contact us for a refund.
@@ -98,7 +109,24 @@ function NextStep({ order, status: { kind, due } }) {
       so please contact us to pay the remaining ${formatAmount(due)}.
     </p>`;
   }
+  if (kind === 'declined') {
+    return html`<p>The payment was declined, and you have not paid.</p>
+      <p><a href="/">Order again</a></p>`;
+  }
+  if (kind === 'overdue') {
+    return html`<p>
+      We could not confirm a payment in time. This does not mean that it failed. If you have paid,
+      please contact us, and do not pay twice: we check it. If the payment is confirmed later, this
+      page shows it.
+    </p>`;
+  }
   const address = webAddress(order.checkoutUrl);
+  if (address === null && order.requestUnconfirmed) {
+    return html`<p>
+      We requested a payment page, and do not know yet whether the payment service created it. We
+      keep asking. This page shows the result.
+    </p>`;
+  }
   if (address === null) {
     return html`<p>
         We have your order, but the payment service has not created a payment page yet.

@@ -28,6 +28,9 @@ describe('readShopEnvironment', () => {
       leaseMs: 10_000,
       checkoutPath: '/emulator/checkout-invoices',
       paidStatus: 'complete',
+      declinedStatus: 'failed',
+      findPath: '/emulator/payments',
+      pollScheduleMs: null,
       console: null,
     });
   });
@@ -63,6 +66,9 @@ describe('readShopEnvironment', () => {
         SHOP_LEASE_MS: '1000',
         PAYMENTS_CHECKOUT_PATH: '/v1/invoices',
         PAYMENTS_PAID_STATUS: 'settled',
+        PAYMENTS_DECLINED_STATUS: 'rejected',
+        PAYMENTS_FIND_PATH: '/v1/search',
+        SHOP_POLL_SCHEDULE_MS: '1000,2000',
       }),
     ).toEqual({
       port: 0,
@@ -73,6 +79,9 @@ describe('readShopEnvironment', () => {
       leaseMs: 1000,
       checkoutPath: '/v1/invoices',
       paidStatus: 'settled',
+      declinedStatus: 'rejected',
+      findPath: '/v1/search',
+      pollScheduleMs: [1000, 2000],
       console: null,
     });
   });
@@ -98,6 +107,12 @@ describe('readShopEnvironment', () => {
     ['PAYMENTS_CHECKOUT_PATH', '/v1/../invoices'],
     ['PAYMENTS_CHECKOUT_PATH', '/v1/invoices?a=b'],
     ['PAYMENTS_CHECKOUT_PATH', '/'],
+    ['PAYMENTS_DECLINED_STATUS', 'complete'],
+    ['PAYMENTS_FIND_PATH', 'payments'],
+    ['SHOP_POLL_SCHEDULE_MS', '1s'],
+    ['SHOP_POLL_SCHEDULE_MS', '99'],
+    ['SHOP_POLL_SCHEDULE_MS', '2000,1000'],
+    ['SHOP_POLL_SCHEDULE_MS', '1000,1000'],
     ['SHOP_CONSOLE_PASSWORD', 'eleven char'],
     ['SHOP_CONSOLE_PASSWORD', 'a'.repeat(201)],
     ['SHOP_CONSOLE_PASSWORD', 'twelve chars\n'],

@@ -1,15 +1,43 @@
 import { registerAs } from '@nestjs/config';
 import { plainToInstance, Type } from 'class-transformer';
-import { IsIn, IsInt, IsOptional, IsPort, Matches, Max, Min, validateSync } from 'class-validator';
+import {
+  IsIn,
+  IsInt,
+  IsOptional,
+  IsPort,
+  Matches,
+  Max,
+  Min,
+  ValidateBy,
+  validateSync,
+} from 'class-validator';
 import { checkPaymentsEnvironment } from 'nestjs-payments';
 
 const LEASE = {
   message: 'SHOP_LEASE_MS must be a whole number of milliseconds from 1000 to 3600000',
 };
 
+/** A path without the segments `.` and `..`. */
+const PATH = /^(\/(?!\.{1,2}(\/|$))[\w.~!$&'()*+,;=:@-]+)+\/?$/;
+
 const PASSWORD = {
   message: 'SHOP_CONSOLE_PASSWORD must be 12 to 200 characters, none of them a control character',
 };
+
+/** Accepts ascending delays in milliseconds, separated by commas. */
+function IsSchedule(): PropertyDecorator {
+  const validate = (value: unknown): boolean => {
+    const delays = String(value).split(',').map(Number);
+    return (
+      /^\d+(,\d+)*$/.test(String(value)) &&
+      delays.length <= 100 &&
+      delays.every((ms, at) => ms >= 100 && ms <= 86_400_000 && ms > (delays[at - 1] ?? 0))
+    );
+  };
+  const message =
+    'SHOP_POLL_SCHEDULE_MS must be 1 to 100 ascending numbers of milliseconds from 100 to 86400000, separated by commas';
+  return ValidateBy({ name: 'isSchedule', validator: { validate } }, { message });
+}
 
 /** The environment variables of the shop. The payments module reads and validates its own. */
 export class ShopEnvironment {
@@ -44,7 +72,7 @@ export class ShopEnvironment {
   SHOP_LEASE_MS: number = 10_000;
 
   /** Path of the API that creates checkout invoices. The service does not document it. Default: that of the emulator. */
-  @Matches(/^(\/(?!\.{1,2}(\/|$))[\w.~!$&'()*+,;=:@-]+)+\/?$/, {
+  @Matches(PATH, {
     message:
       'PAYMENTS_CHECKOUT_PATH must be a path on the payments service, such as /emulator/checkout-invoices',
   })
@@ -53,6 +81,25 @@ export class ShopEnvironment {
   /** Status of a paid transaction. Default `complete`, the only value that the service documents. */
   @Matches(/\S/, { message: 'PAYMENTS_PAID_STATUS must be a status such as complete' })
   PAYMENTS_PAID_STATUS: string = 'complete';
+
+  /** Status of a declined transaction. The service does not document it. Default: that of the emulator, `failed`. */
+  @Matches(/\S/, { message: 'PAYMENTS_DECLINED_STATUS must be a status such as failed' })
+  PAYMENTS_DECLINED_STATUS: string = 'failed';
+
+  /** Path of the API that finds payments by `externalReference`. The service does not document it. Default: that of the emulator. */
+  @Matches(PATH, {
+    message:
+      'PAYMENTS_FIND_PATH must be a path on the payments service, such as /emulator/payments',
+  })
+  PAYMENTS_FIND_PATH: string = '/emulator/payments';
+
+  /**
+   * When the shop asks the service about a payment that no webhook request has reported: milliseconds after the order,
+   * ascending, separated by commas. Default: the schedule of the payments module, 15 seconds to 24 hours.
+   */
+  @IsOptional()
+  @IsSchedule()
+  SHOP_POLL_SCHEDULE_MS?: string;
 
   /** Password of the console of the inbox. Default: none, and no console. */
   @IsOptional()
@@ -84,6 +131,10 @@ export interface ShopSettings {
   readonly leaseMs: number;
   readonly checkoutPath: string;
   readonly paidStatus: string;
+  readonly declinedStatus: string;
+  readonly findPath: string;
+  /** When the shop asks about an expected payment, in milliseconds after the order; `null`: the default of the module. */
+  readonly pollScheduleMs: readonly number[] | null;
   /** The console of the inbox, or `null` for none. */
   readonly console: ConsoleSettings | null;
 }
@@ -119,6 +170,9 @@ export function readShopEnvironment(
   const problems = [
     ...checkPaymentsEnvironment(variables),
     ...failures.flatMap(({ constraints = {} }) => Object.values(constraints)),
+    ...(environment.PAYMENTS_DECLINED_STATUS === environment.PAYMENTS_PAID_STATUS
+      ? ['PAYMENTS_DECLINED_STATUS must be another status than PAYMENTS_PAID_STATUS']
+      : []),
   ];
   if (problems.length > 0) throw new SettingsError(problems);
   return Object.freeze({
@@ -130,6 +184,9 @@ export function readShopEnvironment(
     leaseMs: environment.SHOP_LEASE_MS,
     checkoutPath: environment.PAYMENTS_CHECKOUT_PATH,
     paidStatus: environment.PAYMENTS_PAID_STATUS,
+    declinedStatus: environment.PAYMENTS_DECLINED_STATUS,
+    findPath: environment.PAYMENTS_FIND_PATH,
+    pollScheduleMs: environment.SHOP_POLL_SCHEDULE_MS?.split(',').map(Number) ?? null,
     console: consoleOf(environment),
   });
 }

@@ -27,7 +27,7 @@ async function captureShop(
   const order = await customer.createOrder('tea-7k2m', 350);
   const url = `${shop}orders/${order.reference}`;
   await browser.capture('order-waiting-phone', url, PHONE, (page) =>
-    waitForText(page, 'Waiting for your payment'),
+    waitForText(page, 'Waiting for confirmation'),
   );
   await browser.capture('order-paid', url, { ...DESKTOP, height: 460 }, async (page) => {
     await waitForText(page, 'Waiting for your payment');

@@ -4,9 +4,10 @@ import type { LedgerEntry, LedgerPage, LedgerTotals, Payment } from '../ledger/l
 export const MAX_SEQ = '9223372036854775807';
 
 /** A ledger entry as a database returns it. */
-export interface LedgerRow extends Payment {
+export interface LedgerRow extends Omit<Payment, 'foundByPoll'> {
   readonly recordedAt: string | Date;
   readonly unmatched: unknown;
+  readonly foundByPoll: unknown;
 }
 
 /** Count and sum of the matched or of the unmatched entries, as a database returns them. */
@@ -18,13 +19,14 @@ export interface LedgerTotalsRow {
 
 /** Converts a row to a ledger entry. */
 export function toLedgerEntry(row: LedgerRow): LedgerEntry {
-  const { transactionId, reference, amount, recordedAt, unmatched } = row;
+  const { transactionId, reference, amount, recordedAt, unmatched, foundByPoll } = row;
   return {
     transactionId,
     reference,
     amount,
     recordedAt: new Date(recordedAt).toISOString(),
     ...(unmatched ? { unmatched: true } : {}),
+    ...(foundByPoll ? { foundByPoll: true } : {}),
   };
 }
 

@@ -3,7 +3,7 @@ import { postgresInbox } from 'nestjs-payments/postgres';
 import type { PostgresTransaction } from 'nestjs-payments/postgres';
 import { Pool } from 'pg';
 import type { LedgerEntry, LedgerPage, LedgerTotals, Payment } from '../ledger/ledger-entry.js';
-import type { Order, OrderWithPayments } from '../orders/order.js';
+import type { CreateOrderDto, Order, OrderProblem, OrderWithPayments } from '../orders/order.js';
 import { MAX_SEQ, toLedgerEntry, toLedgerPage, toLedgerTotals } from './ledger-rows.js';
 import type { LedgerRow, LedgerTotalsRow } from './ledger-rows.js';
 import { ShopDatabase } from './shop-database.js';
@@ -19,7 +19,9 @@ const TABLES = `
   CREATE TABLE IF NOT EXISTS shop_order (
     reference    text PRIMARY KEY,
     amount       double precision NOT NULL,
-    checkout_url text
+    checkout_url text,
+    requested    boolean NOT NULL DEFAULT false,
+    problem      text
   );
   CREATE TABLE IF NOT EXISTS shop_ledger (
     seq            bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -27,13 +29,14 @@ const TABLES = `
     reference      text,
     amount         double precision NOT NULL,
     recorded_at    timestamptz NOT NULL DEFAULT now(),
-    unmatched      boolean NOT NULL
+    unmatched      boolean NOT NULL,
+    found_by_poll  boolean NOT NULL
   );
   CREATE INDEX IF NOT EXISTS shop_ledger_reference ON shop_ledger (reference)`;
 
-const ORDER = 'reference, amount, checkout_url AS "checkoutUrl"';
+const ORDER = 'reference, amount, checkout_url AS "checkoutUrl", requested, problem';
 const ENTRY =
-  'transaction_id AS "transactionId", reference, amount, recorded_at AS "recordedAt", unmatched';
+  'transaction_id AS "transactionId", reference, amount, recorded_at AS "recordedAt", unmatched, found_by_poll AS "foundByPoll"';
 
 /** Orders, ledger and inbox in one PostgreSQL database, for any number of shops. */
 export class PostgresShopDatabase extends ShopDatabase<PostgresTransaction> {
@@ -69,12 +72,25 @@ export class PostgresShopDatabase extends ShopDatabase<PostgresTransaction> {
     }
   }
 
-  async addOrder({ reference, amount, checkoutUrl }: Order): Promise<Order> {
-    await this.pool.query('INSERT INTO shop_order VALUES ($1, $2, $3) ON CONFLICT DO NOTHING', [
-      reference,
-      amount,
-      checkoutUrl,
-    ]);
+  async addOrder(
+    { reference, amount }: CreateOrderDto,
+    expectPayment: (tx: unknown) => Promise<unknown>,
+  ): Promise<Order> {
+    const client = await this.pool.connect();
+    let failure: unknown;
+    try {
+      await client.query('BEGIN');
+      const insert = 'INSERT INTO shop_order VALUES ($1, $2) ON CONFLICT DO NOTHING';
+      const { rowCount } = await client.query(insert, [reference, amount]);
+      if (rowCount === 1) await expectPayment(client);
+      await client.query('COMMIT');
+    } catch (error) {
+      failure = error;
+      throw error;
+    } finally {
+      // PostgreSQL rolls an open transaction back when its connection is closed.
+      client.release(failure !== undefined);
+    }
     const select = `SELECT ${ORDER} FROM shop_order WHERE reference = $1`;
     return (await this.pool.query<Order>(select, [reference])).rows[0]!;
   }
@@ -84,11 +100,33 @@ export class PostgresShopDatabase extends ShopDatabase<PostgresTransaction> {
       `SELECT ${ORDER}, ARRAY(
          SELECT l.amount FROM shop_ledger l
          WHERE l.reference = o.reference AND NOT l.unmatched ORDER BY l.seq
-       ) AS payments
+       ) AS payments, EXISTS(
+         SELECT 1 FROM shop_ledger l
+         WHERE l.reference = o.reference AND NOT l.unmatched AND l.found_by_poll
+       ) AS "foundByPoll"
        FROM shop_order o WHERE reference = ANY($1)`,
       [references],
     );
     return rows;
+  }
+
+  async setRequested(reference: string, requested: boolean): Promise<boolean> {
+    const { rowCount } = await this.pool.query(
+      'UPDATE shop_order SET requested = $1 WHERE reference = $2 AND requested <> $1',
+      [requested, reference],
+    );
+    return rowCount === 1;
+  }
+
+  async setProblem(
+    tx: PostgresTransaction,
+    reference: string,
+    problem: OrderProblem,
+  ): Promise<void> {
+    await tx.query(
+      "UPDATE shop_order SET problem = $1 WHERE reference = $2 AND problem IS DISTINCT FROM 'declined'",
+      [problem, reference],
+    );
   }
 
   async setCheckoutUrl(reference: string, checkoutUrl: string): Promise<void> {
@@ -100,13 +138,13 @@ export class PostgresShopDatabase extends ShopDatabase<PostgresTransaction> {
 
   async recordPayment(
     tx: PostgresTransaction,
-    { transactionId, reference, amount }: Payment,
+    { transactionId, reference, amount, foundByPoll }: Payment,
   ): Promise<LedgerEntry | null> {
     const { rows } = await tx.query<LedgerRow>(
-      `INSERT INTO shop_ledger (transaction_id, reference, amount, unmatched)
-       VALUES ($1, $2, $3, NOT EXISTS (SELECT 1 FROM shop_order WHERE reference = $2))
+      `INSERT INTO shop_ledger (transaction_id, reference, amount, found_by_poll, unmatched)
+       VALUES ($1, $2, $3, $4, NOT EXISTS (SELECT 1 FROM shop_order WHERE reference = $2))
        ON CONFLICT (transaction_id) DO NOTHING RETURNING ${ENTRY}`,
-      [transactionId, reference, amount],
+      [transactionId, reference, amount, foundByPoll],
     );
     return rows[0] === undefined ? null : toLedgerEntry(rows[0]);
   }

@@ -1,7 +1,7 @@
 import type { OnApplicationShutdown } from '@nestjs/common';
 import type { InboxDefinition } from 'nestjs-payments';
 import type { LedgerEntry, LedgerPage, LedgerTotals, Payment } from '../ledger/ledger-entry.js';
-import type { Order, OrderWithPayments } from '../orders/order.js';
+import type { CreateOrderDto, Order, OrderProblem, OrderWithPayments } from '../orders/order.js';
 
 /**
  * The database of the shop: orders, ledger and inbox. All three are in one database, so that one transaction records a
@@ -14,11 +14,23 @@ export abstract class ShopDatabase<Tx = unknown> implements OnApplicationShutdow
   /** The inbox in the same database. */
   abstract readonly inbox: InboxDefinition;
 
-  /** Stores an order, unless its reference exists. Resolves with the stored order. */
-  abstract addOrder(order: Order): Promise<Order>;
+  /**
+   * Stores an order, unless its reference exists. Resolves with the stored order. `expectPayment` writes in the same
+   * transaction, so that no order is stored without its expectation.
+   */
+  abstract addOrder(
+    order: CreateOrderDto,
+    expectPayment: (tx: unknown) => Promise<unknown>,
+  ): Promise<Order>;
 
   /** Finds the orders with these references, in one query. References without an order are left out. */
   abstract findOrders(references: readonly string[]): Promise<OrderWithPayments[]>;
+
+  /** Stores whether the invoice of an order was requested. Returns whether that changed, for one of several shops only. */
+  abstract setRequested(reference: string, requested: boolean): Promise<boolean>;
+
+  /** Stores why an order has no payment, in a transaction of the inbox. A declined payment does not become overdue. */
+  abstract setProblem(tx: Tx, reference: string, problem: OrderProblem): void | Promise<void>;
 
   /** Stores the checkout address of an order, unless it has one. */
   abstract setCheckoutUrl(reference: string, checkoutUrl: string): Promise<void>;

@@ -3,7 +3,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { sqliteInbox } from 'nestjs-payments/sqlite';
 import type { SqliteTransaction } from 'nestjs-payments/sqlite';
 import type { LedgerEntry, LedgerPage, LedgerTotals, Payment } from '../ledger/ledger-entry.js';
-import type { Order, OrderWithPayments } from '../orders/order.js';
+import type { CreateOrderDto, Order, OrderProblem, OrderWithPayments } from '../orders/order.js';
 import { MAX_SEQ, toLedgerEntry, toLedgerPage, toLedgerTotals } from './ledger-rows.js';
 import type { LedgerRow, LedgerTotalsRow } from './ledger-rows.js';
 import { ShopDatabase } from './shop-database.js';
@@ -14,7 +14,9 @@ const TABLES = `
   CREATE TABLE IF NOT EXISTS shop_order (
     reference    TEXT PRIMARY KEY,
     amount       REAL NOT NULL,
-    checkout_url TEXT
+    checkout_url TEXT,
+    requested    INTEGER NOT NULL DEFAULT 0,
+    problem      TEXT
   ) STRICT;
   CREATE TABLE IF NOT EXISTS shop_ledger (
     seq            INTEGER PRIMARY KEY,
@@ -22,22 +24,30 @@ const TABLES = `
     reference      TEXT,
     amount         REAL NOT NULL,
     recorded_at    TEXT NOT NULL,
-    unmatched      INTEGER NOT NULL
+    unmatched      INTEGER NOT NULL,
+    found_by_poll  INTEGER NOT NULL
   ) STRICT;
   CREATE INDEX IF NOT EXISTS shop_ledger_reference ON shop_ledger (reference);
   COMMIT`;
 
-const ORDER = 'reference, amount, checkout_url AS checkoutUrl';
+const ORDER = 'reference, amount, checkout_url AS checkoutUrl, requested, problem';
 const ENTRY =
-  'transaction_id AS transactionId, reference, amount, recorded_at AS recordedAt, unmatched';
+  'transaction_id AS transactionId, reference, amount, recorded_at AS recordedAt, unmatched, found_by_poll AS foundByPoll';
+
+/** An order as SQLite returns it. */
+type OrderRow = Omit<Order, 'requested'> & { readonly requested: number };
 
 /** Orders, ledger and inbox in one SQLite file. Several shops on one machine can share it. */
 export class SqliteShopDatabase extends ShopDatabase<SqliteTransaction> {
   readonly inbox;
+  /** Resolves when the last write has ended. The writes of this process share a connection, so they run in turn. */
+  #lastWrite: Promise<unknown> = Promise.resolve();
 
   private constructor(
     file: string,
     private readonly database: DatabaseSync,
+    /** Its transactions stay open while this process reads with the other connection. */
+    private readonly writer: DatabaseSync,
   ) {
     super();
     this.inbox = sqliteInbox({ file });
@@ -49,24 +59,30 @@ export class SqliteShopDatabase extends ShopDatabase<SqliteTransaction> {
     const { DatabaseSync } = await import('node:sqlite');
     // SQLite would create the file readable for all users of the machine.
     closeSync(openSync(file, 'a', 0o600));
-    const database = new DatabaseSync(file);
+    const connections = [new DatabaseSync(file), new DatabaseSync(file)] as const;
     try {
       // The inbox writes to the file too, and makes the checkpoints for both in its own thread.
-      database.exec('PRAGMA busy_timeout = 5000; PRAGMA wal_autocheckpoint = 0');
-      database.exec(TABLES);
-      return new SqliteShopDatabase(file, database);
+      for (const connection of connections)
+        connection.exec('PRAGMA busy_timeout = 5000; PRAGMA wal_autocheckpoint = 0');
+      connections[0].exec(TABLES);
+      return new SqliteShopDatabase(file, ...connections);
     } catch (error) {
-      database.close();
+      for (const connection of connections) connection.close();
       throw error;
     }
   }
 
-  async addOrder({ reference, amount, checkoutUrl }: Order): Promise<Order> {
-    this.database
-      .prepare('INSERT INTO shop_order VALUES (?, ?, ?) ON CONFLICT DO NOTHING')
-      .run(reference, amount, checkoutUrl);
+  async addOrder(
+    { reference, amount }: CreateOrderDto,
+    expectPayment: (tx: unknown) => Promise<unknown>,
+  ): Promise<Order> {
+    await this.#write(async (tx) => {
+      const insert =
+        'INSERT INTO shop_order (reference, amount) VALUES (?, ?) ON CONFLICT DO NOTHING';
+      if (tx.prepare(insert).run(reference, amount).changes === 1) await expectPayment(tx);
+    });
     const select = this.database.prepare(`SELECT ${ORDER} FROM shop_order WHERE reference = ?`);
-    return { ...select.get(reference)! } as unknown as Order;
+    return toOrder(select.get(reference)! as unknown as OrderRow);
   }
 
   async findOrders(references: readonly string[]): Promise<OrderWithPayments[]> {
@@ -74,35 +90,53 @@ export class SqliteShopDatabase extends ShopDatabase<SqliteTransaction> {
       `SELECT ${ORDER}, (
          SELECT json_group_array(amount ORDER BY seq) FROM shop_ledger
          WHERE reference = o.reference AND NOT unmatched
-       ) AS payments
+       ) AS payments, EXISTS(
+         SELECT 1 FROM shop_ledger
+         WHERE reference = o.reference AND NOT unmatched AND found_by_poll
+       ) AS foundByPoll
        FROM shop_order o WHERE reference IN (SELECT value FROM json_each(?))`,
     );
-    const rows = select.all(JSON.stringify(references)) as unknown as (Order & {
+    const rows = select.all(JSON.stringify(references)) as unknown as (OrderRow & {
       payments: string;
+      foundByPoll: number;
     })[];
-    return rows.map((row) => ({ ...row, payments: JSON.parse(row.payments) as number[] }));
+    return rows.map(({ payments, foundByPoll, ...order }) => ({
+      ...toOrder(order),
+      payments: JSON.parse(payments) as number[],
+      foundByPoll: foundByPoll === 1,
+    }));
+  }
+
+  async setRequested(reference: string, requested: boolean): Promise<boolean> {
+    const update = 'UPDATE shop_order SET requested = ?1 WHERE reference = ?2 AND requested <> ?1';
+    return this.#write((tx) => tx.prepare(update).run(Number(requested), reference).changes === 1);
+  }
+
+  /** Synchronous, like {@link recordPayment}. */
+  setProblem(tx: SqliteTransaction, reference: string, problem: OrderProblem): void {
+    tx.prepare(
+      "UPDATE shop_order SET problem = ? WHERE reference = ? AND problem IS NOT 'declined'",
+    ).run(problem, reference);
   }
 
   async setCheckoutUrl(reference: string, checkoutUrl: string): Promise<void> {
-    this.database
-      .prepare(
-        'UPDATE shop_order SET checkout_url = ? WHERE reference = ? AND checkout_url IS NULL',
-      )
-      .run(checkoutUrl, reference);
+    const update =
+      'UPDATE shop_order SET checkout_url = ? WHERE reference = ? AND checkout_url IS NULL';
+    await this.#write((tx) => tx.prepare(update).run(checkoutUrl, reference));
   }
 
   /** Synchronous, because all other writers wait for this transaction. */
   recordPayment(
     tx: SqliteTransaction,
-    { transactionId, reference, amount }: Payment,
+    { transactionId, reference, amount, foundByPoll }: Payment,
   ): LedgerEntry | null {
     const row = tx
       .prepare(
-        `INSERT INTO shop_ledger (transaction_id, reference, amount, recorded_at, unmatched)
-         VALUES (?1, ?2, ?3, ?4, NOT EXISTS (SELECT 1 FROM shop_order WHERE reference = ?2))
+        `INSERT INTO shop_ledger (transaction_id, reference, amount, recorded_at, found_by_poll, unmatched)
+         VALUES (?1, ?2, ?3, ?4, ?5, NOT EXISTS (SELECT 1 FROM shop_order WHERE reference = ?2))
          ON CONFLICT (transaction_id) DO NOTHING RETURNING ${ENTRY}`,
       )
-      .get(transactionId, reference, amount, new Date().toISOString());
+      .get(transactionId, reference, amount, new Date().toISOString(), Number(foundByPoll));
     return row === undefined ? null : toLedgerEntry(row as unknown as LedgerRow);
   }
 
@@ -140,6 +174,30 @@ export class SqliteShopDatabase extends ShopDatabase<SqliteTransaction> {
   }
 
   async onApplicationShutdown(): Promise<void> {
+    await this.#lastWrite;
     this.database.close();
+    this.writer.close();
   }
+
+  /** Calls `work` in a transaction, after the writes before it. */
+  async #write<T>(work: (tx: DatabaseSync) => T | Promise<T>): Promise<T> {
+    const write = this.#lastWrite.then(async () => {
+      this.writer.exec('BEGIN IMMEDIATE');
+      try {
+        const result = await work(this.writer);
+        this.writer.exec('COMMIT');
+        return result;
+      } catch (error) {
+        this.writer.exec('ROLLBACK');
+        throw error;
+      }
+    });
+    this.#lastWrite = write.catch(() => {});
+    return write;
+  }
+}
+
+/** Converts a row to an order: SQLite has no booleans. */
+function toOrder({ requested, ...order }: OrderRow): Order {
+  return { ...order, requested: requested === 1 };
 }

@@ -4,14 +4,18 @@ export interface Payment {
   /** `externalReference` of the event, or `null` if it has none. */
   readonly reference: string | null;
   readonly amount: number;
+  /** Whether the module found it by asking the service. Otherwise a webhook request reported it. */
+  readonly foundByPoll: boolean;
 }
 
 /** A recorded payment, as `GET /api/ledger` returns it. */
-export interface LedgerEntry extends Payment {
+export interface LedgerEntry extends Omit<Payment, 'foundByPoll'> {
   /** ISO 8601, UTC. */
   readonly recordedAt: string;
   /** Present if no order had the reference when the payment was recorded. A person must decide what to do with it. */
   readonly unmatched?: true;
+  /** Present if the module found the payment by asking the service, because no webhook request had arrived. */
+  readonly foundByPoll?: true;
 }
 
 /** A page of the ledger, as `GET /api/ledger/page` returns it. */

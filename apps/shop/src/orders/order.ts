@@ -17,6 +17,9 @@ export class CreateOrderDto {
   amount!: number;
 }
 
+/** What is known about an order without a payment: the service declined its payment, or did not report it in time. */
+export type OrderProblem = 'declined' | 'overdue';
+
 /** An order as it is stored. Its payments are in the ledger. */
 export interface Order {
   /** The merchant's name for the order. The payments service calls it `externalReference`. */
@@ -24,17 +27,29 @@ export interface Order {
   readonly amount: number;
   /** Address of the checkout page, or `null` until the payments service has created the invoice. */
   readonly checkoutUrl: string | null;
+  /**
+   * Whether the payments service may have received the request for the invoice. The shop never sends it again then,
+   * even without a response.
+   */
+  readonly requested: boolean;
+  readonly problem: OrderProblem | null;
 }
 
 /** An order with the amounts of its payments, oldest first. */
 export interface OrderWithPayments extends Order {
   readonly payments: readonly number[];
+  /** Whether the module found one of the payments by asking the service, because no webhook request had arrived. */
+  readonly foundByPoll: boolean;
 }
 
 /** An order as the API returns it. */
-export interface OrderView extends Order {
-  /** `paid` if the payments of the order cover its amount. */
-  readonly status: 'pending' | 'paid';
+export interface OrderView extends Pick<Order, 'reference' | 'amount' | 'checkoutUrl'> {
+  /** `paid` if the payments of the order cover its amount. `overdue` means that nobody knows. It is not a failure. */
+  readonly status: 'pending' | 'paid' | OrderProblem;
+  /** Present if the invoice was requested and the outcome of the request is not known. */
+  readonly requestUnconfirmed?: true;
+  /** Present if the shop found a payment by asking the service, because no webhook request had arrived. */
+  readonly foundByPoll?: true;
   /** Sum of the payments. Present only if it is neither 0 nor the amount of the order. */
   readonly amountPaid?: number;
 }

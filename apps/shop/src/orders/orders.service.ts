@@ -1,4 +1,5 @@
 import { ConflictException, Injectable, NotFoundException } from '@nestjs/common';
+import { PaymentExpectations } from 'nestjs-payments';
 import { toCents } from '../amount.js';
 import { ShopDatabase } from '../database/shop-database.js';
 import { CheckoutService } from './checkout.service.js';
@@ -9,27 +10,29 @@ import type { CreateOrderDto, OrderView, OrderWithPayments } from './order.js';
 export class OrdersService {
   constructor(
     private readonly database: ShopDatabase,
+    private readonly expectations: PaymentExpectations,
     private readonly checkout: CheckoutService,
   ) {}
 
   /**
-   * Creates an order and its checkout invoice. Idempotent: a second call with the same order returns the order, and
-   * creates the invoice if there is none yet. If the invoice can't be created, the order is stored without it.
+   * Creates an order and its checkout invoice. Idempotent: a second call with the same order returns the order. It
+   * requests the invoice again only if the first request certainly had no effect.
+   *
+   * One transaction stores the order and the expectation of its payment, before the request to the payments service. From
+   * then on the module finds the payment, even if the shop crashes, the response is lost, or no webhook request arrives.
    *
    * @throws ConflictException if the reference belongs to an order with another amount.
    */
   async create({ reference, amount }: CreateOrderDto): Promise<OrderView> {
-    // Store the order first: the webhook request may arrive before the response with the invoice.
-    const order = await this.database.addOrder({ reference, amount, checkoutUrl: null });
+    const order = await this.database.addOrder({ reference, amount }, (tx) =>
+      this.expectations.expect({ reference }, { tx }),
+    );
     if (order.amount !== amount) {
       throw new ConflictException(
         `order ${reference} exists with the amount ${order.amount}; use another reference for another amount`,
       );
     }
-    const view = await this.get(reference);
-    if (view.checkoutUrl !== null || view.status === 'paid') return view;
-    const checkoutUrl = await this.checkout.createInvoice(order);
-    if (checkoutUrl !== null) await this.database.setCheckoutUrl(reference, checkoutUrl);
+    if ((await this.get(reference)).status === 'pending') await this.checkout.createInvoice(order);
     return this.get(reference);
   }
 
@@ -51,13 +54,16 @@ export class OrdersService {
   }
 }
 
-function toView({ reference, amount, checkoutUrl, payments }: OrderWithPayments): OrderView {
+function toView(order: OrderWithPayments): OrderView {
+  const { reference, amount, checkoutUrl, requested, problem, payments, foundByPoll } = order;
   const amountPaid = payments.reduce((sum, payment) => sum + toCents(payment), 0) / 100;
   return {
     reference,
     amount,
-    status: toCents(amountPaid) >= toCents(amount) ? 'paid' : 'pending',
+    status: toCents(amountPaid) >= toCents(amount) ? 'paid' : (problem ?? 'pending'),
     checkoutUrl,
+    ...(requested && checkoutUrl === null ? { requestUnconfirmed: true } : {}),
+    ...(foundByPoll ? { foundByPoll: true } : {}),
     ...(amountPaid === 0 || amountPaid === amount ? {} : { amountPaid }),
   };
 }

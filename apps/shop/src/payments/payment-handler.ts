@@ -51,13 +51,15 @@ export class PaymentHandler {
   @OnPaymentEvent('transaction.completed', { name: 'record-payment', data: CompletedPaymentDto })
   async recordPayment(
     { data }: PaymentEvent<'transaction.completed', CompletedPaymentDto>,
-    { commit, signal }: PaymentEventContext,
+    { commit, signal, source }: PaymentEventContext,
   ): Promise<void> {
     const { transactionId, amount, externalReference: reference = null } = data;
     // An earlier attempt or another event has recorded the payment.
     if (await this.database.isRecorded(transactionId)) return;
-    await this.#assertPaid(transactionId, signal);
-    const payment = { transactionId, reference, amount };
+    // A poll has just read the status.
+    const foundByPoll = source === 'poll';
+    if (!foundByPoll) await this.#assertPaid(transactionId, signal);
+    const payment = { transactionId, reference, amount, foundByPoll };
     const entry = await commit((tx) => this.database.recordPayment(tx, payment));
     if (entry === null) return;
     this.liveOrders.refresh();
@@ -76,10 +78,11 @@ export class PaymentHandler {
     );
   }
 
-  async #log({ transactionId, reference, amount }: LedgerEntry): Promise<void> {
+  async #log({ transactionId, reference, amount, foundByPoll }: LedgerEntry): Promise<void> {
     // JSON.stringify escapes line breaks, which a payer can put into the reference.
     const quoted = reference === null ? 'no reference' : JSON.stringify(reference);
-    const recorded = `Recorded ${amount} for ${quoted} (transaction ${transactionId})`;
+    const asked = foundByPoll ? ', found by asking the service' : '';
+    const recorded = `Recorded ${amount} for ${quoted} (transaction ${transactionId}${asked})`;
     const order = reference === null ? undefined : await this.orders.find(reference);
     if (order === undefined) {
       this.#logger.warn(`${recorded}, which matches no order`);

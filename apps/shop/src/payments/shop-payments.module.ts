@@ -9,6 +9,8 @@ import { shopConfig } from '../shop-config.js';
 import type { ShopSettings } from '../shop-config.js';
 import { InboxController } from './inbox.controller.js';
 import { PaymentHandler } from './payment-handler.js';
+import { ProblemHandler } from './problem-handler.js';
+import { reconcileOptions } from './reconcile-options.js';
 
 /** Configures `nestjs-payments`, which serves `POST /webhooks/payments`, and handles its events. */
 @Module({
@@ -17,10 +19,11 @@ import { PaymentHandler } from './payment-handler.js';
       isGlobal: true,
       imports: [DatabaseModule],
       inject: [ShopDatabase, shopConfig.KEY],
-      useFactory: ({ inbox }: ShopDatabase, { leaseMs }: ShopSettings): PaymentsModuleOptions => ({
+      useFactory: ({ inbox }: ShopDatabase, settings: ShopSettings): PaymentsModuleOptions => ({
         ...readPaymentsEnvironment(),
         inbox,
-        worker: { leaseMs },
+        worker: { leaseMs: settings.leaseMs },
+        reconcile: reconcileOptions(settings),
       }),
     }),
     DatabaseModule,
@@ -28,6 +31,6 @@ import { PaymentHandler } from './payment-handler.js';
     LedgerModule,
   ],
   controllers: [InboxController],
-  providers: [PaymentHandler],
+  providers: [PaymentHandler, ProblemHandler],
 })
 export class ShopPaymentsModule {}

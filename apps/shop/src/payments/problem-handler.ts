@@ -1,0 +1,56 @@
+import { IsNotEmpty, IsString } from 'class-validator';
+import { Injectable, Logger } from '@nestjs/common';
+import { OnPaymentEvent, OnPaymentOverdue } from 'nestjs-payments';
+import type { PaymentEvent, PaymentEventContext, PaymentOverdueEvent } from 'nestjs-payments';
+import { ShopDatabase } from '../database/shop-database.js';
+import type { OrderProblem } from '../orders/order.js';
+import { LiveOrdersService } from '../orders/live-orders.service.js';
+
+/** The fields of `data` in a `transaction.declined` event that the shop uses. */
+export class DeclinedPaymentDto {
+  /** Reference of the order. */
+  @IsString()
+  @IsNotEmpty()
+  externalReference!: string;
+}
+
+/**
+ * Marks orders whose payment was declined or is overdue. The service sends no webhook request for either: the module asks it
+ * about each expected payment. A payment that arrives later is recorded all the same, and the order is then paid.
+ */
+@Injectable()
+export class ProblemHandler {
+  readonly #logger = new Logger(ProblemHandler.name);
+
+  constructor(
+    private readonly database: ShopDatabase,
+    private readonly orders: LiveOrdersService,
+  ) {}
+
+  @OnPaymentEvent('transaction.declined', { name: 'mark-declined', data: DeclinedPaymentDto })
+  async markDeclined(
+    { data }: PaymentEvent<'transaction.declined', DeclinedPaymentDto>,
+    context: PaymentEventContext,
+  ): Promise<void> {
+    await this.#mark(data.externalReference, 'declined', context);
+    this.#logger.log(`The payment of order ${data.externalReference} was declined`);
+  }
+
+  /** Overdue is not failed: the customer may have paid. A person checks the payment. */
+  @OnPaymentOverdue({ name: 'mark-overdue' })
+  async markOverdue({ data }: PaymentOverdueEvent, context: PaymentEventContext): Promise<void> {
+    await this.#mark(data.reference, 'overdue', context);
+    this.#logger.warn(
+      `The payment of order ${data.reference} is overdue after ${data.polls} questions to the payments service: check it`,
+    );
+  }
+
+  async #mark(
+    reference: string,
+    problem: OrderProblem,
+    { commit }: PaymentEventContext,
+  ): Promise<void> {
+    await commit((tx) => this.database.setProblem(tx, reference, problem));
+    this.orders.refresh();
+  }
+}

@@ -1,0 +1,30 @@
+import type { PaymentTransaction, ReconcileOptions } from 'nestjs-payments';
+import type { ShopSettings } from '../shop-config.js';
+
+/**
+ * How the payments module asks the service about expected orders. The service documents neither the body of `GET
+ * /v1/transactions/{id}` nor a search by reference, so the settings have the statuses and the path.
+ */
+export function reconcileOptions(settings: ShopSettings): ReconcileOptions {
+  const { paidStatus, declinedStatus, findPath, pollScheduleMs } = settings;
+  return {
+    eventTypes: ['transaction.completed', 'transaction.declined'],
+    interpret: (transaction, { reference }) => {
+      const { status, amount }: PaymentTransaction = transaction;
+      const data = { ...transaction, externalReference: reference };
+      if (status === declinedStatus) return { eventType: 'transaction.declined', data };
+      if (status !== paidStatus) return typeof status === 'string' ? 'pending' : 'unknown';
+      // Without the amount, the shop can't record the payment.
+      const hasAmount = typeof amount === 'number' && amount > 0;
+      return hasAmount ? { eventType: 'transaction.completed', data } : 'unknown';
+    },
+    find: async (reference, api, options) => {
+      const { transactions } = await api.get<{ transactions: { transactionId: string }[] }>(
+        findPath,
+        { ...options, query: { externalReference: reference } },
+      );
+      return transactions[0]?.transactionId;
+    },
+    ...(pollScheduleMs === null ? {} : { schedule: pollScheduleMs }),
+  };
+}
