@@ -48,7 +48,7 @@ export function versionTable(root: string): string {
   ];
   const cells = rows.map(
     ([what, range, tested]) =>
-      `| ${what} | ${range ? `\`${range!.replaceAll('||', 'or')}\`` : ''} | ${tested} |`,
+      `| ${what} | ${range ? `\`${range.replaceAll('||', 'or')}\`` : ''} | ${tested} |`,
   );
   return ['| What | Required | Tested with |', '| --- | --- | --- |', ...cells].join('\n');
 
