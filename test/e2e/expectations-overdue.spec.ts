@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { apiError, settled, TestRuntime } from 'nestjs-payments/testing';
+import { apiError, deliver, paymentEvent, settled, TestRuntime } from 'nestjs-payments/testing';
 import { onEachDurableInbox } from '../support/inbox/durable-inboxes.js';
 import {
   ExpectingApplication,
@@ -63,7 +63,6 @@ onEachInbox((data) => {
 
   it('EX-07 a webhook request with a reserved event type is stored and runs no handler, also after a redrive', async () => {
     await using app = await ExpectingApplication.start(await data());
-    const { deliver, paymentEvent } = await import('nestjs-payments/testing');
     const event = paymentEvent('@payments/overdue', { reference: 'order-1' });
     expect((await deliver(app.app, event)).status).toBe(200);
     await app.inbox.redrive({ state: 'unhandled' });

@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { FakePaymentsApi, settled } from 'nestjs-payments/testing';
+import { deliver, FakePaymentsApi, paymentEvent, settled } from 'nestjs-payments/testing';
 import { onEachDurableInbox } from '../support/inbox/durable-inboxes.js';
 import {
   ExpectingApplication,
@@ -94,6 +94,38 @@ onEachInbox((data) => {
       expect(app.api.calls).toEqual([]);
     },
   );
+
+  it('EX-05 a webhook request that arrives while a poll runs is handled once, and ends the polls', async () => {
+    await using app = await ExpectingApplication.start(await data());
+    const responded = Promise.withResolvers<void>();
+    const called = Promise.withResolvers<void>();
+    app.respond(1, async () => {
+      called.resolve();
+      await responded.promise;
+      return { status: 'complete' };
+    });
+    await app.expect(1);
+    await app.expectations.askNow({ reference: 'order-1' });
+    await called.promise;
+    expect(await app.webhook('t-1')).toBe(200);
+    responded.resolve();
+    await settled(app.app);
+    expect(app.books.booked).toEqual(['transaction.completed t-1 webhook']);
+    expect(await app.find(1)).toMatchObject({
+      state: 'fulfilled',
+      fulfilled: { by: 'webhook' },
+      polls: 1,
+      nextPollAt: null,
+    });
+  });
+
+  it('EX-05 an event of a type that no poll can find does not fulfil the expectation', async () => {
+    await using app = await ExpectingApplication.start(await data());
+    await app.expect(1);
+    const event = paymentEvent('transaction.updated', { transactionId: 't-1' });
+    expect((await deliver(app.app, event)).status).toBe(200);
+    expect(await app.find(1)).toMatchObject({ state: 'waiting', fulfilled: null });
+  });
 
   it('EX-05 a webhook request of a stale event runs no handler and does not fulfil the expectation', async () => {
     const options = { webhook: { maxAgeMs: 60_000 } };

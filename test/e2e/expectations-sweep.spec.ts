@@ -56,8 +56,8 @@ onEachInbox((data) => {
 
   it('EX-09 find() resolves a payment whose request had an unknown outcome, without a second request', async () => {
     const api = new FakePaymentsApi();
-    const find = async (reference: string, { get }: PaymentsApi) => {
-      const found = await get.call(api, '/v1/search', { query: { reference } });
+    const find = async (reference: string, calls: PaymentsApi) => {
+      const found = await calls.get('/v1/search', { query: { reference } });
       return (found as { id: string | null }).id;
     };
     const reconcile = { ...RECONCILE, find };

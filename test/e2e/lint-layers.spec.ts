@@ -11,13 +11,20 @@ const RESTRICTED = 'eslint(no-restricted-imports)';
 
 /** For each folder of the module: the folders that it must not import, and an example of a folder that it may import. */
 const LAYERS = {
-  errors: [['companies', 'events', 'inbox', 'webhook', 'api', 'testing'], 'runtime'],
-  runtime: [['companies', 'events', 'inbox', 'webhook', 'api', 'testing'], 'errors'],
-  companies: [['events', 'inbox', 'webhook', 'api', 'testing'], 'errors'],
-  events: [['inbox', 'webhook', 'api', 'testing'], 'companies'],
-  inbox: [['webhook', 'api', 'testing'], 'events'],
-  webhook: [['api', 'testing'], 'inbox'],
-  api: [['events', 'inbox', 'webhook', 'testing'], 'companies'],
+  errors: [
+    ['companies', 'events', 'inbox', 'webhook', 'api', 'expectations', 'testing'],
+    'runtime',
+  ],
+  runtime: [
+    ['companies', 'events', 'inbox', 'webhook', 'api', 'expectations', 'testing'],
+    'errors',
+  ],
+  companies: [['events', 'inbox', 'webhook', 'api', 'expectations', 'testing'], 'errors'],
+  events: [['inbox', 'webhook', 'api', 'expectations', 'testing'], 'companies'],
+  inbox: [['webhook', 'api', 'expectations', 'testing'], 'events'],
+  webhook: [['api', 'expectations', 'testing'], 'inbox'],
+  api: [['events', 'inbox', 'webhook', 'expectations', 'testing'], 'companies'],
+  expectations: [['webhook', 'testing'], 'api'],
   testing: [[], 'webhook'],
 } as const;
 

@@ -140,7 +140,9 @@ export class PaymentExpectations {
     if (!Number.isInteger(limit) || limit < 1 || limit > 1000) {
       throw new TypeError('"limit" must be a whole number of expectations from 1 to 1,000.');
     }
-    return this.store.expectations.list({ filter, limit, after });
+    const { company } = filter;
+    const own = company !== undefined && { company: this.#ownId(company) };
+    return this.store.expectations.list({ filter: { ...filter, ...own }, limit, after });
   }
 
   /** How many expectations wait or are overdue, each exact up to 10,000. Cheap enough for each scrape of metrics. */
@@ -149,8 +151,9 @@ export class PaymentExpectations {
   }
 
   /**
-   * Polls expectations now, in any state but `cancelled`, within `reconcile.maxPollsPerSecond`. Returns how many polls
-   * it made due; a poll that is running already does not count. It resolves before the polls have ended.
+   * Polls expectations now, in any state but `cancelled`. Returns how many polls it made due; a poll that is running
+   * already does not count. It resolves before the polls have ended, and polls above `reconcile.maxPollsPerSecond` start
+   * later. In a test, `settled()` waits for the polls that are due.
    *
    * @throws TypeError for a value out of bounds. PaymentsError `options_invalid` without the option `reconcile`.
    */
@@ -219,8 +222,12 @@ export class PaymentExpectations {
     if (!isCompanyId(company)) {
       throw new TypeError('"company" must be 1 to 100 characters of A-Z a-z 0-9 . _ ~ -.');
     }
-    // Events of an only company have the company's own id, which `default` stands for.
-    return { reference, company: this.companies.known(company)?.id ?? company };
+    return { reference, company: this.#ownId(company) };
+  }
+
+  /** Events of an only company have the company's own id, which `default` stands for. */
+  #ownId(company: string): string {
+    return this.companies.known(company)?.id ?? company;
   }
 
   /** @throws PaymentsError `options_invalid` without the option `reconcile`. */

@@ -44,7 +44,6 @@ const DONE: SettleAction = {
 export class PollHandler {
   readonly #logger = new Logger('PaymentExpectations');
   readonly #throttled: ThrottledLog;
-  #rate!: PollRate;
 
   constructor(
     @Inject(RECONCILE_OPTIONS) private readonly options: ResolvedReconcileOptions | null,
@@ -62,23 +61,24 @@ export class PollHandler {
   register(): void {
     const { options } = this;
     if (options === null) return;
-    this.#rate = new PollRate(options.maxPollsPerSecond, this.runtime);
+    const rate = new PollRate(options.maxPollsPerSecond, this.runtime);
     this.internal.add({
       name: POLL_HANDLER,
       patterns: options.eventTypes,
       options: { concurrency: options.concurrency, timeoutMs: POLL_MS },
-      run: (delivery, signal) => this.#run(delivery, signal, options),
+      run: async (delivery, signal) => {
+        const waitMs = rate.take(delivery.company);
+        return waitMs > 0 ? postpone(waitMs) : this.#poll(delivery, signal, options);
+      },
     });
   }
 
-  async #run(
+  async #poll(
     delivery: ClaimedDelivery,
     signal: AbortSignal,
     options: ResolvedReconcileOptions,
   ): Promise<SettleAction> {
     const startedAt = this.runtime.monotonic();
-    const waitMs = this.#rate.take(delivery.company);
-    if (waitMs > 0) return postpone(waitMs);
     const reference = referenceOfEvent(delivery.id);
     const expectation = await this.store.expectations.find(delivery.company, reference);
     if (expectation === undefined || hasEnded(expectation, delivery)) return DONE;

@@ -1,0 +1,99 @@
+import { describe, expect, it } from '@jest/globals';
+import fc from 'fast-check';
+import { FakeRuntime } from '../../../../test/support/time/fake-runtime.js';
+import { assertPollSchedule, firstPollInMs, nextPollInMs, PollRate } from './poll-schedule.js';
+
+const createdAt = new Date(0);
+
+describe('nextPollInMs', () => {
+  it('EX-03 makes one poll for each delay of any schedule, and then the expectation is overdue', () => {
+    const delay = fc.integer({ min: 1000, max: 86_400_000 });
+    const random = fc.double({ min: 0, max: 0.999_999, noNaN: true });
+    const schedules = fc.uniqueArray(delay, { minLength: 1, maxLength: 10 });
+    fc.assert(
+      fc.property(
+        schedules,
+        fc.array(random, { minLength: 20, maxLength: 20 }),
+        (delays, chance) => {
+          // Delays that are so far apart that jitter cannot change their order.
+          const schedule = delays.toSorted((a, b) => a - b).map((ms, n) => ms * 2 ** n);
+          const times = { schedule, dueBy: null, createdAt };
+          let elapsedMs = firstPollInMs(times, chance[0]!);
+          for (const [n, ms] of schedule.entries()) {
+            expect(elapsedMs).toBeGreaterThanOrEqual(ms * 0.9);
+            expect(elapsedMs).toBeLessThanOrEqual(ms * 1.1 + 1);
+            const next = nextPollInMs(times, elapsedMs, chance[n + 1]!);
+            if (n === schedule.length - 1) expect(next).toBe('overdue');
+            else elapsedMs += next as number;
+          }
+        },
+      ),
+    );
+  });
+
+  it('EX-03 skips the polls that a process that was down has missed', () => {
+    const times = { schedule: [1000, 2000, 3000, 10_000], dueBy: null, createdAt };
+    expect(nextPollInMs(times, 5000, 0.5)).toBe(5000);
+  });
+
+  it.each([
+    [0, 5000],
+    [4999, 1],
+    [5000, 'overdue'],
+    [60_000, 'overdue'],
+  ])('EX-07 with dueBy at 5,000 ms, after %d ms the next poll is %p', (elapsedMs, next) => {
+    const times = { schedule: [60_000], dueBy: new Date(5000), createdAt };
+    expect(nextPollInMs(times, elapsedMs, 0.5)).toBe(next);
+  });
+
+  it.each([
+    [null, 1000],
+    [new Date(500), 500],
+    [new Date(-500), 0],
+  ])('EX-03 with dueBy %p, the first poll is due in %d ms', (dueBy, inMs) => {
+    expect(firstPollInMs({ schedule: [1000], dueBy, createdAt }, 0.5)).toBe(inMs);
+  });
+});
+
+it.each([
+  [undefined],
+  [[]],
+  [[-1]],
+  [[1.5]],
+  [[1, 1]],
+  [['1']],
+  [[31_536_000_001]],
+  [Array.from({ length: 101 }, (_, n) => n)],
+])('EX-03 the schedule %j is a TypeError', (schedule) => {
+  expect(() => assertPollSchedule(schedule, '"schedule"')).toThrow(TypeError);
+});
+
+describe('PollRate', () => {
+  it('EX-03 starts as many polls per second as its limit, and gives each further poll its own time', () => {
+    const runtime = new FakeRuntime();
+    const rate = new PollRate(2, runtime);
+    expect([1, 2, 3, 4, 5].map(() => rate.take('a'))).toEqual([0, 0, 500, 1000, 1500]);
+    expect(rate.take('b')).toBe(0);
+    runtime.advance(500);
+    expect(rate.take('a')).toBe(0);
+    expect(rate.take('a')).toBe(1500);
+  });
+
+  it('EX-03 allows no more than its limit at once after a pause', () => {
+    const runtime = new FakeRuntime();
+    const rate = new PollRate(2, runtime);
+    rate.take('a');
+    runtime.advance(3_600_000);
+    expect([1, 2, 3].map(() => rate.take('a'))).toEqual([0, 0, 500]);
+  });
+
+  it('EX-03 forgets only companies that make no polls, if there are more than 1,000', () => {
+    const runtime = new FakeRuntime();
+    const rate = new PollRate(1, runtime);
+    for (let n = 0; n < 1000; n += 1) rate.take(String(n));
+    runtime.advance(1000);
+    expect(rate.take('0')).toBe(0);
+    rate.take('new');
+    expect(rate.take('0')).toBe(1000);
+  });
+});
