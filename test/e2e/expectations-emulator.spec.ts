@@ -37,7 +37,7 @@ class Orders {
 }
 
 /** Finds a transaction as a merchant of the emulator does: with the company's access token. */
-const find: ReconcileOptions['find'] = async (of, api, { signal }) => {
+const find: NonNullable<ReconcileOptions['find']> = async (of, api, { signal }) => {
   const { transactions } = await api.get<{ transactions: { transactionId: string }[] }>(
     '/emulator/payments',
     { query: { externalReference: of }, signal },
@@ -45,26 +45,28 @@ const find: ReconcileOptions['find'] = async (of, api, { signal }) => {
   return transactions[0]?.transactionId;
 };
 
-/** Starts an emulator and an application that receives its webhook requests and polls it. */
+/** Starts an emulator and an application of two companies that receives its webhook requests and polls it. */
 async function startBoth(faults: FaultPlan, schedule: readonly number[] = SOON) {
   const clock = new ManualClock();
   const emulator = await PaymentsEmulator.start({ clock, faults });
-  const { clientId, clientSecret, webhookSecret } = emulator.company;
-  const interpret = byStatus({
-    complete: 'transaction.completed',
-    failed: 'transaction.declined',
-  });
+  emulator.createCompany({ companyId: 'other' });
+  const statuses = { complete: 'transaction.completed', failed: 'transaction.declined' };
   const app = await WebhookApplication.start({
     providers: [Orders],
     payments: {
       baseUrl: emulator.baseUrl,
-      clientId,
-      clientSecret,
-      webhookSecret,
-      reconcile: { interpret, find, schedule, maxPollsPerSecond: 1000 },
+      companies: emulator.companies().map(({ companyId: id, ...company }) => ({
+        id,
+        clientId: company.clientId,
+        clientSecret: company.clientSecret,
+        webhookSecret: company.webhookSecret,
+      })),
+      reconcile: { interpret: byStatus(statuses), find, schedule, maxPollsPerSecond: 1000 },
     },
   });
-  emulator.setWebhook({ url: `${app.url}/webhooks/payments` });
+  for (const { companyId } of emulator.companies()) {
+    emulator.setWebhook({ companyId, url: `${app.url}/webhooks/payments/${companyId}` });
+  }
   const expectations = app.app.get(PaymentExpectations);
   return {
     clock,
@@ -72,8 +74,10 @@ async function startBoth(faults: FaultPlan, schedule: readonly number[] = SOON) 
     app,
     expectations,
     /** Waits until the expectation has the given fields. */
-    shows: (fields: object) =>
-      eventually(async () => expect(await expectations.get(reference)).toMatchObject(fields)),
+    shows: (fields: object, company = 'default') =>
+      eventually(async () =>
+        expect(await expectations.get(reference, { company })).toMatchObject(fields),
+      ),
     async [Symbol.asyncDispose]() {
       await app[Symbol.asyncDispose]();
       await emulator.close();
@@ -194,17 +198,38 @@ describe('expectations against the emulator', () => {
   });
 
   it('EX-09 find resolves a payment whose id is not known, and only payments of the own company', async () => {
-    await using both = await startBoth({ delivery: { off: true } });
+    await using both = await startBoth({ delivery: { off: true } }, LATER);
     const { emulator, expectations } = both;
-    emulator.createCompany({ companyId: 'other' });
     emulator.createStkPush({ ...payment, companyId: 'other' });
     emulator.createStkPush({ ...payment, environment: 'production' });
     await expectations.expect({ reference });
+    await expectations.askNow({ reference });
     await both.shows({ transactionId: null, lastPoll: { result: 'unknown' } });
     const { transactionId } = emulator.createStkPush(payment);
     emulator.complete(transactionId);
-    await both.shows({ ...BY_POLL, transactionId });
+    await eventually(async () => expect(await expectations.askNow({ reference })).toBe(1));
+    await both.shows({ ...BY_POLL, transactionId, polls: 2 });
     await eventually(() => expect(handled).toEqual(['transaction.completed by poll']));
+  });
+
+  it('EX-04 payments of two companies with the same reference are found with the access token of each', async () => {
+    await using both = await startBoth({ delivery: { off: true } });
+    const { emulator, expectations } = both;
+    emulator.setFault('delivery', 'off', true, 'other');
+    const own = emulator.createStkPush(payment);
+    const theirs = emulator.createStkPush({ ...payment, companyId: 'other' });
+    await expectations.expect({ reference, transactionId: own.transactionId });
+    await expectations.expect({ reference, company: 'other' });
+    emulator.complete(theirs.transactionId);
+    emulator.fail(own.transactionId);
+    await both.shows({ ...BY_POLL, transactionId: theirs.transactionId }, 'other');
+    await both.shows({ ...BY_POLL, transactionId: own.transactionId });
+    await eventually(() =>
+      expect(handled.toSorted()).toEqual([
+        'transaction.completed by poll',
+        'transaction.declined by poll: failed',
+      ]),
+    );
   });
 
   it('EX-07 a payment that completes long after its expectation is overdue still fulfils it', async () => {
