@@ -22,30 +22,53 @@ export function atMostMs(subject: string, bound: number): Target {
  * @returns milliseconds from sending to the call of the handler, for each event, sorted.
  */
 export async function latencies(app: Child, ms: number): Promise<number[]> {
-  const agent = new Agent({ keepAlive: true });
   const sentAt = new Map<string, number>();
-  const responses: Promise<void>[] = [];
-  const begun = performance.now();
-  while (performance.now() - begun < ms) {
-    const due = ((performance.now() - begun) / 1000) * PER_SECOND;
-    while (responses.length < due) {
-      const event = delivery('payments');
-      sentAt.set((JSON.parse(event.body.toString()) as { id: string }).id, epochMs());
-      responses.push(post(app.ready as string, agent, event));
-    }
-    await wait(TICK_MS);
-  }
-  await Promise.all(responses);
+  const { length } = await sendSteadily(app, ms, (event) => {
+    sentAt.set((JSON.parse(event.body.toString()) as { id: string }).id, epochMs());
+  });
   const found: number[] = [];
-  while (found.length < responses.length) {
+  while (found.length < length) {
     for (const [id, handledAt] of await app.ask<[string, number][]>('handled')) {
       const sent = sentAt.get(id);
       if (sent !== undefined) found.push(handledAt - sent);
     }
     await wait(20);
   }
-  agent.destroy();
   return found.toSorted((a, b) => a - b);
+}
+
+/**
+ * Sends {@link PER_SECOND} events per second for `ms` milliseconds, however slow the responses are.
+ *
+ * @returns milliseconds from sending to the end of the response, for each event, sorted.
+ */
+export async function responseTimes(app: Child, ms: number): Promise<number[]> {
+  return (await sendSteadily(app, ms)).toSorted((a, b) => a - b);
+}
+
+/** Resolves with milliseconds from sending to the end of the response, for each event. */
+async function sendSteadily(
+  app: Child,
+  ms: number,
+  onSend: (event: Delivery) => void = () => {},
+): Promise<number[]> {
+  const agent = new Agent({ keepAlive: true });
+  const responses: Promise<number>[] = [];
+  const begun = performance.now();
+  while (performance.now() - begun < ms) {
+    const due = ((performance.now() - begun) / 1000) * PER_SECOND;
+    while (responses.length < due) {
+      const event = delivery('payments');
+      const sentAt = performance.now();
+      onSend(event);
+      const posted = post(app.ready as string, agent, event);
+      responses.push(posted.then(() => performance.now() - sentAt));
+    }
+    await wait(TICK_MS);
+  }
+  const times = await Promise.all(responses);
+  agent.destroy();
+  return times;
 }
 
 /**

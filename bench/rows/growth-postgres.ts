@@ -40,7 +40,7 @@ export const growthPostgres: Row = {
 };
 
 /**
- * Copies the rows of the first event with new ids and keys, and then vacuums, as autovacuum would.
+ * Copies the first row of each table with new ids and keys, and then vacuums, as autovacuum would.
  *
  * @param values SQL expressions for columns of the copies
  */
@@ -49,6 +49,7 @@ export async function copy(
   url: string,
   count: number,
   values: Readonly<Record<string, string>> = {},
+  tables: readonly string[] = ['event', 'delivery'],
 ): Promise<void> {
   const own: Record<string, string> = {
     seq: 't.seq + n',
@@ -60,7 +61,7 @@ export async function copy(
     digest: 'sha256(gen_random_uuid()::text::bytea)',
     ...values,
   };
-  for (const table of ['event', 'delivery']) {
+  for (const table of tables) {
     const rows = await server.query<{ name: string }>(
       url,
       `SELECT column_name AS name FROM information_schema.columns

@@ -21,7 +21,7 @@ export const growthSqlite: Row = {
     for (const events of sizesOf(scale)) {
       const file = join(folder, `${events}.db`);
       await fill(file, events);
-      const store = open(file);
+      const store = openSqlite(file);
       await store.open();
       ending.defer(() => store.close());
       const worker = await register(store);
@@ -31,23 +31,36 @@ export const growthSqlite: Row = {
   },
 };
 
-function open(file: string): InboxStore {
+export function openSqlite(file: string): InboxStore {
   return sqliteInbox({ file, allowOldSqlite: true }).create(systemRuntime);
 }
 
 /** Completes one event, and copies its rows with new ids and keys. */
 async function fill(file: string, count: number): Promise<void> {
-  const store = open(file);
+  const store = openSqlite(file);
   await store.open();
   const worker = await register(store);
   await receive(store, [incoming()]);
   for (const lease of await claim(store, worker, 1)) await store.complete(lease);
   await store.retire(worker, 0);
   await store.close();
+  copyRows(file, count, ['event', 'body', 'delivery']);
+}
+
+/**
+ * Copies the rows of the first event in each table until there are `count`, with new ids and keys.
+ *
+ * @param values SQL expressions for columns of the copies
+ */
+export function copyRows(
+  file: string,
+  count: number,
+  tables: readonly string[],
+  values: Readonly<Record<string, string>> = {},
+): void {
   const db = new DatabaseSync(file);
   db.exec('PRAGMA synchronous = OFF; PRAGMA cache_size = -400000');
-  const tables = ['payments_inbox_event', 'payments_inbox_body', 'payments_inbox_delivery'];
-  const statements = tables.map((table) => copyStatement(db, table));
+  const statements = tables.map((table) => copyStatement(db, `payments_inbox_${table}`, values));
   // Copies the existing rows repeatedly until there are enough. The first event counts as one.
   for (let first = 1; first < count; first += STEP) {
     const last = Math.min(count, first + STEP) - 1;
@@ -59,7 +72,11 @@ async function fill(file: string, count: number): Promise<void> {
   db.close();
 }
 
-function copyStatement(db: DatabaseSync, table: string): string {
+function copyStatement(
+  db: DatabaseSync,
+  table: string,
+  values: Readonly<Record<string, string>>,
+): string {
   const random = 'lower(hex(randomblob(16)))';
   const own: Record<string, string> = {
     seq: 't.seq + i',
@@ -69,6 +86,7 @@ function copyStatement(db: DatabaseSync, table: string): string {
     digest: 'randomblob(32)',
     once_hash: 'randomblob(16)',
     ordering: 'randomblob(16)',
+    ...values,
   };
   const columns = db
     .prepare('SELECT name FROM pragma_table_info(?)')

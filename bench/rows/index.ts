@@ -2,6 +2,7 @@ import type { Row } from '../rounds/row.ts';
 import { api } from './api.ts';
 import { backlogPostgres } from './backlog-postgres.ts';
 import { disk } from './disk.ts';
+import { expectations } from './expectations.ts';
 import { growthPostgres } from './growth-postgres.ts';
 import { growthSqlite } from './growth-sqlite.ts';
 import { isolation } from './isolation.ts';
@@ -34,6 +35,7 @@ export const ROWS: readonly Row[] = [
   growthSqlite,
   growthPostgres,
   backlogPostgres,
+  expectations,
   disk,
   isolation,
   memory,

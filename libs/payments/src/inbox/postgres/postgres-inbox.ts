@@ -149,8 +149,8 @@ class PostgresStore implements InboxStore<PostgresTransaction> {
   async release(lease: Lease, dueInMs = 0): Promise<SettleResult> {
     const { notifier } = this.#open();
     const result = await this.#settle(released(lease, dueInMs));
-    // A process that releases deliveries usually closes, so other processes have to claim them.
-    if (result.settled) notifier.notify();
+    // A process that releases a delivery that is due now usually closes, so another process has to claim it.
+    if (result.settled && dueInMs === 0) notifier.notify();
     return result;
   }
 

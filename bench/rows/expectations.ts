@@ -1,0 +1,188 @@
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { postgresInbox } from 'nestjs-payments/postgres';
+import type { ClaimedDelivery, InboxStore } from 'nestjs-payments';
+import type { ExpectingAppSetup } from '../apps/expecting.ts';
+import type { InboxChoice } from '../apps/payments-options.ts';
+import { Child } from '../processes/child.ts';
+import type { Contender, Row, Scale, Table } from '../rounds/row.ts';
+import { atMost, sized } from '../rounds/row.ts';
+import { PER_SECOND, quantileOf, responseTimes } from './event-latency.ts';
+import { expectMany, grownPostgres, grownSqlite } from './expected-payments.ts';
+import { openSqlite } from './growth-sqlite.ts';
+import { register, systemRuntime } from './store-operations.ts';
+import { ownPostgres, temporaryFolder } from './temporary-storage.ts';
+
+const POLL_HANDLER = '@payments/poll';
+const DAY_MS = 86_400_000;
+const CLAIMED = 64;
+const DUE_AT_ONCE = 10_000;
+const IDLE_MS = 20_000;
+const WITH = 'with polls';
+const WITHOUT = 'without polls';
+
+/** EX-14: what open expectations cost. */
+export const expectations: Row = {
+  name: 'expectations',
+  title: 'Open expectations',
+  rounds: 5,
+  async open(scale, ending) {
+    const server = await ownPostgres(ending);
+    const folder = await temporaryFolder(ending);
+    const service = await Child.start('apps/payments-service.ts');
+    ending.defer(() => service.end());
+    const start = async (inbox: InboxChoice, polls: boolean): Promise<Child> => {
+      const baseUrl = service.ready as string;
+      const setup: ExpectingAppSetup = { inbox, polls, baseUrl };
+      const app = await Child.start('apps/expecting.ts', setup);
+      ending.defer(() => app.end());
+      return app;
+    };
+    const postgres = await server.createDatabase();
+    const file = join(folder, 'expecting.db');
+    const idle = await start({ kind: 'postgres', url: await server.createDatabase() }, false);
+    const idleWithPolls = await start(
+      { kind: 'postgres', url: await server.createDatabase() },
+      true,
+    );
+    return [
+      await claimTable('PostgreSQL', scale, ending, (count) => grownPostgres(server, count)),
+      await claimTable('SQLite', scale, ending, (count) =>
+        grownSqlite(join(folder, `${count}.db`), count),
+      ),
+      idleTable(idle, idleWithPolls, scale),
+      await receiveTable(
+        'PostgreSQL',
+        scale,
+        ending,
+        await start({ kind: 'postgres', url: postgres }, true),
+        postgresInbox({ connectionString: postgres }).create(systemRuntime),
+      ),
+      await receiveTable(
+        'SQLite',
+        scale,
+        ending,
+        await start({ kind: 'sqlite', file }, true),
+        openSqlite(file),
+      ),
+    ];
+  },
+};
+
+/** Claims of due polls, in stores with different numbers of open expectations. */
+async function claimTable(
+  database: string,
+  scale: Scale,
+  ending: AsyncDisposableStack,
+  grown: (count: number) => Promise<InboxStore>,
+): Promise<Table> {
+  const contenders: Contender[] = [];
+  for (const count of [sized(scale, 1_000_000), sized(scale, 10_000)]) {
+    const store = await grown(count);
+    ending.defer(() => store.close());
+    const worker = await register(store);
+    await expectMany(store, 'due', CLAIMED, 0);
+    contenders.push({
+      name: `${count.toLocaleString('en')} open expectations`,
+      measure: async () => ({ value: await claimOnce(store, worker) }),
+    });
+  }
+  const [most, fewest] = [contenders[0]!.name, contenders[1]!.name];
+  return {
+    id: `expectations-${database.toLowerCase()}-claim`,
+    title: `${database}: claiming ${CLAIMED} due polls`,
+    unit: 'ms',
+    better: 'lower',
+    contenders,
+    targets: [atMost(1.5, most, fewest, 'within 1.5 of one in a hundred')],
+  };
+}
+
+async function claimOnce(store: InboxStore, worker: string): Promise<number> {
+  const start = performance.now();
+  let leases: ClaimedDelivery[] = [];
+  if (((await store.nextDueInMs([POLL_HANDLER])) ?? 1) <= 0) {
+    leases = await store.claim({ worker, wanted: [{ handler: POLL_HANDLER, limit: CLAIMED }] });
+  }
+  const took = performance.now() - start;
+  if (leases.length < CLAIMED) throw new Error(`${leases.length} of ${CLAIMED} were claimed.`);
+  await Promise.all(leases.map((lease) => store.release(lease)));
+  return took;
+}
+
+/** Statements of an application without events. */
+function idleTable(without: Child, withPolls: Child, scale: Scale): Table {
+  const idle = (name: string, app: Child): Contender => ({
+    name,
+    async measure() {
+      await app.ask('statements');
+      await wait(sized(scale, IDLE_MS));
+      return { value: await app.ask<number>('statements') };
+    },
+  });
+  return {
+    id: 'expectations-idle',
+    title: `PostgreSQL: statements of an idle application in ${IDLE_MS / 1000} s`,
+    unit: 'statements',
+    better: 'lower',
+    contenders: [idle(WITH, withPolls), idle(WITHOUT, without)],
+    targets: [
+      {
+        text: 'no more than without polls, except for one at the edge of the interval',
+        of: 'difference',
+        subject: WITH,
+        against: WITHOUT,
+        at: 'most',
+        bound: 1,
+      },
+    ],
+  };
+}
+
+/** The responses to webhook requests while many polls become due. The rate limit postpones nearly all of them. */
+async function receiveTable(
+  database: string,
+  scale: Scale,
+  ending: AsyncDisposableStack,
+  app: Child,
+  store: InboxStore,
+): Promise<Table> {
+  await store.open();
+  ending.defer(() => store.close());
+  const count = sized(scale, DUE_AT_ONCE);
+  const selections = await expectMany(store, 'open', count, DAY_MS);
+  const p99 = async () => {
+    const times = await responseTimes(app, sized(scale, 10) * 1000);
+    return { value: quantileOf(times, 0.99), more: { p50Ms: quantileOf(times, 0.5) } };
+  };
+  const [busy, idle] = [`while ${count.toLocaleString('en')} polls are due`, 'no poll is due'];
+  return {
+    id: `expectations-${database.toLowerCase()}-receive`,
+    title: `${database}: p99 of the responses at ${PER_SECOND} events/s`,
+    unit: 'ms',
+    better: 'lower',
+    contenders: [
+      {
+        name: busy,
+        async measure() {
+          await store.pause(POLL_HANDLER, false);
+          const changed = await store.expectations.pollNow(
+            selections,
+            selections.map(() => 0),
+          );
+          // Some polls of the previous round may still run.
+          if (changed < count - 100) throw new Error(`${changed} of ${count} polls became due.`);
+          return p99();
+        },
+      },
+      {
+        name: idle,
+        async measure() {
+          await store.pause(POLL_HANDLER, true);
+          return p99();
+        },
+      },
+    ],
+    targets: [atMost(1.25, busy, idle, 'within 1.25 of no due poll')],
+  };
+}

@@ -1,0 +1,81 @@
+import type { InboxStore } from 'nestjs-payments';
+import { postgresInbox } from 'nestjs-payments/postgres';
+import type { PostgresServer } from 'test-postgres';
+import { copy } from './growth-postgres.ts';
+import { copyRows, openSqlite } from './growth-sqlite.ts';
+import { concurrently, systemRuntime } from './store-operations.ts';
+
+const DAY_MS = 86_400_000;
+
+/** Stores expectations that are first polled after `firstPollInMs`. */
+export async function expectMany(
+  store: InboxStore,
+  name: string,
+  count: number,
+  firstPollInMs: number,
+): Promise<{ company: string; reference: string }[]> {
+  const all = Array.from({ length: count }, (_, n) => ({
+    company: 'default',
+    reference: `${name}-${n}`,
+  }));
+  await concurrently(all, 32, (selection) =>
+    store.expectations.expect({
+      ...selection,
+      transactionId: `${selection.reference}-tx`,
+      dueBy: null,
+      schedule: [DAY_MS],
+      firstPollInMs,
+    }),
+  );
+  return all;
+}
+
+/** SQL before the number of a copy. */
+const COPIED = {
+  id: `'expectation:copy-' || `,
+  reference: `'copy-' || `,
+  transaction_id: `'tx-copy-' || `,
+};
+
+/** A PostgreSQL inbox with open expectations that are not due. */
+export async function grownPostgres(server: PostgresServer, count: number): Promise<InboxStore> {
+  const url = await server.createDatabase();
+  const options = { connectionString: url, statementTimeoutMs: 60_000 };
+  const store = postgresInbox(options).create(systemRuntime);
+  await store.open();
+  await expectMany(store, 'first', 1, DAY_MS);
+  const numbered = Object.entries(COPIED).map(([column, prefix]) => [column, `${prefix}n`]);
+  await copy(
+    server,
+    url,
+    count - 1,
+    {
+      ...(Object.fromEntries(numbered) as Record<string, string>),
+      ordering_key: 'NULL',
+      ordering: 'NULL::uuid',
+      once: 'NULL::bytea',
+      due_at: `t.due_at + n * interval '1 ms'`,
+    },
+    ['event', 'delivery', 'expectation', 'expected_transaction'],
+  );
+  return store;
+}
+
+/** A SQLite inbox with open expectations that are not due. */
+export async function grownSqlite(file: string, count: number): Promise<InboxStore> {
+  const first = openSqlite(file);
+  await first.open();
+  await expectMany(first, 'first', 1, DAY_MS);
+  await first.close();
+  const numbered = Object.entries(COPIED).map(([column, prefix]) => [column, `${prefix}i`]);
+  copyRows(file, count, ['event', 'body', 'delivery', 'expectation'], {
+    ...(Object.fromEntries(numbered) as Record<string, string>),
+    ordering_key: 'NULL',
+    ordering: 'NULL',
+    once_hash: 'NULL',
+    due_at: 't.due_at + i',
+  });
+  const store = openSqlite(file);
+  await store.open();
+  return store;
+}
