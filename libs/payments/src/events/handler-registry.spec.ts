@@ -60,6 +60,11 @@ describe('HandlerRegistry', () => {
     expect(defaultName(['b.*', 'a', '*'], 'handle')).toBe('*|a|b.*#handle');
   });
 
+  it('EX-07 HandlerRegistry rejects a name that is reserved for the module', () => {
+    expect(() => registry(['@payments/poll', 'x'])).toThrow(/names that begin with "@payments\/"/);
+    expect(defaultName(['@payments/overdue', 'a'], 'remind')).toBe('a|overdue#remind');
+  });
+
   it('IN-37 HandlerRegistry rejects a default name over 200 characters, and asks for a name', () => {
     const types = Array.from({ length: 20 }, (_, index) => `transaction.kind-${index}`);
     expect(() => registry([defaultName(types, 'handle'), ...types])).toThrow(
@@ -84,12 +89,21 @@ describe('matchesPattern', () => {
     ['a.b.*', 'a.c', false],
     ['a+b', 'aab', false],
     ['__proto__', '__proto__', true],
+    ['*', '@payments/overdue', false],
+    ['@payments/overdue', '@payments/overdue', true],
   ])('for the pattern %j and the type %j returns %j', (pattern, eventType, covered) => {
     expect(matchesPattern(pattern, eventType)).toBe(covered);
   });
 });
 
 describe('assertPattern', () => {
+  it.each(['@payments/overdue', '@payments/*', '@payments/x.*'])(
+    'EX-07 assertPattern() rejects the reserved type %j',
+    (pattern) => {
+      expect(() => assertPattern(pattern)).toThrow(TypeError);
+    },
+  );
+
   it.each(['a', 'a.b', 'a.*', 'a.b.*', '*', 'constructor', 'ä', 'a b'])(
     'assertPattern() accepts the pattern %j',
     (pattern) => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { FakeRuntime } from '../../../../test/support/time/fake-runtime.js';
 import { assertPollSchedule, firstPollInMs, nextPollInMs, PollRate } from './poll-schedule.js';
 
