@@ -61,6 +61,18 @@ onEachInbox((data) => {
     expect(app.books.booked).toEqual(['transaction.completed t-1 poll']);
   });
 
+  it('EX-07 a fulfilled expectation does not become overdue, also if a later poll contradicts it', async () => {
+    await using app = await ExpectingApplication.start(await data());
+    app.respond(1, { status: 'complete' }, { status: 'declined' });
+    await app.expect(1, { dueBy: PAST });
+    await eventually(async () => expect((await app.find(1)).state).toBe('fulfilled'));
+    expect(await app.ask(1)).toMatchObject({
+      state: 'fulfilled',
+      lastPoll: { result: 'contradiction' },
+    });
+    expect(app.books.overdue).toEqual([]);
+  });
+
   it('EX-07 a webhook request with a reserved event type is stored and runs no handler, also after a redrive', async () => {
     await using app = await ExpectingApplication.start(await data());
     const event = paymentEvent('@payments/overdue', { reference: 'order-1' });

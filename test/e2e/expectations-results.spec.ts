@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import { byStatus } from 'nestjs-payments';
-import { apiError, settled } from 'nestjs-payments/testing';
+import { apiError, settled, TestRuntime } from 'nestjs-payments/testing';
 import {
   ExpectingApplication,
   MEMORY,
@@ -128,6 +128,18 @@ it.each<[string, () => unknown, string]>([
     expect(app.books.booked).toEqual(['transaction.completed t-1 poll']);
   },
 );
+
+it('EX-06 an unknown result is logged once as long as it stays the same', async () => {
+  const runtime = new TestRuntime();
+  await using app = await ExpectingApplication.start(MEMORY, { runtime });
+  await app.expect(1);
+  app.respond(1, apiError(404), apiError(404), apiError(503), apiError(503));
+  for (const lines of [1, 1, 2, 2]) {
+    await app.ask(1);
+    expect(app.log.matching(/order-1/)).toHaveLength(lines);
+    await runtime.advance(120_000);
+  }
+});
 
 it('EX-02 interpret gets the transaction and the payment that it belongs to', async () => {
   const seen: unknown[] = [];

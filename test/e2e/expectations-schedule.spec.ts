@@ -106,6 +106,31 @@ it('EX-03 a poll that takes longer than 60 s is unknown, its signal aborts, and 
   expect((await app.find(1)).nextPollAt).not.toBeNull();
 });
 
+onEachDurableInbox(
+  (durable) => {
+    it('EX-03 the process that stored an expectation makes its polls on time', async () => {
+      const runtime = new TestRuntime();
+      const reconcile = { interpret };
+      await using app = await ExpectingApplication.start(await durable.data(), {
+        reconcile,
+        runtime,
+      });
+      await settled(app.app);
+      app.respond(1, { status: 'processing' }, { status: 'complete' });
+      await app.expect(1);
+      await runtime.advance(14_999);
+      expect(app.api.calls).toHaveLength(0);
+      await runtime.advance(1);
+      await settled(app.app);
+      expect(await app.find(1)).toMatchObject({ state: 'waiting', polls: 1 });
+      await runtime.advance(45_000);
+      await settled(app.app);
+      expect(await app.find(1)).toMatchObject({ state: 'fulfilled', polls: 2 });
+    });
+  },
+  ['sqlite'],
+);
+
 onEachDurableInbox((durable) => {
   it('EX-03 two instances make one poll at a time of an expectation', async () => {
     const data = await durable.data();

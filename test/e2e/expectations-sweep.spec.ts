@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import type { PaymentsApi } from 'nestjs-payments';
-import { apiError, FakePaymentsApi, settled } from 'nestjs-payments/testing';
+import { apiError, FakePaymentsApi, settled, TestRuntime } from 'nestjs-payments/testing';
 import {
   ExpectingApplication,
   MEMORY,
@@ -110,6 +110,23 @@ it('EX-09 without find(), a payment without a transaction id is unknown until an
   app.respond(1, { status: 'complete' });
   await app.expectations.attach('order-1', { transactionId: 't-1' });
   expect((await app.ask(1)).state).toBe('fulfilled');
+});
+
+it('EX-11 sweep() spreads the polls of each company by the rate of polls', async () => {
+  const runtime = new TestRuntime();
+  const companies = [company('a', 'whsec_a'), company('b', 'whsec_b')];
+  const reconcile = { ...RECONCILE, maxPollsPerSecond: 2 };
+  await using app = await ExpectingApplication.start(MEMORY, { companies, reconcile, runtime });
+  await app.inbox.pause('@payments/poll');
+  for (const n of [1, 2, 3]) await app.expect(n, { company: 'a' });
+  await app.expect(4, { company: 'b' });
+  await app.expectations.sweep(ALL);
+  const dueIn = async (id: string) => {
+    const { expectations } = await app.expectations.list({ company: id });
+    return expectations.map(({ nextPollAt }) => nextPollAt!.getTime() - runtime.now());
+  };
+  expect(await dueIn('a')).toEqual([0, 500, 1000]);
+  expect(await dueIn('b')).toEqual([0]);
 });
 
 it('EX-11 sweep() of a company polls no payment of another company', async () => {

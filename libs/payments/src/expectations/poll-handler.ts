@@ -27,10 +27,11 @@ const ASK_MS = 60_000;
 /** How long a poll may take before the worker releases it, in milliseconds: {@link ASK_MS} and time for the store. */
 const POLL_MS = 120_000;
 /**
- * How long the slot of a postponed poll stays taken, in milliseconds. It limits how many polls a process postpones per
- * second if many become due at once.
+ * How long the slot of a poll stays taken that is postponed by more than {@link LONG_MS}, in milliseconds. It limits how
+ * many polls a process postpones per second if thousands become due at once.
  */
 const POSTPONE_MS = 25;
+const LONG_MS = 10_000;
 
 const NO_LOG = { keepSlotMs: 0, log: () => {} };
 const DONE: SettleAction = {
@@ -199,7 +200,7 @@ function hasEnded(
 function postpone(waitMs: number): SettleAction {
   return {
     retryInMs: waitMs,
-    keepSlotMs: POSTPONE_MS,
+    keepSlotMs: waitMs > LONG_MS ? POSTPONE_MS : 0,
     log: () => {},
     write: (store, delivery) => store.release(delivery, waitMs),
   };

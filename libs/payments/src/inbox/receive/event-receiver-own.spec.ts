@@ -1,5 +1,6 @@
 import { expect, it } from '@jest/globals';
 import { receiver, throwNo } from '../../../../../test/support/inbox/receiver-harness.js';
+import { logged } from '../../../../../test/support/log/captured-log.js';
 import type { EventSource } from '../store/inbox-store.js';
 import { VerifiedEvent } from './verified-event.js';
 
@@ -33,7 +34,10 @@ it('EX-04 receiveOwn() works while the application closes, because no sender rep
 it('EX-04 a second event of the module with the same id and another body is a duplicate', async () => {
   const harness = receiver();
   await receiveOwn(harness, 1);
-  expect(await receiveOwn(harness, 2)).toEqual({ id: 'own', status: 'duplicate' });
+  await logged(async (log) => {
+    expect(await receiveOwn(harness, 2)).toEqual({ id: 'own', status: 'duplicate' });
+    expect(log.lines).toEqual([]);
+  });
   const { raw } = await harness.find('own');
   expect(JSON.parse(raw!.toString())).toMatchObject({ data: { amount: 1 } });
 });
