@@ -54,6 +54,7 @@ export const heartbeats = (from: number, to: number): JournalEntry[] =>
 /** Observations without a violation: one event, and a second event that was sent with two ids. */
 export const GOOD: Observations = {
   events: [planned('a', 'x'), planned('b', 'y'), planned('b2', 'y')],
+  payments: null,
   sent: new Map(
     ['a', 'b', 'b2'].map((id) => [id, { firstSentAt: 1000, acknowledgedAt: 1010 }] as const),
   ),

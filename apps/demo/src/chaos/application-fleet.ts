@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { ApplicationProcess } from './application-process.js';
-import type { ApplicationSetup } from './application-protocol.js';
+import type { ApplicationRequest, ApplicationSetup } from './application-protocol.js';
 import { readJournal } from './journal.js';
 
 /** Pause after a process failed to start, in milliseconds: its database may be down. */
@@ -138,7 +138,7 @@ export class ApplicationFleet implements AsyncDisposable {
   }
 
   /** Sends a request to any process that listens. Rejects if none listens. */
-  async request<T>(type: 'unfinished' | 'report'): Promise<T> {
+  async request<T>(type: ApplicationRequest): Promise<T> {
     const process = this.#slots.find((slot) => slot.process.url !== null)?.process;
     if (process === undefined) throw new Error('No application process is ready.');
     return process.request<T>(type);

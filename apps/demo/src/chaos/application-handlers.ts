@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { Inject, Injectable } from '@nestjs/common';
-import { fixed, OnPaymentEvent } from 'nestjs-payments';
-import type { PaymentEvent, PaymentEventContext } from 'nestjs-payments';
+import { fixed, OnPaymentEvent, OnPaymentOverdue } from 'nestjs-payments';
+import type { PaymentEvent, PaymentEventContext, PaymentOverdueEvent } from 'nestjs-payments';
 import type { SqliteTransaction } from 'nestjs-payments/sqlite';
 import type { PostgresTransaction } from 'nestjs-payments/postgres';
 import type { ApplicationSetup } from './application-protocol.js';
@@ -63,6 +63,17 @@ export class Handlers {
   @OnPaymentEvent('poison.*', { name: 'poison', retry: fixed([50, 50]) })
   poison(event: Event, context: Context): Promise<void> {
     return this.handle(event, context);
+  }
+
+  @OnPaymentEvent('transaction.declined', { name: 'declined' })
+  declined(event: Event, context: Context): Promise<void> {
+    return this.handle(event, context);
+  }
+
+  /** The transaction of its effect is the reference, because the payment may have no transaction. */
+  @OnPaymentOverdue({ name: 'overdue' })
+  overdue(event: PaymentOverdueEvent, context: Context): Promise<void> {
+    return this.handle({ ...event, data: { transactionId: event.data.reference } }, context);
   }
 
   /** Lets waiting handlers continue. Handlers that start later do not wait. */

@@ -2,7 +2,12 @@ import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import path from 'node:path';
 import { monotonicMs } from './application-protocol.js';
-import type { ApplicationSetup, FromApplication, ToApplication } from './application-protocol.js';
+import type {
+  ApplicationRequest,
+  ApplicationSetup,
+  FromApplication,
+  ToApplication,
+} from './application-protocol.js';
 
 /** How many characters of a process's log to keep. */
 const LOG_LENGTH = 4000;
@@ -76,7 +81,7 @@ export class ApplicationProcess {
   }
 
   /** Resolves with the response. Rejects if the process has ended, fails, or does not respond within 5 s. */
-  async request<T>(type: 'unfinished' | 'report'): Promise<T> {
+  async request<T>(type: ApplicationRequest): Promise<T> {
     const request = this.#requests.size + 1;
     const response = Promise.withResolvers<unknown>();
     this.#requests.set(request, response);

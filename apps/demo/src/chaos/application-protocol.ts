@@ -10,6 +10,8 @@ export interface ApplicationSetup {
   /** File that the process appends its journal to. */
   readonly journal: string;
   readonly webhookSecret: string;
+  /** Address of the payments service. */
+  readonly serviceUrl: string;
   readonly leaseMs: number;
   readonly drainMs: number;
 }
@@ -25,7 +27,14 @@ export type ToApplication =
   /** Requests the number of deliveries that are pending or running. */
   | { readonly type: 'unfinished'; readonly request: number }
   /** Requests all events of the inbox. */
-  | { readonly type: 'report'; readonly request: number };
+  | { readonly type: 'report'; readonly request: number }
+  /** Requests all expectations. */
+  | { readonly type: 'expectations'; readonly request: number }
+  /** Polls all fulfilled expectations now. */
+  | { readonly type: 'ask'; readonly request: number };
+
+/** A request that an application process responds to. */
+export type ApplicationRequest = Extract<ToApplication, { request: number }>['type'];
 
 /** Messages from an application process to the chaos runner. */
 export type FromApplication =
@@ -91,6 +100,17 @@ export type JournalEntry =
     }
   /** The event loop was blocked. */
   | { readonly kind: 'event-loop-blocked'; readonly at: number; readonly end: number };
+
+/** An expectation as the inbox stores it. */
+export interface ReportedExpectation {
+  readonly reference: string;
+  readonly state: string;
+  /** How the event that fulfilled it was received, and its type; `null` if it is not fulfilled. */
+  readonly fulfilledBy: string | null;
+  readonly eventType: string | null;
+  readonly contradiction: string | null;
+  readonly polls: number;
+}
 
 /** An event as the inbox stores it at the end of the chaos run. */
 export interface ReportedEvent {

@@ -3,17 +3,24 @@ import { Module } from '@nestjs/common';
 import type { INestApplication } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
-import { fixed, PaymentInbox, PaymentsModule } from 'nestjs-payments';
+import { fixed, PaymentExpectations, PaymentInbox, PaymentsModule } from 'nestjs-payments';
 import { sqliteInbox } from 'nestjs-payments/sqlite';
-import type { InboxDefinition, PaymentsRuntime, StoredEvent } from 'nestjs-payments';
+import type {
+  InboxDefinition,
+  PaymentsRuntime,
+  StoredEvent,
+  StoredExpectation,
+} from 'nestjs-payments';
 import { Handlers, NewHandlers, SETUP } from './application-handlers.js';
 import { monotonicMs } from './application-protocol.js';
 import type {
   ApplicationSetup,
   FromApplication,
   ReportedEvent,
+  ReportedExpectation,
   ToApplication,
 } from './application-protocol.js';
+import { Purchases, PurchasesController, RECONCILE } from './application-purchases.js';
 import { Journal } from './journal.js';
 import { observedInbox } from './observed-inbox.js';
 
@@ -42,7 +49,7 @@ class Application {}
 Module({
   imports: [
     PaymentsModule.forRoot({
-      baseUrl: 'http://127.0.0.1:9',
+      baseUrl: setup.serviceUrl,
       clientId: 'chaos',
       clientSecret: 'chaos',
       webhookSecret: setup.webhookSecret,
@@ -53,14 +60,17 @@ Module({
         // Enough attempts for an outage of the database: only an event that kills its process may become a dead letter.
         retry: fixed([50, 100, 200, 400, ...Array<number>(100).fill(800)]),
       },
+      reconcile: RECONCILE,
       inbox: observedInbox(await inbox(), journal),
       runtime,
     }),
   ],
+  controllers: [PurchasesController],
   providers: [
     { provide: SETUP, useValue: setup },
     { provide: Journal, useValue: journal },
     handlers,
+    Purchases,
   ],
 })(Application);
 
@@ -106,6 +116,10 @@ async function handleMessage(app: INestApplication, message: ToApplication): Pro
       return respond(message.request, () => unfinished(app.get(PaymentInbox)));
     case 'report':
       return respond(message.request, () => report(app.get(PaymentInbox)));
+    case 'expectations':
+      return respond(message.request, () => reportExpectations(app.get(PaymentExpectations)));
+    case 'ask':
+      return respond(message.request, () => ask(app.get(PaymentExpectations)));
   }
 }
 
@@ -141,6 +155,31 @@ async function report(inbox: PaymentInbox): Promise<ReportedEvent[]> {
       history: history.map(({ outcome, error }) => ({ outcome, error })),
     })),
   }));
+}
+
+async function reportExpectations(
+  expectations: PaymentExpectations,
+): Promise<ReportedExpectation[]> {
+  const found: StoredExpectation[] = [];
+  let after: string | null = null;
+  do {
+    const page = await expectations.list({ limit: 1000, after });
+    found.push(...page.expectations);
+    after = page.next;
+  } while (after !== null);
+  return found.map(({ reference, state, fulfilled, contradiction, polls }) => ({
+    reference,
+    state,
+    fulfilledBy: fulfilled?.by ?? null,
+    eventType: fulfilled?.eventType ?? null,
+    contradiction,
+    polls,
+  }));
+}
+
+async function ask(expectations: PaymentExpectations): Promise<number> {
+  const all = await reportExpectations(expectations);
+  return expectations.askNow(all.filter(({ state }) => state === 'fulfilled'));
 }
 
 function watchEventLoop(): void {

@@ -15,7 +15,7 @@ export interface Effect {
   readonly attempt: string;
 }
 
-/** The database of a chaos run, with the inbox and the table of effects. It is empty at first. */
+/** The database of a chaos run, with the inbox and the tables of effects and purchases. It is empty at first. */
 export interface ChaosStore extends AsyncDisposable {
   readonly kind: StoreKind;
   /** Path of the database file, or connection string, for process number `target`. */
@@ -43,6 +43,7 @@ export interface PostgresFaults {
 const RECOVERY_MS = 30_000;
 const TABLE =
   'CREATE TABLE effect (handler text NOT NULL, event text NOT NULL, transaction_id text NOT NULL, attempt text NOT NULL)';
+const PURCHASES = 'CREATE TABLE purchase (reference text PRIMARY KEY)';
 const SELECT = 'SELECT handler, event, transaction_id AS "transaction", attempt FROM effect';
 const BACKENDS =
   "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'";
@@ -52,7 +53,7 @@ const OPEN = `${BACKENDS} AND state LIKE 'idle in transaction%'`;
 export async function openSqlite(): Promise<ChaosStore> {
   const folder = await mkdtemp(path.join(tmpdir(), 'payments-chaos-'));
   const file = path.join(folder, 'inbox.db');
-  withDatabase(file, (database) => database.exec(TABLE));
+  withDatabase(file, (database) => database.exec(`${TABLE}; ${PURCHASES}`));
   return {
     kind: 'sqlite',
     database: () => file,
@@ -82,6 +83,7 @@ export async function openPostgres(processes: number, url?: string): Promise<Cha
   try {
     const direct = await server.createDatabase();
     await server.query(direct, TABLE);
+    await server.query(direct, PURCHASES);
     const proxies = await Promise.all(
       Array.from({ length: processes }, () => TcpProxy.before(direct)),
     );

@@ -4,14 +4,16 @@ import path from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { ApplicationFleet } from './application-fleet.js';
 import { monotonicMs } from './application-protocol.js';
-import type { ReportedEvent } from './application-protocol.js';
+import type { ReportedEvent, ReportedExpectation } from './application-protocol.js';
 import type { ChaosStore } from './chaos-store.js';
 import { check } from './checker.js';
 import type { Observations } from './checker.js';
 import { planEvents, TAKEOVER_EVENT } from './event-plan.js';
+import { ExpectedPayments } from './expected-payments.js';
 import { FaultInjector } from './fault-injector.js';
 import { planFaults } from './fault-plan.js';
 import { readJournal } from './journal.js';
+import { planPayments } from './payment-plan.js';
 import { summarize } from './report.js';
 import type { ChaosResult } from './report.js';
 import { SeededRandom } from './seeded-random.js';
@@ -23,6 +25,8 @@ export const PROCESSES = 3;
 const LEASE_MS = 1000;
 const DRAIN_MS = 1000;
 const PER_SECOND = 30;
+/** Expected payments per second: with webhook requests and without. */
+const PAYMENTS_PER_SECOND = { mixed: 6, alone: 15 };
 const WEBHOOK_SECRET = 'whsec_chaos';
 /** How long the processes may take to start, in milliseconds. */
 const START_MS = 60_000;
@@ -42,25 +46,37 @@ export interface ChaosOptions {
   /** Main file of the application. */
   readonly application: string;
   readonly store: ChaosStore;
+  /** `false`: no webhook request is sent, and polls find all payments. */
+  readonly webhooks: boolean;
   /** Stops the run early. */
   readonly signal: AbortSignal;
 }
 
 /**
- * Sends events to several application processes while it injects faults, waits until all events are handled, lets one
+ * Sends events and purchases to several application processes while it injects faults, waits until all are handled, lets one
  * process take over a delivery of another, and checks every event. It leaves no process running. If a promise was broken,
  * it keeps the journals of the processes.
  */
 export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
-  const { store, seed, seconds, signal } = options;
+  const { store, seed, seconds, signal, webhooks } = options;
   const folder = await mkdtemp(path.join(tmpdir(), 'payments-chaos-journals-'));
   const timeUp = new AbortController();
   const stopped = AbortSignal.any([signal, timeUp.signal]);
   let keep = false;
   try {
     const run = { store: store.kind, seconds, processes: PROCESSES };
-    const events = planEvents(new SeededRandom(seed, 'events'), { ...run, perSecond: PER_SECOND });
+    const events = webhooks
+      ? planEvents(new SeededRandom(seed, 'events'), { ...run, perSecond: PER_SECOND })
+      : [];
+    const payments = planPayments(new SeededRandom(seed, 'payments'), {
+      ...run,
+      perSecond: webhooks ? PAYMENTS_PER_SECOND.mixed : PAYMENTS_PER_SECOND.alone,
+      webhooks,
+    });
     const faults = planFaults(new SeededRandom(seed, 'faults'), { ...run, leaseMs: LEASE_MS });
+    const sender: Sender = new Sender((target) => fleet.url(target), WEBHOOK_SECRET);
+    const expected = new ExpectedPayments(payments, sender, stopped);
+    await using service = await expected.startService(new SeededRandom(seed, 'service'));
     await using fleet = new ApplicationFleet({
       file: options.application,
       count: PROCESSES,
@@ -68,28 +84,31 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
       setup: {
         store: store.kind,
         webhookSecret: WEBHOOK_SECRET,
+        serviceUrl: service.url,
         leaseMs: LEASE_MS,
         drainMs: DRAIN_MS,
       },
       database: (target) => store.database(target),
     });
     await fleet.ready(START_MS);
-    const sender = new Sender((target) => fleet.url(target), WEBHOOK_SECRET);
     const injector = new FaultInjector(fleet, store);
     const injecting = injector.inject(faults, stopped);
-    const sending = sender.send(events, stopped).catch(() => {});
+    const sending = Promise.allSettled([sender.send(events, stopped), expected.purchase()]);
     if (!(await within(seconds * 1000 + FAULTS_MS, injecting, signal))) {
       const late = [...injector.unfinished].map(({ kind, atMs }) => `${kind} at ${atMs} ms`);
       throw new Error(`Faults do not end, with the seed ${seed}: ${late.join(', ')}.`);
     }
     await within(QUIET_MS, sending, signal);
-    await untilHandled(fleet, signal);
+    await untilHandled(fleet, expected, signal);
+    await expected.contradict(fleet);
     // Now no other delivery that may have crashed a process delays the takeover.
-    const takingOver = [sender.send([TAKEOVER_EVENT], stopped), injector.takeOver(stopped)];
+    const last = webhooks ? [TAKEOVER_EVENT] : [];
+    const takingOver = webhooks ? [sender.send(last, stopped), injector.takeOver(stopped)] : [];
     await within(2 * QUIET_MS, Promise.all(takingOver), signal);
-    await untilHandled(fleet, signal);
+    await untilHandled(fleet, expected, signal);
     timeUp.abort();
-    const stored = await report(fleet, signal);
+    const stored = await report<ReportedEvent>('report', fleet, signal);
+    const expectations = await report<ReportedExpectation>('expectations', fleet, signal);
     const until = monotonicMs();
     await fleet[Symbol.asyncDispose]();
     const processes = fleet.processes.map(({ name, setup, endedAt }) => ({
@@ -98,7 +117,8 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
       endedAt,
     }));
     const observed: Observations = {
-      events: [...events, TAKEOVER_EVENT],
+      events: [...events, ...last],
+      payments: { payments, transactions: service.transactions, expectations, webhooks },
       sent: sender.sent,
       effects: await store.effects(),
       stored,
@@ -121,15 +141,19 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 }
 
 /**
- * Waits until no delivery is pending or running, or until their number has not fallen for `QUIET_MS`. Deliveries that may
+ * Waits until no delivery is pending or running and no payment is still expected, or until their number has not fallen for `QUIET_MS`. Deliveries that may
  * have crashed a process run one after the other, so many of them take a while.
  */
-async function untilHandled(fleet: ApplicationFleet, signal: AbortSignal): Promise<void> {
+async function untilHandled(
+  fleet: ApplicationFleet,
+  expected: ExpectedPayments,
+  signal: AbortSignal,
+): Promise<void> {
   const begin = performance.now();
   let end = begin + QUIET_MS;
   let fewest = Infinity;
   while (fewest > 0 && performance.now() < Math.min(end, begin + RECOVERY_MS)) {
-    const left = await fleet.request<number>('unfinished').catch(() => Infinity);
+    const left = await unfinished(fleet, expected).catch(() => Infinity);
     if (left < fewest) {
       fewest = left;
       end = performance.now() + QUIET_MS;
@@ -138,11 +162,21 @@ async function untilHandled(fleet: ApplicationFleet, signal: AbortSignal): Promi
   }
 }
 
-/** The events of the inbox. Retries for 10 s, because a process may be restarting. */
-async function report(fleet: ApplicationFleet, signal: AbortSignal): Promise<ReportedEvent[]> {
+async function unfinished(fleet: ApplicationFleet, expected: ExpectedPayments): Promise<number> {
+  // Payments first: a poll adds deliveries.
+  const payments = await expected.unfinished(fleet);
+  return payments + (await fleet.request<number>('unfinished'));
+}
+
+/** The events or the expectations of the inbox. Retries for 10 s, because a process may be restarting. */
+async function report<T>(
+  type: 'report' | 'expectations',
+  fleet: ApplicationFleet,
+  signal: AbortSignal,
+): Promise<T[]> {
   for (let attempt = 0; ; attempt += 1) {
     try {
-      return await fleet.request<ReportedEvent[]>('report');
+      return await fleet.request<T[]>(type);
     } catch (error) {
       if (attempt === 20) throw error;
       await setTimeout(500, undefined, { signal });

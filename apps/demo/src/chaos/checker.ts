@@ -7,11 +7,15 @@ import type { PlannedEvent } from './event-plan.js';
 import type { InjectedFault } from './fault-injector.js';
 import { heartbeatGaps } from './heartbeat-gaps.js';
 import type { ProcessRecord } from './heartbeat-gaps.js';
+import { checkPayments } from './payment-checker.js';
+import type { PaymentObservations, PaymentRule } from './payment-checker.js';
 import type { SentEvent } from './sender.js';
 
 /** Everything observed in a chaos run. Times are of the machine's monotonic clock. */
 export interface Observations {
   readonly events: readonly PlannedEvent[];
+  /** The expected payments; `null` without any. */
+  readonly payments: Omit<PaymentObservations, 'effects'> | null;
   readonly sent: ReadonlyMap<string, SentEvent>;
   readonly effects: readonly Effect[];
   /** Events as the inbox stores them at the end. */
@@ -45,8 +49,11 @@ export interface Observations {
  * - `missing-heartbeat`: a process sent no heartbeat for a whole lease, and no fault or busy machine explains it.
  * - `process-exited`: a process ended by itself.
  * - `slow-drain`: a process did not end in time after SIGTERM.
+ *
+ * {@link PaymentRule} has the rules of expected payments.
  */
 export type Rule =
+  | PaymentRule
   | 'not-acknowledged'
   | 'lost'
   | 'doubled'
@@ -76,6 +83,9 @@ export function check(observed: Observations): Violation[] {
     ...checkStaleCommits(observed),
     ...checkDeliveries(observed),
     ...checkAttempts(observed),
+    ...(observed.payments
+      ? checkPayments({ ...observed.payments, effects: observed.effects })
+      : []),
     ...observed.exits
       .filter(({ cause }) => cause === null)
       .map(({ status, log }) => violation('process-exited', `${status}: ${log.slice(-600)}`)),

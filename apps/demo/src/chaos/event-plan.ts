@@ -30,6 +30,8 @@ export interface PlannedEvent {
   readonly id: string;
   readonly eventType: string;
   readonly transactionId: string;
+  /** The reference of the payment, if the event has one. */
+  readonly reference?: string;
   /** Unusual behaviour, by handler name; `null` if there is none. */
   readonly actions: Readonly<Record<string, HandlerAction>> | null;
   /** Handlers that must commit exactly one effect of the event. */

@@ -7,12 +7,14 @@ import type { ChaosStore } from './chaos-store.js';
 import { toLines } from './report.js';
 import type { ChaosResult } from './report.js';
 
-const HELP = `Sends events to three application processes while it injects faults, and checks how each event was handled.
+const HELP = `Sends events and purchases to three application processes while it injects faults, and checks how each event and
+each payment was handled.
 
   --seconds N         duration of events and faults on each store, in seconds; default 20
   --seed TEXT         the same seed plans the same events and faults; default: a new seed, which is printed
   --store NAME        sqlite, postgres or both; default both. postgres is an embedded server, or the server of
                       DATABASE_URL, which is not restarted
+  --no-webhooks       the payments service sends no webhook requests: polls must find every payment
   --json FILE         writes the results to this file
   --application FILE  main file of another build of the application
 
@@ -33,7 +35,7 @@ async function main(): Promise<number> {
     process.once(signal, () => abort.abort(new Error(`stopped by ${signal}`)));
   }
   try {
-    const { help, seconds, seed, application, store, json } = readFlags();
+    const { help, seconds, seed, application, store, json, webhooks } = readFlags();
     if (help) {
       print(HELP.trimEnd());
       return 0;
@@ -41,12 +43,14 @@ async function main(): Promise<number> {
     const results: ChaosResult[] = [];
     for (const open of STORES[store]!) {
       await using target = await open();
-      print(`chaos on ${target.kind}, seed ${seed}, ${seconds} s`);
+      const mode = webhooks ? '' : ', no webhooks';
+      print(`chaos on ${target.kind}, seed ${seed}, ${seconds} s${mode}`);
       const result = await runChaos({
         seed,
         seconds,
         application,
         store: target,
+        webhooks,
         signal: abort.signal,
       });
       for (const line of toLines(result)) print(line);
@@ -80,6 +84,7 @@ function readFlags() {
       seconds: { type: 'string', default: '20' },
       seed: { type: 'string', default: String(Date.now() % 100_000) },
       store: { type: 'string', default: 'both' },
+      'no-webhooks': { type: 'boolean', default: false },
       json: { type: 'string' },
       application: {
         type: 'string',
@@ -92,5 +97,5 @@ function readFlags() {
   if (!Object.hasOwn(STORES, values.store)) {
     throw new TypeError(`--store must be one of ${Object.keys(STORES).join(', ')}`);
   }
-  return { ...values, seconds };
+  return { ...values, seconds, webhooks: !values['no-webhooks'] };
 }

@@ -2,6 +2,27 @@ import { attemptIntervals, overlappingAttempts } from './attempt-intervals.js';
 import type { Observations, Rule, Violation } from './checker.js';
 import type { Fault, FaultKind, StoreKind } from './fault-plan.js';
 
+/** How many expected payments there were, by their end. */
+export interface PaymentCounts {
+  readonly paid: number;
+  readonly declined: number;
+  readonly overdue: number;
+  /** A process was killed before it sent the request, so that the service has no transaction. */
+  readonly neverRequested: number;
+  readonly byPoll: number;
+  readonly byWebhook: number;
+  readonly contradictions: number;
+  readonly polls: number;
+  /** Time from the payment, or the decline, to the last effect, in milliseconds; `null` without any. */
+  readonly foundMs: Times | null;
+}
+
+interface Times {
+  readonly p50: number;
+  readonly p99: number;
+  readonly max: number;
+}
+
 /** The result of a chaos run on one store, as it is written to the JSON file. */
 export interface ChaosResult {
   readonly store: StoreKind;
@@ -11,6 +32,8 @@ export interface ChaosResult {
   readonly counts: {
     readonly events: number;
     readonly requests: number;
+    /** Expected payments, and what became of them. */
+    readonly payments: PaymentCounts;
     readonly acknowledged: number;
     readonly effects: number;
     readonly attempts: number;
@@ -25,7 +48,7 @@ export interface ChaosResult {
     readonly lostAttempts: number;
   };
   /** Time from the first acknowledgement of an event to its last effect, in milliseconds; `null` without effects. */
-  readonly handledMs: { readonly p50: number; readonly p99: number; readonly max: number } | null;
+  readonly handledMs: Times | null;
   /** Number of injected faults, by kind. */
   readonly faults: Readonly<Partial<Record<FaultKind, number>>>;
   /** The planned faults. */
@@ -52,6 +75,7 @@ export function summarize(
     counts: {
       events: events.length,
       requests,
+      payments: countPayments(observed),
       acknowledged: [...sent.values()].filter((event) => event.acknowledgedAt !== null).length,
       effects: effects.length,
       attempts: attempts.length,
@@ -80,11 +104,18 @@ export function toLines({
   violations,
   journals,
 }: ChaosResult): string[] {
-  const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`;
   const rules = [...Map.groupBy(violations, ({ rule }) => rule)];
   const rows: [string, number | string][] = [
     ['events', `${counts.events}, sent ${counts.requests} times`],
     ['acknowledged', counts.acknowledged],
+    [
+      'expected payments',
+      `${counts.payments.paid} paid, ${counts.payments.declined} declined, ${counts.payments.overdue} overdue, ` +
+        `${counts.payments.neverRequested} not requested; ${counts.payments.byPoll} found by poll, ` +
+        `${counts.payments.byWebhook} by webhook; ${counts.payments.contradictions} contradictions, ` +
+        `${counts.payments.polls} polls`,
+    ],
+    ['from the payment to its last effect', describeTimes(counts.payments.foundMs)],
     ['effects', counts.effects],
     ['attempts', `${counts.attempts}, ${counts.overlaps} overlapping pairs`],
     ['processes', `${counts.processes}, ${counts.crashed} killed by an event`],
@@ -95,12 +126,7 @@ export function toLines({
         .map(([kind, count]) => `${kind} ${count}`)
         .join(', '),
     ],
-    [
-      'from receipt to the last effect',
-      handledMs === null
-        ? 'none'
-        : `p50 ${seconds(handledMs.p50)}, p99 ${seconds(handledMs.p99)}, at most ${seconds(handledMs.max)}`,
-    ],
+    ['from receipt to the last effect', describeTimes(handledMs)],
     ...rules.map(([rule, { length }]): [Rule, number] => [rule, length]),
   ];
   return [
@@ -112,21 +138,63 @@ export function toLines({
   ];
 }
 
-function handlingTimes({ effects, sent, processes }: Observations): ChaosResult['handledMs'] {
-  const writtenAt = new Map(
-    processes.flatMap(({ journal }) =>
-      journal.flatMap((entry) =>
-        entry.kind === 'effect-written' ? [[entry.attempt, entry.at] as const] : [],
-      ),
-    ),
-  );
-  const times = [...Map.groupBy(effects, ({ event }) => event)]
-    .map(([id, own]) => {
-      const last = Math.max(...own.map(({ attempt }) => writtenAt.get(attempt) ?? 0));
-      return Math.max(0, last - (sent.get(id)?.acknowledgedAt ?? last));
-    })
-    .toSorted((a, b) => a - b);
+function describeTimes(times: Times | null): string {
+  if (times === null) return 'none';
+  const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`;
+  return `p50 ${seconds(times.p50)}, p99 ${seconds(times.p99)}, at most ${seconds(times.max)}`;
+}
+
+function timesOf(durations: readonly number[]): Times | null {
+  const times = durations.toSorted((a, b) => a - b);
   if (times.length === 0) return null;
   const rank = (part: number): number => times[Math.ceil(times.length * part) - 1]!;
   return { p50: rank(0.5), p99: rank(0.99), max: times.at(-1)! };
+}
+
+/** When each attempt wrote its effect. */
+function effectTimes({ processes }: Observations): ReadonlyMap<string, number> {
+  const written = processes.flatMap(({ journal }) =>
+    journal.flatMap((entry) =>
+      entry.kind === 'effect-written' ? [[entry.attempt, entry.at] as const] : [],
+    ),
+  );
+  return new Map(written);
+}
+
+function countPayments(observed: Observations): PaymentCounts {
+  const { transactions = [], expectations = [], payments = [] } = observed.payments ?? {};
+  const writtenAt = effectTimes(observed);
+  const effects = Map.groupBy(observed.effects, ({ transaction }) => transaction);
+  const count = (status: string): number =>
+    transactions.filter((one) => one.status === status).length;
+  const requested = new Set(transactions.map(({ payment }) => payment.reference));
+  const found = transactions.flatMap(({ transactionId, endedAt }) => {
+    const own = effects.get(transactionId) ?? [];
+    if (own.length === 0 || endedAt === null) return [];
+    const last = Math.max(...own.map(({ attempt }) => writtenAt.get(attempt) ?? 0));
+    return [Math.max(0, last - endedAt)];
+  });
+  return {
+    paid: count('complete'),
+    declined: count('declined'),
+    overdue: expectations.filter(({ state }) => state === 'overdue').length,
+    neverRequested: payments.filter(({ reference }) => !requested.has(reference)).length,
+    byPoll: expectations.filter(({ fulfilledBy }) => fulfilledBy === 'poll').length,
+    byWebhook: expectations.filter(({ fulfilledBy }) => fulfilledBy === 'webhook').length,
+    contradictions: expectations.filter(({ contradiction }) => contradiction !== null).length,
+    polls: expectations.reduce((sum, { polls }) => sum + polls, 0),
+    foundMs: timesOf(found),
+  };
+}
+
+function handlingTimes(observed: Observations): ChaosResult['handledMs'] {
+  const { effects, sent } = observed;
+  const writtenAt = effectTimes(observed);
+  const times = [...Map.groupBy(effects, ({ event }) => event)]
+    .filter(([id]) => sent.has(id))
+    .map(([, own]) => {
+      const last = Math.max(...own.map(({ attempt }) => writtenAt.get(attempt) ?? 0));
+      return Math.max(0, last - (sent.get(own[0]!.event)?.acknowledgedAt ?? last));
+    });
+  return timesOf(times);
 }

@@ -2,9 +2,12 @@ import { setTimeout } from 'node:timers/promises';
 import { paymentEvent, signedRequest } from 'nestjs-payments/testing';
 import { monotonicMs } from './application-protocol.js';
 import type { PlannedEvent } from './event-plan.js';
+import type { PlannedPayment } from './payment-plan.js';
 
 /** How long the sender waits for a response before it sends the copy again, in milliseconds. */
 const RESPONSE_MS = 3000;
+
+type SentRequest = Pick<ReturnType<typeof signedRequest>, 'path' | 'method' | 'headers' | 'body'>;
 
 /** When an event was sent and acknowledged. Times are of the machine's monotonic clock. */
 export interface SentEvent {
@@ -23,7 +26,7 @@ export class Sender {
     private readonly webhookSecret: string,
   ) {}
 
-  /** How many webhook requests were sent. */
+  /** How many webhook requests and purchases were sent. */
   get requests(): number {
     return this.#requests;
   }
@@ -35,12 +38,16 @@ export class Sender {
     await Promise.all(
       events.map(async (event) => {
         this.sent.set(event.id, { firstSentAt: null, acknowledgedAt: null });
-        const { id, eventType, transactionId, actions } = event;
+        const { id, eventType, transactionId, reference, actions } = event;
         const first = Math.min(...event.copies.map(({ atMs }) => atMs));
         const timestamp = new Date(began + first).toISOString();
         const body = paymentEvent(
           eventType,
-          { transactionId, ...(actions === null ? {} : { actions }) },
+          {
+            transactionId,
+            ...(reference === undefined ? {} : { externalReference: reference }),
+            ...(actions === null ? {} : { actions }),
+          },
           { id, timestamp },
         );
         const request = signedRequest(body, { secret: this.webhookSecret });
@@ -50,6 +57,27 @@ export class Sender {
             await this.#sendUntilAcknowledged(id, request, target, signal);
           }),
         );
+      }),
+    );
+  }
+
+  /** Sends each purchase at its time, until an application responds 2xx. Rejects when `signal` aborts. */
+  async purchase(payments: readonly PlannedPayment[], signal: AbortSignal): Promise<void> {
+    const begin = performance.now();
+    await Promise.all(
+      payments.map(async ({ reference, atMs, target }) => {
+        await setTimeout(Math.max(0, begin + atMs - performance.now()), undefined, { signal });
+        for (let attempt = 0; ; attempt += 1) {
+          const url = this.url(target + attempt);
+          const request = {
+            path: `/purchases/${reference}`,
+            method: 'POST' as const,
+            headers: {},
+            body: Buffer.alloc(0),
+          };
+          if (url !== null && (await this.#post(url, request))) return;
+          await setTimeout(Math.min(1500, 150 * 2 ** attempt), undefined, { signal });
+        }
       }),
     );
   }
@@ -74,7 +102,7 @@ export class Sender {
     }
   }
 
-  async #post(url: string, request: ReturnType<typeof signedRequest>): Promise<boolean> {
+  async #post(url: string, request: SentRequest): Promise<boolean> {
     this.#requests += 1;
     try {
       const { method, headers, body } = request;
