@@ -103,10 +103,10 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
   },
   {
     promise: 'EX-14',
-    fault: 'the index of events contains expectations',
-    file: 'libs/payments/src/inbox/sqlite/sql/schema.ts',
-    replace: '(received_at)\n    WHERE ${NO_EXPECTATION};',
-    by: '(received_at);',
+    fault: 'receive looks for expectations of every event',
+    file: 'libs/payments/src/inbox/sqlite/sql/receive.ts',
+    replace: 'if (event.fulfils) fulfil(connection, event, event.id, times);',
+    by: 'fulfil(connection, event, event.id, times);',
     specs: ['libs/payments/src/inbox/sqlite/sql/expectations.spec.ts'],
   },
 ];
