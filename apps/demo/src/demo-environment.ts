@@ -16,6 +16,14 @@ const NEW_SECRET = 'whsec_of_today';
 /** Shorter than the default of ten seconds, so that the recovery after SIGKILL is fast. */
 const LEASE_MS = '1500';
 
+/** Pause between the polls of an expected payment, in milliseconds. Much shorter than the default of the module. */
+export const POLL_INTERVAL_MS = 3000;
+
+/** The polls of an order: often for two minutes, then once a minute for an hour. */
+const POLL_SCHEDULE_MS = Array.from({ length: 100 }, (_, index) =>
+  index < 40 ? (index + 1) * POLL_INTERVAL_MS : 120_000 + (index - 39) * 60_000,
+);
+
 /** User of the console. */
 const OPERATOR = 'operator';
 
@@ -141,6 +149,7 @@ function settingsOf(
     PAYMENTS_WEBHOOK_SECRET: NEW_SECRET,
     PAYMENTS_WEBHOOK_SECRET_PREVIOUS: OLD_SECRET,
     SHOP_LEASE_MS: LEASE_MS,
+    SHOP_POLL_SCHEDULE_MS: POLL_SCHEDULE_MS.join(),
     SHOP_CONSOLE_USER: OPERATOR,
     SHOP_CONSOLE_PASSWORD: password,
   };

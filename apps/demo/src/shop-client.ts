@@ -5,6 +5,8 @@ export interface ShopOrder {
   readonly status: string;
   readonly checkoutUrl: string | null;
   readonly amountPaid?: number;
+  /** The shop found the payment by asking the service. */
+  readonly foundByPoll?: boolean;
 }
 
 /** A ledger entry, as the API of the shop returns it. */

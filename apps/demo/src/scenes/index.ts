@@ -2,6 +2,7 @@ import type { Scene } from '../demo-environment.js';
 import { busyMorning } from './busy-morning.js';
 import { expiredToken } from './expired-token.js';
 import { killedShop } from './killed-shop.js';
+import { declinedPayment, missingWebhooks } from './missing-webhooks.js';
 import { partialPayments, unmatchedPayment } from './payments.js';
 import { secretRotation } from './secret-rotation.js';
 import { duplicateEvent, tamperedDelivery, testWebhook } from './webhooks.js';
@@ -17,4 +18,6 @@ export const SCENES: readonly Scene[] = [
   expiredToken,
   unmatchedPayment,
   killedShop,
+  missingWebhooks,
+  declinedPayment,
 ];
