@@ -1,4 +1,6 @@
 import { matchesPattern } from '../../libs/payments/dist/events/handler-registry.js';
+import { POLL_HANDLER } from '../../libs/payments/dist/inbox/store/expectation-store.js';
+import { POLLED_TYPES } from './simulated-service.ts';
 import type {
   ClaimedDelivery,
   DeliverySelection,
@@ -62,13 +64,15 @@ export class DeliveryModel {
       const { company, id, orderingKey, eventType } = event;
       const once = `${company}/${eventType}/${orderingKey}`;
       const first = this.#once.get(once);
-      if (eventType === 'transaction.completed' && orderingKey !== null && first !== undefined) {
+      const isOnce = POLLED_TYPES.some((type) => type === eventType);
+      if (isOnce && orderingKey !== null && first !== undefined) {
         this.violations.push(
           `${company}/${id} was stored, although ${first} has the same transaction: ${once}`,
         );
       }
       this.#once.set(once, id);
       for (const { name, patterns } of known) {
+        if (name === POLL_HANDLER) continue;
         const takes = patterns.some((pattern) => matchesPattern(pattern, event.eventType));
         if (takes && !event.handlers.includes(name)) {
           this.violations.push(`IN-32 ${company}/${id} was stored without a delivery to ${name}`);

@@ -1,6 +1,7 @@
 import type { ProcessFleet } from './process-fleet.ts';
 import { SLOTS } from './scenario.ts';
 import type { EventPlan } from './scenario.ts';
+import { referenceOf } from './simulated-service.ts';
 import type { Timeline } from './virtual-timeline.ts';
 
 interface SentEvent {
@@ -41,7 +42,8 @@ export class EventSender {
     const { company, eventType, transactionId, scripts } = events[number]!;
     const id = `e${number}${suffix}`;
     const timestamp = new Date(Date.UTC(2026, 0, 1) + number).toISOString();
-    const data = { ...(transactionId !== null && { transactionId }), scripts };
+    const externalReference = referenceOf(number);
+    const data = { ...(transactionId !== null && { transactionId }), externalReference, scripts };
     return { company, id, body: Buffer.from(JSON.stringify({ id, eventType, timestamp, data })) };
   }
 

@@ -61,11 +61,13 @@ export function faultyStore(
     operation: string,
     parameters: readonly unknown[],
   ): Promise<{ result: unknown } | { error: unknown }> => {
-    const method = store[operation as 'find'] as (...all: unknown[]) => Promise<unknown>;
+    const name = operation.replace('expectations.', '') as 'find';
+    const owner = operation === name ? store : store.expectations;
+    const method = (owner as InboxStore)[name] as (...all: unknown[]) => Promise<unknown>;
     try {
       return {
         result: await method.apply(
-          store,
+          owner,
           parameters.map((one) => abortable(one, parameters[0] as Lease)),
         ),
       };
@@ -88,6 +90,13 @@ export function faultyStore(
       });
     };
   };
+  const expectations = new Proxy(store.expectations, {
+    get: (target, name) => {
+      if (typeof name !== 'string' || typeof target[name as 'find'] !== 'function')
+        return undefined;
+      return (...parameters: unknown[]) => call(`expectations.${name}`, parameters);
+    },
+  });
   return new Proxy(store, {
     get: (target, name) => {
       if (name === 'capabilities') return target.capabilities;
@@ -97,6 +106,7 @@ export function faultyStore(
             if (!process.oneIn(5)) process.timeline.schedule(0, () => process.deliver(listener));
           });
       }
+      if (name === 'expectations') return expectations;
       if (typeof name !== 'string' || typeof target[name as 'find'] !== 'function')
         return undefined;
       return (...parameters: unknown[]) => call(name, parameters);

@@ -1,23 +1,20 @@
 import type { StoredEvent } from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import { COMMITTING } from './behaviour.ts';
 import type { SimulatedDatabase } from './durable-memory-store.ts';
-import type { HandlerName, Scenario } from './scenario.ts';
+import type { EventPlan, HandlerName } from './scenario.ts';
 
 /** Compares the stored deliveries with the statistics, and with the effects of the handlers. */
 export class FinalChecks {
   readonly violations: string[] = [];
   readonly #database: SimulatedDatabase;
-  readonly #scenario: Scenario;
   readonly #forced: (company: string, id: string, handler: string) => number;
 
   constructor(
     database: SimulatedDatabase,
-    scenario: Scenario,
     /** How often an operator may have forced a delivery to run again. */
     forced: (company: string, id: string, handler: string) => number,
   ) {
     this.#database = database;
-    this.#scenario = scenario;
     this.#forced = forced;
   }
 
@@ -52,19 +49,26 @@ export class FinalChecks {
       times.set(effect, (times.get(effect) ?? 0) + 1);
     }
     for (const { company, id, deliveries } of events) {
-      const plan = this.#scenario.events[Number.parseInt(id.slice(1))]!;
+      const scripts = await this.#scriptsOf(company, id);
       for (const { handler, state } of deliveries) {
         const key = `${company}/${id}/${handler}`;
         const count = times.get(key) ?? 0;
         const forced = this.#forced(company, id, handler);
         if (count > 1 + forced)
           this.violations.push(`IN-21 the effect of ${key} exists ${count} times`);
-        const commits = plan.scripts[handler as HandlerName].every((one) => COMMITTING.has(one));
+        const commits = scripts?.[handler as HandlerName].every((one) => COMMITTING.has(one));
         if (state === 'done' && commits && count === 0) {
           this.violations.push(`IN-22 ${key} is done without its effect`);
         }
       }
     }
+  }
+
+  /** What the handlers do with an event; `undefined` for an event of an overdue payment. */
+  async #scriptsOf(company: string, id: string): Promise<EventPlan['scripts'] | undefined> {
+    const raw = (await this.#database.store.find(company, id))?.raw;
+    const { data } = JSON.parse(String(raw)) as { data: { scripts?: EventPlan['scripts'] } };
+    return data.scripts;
   }
 }
 

@@ -30,6 +30,7 @@ const REAL_TIMES: ApplicationTimes = {
   resendMs: 500,
   closingMs: 100,
   slowMs: 700,
+  polls: [50, 250, 1_000],
 };
 /** Without steps that set the wall clock, which a test cannot do, and without handlers that outlast the grace of a drain. */
 export const REAL: ScenarioBounds = {

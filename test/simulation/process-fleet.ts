@@ -1,5 +1,6 @@
 import type { SimulatedDatabase } from './durable-memory-store.ts';
 import { faultyStore } from './faulty-store.ts';
+import type { SimulatedService } from './simulated-service.ts';
 import type { StoreObserver } from './faulty-store.ts';
 import type { AttemptJournal } from './attempt-journal.ts';
 import { FIRST_VERSION, SLOTS } from './scenario.ts';
@@ -40,6 +41,7 @@ export class ProcessFleet {
   readonly #random: SeededRandom;
   readonly #journal: AttemptJournal;
   readonly #observer: StoreObserver;
+  readonly #service: SimulatedService;
 
   constructor(
     setup: {
@@ -50,6 +52,7 @@ export class ProcessFleet {
     random: SeededRandom,
     journal: AttemptJournal,
     observer: StoreObserver,
+    service: SimulatedService,
   ) {
     this.#timeline = setup.timeline;
     this.#database = setup.database;
@@ -57,6 +60,7 @@ export class ProcessFleet {
     this.#random = random;
     this.#journal = journal;
     this.#observer = observer;
+    this.#service = service;
   }
 
   /** Ends all processes, and waits until their stores are closed. */
@@ -83,6 +87,7 @@ export class ProcessFleet {
       slot.handlers,
       times,
       this.#journal,
+      this.#service,
     );
     slot.process = process;
     slot.application = application;

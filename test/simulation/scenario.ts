@@ -10,7 +10,7 @@ export const SLOTS = 3;
 export const HANDLERS = {
   book: ['transaction.*'],
   mail: ['transaction.completed'],
-  log: ['*'],
+  log: ['*', '@payments/overdue'],
   audit: ['transaction.completed', 'refund.*'],
 } as const;
 export type HandlerName = keyof typeof HANDLERS;
@@ -25,8 +25,33 @@ export interface EventPlan {
   readonly scripts: Readonly<Record<HandlerName, readonly Behaviour[]>>;
 }
 
+/** What the service responds to a poll of a transaction. */
+export const ANSWERS = [
+  'completed',
+  'declined',
+  'pending',
+  'missing',
+  'nonsense',
+  'another transaction',
+] as const;
+export type Answer = (typeof ANSWERS)[number];
+
+/** A step of an expected payment: of the payment of an event. */
+export type ExpectationStep =
+  | {
+      readonly step: 'expect';
+      readonly event: number;
+      readonly in: number;
+      /** Whether its transaction id is known. Otherwise its reference finds it. */
+      readonly known: boolean;
+      readonly dueInMs: number | null;
+    }
+  | { readonly step: 'attach' | 'cancel' | 'ask now'; readonly event: number; readonly in: number }
+  | { readonly step: 'service answers'; readonly event: number; readonly answer: Answer };
+
 /** One step of a scenario. `event`, `to` and `in` are indexes, modulo the number of events or processes. */
 export type Step =
+  | ExpectationStep
   | { readonly step: 'send'; readonly event: number; readonly to: number }
   | { readonly step: 'send under another id'; readonly event: number; readonly to: number }
   | { readonly step: 'pass time'; readonly ms: number }
@@ -79,6 +104,11 @@ export const EVERY_STEP: ReadonlySet<Step['step']> = new Set<Step['step']>([
   'skip',
   'forget',
   'set the wall clock',
+  'expect',
+  'attach',
+  'cancel',
+  'ask now',
+  'service answers',
 ]);
 
 export const VIRTUAL: ScenarioBounds = {
@@ -168,6 +198,27 @@ const STEPS: readonly { readonly weight: number; readonly arbitrary: fc.Arbitrar
     arbitrary: fc.record({
       step: fc.constant('set the wall clock'),
       byMs: fc.constantFrom(-3_600_000, 3_600_000),
+    }),
+  },
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      step: fc.constant('expect'),
+      event,
+      in: slot,
+      known: fc.boolean(),
+      dueInMs: fc.constantFrom(null, null, 2_000),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ step: fc.constant('attach'), event, in: slot }) },
+  { weight: 1, arbitrary: fc.record({ step: fc.constant('cancel'), event, in: slot }) },
+  { weight: 1, arbitrary: fc.record({ step: fc.constant('ask now'), event, in: slot }) },
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      step: fc.constant('service answers'),
+      event,
+      answer: fc.constantFrom(...ANSWERS, 'completed' as const),
     }),
   },
 ] as const;

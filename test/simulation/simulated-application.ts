@@ -1,3 +1,11 @@
+import { COMPANIES } from '../../libs/payments/dist/companies/companies.js';
+import { PaymentsApiService } from '../../libs/payments/dist/api/payments-api.service.js';
+import { PaymentExpectations } from '../../libs/payments/dist/expectations/payment-expectations.js';
+import { PollHandler } from '../../libs/payments/dist/expectations/poll-handler.js';
+import {
+  RECONCILE_OPTIONS,
+  resolveReconcileOptions,
+} from '../../libs/payments/dist/expectations/reconcile-options.js';
 import { parseEnvelope } from '../../libs/payments/dist/events/payment-event.js';
 import { HandlerRegistry } from '../../libs/payments/dist/events/handler-registry.js';
 import { fixed } from '../../libs/payments/dist/events/retry-schedule.js';
@@ -26,6 +34,8 @@ import type { SimulatedDatabase } from './durable-memory-store.ts';
 import type { AttemptJournal } from './attempt-journal.ts';
 import { HANDLERS } from './scenario.ts';
 import type { HandlerName } from './scenario.ts';
+import { POLLED_TYPES } from './simulated-service.ts';
+import type { SimulatedService } from './simulated-service.ts';
 import type { SimulatedProcess } from './simulated-process.ts';
 
 /** Times of the simulated application, in milliseconds. */
@@ -41,6 +51,8 @@ export interface ApplicationTimes extends BehaviourTimes {
   readonly closingMs: number;
   /** How long a slow store operation takes. */
   readonly slowMs: number;
+  /** Delays of the polls of an expected payment. */
+  readonly polls: readonly number[];
 }
 
 export const VIRTUAL_TIMES: ApplicationTimes = {
@@ -54,6 +66,7 @@ export const VIRTUAL_TIMES: ApplicationTimes = {
   resendMs: 10_000,
   closingMs: 3_000,
   slowMs: 7_000,
+  polls: [1_000, 5_000, 30_000, 120_000],
 };
 /** Maximum number of concurrent attempts of one handler in one process. */
 export const CONCURRENCY: Readonly<Record<HandlerName, number>> = {
@@ -67,6 +80,8 @@ type Scripts = Readonly<Record<string, readonly Behaviour[]>>;
 
 /** One version of the merchant's application in one process: the package's own receiver, worker and maintenance. */
 export class SimulatedApplication {
+  /** The expected payments of the application. */
+  readonly expectations: PaymentExpectations;
   readonly #inbox: PaymentInbox;
   readonly #worker: InboxWorker;
   readonly #maintenance: InboxMaintenance;
@@ -85,6 +100,7 @@ export class SimulatedApplication {
     handlers: readonly HandlerName[],
     times: ApplicationTimes,
     journal: AttemptJournal,
+    service: SimulatedService,
   ) {
     this.#process = process;
     this.#store = store;
@@ -97,7 +113,10 @@ export class SimulatedApplication {
       [INBOX_STORE, store],
       [PAYMENTS_RUNTIME, process.runtime],
       [WORKER_OPTIONS, resolveWorkerOptions({ leaseMs, timeoutMs, drainMs, retry })],
-      [RECEIVE_OPTIONS, resolveReceiveOptions({})],
+      [RECEIVE_OPTIONS, resolveReceiveOptions({}, POLLED_TYPES)],
+      [RECONCILE_OPTIONS, resolveReconcileOptions(service.options(times.polls))],
+      [PaymentsApiService, service.client(process, times.workMs)],
+      [COMPANIES, { known: (id: string) => ({ id }) }],
       [MAX_AGE_MS, Infinity],
       [BODY_CODEC, null],
     ]);
@@ -111,6 +130,8 @@ export class SimulatedApplication {
         invoke: (event, context) => this.#run(event, context),
       });
     }
+    container.get(PollHandler).register();
+    this.expectations = container.get(PaymentExpectations);
     this.#worker = container.get(InboxWorker);
     this.#maintenance = container.get(InboxMaintenance);
     this.#inbox = container.get(PaymentInbox);
@@ -124,6 +145,11 @@ export class SimulatedApplication {
   /** The API of the inbox for operators. */
   get inbox(): PaymentInbox {
     return this.#inbox;
+  }
+
+  /** The time in `ms` milliseconds, on the clock of the process. */
+  in(ms: number): Date {
+    return new Date(this.#process.runtime.now() + ms);
   }
 
   async start(): Promise<void> {
@@ -160,7 +186,9 @@ export class SimulatedApplication {
       signal,
     });
     try {
-      const script = (event.data['scripts'] as Scripts)[handler]!;
+      // The event of an overdue payment has no scripts.
+      const scripts = event.data['scripts'] as Scripts | undefined;
+      const script = scripts?.[handler] ?? ['succeed'];
       const behaviour = script[Math.min(attempt, script.length) - 1]!;
       await behave(behaviour, process, this.#times, this.#database, event, context);
     } finally {

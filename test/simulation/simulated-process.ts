@@ -15,6 +15,9 @@ export const FAULTY_OPERATIONS = [
   'register',
   'retire',
   'release',
+  'expectations.expect',
+  'expectations.find',
+  'expectations.settlePoll',
 ] as const;
 
 /** A fault of the next call of one store operation. */

@@ -2,12 +2,15 @@ import { SeededRandom } from '../../apps/demo/src/chaos/seeded-random.ts';
 import { DeliveryModel } from './delivery-model.ts';
 import type { SimulatedDatabase } from './durable-memory-store.ts';
 import { EventSender } from './event-sender.ts';
+import { ExpectationChecks } from './expectation-checks.ts';
+import { ExpectationModel } from './expectation-model.ts';
 import { FinalChecks, stuck } from './final-checks.ts';
 import { ProcessFleet } from './process-fleet.ts';
 import type { Slot } from './process-fleet.ts';
 import { AttemptJournal } from './attempt-journal.ts';
 import { SECOND_VERSION, FIRST_VERSION } from './scenario.ts';
 import type { Scenario, Step } from './scenario.ts';
+import { SimulatedService } from './simulated-service.ts';
 import { CONCURRENCY } from './simulated-application.ts';
 import type { ApplicationTimes, SimulatedApplication } from './simulated-application.ts';
 import { shown, StoreObservation } from './store-observation.ts';
@@ -42,6 +45,8 @@ export class Simulation {
   readonly #fleet: ProcessFleet;
   readonly #sender: EventSender;
   readonly #checks: FinalChecks;
+  readonly #polls: ExpectationModel;
+  readonly #expectations: ExpectationChecks;
   readonly #violations: string[] = [];
   readonly #scenario: Scenario;
   readonly #setup: SimulationSetup;
@@ -61,13 +66,15 @@ export class Simulation {
       now,
     );
     this.#model = new DeliveryModel(database.store, this.#journal, times.retry.attempts, now);
-    this.#observation = new StoreObservation(this.#journal, this.#model, setup, (line) =>
-      this.#trace(line),
-    );
+    const service = new SimulatedService(scenario.events);
+    this.#polls = new ExpectationModel(this.#journal, service, now);
+    const models = [this.#journal, this.#model, this.#polls] as const;
+    this.#observation = new StoreObservation(...models, setup, (line) => this.#trace(line));
+    this.#expectations = new ExpectationChecks(database, service, timeline, this.#polls);
     const random = new SeededRandom(scenario.seed);
-    this.#fleet = new ProcessFleet(setup, random, this.#journal, this.#observation);
+    this.#fleet = new ProcessFleet(setup, random, this.#journal, this.#observation, service);
     this.#sender = new EventSender(scenario.events, this.#fleet, timeline, times.resendMs);
-    this.#checks = new FinalChecks(database, scenario, (...delivery) => this.#forced(...delivery));
+    this.#checks = new FinalChecks(database, (...delivery) => this.#forced(...delivery));
   }
 
   /** Ends all processes, and waits until their stores are closed. */
@@ -95,7 +102,8 @@ export class Simulation {
   }
 
   get violations(): string[] {
-    const parts = [this.#journal, this.#model, this.#observation, this.#fleet, this.#checks];
+    const models = [this.#journal, this.#model, this.#polls, this.#observation, this.#fleet];
+    const parts = [...models, this.#checks, this.#expectations];
     return [...parts.flatMap(({ violations }) => violations), ...this.#violations];
   }
 
@@ -157,6 +165,12 @@ export class Simulation {
       case 'set the wall clock':
         this.#setup.setWallClock(step.byMs);
         break;
+      case 'expect':
+      case 'attach':
+      case 'cancel':
+      case 'ask now':
+      case 'service answers':
+        this.#expectations.play(step, 'in' in step ? slotOf(step.in).application : null);
     }
   }
 
@@ -186,9 +200,12 @@ export class Simulation {
       const { deliveries, paused } = await database.store.stats();
       // The pause of an operator may take effect only now, so resume all paused handlers.
       for (const handler of paused) await database.store.pause(handler, false);
-      return this.#sender.allAcknowledged && deliveries.every(({ state }) => state === 'dead');
+      const handled = deliveries.every(({ state }) => state === 'dead');
+      return this.#sender.allAcknowledged && handled && this.#expectations.haveEnded();
     };
-    const settled = await timeline.until(final, settleMs);
+    let settled = await timeline.until(final, settleMs);
+    await this.#expectations.askAgain(settleMs);
+    settled &&= await timeline.until(final, settleMs);
     if (this.violations.length > 0) return;
     const events = await this.#checks.stored();
     if (!this.#sender.allAcknowledged)
@@ -198,7 +215,9 @@ export class Simulation {
         `deliveries are not final, although all faults are over: ${stuck(events)}`,
       );
     await this.#checks.checkStats();
+    await this.#expectations.checkEvents();
     if (this.#setup.exact) await this.#model.checkStored();
+    if (this.#setup.exact) this.#polls.checkStored(await this.#expectations.stored());
     await this.#checks.checkEffects(events);
   }
 

@@ -10,6 +10,8 @@ import type {
   SuspectRequest,
   WorkerRegistration,
 } from '../../libs/payments/dist/inbox/store/inbox-store.js';
+import { isPoll } from './expectation-model.ts';
+import type { ExpectationModel } from './expectation-model.ts';
 import type { DeliveryModel } from './delivery-model.ts';
 import type { StoreObserver } from './faulty-store.ts';
 import type { AttemptJournal } from './attempt-journal.ts';
@@ -20,18 +22,21 @@ export class StoreObservation implements StoreObserver {
   readonly violations: string[] = [];
   readonly #journal: AttemptJournal;
   readonly #model: DeliveryModel;
+  readonly #expectations: ExpectationModel;
   readonly #exact: boolean;
   readonly #trace: (line: () => string) => void;
 
   constructor(
     journal: AttemptJournal,
     model: DeliveryModel,
+    expectations: ExpectationModel,
     /** `exact`: store operations take effect one at a time, so that the model can check each. */
     setup: { readonly exact: boolean },
     trace: (line: () => string) => void,
   ) {
     this.#journal = journal;
     this.#model = model;
+    this.#expectations = expectations;
     this.#exact = setup.exact;
     this.#trace = trace;
   }
@@ -67,7 +72,10 @@ export class StoreObservation implements StoreObserver {
     }
     this.#journalClaims(process, operation, first, result);
     if (operation === 'commit' && done) this.#journal.committed(process, first as Lease);
-    if (this.#exact) await this.#observeExactly(operation, parameters, outcome);
+    if (!this.#exact) return;
+    if (done && operation.startsWith('expectations.'))
+      this.#observeExpectation(operation, parameters, result);
+    else await this.#observeExactly(process, operation, parameters, outcome);
   }
 
   answered(
@@ -83,7 +91,8 @@ export class StoreObservation implements StoreObserver {
 
   /** A retired worker without running deliveries is removed at once, without a grace. */
   #retired(process: SimulatedProcess, worker: string, graceMs: number): void {
-    const removed = this.#exact && !this.#model.holds(worker);
+    const holds = this.#model.holds(worker) || this.#expectations.holds(worker);
+    const removed = this.#exact && !holds;
     this.#journal.retired(worker, removed ? 0 : graceMs, process.draining && !removed);
   }
 
@@ -110,7 +119,40 @@ export class StoreObservation implements StoreObserver {
     }
   }
 
+  #observeExpectation(operation: string, parameters: readonly unknown[], result: unknown): void {
+    const model = this.#expectations;
+    const [first, second, third] = parameters as [never, never, never];
+    switch (operation) {
+      case 'expectations.expect':
+        model.expected(first, result as boolean);
+        break;
+      case 'expectations.attach':
+        model.attached(first, second, third, result);
+        break;
+      case 'expectations.cancel':
+        model.cancelled(first, second, result as boolean);
+        break;
+      case 'expectations.pollNow':
+        model.polledNow(first);
+        break;
+      case 'expectations.settlePoll':
+        model.settled(first, second, result as SettleResult);
+        break;
+      default:
+    }
+  }
+
+  #claimed(worker: string, claimed: readonly ClaimedDelivery[], alone: boolean): void {
+    this.#expectations.claimed(worker, claimed.filter(isPoll));
+    this.#model.claimed(
+      worker,
+      claimed.filter((lease) => !isPoll(lease)),
+      alone,
+    );
+  }
+
   async #observeExactly(
+    process: SimulatedProcess,
     operation: string,
     [first, second]: readonly unknown[],
     outcome: { readonly result: unknown } | { readonly error: unknown },
@@ -127,18 +169,23 @@ export class StoreObservation implements StoreObserver {
     switch (operation) {
       case 'receive':
         await model.received(first as IncomingEvent[], result as StoreReceipt[]);
+        this.#expectations.received(process, first as IncomingEvent[], result as StoreReceipt[]);
         break;
       case 'claim':
-        model.claimed((first as ClaimRequest).worker, result as ClaimedDelivery[], false);
+        this.#claimed((first as ClaimRequest).worker, result as ClaimedDelivery[], false);
         break;
       case 'claimSuspect': {
         const { worker, alone } = first as SuspectRequest;
-        if (result !== null) model.claimed(worker, [result as ClaimedDelivery], alone);
+        if (result !== null) this.#claimed(worker, [result as ClaimedDelivery], alone);
         break;
       }
       case 'complete':
       case 'release':
-        model.settled(first as Lease, operation, result as SettleResult);
+        (isPoll(first as Lease) ? this.#expectations : model).settled(
+          first as Lease,
+          operation,
+          result as SettleResult,
+        );
         break;
       case 'fail': {
         const failure = second as { readonly retryInMs: number | null; readonly error: string };

@@ -1,0 +1,97 @@
+import type { StoredExpectation } from '../../libs/payments/dist/inbox/store/inbox-store.js';
+import type { SimulatedDatabase } from './durable-memory-store.ts';
+import type { ExpectationModel } from './expectation-model.ts';
+import type { ExpectationStep } from './scenario.ts';
+import type { SimulatedApplication } from './simulated-application.ts';
+import { referenceOf } from './simulated-service.ts';
+import type { SimulatedService } from './simulated-service.ts';
+import type { Timeline } from './virtual-timeline.ts';
+
+/** Plays the steps of expected payments, and checks the expectations at the end. */
+export class ExpectationChecks {
+  readonly violations: string[] = [];
+  readonly #database: SimulatedDatabase;
+  readonly #service: SimulatedService;
+  readonly #timeline: Timeline;
+  readonly #model: ExpectationModel;
+
+  constructor(
+    database: SimulatedDatabase,
+    service: SimulatedService,
+    timeline: Timeline,
+    model: ExpectationModel,
+  ) {
+    this.#database = database;
+    this.#service = service;
+    this.#timeline = timeline;
+    this.#model = model;
+  }
+
+  async stored(): Promise<readonly StoredExpectation[]> {
+    const { expectations } = this.#database.store;
+    return (await expectations.list({ filter: {}, limit: 1000, after: null })).expectations;
+  }
+
+  /** Plays a step in an application that is up. The call may fail; its effects are checked. */
+  play(step: ExpectationStep, application: SimulatedApplication | null): void {
+    const { index, ...plan } = this.#service.planned(step.event);
+    if (step.step === 'service answers') return this.#service.answer(plan, step.answer);
+    if (!application?.started) return;
+    const { company, transactionId } = plan;
+    const reference = referenceOf(index);
+    const { expectations } = application;
+    const ignore = (call: Promise<unknown>): void => void call.catch(() => {});
+    if (step.step === 'expect') {
+      const due = step.dueInMs === null ? {} : { dueBy: application.in(step.dueInMs) };
+      const known = step.known && transactionId !== null ? { transactionId } : {};
+      ignore(expectations.expect({ company, reference, ...due, ...known }));
+    } else if (step.step === 'attach') {
+      if (transactionId !== null)
+        ignore(expectations.attach(reference, { company, transactionId }));
+    } else if (step.step === 'cancel') {
+      ignore(expectations.cancel(reference, { company }));
+    } else ignore(expectations.askNow({ company, reference }));
+  }
+
+  /** Whether every expectation has ended, and no poll is due. */
+  async haveEnded(): Promise<boolean> {
+    return (await this.stored()).every(
+      ({ state, nextPollAt }) => state !== 'waiting' && nextPollAt === null,
+    );
+  }
+
+  /** Polls every open expectation once more. Then all payments that the service reports must be fulfilled. */
+  async askAgain(limitMs: number): Promise<void> {
+    const open = (await this.stored()).filter(({ state }) => state === 'overdue');
+    const polls = new Map(open.map((one) => [`${one.company}/${one.reference}`, one.polls]));
+    await this.#database.store.expectations.pollNow(open, []);
+    this.#model.polledNow(open);
+    const asked = async (): Promise<boolean> =>
+      (await this.stored()).every(
+        ({ company, reference, ...one }) =>
+          one.state !== 'overdue' || one.polls > polls.get(`${company}/${reference}`)!,
+      );
+    if (!(await this.#timeline.until(asked, limitMs)))
+      this.violations.push('EX-03 expectations were not polled, although all faults are over');
+    for (const { company, reference, state, contradiction } of await this.stored()) {
+      if (state !== 'overdue' || contradiction !== null) continue;
+      if (this.#service.reports(company, reference)) {
+        this.violations.push(
+          `EX-08 ${company}/${reference} is overdue, and the service reports it`,
+        );
+      }
+    }
+  }
+
+  /** Checks that the events which fulfilled expectations are stored, with the same source. */
+  async checkEvents(): Promise<void> {
+    for (const { company, reference, state, fulfilled } of await this.stored()) {
+      if ((state === 'fulfilled') !== (fulfilled !== null))
+        this.violations.push(`EX-05 ${company}/${reference} is ${state}, and has another event`);
+      if (fulfilled === null) continue;
+      const event = await this.#database.store.find(company, fulfilled.eventId);
+      if (event?.source !== fulfilled.by || event.eventType !== fulfilled.eventType)
+        this.violations.push(`EX-04 ${fulfilled.eventId} is not stored as ${fulfilled.by}`);
+    }
+  }
+}
