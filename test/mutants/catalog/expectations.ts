@@ -62,6 +62,14 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     specs: [`${E2E}/expectations-overdue.spec.ts`],
   },
   {
+    promise: 'EX-08',
+    fault: 'does not look up the transaction whose id find returned',
+    file: `${EXPECTATIONS}/ask-service.ts`,
+    replace: "if (attached !== 'attached') {",
+    by: "if (attached === 'attached') {",
+    specs: [`${E2E}/expectations-killed.spec.ts`],
+  },
+  {
     promise: 'EX-09',
     fault: 'ignores the transaction id that find returns',
     file: `${EXPECTATIONS}/ask-service.ts`,
