@@ -30,6 +30,8 @@ export type ToApplication =
   | { readonly type: 'report'; readonly request: number }
   /** Requests all expectations. */
   | { readonly type: 'expectations'; readonly request: number }
+  /** Polls all waiting and overdue expectations now. */
+  | { readonly type: 'sweep'; readonly request: number }
   /** Polls all fulfilled expectations now. */
   | { readonly type: 'ask'; readonly request: number };
 

@@ -118,6 +118,10 @@ async function handleMessage(app: INestApplication, message: ToApplication): Pro
       return respond(message.request, () => report(app.get(PaymentInbox)));
     case 'expectations':
       return respond(message.request, () => reportExpectations(app.get(PaymentExpectations)));
+    case 'sweep':
+      return respond(message.request, () =>
+        app.get(PaymentExpectations).sweep({ from: new Date(0), to: new Date('2100-01-01') }),
+      );
     case 'ask':
       return respond(message.request, () => ask(app.get(PaymentExpectations)));
   }

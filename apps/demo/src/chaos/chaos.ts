@@ -100,6 +100,8 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
     }
     await within(QUIET_MS, sending, signal);
     await untilHandled(fleet, expected, signal);
+    await expected.sweep(fleet);
+    await untilHandled(fleet, expected, signal);
     await expected.contradict(fleet);
     // Now no other delivery that may have crashed a process delays the takeover.
     const last = webhooks ? [TAKEOVER_EVENT] : [];
@@ -118,7 +120,13 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
     }));
     const observed: Observations = {
       events: [...events, ...last],
-      payments: { payments, transactions: service.transactions, expectations, webhooks },
+      payments: {
+        payments,
+        transactions: service.transactions,
+        expectations,
+        webhooks,
+        clockJumps: store.kind === 'sqlite' && faults.some(({ kind }) => kind === 'clock'),
+      },
       sent: sender.sent,
       effects: await store.effects(),
       stored,

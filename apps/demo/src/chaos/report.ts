@@ -7,6 +7,8 @@ export interface PaymentCounts {
   readonly paid: number;
   readonly declined: number;
   readonly overdue: number;
+  /** Payments that were overdue before a poll found their result. */
+  readonly overdueBefore: number;
   /** A process was killed before it sent the request, so that the service has no transaction. */
   readonly neverRequested: number;
   readonly byPoll: number;
@@ -110,7 +112,7 @@ export function toLines({
     ['acknowledged', counts.acknowledged],
     [
       'expected payments',
-      `${counts.payments.paid} paid, ${counts.payments.declined} declined, ${counts.payments.overdue} overdue, ` +
+      `${counts.payments.paid} paid, ${counts.payments.declined} declined, ${counts.payments.overdue} overdue, ${counts.payments.overdueBefore} overdue before, ` +
         `${counts.payments.neverRequested} not requested; ${counts.payments.byPoll} found by poll, ` +
         `${counts.payments.byWebhook} by webhook; ${counts.payments.contradictions} contradictions, ` +
         `${counts.payments.polls} polls`,
@@ -168,6 +170,11 @@ function countPayments(observed: Observations): PaymentCounts {
   const count = (status: string): number =>
     transactions.filter((one) => one.status === status).length;
   const requested = new Set(transactions.map(({ payment }) => payment.reference));
+  const overdue = new Set(
+    observed.effects.flatMap(({ handler, transaction }) =>
+      handler === 'overdue' ? transaction : [],
+    ),
+  );
   const found = transactions.flatMap(({ transactionId, endedAt }) => {
     const own = effects.get(transactionId) ?? [];
     if (own.length === 0 || endedAt === null) return [];
@@ -178,6 +185,9 @@ function countPayments(observed: Observations): PaymentCounts {
     paid: count('complete'),
     declined: count('declined'),
     overdue: expectations.filter(({ state }) => state === 'overdue').length,
+    overdueBefore: expectations.filter(
+      ({ reference, state }) => state === 'fulfilled' && overdue.has(reference),
+    ).length,
     neverRequested: payments.filter(({ reference }) => !requested.has(reference)).length,
     byPoll: expectations.filter(({ fulfilledBy }) => fulfilledBy === 'poll').length,
     byWebhook: expectations.filter(({ fulfilledBy }) => fulfilledBy === 'webhook').length,
