@@ -7,7 +7,20 @@ import type { InboxData } from './durable-inboxes.js';
 import { SECRET } from '../webhook/webhook-application.js';
 import type { WorkerOptions } from 'nestjs-payments';
 
-/** A process that runs `merchant.mjs` on a durable inbox. */
+/** The orders of a process that runs `ordering-merchant.mjs`. */
+export interface OrdersSetup {
+  /** URL of the payments service. */
+  readonly baseUrl: string;
+  /** The process kills itself as soon as each order has reached the step at which it halts. */
+  readonly place: readonly {
+    readonly reference: string;
+    readonly halt: string;
+    /** Whether the test sends a webhook request when the process reports `paid <reference> <transaction>`. */
+    readonly webhook: boolean;
+  }[];
+}
+
+/** A process that runs `merchant.mjs`, or `ordering-merchant.mjs` if it has orders, on a durable inbox. */
 export class MerchantProcess {
   /** The lines that it reported. */
   readonly lines: string[] = [];
@@ -21,15 +34,16 @@ export class MerchantProcess {
 
   constructor(
     data: InboxData,
-    setup: { worker?: WorkerOptions; hooks?: boolean; slowMs?: number } = {},
+    setup: { worker?: WorkerOptions; hooks?: boolean; slowMs?: number; orders?: OrdersSetup } = {},
   ) {
     const given = { ...data.child, webhookSecret: SECRET, ...setup };
-    const program = join(import.meta.dirname, 'merchant.mjs');
-    this.#child = spawn(process.execPath, ['--no-warnings', program, JSON.stringify(given)], {
+    const program = setup.orders === undefined ? 'merchant.mjs' : 'ordering-merchant.mjs';
+    const file = join(import.meta.dirname, program);
+    this.#child = spawn(process.execPath, ['--no-warnings', file, JSON.stringify(given)], {
       stdio: ['pipe', 'pipe', 'pipe'],
     });
     createInterface(this.#child.stdout!).on('line', (line) => {
-      if (/^(ready|ran|ended|rejected) /.test(line)) this.lines.push(line);
+      if (/^(ready|ran|ended|rejected|paid) /.test(line)) this.lines.push(line);
       else this.log += `${line}\n`;
       this.#onLine();
     });

@@ -1,0 +1,95 @@
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { fixed } from 'nestjs-payments';
+import { json, ScriptedService, silence } from '../support/api/scripted-service.js';
+import { onEachDurableInbox } from '../support/inbox/durable-inboxes.js';
+import type { InboxData } from '../support/inbox/durable-inboxes.js';
+import { MerchantProcess } from '../support/inbox/merchant-process.js';
+import type { OrdersSetup } from '../support/inbox/merchant-process.js';
+import { webhookRequest } from '../support/webhook/handler-application.js';
+import { eventually } from '../support/time/waiting.js';
+
+/** The steps at which a process is killed: each is the last that an order has completed or begun. */
+const HALTS = ['expected', 'requesting', 'requested', 'attached', 'polling', 'handling', 'booked'];
+const PROCESSES = 5;
+/** Orders of each process. */
+const ORDERS = 10;
+/** The shortest lease, so that deliveries of dead processes are freed soon. */
+const worker = { leaseMs: 1000, retry: fixed(Array<number>(15).fill(1)) };
+
+let service: ScriptedService;
+let running: MerchantProcess[] = [];
+/** The transactions by reference. All are paid at once. */
+let transactions: Map<string, string>;
+beforeEach(async () => {
+  transactions = new Map();
+  service = await ScriptedService.start();
+  service.onCall = (request, response) => {
+    const { pathname, searchParams } = new URL(request.path, 'http://service');
+    if (request.method === 'POST') {
+      const { externalReference } = JSON.parse(request.body) as { externalReference: string };
+      const transactionId = `t-${externalReference}`;
+      transactions.set(externalReference, transactionId);
+      // The process is killed while it waits for the response.
+      const respond = externalReference.includes('requesting')
+        ? silence
+        : json(201, { transactionId });
+      return respond(request, response);
+    }
+    if (pathname !== '/v1/transactions')
+      return json(200, { status: 'complete' })(request, response);
+    const found = transactions.get(searchParams.get('externalReference')!);
+    return json(200, { transactions: found === undefined ? [] : [found] })(request, response);
+  };
+});
+afterEach(async () => {
+  await Promise.all(running.map((merchant) => merchant.kill()));
+  running = [];
+  await service.stop();
+});
+
+/** Starts a process that places these orders. */
+async function start(data: InboxData, place: OrdersSetup['place']): Promise<MerchantProcess> {
+  const orders = { baseUrl: service.baseUrl, place };
+  const merchant = await MerchantProcess.start(data, { worker, orders });
+  running.push(merchant);
+  return merchant;
+}
+
+/** Sends the webhook requests of the orders until the process has killed itself. */
+async function untilKilled(merchant: MerchantProcess, webhooks: number): Promise<void> {
+  const paid = () => merchant.lines.filter((line) => line.startsWith('paid '));
+  const sent: Promise<unknown>[] = [];
+  for (let n = 0; n < webhooks; n += 1) {
+    await merchant.until(() => paid().length > n);
+    const [, externalReference, transactionId] = paid()[n]!.split(' ');
+    const data = { externalReference, transactionId };
+    const request = webhookRequest({ eventType: 'transaction.completed', data });
+    sent.push(fetch(merchant.url + request.path, request).catch(() => 'killed'));
+  }
+  expect(await merchant.gone).toMatchObject({ signal: 'SIGKILL' });
+  await Promise.all(sent);
+}
+
+onEachDurableInbox((durable) => {
+  it(`EX-08 each of ${PROCESSES * ORDERS} orders is booked once if it is paid, although kill -9 interrupts it between two steps`, async () => {
+    const data = await durable.data();
+    for (let n = 0; n < PROCESSES; n += 1) {
+      const place = Array.from({ length: ORDERS }, (_, index) => {
+        const round = n * ORDERS + index;
+        const halt = HALTS[round % HALTS.length]!;
+        // Nothing polls an order whose webhook request has arrived.
+        const webhook = round % 2 === 1 && !['expected', 'requesting', 'polling'].includes(halt);
+        return { reference: `${round}-${halt}`, halt, webhook };
+      });
+      const merchant = await start(data, place);
+      await untilKilled(merchant, place.filter(({ webhook }) => webhook).length);
+    }
+    const paid = [...transactions.keys()].toSorted();
+    expect(paid.filter((reference) => reference.includes('requesting'))).toHaveLength(7);
+    expect(paid.length).toBe(PROCESSES * ORDERS - 8);
+    const last = await start(data, []);
+    await eventually(async () => expect((await data.effects()).toSorted()).toEqual(paid), 90_000);
+    await last.kill();
+    expect((await data.effects()).toSorted()).toEqual(paid);
+  }, 180_000);
+});
