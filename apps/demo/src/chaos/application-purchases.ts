@@ -98,6 +98,9 @@ export class Purchases {
   async #inPostgres(reference: string): Promise<boolean> {
     this.#pool ??= this.#openPool();
     const client = await (await this.#pool).connect();
+    // The next statement also fails. Without a listener, a lost connection would end the process.
+    const ignore = (): void => {};
+    client.on('error', ignore);
     let failed = true;
     try {
       await client.query('BEGIN');
@@ -108,6 +111,7 @@ export class Purchases {
       failed = false;
       return rowCount === 1;
     } finally {
+      client.off('error', ignore);
       client.release(failed);
     }
   }

@@ -77,6 +77,9 @@ export class PostgresShopDatabase extends ShopDatabase<PostgresTransaction> {
     expectPayment: (tx: unknown) => Promise<unknown>,
   ): Promise<Order> {
     const client = await this.pool.connect();
+    // The next statement also fails. Without a listener, a lost connection would end the process.
+    const ignore = (): void => {};
+    client.on('error', ignore);
     let failure: unknown;
     try {
       await client.query('BEGIN');
@@ -89,6 +92,7 @@ export class PostgresShopDatabase extends ShopDatabase<PostgresTransaction> {
       throw error;
     } finally {
       // PostgreSQL rolls an open transaction back when its connection is closed.
+      client.off('error', ignore);
       client.release(failure !== undefined);
     }
     const select = `SELECT ${ORDER} FROM shop_order WHERE reference = $1`;
