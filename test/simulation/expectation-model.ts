@@ -11,7 +11,7 @@ import type {
   StoreReceipt,
 } from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import type { AttemptJournal } from './attempt-journal.ts';
-import { POLLED_TYPES } from './simulated-service.ts';
+import { POLLED_TYPES, referenceOf } from './simulated-service.ts';
 import type { SimulatedService } from './simulated-service.ts';
 import type { SimulatedProcess } from './simulated-process.ts';
 
@@ -27,6 +27,8 @@ interface ModelExpectation {
   poll: 'pending' | 'running' | 'done';
   /** The last claim of a poll. */
   claim: { readonly token: number; readonly worker: string; readonly since: number } | null;
+  /** The token of the poll that last stored an event for handlers of overdue payments. */
+  overdueToken: number | null;
 }
 
 /** The expected state of every expectation, computed from the operations that took effect, as in `DeliveryModel`. */
@@ -59,7 +61,8 @@ export class ExpectationModel {
     if (!isNew) return;
     const state = { state: 'waiting', fulfilledAt: Infinity, event: null } as const;
     const row = { company, reference, transactionId, poll: 'pending', claim: null } as const;
-    this.#rows.set(key, { ...row, ...state });
+    const overdue = { overdueToken: null } as const;
+    this.#rows.set(key, { ...row, ...state, ...overdue });
   }
 
   attached(company: string, reference: string, transactionId: string, result: unknown): void {
@@ -106,10 +109,13 @@ export class ExpectationModel {
       const fulfils = POLLED_TYPES.some((type) => type === eventType);
       if (event.fulfils !== fulfils) this.violations.push(`EX-05 ${stored} fulfils: ${!fulfils}`);
       if (!fulfils || (outcome === 'conflict' && source !== 'poll')) return;
+      const reference =
+        source === 'webhook' ? referenceOf(Number.parseInt(event.id.slice(1))) : null;
+      if (event.reference !== reference) this.violations.push(`EX-05 ${stored} has no reference`);
       for (const row of this.#rows.values()) {
         const isOwn = orderingKey !== null && row.transactionId === orderingKey;
         if (row.company !== company || !isOpen(row)) continue;
-        if (!isOwn && row.reference !== event.reference) continue;
+        if (!isOwn && row.reference !== reference) continue;
         row.event = `${id} by ${this.#sources.get(stored)}`;
         row.fulfilledAt = this.#now();
         end(row, 'fulfilled');
@@ -170,6 +176,10 @@ export class ExpectationModel {
       row.poll = 'done';
       return;
     }
+    const reported = row.overdueToken === lease.token;
+    if (reported && (by.result === 'event' || by.next !== 'overdue')) {
+      this.violations.push(`EX-07 ${lease.id} was reported as overdue, and its poll: ${by.result}`);
+    }
     if (by.result === 'event' && isOpen(row)) {
       this.violations.push(`EX-04 a poll of ${lease.id} found its event, and it is ${state}`);
     }
@@ -206,6 +216,7 @@ export class ExpectationModel {
     if (row === undefined || row.fulfilledAt < (row.claim?.since ?? Infinity)) {
       this.violations.push(`EX-07 ${company}/${id} was reported, although it was fulfilled`);
     }
+    if (row !== undefined) row.overdueToken = row.claim?.token ?? null;
   }
 }
 

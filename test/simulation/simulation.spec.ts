@@ -102,6 +102,73 @@ describe('the inbox, with simulated faults', () => {
     const events = ['t1', 't2', null].map((transactionId) => event({ transactionId }));
     expect(await play(events, [...steps, ...back])).toEqual([]);
   });
+
+  /** The service reports the first payment, which the application expects. Its poll is due after a second. */
+  const expected: Step[] = [
+    { step: 'service answers', event: 0, answer: 'completed' },
+    { step: 'pass time', ms: 500 },
+    { step: 'expect', event: 0, in: 0, known: true, dueInMs: null },
+  ];
+  const send: Step = { step: 'send', event: 0, to: 1 };
+  const polled: Step = { step: 'pass time', ms: 3_000 };
+
+  it.each<[order: string, steps: Step[]]>([
+    ['before the poll', [send, ...expected, polled]],
+    ['after the poll', [...expected, polled, send]],
+    ['at the time of the poll', [...expected, { step: 'pass time', ms: 1_000 }, send, polled]],
+    ['twice', [...expected, send, polled, { ...send, step: 'send under another id' }]],
+  ])('EX-04 a webhook %s runs the handlers of the payment once', async (_order, steps) => {
+    expect(await play([event()], steps)).toEqual([]);
+  });
+
+  it.each(['crash before', 'crash after', 'reject before', 'reject after'] as const)(
+    'EX-08 a %s of each operation of a poll loses no payment',
+    async (kind) => {
+      for (const operation of [
+        'receive',
+        'expectations.find',
+        'expectations.settlePoll',
+      ] as const) {
+        const faults = [0, 1, 2].map((slot): Step => ({
+          step: 'fault',
+          in: slot,
+          fault: { operation, kind },
+        }));
+        expect(await play([event()], [...expected, ...faults, polled, send])).toEqual([]);
+      }
+    },
+  );
+
+  it('EX-05 a poll fulfils a second expectation of a transaction that a poll found before', async () => {
+    const again: Step = { step: 'expect', event: 1, in: 1, known: true, dueInMs: null };
+    expect(await play([event(), event()], [...expected, polled, again, polled])).toEqual([]);
+  });
+
+  it('EX-06 a poll that contradicts a webhook changes nothing', async () => {
+    const declined: Step = { step: 'service answers', event: 0, answer: 'declined' };
+    const ask: Step = { step: 'ask now', event: 0, in: 2 };
+    expect(await play([event()], [...expected, send, polled, declined, ask, polled])).toEqual([]);
+  });
+
+  it('EX-07 a payment that the last poll finds is not reported as overdue', async () => {
+    const steps: Step[] = [
+      { step: 'pass time', ms: 500 },
+      { step: 'expect', event: 0, in: 0, known: true, dueInMs: 2_000 },
+      { step: 'pass time', ms: 1_500 },
+      { step: 'service answers', event: 0, answer: 'completed' },
+      polled,
+    ];
+    expect(await play([event()], steps)).toEqual([]);
+  });
+
+  it('EX-07 a webhook fulfils an expectation that is overdue', async () => {
+    const overdue: Step[] = [
+      { step: 'pass time', ms: 500 },
+      { step: 'expect', event: 0, in: 0, known: false, dueInMs: 2_000 },
+      { step: 'pass time', ms: 12_000 },
+    ];
+    expect(await play([event()], [...overdue, send, polled])).toEqual([]);
+  });
 });
 
 /** Replaces the ids of workers, which are random in each run. */
