@@ -80,11 +80,9 @@ export class PaymentExpectations {
     const key = this.#key({ ...payment, reference });
     const times = { schedule: [...schedule], dueBy, createdAt: new Date(this.runtime.now()) };
     const firstMs = firstPollInMs(times, this.runtime.random());
-    const expectation = { ...key, transactionId, dueBy, schedule: times.schedule };
-    const stored = await this.store.expectations.expect(
-      { ...expectation, firstPollInMs: firstMs },
-      tx,
-    );
+    const { createdAt: _, ...stated } = times;
+    const expectation = { ...key, ...stated, transactionId, firstPollInMs: firstMs };
+    const stored = await this.store.expectations.expect(expectation, tx);
     // A transaction that is rolled back only costs a claim.
     if (stored) this.worker.wakeIn(firstMs);
     return stored;
@@ -160,10 +158,8 @@ export class PaymentExpectations {
   async askNow(selection: ExpectationKey | readonly ExpectationKey[]): Promise<number> {
     this.#reconcile('askNow');
     const keys = (Array.isArray(selection) ? selection : [selection]) as readonly ExpectationKey[];
-    return this.#pollNow(
-      keys.map((key) => this.#key(key)),
-      keys.map(() => 0),
-    );
+    const named = keys.map((key) => this.#key(key));
+    return this.#pollNow(named, Array<number>(named.length).fill(0));
   }
 
   /**
