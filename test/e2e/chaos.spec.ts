@@ -10,11 +10,20 @@ jest.setTimeout(300_000);
 const CHAOS = 'apps/demo/dist/chaos/main.js';
 const MUTANT = fileURLToPath(new URL('../support/inbox/chaos-mutant.mjs', import.meta.url));
 
+const PAYMENT_MUTANT = fileURLToPath(
+  new URL('../support/inbox/chaos-payment-mutant.mjs', import.meta.url),
+);
+
 /** The part of a result on one store that the tests read. */
 interface Result {
   store: string;
   ok: boolean;
-  counts: { acknowledged: number; effects: number; processes: number };
+  counts: {
+    acknowledged: number;
+    effects: number;
+    processes: number;
+    payments: { paid: number; byPoll: number; byWebhook: number };
+  };
   faults: Record<string, number>;
   plan: unknown[];
   violations: { rule: string; detail: string }[];
@@ -70,7 +79,32 @@ describe('npm run chaos', () => {
       // Faults ended some of the first three processes.
       expect(counts.processes).toBeGreaterThan(3);
       expect(plan.length).toBeGreaterThan(3);
+      // Webhook requests and polls raced.
+      expect(counts.payments.byPoll).toBeGreaterThan(0);
+      expect(counts.payments.byWebhook).toBeGreaterThan(0);
     }
+  });
+
+  it('EX-13 npm run chaos --no-webhooks finds every payment by polls and exits with 0', async () => {
+    const args = ['--seconds', '5', '--store', 'sqlite', '--no-webhooks'];
+    const { code, err, last, json } = await chaos({}, ...args);
+    const [result] = read(json);
+    expect([code, err, last]).toEqual([0, [], 'chaos: no promise was broken (seed spec, sqlite)']);
+    expect(result).toMatchObject({ violations: [], counts: { acknowledged: 0 } });
+    expect(result!.counts.payments.paid).toBeGreaterThan(20);
+    expect(result!.counts.payments.byWebhook).toBe(0);
+  });
+
+  it('EX-13 npm run chaos --no-webhooks exits with 1 and reports each of three mistakes with purchases', async () => {
+    const args = ['--seconds', '5', '--store', 'sqlite', '--no-webhooks'];
+    const { code, json } = await chaos({}, ...args, '--application', PAYMENT_MUTANT);
+    const rules = new Set(
+      read(json).flatMap(({ violations }) => violations.map(({ rule }) => rule)),
+    );
+    expect(code).toBe(1);
+    expect([...rules]).toEqual(
+      expect.arrayContaining(['not-expected', 'lost', 'requested-twice', 'declared-failed']),
+    );
   });
 
   it('npm run chaos exits with 1 and reports each of the five mistakes of an application', async () => {

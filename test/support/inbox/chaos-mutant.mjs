@@ -40,8 +40,8 @@ SqliteStore.prototype.receive = function (events) {
     this,
     events.map((event) => ({
       ...event,
-      // No ordering keys.
-      orderingKey: null,
+      // No ordering keys. Without the key, an event would not fulfil the expectation of its transaction.
+      orderingKey: event.fulfils ? event.orderingKey : null,
       // No delivery for the handler that only the second version has.
       handlers: event.handlers.filter((name) => name !== 'points'),
     })),
