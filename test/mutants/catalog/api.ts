@@ -12,10 +12,10 @@ export const API_MUTANTS: readonly Mutant[] = [
   },
   {
     promise: 'HT-22',
-    fault: 'names the whole location of a redirect, with its path and query',
-    file: 'libs/payments/src/api/call/api-error.ts',
-    replace: '`to ${new URL(location, url).host}`',
-    by: '`to ${new URL(location, url).href}`',
+    fault: 'follows a redirect to another host',
+    file: 'libs/payments/src/api/call/api-call.ts',
+    replace: "throw redirectError(facts, response.headers['location'], this.#url);",
+    by: "const to = response.headers['location']; if (to?.startsWith('http')) return void (this.#url = to);",
     specs: ['test/e2e/http-path.spec.ts'],
   },
   {
@@ -28,11 +28,14 @@ export const API_MUTANTS: readonly Mutant[] = [
   },
   {
     promise: 'HT-24',
-    fault: 'reports a request as unsent after undici has started to write it',
-    file: 'libs/payments/src/api/http/connections.ts',
-    replace: 'return this.#started && !this.#controller;',
-    by: 'return this.#started;',
-    specs: ['libs/payments/src/api/http/connections-undici.spec.ts'],
+    fault: 'repeats a POST once after its connection was closed',
+    file: 'libs/payments/src/api/call/api-call.ts',
+    replace: 'if (!transient || !(this.#request.safe || failure.unsent)) throw error;',
+    by:
+      'const sent = !(this.#request.safe || failure.unsent);\n' +
+      '    if (!transient || (sent && (timedOut || this.#attempts > 1))) throw error;\n' +
+      '    if (sent) return;',
+    specs: ['test/e2e/http-outcome.spec.ts'],
   },
   {
     promise: 'HT-25',
