@@ -64,7 +64,7 @@ export class PendingRequest {
     this.#rejectionCallbacks.length = 0;
   }
 
-  /** Releases it, drops its body and calls the callbacks of {@link onRejection}. Does nothing after its release. */
+  /** Releases this request, drops its body and calls the callbacks of {@link onRejection}. Does nothing after its release. */
   reject(error: unknown): void {
     if (this.#released) return;
     const callbacks = [...this.#rejectionCallbacks];

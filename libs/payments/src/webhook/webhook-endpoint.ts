@@ -20,7 +20,7 @@ import { WebhookRoutes } from './webhook-routes.js';
 import { WebhookVerifier } from './webhook-verifier.js';
 import type { WebhookRequest } from './webhook-verifier.js';
 
-/** What this package uses of Express and Fastify, since it does not depend on them. */
+/** The properties of Express and Fastify that this file uses. The package depends on neither of them. */
 interface ExpressRequestLike extends IncomingMessage, BodyProperties {
   /** Path of the request, without the query. */
   readonly path: string;

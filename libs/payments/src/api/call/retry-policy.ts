@@ -26,7 +26,7 @@ export interface RetryPolicy {
   /** The longest wait between two attempts, in milliseconds. 1 to 300,000. Default 5,000. */
   maxDelayMs: number;
   /**
-   * The longest `Retry-After` that is obeyed, in milliseconds. A longer one is shortened to this. 0 to 300,000.
+   * The longest wait that a `Retry-After` can cause, in milliseconds. A longer one is shortened to this. 0 to 300,000.
    * Default 15,000.
    */
   maxRetryAfterMs: number;

@@ -59,7 +59,7 @@ export interface HttpOptions {
   maxSockets?: number;
 }
 
-/** {@link HttpOptions}, checked. */
+/** The checked {@link HttpOptions}. */
 export interface ResolvedHttpOptions {
   /** Undefined: the adapter of the `HttpService` in `http`. */
   readonly adapter: HttpAdapter | undefined;
