@@ -15,7 +15,7 @@ beforeEach(async () => {
   for (const method of ['all', 'get', 'insert', 'run'] as const) {
     const original = connection[method].bind(connection) as (...given: unknown[]) => unknown;
     jest.spyOn(connection, method).mockImplementation((...given) => {
-      statements.push(given[0]);
+      statements.push(given[0] as string);
       return original(...given) as never;
     });
   }
@@ -62,7 +62,8 @@ describe('open expectations on SQLite', () => {
     const poll = { result: 'pending', detail: null, next: 'end' } as const;
     OPERATIONS.settlePoll(inbox.connection, { lease: lease!, ...poll }, inbox.times);
     for (const state of [undefined, 'pending', 'done', 'unhandled'] as const) {
-      const request = { filter: { state }, order: 'newest', limit: 5, after: null } as const;
+      const filter = state === undefined ? {} : { state };
+      const request = { filter, order: 'newest', limit: 5, after: null } as const;
       const { found, next } = OPERATIONS.listSlice(inbox.connection, request, inbox.times);
       expect(next).toBeNull();
       expect(found).toHaveLength(state === undefined || state === 'pending' ? 1 : 0);
