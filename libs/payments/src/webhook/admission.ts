@@ -172,7 +172,7 @@ export function requireFittingLength(headers: IncomingHttpHeaders, limitBytes: n
 /**
  * Runs the application's own check. Returns a promise if the check returns one.
  *
- * @throws AdmissionCheckError if the check rejects the request or fails; a returned promise rejects with the same.
+ * @throws AdmissionCheckError if the check rejects the request or fails; a returned promise rejects with this error.
  */
 export function runCheck(
   check: AdmissionCheck,
