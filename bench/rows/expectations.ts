@@ -16,6 +16,8 @@ import { ownPostgres, temporaryFolder } from './temporary-storage.ts';
 const POLL_HANDLER = '@payments/poll';
 const DAY_MS = 86_400_000;
 const CLAIMED = 64;
+/** Claims of one measurement, which is their median. */
+const CLAIMS = 20;
 const DUE_AT_ONCE = 10_000;
 const IDLE_MS = 20_000;
 const WITH = 'with polls';
@@ -84,7 +86,16 @@ async function claimTable(
     await expectMany(store, 'due', CLAIMED, 0);
     contenders.push({
       name: `${count.toLocaleString('en')} open expectations`,
-      measure: async () => ({ value: await claimOnce(store, worker) }),
+      async measure() {
+        const taken: number[] = [];
+        for (let n = 0; n < CLAIMS; n += 1) taken.push(await claimOnce(store, worker));
+        return {
+          value: quantileOf(
+            taken.toSorted((a, b) => a - b),
+            0.5,
+          ),
+        };
+      },
     });
   }
   const [most, fewest] = [contenders[0]!.name, contenders[1]!.name];
