@@ -155,7 +155,11 @@ describe('PostgreSQL with a large backlog of one ordering key and one handler', 
 });
 
 describe('PostgreSQL with many open expectations', () => {
-  const inboxes = usePostgresInboxes({ keepOpen: true });
+  let pool: RecordingPool;
+  const inboxes = usePostgresInboxes({ keepOpen: true, tearDown: () => pool.end() });
+  beforeAll(() => {
+    pool = new RecordingPool({ connectionString: inboxes.connectionString });
+  });
   const COUNT = 30_000;
   /** Stores expectations with a poll each, as the function `expect` does, after the events that are stored already. */
   const fill = (): Promise<unknown> =>
@@ -175,7 +179,6 @@ describe('PostgreSQL with many open expectations', () => {
       SELECT seq, '${POLL_HANDLER}', 'pending', now(), now() FROM stored`);
 
   it('EX-14 an operation reads few pages with 30,000 expectations, also before there are statistics', async () => {
-    const pool = new RecordingPool({ connectionString: inboxes.connectionString });
     const store = await inboxes.open({ schema: 'many', pool });
     const worker = await startWorker(store);
     const { expectations } = store;
@@ -239,6 +242,5 @@ describe('PostgreSQL with many open expectations', () => {
     await expectFewPages(1000);
     await inboxes.query('VACUUM ANALYZE');
     await expectFewPages(400);
-    await pool.end();
   }, 60_000);
 });
