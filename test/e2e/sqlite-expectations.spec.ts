@@ -57,6 +57,18 @@ describe('expectations in the transaction of an application on SQLite', () => {
     expect(dueInMs).toBeLessThanOrEqual(10_000);
   });
 
+  it.each([3_600_000, -3_600_000])(
+    'EX-03 IN-36 the age of an expectation, which decides its next poll, ignores a jump of the wall clock by %d ms',
+    async (jump) => {
+      const store = await harness.open();
+      await store.expectations.expect(order('jumped'));
+      harness.jumpWallClock(jump);
+      harness.advance(2000);
+      const { ageMs } = (await store.expectations.find('acme', 'jumped'))!;
+      expect(Math.abs(ageMs - 2000)).toBeLessThan(1000);
+    },
+  );
+
   it('EX-03 a poll stored in a transaction is not due before the clock of a process that is ahead', async () => {
     const [behind, ahead] = [await harness.open(), await harness.open({}, 60_000)];
     harness.connect().exec('UPDATE payments_inbox_meta SET clock = clock + 60000');

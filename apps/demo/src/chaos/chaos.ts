@@ -125,7 +125,6 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
         transactions: service.transactions,
         expectations,
         webhooks,
-        clockJumps: store.kind === 'sqlite' && faults.some(({ kind }) => kind === 'clock'),
       },
       sent: sender.sent,
       effects: await store.effects(),

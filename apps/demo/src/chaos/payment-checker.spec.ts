@@ -60,7 +60,6 @@ const GOOD: PaymentObservations = {
     effect('overdue', 'overdue-2'),
   ],
   webhooks: false,
-  clockJumps: false,
 };
 
 const withExpectation = (index: number, more: object) => ({
@@ -70,12 +69,6 @@ const withExpectation = (index: number, more: object) => ({
 describe('checkPayments()', () => {
   it('EX-13 checkPayments() finds no violation if no promise was broken', () => {
     expect(checkPayments(GOOD)).toEqual([]);
-  });
-
-  it('EX-13 checkPayments() allows an early overdue payment only if a wall clock of the store jumped', () => {
-    const effects = [...GOOD.effects, effect('overdue', 'payment-0')];
-    expect(checkPayments({ ...GOOD, effects, clockJumps: true })).toEqual([]);
-    expect(checkPayments({ ...GOOD, effects })).toHaveLength(1);
   });
 
   it.each<[string, Partial<PaymentObservations>, string[]]>([

@@ -13,11 +13,6 @@ export interface PaymentObservations {
   readonly effects: readonly Effect[];
   /** Whether the service sent webhook requests. */
   readonly webhooks: boolean;
-  /**
-   * Whether wall clocks jumped that the store reads: those of the processes on SQLite. A jump forward ends the schedule of
-   * a payment, which is then overdue early, and a payment that was fulfilled in the future is not polled again.
-   */
-  readonly clockJumps: boolean;
 }
 
 /**
@@ -73,7 +68,7 @@ function checkPayment(
   transactions: readonly ServiceTransaction[],
   expectation: ReportedExpectation | undefined,
   effects: readonly Effect[],
-  { webhooks, clockJumps }: PaymentObservations,
+  { webhooks }: PaymentObservations,
 ): PaymentViolation[] {
   const { reference, outcome, contradicts } = payment;
   const found: PaymentViolation[] = [];
@@ -93,8 +88,7 @@ function checkPayment(
   for (const [handler, { length }] of counts) {
     const isNew = handler === NEW_HANDLER && outcome === 'paid';
     if (length > 1) add('doubled', `${length} effects of ${handler}`);
-    const isEarly = handler === 'overdue' && clockJumps;
-    if (isNew || isEarly || (required as readonly string[]).includes(handler)) continue;
+    if (isNew || (required as readonly string[]).includes(handler)) continue;
     add(handler === 'declined' ? 'declared-failed' : 'unexpected-effect', `effect of ${handler}`);
   }
   if (expectation === undefined || isOpen) return found;
@@ -108,7 +102,7 @@ function checkPayment(
   if (state !== 'fulfilled' || eventType !== type || !by.includes(fulfilledBy!)) {
     add('not-fulfilled', `it is ${state}, by ${fulfilledBy} of ${eventType}`);
   }
-  const contradicted = contradicts && !clockJumps && transactions.some((one) => one.contradicted);
+  const contradicted = contradicts && transactions.some((one) => one.contradicted);
   if (contradicted && contradiction === null) add('missing-contradiction', 'none is recorded');
   return found;
 }

@@ -49,15 +49,6 @@ it('EX-01 a poll that was claimed before its expectation was cancelled makes no 
   expect(await find()).toMatchObject({ state: 'cancelled', polls: 0, nextPollAt: null });
 });
 
-it('EX-05 a poll that was claimed before a webhook request fulfilled its expectation makes no call', async () => {
-  const { runtime, receive, poll, find, api } = await claimed();
-  runtime.advance(1);
-  await receive('e', { transactionId: 't-1' }, { eventType: 'transaction.completed' });
-  expect((await find()).state).toBe('fulfilled');
-  expect(await poll()).toMatchObject({ settled: true });
-  expect(api.calls).toEqual([]);
-});
-
 it('EX-04 a poll whose event cannot be stored rejects, so that the worker repeats it', async () => {
   const { store, poll, find } = await claimed();
   store.receive = throwNo;

@@ -1,11 +1,10 @@
-import { createHash } from 'node:crypto';
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { PaymentsApiService } from '../api/payments-api.service.js';
 import { ThrottledLog } from '../errors/throttled-log.js';
 import { OVERDUE_EVENT_TYPE } from '../events/handler-registry.js';
 import type { PaymentEvent } from '../events/payment-event.js';
 import { EventReceiver } from '../inbox/receive/event-receiver.js';
-import { VerifiedEvent } from '../inbox/receive/verified-event.js';
+import { idOf, VerifiedEvent } from '../inbox/receive/verified-event.js';
 import { POLL_HANDLER, referenceOfEvent } from '../inbox/store/expectation-store.js';
 import type { PollOutcome, StoredExpectation } from '../inbox/store/expectation-store.js';
 import { HandlerCatalogCache } from '../inbox/store/handler-catalog-cache.js';
@@ -79,18 +78,24 @@ export class PollHandler {
     signal: AbortSignal,
     options: ResolvedReconcileOptions,
   ): Promise<SettleAction> {
-    const startedAt = this.runtime.monotonic();
     const reference = referenceOfEvent(delivery.id);
     const expectation = await this.store.expectations.find(delivery.company, reference);
-    if (expectation === undefined || hasEnded(expectation, delivery)) return DONE;
+    if (expectation === undefined || expectation.state === 'cancelled') return DONE;
+    const foundAt = this.runtime.monotonic();
     const finding = await this.#ask(expectation, signal, options);
     // The result of an aborted poll says nothing about the payment.
     signal.throwIfAborted();
     const result = await this.#receive(expectation, finding, options);
     this.#log(expectation, result);
-    const elapsedMs = delivery.ageMs + this.runtime.monotonic() - startedAt;
+    const elapsedMs = expectation.ageMs + this.runtime.monotonic() - foundAt;
     const isWaiting = expectation.state === 'waiting';
-    const next = isWaiting ? nextPollInMs(expectation, elapsedMs, this.runtime.random()) : 'end';
+    const next = isWaiting
+      ? nextPollInMs(
+          expectation,
+          { polls: expectation.polls + 1, elapsedMs },
+          this.runtime.random(),
+        )
+      : 'end';
     if (next === 'overdue' && result.result !== 'event') await this.#receiveOverdue(expectation);
     return {
       ...NO_LOG,
@@ -138,7 +143,9 @@ export class PollHandler {
         'same transaction. Nothing was changed.';
       return { result: 'contradiction', detail };
     }
-    const id = boundedId(`poll:${transactionId}:${eventType}`);
+    // Without colons in the transaction id, no other transaction and type make the same id.
+    const name = transactionId.replaceAll('%', '%25').replaceAll(':', '%3A');
+    const id = idOf('poll:', `${name}:${eventType}`);
     await this.#store(company, { id, eventType, data }, 'poll');
     return { result: 'event', detail: null };
   }
@@ -186,16 +193,6 @@ export class PollHandler {
   }
 }
 
-/** Whether the expectation ended before its poll started, so that nobody asked for the poll. */
-function hasEnded(
-  { state, fulfilled }: StoredExpectation,
-  { receivedAt, ageMs }: ClaimedDelivery,
-): boolean {
-  if (state === 'cancelled') return true;
-  const claimedAt = receivedAt.getTime() + ageMs;
-  return fulfilled !== null && fulfilled.at.getTime() > claimedAt;
-}
-
 /** Releases the delivery without a charge, due in `waitMs`. */
 function postpone(waitMs: number): SettleAction {
   return {
@@ -204,10 +201,4 @@ function postpone(waitMs: number): SettleAction {
     log: () => {},
     write: (store, delivery) => store.release(delivery, waitMs),
   };
-}
-
-/** An id of at most 255 characters, and always the same for the same text. */
-function boundedId(id: string): string {
-  if (id.length <= 255) return id;
-  return `poll:${createHash('sha256').update(id).digest('hex')}`;
 }

@@ -22,7 +22,7 @@ describe('nextPollInMs', () => {
           for (const [n, ms] of schedule.entries()) {
             expect(elapsedMs).toBeGreaterThanOrEqual(ms * 0.9);
             expect(elapsedMs).toBeLessThanOrEqual(ms * 1.1 + 1);
-            const next = nextPollInMs(times, elapsedMs, chance[n + 1]!);
+            const next = nextPollInMs(times, { polls: n + 1, elapsedMs }, chance[n + 1]!);
             if (n === schedule.length - 1) expect(next).toBe('overdue');
             else elapsedMs += next as number;
           }
@@ -31,10 +31,21 @@ describe('nextPollInMs', () => {
     );
   });
 
-  it('EX-03 skips the polls that a process that was down has missed', () => {
-    const times = { schedule: [1000, 2000, 3000, 10_000], dueBy: null, createdAt };
-    expect(nextPollInMs(times, 5000, 0.5)).toBe(5000);
-  });
+  it.each([
+    ['on time', 1, 1000, 1000],
+    ['one day late', 1, 86_400_000, 1000],
+    ['one day late', 2, 86_400_000, 1000],
+    ['one day late', 3, 86_400_000, 7000],
+    ['one day late', 4, 86_400_000, 'overdue'],
+    ['after two other polls', 3, 1000, 1000],
+    ['after nine other polls', 10, 3000, 7000],
+  ])(
+    'EX-03 EX-07 makes every poll of the schedule: %s, %d polls, after %d ms, the next is %p',
+    (_, polls, elapsedMs, next) => {
+      const times = { schedule: [1000, 2000, 3000, 10_000], dueBy: null, createdAt };
+      expect(nextPollInMs(times, { polls, elapsedMs }, 0.5)).toBe(next);
+    },
+  );
 
   it.each([
     [0, 5000],
@@ -43,7 +54,7 @@ describe('nextPollInMs', () => {
     [60_000, 'overdue'],
   ])('EX-07 with dueBy at 5,000 ms, after %d ms the next poll is %p', (elapsedMs, next) => {
     const times = { schedule: [60_000], dueBy: new Date(5000), createdAt };
-    expect(nextPollInMs(times, elapsedMs, 0.5)).toBe(next);
+    expect(nextPollInMs(times, { polls: 1, elapsedMs }, 0.5)).toBe(next);
   });
 
   it.each([

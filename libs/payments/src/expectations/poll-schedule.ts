@@ -33,20 +33,27 @@ interface PollTimes {
  * Milliseconds from now until the next poll. `overdue` if `dueBy` has passed or, without `dueBy`, if the schedule has
  * ended. A poll after the last delay of the schedule, or later than `dueBy`, takes place at `dueBy`.
  *
+ * No poll of the schedule is skipped: if polls are late, because no process was running or a clock jumped, the next one
+ * follows after the difference of its delay and the one before. Polls between those of the schedule do not shorten it.
+ *
+ * @param polls how many polls have ended
  * @param elapsedMs milliseconds since the creation
  * @param random from 0 (included) to 1 (excluded)
  */
 export function nextPollInMs(
   { schedule, dueBy, createdAt }: PollTimes,
-  elapsedMs: number,
+  { polls, elapsedMs }: { readonly polls: number; readonly elapsedMs: number },
   random: number,
 ): number | 'overdue' {
   const leftMs = dueBy === null ? Infinity : dueBy.getTime() - createdAt.getTime() - elapsedMs;
   if (leftMs <= 0) return 'overdue';
   // A poll takes place after at least 0.9 of its delay, so this finds the first delay without a poll.
-  const delayMs = schedule.find((delay) => delay * MIN_FACTOR > elapsedMs) ?? Infinity;
-  const nextMs = Math.min(delayMs * jitter(random) - elapsedMs, leftMs);
-  return nextMs === Infinity ? 'overdue' : Math.ceil(nextMs);
+  const ahead = schedule.findIndex((delay) => delay * MIN_FACTOR > elapsedMs);
+  const isLate = polls < schedule.length && (ahead === -1 || polls < ahead);
+  const delayMs = schedule[isLate ? polls : ahead] ?? Infinity;
+  const sinceMs = isLate ? (schedule[polls - 1] ?? 0) : elapsedMs;
+  const nextMs = Math.min(delayMs * jitter(random) - sinceMs, leftMs);
+  return nextMs === Infinity ? 'overdue' : Math.max(0, Math.ceil(nextMs));
 }
 
 /** Milliseconds from the creation until the first poll: 0 if `dueBy` has passed. */

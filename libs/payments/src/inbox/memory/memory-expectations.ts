@@ -31,7 +31,7 @@ const EVENT = {
 type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
 
 /** An expectation in the memory store. Its event has the polls, and so the time of the next one. */
-interface MemoryExpectation extends Mutable<Omit<StoredExpectation, 'nextPollAt'>> {
+interface MemoryExpectation extends Mutable<Omit<StoredExpectation, 'nextPollAt' | 'ageMs'>> {
   readonly event: MemoryEvent;
 }
 
@@ -209,11 +209,14 @@ export class MemoryExpectations implements ExpectationStore {
   }
 
   #describe(row: MemoryExpectation): StoredExpectation {
-    const { event: _, ...fields } = row;
+    const { event, ...fields } = row;
+    const now = this.runtime.monotonic();
     const delivery = deliveryOf(row);
-    if (delivery?.state !== 'pending') return { ...fields, nextPollAt: null };
-    const dueInMs = delivery.dueAt - this.runtime.monotonic();
-    return { ...fields, nextPollAt: new Date(this.runtime.now() + dueInMs) };
+    const nextPollAt =
+      delivery?.state === 'pending'
+        ? new Date(this.runtime.now() + delivery.dueAt - now)
+        : null;
+    return { ...fields, ageMs: now - event.receivedAt, nextPollAt };
   }
 }
 

@@ -88,7 +88,7 @@ function matches(row: MemoryEvent, filter: EventFilter, { undelivered }: EventIn
 
 /** Whether the filter selects the expectation. */
 export function matchesExpectation(
-  row: Omit<StoredExpectation, 'nextPollAt'>,
+  row: Omit<StoredExpectation, 'nextPollAt' | 'ageMs'>,
   filter: ExpectationFilter,
 ): boolean {
   const { company, state, fulfilledBy, contradictory, from, to, search } = filter;

@@ -39,7 +39,7 @@ export class AwaitedHandlers {
    * @throws PaymentsError `inbox_unavailable` and `handlers_failed`.
    */
   async receive(
-    { company, event }: VerifiedEvent,
+    { company, storedId }: VerifiedEvent,
     deadline: ReceiveDeadline,
     receive: () => Promise<ReceivedEvent>,
   ): Promise<ReceivedEvent> {
@@ -50,11 +50,11 @@ export class AwaitedHandlers {
       );
     }
     // The watch starts before the event is stored, so that it sees every attempt.
-    let watch = this.outcomes.watch(company, event.id);
+    let watch = this.outcomes.watch(company, storedId);
     try {
       const received = await receive();
       const { id, outcome } = received.receipt;
-      if (id !== event.id) {
+      if (id !== storedId) {
         watch.end();
         watch = this.outcomes.watch(company, id);
       }

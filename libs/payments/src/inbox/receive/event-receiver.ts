@@ -139,8 +139,8 @@ export class EventReceiver {
 
   /** Resolves once the event is as durable as the store makes it. */
   async #store(verified: VerifiedEvent): Promise<ReceivedEvent> {
-    const { company, event, raw } = verified;
-    const stored = await this.bodies.encode(raw, { company, id: event.id });
+    const { company, event, storedId, raw } = verified;
+    const stored = await this.bodies.encode(raw, { company, id: storedId });
     for (let tries = 0; tries <= MAX_CATALOG_CHANGES; tries += 1) {
       const { eventType } = event;
       const polled = this.options.polled.has(eventType) || this.catalog.polls(eventType);

@@ -1,9 +1,19 @@
+import { createHash } from 'node:crypto';
 import { inspect } from 'node:util';
 import { isReference } from '../store/expectation-store.js';
 import { TEST_EVENT_TYPE } from '../../events/payment-event.js';
 import type { PaymentEvent } from '../../events/payment-event.js';
 import type { HandlerCatalogCache } from '../store/handler-catalog-cache.js';
 import type { EventSource, IncomingEvent } from '../store/inbox-store.js';
+
+/** The beginnings of the ids under which only the module itself stores events, and `service:`. */
+const RESERVED_ID = /^(?:expectation|poll|overdue|service):/;
+
+/** The prefix and the text or, if that is longer than 255 characters, the prefix and the hash of the text. */
+export function idOf(prefix: string, text: string): string {
+  const id = prefix + text;
+  return id.length <= 255 ? id : prefix + createHash('sha256').update(text).digest('hex');
+}
 
 /**
  * An event from a webhook request whose signature is valid, or from a poll. `WebhookGuard` creates it and
@@ -36,6 +46,15 @@ export class VerifiedEvent {
   /** The parsed envelope. */
   get event(): PaymentEvent {
     return this.#event;
+  }
+
+  /**
+   * The id under which the event is stored: the service's own id. With the prefix `service:` if the id could also be the
+   * id of an event of the module itself, so that neither event is taken for a copy of the other.
+   */
+  get storedId(): string {
+    const { id } = this.#event;
+    return this.source === 'webhook' && RESERVED_ID.test(id) ? idOf('service:', id) : id;
   }
 
   /** The body, byte for byte as it was signed. */
@@ -72,7 +91,7 @@ export interface IncomingDetails {
 
 /** The event as the store receives it. No delivery is assigned to a worker yet. */
 export function toIncomingEvent(
-  { company, event, headers, source }: VerifiedEvent,
+  { company, event, storedId, headers, source }: VerifiedEvent,
   { raw, stale, oncePerTransaction, polled, catalog }: IncomingDetails,
 ): IncomingEvent {
   const { transactionId, externalReference } = event.data;
@@ -80,7 +99,7 @@ export function toIncomingEvent(
     typeof transactionId === 'string' && transactionId !== '' ? transactionId : null;
   return {
     company,
-    id: event.id,
+    id: storedId,
     eventType: event.eventType,
     occurredAt: new Date(event.timestamp),
     orderingKey,

@@ -140,6 +140,7 @@ function toExpectation(row: ExpectationRow): StoredExpectation {
     schedule: JSON.parse(row.schedule) as number[],
     state: row.state,
     createdAt: new Date(row.created_at),
+    ageMs: row.age_ms,
     polls: row.polls,
     lastPoll:
       polled_at === null || poll_result === null

@@ -70,6 +70,11 @@ export interface StoredExpectation extends Omit<NewExpectation, 'firstPollInMs'>
   readonly state: ExpectationState;
   /** When it was stored, by the store clock. */
   readonly createdAt: Date;
+  /**
+   * Milliseconds since it was stored, by a clock that a change of the system time does not move, if the store has one.
+   * The next poll is computed from it.
+   */
+  readonly ageMs: number;
   /** How many polls have ended. */
   readonly polls: number;
   /** The last poll; `null` before the first. */

@@ -31,7 +31,11 @@ export const pollCases: readonly InboxContractCase[] = [
         const detail = `poll ${poll} ${'x'.repeat(2000)}`;
         const pending = { result: 'pending', detail, next: 15_000 } as const;
         equal((await other.store.expectations.settlePoll(lease, pending)).settled, true);
-        const { polls, lastPoll, nextPollAt, state } = await stored(store, expectation);
+        const { polls, lastPoll, nextPollAt, state, ageMs } = await stored(store, expectation);
+        ok(
+          ageMs >= poll * 15_000 - 1000 && ageMs < poll * 15_000 + 60_000,
+          `its age is ${ageMs} ms`,
+        );
         deepEqual([polls, lastPoll?.result, state], [poll, 'pending', 'waiting']);
         equal(lastPoll!.detail!.slice(0, 900), detail.slice(0, 900));
         ok(lastPoll!.detail!.length <= 1000);

@@ -11,7 +11,7 @@ import type { PreparedStatement } from '../connection/database-connection.js';
 import type { WakeNotifier } from '../connection/wake-notifications.js';
 import { firstValueOf } from './commit.js';
 import { byteaArray, onceHash } from './receive-values.js';
-import { epochMs } from './schema.js';
+import { epochMs, STORE_NOW } from './schema.js';
 import { ParameterList, parsePosition } from './search.js';
 import { MAX_DUE_MS } from './settle.js';
 import { fromStored, toExpectation, toStored } from './stored-rows.js';
@@ -195,7 +195,8 @@ export class PostgresExpectations implements ExpectationStore {
   /** SQL for the rows that {@link toExpectation} reads. */
   #select(expectations: string): string {
     const { schema } = this;
-    return `SELECT x.*, t.transaction_id, ${TIMES}, ${epochMs('d.due_at')} AS next_ms
+    return `SELECT x.*, t.transaction_id, ${TIMES}, ${epochMs('d.due_at')} AS next_ms,
+        greatest(0, ${epochMs(`(${STORE_NOW} - x.created_at)`)}) AS age_ms
       FROM ${expectations} LEFT JOIN ${schema}.expected_transaction t ON t.event = x.event
       LEFT JOIN ${schema}.delivery d ON d.event = x.event AND d.handler = '${POLL_HANDLER}'`;
   }

@@ -128,6 +128,7 @@ export function toExpectation(row: ResultRow): StoredExpectation {
     schedule: JSON.parse(row['schedule']!) as number[],
     state: row['state'] as StoredExpectation['state'],
     createdAt: date('created_at_ms')!,
+    ageMs: Number(row['age_ms']),
     polls: Number(row['polls']),
     lastPoll: lastPollAt && {
       at: lastPollAt,

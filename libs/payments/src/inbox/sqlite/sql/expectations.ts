@@ -13,6 +13,12 @@ export type ExpectationName = Pick<NewExpectation, 'company' | 'reference'>;
 const BODY = Buffer.from('{}');
 const DIGEST = hash('sha256', BODY, 'buffer');
 
+/**
+ * SQL: the store clock; the second parameter is the clock of this process. In a transaction of the application, it may be
+ * behind the clock of another process.
+ */
+const NOW = '(SELECT max(clock, ?2) FROM payments_inbox_meta)';
+
 /** SQL: the expectations that an event can still fulfil. */
 const OPEN = "state IN ('waiting', 'overdue')";
 
@@ -33,21 +39,20 @@ export function expect(
     [company, toStored(expectationEventId(reference)), wall, DIGEST],
   );
   if (seq === null) return false;
-  connection.run("INSERT INTO payments_inbox_body (event_seq, raw, headers) VALUES (?, ?, '{}')", [
-    seq,
-    BODY,
-  ]);
+  const insertBody = "INSERT INTO payments_inbox_body (event_seq, raw, headers) VALUES (?, ?, '{}')";
+  connection.run(insertBody, [seq, BODY]);
   connection.run(
-    // In a transaction of the application, the clock of this process may be behind the clock of another process.
     `INSERT INTO payments_inbox_delivery (event_seq, handler, state, queue, due_at, occurred_at, received_at)
-     VALUES (?1, '${POLL_HANDLER}', 'pending', 'due', (SELECT max(clock, ?2) FROM payments_inbox_meta) + ?3, ?4, ?4)`,
+     VALUES (?1, '${POLL_HANDLER}', 'pending', 'due', ${NOW} + ?3, ?4, ?4)`,
     [seq, clock, Math.round(firstPollInMs), wall],
   );
   connection.run(
-    `INSERT INTO payments_inbox_expectation (event_seq, company, reference, transaction_id, created_at, due_by, schedule)
-     VALUES (?, ?, ?, ?, ?, ?, ?)`,
+    `INSERT INTO payments_inbox_expectation (event_seq, created_clock, company, reference, transaction_id, created_at,
+       due_by, schedule)
+     VALUES (?1, ${NOW}, ?3, ?4, ?5, ?6, ?7, ?8)`,
     [
       seq,
+      clock,
       company,
       toStored(reference),
       transactionId && toStored(transactionId),
@@ -90,9 +95,8 @@ export function cancel(
     [toStored(reference), company],
   );
   if (row === undefined) return false;
-  connection.run("UPDATE payments_inbox_expectation SET state = 'cancelled' WHERE event_seq = ?", [
-    row.event_seq,
-  ]);
+  const cancelRow = "UPDATE payments_inbox_expectation SET state = 'cancelled' WHERE event_seq = ?";
+  connection.run(cancelRow, [row.event_seq]);
   endPoll(connection, row.event_seq, wall);
   return true;
 }
@@ -133,10 +137,10 @@ function endPoll(connection: SqliteConnection, seq: number, wall: number): void 
   );
 }
 
-/** SQL: expectations with their next polls. The first value is the wall clock minus the store clock. */
+/** SQL: expectations with their next polls. The first values are the wall clock minus the store clock, and the store clock. */
 const SELECT = `SELECT x.event_seq AS seq, x.company, x.reference, x.transaction_id, x.state, x.created_at, x.due_by,
-    x.schedule, x.polls, x.polled_at, x.poll_result, x.poll_detail, d.due_at + ? AS next_poll_at, x.fulfilled_at,
-    x.fulfilled_source, x.fulfilled_id, x.fulfilled_type, x.contradiction
+    x.schedule, x.polls, x.polled_at, x.poll_result, x.poll_detail, d.due_at + ? AS next_poll_at,
+    max(0, ? - x.created_clock) AS age_ms, x.fulfilled_at, x.fulfilled_source, x.fulfilled_id, x.fulfilled_type, x.contradiction
   FROM payments_inbox_expectation x
     LEFT JOIN payments_inbox_delivery d ON d.event_seq = x.event_seq AND d.handler = '${POLL_HANDLER}'`;
 
@@ -146,11 +150,8 @@ export function findExpectation(
   { company, reference }: ExpectationName,
   { wall, clock }: Times,
 ): ExpectationRow | undefined {
-  return connection.get<ExpectationRow>(`${SELECT} WHERE x.reference = ? AND x.company = ?`, [
-    wall - clock,
-    toStored(reference),
-    company,
-  ]);
+  const values = [wall - clock, clock, toStored(reference), company];
+  return connection.get(`${SELECT} WHERE x.reference = ? AND x.company = ?`, values);
 }
 
 export interface ExpectationListRequest {
@@ -200,7 +201,7 @@ export function listExpectations(
   const rows = connection.all<ExpectationRow>(
     `${SELECT} WHERE ${sqlOf([[`x.event_seq IN (SELECT event_seq ${slice} LIMIT ?)`], ...matching])}
      ORDER BY x.created_at DESC, x.event_seq DESC LIMIT ?`,
-    [wall - clock, ...valuesOf(within), size, ...valuesOf(matching), limit],
+    [wall - clock, clock, ...valuesOf(within), size, ...valuesOf(matching), limit],
   );
   return {
     found: rows.map((row) => ({ at: { receivedAt: row.created_at, seq: row.seq }, row })),

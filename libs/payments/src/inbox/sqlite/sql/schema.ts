@@ -126,6 +126,7 @@ const TABLES = `
     transaction_id TEXT,
     state TEXT NOT NULL DEFAULT 'waiting' CHECK (state IN ('waiting', 'fulfilled', 'overdue', 'cancelled')),
     created_at INTEGER NOT NULL, -- wall clock
+    created_clock INTEGER NOT NULL, -- the same time by the store clock
     due_by INTEGER,
     schedule TEXT NOT NULL, -- a JSON array of milliseconds
     polls INTEGER NOT NULL DEFAULT 0,

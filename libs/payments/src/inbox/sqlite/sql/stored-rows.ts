@@ -71,6 +71,7 @@ export interface ExpectationRow {
   readonly transaction_id: string | null;
   readonly state: ExpectationState;
   readonly created_at: number;
+  readonly age_ms: number;
   readonly due_by: number | null;
   readonly schedule: string;
   readonly polls: number;
