@@ -45,6 +45,7 @@ describe('docs/operating.md', () => {
       'orders.ts',
       'inbox.operator.ts',
       'metrics.controller.ts',
+      'expectation-metrics.ts',
       'stale-events.ts',
     ]);
     expect(program.complaints).toEqual([]);

@@ -54,6 +54,7 @@ describe('handlerContext()', () => {
       attempt: 1,
       raw: Buffer.from('{}'),
       newerHandled: false,
+      source: 'webhook',
     });
   });
 
