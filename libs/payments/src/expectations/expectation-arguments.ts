@@ -32,7 +32,7 @@ export interface ExpectTransaction {
   readonly tx?: unknown;
 }
 
-/** Names one expectation. */
+/** Identifies one expectation. */
 export interface ExpectationKey {
   readonly reference: string;
   /** Default: the application's only company, or `default`. */
@@ -61,8 +61,8 @@ export interface SweepQuery {
 
 /** The result of `PaymentExpectations.sweep()`. */
 export interface SweepResult {
-  /** Waiting and overdue expectations that were created in that time. */
+  /** Waiting and overdue expectations that were created between `from` and `to`. */
   readonly expectations: number;
-  /** How many of them are polled because of the sweep: all but those whose poll is running. In a dry run: 0. */
+  /** How many of them the sweep polls: all except those whose poll is running. 0 in a dry run. */
   readonly polls: number;
 }

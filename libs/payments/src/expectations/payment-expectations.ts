@@ -83,7 +83,7 @@ export class PaymentExpectations {
     const { createdAt: _, ...stated } = times;
     const expectation = { ...key, ...stated, transactionId, firstPollInMs: firstMs };
     const stored = await this.store.expectations.expect(expectation, tx);
-    // A transaction that is rolled back only costs a claim.
+    // If the transaction is rolled back, this claim finds nothing.
     if (stored) this.worker.wakeIn(firstMs);
     return stored;
   }
@@ -143,7 +143,7 @@ export class PaymentExpectations {
     return this.store.expectations.list({ filter: { ...filter, ...own }, limit, after });
   }
 
-  /** How many expectations wait or are overdue, each exact up to 10,000. Cheap enough for each scrape of metrics. */
+  /** How many expectations are waiting or overdue, each exact up to 10,000. Cheap enough for every scrape of metrics. */
   async counts(): Promise<ExpectationCounts> {
     return this.store.expectations.counts();
   }
@@ -163,8 +163,8 @@ export class PaymentExpectations {
   }
 
   /**
-   * Polls every waiting or overdue expectation that was created in a time, for example after an outage, at
-   * `reconcile.maxPollsPerSecond` for each company.
+   * Polls every waiting or overdue expectation that was created between `from` and `to`, for example after an outage.
+   * The polls of each company start at `reconcile.maxPollsPerSecond`.
    *
    * @throws TypeError for a value out of bounds. PaymentsError `options_invalid` without the option `reconcile`.
    * @example
@@ -221,7 +221,7 @@ export class PaymentExpectations {
     return { reference, company: this.#ownId(company) };
   }
 
-  /** Events of an only company have the company's own id, which `default` stands for. */
+  /** The id that events of the company are stored under. For `default`, the id of the application's only company. */
   #ownId(company: string): string {
     return this.companies.known(company)?.id ?? company;
   }

@@ -31,7 +31,7 @@ export interface ExpectedPayment {
   readonly transactionId: string;
 }
 
-/** Tells the meaning of the body of `GET /v1/transactions/{id}`; see {@link ReconcileOptions.interpret}. */
+/** Returns the meaning of the body of `GET /v1/transactions/{id}`; see {@link ReconcileOptions.interpret}. */
 export interface InterpretTransaction {
   (
     transaction: PaymentTransaction,
@@ -68,16 +68,16 @@ export interface ReconcileOptions {
   /**
    * The event types that `interpret` can return: 1 to 100 exact types, without `*`. Events of these types fulfil
    * expectations and are handled once per transaction (see `oncePerTransaction`), so that a webhook request and a poll
-   * of a transaction run its handlers once. A type that is not in the list fulfils nothing. Default: the types that
-   * `interpret` itself names, as {@link byStatus} does, or else `['transaction.completed']`.
+   * of a transaction run its handlers once. A type that is not in the list fulfils nothing. Default:
+   * `interpret.eventTypes`, which {@link byStatus} sets; without it, `['transaction.completed']`.
    */
   eventTypes?: readonly string[];
   /**
-   * How many polls of one company start per second in this process at most. Further polls are postponed. 1 to 1,000.
-   * Default 5.
+   * Maximum number of polls of one company that start per second in this process. Further polls are postponed. 1 to
+   * 1,000. Default 5.
    */
   maxPollsPerSecond?: number;
-  /** How many polls run at the same time in this process at most. 1 to 1,000. Default 10. */
+  /** Maximum number of polls that run at the same time in this process. 1 to 1,000. Default 10. */
   concurrency?: number;
 }
 
@@ -149,11 +149,11 @@ function areEventTypes(types: unknown): types is readonly string[] {
 }
 
 /**
- * An `interpret` for transactions that have the shape that the service documents for the `data` of its events: it reads
- * `status`. A listed status is the event type that it is listed with, and the transaction is the event's `data`. Any
- * other status is `pending`; a transaction without a status is `unknown`.
+ * Creates an `interpret` that reads the `status` of a transaction. A listed status gives an event of the type that it is
+ * listed with, with the transaction as `data`: both have the same fields. Any other status is `pending`; a transaction
+ * without a status is `unknown`.
  *
- * @param eventTypes the event type of each status that ends a transaction
+ * @param eventTypes the event type of each final status
  * @throws TypeError if an event type is invalid, or there is none.
  * @example
  * ```ts

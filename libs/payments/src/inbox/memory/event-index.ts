@@ -17,13 +17,13 @@ export interface MemoryLimits {
 }
 
 /**
- * The events of a memory store, within its limits. The events of expectations have an index of their own: open
- * expectations take no room of webhooks, and lists and counts of events do not see them.
+ * The events of a memory store, within its limits. The events of expectations have an index of their own, so open
+ * expectations do not count towards the limits of other events, and lists and counts of events leave them out.
  */
 export class EventIndex {
   readonly #byId = new Map<string, MemoryEvent>();
   readonly #byOnceKey = new Map<string, MemoryEvent>();
-  // Each event is in one of these three: the unfinished in the order of receipt, the others in the order in which they finished.
+  // Each event is in one of the next three: unfinished events in the order of receipt, others in the order of finishing.
   readonly #unfinished = new PriorityQueue<MemoryEvent>((a, b) => a.seq < b.seq);
   readonly #finished = new LinkedList<MemoryEvent>();
   readonly #tombstones = new LinkedList<MemoryEvent>();
@@ -170,7 +170,7 @@ export class EventIndex {
   }
 }
 
-/** Adds a copy with another id to the repeats of the original event. Returns how the receipt calls the copy. */
+/** Adds a copy with another id to the repeats of the original event. Returns the outcome of the copy's receipt. */
 export function addCopy(original: MemoryEvent, copy: MemoryEvent): 'duplicate' | 'conflict' {
   const { id } = copy.fixed;
   if (id === original.fixed.id) {

@@ -149,7 +149,7 @@ export abstract class MemoryDeliveries {
     return assigned ? this.#lease(row, worker, now) : null;
   }
 
-  /** Frees a running delivery of a worker that is `lost` (declared dead) or whose grace after retiring is over. */
+  /** Frees a running delivery: its worker was declared dead (`lost`), or has retired and its grace is over. */
   protected free(row: MemoryDelivery, lost: boolean): void {
     if (lost) {
       this.#addAttempt(row, 'l');

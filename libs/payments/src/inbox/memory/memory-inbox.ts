@@ -8,8 +8,8 @@ import { MemoryStore } from './memory-store.js';
 export interface MemoryInboxOptions {
   /**
    * Maximum number of events to keep, finished ones included. If the inbox is full, a new event replaces the event that
-   * finished first; if no event has finished, the response to the webhook request is 503. Expectations are counted apart,
-   * up to the same number. 1 to 1,000,000. Default 10,000.
+   * finished first; if no event has finished, the response to the webhook request is 503. Expectations have a
+   * separate limit of the same number. 1 to 1,000,000. Default 10,000.
    */
   maxEvents?: number;
   /** Maximum number of bytes of bodies to keep. 1 KiB to 16 GiB. Default 64 MiB. */

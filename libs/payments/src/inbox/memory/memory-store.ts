@@ -115,7 +115,7 @@ export class MemoryStore extends MemoryDeliveries implements InboxStore<never> {
     this.events.makeRoom(added);
     const receipts = received.map(({ event, row, original, isNew }): StoreReceipt => {
       const receipt = isNew ? this.#addDeliveries(event, row) : copyReceipt(row, original);
-      // Two polls that find the same event make two bodies, so the second is a conflict.
+      // Two polls that find the same event create different bodies, so the second receipt is a conflict.
       const isCopy = receipt.outcome === 'duplicate' || event.source === 'poll';
       const stored = isNew ? row : isCopy && original;
       if (event.fulfils && stored) this.expectations.fulfil(event, stored);

@@ -129,7 +129,7 @@ export class EventReceiver {
   /**
    * Stores an event of the module itself, such as an event that a poll found, and resolves once it is as durable as the
    * store makes it. It does not wait for the handlers in any store: the worker retries them. Another copy of the event
-   * is a duplicate, also with another body.
+   * is a duplicate, even with another body.
    *
    * @throws what the store throws: the event may not be stored.
    */
@@ -187,10 +187,10 @@ export class EventReceiver {
     }
   }
 
-  /** A codec that encrypts never returns the same bytes twice, so the store cannot compare the bodies. */
+  /** Replaces the outcome `conflict` by `duplicate`, unless the decoded bodies of two webhook requests differ. */
   async #compared(received: ReceivedEvent, body: Buffer): Promise<ReceivedEvent> {
     const { event, receipt } = received;
-    // The module makes the body of its own events anew each time, so only a second webhook request can contradict.
+    // Each poll creates a new body for the same event, so only the body of a webhook request can conflict.
     const find = () => this.store.find(event.company, event.id);
     const isConflict = event.source === 'webhook' && (await this.bodies.conflicts(body, find));
     return isConflict ? received : { event, receipt: { ...receipt, outcome: 'duplicate' } };

@@ -32,7 +32,7 @@ export class ReceiptLog {
           'second is not handled: ask the service which is right.',
       );
     } else if (outcome !== 'stored') {
-      // A webhook request after a poll of the same transaction, or before it, is the usual case.
+      // It is normal that a poll and a webhook request bring the same event, so this is not logged.
       const isPoll = event.source !== 'webhook' || storedId.startsWith('poll:');
       if (storedId !== id && !isPoll) this.#logRepeat(storedId, event);
     } else if (eventType === TEST_EVENT_TYPE) {

@@ -83,7 +83,7 @@ export interface IncomingDetails {
   readonly stale: boolean;
   /** Whether the event's type is in `oncePerTransaction`, or a poll can find it. */
   readonly oncePerTransaction: boolean;
-  /** Whether a poll can find the event's type, so that the event fulfils expectations. */
+  /** Whether polls can find events of this type, so that the event fulfils expectations. */
   readonly polled: boolean;
   /** The handlers that the store knows. */
   readonly catalog: HandlerCatalogCache;
@@ -119,8 +119,8 @@ export function toIncomingEvent(
 }
 
 /**
- * Whether an event is older than `webhook.maxAgeMs`, so that the inbox may have forgotten its id. Events of the type
- * `webhook.test` are never stale, because no handler runs for them.
+ * Whether an event is older than `webhook.maxAgeMs`, so that the inbox may have deleted its id. Events of the type
+ * `webhook.test` are never stale: a replay of one changes no payment.
  */
 export function isStale(
   { eventType, timestamp }: Pick<PaymentEvent, 'eventType' | 'timestamp'>,

@@ -18,8 +18,8 @@ import type {
 } from './settle-attempt.js';
 
 /**
- * How long an attempt that was not settled waits for the response to its own commit, in milliseconds. The work of a
- * commit that takes longer has not ended, so the commit has not succeeded.
+ * How long an attempt that could not be settled waits for the end of its own commit, in milliseconds. A commit that
+ * takes longer still runs its work, so it has not succeeded.
  */
 const COMMIT_RESPONSE_MS = 5000;
 
@@ -162,7 +162,7 @@ export class HandlerAttempt implements EndedAttempt {
     return failure;
   }
 
-  /** Resolves as `handled` does or, if the time limit passes first, with that failure. The handler is not stopped. */
+  /** Resolves as `handled` does or, if the time limit passes first, with `handler_timeout`. Does not stop the handler. */
   #withinTime(handled: Promise<HandlerFailure | null>): Promise<HandlerFailure | null> {
     const { runtime, logger } = this.services;
     const { timeoutMs } = this.policy;
@@ -208,7 +208,7 @@ export class HandlerAttempt implements EndedAttempt {
   }
 }
 
-/** The last attempt was charged but had no result, or the schedule was longer when the delivery failed. */
+/** The error of an attempt after the last one: the last was lost, or the schedule had more attempts before. */
 function outOfAttempts(
   { attempt, crashes }: ClaimedDelivery,
   policy: HandlerPolicy,

@@ -143,7 +143,7 @@ export class HandlerSlots {
     for (const resolve of this.#onIdle.splice(0)) resolve();
   }
 
-  /** Makes no slot free until {@link open}. */
+  /** Until {@link open} is called, no slot counts as free. */
   close(): void {
     this.#closed = true;
   }

@@ -21,7 +21,7 @@ const TEXT = 25;
  * length and the first index of the only dimension.
  */
 const HEADER_BYTES = 20;
-/** Stands for the length of an element that is NULL. */
+/** The length that marks an element as NULL. */
 const NULL_LENGTH = -1;
 
 /** An event to store, with its hashes and its index in the batch. */
