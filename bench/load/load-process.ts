@@ -44,7 +44,7 @@ function requestBytes(host: string, path: string, { headers, body }: Delivery): 
  * has read the previous response. The parser supports what Nest and Node send, a content length or chunks, and uses far
  * less processor time than the server.
  *
- * @throws if an response is not a 2xx.
+ * @throws if a response is not a 2xx.
  */
 async function closedLoop(
   { hostname, port }: URL,

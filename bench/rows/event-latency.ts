@@ -8,7 +8,7 @@ import type { Target } from '../rounds/row.ts';
 
 /** Events per second. */
 export const PER_SECOND = 500;
-/** Milliseconds between two looks at how many events are due. */
+/** Milliseconds between two checks of how many events are due. */
 const TICK_MS = 2;
 
 /** A target: in the median of the rounds, `subject` is at most `bound` milliseconds. */

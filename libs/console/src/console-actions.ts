@@ -29,8 +29,8 @@ export class ConsoleActions {
   ) {}
 
   /**
-   * @throws ConsoleException 400 if the body is not valid, 404 to ask without the option `reconcile`, 409 if a running process has the handler to forget, 503 if the
-   *   inbox is not reachable.
+   * @throws ConsoleException 400 if the body is not valid, 404 for `ask` without the option `reconcile`, 409 if a running
+   *   process has the handler to forget, 503 if the inbox is not reachable.
    */
   async perform(action: ConsoleAction, who: string | null, body: unknown): Promise<object> {
     const line = `${JSON.stringify(who ?? 'unknown')}: ${action}`;

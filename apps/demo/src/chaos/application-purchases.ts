@@ -10,7 +10,7 @@ import { OVERDUE_PREFIX, OVERDUE_SCHEDULE, SCHEDULE } from './payment-plan.js';
 const PATH = '/chaos/payments';
 const INSERT = 'INSERT INTO purchase (reference) VALUES';
 
-/** Tells what a transaction means. */
+/** Returns the meaning of a transaction. */
 export function interpret({ status, ...data }: PaymentTransaction): Interpretation {
   if (status === 'complete') return { eventType: 'transaction.completed', data };
   return status === 'declined' ? { eventType: 'transaction.declined', data } : 'pending';

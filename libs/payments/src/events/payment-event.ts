@@ -85,7 +85,7 @@ export interface PaymentEvent<T extends PaymentEventType = string, D = PaymentEv
  * such as `PostgresTransaction`.
  */
 export interface PaymentEventContext<Tx = unknown> {
-  /** Id of the company that the event is for: the company whose secret signed the webhook request, or that a poll was made for. */
+  /** Id of the event's company: the company whose secret signed the webhook request, or whose payment was polled. */
   readonly company: string;
   /** Name of the handler that runs. */
   readonly handler: string;
@@ -99,8 +99,8 @@ export interface PaymentEventContext<Tx = unknown> {
    */
   readonly source: PaymentEventSource;
   /**
-   * The request body, byte for byte as it was signed. A copy: changing it has no effect. Without a webhook request, the
-   * body that the module made.
+   * The request body, byte for byte as it was signed. If `source` is not `webhook`: the body that the module created.
+   * A copy: changing it has no effect.
    */
   readonly raw: Buffer;
   /**

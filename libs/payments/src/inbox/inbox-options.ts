@@ -21,9 +21,8 @@ export interface ReceiveOptions {
    * Event types that are handled once per transaction. A second event of the same company, type and
    * `data.transactionId` is a duplicate, even with another id: its webhook request gets a 200 response, no handler
    * runs, the event is noted on the first event (`StoredEvent.repeats`), and it is logged. Exact types, without `*`. An
-   * event of another type, or without a transaction id, is a duplicate only if its id is known. The module adds the types of
-   * `reconcile.eventTypes`. Default
-   * `['transaction.completed']`; `[]` for none.
+   * event of another type, or without a transaction id, is a duplicate only if its id is known. The module adds the
+   * types of `reconcile.eventTypes`. Default `['transaction.completed']`; `[]` for none.
    */
   oncePerTransaction?: readonly string[];
   /**

@@ -8,7 +8,7 @@ import type { ResolvedPostgresOptions } from '../postgres-options.js';
 import { Connection, isConflict, PostgresInboxError, toInboxError } from './database-connection.js';
 import type { Parameter, PreparedStatement, ResultRow } from './database-connection.js';
 
-/** How long a transaction on the inbox's own pool may be idle, in milliseconds. Its process hangs then. */
+/** How long a transaction on the inbox's own pool may be idle, in milliseconds. After that, its process must be hanging. */
 const IDLE_IN_TRANSACTION_MS = 60_000;
 const KEEP_ALIVE_MS = 10_000;
 /** How often a statement is repeated after a deadlock or a conflict, in which it had no effect. */

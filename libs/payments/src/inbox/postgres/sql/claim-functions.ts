@@ -3,7 +3,7 @@ import { BY_INDEX, epochMs, STORE_NOW, withoutPartialIndex } from './schema.js';
 
 /** How often a claim searches further for one handler, after deliveries that it could not lease. */
 const MAX_SEARCHES = 8;
-/** The fewest deliveries that a search reads after deliveries had to wait: the backlog of their key may be long. */
+/** Minimum number of deliveries that a search reads after a search found busy keys, whose backlogs may be long. */
 const MIN_WINDOW = 200;
 /** How many suspects a claim of a suspect reads. */
 const SUSPECT_WINDOW = 50;

@@ -36,8 +36,8 @@ export function withoutPartialIndex(condition: string): string {
 }
 
 /**
- * Stands at the end of an EXISTS, so that the planner looks each key up in the index. Otherwise it may hash the whole index,
- * which it expects to be empty, and read the entry of each delivery that ran since the last vacuum.
+ * SQL at the end of an EXISTS, with which the planner looks each key up in the index. Without it, the planner expects an
+ * empty index, may hash all of it, and so read the entry of each delivery that ran since the last vacuum.
  */
 export const LOOKED_UP = 'OFFSET 0';
 

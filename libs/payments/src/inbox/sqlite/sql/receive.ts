@@ -88,7 +88,7 @@ export function receive(
     const receipt = { id: event.id, seq: seq ?? 0, receivedAt: times.wall };
     if (seq === null) {
       const known = findKnown(connection, event, digest, onceHash, times);
-      // Two polls that find the same event make two bodies, so the second is a conflict.
+      // Two polls that find the same event create different bodies, so the second receipt is a conflict.
       const isStored = known?.outcome === 'duplicate' || event.source === 'poll';
       if (event.fulfils && known !== undefined && isStored) {
         fulfil(connection, event, known.id, times);
