@@ -3,8 +3,8 @@ import type { PaymentsApi, PaymentTransaction } from '../api/payments-api.js';
 import type { StoredExpectation } from '../inbox/store/expectation-store.js';
 import type { ResolvedReconcileOptions } from './reconcile-options.js';
 
-/** What the service says about an expected payment. */
-export type Finding =
+/** The result of asking the service about an expected payment. */
+export type AskResult =
   | {
       readonly result: 'event';
       readonly transactionId: string;
@@ -17,8 +17,8 @@ export type Finding =
       readonly detail: string | null;
     };
 
-/** What {@link askService} uses. */
-export interface Asking {
+/** The options, services and functions that {@link askService} uses. */
+export interface AskContext {
   readonly options: ResolvedReconcileOptions;
   /** The API for the company of the expectation. */
   readonly api: PaymentsApi;
@@ -35,17 +35,20 @@ export function isTransactionId(value: unknown): value is string {
 }
 
 /**
- * Asks the service about an expected payment, and the application about the meaning of the response. A failed call, an
- * error of `find` or `interpret`, and a return value that they must not return are `unknown`.
+ * Reads the transaction of an expected payment from the service, and lets `interpret` decide its meaning. The result of
+ * a failed call, of an error of `find` or `interpret`, and of an invalid return value of these two is `unknown`.
  *
- * @throws what {@link Asking.attach} throws: the store is down.
+ * @throws what {@link AskContext.attach} throws: the store is down.
  */
-export async function askService(expectation: StoredExpectation, asking: Asking): Promise<Finding> {
+export async function askService(
+  expectation: StoredExpectation,
+  context: AskContext,
+): Promise<AskResult> {
   let { transactionId } = expectation;
   if (transactionId === null) {
-    const found = await findTransaction(expectation.reference, asking);
+    const found = await findTransaction(expectation.reference, context);
     if (typeof found !== 'string') return found;
-    const attached = await asking.attach(found);
+    const attached = await context.attach(found);
     if (attached !== 'attached') {
       return unknown('Another transaction id was attached while "reconcile.find" ran.');
     }
@@ -53,22 +56,25 @@ export async function askService(expectation: StoredExpectation, asking: Asking)
   }
   let transaction: PaymentTransaction;
   try {
-    transaction = await asking.api.getTransaction(transactionId, { signal: asking.signal });
+    transaction = await context.api.getTransaction(transactionId, { signal: context.signal });
   } catch (error) {
     return unknown(describeError(error));
   }
   try {
     const { company, reference } = expectation;
     const payment = Object.freeze({ company, reference, transactionId });
-    const meaning: unknown = await asking.options.interpret(transaction, payment);
-    return toFinding(meaning, transactionId, asking.options.eventTypes);
+    const meaning: unknown = await context.options.interpret(transaction, payment);
+    return toAskResult(meaning, transactionId, context.options.eventTypes);
   } catch (error) {
     return unknown(`"reconcile.interpret" failed: ${describeError(error)}`);
   }
 }
 
-async function findTransaction(reference: string, asking: Asking): Promise<string | Finding> {
-  const { options, api, signal } = asking;
+async function findTransaction(
+  reference: string,
+  context: AskContext,
+): Promise<string | AskResult> {
+  const { options, api, signal } = context;
   if (options.find === null || options.find === undefined) {
     return unknown('No transaction id is attached, and "reconcile.find" is not set.');
   }
@@ -87,11 +93,11 @@ async function findTransaction(reference: string, asking: Asking): Promise<strin
 }
 
 /** Checks the return value of `interpret`. May throw if the value has getters that throw. */
-function toFinding(
+function toAskResult(
   meaning: unknown,
   transactionId: string,
   eventTypes: readonly string[],
-): Finding {
+): AskResult {
   if (meaning === 'pending') return { result: 'pending', detail: null };
   if (meaning === 'unknown') return unknown(null);
   if (!isObject(meaning)) {
@@ -120,7 +126,7 @@ function toFinding(
   return { result: 'event', transactionId, eventType, data: { ...copy, transactionId } };
 }
 
-function unknown(detail: string | null): Finding {
+function unknown(detail: string | null): AskResult {
   return { result: 'unknown', detail };
 }
 

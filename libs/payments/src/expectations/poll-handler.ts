@@ -16,18 +16,18 @@ import { PAYMENTS_RUNTIME } from '../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 import { withTimeLimit } from '../runtime/deadline.js';
 import { askService } from './ask-service.js';
-import type { Finding } from './ask-service.js';
+import type { AskResult } from './ask-service.js';
 import { nextPollInMs, PollRate } from './poll-schedule.js';
 import { RECONCILE_OPTIONS } from './reconcile-options.js';
 import type { ResolvedReconcileOptions } from './reconcile-options.js';
 
-/** How long the calls of one poll, `find` and `interpret` may take together, in milliseconds. */
+/** Time limit of the calls of one poll, including `find` and `interpret`, in milliseconds. */
 const ASK_MS = 60_000;
 /** How long a poll may take before the worker releases it, in milliseconds: {@link ASK_MS} and time for the store. */
 const POLL_MS = 120_000;
 /**
- * How long the slot of a poll stays taken that is postponed by more than {@link LONG_MS}, in milliseconds. It limits how
- * many polls a process postpones per second if thousands become due at once.
+ * How long a poll that is postponed by more than {@link LONG_MS} keeps its slot, in milliseconds. This limits how many
+ * polls a process postpones per second if thousands become due at once.
  */
 const POSTPONE_MS = 25;
 const LONG_MS = 10_000;
@@ -39,7 +39,7 @@ const DONE: SettleAction = {
   write: (store, delivery) => store.complete(delivery),
 };
 
-/** Polls the service about expected payments: the handler of the deliveries of expectations. */
+/** The handler of the deliveries of expectations: polls the service about expected payments. */
 @Injectable()
 export class PollHandler {
   readonly #logger = new Logger('PaymentExpectations');
@@ -81,13 +81,13 @@ export class PollHandler {
     const reference = referenceOfEvent(delivery.id);
     const expectation = await this.store.expectations.find(delivery.company, reference);
     if (expectation === undefined || expectation.state === 'cancelled') return DONE;
-    const foundAt = this.runtime.monotonic();
-    const finding = await this.#ask(expectation, signal, options);
+    const readAt = this.runtime.monotonic();
+    const found = await this.#ask(expectation, signal, options);
     // The result of an aborted poll says nothing about the payment.
     signal.throwIfAborted();
-    const result = await this.#receive(expectation, finding, options);
+    const result = await this.#receive(expectation, found, options);
     this.#log(expectation, result);
-    const elapsedMs = expectation.ageMs + this.runtime.monotonic() - foundAt;
+    const elapsedMs = expectation.ageMs + this.runtime.monotonic() - readAt;
     const isWaiting = expectation.state === 'waiting';
     const next = isWaiting
       ? nextPollInMs(
@@ -108,7 +108,7 @@ export class PollHandler {
     expectation: StoredExpectation,
     signal: AbortSignal,
     options: ResolvedReconcileOptions,
-  ): Promise<Finding> {
+  ): Promise<AskResult> {
     const { company, reference } = expectation;
     const late = new AbortController();
     const asked = askService(expectation, {
@@ -130,11 +130,11 @@ export class PollHandler {
   /** Receives the event that the poll found, unless it contradicts an event that is stored already. */
   async #receive(
     { company }: StoredExpectation,
-    finding: Finding,
+    found: AskResult,
     { eventTypes }: ResolvedReconcileOptions,
   ): Promise<Omit<PollOutcome, 'next'>> {
-    if (finding.result !== 'event') return finding;
-    const { transactionId, eventType, data } = finding;
+    if (found.result !== 'event') return found;
+    const { transactionId, eventType, data } = found;
     const stored = await this.store.expectations.eventsOf(company, transactionId, eventTypes);
     const [other] = stored;
     if (other !== undefined && !stored.some((event) => event.eventType === eventType)) {
@@ -143,7 +143,7 @@ export class PollHandler {
         'same transaction. Nothing was changed.';
       return { result: 'contradiction', detail };
     }
-    // Without colons in the transaction id, no other transaction and type make the same id.
+    // The colons of the transaction id are escaped, so that no other transaction and type give the same id.
     const name = transactionId.replaceAll('%', '%25').replaceAll(':', '%3A');
     const id = idOf('poll:', `${name}:${eventType}`);
     await this.#store(company, { id, eventType, data }, 'poll');
@@ -152,9 +152,9 @@ export class PollHandler {
 
   /** Stores the event for `@OnPaymentOverdue` handlers, if any process has one. */
   async #receiveOverdue(expectation: StoredExpectation): Promise<void> {
-    const has = () => this.catalog.matching(OVERDUE_EVENT_TYPE, 'overdue').length > 0;
-    if (!has()) await this.catalog.refresh();
-    if (!has()) return;
+    const hasHandler = () => this.catalog.matching(OVERDUE_EVENT_TYPE, 'overdue').length > 0;
+    if (!hasHandler()) await this.catalog.refresh();
+    if (!hasHandler()) return;
     const { company, reference, transactionId, dueBy, createdAt, polls } = expectation;
     const data = {
       reference,
@@ -193,7 +193,7 @@ export class PollHandler {
   }
 }
 
-/** Releases the delivery without a charge, due in `waitMs`. */
+/** Releases the delivery, due in `waitMs`, without charging the attempt. */
 function postpone(waitMs: number): SettleAction {
   return {
     retryInMs: waitMs,

@@ -33,8 +33,8 @@ interface PollTimes {
  * Milliseconds from now until the next poll. `overdue` if `dueBy` has passed or, without `dueBy`, if the schedule has
  * ended. A poll after the last delay of the schedule, or later than `dueBy`, takes place at `dueBy`.
  *
- * No poll of the schedule is skipped: if polls are late, because no process was running or a clock jumped, the next one
- * follows after the difference of its delay and the one before. Polls between those of the schedule do not shorten it.
+ * Every poll of the schedule takes place, even if no process was running or a clock jumped: a late poll follows the poll
+ * before it after the difference of their two delays. Additional polls, as of `askNow()`, do not shorten the schedule.
  *
  * @param polls how many polls have ended
  * @param elapsedMs milliseconds since the creation
@@ -88,7 +88,7 @@ export function assertPollSchedule(
   );
 }
 
-/** How many companies the rates are stored for before those that make no polls are removed. */
+/** Maximum number of companies with a stored rate. Above it, the rates of companies that make no polls are removed. */
 const MAX_COMPANIES = 1000;
 
 interface CompanyRate {
@@ -96,7 +96,7 @@ interface CompanyRate {
   tokens: number;
   /** When {@link tokens} was computed, on the monotonic clock. */
   at: number;
-  /** Until when the polls that were postponed take up the rate, on the monotonic clock. */
+  /** When the last of the postponed polls is due, on the monotonic clock. */
   postponedUntil: number;
 }
 
@@ -116,7 +116,7 @@ export class PollRate {
   take(company: string): number {
     const now = this.runtime.monotonic();
     const rate = this.#refilled(company, now);
-    // A poll that was postponed becomes due when it has a token, except for rounding.
+    // A postponed poll becomes due when its token is complete, except for rounding errors.
     if (rate.tokens > 0.99) {
       rate.tokens -= 1;
       return 0;

@@ -30,7 +30,7 @@ const EVENT = {
 
 type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
 
-/** An expectation in the memory store. Its event has the polls, and so the time of the next one. */
+/** An expectation in the memory store. The only delivery of its event is its next poll. */
 interface MemoryExpectation extends Mutable<Omit<StoredExpectation, 'nextPollAt' | 'ageMs'>> {
   readonly event: MemoryEvent;
 }
@@ -213,9 +213,7 @@ export class MemoryExpectations implements ExpectationStore {
     const now = this.runtime.monotonic();
     const delivery = deliveryOf(row);
     const nextPollAt =
-      delivery?.state === 'pending'
-        ? new Date(this.runtime.now() + delivery.dueAt - now)
-        : null;
+      delivery?.state === 'pending' ? new Date(this.runtime.now() + delivery.dueAt - now) : null;
     return { ...fields, ageMs: now - event.receivedAt, nextPollAt };
   }
 }
@@ -224,7 +222,7 @@ function isOpen({ state }: MemoryExpectation): boolean {
   return state === 'waiting' || state === 'overdue';
 }
 
-/** The polls of an expectation; `undefined` after they were pruned. */
+/** The delivery of the polls of an expectation; `undefined` after it was pruned. */
 function deliveryOf({ event }: MemoryExpectation): MemoryDelivery | undefined {
   return event.raw === null ? undefined : event.deliveries[0];
 }

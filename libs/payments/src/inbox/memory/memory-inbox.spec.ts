@@ -47,7 +47,7 @@ describe('MemoryStore', () => {
     await expect(store.receive([event('c')])).rejects.toThrow(/full/);
   });
 
-  it('MemoryStore copies of a transaction and outdated events need no room', async () => {
+  it('receive stores neither copies nor outdated events, so they need no room', async () => {
     await start({ maxEvents: 1 });
     const copies = [event('a', 10, { onceKey: 'tx' }), event('b', 10, { onceKey: 'tx' })];
     expect(await outcomes(...copies, event('c', 10, { catalogVersion: 7 }))).toEqual([

@@ -35,7 +35,7 @@ describe('oncePerTransaction', () => {
     );
   });
 
-  it('WH-23 oncePerTransaction() duplicates are logged once per minute, company and type, with their number', async () => {
+  it('WH-23 second events of transactions are logged once per minute, company and type, with their number', async () => {
     const { receive, runtime } = receiver();
     const send = (id: string, company = 'c') =>
       receive(id, { transactionId: 'T' }, { ...COMPLETED, company });

@@ -6,7 +6,7 @@ import type { PaymentEvent } from '../../events/payment-event.js';
 import type { HandlerCatalogCache } from '../store/handler-catalog-cache.js';
 import type { EventSource, IncomingEvent } from '../store/inbox-store.js';
 
-/** The beginnings of the ids under which only the module itself stores events, and `service:`. */
+/** The prefixes of the ids that {@link VerifiedEvent.storedId} and the module itself use. */
 const RESERVED_ID = /^(?:expectation|poll|overdue|service):/;
 
 /** The prefix and the text or, if that is longer than 255 characters, the prefix and the hash of the text. */
@@ -49,8 +49,8 @@ export class VerifiedEvent {
   }
 
   /**
-   * The id under which the event is stored: the service's own id. With the prefix `service:` if the id could also be the
-   * id of an event of the module itself, so that neither event is taken for a copy of the other.
+   * The id under which the event is stored: the service's id. It gets the prefix `service:` if the module itself could
+   * store another event under the same id: otherwise one of the two events would be a duplicate of the other.
    */
   get storedId(): string {
     const { id } = this.#event;

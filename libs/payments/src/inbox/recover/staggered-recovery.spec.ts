@@ -38,7 +38,7 @@ describe('StaggeredRecovery', () => {
     expect(processes.nextTo.slice(-4)).toEqual([[], [], [], []]);
   });
 
-  it('IN-19 StaggeredRecovery suspects run one at a time, in parallel to other deliveries', async () => {
+  it('IN-19 suspects run one at a time, in parallel to other deliveries', async () => {
     const processes = new CrashingProcesses();
     processes.start(null);
     await turns();
@@ -147,7 +147,7 @@ describe('StaggeredRecovery', () => {
     expect(processes.ran[1]).toEqual(['suspect', 'new']);
   });
 
-  it('StaggeredRecovery suspects that cannot be claimed stop other deliveries less and less often', async () => {
+  it('suspects that cannot be claimed stop other deliveries less and less often', async () => {
     const harness = new WorkerHarness(OPTIONS);
     const heartbeat = harness.store.heartbeat.bind(harness.store);
     harness.store.heartbeat = async (id) => ({ ...(await heartbeat(id)), suspects: true });

@@ -120,7 +120,7 @@ describe('WorkerHeartbeat', () => {
     expect(harness.ids).toEqual(['a']);
   });
 
-  it('WorkerHeartbeat suspects run outside of the async context of the request that caused the heartbeat', async () => {
+  it('suspects run outside of the async context of the request that caused the heartbeat', async () => {
     const requests = new AsyncLocalStorage<string>();
     const harness = await started(new WorkerHarness({ leaseMs: 3000 }));
     harness.handle = () => new Promise(() => {});
@@ -145,7 +145,7 @@ describe('WorkerHeartbeat', () => {
     expect(seen).toEqual([undefined]);
   });
 
-  it('WorkerHeartbeat heartbeats are sent every third of the lease, one at a time, for any number of attempts', async () => {
+  it('heartbeats are sent every third of the lease, one at a time, for any number of attempts', async () => {
     const harness = await started(new WorkerHarness({ leaseMs: 3000 }));
     harness.handle = () => new Promise(() => {});
     for (let i = 0; i < 10; i += 1) await harness.assign(`e-${i}`);

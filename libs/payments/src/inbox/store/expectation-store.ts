@@ -6,8 +6,8 @@ import type { CappedCount, EventSource } from './stored-event.js';
  * of the source `expectation` with one delivery to this handler, so that workers lease, free, drain and pause polls as
  * they do with all deliveries. Lists, counts and activity of events leave these events out.
  *
- * In the catalog, the patterns of this handler are the event types that fulfil an expectation; no event is delivered to
- * it because of them.
+ * In the catalog, the patterns of this handler are the event types that fulfil an expectation. Events of these types are
+ * not delivered to this handler.
  */
 export const POLL_HANDLER = '@payments/poll';
 
@@ -142,28 +142,29 @@ export interface ExpectationCounts {
 /**
  * Stores expectations. Part of {@link InboxStore}. Every operation is atomic.
  *
- * `InboxStore.receive` fulfils expectations in its own transaction: an event with `IncomingEvent.fulfils` set, stored
- * or duplicate, fulfils each `waiting` or `overdue` expectation of its company whose transaction id is the event's
- * ordering key or whose reference is `IncomingEvent.reference`. The expectation then names the stored event and its
- * source. A pending poll of it becomes done. A running poll continues, and {@link settlePoll} makes its delivery done.
- * Without an expectation, `receive` runs no statement more than before.
+ * `InboxStore.receive` fulfils expectations in its own transaction: an event with `IncomingEvent.fulfils` set fulfils
+ * each `waiting` or `overdue` expectation of its company whose transaction id is the event's ordering key or whose
+ * reference is `IncomingEvent.reference`. The receipt of the event must be `stored` or `duplicate` or, for the source
+ * `poll`, `conflict`: two polls that find the same event create different bodies. The expectation then names the stored
+ * event and the source of that event. A pending poll of the expectation becomes done. A running poll continues, and
+ * {@link settlePoll} makes its delivery done. If no expectation is stored, `receive` runs no additional statement.
  *
  * Pruning treats the event of an expectation as any other event: it loses its deliveries after `bodiesMs`, and the
  * expectation is deleted together with the tombstone.
  */
 export interface ExpectationStore {
   /**
-   * Stores an expectation in the state `waiting`, with its delivery pending and due in `firstPollInMs`. With `tx`, in that open transaction
-   * of the application, which must be on the database of the store. Returns `false`, and changes nothing, if the
-   * company has an expectation with that reference already.
+   * Stores an expectation in the state `waiting`, with its delivery pending and due in `firstPollInMs`. With `tx`, stores
+   * it in this open transaction of the application, which must be on the database of the store. Returns `false`, and
+   * changes nothing, if the company has an expectation with that reference already.
    *
    * @throws TypeError if the store cannot use `tx`. PaymentsError `inbox_full`.
    */
   expect(expectation: NewExpectation, tx?: unknown): Promise<boolean>;
 
   /**
-   * Sets the transaction id of an expectation. `attached`: also if it has this id already. `conflict`: it has another
-   * id, which is kept. `unknown`: there is no such expectation.
+   * Sets the transaction id of an expectation. Resolves with `attached`, also if it has this id already; with `conflict`
+   * if it has another id, which it keeps; with `unknown` if there is no such expectation.
    */
   attach(
     company: string,
@@ -172,7 +173,7 @@ export interface ExpectationStore {
     tx?: unknown,
   ): Promise<'attached' | 'conflict' | 'unknown'>;
 
-  /** Makes a waiting or overdue expectation `cancelled`, and a pending poll of it done. Returns whether it did. */
+  /** Makes a waiting or overdue expectation `cancelled`, and its pending poll done. Returns whether it did. */
   cancel(company: string, reference: string): Promise<boolean>;
 
   /** The expectation with that reference. */
@@ -193,7 +194,7 @@ export interface ExpectationStore {
   settlePoll(lease: Lease, outcome: PollOutcome): Promise<SettleResult>;
 
   /**
-   * Makes polls due: in `dueInMs[i]` for selection `i`, or earlier if it is pending and due earlier. Ignores
+   * Makes polls due: the poll of selection `i` in `dueInMs[i]`, or earlier if it is already due earlier. Ignores
    * cancelled expectations, running polls and expectations without a delivery. Returns how many polls it made due.
    */
   pollNow(
@@ -202,7 +203,7 @@ export interface ExpectationStore {
   ): Promise<number>;
 
   /**
-   * The types, among `eventTypes`, of the stored events of a transaction: of each type the event that was stored under
+   * The stored events of a transaction with one of `eventTypes`: for each type, the event that was stored under
    * {@link IncomingEvent.onceKey}. Empty if there is none.
    */
   eventsOf(

@@ -73,7 +73,7 @@ export interface StoredEvent {
   readonly company: string;
   /**
    * The service's id of the event, or the id of an event of the module: `poll:…` and `overdue:…`. An id of the service
-   * that begins like one of the module has the prefix `service:`.
+   * that begins like an id of the module has the prefix `service:`.
    */
   readonly id: string;
   /** How the first copy of the event was received. */

@@ -45,7 +45,7 @@ describe('HandlerSlots', () => {
     expect(slots.reserve(['h'])).toEqual(['h']);
   });
 
-  it('a failed claim frees its slots and is wanted again', () => {
+  it('a failed claim frees its slots, and the next claim requests them again', () => {
     const slots = caughtUp(2);
     slots.wake();
     slots.claimFailed(slots.requestForClaim());

@@ -110,7 +110,7 @@ export function valuesOf(
   ];
 }
 
-/** How the events were received, which fulfil expectations, and their references. Empty for webhooks that fulfil none. */
+/** The sources, whether events fulfil expectations, and the references. A column that no event needs is empty. */
 function expectationValues(events: readonly IncomingEvent[]): Parameter[] {
   const fulfil = events.some(({ fulfils }) => fulfils);
   return [

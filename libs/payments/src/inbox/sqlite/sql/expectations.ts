@@ -14,8 +14,8 @@ const BODY = Buffer.from('{}');
 const DIGEST = hash('sha256', BODY, 'buffer');
 
 /**
- * SQL: the store clock; the second parameter is the clock of this process. In a transaction of the application, it may be
- * behind the clock of another process.
+ * SQL: the store clock. The second parameter is the clock of this process, which in a transaction of the application may
+ * be behind the clock of another process.
  */
 const NOW = '(SELECT max(clock, ?2) FROM payments_inbox_meta)';
 
@@ -39,7 +39,8 @@ export function expect(
     [company, toStored(expectationEventId(reference)), wall, DIGEST],
   );
   if (seq === null) return false;
-  const insertBody = "INSERT INTO payments_inbox_body (event_seq, raw, headers) VALUES (?, ?, '{}')";
+  const insertBody =
+    "INSERT INTO payments_inbox_body (event_seq, raw, headers) VALUES (?, ?, '{}')";
   connection.run(insertBody, [seq, BODY]);
   connection.run(
     `INSERT INTO payments_inbox_delivery (event_seq, handler, state, queue, due_at, occurred_at, received_at)
