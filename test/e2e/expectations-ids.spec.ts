@@ -95,3 +95,8 @@ it('EX-04 a codec gets the same id for the body of an event of the service when 
   expect(new Set(ids).size).toBe(1);
   expect(ids[0]).toMatch(/^service:[0-9a-f]{64}$/);
 });
+
+it('EX-03 forgetHandler() rejects the handler that polls, also if no process has the option "reconcile"', async () => {
+  await using app = await ExpectingApplication.start(MEMORY, { reconcile: undefined } as object);
+  await expect(app.inbox.forgetHandler('@payments/poll')).rejects.toBeInstanceOf(TypeError);
+});

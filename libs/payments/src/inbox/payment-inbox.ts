@@ -95,9 +95,8 @@ export class PaymentInbox {
   }
 
   /**
-   * The handlers of this process and the handlers that other processes registered, sorted by name. Each event is
-   * delivered to every handler that takes its type, so a handler that no process has any more collects deliveries: see
-   * {@link forgetHandler}.
+   * The handlers of this process and of other processes, sorted by name. Each event is delivered to every handler that
+   * takes its type, so a handler that no process has any more collects deliveries: see {@link forgetHandler}.
    */
   async handlers(): Promise<InboxHandler[]> {
     const { handlers } = await this.catalog.refresh();
@@ -122,8 +121,10 @@ export class PaymentInbox {
    * pending and dead deliveries are skipped. A process that registers it later adds it again, for events from then on.
    *
    * @returns how many deliveries were skipped; `null` if a running process has the handler, and nothing was changed.
+   * @throws TypeError for a handler of the module itself.
    */
   async forgetHandler(name: string): Promise<number | null> {
+    if (isReserved(name)) throw new TypeError(`"${name}" is a handler of the module itself.`);
     const skipped = await this.store.forgetHandler(name);
     if (skipped !== null) await this.catalog.refresh();
     return skipped;
@@ -190,8 +191,7 @@ export class PaymentInbox {
    * paused handlers. It also runs the due polls of expected payments, which the result does not count. After `forMs`, no attempt starts. A handler that still runs is not stopped; if the process is
    * frozen for longer than `worker.leaseMs`, another process runs the delivery again.
    *
-   * @throws TypeError if `forMs` is out of bounds.
-   * @throws PaymentsError `inbox_unavailable` if the application is not initialised, or is closing.
+   * @throws TypeError if `forMs` is out of bounds. PaymentsError `inbox_unavailable` before the start and while closing.
    * @example
    * ```ts
    * const { done, failed, more } = await inbox.runDue({ forMs: 5000 });

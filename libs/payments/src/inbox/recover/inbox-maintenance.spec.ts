@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals
 import { FakeRuntime } from '../../../../../test/support/time/fake-runtime.js';
 import { turns } from '../../../../../test/support/time/waiting.js';
 import { HandlerRegistry } from '../../events/handler-registry.js';
+import { POLL_HANDLER } from '../store/expectation-store.js';
 import { HandlerCatalogCache } from '../store/handler-catalog-cache.js';
 import { InboxMaintenance } from './inbox-maintenance.js';
 import type { InboxStore, KnownHandler } from '../store/inbox-store.js';
@@ -34,6 +35,7 @@ function maintenanceWith(operations: Partial<InboxStore> = {}) {
     stats: async () => ({
       deliveries: [{ handler: 'gone', state: 'pending', count: 10_000, more: true }],
     }),
+    expectations: operations.expectations,
     ...(operations.summarize && { summarize: operations.summarize }),
   } as unknown as InboxStore;
   const registry = new HandlerRegistry();
@@ -142,6 +144,22 @@ describe('InboxMaintenance', () => {
     end(500);
     await stopping;
     expect(runtime.pending).toBe(0);
+  });
+
+  it('EX-03 expectations that no process polls are reported once a day, and polls are no handler to forget', async () => {
+    let count = 0;
+    const counts = async () => ({ waiting: { count, more: false } });
+    const expectations = { counts } as unknown as InboxStore['expectations'];
+    const { runtime, seen, maintenance } = maintenanceWith({ expectations });
+    seen(POLL_HANDLER, HOUR + 60_000);
+    maintenance.start();
+    for (count of [0, 3, 3]) {
+      runtime.advance(60_000);
+      await turns(10);
+    }
+    expect(warnings).toEqual([
+      expect.stringContaining('; 3 expectations wait. Set the option "reconcile"'),
+    ]);
   });
 
   it('run() summarizes activity and prunes up to the given number of events at once', async () => {

@@ -4,6 +4,7 @@ import { HandlerRegistry } from '../../events/handler-registry.js';
 import { describeError } from '../../errors/payments-error.js';
 import { PAYMENTS_RUNTIME } from '../../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
+import { POLL_HANDLER } from '../store/expectation-store.js';
 import { HandlerCatalogCache } from '../store/handler-catalog-cache.js';
 import { INBOX_STORE } from '../store/inbox-store.js';
 import type { InboxStore } from '../store/inbox-store.js';
@@ -114,6 +115,10 @@ export class InboxMaintenance {
     if (orphans.length === 0) return;
     const { deliveries } = await this.store.stats();
     for (const { name, lastSeenAt } of orphans) {
+      if (name === POLL_HANDLER) {
+        await this.#reportNoPolls(lastSeenAt);
+        continue;
+      }
       const waiting = deliveries.find(
         ({ handler, state }) => handler === name && state === 'pending',
       );
@@ -126,6 +131,18 @@ export class InboxMaintenance {
       );
       this.#reported.set(name, this.runtime.monotonic());
     }
+  }
+
+  /** Reports that no process polls, if an expectation waits. */
+  async #reportNoPolls(lastSeenAt: Date): Promise<void> {
+    const { waiting } = await this.store.expectations.counts();
+    if (waiting.count === 0) return;
+    this.#logger.warn(
+      'No process has asked the service about expected payments since ' +
+        `${lastSeenAt.toISOString()}; ${waiting.count}${waiting.more ? '+' : ''} expectations wait. Set the option ` +
+        '"reconcile" in at least one process, or end them with PaymentExpectations.cancel().',
+    );
+    this.#reported.set(POLL_HANDLER, this.runtime.monotonic());
   }
 
   #isReportDue(name: string): boolean {
