@@ -43,7 +43,7 @@ it.each([
   },
 );
 
-it('EX-03 an expectation with its own schedule is polled by it', async () => {
+it('EX-03 an expectation with its own schedule is polled at the times of that schedule', async () => {
   const runtime = new TestRuntime();
   await using app = await ExpectingApplication.start(MEMORY, { runtime });
   app.respond(1, { status: 'processing' });

@@ -149,7 +149,7 @@ describeInBrowser('the shop in a browser', (browser) => {
       await page.getByText('Newest first', { exact: true }).waitFor();
     });
 
-    it('requests the payment page again if the service did not create one', async () => {
+    it('the shop requests the payment page again if the service did not create one', async () => {
       emulator.setFaults({ api: { unauthorized: { next: 2 } } });
       await shop.createOrder('unlucky', 9);
       const page = await browser().page();
@@ -185,7 +185,7 @@ describeInBrowser('the shop in a browser', (browser) => {
     );
   });
 
-  it('the shop shows that the shop is not reachable, and after its restart the payment of the meantime', async () => {
+  it('a page shows that the shop is not reachable, and after the restart the payment that arrived meanwhile', async () => {
     const SHOP_DATA = mkdtempSync(join(tmpdir(), 'shop-browser-'));
     const redeliver = [...Array<number>(10).fill(500), ...Array<number>(10).fill(5000)];
     await using emulator = await PaymentsEmulator.start({ redeliver });
@@ -211,7 +211,7 @@ describeInBrowser('the shop in a browser', (browser) => {
     rmSync(SHOP_DATA, { recursive: true });
   });
 
-  it('the shop reconnects after the shop rejected its event stream', async () => {
+  it('a page reconnects after the shop rejected its event stream', async () => {
     await using service = await ScriptedPaymentsService.start();
     await using shop = await RunningShop.start(service.settings);
     await shop.createOrder('refused', 5);

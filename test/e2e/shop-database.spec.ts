@@ -44,7 +44,7 @@ describe.each([
   ['SQLite', sqlite],
   ['PostgreSQL', postgres],
 ])('the database of a shop on %s', (_, open) => {
-  it('IN-21 the ledger has no ledger entry after a rollback of the transaction', async () => {
+  it('IN-21 the ledger has no entry after a rollback of the transaction', async () => {
     await using ending = new AsyncDisposableStack();
     const { database, tx, run } = await open(ending);
     const payment = { transactionId: 't-1', reference: null, amount: 10, foundByPoll: false };

@@ -163,7 +163,7 @@ describe.each(['express', 'fastify'])('payments of the shop on %s', (adapter) =>
     expect(await amounts('third')).toEqual([]);
   });
 
-  it('requests a new token if the service rejects the current token', async () => {
+  it('the shop requests a new token if the service rejects the current token', async () => {
     await shop.createOrder('token-before', 10);
     emulator.revokeTokens();
     expect((await shop.createOrder('token-after', 10)).checkoutUrl).not.toBeNull();

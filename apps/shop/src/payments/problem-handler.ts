@@ -41,7 +41,7 @@ export class ProblemHandler {
   async markOverdue({ data }: PaymentOverdueEvent, context: PaymentEventContext): Promise<void> {
     await this.#mark(data.reference, 'overdue', context);
     this.#logger.warn(
-      `The payment of order ${data.reference} is overdue after ${data.polls} questions to the payments service: check it`,
+      `The payment of order ${data.reference} is overdue after ${data.polls} polls of the payments service: check it`,
     );
   }
 

@@ -13,7 +13,8 @@ import { toTransactionFields } from './transaction.js';
 import { NewPayment, PaymentQuery } from './transaction-inputs.js';
 
 /**
- * Emulator only: substitutes for endpoints that create and find payments, which the service does not document. They require the company's access token as the service's endpoints do. A merchant calls them with its ordinary client, at
+ * Emulator only: substitutes for endpoints that create and find payments, which the service does not document. They
+ * require the company's access token as the service's endpoints do. A merchant calls them with its ordinary client, at
  * paths from its configuration.
  */
 @Controller('emulator')

@@ -18,7 +18,7 @@ const NOTHING: ActivityCounts = {
 
 type Counted = Record<'received' | 'done' | 'failed' | 'dead', number> & { tookMs: number[] };
 
-/** The expected activity, from every stored row: by minute, then by handler; `null` stands for all handlers. */
+/** The expected activity, from every stored row: by minute, then by handler; `null` means all handlers. */
 async function fullScan(store: InboxStore): Promise<Map<number, Map<string | null, Counted>>> {
   const minutes = new Map<number, Map<string | null, Counted>>();
   const count = (at: Date, handlers: readonly (string | null)[], add: (to: Counted) => void) => {

@@ -76,7 +76,7 @@ export const fulfilmentCases: readonly InboxContractCase[] = [
           ['fulfilled', 'webhook', 'again'],
         ],
       );
-      // Two polls that find the same event make two bodies.
+      // Two polls that find the same event create different bodies.
       const other = await expectOne(store, { reference: 'another', transactionId: 'tx' });
       await store.receive([{ ...first, raw: Buffer.from('{"id":"poll:tx","later":true}') }]);
       equal((await stored(store, other)).fulfilled?.eventId, 'poll:tx');

@@ -149,7 +149,7 @@ export const pollCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'EX-07 counts counts the waiting and the overdue expectations',
+    title: 'EX-07 counts() returns how many expectations are waiting and overdue',
     async run({ store, another }) {
       const counts = async () => {
         const { waiting, overdue } = await (await another()).expectations.counts();

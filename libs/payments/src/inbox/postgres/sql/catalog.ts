@@ -34,7 +34,7 @@ export async function forgetHandler(
   }
 }
 
-/** Stops or restarts the claims of a handler; `*` stands for all handlers. */
+/** Stops or restarts the claims of a handler; `*` means all handlers. */
 export async function pause(
   source: ConnectionSource,
   schema: string,
