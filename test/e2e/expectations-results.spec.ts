@@ -141,6 +141,21 @@ it('EX-06 an unknown result is logged once as long as it stays the same', async 
   }
 });
 
+it('EX-06 an error of interpret with a long message is logged once', async () => {
+  const runtime = new TestRuntime();
+  const interpret = () => {
+    throw new Error('x'.repeat(5000));
+  };
+  await using app = await ExpectingApplication.start(MEMORY, { runtime, reconcile: { interpret } });
+  await app.expect(1);
+  app.respond(1, { status: 'complete' });
+  for (let poll = 1; poll <= 3; poll += 1) {
+    expect((await app.ask(1)).lastPoll!.detail).toHaveLength(1000);
+    expect(app.log.matching(/order-1/)).toHaveLength(1);
+    await runtime.advance(120_000);
+  }
+});
+
 it('EX-02 interpret gets the transaction and the payment that it belongs to', async () => {
   const seen: unknown[] = [];
   const interpret = (...args: unknown[]) => {

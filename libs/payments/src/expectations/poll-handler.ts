@@ -10,6 +10,7 @@ import type { PollOutcome, StoredExpectation } from '../inbox/store/expectation-
 import { HandlerCatalogCache } from '../inbox/store/handler-catalog-cache.js';
 import { INBOX_STORE } from '../inbox/store/inbox-store.js';
 import type { ClaimedDelivery, EventSource, InboxStore } from '../inbox/store/inbox-store.js';
+import { boundedError } from '../inbox/store/stored-event.js';
 import { InternalHandlers } from '../inbox/work/internal-handlers.js';
 import type { SettleAction } from '../inbox/work/settle-attempt.js';
 import { PAYMENTS_RUNTIME } from '../runtime/payments-runtime.js';
@@ -186,7 +187,11 @@ export class PollHandler {
     const payment = `the expected payment ${reference} (company ${company})`;
     if (result === 'contradiction' && contradiction === null) {
       this.#logger.error(`A poll of ${payment} contradicts the inbox. ${detail}`);
-    } else if (result === 'unknown' && detail !== null && lastPoll?.detail !== detail) {
+    } else if (
+      result === 'unknown' &&
+      detail !== null &&
+      lastPoll?.detail !== boundedError(detail)
+    ) {
       const line = `A poll of ${payment} gave no result, and is repeated by its schedule. ${detail}`;
       this.#throttled.warn(`unknown ${company}`, line);
     }
