@@ -58,7 +58,7 @@ describe('npm run demo', () => {
   });
 
   it('npm run demo ends with 1 if the shop books each payment twice or loses one', async () => {
-    // Each check that fails waits this long: only the verdict at the end counts.
+    // How long a failing check waits. This test uses only the result at the end.
     const args = ['--once', '--wait', '1', '--shop', MUTANT];
     const [twice, lost] = await Promise.all([
       play({ SHOP_MISTAKE: 'records-twice' }, ...args),

@@ -109,7 +109,8 @@ onEachDurableInbox((durable) => {
     const data = await durable.data();
     const worker = { ...LEASES, retry: fixed([1, 1]) };
     const innocents = Array.from({ length: 10 }, (_, index) => `innocent ${index}`);
-    // All eleven handlers run when the process dies. Each later attempt of the ten takes 0.6 of the lease.
+    // The handlers of all eleven events run when the process dies. Later attempts of the ten innocent events take 0.6 of
+    // the lease.
     const first = await start(data, { worker, slowMs: 60_000 });
     const send = (id: string) => first.send(id, 'book slowly', { ms: 0.6 * LEASES.leaseMs });
     await Promise.all(innocents.slice(0, 5).map(send));

@@ -38,7 +38,7 @@ describe('concurrent operations on expectations in PostgreSQL', () => {
     const received = new Set<Payment>();
     const some = (count: number): Payment[] =>
       Array.from({ length: Math.min(count, payments.length) }, () => {
-        // Mostly young ones, so that operations meet.
+        // Mostly new expectations, so that several operations use the same one.
         const back = Math.floor(Math.random() ** 3 * payments.length);
         return payments[payments.length - 1 - back]!;
       });

@@ -50,7 +50,7 @@ describe.each([
 
   beforeAll(async () => {
     storage = open();
-    // For almost a minute, because a shop may start slowly on a busy machine.
+    // Redeliveries last almost a minute, because a shop may start slowly on a busy machine.
     const redeliver = [...Array<number>(10).fill(500), ...Array<number>(10).fill(5000)];
     emulator = await PaymentsEmulator.start({ redeliver });
     settings = {

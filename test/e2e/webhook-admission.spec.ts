@@ -120,7 +120,7 @@ describe.each(Object.keys(ADAPTERS))('admission on %s', (adapter) => {
     runtime.advance(25);
     expect(await valid()).toMatchObject({ status: 200 });
     expect(await senders[0]!.status()).toBe(503);
-    // It does not count as pending any more.
+    // The rejected request does not count as pending any more.
     expect(await valid()).toMatchObject({ status: 200 });
     runtime.advance(5000);
     expect(await senders[0]!.all()).toMatch(/retry-after: 1\r\n[^]*"webhook_busy"/i);

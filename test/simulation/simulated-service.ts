@@ -55,7 +55,7 @@ export class SimulatedService {
         if (status !== 'completed' && status !== 'declined') return 'pending';
         return { eventType: `transaction.${status}`, data: { transactionId: id, scripts } };
       },
-      // Only some payments can be found before the service has an answer.
+      // Only some payments can be found before the service reports their result.
       find: async (reference) => {
         const plan = this.planned(Number(reference.slice(1)));
         return this.reports(plan.company, reference) ? plan.transactionId : null;

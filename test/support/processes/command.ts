@@ -73,7 +73,7 @@ export function npm(
 /**
  * Installs a package that is not a workspace from its lockfile, if its packages are missing or the lockfile is newer.
  *
- * @param what what the packages are for, for the line that is printed while they are installed.
+ * @param what a description of the packages, which the log line about their installation contains.
  */
 export async function installLocked(folder: string, what: string): Promise<void> {
   const installed = join(folder, 'node_modules/.package-lock.json');

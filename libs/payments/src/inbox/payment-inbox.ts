@@ -188,8 +188,9 @@ export class PaymentInbox {
    *
    * For platforms that freeze a process between requests, with `worker.background: false`: call it before you respond
    * to a webhook request, and on a schedule, for retries. It obeys the `concurrency` of handlers and does not run
-   * paused handlers. It also runs the due polls of expected payments, which the result does not count. After `forMs`, no attempt starts. A handler that still runs is not stopped; if the process is
-   * frozen for longer than `worker.leaseMs`, another process runs the delivery again.
+   * paused handlers. It also runs the due polls of expected payments, which the result does not count. After `forMs`, no
+   * attempt starts. A handler that still runs is not stopped; if the process is frozen for longer than
+   * `worker.leaseMs`, another process runs the delivery again.
    *
    * @throws TypeError if `forMs` is out of bounds. PaymentsError `inbox_unavailable` before the start and while closing.
    * @example

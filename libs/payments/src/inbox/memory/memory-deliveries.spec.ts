@@ -56,7 +56,7 @@ describe('MemoryDeliveries', () => {
     await store.receive([incoming({ id: 'd' })]);
     clock.now = 6;
     expect(await store.complete(running)).toEqual({ settled: true, nextDue: true });
-    // The waiting delivery became due now, so deliveries of a busy key do not overtake others.
+    // The waiting delivery "b" became due only at 6, after "d": a delivery of a busy key does not overtake others.
     expect((await worker.claim()).map(({ id }) => id)).toEqual(['d', 'b']);
   });
 
