@@ -92,7 +92,8 @@ describe('concurrent operations on expectations in PostgreSQL', () => {
       const { eventType } = eventOf(payment, 'poll');
       const known = await store.expectations.eventsOf(COMPANY, payment.transactionId, [eventType]);
       if (known.length > 0) await store.receive([eventOf(payment, 'poll')]);
-      // One with an attached id is not overdue here: an event that arrives before the commit of `attach` needs a poll.
+      // An expectation with an attached id does not become overdue here: an event that arrives before `attach` commits
+      // is found only by a poll.
       const next = !payment.attached && Math.random() < 0.5 ? 'overdue' : going() ? 10 : 'end';
       await store.expectations.settlePoll(lease, { result: 'pending', detail: null, next });
     };

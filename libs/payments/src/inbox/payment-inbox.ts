@@ -187,10 +187,9 @@ export class PaymentInbox {
    * running, or after `forMs` milliseconds (1 to 900,000, default 10,000).
    *
    * For platforms that freeze a process between requests, with `worker.background: false`: call it before you respond
-   * to a webhook request, and on a schedule, for retries. It obeys the `concurrency` of handlers and does not run
-   * paused handlers. It also runs the due polls of expected payments, which the result does not count. After `forMs`, no
-   * attempt starts. A handler that still runs is not stopped; if the process is frozen for longer than
-   * `worker.leaseMs`, another process runs the delivery again.
+   * to a webhook request, and on a schedule, for retries. It obeys the `concurrency` of handlers and runs no
+   * paused handlers. It also runs due polls of expected payments, which the result does not count. After `forMs`, no attempt
+   * starts, but running handlers continue; if the process is frozen for `worker.leaseMs`, another one runs the delivery again.
    *
    * @throws TypeError if `forMs` is out of bounds. PaymentsError `inbox_unavailable` before the start and while closing.
    * @example

@@ -24,7 +24,7 @@ const TIMES = ['created_at', 'due_by', 'last_poll_at', 'fulfilled_at']
   .map((column) => `${epochMs(`x.${column}`)} AS ${column}_ms`)
   .join(', ');
 
-/** What {@link PostgresExpectations} uses of the open store. */
+/** The parts of the open store that {@link PostgresExpectations} uses. */
 interface OpenInbox {
   readonly source: ConnectionSource;
   readonly notifier: WakeNotifier;
@@ -233,10 +233,7 @@ function conditionsOf(filter: ExpectationFilter, values: ParameterList): string[
   return found;
 }
 
-/**
- * SQL conditions of a search, of which one has to be met; `true` without a search. They are not joined with OR, so that
- * each can use its own index.
- */
+/** SQL conditions of a search, one of which must hold; `true` without a search. With OR, they would use no index. */
 function prefixConditions(
   schema: string,
   search: string | undefined,
