@@ -1,5 +1,6 @@
 import { expect, it } from '@jest/globals';
 import { receiver, throwNo } from '../../../../test/support/inbox/receiver-harness.js';
+import type { PaymentsApi } from '../api/payments-api.js';
 import { HandlerRegistry } from '../events/handler-registry.js';
 import type { ClaimedDelivery } from '../inbox/store/inbox-store.js';
 import { POLL_HANDLER } from '../inbox/store/expectation-store.js';
@@ -65,6 +66,29 @@ it('EX-06 an aborted poll rejects and records nothing', async () => {
   });
   await expect(poll(abort.signal)).rejects.toThrow('the application closes');
   expect(await find()).toMatchObject({ state: 'waiting', polls: 0, lastPoll: null });
+});
+
+it('EX-06 the call to the service gets the signal of the poll', async () => {
+  const { poll, find, api } = await claimed();
+  const abort = new AbortController();
+  const getTransaction: PaymentsApi['getTransaction'] = async (_, options) => {
+    abort.abort(new Error('the application closes'));
+    throw options!.signal!.reason;
+  };
+  api.forCompany = () => ({ getTransaction }) as unknown as FakePaymentsApi;
+  await expect(poll(abort.signal)).rejects.toThrow('the application closes');
+  expect((await find()).lastPoll).toBeNull();
+});
+
+it('EX-07 an overdue event is stored for a handler that another process has registered meanwhile', async () => {
+  const { store, runtime, poll, find, api } = await claimed();
+  const handlers = [{ name: 'remind', patterns: ['@payments/overdue'] }];
+  await store.register({ id: 'w 2', leaseMs: 60_000, handlers });
+  api.respond('GET', '/v1/transactions/{id}', { status: 'processing' });
+  runtime.advance(2000);
+  await poll();
+  expect((await find()).state).toBe('overdue');
+  expect((await store.find('c', 'overdue:r'))?.deliveries).toMatchObject([{ handler: 'remind' }]);
 });
 
 it('EX-04 the event of a transaction with a long id has an id of at most 255 characters', async () => {
