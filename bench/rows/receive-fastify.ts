@@ -7,7 +7,7 @@ const OURS = 'nestjs-payments';
 const ROUTE = 'Nest route, nothing verified';
 const LIMIT = 'node:http and HMAC-SHA512';
 
-// V8 compiles the code of nestjs-payments until about 48,000 deliveries have run, that of the others earlier.
+// V8 compiles the code of nestjs-payments until about 48,000 deliveries have run, and the code of the others earlier.
 const WARM_UP = 8;
 
 export const receiveFastify: Row = {

@@ -130,7 +130,7 @@ onEachAdapter((start) => {
 
   it('IN-24 the application closes at once if no handler runs, even if deliveries are due later', async () => {
     const runtime = reset();
-    gate.slam(new Error('broken'));
+    gate.fail(new Error('broken'));
     await using app = await start({ providers: [Slow], payments: { runtime } });
     expect((await app.send(webhookRequest())).status).toBe(503);
     await app.app.close();

@@ -10,7 +10,7 @@ describeWithEachAdapter('connections, signals and onRequest', (harness, adapter)
     const { payments } = await harness.boot();
     for (let n = 0; n < 1_000; n += 1) await payments.getTransaction(String(n));
     expect(harness.service.calls).toHaveLength(1_000);
-    // One for the token, two for the calls: a connection may not be free yet when the next call starts.
+    // One connection for the token, two for the calls: a connection may not be free yet when the next call starts.
     expect(harness.service.connections).toBeLessThanOrEqual(3);
   }, 30_000);
 

@@ -16,7 +16,7 @@ onEachDurableInbox((durable) => {
     const book = ({ id }: { id: string }): void => void ran.push(id);
     await using app = await startOn(data, { book }, { worker: FROZEN });
     for (const id of ['a', 'b', 'c']) expect(await post(app, id)).toBe(200);
-    // A query of the store gives the worker the time to claim, which it must not do.
+    // The worker must not claim. During this query of the store, it would have the time for a claim.
     await inboxOf(app).list();
     expect(ran).toEqual([]);
     expect(await states(app, 'a')).toEqual({ book: 'pending 0' });

@@ -33,7 +33,7 @@ function planOf(...texts: string[]): string {
   return found[0]!.lines.join('; ');
 }
 
-/** Runs every operation, with data for which it executes each of its statements. */
+/** Runs every operation, with data with which the operation executes each of its statements. */
 function runEverything(): void {
   const { connection } = inbox;
   const [dying, worker] = [inbox.worker(1000), inbox.worker(3_600_000)];

@@ -56,7 +56,7 @@ describe.each(Object.keys(ADAPTERS))('several companies on %s', (adapter) => {
     const response = await app.send(signedWebhook(ACME), { path: `/webhooks/payments/${id}` });
     expect(response).toMatchObject({ status: 401, body: { code: 'company_unknown' } });
     expect(orders.seen).toEqual([]);
-    // Logged at most once per minute.
+    // The rejection is logged at most once per minute.
     for (const line of app.log.lines) expect(line).toMatch(/was rejected \(company_unknown\)/);
   });
 

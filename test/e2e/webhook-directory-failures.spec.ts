@@ -114,7 +114,7 @@ describe.each(Object.keys(ADAPTERS))('failures of a company directory on %s', (a
   });
 
   it('SE-07 a directory that returns a company with another id causes 401, and nothing is stored', async () => {
-    // Like a database that ignores case.
+    // This directory ignores case, as some databases do.
     directory.merchants.result = (id) => (id.toLowerCase() === 'acme' ? ACME : undefined);
     const signed = signedWebhook(ACME);
     for (const id of ['ACME', 'Acme', 'acmE']) {

@@ -26,7 +26,7 @@ const JEST = [
 ];
 const PROJECTS = ['libs/payments', 'libs/console', 'libs/emulator', 'apps/shop', 'apps/demo'];
 
-/** Compiles the packages in `root`. A mutant may break a type; the compiler emits all the same. */
+/** Compiles the packages in `root`. The compiler emits code even if a mutant breaks a type. */
 export async function build(root: string): Promise<void> {
   await run('node', ['node_modules/typescript/bin/tsc', '-b', ...PROJECTS], { cwd: root });
 }

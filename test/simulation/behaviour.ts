@@ -12,7 +12,7 @@ export const BEHAVIOURS = [
   'succeed',
   'work',
   'fail',
-  'give up',
+  'fail for good',
   'hang until aborted',
   'ignore the signal',
   'commit',
@@ -65,7 +65,7 @@ export async function behave(
       return;
     case 'fail':
       throw new Error('The scenario makes this handler fail.');
-    case 'give up':
+    case 'fail for good':
       throw new UnrecoverableError('The scenario makes this handler fail for good.');
     case 'hang until aborted':
       await new Promise((_resolve, reject) => {

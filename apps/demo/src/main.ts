@@ -3,10 +3,10 @@ import { parseArgs } from 'node:util';
 import { runDemo } from './demo.js';
 import { createPostgresDatabase, createSqliteFolder } from './temporary-database.js';
 
-const HELP = `Plays a day of business: the shop uses the emulator over HTTP.
+const HELP = `Plays scenes of a day of business: the shop uses the emulator over HTTP.
 
   --once         end after the last check; exit code 0 if the ledger and all checks are correct, otherwise 1
-  --seed TEXT    seed of ids and faults: the same seed plays the same day (default: day-1)
+  --seed TEXT    seed of ids and faults: the same seed plays the same scenes (default: day-1)
   --postgres     three shops behind one address, on an embedded PostgreSQL
   --shop FILE    main file of another build of the shop
   --wait N       seconds that a check waits for the expected result (default: 10)

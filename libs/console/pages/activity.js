@@ -15,7 +15,7 @@ export function groupSize(minutes) {
 }
 
 /**
- * Groups minutes by the clock. Counts become the mean per minute; times become those of the slowest minute.
+ * Groups minutes by the clock. Counts become the mean per minute; times become the times of the slowest minute.
  *
  * @param {Minute[]} activity oldest first
  * @returns {Minute[]}

@@ -151,7 +151,7 @@ export async function changed(
   });
 }
 
-/** Replaces the closed minutes that the page receives: `counts` of each by its index, the newest has index 0. */
+/** Replaces the closed minutes that the page receives. `counts` gets the index of a minute; the newest has index 0. */
 export function closedMinutes(page: Page, counts: (index: number) => JsonObject): Promise<void> {
   const none = { received: 0, done: 0, failed: 0, dead: 0, p50Ms: null, p95Ms: null };
   return changed(page, 'overview', (overview, query) => {

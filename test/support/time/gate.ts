@@ -5,7 +5,7 @@ export class Gate {
   /** How many wait now, and the maximum so far. */
   inside = 0;
   most = 0;
-  readonly #door = Promise.withResolvers<void>();
+  readonly #opened = Promise.withResolvers<void>();
   readonly #arrival = Promise.withResolvers<void>();
 
   /** Resolves when the first handler waits. */
@@ -20,19 +20,20 @@ export class Gate {
     this.most = Math.max(this.most, this.inside);
     this.#arrival.resolve();
     try {
-      await this.#door.promise;
+      await this.#opened.promise;
     } finally {
       this.inside -= 1;
     }
   }
 
   open(): void {
-    this.#door.resolve();
+    this.#opened.resolve();
   }
 
-  slam(reason: unknown): void {
-    // There may be no waiting handler.
-    this.#door.promise.catch(() => {});
-    this.#door.reject(reason);
+  /** Makes each handler that waits, now or later, throw `reason`. */
+  fail(reason: unknown): void {
+    // Without a waiting handler, the rejection would be unhandled.
+    this.#opened.promise.catch(() => {});
+    this.#opened.reject(reason);
   }
 }

@@ -1,6 +1,6 @@
 import type { LedgerEntry, LedgerPage, LedgerTotals, Payment } from '../ledger/ledger-entry.js';
 
-/** The largest number of a ledger entry in either database. */
+/** The largest value of `seq`, the number of a ledger entry, in either database. */
 export const MAX_SEQ = '9223372036854775807';
 
 /** A ledger entry as a database returns it. */

@@ -16,7 +16,7 @@ export class DeclinedPaymentDto {
 
 /**
  * Marks orders whose payment was declined or is overdue. The service sends no webhook request for either: the module asks it
- * about each expected payment. A payment that arrives later is recorded all the same, and the order is then paid.
+ * about each expected payment. A payment that arrives later is still recorded, and the order is then paid.
  */
 @Injectable()
 export class ProblemHandler {

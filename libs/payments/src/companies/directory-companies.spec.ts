@@ -34,7 +34,7 @@ describe('DirectoryCompanies', () => {
     await companies.find('stranger-1000');
     await companies.find('stranger-1');
     expect(lookups).toEqual([]);
-    // It was the oldest of 1,001 ids, and 1,000 are cached.
+    // "stranger-0" was the oldest of 1,001 ids, and 1,000 are cached.
     await companies.find('stranger-0');
     expect(lookups).toEqual(['stranger-0']);
   });
@@ -111,7 +111,7 @@ describe('DirectoryCompanies', () => {
       'directory_unavailable',
     ]);
     expect(await companies.find('bolt')).toMatchObject({ id: 'bolt' });
-    // Cached by now.
+    // The company "bolt" is cached now.
     expect(await forWebhook('bolt')).toBe('bolt');
     expect(await forWebhook('stranger-1')).toBe('none');
     expect(lookups).toEqual(['stranger-1', 'stranger-2', 'acme', 'bolt']);
@@ -144,7 +144,7 @@ describe('DirectoryCompanies', () => {
     runtime.advance(1000);
     expect(await Promise.all([first, second])).toEqual(Array(2).fill('directory_unavailable'));
     expect(log.lines).toEqual([expect.stringMatching(/^error .*acme.*no result within 5000 ms/)]);
-    // Too late: its lookup has ended.
+    // This result is ignored, because its lookup has already ended.
     found(ACME);
     respond = (id) => ({ ...ACME, id, clientId: 'newer' });
     runtime.advance(1000);

@@ -113,7 +113,7 @@ describe('PendingRequests', () => {
               expect(requests.count).toBe(3);
             }
           } else if (call === 'reserve') {
-            // As readRawBody() does.
+            // readRawBody() rejects a request in the same case.
             if (request && !request.reserve(amount)) request.reject(new Error('no room'));
           } else if (call === 'release') request?.release();
           else request?.reject(new Error('rejected'));

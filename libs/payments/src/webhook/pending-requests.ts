@@ -56,7 +56,7 @@ export class PendingRequest {
     return this.#owner.reserve(this, bytes);
   }
 
-  /** Removes it from the pending requests. Idempotent. */
+  /** Removes this request from the pending requests. Idempotent. */
   release(): void {
     this.#owner.release(this);
     this.#released = true;

@@ -85,7 +85,7 @@ describe('WebhookRoutes', () => {
         const expected = route(url);
         const actual = routes.companyIn(url);
         if (expected === undefined || isCompanyId(expected)) expect(actual).toBe(expected);
-        // The id is invalid, so the module rejects the request anyway.
+        // The id is invalid, so the module rejects the request in either case.
         else expect(actual === undefined || isCompanyId(actual)).toBe(false);
       }),
     );

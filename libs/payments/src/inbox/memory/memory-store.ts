@@ -56,7 +56,7 @@ export class MemoryStore extends MemoryDeliveries implements InboxStore<never> {
     this.expectations = new MemoryExpectations(this, this.events, this.#expected, runtime);
   }
 
-  // These two keep bodies and headers of events out of logs.
+  // The next two methods keep bodies and headers of events out of logs.
   [inspect.custom](): string {
     return 'MemoryStore {}';
   }

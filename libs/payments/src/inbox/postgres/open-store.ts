@@ -209,7 +209,7 @@ async function runMigrations(
     connection.run(text, values, MIGRATION_MS);
   await run(`SET LOCAL statement_timeout = ${MIGRATION_MS}`);
   await run(`SET LOCAL lock_timeout = ${LOCK_MS}`);
-  // One process at a time. A lock of the transaction works behind a connection pooler too.
+  // One process migrates at a time. A lock of the transaction works behind a connection pooler too.
   await run(`SELECT pg_advisory_xact_lock(${lockNumber(name, 'migration')})`);
   const { rows } = await run('SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = $1', [name]);
   // Not IF NOT EXISTS, which needs the permission to create a schema even if the schema exists.

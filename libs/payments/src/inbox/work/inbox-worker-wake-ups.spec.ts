@@ -54,7 +54,7 @@ describe('InboxWorker: wake-ups', () => {
     harness.handle = () => Promise.reject(new Error('no'));
     for (let i = 0; i < 20; i += 1) await harness.assign(`e-${i}`);
     await turns();
-    // One timer for the sleep, and one for the next heartbeat.
+    // There is one timer for the sleep, and one for the next heartbeat.
     expect(harness.runtime.pending).toBe(2);
     expect(harness.runtime.nextIn).toBe(1500);
     harness.handle = () => {};

@@ -8,7 +8,7 @@ describe('ConnectionSource', () => {
   it('ConnectionSource survives a connection error in the packet that ends the handshake', async () => {
     const client = Object.assign(new EventEmitter(), { release: () => {} });
     const pool = Object.assign(new EventEmitter(), {
-      // As the pool of pg: it removes its error listener, calls back, and then reads the rest of the packet.
+      // The pool of pg does the same: it removes its error listener, calls back, and then reads the rest of the packet.
       connect: (done: (error: undefined, connected: unknown) => void) => {
         done(undefined, client);
         client.emit('error', new Error('terminating connection due to administrator command'));

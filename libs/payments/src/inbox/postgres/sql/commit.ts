@@ -107,7 +107,7 @@ export class CommitTransaction {
     work: (tx: PostgresTransaction) => R | Promise<R>,
   ): Promise<{ result: R; finished: number }> {
     try {
-      // One round trip. Neither statement is a query, so the work may still set the isolation level.
+      // Both statements take one round trip. Neither is a query, so the work may still set the isolation level.
       const mark = `${lease.seq}-${lease.token}`;
       await this.#run(connection, `BEGIN; SET LOCAL ${TRANSACTION_MARK} = '${mark}'`);
       const result = await work(connection.client);

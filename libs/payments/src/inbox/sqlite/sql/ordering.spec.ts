@@ -37,7 +37,7 @@ describe('the deliveries of one ordering key on SQLite', () => {
     });
     inbox.receive({ id: 'other' });
     expect(inbox.claim(worker, 1)).toHaveLength(1);
-    // As after a redrive of a key that was not busy at the time.
+    // The deliveries are now as after a redrive at a time when their key was not busy.
     inbox.connection.exec(
       "UPDATE payments_inbox_delivery SET queue = 'due' WHERE state = 'pending'",
     );

@@ -135,8 +135,7 @@ export class SqliteServer {
         times: { ...call.times, clock: call.times.clock + aheadMs },
       }));
     }
-    // Not if the batch has only claims: most claims of an idle inbox find nothing, and would cost an fsync for the
-    // clock.
+    // A batch of claims stores no clock: most claims of an idle inbox find nothing, and the clock would cost an fsync.
     if (aheadMs > -CLOCK_SLACK_MS || calls.every(({ name }) => name.startsWith('claim'))) {
       return calls;
     }
