@@ -22,7 +22,7 @@ export interface PaymentObservations {
  * - `doubled`: a payment has two effects of one handler, whether polls or webhook requests reported it.
  * - `declared-failed`: a payment that was not declined has an effect of a declined payment.
  * - `unexpected-effect`: a payment has an effect of a handler that must not have one.
- * - `not-fulfilled`: a paid or declined payment is not fulfilled, or fulfilled by the wrong event.
+ * - `not-fulfilled`: a paid or declined payment is not fulfilled, or is fulfilled by the wrong event.
  * - `not-overdue`: the schedule of a payment that nobody paid has ended, and it is not overdue.
  * - `missing-contradiction`: a poll contradicted a handled webhook request, and the expectation does not show it.
  */

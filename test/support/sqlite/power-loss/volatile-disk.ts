@@ -121,7 +121,7 @@ export class VolatileDisk {
   }
 }
 
-/** With `sectors`, all: parts of them are left out later. */
+/** The items that survive. With the survival `sectors`, all items: a later step removes parts of them. */
 function surviving<T>(items: readonly T[], survival: Survival, random: () => number): readonly T[] {
   if (survival === 'none') return [];
   if (survival === 'first') return items.slice(0, Math.floor(random() * (items.length + 1)));

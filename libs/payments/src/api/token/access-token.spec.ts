@@ -109,7 +109,7 @@ describe('AccessToken', () => {
     expect(requests).toHaveLength(1);
   });
 
-  it('AccessToken backs off while every new token is rejected, and stops that after a token was accepted', async () => {
+  it('AccessToken backs off while every new token is rejected, until a token is accepted', async () => {
     const { token, requests, runtime } = await fetchedToken();
     let current = 'one';
     const rejectAgain = async (): Promise<boolean> => {
