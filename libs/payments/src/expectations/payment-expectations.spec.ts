@@ -1,0 +1,33 @@
+import { expect, it } from '@jest/globals';
+import { FakeRuntime } from '../../../../test/support/time/fake-runtime.js';
+import type { Companies } from '../companies/companies.js';
+import type { InboxStore } from '../inbox/store/inbox-store.js';
+import type { InboxWorker } from '../inbox/work/inbox-worker.js';
+import { PaymentExpectations } from './payment-expectations.js';
+import { byStatus, resolveReconcileOptions } from './reconcile-options.js';
+
+it.each([
+  [true, [1000]],
+  [false, []],
+])(
+  'EX-03 expect() in a transaction wakes the worker for the first poll exactly if it stores an expectation: %p',
+  async (isNew, wakes) => {
+    const woken: number[] = [];
+    const tx = {};
+    const store = {
+      expectations: { expect: async (_: unknown, inside: unknown) => isNew && inside === tx },
+    };
+    const expectations = new PaymentExpectations(
+      resolveReconcileOptions({ interpret: byStatus({ complete: 'transaction.completed' }) }),
+      store as unknown as InboxStore,
+      { known: () => undefined } as unknown as Companies,
+      new FakeRuntime(),
+      { wakeIn: (ms: number) => void woken.push(ms) } as unknown as InboxWorker,
+    );
+    const dueBy = new Date(0);
+    const payment = { reference: 'r', schedule: [1000] };
+    expect(await expectations.expect(payment, { tx })).toBe(isNew);
+    expect(await expectations.expect({ ...payment, dueBy }, { tx })).toBe(isNew);
+    expect(woken.map((ms) => Math.round(ms / 1000) * 1000)).toEqual(isNew ? [...wakes, 0] : wakes);
+  },
+);
