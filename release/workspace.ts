@@ -40,7 +40,7 @@ export async function writeManifests(folder: string, workspace: Workspace): Prom
   }
 }
 
-/** Gives every package this version, and the packages that depend on each other this version of each other. */
+/** Sets the version of every package, also in the dependencies of the packages on each other. */
 export function setVersion(workspace: Workspace, version: string): void {
   const names = new Set([...workspace.packages.values()].map(({ name }) => name));
   for (const manifest of workspace.packages.values()) {

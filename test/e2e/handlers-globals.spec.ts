@@ -106,7 +106,7 @@ onEachAdapter((start) => {
       await expectNoneRan(app);
     });
 
-    it(`WH-19 runs no global guard, interceptor, pipe or filter for a handler on ${kind}`, async () => {
+    it(`WH-19 the module runs no global guard, interceptor, pipe or filter for a handler on ${kind}`, async () => {
       called = [];
       const { providers = [], controllers = [] } = metadata() as {
         providers?: never[];

@@ -6,7 +6,7 @@ import { assertPollSchedule, firstPollInMs, nextPollInMs, PollRate } from './pol
 const createdAt = new Date(0);
 
 describe('nextPollInMs', () => {
-  it('EX-03 makes one poll for each delay of any schedule, and then the expectation is overdue', () => {
+  it('EX-03 nextPollInMs makes one poll for each delay of any schedule, and then the expectation is overdue', () => {
     const delay = fc.integer({ min: 1000, max: 86_400_000 });
     const random = fc.double({ min: 0, max: 0.999_999, noNaN: true });
     const schedules = fc.uniqueArray(delay, { minLength: 1, maxLength: 10 });
@@ -40,7 +40,7 @@ describe('nextPollInMs', () => {
     ['after two other polls', 3, 1000, 1000],
     ['after nine other polls', 10, 3000, 7000],
   ])(
-    'EX-03 EX-07 makes every poll of the schedule: %s, %d polls, after %d ms, the next is %p',
+    'EX-03 EX-07 nextPollInMs makes every poll of the schedule: %s, %d polls, after %d ms, the next is %p',
     (_, polls, elapsedMs, next) => {
       const times = { schedule: [1000, 2000, 3000, 10_000], dueBy: null, createdAt };
       expect(nextPollInMs(times, { polls, elapsedMs }, 0.5)).toBe(next);

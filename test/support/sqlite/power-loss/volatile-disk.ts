@@ -68,7 +68,7 @@ export class VolatileDisk {
   readonly #durable = new Map<string, CachedFile>();
   #unsynced: { readonly path: string; readonly file: CachedFile | null }[] = [];
 
-  /** @param honest `false` for a disk that ignores syncs: a test that sees nothing then proves nothing. */
+  /** @param honest `false` for a disk that ignores syncs, to prove that the test detects lost data. */
   constructor(private readonly honest = true) {}
 
   apply(operation: FileOperation): void {
@@ -97,7 +97,7 @@ export class VolatileDisk {
     }
   }
 
-  /** Writes the files as a power loss leaves them, into another folder. SQLite makes its shared memory anew. */
+  /** Writes the files as a power loss leaves them, into another folder. SQLite recreates its shared-memory file. */
   losePower(folder: string, survival: Survival, random: () => number): void {
     const entries = new Map(this.#durable);
     // File systems keep the order of entries.

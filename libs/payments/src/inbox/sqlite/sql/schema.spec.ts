@@ -46,7 +46,7 @@ describe('the tables of the SQLite inbox', () => {
     insert("'pending', 'waiting', x'00'");
   });
 
-  it('the tables of the SQLite inbox are rejected with the statements that drop them if an unreleased version created them', () => {
+  it('SQLite tables of an unreleased version are rejected, and the error contains the statements that drop them', () => {
     connection.exec(`
       CREATE TABLE payments_inbox_schema (version INTEGER);
       CREATE TABLE payments_inbox_event (seq INTEGER PRIMARY KEY);

@@ -13,7 +13,7 @@ describe('the version of SQLite', () => {
     expect(isOldSqlite(version)).toBe(old);
   });
 
-  it('the version of SQLite is rejected with the bug, the versions of Node that fix it, and the option to start anyway', () => {
+  it('an old SQLite is rejected, and the error names the bug, the versions of Node without it, and the option', () => {
     expect(() => rejectOldSqlite('3.47.2')).toThrow(
       /3\.47\.2.*WAL-reset bug.*Node 24\.15\.0.*22\.22\.3.*process\.versions\.sqlite.*allowOldSqlite/,
     );

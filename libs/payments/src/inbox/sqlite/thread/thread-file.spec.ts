@@ -33,7 +33,7 @@ describe('the file of the SQLite thread', () => {
     }
   });
 
-  it('the file of the SQLite thread is rejected with the name of the option and the fix if "threadPath" does not exist', async () => {
+  it('a missing file of "threadPath" is rejected, and the error names the option and the fix', async () => {
     await expect(findThreadFile(resolve('gone.js'))).rejects.toMatchObject({
       code: 'options_invalid',
       message: expect.stringMatching(/does not exist: .*gone\.js\. .*"sqliteInbox threadPath"/),
