@@ -89,6 +89,11 @@ it.each<[string, () => unknown, string]>([
   ['returns an unknown type', () => ({ eventType: 'x', data: {} }), 'reconcile.eventTypes'],
   ['returns a reserved type', () => ({ eventType: '@payments/overdue' }), 'reconcile.eventTypes'],
   ['returns no object as data', () => ({ ...TOO_BIG, data: 'paid' }), 'an object as "data"'],
+  [
+    'returns a Date as data',
+    () => ({ ...TOO_BIG, data: new Date(0) }),
+    'as JSON, it is a value of type string',
+  ],
   ['returns data with a BigInt', () => TOO_BIG, 'BigInt'],
   ['returns circular data', () => ({ ...TOO_BIG, data: circular }), 'circular'],
   [

@@ -116,7 +116,7 @@ function toAskResult(
   const copy: unknown = isObject(data) ? JSON.parse(JSON.stringify(data)) : data;
   if (!isObject(copy)) {
     return unknown(
-      `"reconcile.interpret" must return an object as "data"; it returned ${kindOf(data)}.`,
+      `"reconcile.interpret" must return an object as "data"; as JSON, it is ${kindOf(copy)}.`,
     );
   }
   const { transactionId: own = transactionId } = copy;
