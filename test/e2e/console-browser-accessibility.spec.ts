@@ -4,7 +4,7 @@ import type { Locator, Page } from 'playwright-core';
 import { describeInBrowser, tabTo as pressTabTo } from '../support/browser/test-browser.js';
 import {
   ConsoleApplication,
-  FrontDoor,
+  ClosableProxy,
   OPERATOR,
   countedDialog,
   changed,
@@ -115,18 +115,18 @@ describeInBrowser('accessibility of the inbox console', (browser) => {
 
   it('the console shows since when the server is not reachable, and continues when it is reachable again', async () => {
     await using app = await ConsoleApplication.start();
-    await using door = await FrontDoor.before(app.url);
-    const page = await app.open(browser(), '', { at: door.url });
+    await using proxy = await ClosableProxy.before(app.url);
+    const page = await app.open(browser(), '', { at: proxy.url });
     await page.getByText('No event received yet.').waitFor();
     await page.evaluate(() => Object.assign(globalThis, { loadedOnce: true }));
-    await door.shut();
+    await proxy.close();
     const gone = page.getByText(/Not reachable since \d\d:\d\d:\d\d\./);
     const since = await gone.textContent();
     await page.getByRole('button', { name: '6 h' }).click();
     await eventually(() => expect(page.url()).toContain('minutes=360'));
     expect(await gone.textContent()).toBe(since);
     await app.receive({ id: 'evt_1' });
-    await door.open();
+    await proxy.open();
     await page.locator('.newest time').waitFor();
     await page.getByText('Not reachable').waitFor({ state: 'detached' });
     expect(await page.evaluate(() => 'loadedOnce' in globalThis)).toBe(true);

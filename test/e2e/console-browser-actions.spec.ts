@@ -228,7 +228,7 @@ describeInBrowser('actions of the inbox console in a browser', (browser) => {
     const page = await app.open(browser());
     await page.getByRole('button', { name: 'Pause Orders.markPaid' }).click();
     const dialog = await countedDialog(page);
-    app.door.open = false;
+    app.session.open = false;
     await dialog.locator('button[type=submit]').click();
     await dialog.getByRole('alert').getByText('You are not signed in any more').waitFor();
     expect((await app.inbox.stats()).paused).toEqual([]);

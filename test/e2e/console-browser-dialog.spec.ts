@@ -60,7 +60,7 @@ describeInBrowser('the dialog of the inbox console', (browser) => {
     await using app = await afterAnOutage();
     const page = await app.open(browser(), 'events?state=dead');
     await page.getByLabel('All on this page').check();
-    app.door.open = false;
+    app.session.open = false;
     await page.getByRole('button', { name: /^Redrive/ }).click();
     const dialog = page.getByRole('dialog');
     await dialog.getByText('You are not signed in any more.').waitFor();

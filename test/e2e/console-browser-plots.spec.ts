@@ -15,7 +15,7 @@ describeInBrowser('the plots of the inbox console', (browser) => {
     });
     await plot.waitFor();
     // From now on, only a change of the color scheme repaints the plots.
-    app.door.open = false;
+    app.session.open = false;
     await page.getByText('You are not signed in any more.').waitFor();
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme });

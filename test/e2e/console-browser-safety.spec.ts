@@ -176,7 +176,7 @@ describeInBrowser('security of the inbox console in a browser', (browser) => {
     await page.clock.install();
     await page.reload();
     await page.getByText('No event received yet.').waitFor();
-    app.door.open = false;
+    app.session.open = false;
     await page.clock.runFor(5_000);
     await page.getByText('You are not signed in any more.').waitFor();
     const requested: string[] = [];
@@ -186,7 +186,7 @@ describeInBrowser('security of the inbox console in a browser', (browser) => {
     // The browser would report an earlier request before this one.
     await page.evaluate(() => fetch('assets/icon.svg').then(({ status }) => status));
     expect(requested).toEqual([`${app.url}assets/icon.svg`]);
-    app.door.open = true;
+    app.session.open = true;
     await page.getByRole('button', { name: 'Reload and sign in' }).click();
     // The page also shows the first text before the reload.
     await page.getByText('You are not signed in').waitFor({ state: 'detached' });

@@ -20,7 +20,7 @@ export const OPERATOR = { username: 'ada', password: 'correct horse battery stap
 const PATH = 'ops/payments';
 
 /** A guard that rejects every request while `open` is false, as if the operator's session had ended. */
-class Door implements CanActivate {
+class SessionGuard implements CanActivate {
   open = true;
 
   canActivate(): boolean {
@@ -35,13 +35,13 @@ export class ConsoleApplication implements AsyncDisposable {
     readonly merchant: WebhookApplication,
     /** The attempts of the two handlers, and the error of the first one. */
     readonly handlers: { ran: string[]; trouble: string | null },
-    readonly door: { open: boolean },
+    readonly session: { open: boolean },
     private readonly folder: string,
   ) {}
 
   static async start(payments: Partial<PaymentsModuleOptions> = {}): Promise<ConsoleApplication> {
     const handlers = { ran: [] as string[], trouble: null as string | null };
-    const door = new Door();
+    const session = new SessionGuard();
     const folder = await mkdtemp(join(tmpdir(), 'payments-console-'));
 
     @Injectable()
@@ -62,7 +62,10 @@ export class ConsoleApplication implements AsyncDisposable {
       imports: [
         PaymentsConsoleModule.register({
           path: PATH,
-          guards: [new BasicAuthGuard({ users: { [OPERATOR.username]: OPERATOR.password } }), door],
+          guards: [
+            new BasicAuthGuard({ users: { [OPERATOR.username]: OPERATOR.password } }),
+            session,
+          ],
         }),
       ],
       providers: [Handlers],
@@ -72,7 +75,7 @@ export class ConsoleApplication implements AsyncDisposable {
         ...payments,
       },
     });
-    return new ConsoleApplication(merchant, handlers, door, folder);
+    return new ConsoleApplication(merchant, handlers, session, folder);
   }
 
   get url(): string {
@@ -179,17 +182,17 @@ export async function confirm(page: Page): Promise<void> {
 }
 
 /** A proxy in front of an application, which a test can close and open again. */
-export class FrontDoor implements AsyncDisposable {
+export class ClosableProxy implements AsyncDisposable {
   readonly #sockets = new Set<Socket>();
   #server: Server | undefined;
   #port = 0;
 
   private constructor(private readonly target: URL) {}
 
-  static async before(url: string): Promise<FrontDoor> {
-    const door = new FrontDoor(new URL(url));
-    await door.open();
-    return door;
+  static async before(url: string): Promise<ClosableProxy> {
+    const proxy = new ClosableProxy(new URL(url));
+    await proxy.open();
+    return proxy;
   }
 
   get url(): string {
@@ -219,13 +222,13 @@ export class FrontDoor implements AsyncDisposable {
     this.#server = server;
   }
 
-  async shut(): Promise<void> {
+  async close(): Promise<void> {
     const closed = new Promise((resolve) => this.#server!.close(resolve));
     for (const socket of this.#sockets) socket.destroy();
     await closed;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    if (this.#server!.listening) await this.shut();
+    if (this.#server!.listening) await this.close();
   }
 }

@@ -26,7 +26,7 @@ import { observedInbox } from './observed-inbox.js';
 
 // An application process of a chaos run: `node application.js <setup>`, with an IPC channel to the chaos runner.
 
-/** If the timer of the event-loop watch fires this late, the journal records a blocked event loop, in milliseconds. */
+/** How late the timer of the event-loop watch fires, in milliseconds, if the event loop counts as blocked. */
 const BLOCKED_MS = 100;
 
 const setup = JSON.parse(process.argv[2]!) as ApplicationSetup;

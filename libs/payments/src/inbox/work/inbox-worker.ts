@@ -25,7 +25,7 @@ import type { RunDueResult, SlotReservation } from './running-attempts.js';
 
 /** How long handlers may take to end after a closing application aborted their signals, in milliseconds. */
 const ABORTED_MS = 500;
-/** How long after that the deliveries of running handlers stay leased, in milliseconds. No other process runs them then. */
+/** How long the deliveries of handlers that still run after {@link ABORTED_MS} stay leased, in milliseconds. */
 const GRACE_MS = 10_000;
 
 /** Runs deliveries: those that the store assigns on receipt, and those that it claims. Works with every store. */
