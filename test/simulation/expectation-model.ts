@@ -190,7 +190,7 @@ export class ExpectationModel {
   /** Compares the stored expectations with the model. Call it when no operation is under way. */
   checkStored(expectations: readonly StoredExpectation[]): void {
     const is = expectations.map(({ company, reference, transactionId, state, fulfilled }) =>
-      shown(company, reference, transactionId, state, fulfilled && byOf(fulfilled)),
+      shown(company, reference, transactionId, state, fulfilled && describeFulfilment(fulfilled)),
     );
     const must = [...this.#rows.values()].map(
       ({ company, reference, transactionId, state, event }) =>
@@ -238,7 +238,7 @@ function end(row: ModelExpectation, state: ExpectationState): void {
   if (row.poll === 'pending') row.poll = 'done';
 }
 
-function byOf({ eventId, by }: NonNullable<StoredExpectation['fulfilled']>): string {
+function describeFulfilment({ eventId, by }: NonNullable<StoredExpectation['fulfilled']>): string {
   return `${eventId} by ${by}`;
 }
 
