@@ -5,6 +5,7 @@ import { GENERATED_FILES } from '../support/docs/page-context.js';
 import { ReadmeProgram } from '../support/docs/readme-program.js';
 import { freePort } from '../support/processes/free-port.js';
 import { ProgramProcess } from '../support/processes/program-process.js';
+import { eventually } from '../support/time/waiting.js';
 
 const root = resolve(import.meta.dirname, '../..');
 
@@ -31,6 +32,8 @@ describe('docs/request-a-payment.md', () => {
       PAYMENTS_WEBHOOK_SECRET: webhookSecret,
     });
     await application.line(/successfully started/);
+    // Nest logs this line shortly before the application listens.
+    await eventually(() => fetch(url));
   }, 60_000);
   beforeEach(() => emulator.setFaults({}));
   afterAll(async () => {
