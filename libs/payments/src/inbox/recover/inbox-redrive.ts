@@ -72,7 +72,9 @@ export class InboxRedrive {
       const wanted =
         handlers === undefined
           ? matchingHandlers(event, query.handler, filter.state)
-          : handlers.filter((name) => this.catalog.matching(event.eventType, event.source).includes(name));
+          : handlers.filter((name) =>
+              this.catalog.matching(event.eventType, event.source).includes(name),
+            );
       return wanted.filter((name) => isRedrivable(stateOf(event, name), force));
     };
     return this.#each(filter, handlersToRun, async (selections, seen) => {
