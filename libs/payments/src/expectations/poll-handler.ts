@@ -30,7 +30,7 @@ const POLL_MS = 120_000;
  * How long a poll that is postponed by more than {@link LONG_MS} keeps its slot, in milliseconds. This limits how many
  * polls a process postpones per second if thousands become due at once.
  */
-const POSTPONE_MS = 25;
+const POSTPONE_MS = 100;
 const LONG_MS = 10_000;
 
 const NO_LOG = { keepSlotMs: 0, log: () => {} };
