@@ -146,8 +146,7 @@ export class SimulatedProcess {
   /** Removes all faults, also those that have not happened yet. */
   heal(): void {
     this.#faults.length = 0;
-    if (this.cutOff) this.#lastFaultAt = this.timeline.now;
-    this.#cutOffUntil = -Infinity;
+    this.#cutOffUntil = Math.min(this.#cutOffUntil, this.timeline.now);
   }
 
   takeFault(operation: string): Fault['kind'] | null {
