@@ -105,7 +105,7 @@ async function claimTable(
     unit: 'ms',
     better: 'lower',
     contenders,
-    targets: [atMost(1.5, most, fewest, 'within 1.5 of one in a hundred')],
+    targets: [atMost(1.5, most, fewest, `within 1.5 of ${fewest}`)],
   };
 }
 
