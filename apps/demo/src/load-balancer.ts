@@ -1,8 +1,8 @@
 import { once } from 'node:events';
-import { createServer, request as sendRequest } from 'node:http';
+import { request as sendRequest } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { pipeline } from 'node:stream/promises';
+import { bodyOf, LoopbackServer } from './loopback-server.js';
 
 /** Headers that belong to one connection and must not be forwarded (RFC 9110, section 7.6.1). */
 const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'transfer-encoding']);
@@ -12,37 +12,23 @@ const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'transfer-encoding']);
  * events never end. If a shop crashes during a request, the response is 502, because the outcome is unknown. The payments
  * service then sends the delivery again.
  */
-export class LoadBalancer implements AsyncDisposable {
+export class LoadBalancer extends LoopbackServer {
   /** The addresses of the shops, without a path. */
   targets: readonly string[] = [];
   #next = 0;
-  readonly #server = createServer((request, response) => void this.#handle(request, response));
 
   static async start(): Promise<LoadBalancer> {
     const balancer = new LoadBalancer();
-    balancer.#server.listen(0, '127.0.0.1');
-    await once(balancer.#server, 'listening');
+    await balancer.listen();
     return balancer;
   }
 
-  get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    const closed = once(this.#server, 'close');
-    this.#server.close();
-    this.#server.closeAllConnections();
-    await closed;
-  }
-
-  async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  protected async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     try {
-      const chunks: Buffer[] = [];
-      for await (const chunk of request) chunks.push(chunk as Buffer);
+      const body = await bodyOf(request);
       const clientClosed = new AbortController();
       response.once('close', () => clientClosed.abort());
-      const forwarded = await this.#forward(request, Buffer.concat(chunks), clientClosed.signal);
+      const forwarded = await this.#forward(request, body, clientClosed.signal);
       if (forwarded === undefined) return void response.writeHead(503).end();
       response.writeHead(forwarded.statusCode!, withoutHopHeaders(forwarded));
       response.flushHeaders();

@@ -1,7 +1,5 @@
-import { once } from 'node:events';
-import { createServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { bodyOf, LoopbackServer } from '../loopback-server.js';
 import { monotonicMs } from './application-protocol.js';
 import type { PlannedPayment } from './payment-plan.js';
 import type { SeededRandom } from './seeded-random.js';
@@ -24,7 +22,7 @@ const HANG_MS = 2000;
  * The payments service of a chaos run. Each `POST /chaos/payments` creates a transaction, so that a repeated request is
  * visible. Until {@link PaymentsService.reliable} is set, lookups also respond with 404 or 503, hang, or close the connection.
  */
-export class PaymentsService implements AsyncDisposable {
+export class PaymentsService extends LoopbackServer {
   readonly transactions: ServiceTransaction[] = [];
   /** Whether lookups have no faults. */
   reliable = false;
@@ -32,13 +30,13 @@ export class PaymentsService implements AsyncDisposable {
   lookups = 0;
   readonly #payments: ReadonlyMap<string, PlannedPayment>;
   readonly #timers = new Set<NodeJS.Timeout>();
-  readonly #server = createServer((request, response) => void this.#handle(request, response));
 
   private constructor(
     payments: readonly PlannedPayment[],
     private readonly random: SeededRandom,
     private readonly onPaid: (transaction: ServiceTransaction) => void,
   ) {
+    super();
     this.#payments = new Map(payments.map((payment) => [payment.reference, payment]));
   }
 
@@ -49,13 +47,8 @@ export class PaymentsService implements AsyncDisposable {
     onPaid: (transaction: ServiceTransaction) => void,
   ): Promise<PaymentsService> {
     const service = new PaymentsService(payments, random, onPaid);
-    service.#server.listen(0, '127.0.0.1');
-    await once(service.#server, 'listening');
+    await service.listen();
     return service;
-  }
-
-  get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
   /** Whether each customer has paid or declined. */
@@ -63,19 +56,14 @@ export class PaymentsService implements AsyncDisposable {
     return this.#timers.size === 0;
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
+  override async [Symbol.asyncDispose](): Promise<void> {
     for (const timer of this.#timers) clearTimeout(timer);
-    const closed = once(this.#server, 'close');
-    this.#server.close();
-    this.#server.closeAllConnections();
-    await closed;
+    await super[Symbol.asyncDispose]();
   }
 
-  async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  protected async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     try {
-      const chunks: Buffer[] = [];
-      for await (const chunk of request) chunks.push(chunk as Buffer);
-      this.#respond(request, response, Buffer.concat(chunks).toString());
+      this.#respond(request, response, (await bodyOf(request)).toString());
     } catch {
       // The process of the application was killed during its request.
       response.destroy();
