@@ -1,4 +1,7 @@
-import { POLL_HANDLER } from '../../libs/payments/dist/inbox/store/expectation-store.js';
+import {
+  POLL_HANDLER,
+  referenceOfEvent,
+} from '../../libs/payments/dist/inbox/store/expectation-store.js';
 import type {
   ClaimedDelivery,
   ExpectationState,
@@ -226,7 +229,7 @@ export function isPoll({ handler }: { readonly handler: string }): boolean {
 }
 
 function keyOf({ company, id }: { readonly company: string; readonly id: string }): string {
-  return `${company}/${id.slice('expectation:'.length)}`;
+  return `${company}/${referenceOfEvent(id)}`;
 }
 
 function isOpen({ state }: ModelExpectation): boolean {

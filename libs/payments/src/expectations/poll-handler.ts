@@ -4,7 +4,7 @@ import { ThrottledLog } from '../errors/throttled-log.js';
 import { OVERDUE_EVENT_TYPE } from '../events/handler-registry.js';
 import type { PaymentEvent } from '../events/payment-event.js';
 import { EventReceiver } from '../inbox/receive/event-receiver.js';
-import { idOf, VerifiedEvent } from '../inbox/receive/verified-event.js';
+import { idOf, OVERDUE_ID, POLL_ID, VerifiedEvent } from '../inbox/receive/verified-event.js';
 import { POLL_HANDLER, referenceOfEvent } from '../inbox/store/expectation-store.js';
 import type { PollOutcome, StoredExpectation } from '../inbox/store/expectation-store.js';
 import { HandlerCatalogCache } from '../inbox/store/handler-catalog-cache.js';
@@ -146,7 +146,7 @@ export class PollHandler {
     }
     // The colons of the transaction id are escaped, so that no other transaction and type give the same id.
     const name = transactionId.replaceAll('%', '%25').replaceAll(':', '%3A');
-    const id = idOf('poll:', `${name}:${eventType}`);
+    const id = idOf(POLL_ID, `${name}:${eventType}`);
     await this.#store(company, { id, eventType, data }, 'poll');
     return { result: 'event', detail: null };
   }
@@ -164,7 +164,7 @@ export class PollHandler {
       createdAt: createdAt.toISOString(),
       polls,
     };
-    const event = { id: `overdue:${reference}`, eventType: OVERDUE_EVENT_TYPE, data };
+    const event = { id: `${OVERDUE_ID}${reference}`, eventType: OVERDUE_EVENT_TYPE, data };
     await this.#store(company, event, 'overdue');
   }
 

@@ -1,5 +1,9 @@
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
-import { expectationEventId, POLL_HANDLER } from '../store/expectation-store.js';
+import {
+  EXPECTATION_EVENT_TYPE,
+  expectationEventId,
+  POLL_HANDLER,
+} from '../store/expectation-store.js';
 import type {
   ExpectationPage,
   ExpectationStore,
@@ -19,7 +23,7 @@ import type { MemoryDelivery } from './memory-rows.js';
 
 /** The fields that the events of all expectations share. */
 const EVENT = {
-  eventType: '@payments/expectation',
+  eventType: EXPECTATION_EVENT_TYPE,
   source: 'expectation',
   orderingKey: null,
   onceKey: null,

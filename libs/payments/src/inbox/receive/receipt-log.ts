@@ -5,7 +5,7 @@ import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import type { HandlerCatalogCache } from '../store/handler-catalog-cache.js';
 import type { IncomingEvent } from '../store/inbox-store.js';
 import type { ReceivedEvent } from './awaited-handlers.js';
-import { staleWarning } from './verified-event.js';
+import { POLL_ID, staleWarning } from './verified-event.js';
 
 /** Logs receipts that an operator should know of. Lines that can be frequent are throttled. */
 export class ReceiptLog {
@@ -33,7 +33,7 @@ export class ReceiptLog {
       );
     } else if (outcome !== 'stored') {
       // It is normal that a poll and a webhook request bring the same event, so this is not logged.
-      const isPoll = event.source !== 'webhook' || storedId.startsWith('poll:');
+      const isPoll = event.source !== 'webhook' || storedId.startsWith(POLL_ID);
       if (storedId !== id && !isPoll) this.#logRepeat(storedId, event);
     } else if (eventType === TEST_EVENT_TYPE) {
       this.#logger.log(

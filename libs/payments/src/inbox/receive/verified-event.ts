@@ -1,13 +1,21 @@
 import { createHash } from 'node:crypto';
 import { inspect } from 'node:util';
-import { isReference } from '../store/expectation-store.js';
+import { EXPECTATION_ID, isReference } from '../store/expectation-store.js';
 import { TEST_EVENT_TYPE } from '../../events/payment-event.js';
 import type { PaymentEvent } from '../../events/payment-event.js';
 import type { HandlerCatalogCache } from '../store/handler-catalog-cache.js';
 import type { EventSource, IncomingEvent } from '../store/inbox-store.js';
 
-/** The prefixes of the ids that {@link VerifiedEvent.storedId} and the module itself use. */
-const RESERVED_ID = /^(?:expectation|poll|overdue|service):/;
+/** The start of the id of an event that a poll found. */
+export const POLL_ID = 'poll:';
+/** The start of the id of the event of an overdue payment. */
+export const OVERDUE_ID = 'overdue:';
+/** The start of the stored id of a webhook request's event whose own id begins like one of the module. */
+const SERVICE_ID = 'service:';
+
+const RESERVED_ID = new RegExp(
+  `^(?:${[EXPECTATION_ID, POLL_ID, OVERDUE_ID, SERVICE_ID].join('|')})`,
+);
 
 /** The prefix and the text or, if that is longer than 255 characters, the prefix and the hash of the text. */
 export function idOf(prefix: string, text: string): string {
@@ -54,7 +62,7 @@ export class VerifiedEvent {
    */
   get storedId(): string {
     const { id } = this.#event;
-    return this.source === 'webhook' && RESERVED_ID.test(id) ? idOf('service:', id) : id;
+    return this.source === 'webhook' && RESERVED_ID.test(id) ? idOf(SERVICE_ID, id) : id;
   }
 
   /** The body, byte for byte as it was signed. */

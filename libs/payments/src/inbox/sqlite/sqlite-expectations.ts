@@ -43,6 +43,7 @@ export class SqliteExpectations implements ExpectationStore {
   ): Promise<'attached' | 'conflict' | 'unknown'> {
     const request = { company, reference, transactionId };
     if (tx === undefined) return this.session.run('attach', request);
+    // Throws if the store is not open, as in expect().
     this.session.times();
     return inTransaction(tx, (connection) => attach(connection, request));
   }

@@ -11,6 +11,12 @@ import type { CappedCount, EventSource } from './stored-event.js';
  */
 export const POLL_HANDLER = '@payments/poll';
 
+/** Type of the event that a store keeps for an expectation. */
+export const EXPECTATION_EVENT_TYPE = '@payments/expectation';
+
+/** The start of the id of the event that a store keeps for an expectation, before the reference. */
+export const EXPECTATION_ID = 'expectation:';
+
 const REFERENCE = /^[^\p{Cc}]{1,200}$/u;
 
 /** Whether a value is a valid {@link NewExpectation.reference}. */
@@ -20,12 +26,12 @@ export function isReference(value: unknown): value is string {
 
 /** Id of the event that a store keeps for an expectation. */
 export function expectationEventId(reference: string): string {
-  return `expectation:${reference}`;
+  return `${EXPECTATION_ID}${reference}`;
 }
 
 /** The reference of the expectation that a store keeps under the id of this event. */
 export function referenceOfEvent(id: string): string {
-  return id.slice('expectation:'.length);
+  return id.slice(EXPECTATION_ID.length);
 }
 
 /**

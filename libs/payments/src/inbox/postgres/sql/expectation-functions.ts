@@ -1,5 +1,9 @@
 import { COUNT_CAP } from '../../store/stored-event.js';
-import { expectationEventId, POLL_HANDLER } from '../../store/expectation-store.js';
+import {
+  EXPECTATION_EVENT_TYPE,
+  EXPECTATION_ID,
+  POLL_HANDLER,
+} from '../../store/expectation-store.js';
 import { asInterval, BY_INDEX, IS_OPEN, STORE_NOW, withoutPartialIndex } from './schema.js';
 
 /** SQL: whether a delivery `d` is a poll. */
@@ -24,7 +28,8 @@ BEGIN
     PERFORM set_config('synchronous_commit', 'on', true);
   END IF;
   INSERT INTO ${schema}.event (company, id, event_type, source, occurred_at, received_at, digest, raw, stale, unhandled)
-  VALUES (p_company, '${expectationEventId('')}' || p_reference, '@payments/expectation', 'expectation', v_now, v_now, sha256('{}'), '{}', false, false)
+  VALUES (p_company, '${EXPECTATION_ID}' || p_reference, '${EXPECTATION_EVENT_TYPE}', 'expectation', v_now, v_now,
+    sha256('{}'), '{}', false, false)
   ON CONFLICT DO NOTHING RETURNING seq INTO v_event;
   IF v_event IS NULL THEN RETURN 0; END IF;
   INSERT INTO ${schema}.expectation (event, company, reference, created_at, due_by, schedule)

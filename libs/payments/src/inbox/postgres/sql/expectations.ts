@@ -1,4 +1,4 @@
-import { expectationEventId, POLL_HANDLER } from '../../store/expectation-store.js';
+import { EXPECTATION_ID, POLL_HANDLER } from '../../store/expectation-store.js';
 import type {
   ExpectationFilter,
   ExpectationStore,
@@ -147,7 +147,7 @@ export class PostgresExpectations implements ExpectationStore {
   ): Promise<number> {
     const { source, notifier } = this.open();
     const [row] = await source.query(
-      `SELECT ${this.schema}.redrive(array_agg(x.company), array_agg('${expectationEventId('')}' || x.reference),
+      `SELECT ${this.schema}.redrive(array_agg(x.company), array_agg('${EXPECTATION_ID}' || x.reference),
                 array_agg('${POLL_HANDLER}'::text), array_agg(s.due_ms), true, true) AS changed
          FROM unnest($1::text[], $2::text[], $3::float8[]) AS s (company, reference, due_ms)
          JOIN ${this.schema}.expectation x ON x.reference = s.reference AND x.company = s.company

@@ -1,5 +1,9 @@
 import { hash } from 'node:crypto';
-import { expectationEventId, POLL_HANDLER } from '../../store/expectation-store.js';
+import {
+  EXPECTATION_EVENT_TYPE,
+  expectationEventId,
+  POLL_HANDLER,
+} from '../../store/expectation-store.js';
 import type { ExpectationFilter, IncomingEvent, NewExpectation } from '../../store/inbox-store.js';
 import type { SqliteConnection, Times } from '../thread/connection.js';
 import { SOURCE } from './schema.js';
@@ -35,7 +39,7 @@ export function expect(
   const seq = connection.insert(
     `INSERT INTO payments_inbox_event (company, id, event_type, occurred_at, received_at, digest, stale, undelivered,
        source)
-     VALUES (?1, ?2, '@payments/expectation', ?3, ?3, ?4, 0, 0, ${SOURCE.expectation}) ON CONFLICT DO NOTHING`,
+     VALUES (?1, ?2, '${EXPECTATION_EVENT_TYPE}', ?3, ?3, ?4, 0, 0, ${SOURCE.expectation}) ON CONFLICT DO NOTHING`,
     [company, toStored(expectationEventId(reference)), wall, DIGEST],
   );
   if (seq === null) return false;
