@@ -152,6 +152,7 @@ export type { HttpAdapter, HttpAgents, HttpOptions } from './api/http/http-optio
 export type { RequestFacts, RequestObserver } from './api/api-options.js';
 export type { RetryPolicy } from './api/call/retry-policy.js';
 
+export type { ObserverOption } from './telemetry/observers.js';
 export type {
   ApiCallEndedInfo,
   ApiCallInfo,

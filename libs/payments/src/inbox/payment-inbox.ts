@@ -1,25 +1,18 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { DEFAULT_COMPANY } from '../companies/company.js';
 import { HandlerRegistry, isReserved } from '../events/handler-registry.js';
-import { EventReceiver } from './receive/event-receiver.js';
-import type { InboxReceipt } from './receive/event-receiver.js';
+import { NO_OBSERVERS, Observers } from '../telemetry/observers.js';
+import { EventReceiver, type InboxReceipt } from './receive/event-receiver.js';
 import type { RunDueResult } from './work/running-attempts.js';
 import { HandlerCatalogCache } from './store/handler-catalog-cache.js';
 import { InboxMaintenance } from './recover/inbox-maintenance.js';
 import { InboxRedrive, unknownHandler } from './recover/inbox-redrive.js';
 import type { DeliveryQuery, RedriveQuery, SelectionResult } from './recover/inbox-redrive.js';
 import { POLL_HANDLER } from './store/expectation-store.js';
-import { INBOX_STORE } from './store/inbox-store.js';
 import { InboxWorker } from './work/inbox-worker.js';
-import type {
-  ActivityMinute,
-  EventFilter,
-  EventPage,
-  InboxCapabilities,
-  InboxStats,
-  InboxStore,
-  StoredEvent,
-} from './store/inbox-store.js';
+import type { ActivityMinute, EventFilter, EventPage, InboxStats } from './store/inbox-store.js';
+import type { InboxCapabilities, InboxStore, StoredEvent } from './store/inbox-store.js';
+import { INBOX_STORE } from './store/inbox-store.js';
 import { StoredBodies } from './store/body-codec.js';
 import type { VerifiedEvent } from './receive/verified-event.js';
 
@@ -74,8 +67,9 @@ export class PaymentInbox {
     private readonly registry: HandlerRegistry,
     private readonly catalog: HandlerCatalogCache,
     private readonly bodies: StoredBodies,
+    observers: Observers = NO_OBSERVERS,
   ) {
-    this.#redrive = new InboxRedrive(store, catalog);
+    this.#redrive = new InboxRedrive(store, catalog, observers);
   }
 
   /**
@@ -186,9 +180,10 @@ export class PaymentInbox {
    * running, or after `forMs` milliseconds (1 to 900,000, default 10,000).
    *
    * For platforms that freeze a process between requests, with `worker.background: false`: call it before you respond
-   * to a webhook request, and on a schedule, for retries. It obeys the `concurrency` of handlers and does not run
-   * paused handlers. It also runs the due polls of expected payments, which the result does not count. After `forMs`, no attempt starts. A handler that still runs is not stopped; if the process is
-   * frozen for longer than `worker.leaseMs`, another process runs the delivery again.
+   * to a webhook request, and on a schedule, for retries. It obeys the `concurrency` of handlers and does not run paused
+   * handlers. It also runs the due polls of expected payments, which the result does not count. After `forMs`, no attempt
+   * starts. A handler that still runs is not stopped; if the process is frozen for longer than `worker.leaseMs`, another
+   * process runs the delivery again.
    *
    * @throws TypeError if `forMs` is out of bounds.
    * @throws PaymentsError `inbox_unavailable` if the application is not initialised, or is closing.
