@@ -21,6 +21,7 @@ const FAILURES: readonly [string, () => unknown][] = [
   ],
   ['rejects', () => Promise.reject(new Error('the tracker is down'))],
   ['never resolves', () => new Promise(() => {})],
+  // oxlint-disable-next-line unicorn/no-thenable -- the module calls it
   ['returns an object whose then() throws', () => ({ then: () => FAILURES[0]![1]() })],
 ];
 
