@@ -13,8 +13,12 @@ import type {
   TracedOperation,
 } from './payments-observer.js';
 
-/** An observer of the option `observers`: an object, or the class of a provider. */
-export type ObserverOption = PaymentsObserver | Type<PaymentsObserver>;
+/** An observer or instrumentation of the option `observers`: an object, or the class of a provider. */
+export type ObserverOption =
+  | PaymentsObserver
+  | PaymentsInstrumentation
+  | Type<PaymentsObserver>
+  | Type<PaymentsInstrumentation>;
 
 type Method = keyof PaymentsObserver;
 type Info<M extends Method> = Parameters<NonNullable<PaymentsObserver[M]>>[0];
@@ -97,16 +101,16 @@ export class Observers implements OnModuleInit {
     return new OperationSpan(spans, (work) => this.#attempt(work));
   }
 
-  #use(observers: readonly PaymentsObserver[]): void {
+  #use(observers: readonly PaymentsInstrumentation[]): void {
     this.#observers = observers;
     this.#active = observers.length > 0;
     this.#tracing = this.#observers.some((one) => typeof one.startSpan === 'function');
   }
 
-  #resolve(option: ObserverOption): PaymentsObserver {
+  #resolve(option: ObserverOption): PaymentsInstrumentation {
     if (typeof option !== 'function') return option;
     try {
-      return this.moduleRef!.get(option, { strict: false });
+      return this.moduleRef!.get<PaymentsInstrumentation>(option, { strict: false });
     } catch (error) {
       throw optionsInvalid(
         `"observers" contains the class ${option.name}, and the application has no provider of it with the default ` +
