@@ -27,7 +27,7 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/inbox/work/observe-attempt.ts',
     replace: "observed === 'dead'",
     by: "observed === 'lost'",
-    specs: [`${E2E}/telemetry-observers.spec.ts`],
+    specs: [`${E2E}/telemetry-observers-docs.spec.ts`],
   },
   {
     promise: 'TE-01',
