@@ -32,6 +32,7 @@ export const SIDEBAR: SidebarGroup[] = [
       { text: 'Deploy', link: '/deploying' },
       { text: 'Bundlers', link: '/bundlers' },
       { text: 'Operate', link: '/operating' },
+      { text: 'Monitor', link: '/monitor' },
       { text: 'Console', link: '/console' },
       { text: 'Security', link: '/security' },
       { text: 'Data at rest', link: '/data-at-rest' },

@@ -25,6 +25,7 @@ const LAYERS = {
   webhook: [['api', 'expectations', 'testing'], 'inbox'],
   api: [['events', 'inbox', 'webhook', 'expectations', 'testing'], 'companies'],
   expectations: [['webhook', 'testing'], 'api'],
+  telemetry: [['webhook', 'testing'], 'inbox'],
   testing: [[], 'webhook'],
 } as const;
 
@@ -58,6 +59,14 @@ for (const [layer, [forbidden, allowed]] of Object.entries(LAYERS)) {
   add(`${SOURCE}/${layer}`, 'nestjs-payments');
   add(`${SOURCE}/${layer}`, '@nestjs/core/injector/module.js');
   add(`${SOURCE}/${layer}`, '@nestjs/core', true);
+}
+for (const layer of ['inbox', 'webhook', 'api', 'expectations']) {
+  for (const file of ['observers', 'payments-observer']) {
+    add(`${SOURCE}/${layer}`, `../telemetry/${file}.js`, true);
+  }
+  for (const file of ['health', 'otel/index']) {
+    add(`${SOURCE}/${layer}`, `../telemetry/${file}.js`);
+  }
 }
 for (const depth of [0, 1, 2]) {
   const inside = '/deeper'.repeat(depth);

@@ -151,3 +151,26 @@ export type { PaymentsApiOptions } from './api/api-options.js';
 export type { HttpAdapter, HttpAgents, HttpOptions } from './api/http/http-options.js';
 export type { RequestFacts, RequestObserver } from './api/api-options.js';
 export type { RetryPolicy } from './api/call/retry-policy.js';
+
+export type { ObserverOption } from './telemetry/observers.js';
+export type {
+  ApiCallEndedInfo,
+  ApiCallInfo,
+  AttemptEndedInfo,
+  AttemptInfo,
+  DeliveriesRedrivenInfo,
+  EventDuplicateInfo,
+  EventReceivedInfo,
+  ExpectationFulfilledInfo,
+  ExpectationInfo,
+  ObservedEvent,
+  ObservedOutcome,
+  PaymentsInstrumentation,
+  PaymentsObserver,
+  PaymentsSpan,
+  PollEndedInfo,
+  RequestRejectedInfo,
+  SpanResult,
+  TokenFetchedInfo,
+  TracedOperation,
+} from './telemetry/payments-observer.js';

@@ -23,6 +23,8 @@ import type { ResolvedWorkerOptions, WorkerOptions } from './inbox/inbox-options
 import { systemRuntime } from './runtime/payments-runtime.js';
 import type { PaymentsRuntime } from './runtime/payments-runtime.js';
 import { optionsInvalid } from './errors/payments-error.js';
+import { resolveObservers } from './telemetry/observers.js';
+import type { ObserverOption } from './telemetry/observers.js';
 import { resolveWebhookOptions } from './webhook/webhook-options.js';
 import type { ResolvedWebhookOptions, WebhookOptions } from './webhook/webhook-options.js';
 
@@ -64,6 +66,11 @@ export interface PaymentsModuleOptions extends ReceiveOptions {
    * `expect()` then throws an error.
    */
   reconcile?: ReconcileOptions;
+  /**
+   * Observers of what the module does: objects, or classes of providers of any module with the default scope, which the
+   * module finds at boot. Default: none.
+   */
+  observers?: readonly ObserverOption[];
   /** Clocks, timers, randomness and environment, for tests. Default: those of Node.js. */
   runtime?: PaymentsRuntime;
 }
@@ -99,6 +106,7 @@ export interface ResolvedPaymentsOptions {
   readonly api: ResolvedApiOptions;
   /** `null` without the option. */
   readonly reconcile: ResolvedReconcileOptions | null;
+  readonly observers: readonly ObserverOption[];
   readonly runtime: PaymentsRuntime;
 }
 
@@ -115,6 +123,7 @@ const NAMES: ReadonlySet<string> = new Set<keyof PaymentsModuleOptions>([
   'worker',
   'api',
   'reconcile',
+  'observers',
   'runtime',
   'oncePerTransaction',
   'deadlineMs',
@@ -169,6 +178,7 @@ export function resolveOptions(options: PaymentsModuleOptions): ResolvedPayments
     worker: resolveWorkerOptions(options.worker),
     api: resolveApiOptions(options.api),
     reconcile,
+    observers: resolveObservers(options.observers),
     runtime,
   });
 }

@@ -1,6 +1,6 @@
 import { ConfigurableModuleBuilder, Module } from '@nestjs/common';
 import type { DynamicModule, Provider } from '@nestjs/common';
-import { DiscoveryModule } from '@nestjs/core';
+import { DiscoveryModule, ModuleRef } from '@nestjs/core';
 import { PAYMENTS_API_OPTIONS } from './api/api-options.js';
 import { PaymentsApiService } from './api/payments-api.service.js';
 import { COMPANIES } from './companies/companies.js';
@@ -31,6 +31,7 @@ import { PAYMENTS_RUNTIME } from './runtime/payments-runtime.js';
 import { optionsInvalid } from './errors/payments-error.js';
 import { sealedProvider } from './sealed-options.js';
 import type { SealedOptions } from './sealed-options.js';
+import { Observers } from './telemetry/observers.js';
 import { Admission } from './webhook/admission.js';
 import { PendingRequests } from './webhook/pending-requests.js';
 import { RawBodyMiddleware, WebhookEndpoint } from './webhook/webhook-endpoint.js';
@@ -121,6 +122,12 @@ const OPTIONS: Provider[] = [
   option(WEBHOOK_OPTIONS, ({ webhook }) => webhook),
   option(BODY_CODEC, ({ bodyCodec }) => bodyCodec),
   option(INBOX_STORE, ({ inbox, runtime }) => inbox.create(runtime)),
+  {
+    provide: Observers,
+    inject: [RESOLVED, ModuleRef],
+    useFactory: ({ observers, runtime }: ResolvedPaymentsOptions, moduleRef: ModuleRef) =>
+      new Observers(observers, runtime, moduleRef),
+  },
   {
     provide: MAX_AGE_MS,
     inject: [RESOLVED, INBOX_STORE],

@@ -6,6 +6,7 @@ import { HANDLER_MUTANTS } from './handlers.ts';
 import { INBOX_STORE_MUTANTS } from './inbox-store.ts';
 import { INBOX_WORK_MUTANTS } from './inbox-work.ts';
 import { SECURITY_MUTANTS } from './security.ts';
+import { TELEMETRY_MUTANTS } from './telemetry.ts';
 import { TOKEN_MUTANTS } from './tokens.ts';
 import { WEBHOOK_MUTANTS } from './webhook.ts';
 
@@ -19,5 +20,6 @@ export const MUTANTS: readonly Mutant[] = [
   ...INBOX_STORE_MUTANTS,
   ...INBOX_WORK_MUTANTS,
   ...EXPECTATION_MUTANTS,
+  ...TELEMETRY_MUTANTS,
   ...APPLICATION_MUTANTS,
 ];

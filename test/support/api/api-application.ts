@@ -9,6 +9,7 @@ import { COMPANIES } from '../../../libs/payments/src/companies/companies.js';
 import { PaymentsApiService } from '../../../libs/payments/src/api/payments-api.service.js';
 import { ResolvedCompany } from '../../../libs/payments/src/companies/company.js';
 import { PAYMENTS_RUNTIME } from '../../../libs/payments/src/runtime/payments-runtime.js';
+import { NO_OBSERVERS, Observers } from '../../../libs/payments/src/telemetry/observers.js';
 import { FakeRuntime } from '../time/fake-runtime.js';
 
 /** A Nest application that contains only the API client. */
@@ -50,6 +51,7 @@ export async function apiApplication(
       { provide: COMPANIES, useValue: { find: async (id: string) => known.get(id) } },
       { provide: PAYMENTS_API_OPTIONS, useValue: resolveApiOptions(options) },
       { provide: PAYMENTS_RUNTIME, useValue: runtime },
+      { provide: Observers, useValue: NO_OBSERVERS },
     ],
   })
     .setLogger(logger)

@@ -4,8 +4,11 @@ import type { ResolvedCompany } from '../companies/company.js';
 import { PaymentsError } from '../errors/payments-error.js';
 import { abortable, Deadline } from '../runtime/deadline.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
+import { NO_OBSERVERS } from '../telemetry/observers.js';
+import type { Observers } from '../telemetry/observers.js';
 import type { ApiLogger, RequestObserver, ResolvedApiOptions } from './api-options.js';
 import { ApiCall } from './call/api-call.js';
+import { observeCall } from './call/observe-call.js';
 import { endedError } from './call/api-error.js';
 import { prepareCall, type CallRequest } from './call/call-request.js';
 import { Transport } from './http/transport.js';
@@ -19,6 +22,7 @@ export interface HttpApiClientParts {
   options: ResolvedApiOptions;
   runtime: PaymentsRuntime;
   logger: ApiLogger;
+  observers?: Observers;
 }
 
 /** Calls the payments service for every company. It manages the tokens, the connections and the calls under way. */
@@ -28,12 +32,14 @@ export class HttpApiClient implements ApiClient {
   readonly #tokenRequests: Transport;
   readonly #tokens: TokenCache;
   readonly #observe: RequestObserver;
+  readonly #observers: Observers;
   readonly #underWay = new Set<Deadline>();
   #closed = false;
 
   constructor(parts: HttpApiClientParts) {
     const { options, logger } = parts;
     this.#parts = parts;
+    this.#observers = parts.observers ?? NO_OBSERVERS;
     this.#observe = guardedObserver(options.onRequest, logger);
     this.#calls = new Transport(options, 'calls');
     this.#tokenRequests = new Transport(options, 'token');
@@ -56,7 +62,10 @@ export class HttpApiClient implements ApiClient {
         options,
         runtime,
       });
-      return (await call.run()) as ApiResponse<T>;
+      const observers = this.#observers;
+      if (!observers.active) return (await call.run()) as ApiResponse<T>;
+      const observed = { company, request, hasTemplate: spec.options.pathTemplate !== undefined };
+      return (await observeCall(call, { ...observed, observers, runtime })) as ApiResponse<T>;
     } finally {
       deadline.release();
       this.#underWay.delete(deadline);
@@ -101,6 +110,7 @@ export class HttpApiClient implements ApiClient {
       logger,
       requestToken: (signal) => requestToken(company, parts, signal),
       timeoutMs: options.tokenTimeoutMs,
+      onEnded: (info) => this.#observers.active && this.#observers.notify('tokenFetched', info),
     });
   }
 }

@@ -2,6 +2,7 @@ import { Inject, Injectable, Logger, type OnApplicationShutdown } from '@nestjs/
 import { COMPANIES, type Companies } from '../companies/companies.js';
 import { DEFAULT_COMPANY } from '../companies/company.js';
 import { PAYMENTS_RUNTIME, type PaymentsRuntime } from '../runtime/payments-runtime.js';
+import { NO_OBSERVERS, Observers } from '../telemetry/observers.js';
 import { PAYMENTS_API_OPTIONS, type ResolvedApiOptions } from './api-options.js';
 import { pathSegment } from './call/call-request.js';
 import { HttpApiClient } from './http-api-client.js';
@@ -103,9 +104,10 @@ export class PaymentsApiService extends CompanyApi implements OnApplicationShutd
     @Inject(COMPANIES) companies: Companies,
     @Inject(PAYMENTS_API_OPTIONS) options: ResolvedApiOptions,
     @Inject(PAYMENTS_RUNTIME) runtime: PaymentsRuntime,
+    observers: Observers = NO_OBSERVERS,
   ) {
     const logger = options.logger ?? new Logger('PaymentsApi');
-    super(new HttpApiClient({ companies, options, runtime, logger }), DEFAULT_COMPANY);
+    super(new HttpApiClient({ companies, options, runtime, logger, observers }), DEFAULT_COMPANY);
   }
 
   /**

@@ -5,12 +5,14 @@ import {
   BODY_PARAM,
   CUSTOM_PARAM,
   FILTERS,
+  INTERCEPTORS,
   isolatedContexts,
   moduleRefOf,
   PIPES,
   ROUTE_PARAMS,
 } from '../nest-internals.js';
 import type { NestHost } from '../nest-internals.js';
+import { keepingErrors, recordError, recordingErrors } from './handler-errors.js';
 import type { PaymentEvent, PaymentEventContext } from './payment-event.js';
 
 type Invoke = (event: PaymentEvent, context: PaymentEventContext) => Promise<unknown>;
@@ -53,9 +55,12 @@ function createInvoke(
 ): Invoke {
   const callback = (instance as Record<string, Method>)[method]!;
   const resolves = hasParamsToResolve(instance.constructor, callback, method);
+  const has = (key: string): boolean =>
+    Reflect.hasMetadata(key, callback) || Reflect.hasMetadata(key, instance.constructor);
+  const intercepted = has(INTERCEPTORS);
   const run = contexts.create(
     instance,
-    callback,
+    intercepted ? recordingErrors(callback) : callback,
     method,
     resolves ? HANDLER_PARAMS : undefined,
     resolves ? { exchangeKeyForValue: handlerParam } : undefined,
@@ -65,9 +70,11 @@ function createInvoke(
     { guards: true, interceptors: true, filters: false },
     PAYMENTS_CONTEXT,
   ) as Invoke;
-  const filtered =
-    Reflect.hasMetadata(FILTERS, callback) || Reflect.hasMetadata(FILTERS, instance.constructor);
-  return filtered ? withFilters(contexts, run, callback, instance, hostId, contextId) : run;
+  const filtered = has(FILTERS)
+    ? withFilters(contexts, run, callback, instance, hostId, contextId)
+    : run;
+  if (filtered === run && !intercepted) return run;
+  return (event, context) => keepingErrors(() => filtered(event, context));
 }
 
 /**
@@ -88,6 +95,7 @@ function withFilters(
       return await run(event, context);
     } catch (thrown) {
       failures.set(context, { thrown });
+      recordError(thrown);
       throw thrown;
     }
   };

@@ -16,8 +16,11 @@ import type { SettleAction } from '../inbox/work/settle-attempt.js';
 import { PAYMENTS_RUNTIME } from '../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 import { withTimeLimit } from '../runtime/deadline.js';
+import { NO_OBSERVERS, Observers } from '../telemetry/observers.js';
 import { askService } from './ask-service.js';
 import type { AskResult } from './ask-service.js';
+import { observePoll } from './observe-poll.js';
+import type { PollEnd } from './observe-poll.js';
 import { nextPollInMs, PollRate } from './poll-schedule.js';
 import { RECONCILE_OPTIONS } from './reconcile-options.js';
 import type { ResolvedReconcileOptions } from './reconcile-options.js';
@@ -33,9 +36,17 @@ const POLL_MS = 120_000;
 const POSTPONE_MS = 100;
 const LONG_MS = 10_000;
 
+interface PollArguments {
+  readonly signal: AbortSignal;
+  readonly options: ResolvedReconcileOptions;
+  /** When the expectation was read, by the monotonic clock. */
+  readonly readAt: number;
+}
+
 const NO_LOG = { keepSlotMs: 0, log: () => {} };
 const DONE: SettleAction = {
   ...NO_LOG,
+  outcome: 'completed',
   retryInMs: null,
   write: (store, delivery) => store.complete(delivery),
 };
@@ -54,6 +65,7 @@ export class PollHandler {
     private readonly receiver: EventReceiver,
     private readonly catalog: HandlerCatalogCache,
     private readonly internal: InternalHandlers,
+    private readonly observers: Observers = NO_OBSERVERS,
   ) {
     this.#throttled = new ThrottledLog(this.#logger, runtime);
   }
@@ -80,9 +92,19 @@ export class PollHandler {
     options: ResolvedReconcileOptions,
   ): Promise<SettleAction> {
     const reference = referenceOfEvent(delivery.id);
-    const expectation = await this.store.expectations.find(delivery.company, reference);
+    const { observers, runtime, store } = this;
+    const expectation = await store.expectations.find(delivery.company, reference);
     if (expectation === undefined || expectation.state === 'cancelled') return DONE;
-    const readAt = this.runtime.monotonic();
+    const readAt = runtime.monotonic();
+    const poll = () => this.#pollOne(expectation, { signal, options, readAt });
+    if (!observers.active) return (await poll()).action;
+    return observePoll(expectation, delivery, { observers, runtime, store }, poll);
+  }
+
+  async #pollOne(
+    expectation: StoredExpectation,
+    { signal, options, readAt }: PollArguments,
+  ): Promise<PollEnd> {
     const found = await this.#ask(expectation, signal, options);
     // The result of an aborted poll says nothing about the payment.
     signal.throwIfAborted();
@@ -90,7 +112,7 @@ export class PollHandler {
     this.#log(expectation, result);
     const elapsedMs = expectation.ageMs + this.runtime.monotonic() - readAt;
     const isWaiting = expectation.state === 'waiting';
-    const next = isWaiting
+    const next: PollOutcome['next'] = isWaiting
       ? nextPollInMs(
           expectation,
           { polls: expectation.polls + 1, elapsedMs },
@@ -98,11 +120,14 @@ export class PollHandler {
         )
       : 'end';
     if (next === 'overdue' && result.result !== 'event') await this.#receiveOverdue(expectation);
-    return {
+    const outcome: PollOutcome = { ...result, next };
+    const action: SettleAction = {
       ...NO_LOG,
+      outcome: 'completed',
       retryInMs: typeof next === 'number' ? next : null,
-      write: (store, lease) => store.expectations.settlePoll(lease, { ...result, next }),
+      write: (store, lease) => store.expectations.settlePoll(lease, outcome),
     };
+    return { action, outcome };
   }
 
   async #ask(
@@ -201,6 +226,7 @@ export class PollHandler {
 /** Releases the delivery, due in `waitMs`, without charging the attempt. */
 function postpone(waitMs: number): SettleAction {
   return {
+    outcome: 'released',
     retryInMs: waitMs,
     keepSlotMs: waitMs > LONG_MS ? POSTPONE_MS : 0,
     log: () => {},

@@ -1,25 +1,18 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { DEFAULT_COMPANY } from '../companies/company.js';
 import { HandlerRegistry, isReserved } from '../events/handler-registry.js';
-import { EventReceiver } from './receive/event-receiver.js';
-import type { InboxReceipt } from './receive/event-receiver.js';
+import { NO_OBSERVERS, Observers } from '../telemetry/observers.js';
+import { EventReceiver, type InboxReceipt } from './receive/event-receiver.js';
 import type { RunDueResult } from './work/running-attempts.js';
 import { HandlerCatalogCache } from './store/handler-catalog-cache.js';
 import { InboxMaintenance } from './recover/inbox-maintenance.js';
 import { InboxRedrive, unknownHandler } from './recover/inbox-redrive.js';
 import type { DeliveryQuery, RedriveQuery, SelectionResult } from './recover/inbox-redrive.js';
 import { POLL_HANDLER } from './store/expectation-store.js';
-import { INBOX_STORE } from './store/inbox-store.js';
 import { InboxWorker } from './work/inbox-worker.js';
-import type {
-  ActivityMinute,
-  EventFilter,
-  EventPage,
-  InboxCapabilities,
-  InboxStats,
-  InboxStore,
-  StoredEvent,
-} from './store/inbox-store.js';
+import type { ActivityMinute, EventFilter, EventPage, InboxStats } from './store/inbox-store.js';
+import type { InboxCapabilities, InboxStore, StoredEvent } from './store/inbox-store.js';
+import { INBOX_STORE } from './store/inbox-store.js';
 import { StoredBodies } from './store/body-codec.js';
 import type { VerifiedEvent } from './receive/verified-event.js';
 
@@ -74,8 +67,9 @@ export class PaymentInbox {
     private readonly registry: HandlerRegistry,
     private readonly catalog: HandlerCatalogCache,
     private readonly bodies: StoredBodies,
+    observers: Observers = NO_OBSERVERS,
   ) {
-    this.#redrive = new InboxRedrive(store, catalog);
+    this.#redrive = new InboxRedrive(store, catalog, observers);
   }
 
   /**

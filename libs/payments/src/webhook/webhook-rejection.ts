@@ -4,6 +4,7 @@ import type { PaymentsErrorCode } from '../errors/payments-error-code.js';
 import { ThrottledLog } from '../errors/throttled-log.js';
 import { PAYMENTS_RUNTIME } from '../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
+import { NO_OBSERVERS, Observers } from '../telemetry/observers.js';
 
 /** Response to a webhook request: a status and a small JSON body. */
 export interface WebhookResponse {
@@ -90,20 +91,24 @@ const RAW_BODY_UNAVAILABLE =
   'it. If WebhookGuard is a global guard, apply it to the route with @UseGuards instead.';
 
 /**
- * Logs why webhook requests are rejected, at most once per minute and error code. A wrong webhook secret rejects every
- * real payment, and only the log shows it.
+ * Logs why webhook requests are rejected, at most once per minute and error code, and reports each to the observers. A
+ * wrong webhook secret rejects every real payment, and only the log shows it.
  */
 @Injectable()
 export class RejectionLog {
   readonly #log: ThrottledLog;
 
-  constructor(@Inject(PAYMENTS_RUNTIME) runtime: PaymentsRuntime) {
+  constructor(
+    @Inject(PAYMENTS_RUNTIME) runtime: PaymentsRuntime,
+    private readonly observers: Observers = NO_OBSERVERS,
+  ) {
     this.#log = new ThrottledLog(new Logger('PaymentWebhook'), runtime);
   }
 
   /** Logs an error that is not a {@link PaymentsError}, with its stack. */
   logUnexpected(error: unknown): void {
     if (error instanceof RequestClosedError) return;
+    this.#notify('inbox_unavailable', null);
     this.#log.error(
       'unexpected',
       `A webhook request failed unexpectedly: ${describeError(error)}${framesOf(error)}`,
@@ -117,8 +122,10 @@ export class RejectionLog {
    * @param company id of a company that exists; `undefined` if the path names none, or an unknown one
    */
   logRejection(error: unknown, company?: string): void {
+    if (!(error instanceof PaymentsError)) return;
+    this.#notify(error.code, company ?? null);
     // The company directory has logged its own failure.
-    if (!(error instanceof PaymentsError) || error.code === 'directory_unavailable') return;
+    if (error.code === 'directory_unavailable') return;
     if (error.code === 'raw_body_unavailable') {
       this.#log.error(error.code, RAW_BODY_UNAVAILABLE);
       return;
@@ -131,5 +138,10 @@ export class RejectionLog {
         ? [`${code} ${error.status}`, error.reason]
         : [code, message];
     this.#log.warn(subject, `A webhook request${ofCompany} was rejected (${code}). ${reason}`);
+  }
+
+  #notify(code: PaymentsErrorCode, company: string | null): void {
+    if (!this.observers.active) return;
+    this.observers.notify('requestRejected', { code, company, eventId: null });
   }
 }

@@ -61,6 +61,11 @@ export class ApiCall {
     this.#url = callUrl(company.baseUrl, request.pathAndQuery);
   }
 
+  /** How many requests were sent, without token requests. */
+  get attempts(): number {
+    return this.#attempts;
+  }
+
   /** Makes attempts until one succeeds. Rejects if an attempt fails and no further attempt is allowed. */
   async run(): Promise<ApiResponse> {
     for (;;) {

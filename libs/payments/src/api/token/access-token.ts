@@ -2,6 +2,7 @@ import { PaymentsError } from '../../errors/payments-error.js';
 import { backoffMs } from '../../runtime/backoff.js';
 import { abortable, Deadline } from '../../runtime/deadline.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
+import type { TokenFetchedInfo } from '../../telemetry/payments-observer.js';
 import type { ApiLogger } from '../api-options.js';
 import {
   PaymentsTokenError,
@@ -23,6 +24,8 @@ export interface AccessTokenParts {
   requestToken: (signal: AbortSignal) => Promise<TokenResult>;
   /** Time limit of a token request, in milliseconds. */
   timeoutMs: number;
+  /** Called when a token request has ended. */
+  onEnded?: (info: TokenFetchedInfo) => void;
 }
 
 /** A token request that is under way. All callers share its promise. */
@@ -156,6 +159,11 @@ export class AccessToken {
     const sent = this.#now();
     const result = await this.#request(refresh.deadline.signal);
     refresh.deadline.release();
+    this.#parts.onEnded?.({
+      company: this.#parts.company,
+      errorCode: result.ok ? null : result.code,
+      durationMs: this.#now().monotonic - sent.monotonic,
+    });
     if (this.#refresh !== refresh) return this.get();
     this.#refresh = undefined;
     return result.ok ? this.#keep(result, sent) : this.#fail(result);

@@ -4,6 +4,7 @@ import { ThrottledLog } from '../../errors/throttled-log.js';
 import { PAYMENTS_RUNTIME } from '../../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import { withTimeLimit } from '../../runtime/deadline.js';
+import { NO_OBSERVERS, Observers } from '../../telemetry/observers.js';
 import { MAX_AGE_MS, RECEIVE_OPTIONS } from '../inbox-options.js';
 import type { ResolvedReceiveOptions } from '../inbox-options.js';
 import { StoredBodies } from '../store/body-codec.js';
@@ -18,6 +19,7 @@ import { INBOX_STORE } from '../store/inbox-store.js';
 import { InboxWorker } from '../work/inbox-worker.js';
 import { AwaitedHandlers, OutcomeWatches } from './awaited-handlers.js';
 import type { ReceivedEvent, ReceiveDeadline } from './awaited-handlers.js';
+import { observeReceipt } from './observe-receipt.js';
 import { ReceiptLog } from './receipt-log.js';
 import { isStale, toIncomingEvent } from './verified-event.js';
 import type { VerifiedEvent } from './verified-event.js';
@@ -82,6 +84,7 @@ export class EventReceiver {
     private readonly worker: InboxWorker,
     outcomes: OutcomeWatches,
     private readonly bodies: StoredBodies,
+    private readonly observers: Observers = NO_OBSERVERS,
   ) {
     this.#awaited = new AwaitedHandlers(store, outcomes, worker);
     this.#log = new ReceiptLog(runtime, catalog, maxAgeMs);
@@ -108,7 +111,13 @@ export class EventReceiver {
       });
       return receiptOf(inTime, durable ? 'stored' : 'handled');
     } catch (error) {
-      throw this.#toInboxError(error, verified);
+      const rejection = this.#toInboxError(error, verified);
+      if (this.observers.active) {
+        const { company, event } = verified;
+        const info = { code: rejection.code, company, eventId: event.id };
+        this.observers.notify('requestRejected', info);
+      }
+      throw rejection;
     }
   }
 
@@ -138,7 +147,14 @@ export class EventReceiver {
   }
 
   /** Resolves once the event is as durable as the store makes it. */
-  async #store(verified: VerifiedEvent): Promise<ReceivedEvent> {
+  #store(verified: VerifiedEvent): Promise<ReceivedEvent> {
+    const { observers, runtime, store } = this;
+    if (!observers.active) return this.#storeEvent(verified);
+    const parts = { observers, runtime, store };
+    return observeReceipt(verified, parts, (traced) => this.#storeEvent(traced));
+  }
+
+  async #storeEvent(verified: VerifiedEvent): Promise<ReceivedEvent> {
     const { company, event, storedId, raw } = verified;
     const stored = await this.bodies.encode(raw, { company, id: storedId });
     for (let tries = 0; tries <= MAX_CATALOG_CHANGES; tries += 1) {
@@ -177,6 +193,10 @@ export class EventReceiver {
     try {
       const [receipt] = (await this.store.receive([event])) as [StoreReceipt];
       assigned = receipt.claimed;
+      if (this.observers.tracing) {
+        const { traceparent = null } = event.headers;
+        assigned = assigned.map((delivery) => ({ ...delivery, traceparent }));
+      }
       if (receipt.pending) this.worker.wake(event.handlers);
       return { event, receipt };
     } catch (error) {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { FakeRuntime } from '../../../../../test/support/time/fake-runtime.js';
 import { HandlerRegistry } from '../../events/handler-registry.js';
+import { NO_OBSERVERS } from '../../telemetry/observers.js';
 import { HandlerCatalogCache } from '../store/handler-catalog-cache.js';
 import { InboxRedrive } from './inbox-redrive.js';
 import { MemoryStore } from '../memory/memory-store.js';
@@ -61,7 +62,7 @@ function redriveHarness() {
     const { deliveries } = await store.stats();
     return deliveries.map(({ handler, state, count }) => `${handler} ${state} ${count}`).toSorted();
   };
-  const redrive = new InboxRedrive(store, new HandlerCatalogCache(store, registry));
+  const redrive = new InboxRedrive(store, new HandlerCatalogCache(store, registry), NO_OBSERVERS);
   return { store, runtime, receive, claim, end, counts, redrive };
 }
 

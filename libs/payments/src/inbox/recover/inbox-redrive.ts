@@ -1,3 +1,4 @@
+import type { Observers } from '../../telemetry/observers.js';
 import type { HandlerCatalogCache } from '../store/handler-catalog-cache.js';
 import type {
   DeliverySelection,
@@ -52,6 +53,7 @@ export class InboxRedrive {
   constructor(
     private readonly store: InboxStore,
     private readonly catalog: HandlerCatalogCache,
+    private readonly observers: Observers,
   ) {}
 
   async redrive(query: RedriveQuery): Promise<SelectionResult> {
@@ -77,11 +79,16 @@ export class InboxRedrive {
             );
       return wanted.filter((name) => isRedrivable(stateOf(event, name), force));
     };
-    return this.#each(filter, handlersToRun, async (selections, seen) => {
+    const result = await this.#each(filter, handlersToRun, async (selections, seen) => {
       if (dryRun) return count(selections);
       const dueInMs = selections.map((_selection, index) => Math.round((seen + index) * spacingMs));
       return this.store.redrive(selections, { force, dueInMs });
     });
+    if (this.observers.active && !dryRun) {
+      const { company = null, handler = null } = query;
+      this.observers.notify('deliveriesRedriven', { company, handler, ...result });
+    }
+    return result;
   }
 
   async skip(query: DeliveryQuery): Promise<SelectionResult> {

@@ -97,6 +97,8 @@ export interface ClaimedDelivery extends Lease {
    * suspect: it may be the cause of the death.
    */
   readonly crashes: number;
+  /** The event's stored header `traceparent`, if the receiver has added it. A store does not set this field. */
+  readonly traceparent?: string | null;
 }
 
 /** The result of settling a delivery. */

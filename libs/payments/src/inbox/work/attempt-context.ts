@@ -1,5 +1,25 @@
+import type { Logger } from '@nestjs/common';
+import type { ThrottledLog } from '../../errors/throttled-log.js';
+import type { EventDispatcher } from '../../events/event-dispatcher.js';
 import type { PaymentEventContext, PaymentEventSource } from '../../events/payment-event.js';
-import type { ClaimedDelivery } from '../store/inbox-store.js';
+import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
+import type { Observers } from '../../telemetry/observers.js';
+import type { StoredBodies } from '../store/body-codec.js';
+import type { HandlerCatalogCache } from '../store/handler-catalog-cache.js';
+import type { ClaimedDelivery, InboxStore } from '../store/inbox-store.js';
+
+/** The services that all attempts of this process share. */
+export interface AttemptServices {
+  readonly runtime: PaymentsRuntime;
+  readonly store: InboxStore;
+  readonly logger: Logger;
+  /** The throttled log for lines that many attempts may log at the same time. */
+  readonly throttled: ThrottledLog;
+  readonly catalog: Pick<HandlerCatalogCache, 'refresh' | 'takesElsewhere'>;
+  readonly dispatcher: EventDispatcher;
+  readonly bodies: StoredBodies;
+  readonly observers: Observers;
+}
 
 /** The context of one attempt. It is created for each attempt, so it copies the body only on first use. */
 export class AttemptContext implements PaymentEventContext {

@@ -7,15 +7,13 @@ import type { HandlerPolicy } from '../inbox-options.js';
 import type { AttemptOutcome } from '../receive/awaited-handlers.js';
 import type { ClaimedDelivery } from '../store/inbox-store.js';
 import { AttemptContext } from './attempt-context.js';
+import type { AttemptServices } from './attempt-context.js';
 import { releaseAfter } from './internal-handlers.js';
 import type { InternalHandler } from './internal-handlers.js';
+import { observeAttempt } from './observe-attempt.js';
+import type { ObservedEnd } from './observe-attempt.js';
 import { AttemptCommit, describeWithStack, settle, settleActionFor } from './settle-attempt.js';
-import type {
-  AttemptServices,
-  EndedAttempt,
-  HandlerFailure,
-  SettleAction,
-} from './settle-attempt.js';
+import type { EndedAttempt, HandlerFailure, SettleAction } from './settle-attempt.js';
 
 /**
  * How long an attempt that could not be settled waits for the end of its own commit, in milliseconds. A commit that
@@ -60,7 +58,9 @@ export class HandlerAttempt implements EndedAttempt {
     private readonly internal?: InternalHandler,
   ) {
     this.#commit = new AttemptCommit(services.store, delivery);
-    this.ended = this.#run();
+    // A poll is reported by its handler.
+    const observed = services.observers.active && internal === undefined;
+    this.ended = observed ? observeAttempt(delivery, services, () => this.#run()) : this.#run();
   }
 
   /** Aborts the signal because the application closes. If the handler fails after that, the attempt is not charged. */
@@ -104,7 +104,7 @@ export class HandlerAttempt implements EndedAttempt {
     });
   }
 
-  async #run(): Promise<AttemptResult> {
+  async #run(): Promise<AttemptResult & ObservedEnd> {
     const failure = await this.#withinTime(this.#handle());
     const action = this.#actionAfter(failure);
     const { keepSlotMs, retryInMs } = action;
@@ -118,7 +118,7 @@ export class HandlerAttempt implements EndedAttempt {
     const outcome = failure === null ? 'completed' : 'failed';
     if (result?.settled) {
       action.log();
-      return { outcome, nextDue: result.nextDue, retryInMs };
+      return { outcome, nextDue: result.nextDue, retryInMs, failure, observed: action.outcome };
     }
     // A commit that was under way when the time limit passed may have succeeded. The delivery keeps its lease
     // meanwhile.
@@ -128,7 +128,7 @@ export class HandlerAttempt implements EndedAttempt {
     if (this.#commit.done) return this.#committed(failure);
     if (result !== null) this.#logNotStored(failure);
     // An earlier try to settle, whose response was lost, may have taken effect and made another delivery due.
-    return { outcome, nextDue: true, retryInMs };
+    return { outcome, nextDue: true, retryInMs, failure, observed: 'lost' };
   }
 
   #actionAfter(failure: HandlerFailure | null): SettleAction {
@@ -186,13 +186,14 @@ export class HandlerAttempt implements EndedAttempt {
     });
   }
 
-  #committed(failure: HandlerFailure | null): AttemptResult {
+  #committed(failure: HandlerFailure | null): AttemptResult & ObservedEnd {
     if (failure !== null) {
       this.services.logger.error(
         `Delivery ${this.name} is done, but its handler failed after its commit. ${describeWithStack(failure.thrown)}`,
       );
     }
-    return { outcome: 'completed', nextDue: this.#commit.nextDue, retryInMs: null };
+    const { nextDue } = this.#commit;
+    return { outcome: 'completed', nextDue, retryInMs: null, failure, observed: 'completed' };
   }
 
   #logNotStored(failure: HandlerFailure | null): void {

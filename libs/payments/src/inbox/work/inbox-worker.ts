@@ -4,8 +4,8 @@ import { PaymentsError } from '../../errors/payments-error.js';
 import { ThrottledLog } from '../../errors/throttled-log.js';
 import { EventDispatcher } from '../../events/event-dispatcher.js';
 import { HandlerRegistry } from '../../events/handler-registry.js';
-import { PAYMENTS_RUNTIME } from '../../runtime/payments-runtime.js';
-import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
+import { PAYMENTS_RUNTIME, type PaymentsRuntime } from '../../runtime/payments-runtime.js';
+import { NO_OBSERVERS, Observers } from '../../telemetry/observers.js';
 import { policyOf, WORKER_OPTIONS } from '../inbox-options.js';
 import type { HandlerPolicy, ResolvedWorkerOptions } from '../inbox-options.js';
 import { OutcomeWatches } from '../receive/awaited-handlers.js';
@@ -13,8 +13,7 @@ import { StaggeredRecovery } from '../recover/staggered-recovery.js';
 import { WorkerHeartbeat } from '../recover/worker-heartbeat.js';
 import { StoredBodies } from '../store/body-codec.js';
 import { HandlerCatalogCache } from '../store/handler-catalog-cache.js';
-import type { ClaimedDelivery, InboxStore } from '../store/inbox-store.js';
-import { INBOX_STORE } from '../store/inbox-store.js';
+import { INBOX_STORE, type ClaimedDelivery, type InboxStore } from '../store/inbox-store.js';
 import { ClaimLoop } from './claim-loop.js';
 import type { ClaimingWorker } from './claim-loop.js';
 import type { AttemptResult } from './handler-attempt.js';
@@ -60,6 +59,7 @@ export class InboxWorker {
     bodies: StoredBodies,
     catalog: HandlerCatalogCache,
     private readonly internal: InternalHandlers,
+    observers: Observers = NO_OBSERVERS,
   ) {
     const logger = this.#logger;
     const throttled = new ThrottledLog(logger, runtime);
@@ -77,7 +77,7 @@ export class InboxWorker {
       onSuspects: () => this.#active && this.#recovery.suspectsDue(),
     });
     this.#attempts = new RunningAttempts({
-      services: { store, runtime, logger, throttled, dispatcher, bodies, catalog },
+      services: { store, runtime, logger, throttled, dispatcher, bodies, catalog, observers },
       slots: this.#slots,
       heartbeat: this.#heartbeat,
       internal,

@@ -10,6 +10,7 @@ import type { SettleAction } from './settle-attempt.js';
 
 const COMPLETE: SettleAction = {
   write: (store, delivery) => store.complete(delivery),
+  outcome: 'completed',
   retryInMs: null,
   keepSlotMs: 0,
   log: () => {},

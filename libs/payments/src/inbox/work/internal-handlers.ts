@@ -27,6 +27,7 @@ export function releaseAfter(
 ): SettleAction {
   const dueInMs = closing ? 0 : RETRY_MS;
   return {
+    outcome: 'released',
     write: (store) => store.release(delivery, dueInMs),
     retryInMs: closing ? null : RETRY_MS,
     keepSlotMs: 0,

@@ -4,11 +4,11 @@ import type { AttemptOutcome } from '../receive/awaited-handlers.js';
 import type { WorkerHeartbeat } from '../recover/worker-heartbeat.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import type { ClaimedDelivery } from '../store/inbox-store.js';
+import type { AttemptServices } from './attempt-context.js';
 import { HandlerAttempt } from './handler-attempt.js';
 import type { AttemptHooks, AttemptResult } from './handler-attempt.js';
 import type { HandlerSlots } from './handler-slots.js';
 import type { InternalHandlers } from './internal-handlers.js';
-import type { AttemptServices } from './settle-attempt.js';
 
 /** How long a handler may take to end after its signal was aborted, before it counts as ignoring its signal. */
 const END_MS = 500;

@@ -1,38 +1,22 @@
-import type { Logger } from '@nestjs/common';
 import {
   describeError,
   framesOf,
   isUnrecoverable,
   PaymentsError,
 } from '../../errors/payments-error.js';
-import type { ThrottledLog } from '../../errors/throttled-log.js';
 import { OtherVersionError } from '../../events/event-dispatcher.js';
-import type { EventDispatcher } from '../../events/event-dispatcher.js';
 import { nextRetryMs } from '../../events/retry-schedule.js';
 import type { RetrySchedule } from '../../events/retry-schedule.js';
 import { Backoff, STORE_BACKOFF } from '../../runtime/backoff.js';
-import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
-import type { StoredBodies } from '../store/body-codec.js';
-import type { HandlerCatalogCache } from '../store/handler-catalog-cache.js';
+import type { ObservedOutcome } from '../../telemetry/payments-observer.js';
 import type { ClaimedDelivery, InboxStore, Lease, SettleResult } from '../store/inbox-store.js';
+import type { AttemptServices } from './attempt-context.js';
 
 /**
  * How long the slot of a delivery that needs another version of its handler stays taken, in milliseconds. A process
  * with that version can claim the delivery meanwhile.
  */
 const OTHER_VERSION_MS = 1000;
-
-/** The services that all attempts of this process share. */
-export interface AttemptServices {
-  readonly runtime: PaymentsRuntime;
-  readonly store: InboxStore;
-  readonly logger: Logger;
-  /** The throttled log for lines that many attempts may log at the same time. */
-  readonly throttled: ThrottledLog;
-  readonly catalog: Pick<HandlerCatalogCache, 'refresh' | 'takesElsewhere'>;
-  readonly dispatcher: EventDispatcher;
-  readonly bodies: StoredBodies;
-}
 
 /** An attempt whose handler has ended or has exceeded its time limit. */
 export interface EndedAttempt {
@@ -56,6 +40,8 @@ export interface HandlerFailure {
 export interface SettleAction {
   /** Writes the outcome to the store. */
   readonly write: (store: InboxStore, delivery: ClaimedDelivery) => Promise<SettleResult>;
+  /** The outcome, for observers, if it could be written. */
+  readonly outcome: ObservedOutcome;
   /** In how many milliseconds the delivery is due again; `null` if the worker schedules no retry. */
   readonly retryInMs: number | null;
   /** How long the slot stays taken after the delivery is settled, in milliseconds. */
@@ -67,10 +53,15 @@ export interface SettleAction {
 const NO_RETRY = { retryInMs: null, keepSlotMs: 0 };
 const COMPLETE: SettleAction = {
   ...NO_RETRY,
+  outcome: 'completed',
   write: (store, delivery) => store.complete(delivery),
   log: () => {},
 };
-const release: SettleAction['write'] = (store, delivery) => store.release(delivery);
+const RELEASE: Pick<SettleAction, 'outcome' | 'write' | 'retryInMs' | 'keepSlotMs'> = {
+  ...NO_RETRY,
+  outcome: 'released',
+  write: (store, delivery) => store.release(delivery),
+};
 
 /** How to settle a delivery whose handler failed or, with `null`, succeeded. */
 export function settleActionFor(
@@ -83,18 +74,19 @@ export function settleActionFor(
   const failed = `Delivery ${name} failed (attempt ${delivery.attempt} of ${retry.attempts})`;
   if (closing) {
     const line = `${failed} as the application closes, so the attempt is not charged. ${error}`;
-    return { ...NO_RETRY, write: release, log: () => services.logger.warn(line) };
+    return { ...RELEASE, log: () => services.logger.warn(line) };
   }
   const { handler } = delivery;
   if (OtherVersionError.is(thrown) && services.catalog.takesElsewhere(handler, thrown.eventType)) {
     const line = `Delivery ${name} is left to another version of the handler, so the attempt is not charged. ${error}`;
     const log = () => services.throttled.warn(`version of ${handler}`, line);
-    return { ...NO_RETRY, write: release, keepSlotMs: OTHER_VERSION_MS, log };
+    return { ...RELEASE, keepSlotMs: OTHER_VERSION_MS, log };
   }
   const retryInMs = isUnrecoverable(thrown)
     ? null
     : nextRetryMs(retry, delivery.attempt, services.runtime.random());
   return {
+    outcome: retryInMs === null ? 'dead' : 'failed',
     write: (store) => store.fail(delivery, { error, retryInMs }),
     retryInMs,
     keepSlotMs: 0,

@@ -1,0 +1,64 @@
+import { framesOf } from '../../errors/payments-error.js';
+import { errorFacts } from '../../telemetry/observers.js';
+import type { AttemptInfo, ObservedOutcome } from '../../telemetry/payments-observer.js';
+import type { ClaimedDelivery, InboxStore } from '../store/inbox-store.js';
+import type { AttemptServices } from './attempt-context.js';
+import type { HandlerFailure } from './settle-attempt.js';
+
+/** How an attempt ended, for observers. */
+export interface ObservedEnd {
+  readonly retryInMs: number | null;
+  readonly observed: ObservedOutcome;
+  /** The error of the handler. With the outcome `completed`, it failed after its commit. */
+  readonly failure: HandlerFailure | null;
+}
+
+/** Runs an attempt within a span, and reports its start and its end to the observers. `run` must not reject. */
+export async function observeAttempt<R extends ObservedEnd>(
+  delivery: ClaimedDelivery,
+  { observers, runtime, store }: AttemptServices,
+  run: () => Promise<R>,
+): Promise<R> {
+  const { company, id, handler, attempt, receivedAt, ageMs, source } = delivery;
+  const info: AttemptInfo = {
+    company,
+    eventId: id,
+    handler,
+    attempt,
+    source: source as AttemptInfo['source'],
+    receivedAtMs: receivedAt.getTime(),
+    ageMs,
+  };
+  const traceparent = observers.tracing ? await traceparentOf(delivery, store) : null;
+  const span = observers.tracing ? observers.span({ kind: 'attempt', traceparent, ...info }) : null;
+  observers.notify('attemptStarted', info);
+  const startedAt = runtime.monotonic();
+  const result = await (span === null ? run() : span.run(run));
+  const { observed, failure, retryInMs } = result;
+  const facts = failure === null ? { error: null, errorCode: null } : errorFacts(failure.thrown);
+  span?.end({ outcome: observed, ...facts });
+  const ended = {
+    ...info,
+    ...facts,
+    outcome: observed,
+    durationMs: runtime.monotonic() - startedAt,
+    retryInMs: observed === 'failed' ? retryInMs : null,
+    stack: failure === null ? '' : framesOf(failure.thrown),
+  };
+  observers.notify('attemptEnded', ended);
+  if (observed === 'dead') observers.notify('deliveryDead', ended);
+  return result;
+}
+
+/** The stored trace context of the event. Never rejects. */
+async function traceparentOf(
+  { traceparent, company, id }: ClaimedDelivery,
+  store: InboxStore,
+): Promise<string | null> {
+  if (traceparent !== undefined) return traceparent;
+  try {
+    return (await store.find(company, id))?.headers['traceparent'] ?? null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,223 @@
+import { Injectable, Logger } from '@nestjs/common';
+import type { OnModuleInit, Type } from '@nestjs/common';
+import type { ModuleRef } from '@nestjs/core';
+import { describeError, optionsInvalid, PaymentsError, shown } from '../errors/payments-error.js';
+import type { PaymentsErrorCode } from '../errors/payments-error-code.js';
+import { ThrottledLog } from '../errors/throttled-log.js';
+import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
+import type {
+  PaymentsInstrumentation,
+  PaymentsObserver,
+  PaymentsSpan,
+  SpanResult,
+  TracedOperation,
+} from './payments-observer.js';
+
+/** An observer or instrumentation of the option `observers`: an object, or the class of a provider. */
+export type ObserverOption =
+  | PaymentsObserver
+  | PaymentsInstrumentation
+  | Type<PaymentsObserver>
+  | Type<PaymentsInstrumentation>;
+
+type Method = keyof PaymentsObserver;
+type Info<M extends Method> = Parameters<NonNullable<PaymentsObserver[M]>>[0];
+
+const TRACEPARENT = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/;
+
+/**
+ * Calls the observers of the application. An error of an observer is logged, and changes nothing else.
+ *
+ * Test {@link active} before you create an object for {@link notify}, so that nothing is created without observers.
+ */
+@Injectable()
+export class Observers implements OnModuleInit {
+  #observers: readonly PaymentsInstrumentation[] = [];
+  #active = false;
+  #tracing = false;
+  readonly #failures: ThrottledLog;
+
+  constructor(
+    private readonly options: readonly ObserverOption[],
+    runtime: Pick<PaymentsRuntime, 'monotonic'>,
+    /** Finds the providers; `null` if {@link options} contains no class. */
+    private readonly moduleRef: Pick<ModuleRef, 'get'> | null = null,
+  ) {
+    this.#failures = new ThrottledLog(new Logger('PaymentObservers'), runtime);
+    this.#use(options.filter((option) => typeof option !== 'function'));
+  }
+
+  /**
+   * Finds the providers of observers that the application gave as classes.
+   *
+   * @throws PaymentsError `options_invalid` if there is no such provider, or if it is not a singleton.
+   */
+  onModuleInit(): void {
+    if (this.options.some((option) => typeof option === 'function')) {
+      this.#use(this.options.map((option) => this.#resolve(option)));
+    }
+  }
+
+  /** Whether there are observers. */
+  get active(): boolean {
+    return this.#active;
+  }
+
+  /** Whether an observer starts spans. */
+  get tracing(): boolean {
+    return this.#tracing;
+  }
+
+  /** Whether an observer has the method. */
+  has(method: Method): boolean {
+    return this.#observers.some((observer) => typeof observer[method] === 'function');
+  }
+
+  /** Calls a method of all observers that have it, and waits for none. Never throws. */
+  notify<M extends Method>(method: M, info: Info<M>): void {
+    Object.freeze(info);
+    for (const observer of this.#observers) {
+      try {
+        const result = (observer[method] as ((info: Info<M>) => unknown) | undefined)?.(info);
+        if (result !== undefined) {
+          Promise.resolve(result).catch((error: unknown) => this.#failed(method, error));
+        }
+      } catch (error) {
+        this.#failed(method, error);
+      }
+    }
+  }
+
+  /** Starts a span of each instrumentation. Never throws. */
+  span(operation: TracedOperation): OperationSpan {
+    Object.freeze(operation);
+    const spans: PaymentsSpan[] = [];
+    for (const observer of this.#observers) {
+      this.#attempt(() => {
+        const span = observer.startSpan?.(operation);
+        if (span !== undefined) spans.push(span);
+      });
+    }
+    return new OperationSpan(spans, (work) => this.#attempt(work));
+  }
+
+  #use(observers: readonly PaymentsInstrumentation[]): void {
+    this.#observers = observers;
+    this.#active = observers.length > 0;
+    this.#tracing = this.#observers.some((one) => typeof one.startSpan === 'function');
+  }
+
+  #resolve(option: ObserverOption): PaymentsInstrumentation {
+    if (typeof option !== 'function') return option;
+    try {
+      return this.moduleRef!.get<PaymentsInstrumentation>(option, { strict: false });
+    } catch (error) {
+      throw optionsInvalid(
+        `"observers" contains the class ${option.name}, and the application has no provider of it with the default ` +
+          `scope. Add it to the providers of a module, or give an object. ${describeError(error)}`,
+      );
+    }
+  }
+
+  #attempt(work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      this.#failed('startSpan', error);
+    }
+  }
+
+  #failed(method: string, error: unknown): void {
+    this.#failures.warn(
+      method,
+      () => `An observer failed in ${method}(). Nothing else is affected. ${describeError(error)}`,
+    );
+  }
+}
+
+/** No observers: for a class that is created without the module. */
+export const NO_OBSERVERS = new Observers([], { monotonic: () => 0 });
+
+/** The spans of one operation, one of each instrumentation. No method throws an error of an instrumentation. */
+export class OperationSpan {
+  constructor(
+    private readonly spans: readonly PaymentsSpan[],
+    private readonly attempt: (work: () => void) => void,
+  ) {}
+
+  /** The trace context of the first span that has a valid one; otherwise `null`. */
+  get traceparent(): string | null {
+    let found: string | null = null;
+    for (const span of this.spans) {
+      this.attempt(() => {
+        const { traceparent } = span;
+        if (typeof traceparent === 'string' && TRACEPARENT.test(traceparent)) found ??= traceparent;
+      });
+    }
+    return found;
+  }
+
+  /** Calls `work` exactly once, with the spans as the active ones. Returns or throws what `work` does. */
+  run<R>(work: () => R): R {
+    let result: { readonly value: R } | { readonly thrown: unknown } | undefined;
+    const once = (): void => {
+      if (result !== undefined) return;
+      try {
+        result = { value: work() };
+      } catch (thrown) {
+        result = { thrown };
+      }
+    };
+    const nested = this.spans.reduceRight<() => void>(
+      (inner, span) => () => this.attempt(() => span.run(inner)),
+      once,
+    );
+    nested();
+    // An instrumentation may have failed before it called the work.
+    once();
+    if ('thrown' in result!) throw result.thrown;
+    return result!.value;
+  }
+
+  end(result: SpanResult): void {
+    Object.freeze(result);
+    for (const span of this.spans) this.attempt(() => span.end(result));
+  }
+}
+
+/** The description and the code of an error, for observers. Never throws. */
+export function errorFacts(thrown: unknown): {
+  readonly error: string;
+  readonly errorCode: PaymentsErrorCode | null;
+} {
+  let errorCode: PaymentsErrorCode | null = null;
+  try {
+    if (thrown instanceof PaymentsError) errorCode = thrown.code;
+  } catch {
+    // `instanceof` throws for a revoked proxy.
+  }
+  return { error: describeError(thrown), errorCode };
+}
+
+/**
+ * Checks the option `observers`.
+ *
+ * @throws PaymentsError `options_invalid`.
+ */
+export function resolveObservers(
+  observers: readonly ObserverOption[] | undefined = [],
+): readonly ObserverOption[] {
+  if (!Array.isArray(observers)) {
+    throw optionsInvalid(`"observers" must be an array; it is ${shown(observers)}.`);
+  }
+  for (const observer of observers as readonly unknown[]) {
+    if ((typeof observer === 'object' && observer !== null) || typeof observer === 'function') {
+      continue;
+    }
+    throw optionsInvalid(
+      '"observers" must contain objects with methods of PaymentsObserver, or classes of providers; it contains ' +
+        `${shown(observer)}.`,
+    );
+  }
+  return Object.freeze([...(observers as readonly ObserverOption[])]);
+}
