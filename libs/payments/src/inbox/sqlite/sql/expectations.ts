@@ -9,7 +9,7 @@ import type { SqliteConnection, Times } from '../thread/connection.js';
 import { SOURCE } from './schema.js';
 import { SLICE } from './search.js';
 import type { Cursor, Slice } from './search.js';
-import { toStored } from './stored-rows.js';
+import { prefixRange, toStored } from './stored-rows.js';
 import type { ExpectationRow } from './stored-rows.js';
 
 export type ExpectationName = Pick<NewExpectation, 'company' | 'reference'>;
@@ -245,10 +245,4 @@ function fewBeginningWith(connection: SqliteConnection, text: string): string | 
     );
   });
   return rows.length < SLICE ? JSON.stringify(rows.map((row) => row.event_seq)) : null;
-}
-
-/** The first stored text that begins with `text`, and a text after all of them. */
-function prefixRange(text: string): readonly [begin: string, end: string] {
-  const begin = toStored(text);
-  return [begin, `${begin}\u{10FFFF}`];
 }

@@ -180,6 +180,12 @@ export function toStored(text: string): string {
   return PLAIN.test(text) ? text : JSON.stringify(text).slice(1, -1);
 }
 
+/** The first stored text that begins with `text`, and a text after all of them. */
+export function prefixRange(text: string): readonly [begin: string, end: string] {
+  const begin = toStored(text);
+  return [begin, `${begin}\u{10FFFF}`];
+}
+
 /** Reverses {@link toStored}. */
 export function fromStored(stored: string): string {
   return stored.includes('\\') ? (JSON.parse(`"${stored}"`) as string) : stored;
