@@ -1,11 +1,14 @@
 import { html, render } from 'htm/preact';
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { get } from './api.js';
+import { AuditTrail } from './audit.js';
 import { Confirm } from './dialog.js';
 import { EventPage } from './event.js';
 import { ExpectationList } from './expectations.js';
-import { capped, timeOfDay, total, visible } from './format.js';
+import { Failures } from './failures.js';
+import { visible } from './format.js';
 import { EventList } from './list.js';
+import { Masthead, Notices, PAGES } from './masthead.js';
 import { Overview, RANGES } from './overview.js';
 import { usePolled } from './polling.js';
 import { useRoute } from './route.js';
@@ -60,19 +63,21 @@ function Console() {
     />
     <main>
       ${
-        overview
-          ? html`<${View}
-              route=${route}
-              overview=${overview}
-              minutes=${minutes}
-              acted=${acted}
-              trail=${trail.current}
-              list=${list.current}
-              ask=${ask}
-            />`
-          : html`<p class="quiet loading">
-              ${polled.error ? 'No data yet.' : 'Loading the inbox …'}
-            </p>`
+        route.view === 'unknown'
+          ? html`<${UnknownAddress} hash=${hash} />`
+          : overview
+            ? html`<${View}
+                route=${route}
+                overview=${overview}
+                minutes=${minutes}
+                acted=${acted}
+                trail=${trail.current}
+                list=${list.current}
+                ask=${ask}
+              />`
+            : html`<p class="quiet loading">
+                ${polled.error ? 'No data yet.' : 'Loading the inbox …'}
+              </p>`
       }
     </main>
     ${action && html`<${Confirm} action=${action} onDone=${done} onCancel=${() => setAction(null)} />`}
@@ -118,6 +123,8 @@ function View({ route, overview, minutes, acted, trail, list, ask }) {
       ask=${ask}
     />`;
   }
+  if (route.view === 'failures') return html`<${Failures} acted=${acted} ask=${ask} />`;
+  if (route.view === 'audit') return html`<${AuditTrail} acted=${acted} />`;
   const onRange = (/** @type {number} */ wanted) => {
     location.hash = wanted === 60 ? '#/' : `#/?minutes=${wanted}`;
   };
@@ -129,78 +136,18 @@ function View({ route, overview, minutes, acted, trail, list, ask }) {
   />`;
 }
 
-/** @param {{ route: import('./route.js').Route, overview: import('./api.js').Overview | undefined }} props */
-function Masthead({ route: { view }, overview }) {
-  const dead = total((overview?.stats.deliveries ?? []).filter(({ state }) => state === 'dead'));
-  const overdue = overview?.expectations?.overdue;
-  return html`<header class="masthead">
-    <strong class="brand">Payments inbox</strong>
-    <nav aria-label="Console">
-      <a href="#/" aria-current=${view === 'overview' ? 'page' : undefined}>Overview</a>
-      <a href="#/events" aria-current=${view === 'events' ? 'page' : undefined}>Events</a>
-      ${
-        overview?.expectations &&
-        html`<a href="#/expectations" aria-current=${view === 'expectations' ? 'page' : undefined}
-          >Expectations</a
-        >`
-      }
-      ${dead.count > 0 && html`<a href="#/events?state=dead" class="badge dead">${capped(dead)} dead</a>`}
-      ${overdue && overdue.count > 0 && html`<a href="#/expectations?show=overdue" class="badge overdue">${capped(overdue)} overdue</a>`}
-    </nav>
-    ${overview?.who && html`<span class="who quiet">${visible(overview.who)}</span>`}
-  </header>`;
-}
-
-/**
- * @param {object} props
- * @param {import('./api.js').ApiError | null} props.error
- * @param {Date | null} props.since
- * @param {import('./api.js').Stats | undefined} props.stats
- * @param {string} props.notice
- * @param {(action: Action) => void} props.ask
- */
-function Notices({ error, since, stats, notice, ask }) {
-  const paused = stats?.paused ?? [];
-  return html`<div class="notices">
-    <div role="alert">${error && html`<${Trouble} error=${error} since=${since} />`}</div>
-    ${paused.map(
-      (handler) =>
-        html`<p class="notice paused" key=${handler}>
-          <span
-            ><strong>Paused:</strong>${' '}
-            ${handler === '*' ? 'all handlers' : html`<bdi>${visible(handler)}</bdi>`}. Deliveries
-            wait. New events are still received.</span
-          >
-          <button type="button" onClick=${() => ask({ kind: 'resume', handler })}>Resume …</button>
-        </p>`,
-    )}
-    <div role="status">${notice && html`<p class="notice result">${visible(notice)}</p>`}</div>
-  </div>`;
-}
-
-/** @param {{ error: import('./api.js').ApiError, since: Date | null }} props */
-function Trouble({ error, since }) {
-  if (error.unauthorized) {
-    return html`<p class="notice trouble">
-      <span><strong>You are not signed in any more.</strong> The data may be out of date.</span>
-      <button type="button" onClick=${() => location.reload()}>Reload and sign in</button>
+/** @param {{ hash: string }} props */
+function UnknownAddress({ hash }) {
+  return html`<h1 tabindex="-1">Unknown address</h1>
+    <p class="empty">
+      The console has no page <code>${visible(hash)}</code>. <a href="#/">Go to the overview</a>
     </p>`;
-  }
-  const when = since === null ? '' : ` since ${timeOfDay(since)}`;
-  const reason = error.status === 0 ? '' : ` ${visible(error.message)}`;
-  return html`<p class="notice trouble">
-    <span
-      ><strong>Not reachable${when}.</strong>${reason} The page keeps trying. The data may be out of
-      date.</span
-    >
-  </p>`;
 }
 
 /** @param {import('./route.js').Route} route */
 function titleOf({ view, id }) {
   if (view === 'event') return visible(id);
-  if (view === 'expectations') return 'Expectations';
-  return view === 'events' ? 'Events' : 'Overview';
+  return PAGES.find((page) => page.view === view)?.label ?? 'Unknown address';
 }
 
 /** @param {import('./route.js').Route} route */

@@ -1,10 +1,14 @@
 import { useEffect, useState } from 'preact/hooks';
 
+/** The views without parts of their own in the address: `#/events`, `#/failures`. */
+const VIEWS = /** @type {const} */ (['events', 'failures', 'expectations', 'audit']);
+
 /**
- * The view that the hash selects: `#/`, `#/events?state=dead`, `#/events/default/evt_1`, `#/expectations`.
+ * The view that the hash selects: `#/`, `#/events?state=dead`, `#/events/default/evt_1`, `#/failures`, `#/expectations`,
+ * `#/audit`. Any other address is `unknown`.
  *
  * @typedef {object} Route
- * @property {'overview' | 'events' | 'event' | 'expectations'} view
+ * @property {'overview' | 'event' | 'unknown' | (typeof VIEWS)[number]} view
  * @property {string} company of the event
  * @property {string} id of the event
  * @property {Record<string, string>} params
@@ -17,10 +21,13 @@ import { useEffect, useState } from 'preact/hooks';
 function parseRoute(hash) {
   const [path = '', query = ''] = hash.replace(/^#\/?/, '').split(/\?(.*)/s);
   const params = Object.fromEntries(new URLSearchParams(query));
-  const [first, company, id] = path.split('/').map(decoded);
-  if (first === 'events' && company && id) return { view: 'event', company, id, params };
-  const view = first === 'events' || first === 'expectations' ? first : 'overview';
-  return { view, company: '', id: '', params };
+  const parts = path.replace(/\/$/, '').split('/').map(decoded);
+  const [first = '', company = '', id = ''] = parts;
+  if (first === 'events' && company && id && parts.length === 3) {
+    return { view: 'event', company, id, params };
+  }
+  const view = parts.length > 1 ? undefined : VIEWS.find((name) => name === first);
+  return { view: view ?? (path === '' ? 'overview' : 'unknown'), company: '', id: '', params };
 }
 
 /** @param {string} part */

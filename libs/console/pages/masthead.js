@@ -1,0 +1,76 @@
+import { html } from 'htm/preact';
+import { capped, timeOfDay, total, visible } from './format.js';
+
+/** The pages of the navigation. The page of expectations exists only with the option `reconcile`. */
+export const PAGES = /** @type {const} */ ([
+  { view: 'overview', href: '#/', label: 'Overview' },
+  { view: 'events', href: '#/events', label: 'Events' },
+  { view: 'failures', href: '#/failures', label: 'Failures' },
+  { view: 'expectations', href: '#/expectations', label: 'Expectations' },
+  { view: 'audit', href: '#/audit', label: 'Audit' },
+]);
+
+/** @param {{ route: import('./route.js').Route, overview: import('./api.js').Overview | undefined }} props */
+export function Masthead({ route: { view }, overview }) {
+  const dead = total((overview?.stats.deliveries ?? []).filter(({ state }) => state === 'dead'));
+  const overdue = overview?.expectations?.overdue;
+  return html`<header class="masthead">
+    <strong class="brand">Payments inbox</strong>
+    <nav aria-label="Console">
+      ${PAGES.filter(({ view: name }) => name !== 'expectations' || overview?.expectations).map(
+        ({ view: name, href, label }) =>
+          html`<a key=${name} href=${href} aria-current=${view === name ? 'page' : undefined}
+            >${label}</a
+          >`,
+      )}
+      ${dead.count > 0 && html`<a href="#/events?state=dead" class="badge dead">${capped(dead)} dead</a>`}
+      ${overdue && overdue.count > 0 && html`<a href="#/expectations?show=overdue" class="badge overdue">${capped(overdue)} overdue</a>`}
+    </nav>
+    ${overview?.who && html`<span class="who quiet">${visible(overview.who)}</span>`}
+  </header>`;
+}
+
+/**
+ * @param {object} props
+ * @param {import('./api.js').ApiError | null} props.error
+ * @param {Date | null} props.since
+ * @param {import('./api.js').Stats | undefined} props.stats
+ * @param {string} props.notice
+ * @param {(action: import('./actions.js').Action) => void} props.ask
+ */
+export function Notices({ error, since, stats, notice, ask }) {
+  const paused = stats?.paused ?? [];
+  return html`<div class="notices">
+    <div role="alert">${error && html`<${Trouble} error=${error} since=${since} />`}</div>
+    ${paused.map(
+      (handler) =>
+        html`<p class="notice paused" key=${handler}>
+          <span
+            ><strong>Paused:</strong>${' '}
+            ${handler === '*' ? 'all handlers' : html`<bdi>${visible(handler)}</bdi>`}. Deliveries
+            wait. New events are still received.</span
+          >
+          <button type="button" onClick=${() => ask({ kind: 'resume', handler })}>Resume …</button>
+        </p>`,
+    )}
+    <div role="status">${notice && html`<p class="notice result">${visible(notice)}</p>`}</div>
+  </div>`;
+}
+
+/** @param {{ error: import('./api.js').ApiError, since: Date | null }} props */
+function Trouble({ error, since }) {
+  if (error.unauthorized) {
+    return html`<p class="notice trouble">
+      <span><strong>You are not signed in any more.</strong> The data may be out of date.</span>
+      <button type="button" onClick=${() => location.reload()}>Reload and sign in</button>
+    </p>`;
+  }
+  const when = since === null ? '' : ` since ${timeOfDay(since)}`;
+  const reason = error.status === 0 ? '' : ` ${visible(error.message)}`;
+  return html`<p class="notice trouble">
+    <span
+      ><strong>Not reachable${when}.</strong>${reason} The page keeps trying. The data may be out of
+      date.</span
+    >
+  </p>`;
+}
