@@ -102,6 +102,7 @@ export type {
   StoredExpectation,
   StoreReceipt,
   SuspectRequest,
+  TracedEvent,
   WorkerRegistration,
 } from './inbox/store/inbox-store.js';
 
@@ -164,6 +165,7 @@ export type {
   ExpectationFulfilledInfo,
   ExpectationInfo,
   ObservedEvent,
+  ObservedInbox,
   ObservedOutcome,
   PaymentsInstrumentation,
   PaymentsObserver,

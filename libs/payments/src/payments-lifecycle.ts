@@ -6,12 +6,14 @@ import type {
 } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
 import { prepareDataClasses } from './events/event-dispatcher.js';
+import { PaymentExpectations } from './expectations/payment-expectations.js';
 import { PollHandler } from './expectations/poll-handler.js';
 import { HandlerExplorer } from './events/handler-explorer.js';
 import { HandlerRegistry } from './events/handler-registry.js';
 import { UnhandledRejections } from './events/unhandled-rejections.js';
 import { INBOX_STORE } from './inbox/store/inbox-store.js';
 import type { InboxStore } from './inbox/store/inbox-store.js';
+import { PaymentInbox } from './inbox/payment-inbox.js';
 import { InboxMaintenance } from './inbox/recover/inbox-maintenance.js';
 import { InboxWorker } from './inbox/work/inbox-worker.js';
 import { WORKER_OPTIONS } from './inbox/inbox-options.js';
@@ -19,6 +21,7 @@ import type { ResolvedWorkerOptions } from './inbox/inbox-options.js';
 import { hasShutdownHooks, stopFirst } from './nest-internals.js';
 import { PAYMENTS_RUNTIME } from './runtime/payments-runtime.js';
 import type { PaymentsRuntime } from './runtime/payments-runtime.js';
+import { Observers } from './telemetry/observers.js';
 
 /** Milliseconds after the start. Until then the application may call `enableShutdownHooks()`, also after `listen()`. */
 const SHUTDOWN_CHECK_MS = 5000;
@@ -44,6 +47,9 @@ export class PaymentsLifecycle
     private readonly worker: InboxWorker,
     private readonly maintenance: InboxMaintenance,
     @Inject(PAYMENTS_RUNTIME) private readonly runtime: PaymentsRuntime,
+    private readonly observers: Observers,
+    private readonly inbox: PaymentInbox,
+    private readonly expectations: PaymentExpectations,
     modules: ModulesContainer,
   ) {
     stopFirst(modules, PaymentsLifecycle);
@@ -60,11 +66,17 @@ export class PaymentsLifecycle
     this.worker.start(background);
     if (background) this.maintenance.start();
     if (this.store.capabilities.durable) this.#checkShutdownHooks();
+    this.observers.attach({
+      handlers: () => this.inbox.handlers(),
+      stats: () => this.inbox.stats(),
+      expectations: () => this.expectations.counts(),
+    });
   }
 
   /** The first hook of a closing application. From now on, events are only stored, or rejected by the memory inbox. */
   async onModuleDestroy(): Promise<void> {
     this.#cancelShutdownCheck();
+    this.observers.detach();
     await Promise.all([this.worker.drain(), this.maintenance.stop()]);
   }
 

@@ -6,6 +6,7 @@ import type { PaymentsErrorCode } from '../errors/payments-error-code.js';
 import { ThrottledLog } from '../errors/throttled-log.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 import type {
+  ObservedInbox,
   PaymentsInstrumentation,
   PaymentsObserver,
   PaymentsSpan,
@@ -35,6 +36,7 @@ export class Observers implements OnModuleInit {
   #observers: readonly PaymentsInstrumentation[] = [];
   #active = false;
   #tracing = false;
+  readonly #detach: (() => void)[] = [];
   readonly #failures: ThrottledLog;
 
   constructor(
@@ -73,6 +75,21 @@ export class Observers implements OnModuleInit {
     return this.#observers.some((observer) => typeof observer[method] === 'function');
   }
 
+  /** Gives the inbox to the instrumentations, until {@link detach}. Never throws. */
+  attach(inbox: ObservedInbox): void {
+    for (const observer of this.#observers) {
+      this.#attempt('attach', () => {
+        const detach = observer.attach?.(inbox);
+        if (typeof detach === 'function') this.#detach.push(detach);
+      });
+    }
+  }
+
+  /** Never throws. */
+  detach(): void {
+    for (const detach of this.#detach.splice(0)) this.#attempt('attach', detach);
+  }
+
   /** Calls a method of all observers that have it, and waits for none. Never throws. */
   notify<M extends Method>(method: M, info: Info<M>): void {
     Object.freeze(info);
@@ -93,12 +110,12 @@ export class Observers implements OnModuleInit {
     Object.freeze(operation);
     const spans: PaymentsSpan[] = [];
     for (const observer of this.#observers) {
-      this.#attempt(() => {
+      this.#attempt('startSpan', () => {
         const span = observer.startSpan?.(operation);
         if (span !== undefined) spans.push(span);
       });
     }
-    return new OperationSpan(spans, (work) => this.#attempt(work));
+    return new OperationSpan(spans, (work) => this.#attempt('startSpan', work));
   }
 
   #use(observers: readonly PaymentsInstrumentation[]): void {
@@ -119,11 +136,11 @@ export class Observers implements OnModuleInit {
     }
   }
 
-  #attempt(work: () => void): void {
+  #attempt(method: string, work: () => void): void {
     try {
       work();
     } catch (error) {
-      this.#failed('startSpan', error);
+      this.#failed(method, error);
     }
   }
 

@@ -183,8 +183,12 @@ export type TracedOperation =
       ObservedEvent,
       'durationMs'
     >)
-  /** `traceparent`: of the span that received the event; `null` if it is not known. */
-  | ({ readonly kind: 'attempt'; readonly traceparent: string | null } & AttemptInfo)
+  /** `traceparent`: of the span that received the event. Both are `null` if the event could not be read. */
+  | ({
+      readonly kind: 'attempt';
+      readonly traceparent: string | null;
+      readonly eventType: string | null;
+    } & AttemptInfo)
   | ({ readonly kind: 'call'; readonly baseUrl: string | null } & ApiCallInfo)
   | ({ readonly kind: 'poll' } & ExpectationInfo);
 
@@ -210,8 +214,28 @@ export interface PaymentsSpan {
   end(result: SpanResult): void;
 }
 
-/** A {@link PaymentsObserver} that also wraps the work of the module in spans, as `nestjs-payments/otel` does. */
+/** The state of the inbox, for gauges. Each method reads the store, and rejects if the store is down. */
+export interface ObservedInbox {
+  /** See `PaymentInbox.handlers()`. */
+  handlers(): Promise<readonly { readonly name: string }[]>;
+  /** See `PaymentInbox.stats()`. */
+  stats(): Promise<{
+    readonly deliveries: readonly {
+      readonly handler: string;
+      readonly state: 'pending' | 'running' | 'dead';
+      readonly count: number;
+    }[];
+    readonly oldestPendingMs: number | null;
+    readonly paused: readonly string[];
+  }>;
+  /** See `PaymentExpectations.counts()`. */
+  expectations(): Promise<Readonly<Record<'waiting' | 'overdue', { readonly count: number }>>>;
+}
+
+/** A {@link PaymentsObserver} that also traces and measures the module, as `openTelemetry()` does. */
 export interface PaymentsInstrumentation extends PaymentsObserver {
+  /** Called when the application has started. The function that it returns is called when the application closes. */
+  attach?(inbox: ObservedInbox): () => void;
   /** Starts a span, or returns `undefined`. Errors of an instrumentation change nothing but the trace. */
   startSpan?(operation: TracedOperation): PaymentsSpan | undefined;
 }

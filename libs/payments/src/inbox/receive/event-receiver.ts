@@ -17,6 +17,7 @@ import type {
 } from '../store/inbox-store.js';
 import { INBOX_STORE } from '../store/inbox-store.js';
 import { InboxWorker } from '../work/inbox-worker.js';
+import { tracedEvent } from '../work/observe-attempt.js';
 import { AwaitedHandlers, OutcomeWatches } from './awaited-handlers.js';
 import type { ReceivedEvent, ReceiveDeadline } from './awaited-handlers.js';
 import { observeReceipt } from './observe-receipt.js';
@@ -194,8 +195,8 @@ export class EventReceiver {
       const [receipt] = (await this.store.receive([event])) as [StoreReceipt];
       assigned = receipt.claimed;
       if (this.observers.tracing) {
-        const { traceparent = null } = event.headers;
-        assigned = assigned.map((delivery) => ({ ...delivery, traceparent }));
+        const traced = tracedEvent(event);
+        assigned = assigned.map((delivery) => ({ ...delivery, traced }));
       }
       if (receipt.pending) this.worker.wake(event.handlers);
       return { event, receipt };

@@ -75,6 +75,13 @@ export interface Lease {
   readonly seq: number;
 }
 
+/** Facts of an event for the spans of its attempts. */
+export interface TracedEvent {
+  /** The stored header `traceparent`; `null` if the event has none. */
+  readonly traceparent: string | null;
+  readonly eventType: string | null;
+}
+
 /** A delivery that was claimed, or assigned on receipt. */
 export interface ClaimedDelivery extends Lease {
   /** The number of this attempt, from 1. */
@@ -97,8 +104,8 @@ export interface ClaimedDelivery extends Lease {
    * suspect: it may be the cause of the death.
    */
   readonly crashes: number;
-  /** The event's stored header `traceparent`, if the receiver has added it. A store does not set this field. */
-  readonly traceparent?: string | null;
+  /** Facts of the event for a span, if the receiver has added them. A store does not set this field. */
+  readonly traced?: TracedEvent;
 }
 
 /** The result of settling a delivery. */

@@ -1,7 +1,8 @@
 import { framesOf } from '../../errors/payments-error.js';
 import { errorFacts } from '../../telemetry/observers.js';
 import type { AttemptInfo, ObservedOutcome } from '../../telemetry/payments-observer.js';
-import type { ClaimedDelivery, InboxStore } from '../store/inbox-store.js';
+import type { ClaimedDelivery, InboxStore, TracedEvent } from '../store/inbox-store.js';
+import type { StoredEvent } from '../store/stored-event.js';
 import type { AttemptServices } from './attempt-context.js';
 import type { HandlerFailure } from './settle-attempt.js';
 
@@ -29,8 +30,9 @@ export async function observeAttempt<R extends ObservedEnd>(
     receivedAtMs: receivedAt.getTime(),
     ageMs,
   };
-  const traceparent = observers.tracing ? await traceparentOf(delivery, store) : null;
-  const span = observers.tracing ? observers.span({ kind: 'attempt', traceparent, ...info }) : null;
+  const span = observers.tracing
+    ? observers.span({ kind: 'attempt', ...(await tracedOf(delivery, store)), ...info })
+    : null;
   observers.notify('attemptStarted', info);
   const startedAt = runtime.monotonic();
   const result = await (span === null ? run() : span.run(run));
@@ -50,15 +52,26 @@ export async function observeAttempt<R extends ObservedEnd>(
   return result;
 }
 
-/** The stored trace context of the event. Never rejects. */
-async function traceparentOf(
-  { traceparent, company, id }: ClaimedDelivery,
+const UNKNOWN: TracedEvent = { traceparent: null, eventType: null };
+
+/** Facts of the event for the span. Never rejects. */
+async function tracedOf(
+  { traced, company, id }: ClaimedDelivery,
   store: InboxStore,
-): Promise<string | null> {
-  if (traceparent !== undefined) return traceparent;
+): Promise<TracedEvent> {
+  if (traced !== undefined) return traced;
   try {
-    return (await store.find(company, id))?.headers['traceparent'] ?? null;
+    const event = await store.find(company, id);
+    return event === undefined ? UNKNOWN : tracedEvent(event);
   } catch {
-    return null;
+    return UNKNOWN;
   }
+}
+
+/** Facts of a stored event for the spans of its attempts. */
+export function tracedEvent({
+  eventType,
+  headers,
+}: Pick<StoredEvent, 'eventType' | 'headers'>): TracedEvent {
+  return { traceparent: headers['traceparent'] ?? null, eventType };
 }

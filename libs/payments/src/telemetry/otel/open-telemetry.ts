@@ -1,0 +1,67 @@
+import { metrics, trace } from '@opentelemetry/api';
+import type { MeterProvider, TracerProvider } from '@opentelemetry/api';
+import type { PaymentsInstrumentation } from '../payments-observer.js';
+import { Gauges } from './gauges.js';
+import { createMeasurements } from './measurements.js';
+import type { Measurements } from './measurements.js';
+import { startSpan } from './spans.js';
+
+/** Name of the tracer and of the meter. */
+const SCOPE = 'nestjs-payments';
+
+/** Options of {@link openTelemetry}. */
+export interface OpenTelemetryOptions {
+  /** Default: the global one of `@opentelemetry/api`. */
+  tracerProvider?: TracerProvider;
+  /** Default: the global one of `@opentelemetry/api`, at the first measurement or when the application has started. */
+  meterProvider?: MeterProvider;
+  /** Whether to start spans. Default `true`. */
+  traces?: boolean;
+  /** Whether to record metrics. Default `true`. */
+  metrics?: boolean;
+  /**
+   * Whether counters and histograms have the attribute `payments.company`. Default `false`, because each company then
+   * has time series of its own. Only the first 1,000 companies of a process are named; the others are `_OTHER`.
+   */
+  companyAttribute?: boolean;
+}
+
+/**
+ * Traces and measures the module with OpenTelemetry, for the option `observers`. It only calls `@opentelemetry/api`:
+ * start the SDK before the application.
+ *
+ * @example
+ * ```ts
+ * PaymentsModule.forRoot({ ...options, observers: [openTelemetry()] })
+ * ```
+ */
+export function openTelemetry(options: OpenTelemetryOptions = {}): PaymentsInstrumentation {
+  const { traces = true, metrics: measures = true } = options;
+  return { ...(traces && tracing(options)), ...(measures && measuring(options)) };
+}
+
+function tracing({ tracerProvider = trace }: OpenTelemetryOptions): PaymentsInstrumentation {
+  const tracer = tracerProvider.getTracer(SCOPE);
+  return { startSpan: (operation) => startSpan(tracer, operation) };
+}
+
+/** The instruments are created late: before the SDK has started, the global meter records nothing, also later. */
+function measuring(options: OpenTelemetryOptions): PaymentsInstrumentation {
+  const { meterProvider, companyAttribute = false } = options;
+  const meter = () => (meterProvider ?? metrics).getMeter(SCOPE);
+  let created: Measurements | undefined;
+  const measured = () => (created ??= createMeasurements(meter(), companyAttribute));
+  return {
+    attach: (inbox) => new Gauges(meter(), inbox).start(),
+    eventReceived: (info) => measured().eventReceived(info),
+    eventDuplicate: (info) => measured().eventDuplicate(info),
+    requestRejected: (info) => measured().requestRejected(info),
+    attemptEnded: (info) => measured().attemptEnded(info),
+    deliveriesRedriven: (info) => measured().deliveriesRedriven(info),
+    tokenFetched: (info) => measured().tokenFetched(info),
+    apiCallEnded: (info) => measured().apiCallEnded(info),
+    expectationFulfilled: (info) => measured().expectationFulfilled(info),
+    expectationOverdue: (info) => measured().expectationOverdue(info),
+    pollEnded: (info) => measured().pollEnded(info),
+  };
+}
