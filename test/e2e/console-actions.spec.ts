@@ -75,7 +75,9 @@ consoleOnEachAdapter((start) => {
     });
     expect(await app.states('e-1')).toEqual({ [handler]: 'dead' });
     expect(app.actions).toEqual([
-      expect.stringMatching(/^warn "ann": forget was rejected or failed. A running process has/),
+      expect.stringMatching(
+        /^warn "ann": forget handler "Orders.markPaid" was rejected or failed. A running process has/,
+      ),
     ]);
   });
 

@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { consoleOnEachAdapter } from '../support/console/console-application.js';
+import { ACTION, consoleOnEachAdapter, selected } from '../support/console/console-application.js';
 import type { ConsoleApplication } from '../support/console/console-application.js';
 
 const views = (app: ConsoleApplication): string[] =>
@@ -78,5 +78,90 @@ consoleOnEachAdapter((start) => {
     expect(views(app)).toEqual([
       'log "ann\\" : redrive": viewed event "e \\"1" of company "default" PaymentsConsole',
     ]);
+  });
+
+  it('the audit trail of the console has each action with operator, time, selection and result', async () => {
+    await using app = await start({ console: { who } });
+    const since = new Date(app.runtime.now()).toISOString();
+    const post = (action: string, body: object, name: string) =>
+      app.post(action, body, { headers: { ...ACTION, ...as(name) } });
+    await app.deliver({ id: 'e-1', data: { card: 'a-customer' } }, 'dead');
+    await app.get(at('e-1'), as('ann'));
+    app.runtime.advance(1000);
+    await post('redrive', { ...selected('e-1'), dryRun: true }, 'ann');
+    await post('redrive', selected('e-1'), 'ann');
+    await post('pause', { handler: 'Orders.markPaid' }, 'bob');
+    await post('pause', { handler: 'Orders.markPayed' }, 'bob');
+    await post('skip', { filter: { search: 'a-customer' }, handler: 'x', force: 1 }, 'bob');
+    const { body, text } = await app.get('/api/audit');
+    const now = new Date(app.runtime.now()).toISOString();
+    const entry = { at: now, event: null, result: {}, error: null };
+    expect(body).toEqual({
+      since,
+      entries: [
+        { ...entry, id: 5, who: 'bob', action: 'skip', target: '', error: expect.any(String) },
+        {
+          ...entry,
+          id: 4,
+          who: 'bob',
+          action: 'pause',
+          target: 'handler "Orders.markPayed"',
+          error: expect.stringContaining('No handler is named "Orders.markPayed"'),
+        },
+        { ...entry, id: 3, who: 'bob', action: 'pause', target: 'handler "Orders.markPaid"' },
+        {
+          ...entry,
+          id: 2,
+          who: 'ann',
+          action: 'redrive',
+          target: 'event "e-1"',
+          result: { deliveries: 1, events: 1 },
+        },
+        {
+          ...entry,
+          id: 1,
+          at: since,
+          who: 'ann',
+          action: 'view',
+          target: 'event "e-1" of company "default"',
+          event: { company: 'default', id: 'e-1' },
+        },
+      ],
+    });
+    expect(text).not.toContain('a-customer');
+    const idsOf = async (query: string) => {
+      const response = await app.get(`/api/audit?${query}`);
+      return (response.body['entries'] as { id: number }[]).map(({ id }) => id);
+    };
+    expect(await idsOf('show=views')).toEqual([1]);
+    expect(await idsOf('show=actions&limit=2')).toEqual([5, 4]);
+  });
+
+  it('the audit trail of the console keeps the last 500 actions and the last 500 views', async () => {
+    await using app = await start({ console: { who } });
+    await app.deliver({ id: 'e-1' });
+    for (let n = 1; n <= 501; n += 1) {
+      await app.post('resume', { handler: '*' });
+      await app.get(at('e-1'), as(`operator ${n}`));
+    }
+    const { body } = await app.get('/api/audit?limit=1000');
+    const entries = body['entries'] as { action: string; who: string | null }[];
+    expect(entries.filter(({ action }) => action === 'resume')).toHaveLength(500);
+    const viewers = entries.filter(({ action }) => action === 'view').map(({ who }) => who);
+    expect(viewers).toHaveLength(500);
+    expect([viewers[0], viewers.at(-1)]).toEqual(['operator 501', 'operator 2']);
+  });
+
+  it('the audit trail names the first 5 selected events, and shortens long texts', async () => {
+    await using app = await start({ console: { who } });
+    const ids = Array.from({ length: 12 }, (_, n) => `e-${n}`);
+    await app.post('skip', selected(...ids));
+    await app.post('skip', { events: [{ company: 'acme', id: 'e-1' }] });
+    await app.post('skip', selected(...ids.map((id) => id + 'é'.repeat(250))));
+    const { body } = await app.get('/api/audit');
+    const targets = (body['entries'] as { target: string }[]).map(({ target }) => target);
+    expect(targets[2]).toBe('12 events: "e-0", "e-1", "e-2", "e-3", "e-4" and 7 more');
+    expect(targets[1]).toBe('event "e-1" of company "acme"');
+    expect(targets[0]).toHaveLength(1002);
   });
 });

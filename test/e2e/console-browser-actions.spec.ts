@@ -53,7 +53,7 @@ describeInBrowser('actions of the inbox console in a browser', (browser) => {
     await page.getByRole('link', { name: 'Back to the list' }).click();
     await page.getByText('No event matches.').waitFor();
     expect(
-      app.merchant.log.matching(/"ada": redrive 1 selected events.*Orders\.markPaid.*deliveries: 1/)
+      app.merchant.log.matching(/"ada": redrive event "evt_1".*Orders\.markPaid.*deliveries: 1/)
         .length,
     ).toBeGreaterThan(0);
   });
@@ -153,7 +153,7 @@ describeInBrowser('actions of the inbox console in a browser', (browser) => {
     await delivery.getByText('skipped', { exact: true }).waitFor();
     expect((await app.states('evt_1'))['Orders.markPaid']).toBe('skipped');
     expect(
-      app.merchant.log.matching(/"ada": skip 1 selected events.*deliveries: 1/).length,
+      app.merchant.log.matching(/"ada": skip event "evt_1".*deliveries: 1/).length,
     ).toBeGreaterThan(0);
   });
 

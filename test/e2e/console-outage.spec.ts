@@ -71,7 +71,7 @@ consoleOnEachAdapter((start) => {
         line.startsWith('warn The console cannot reach the inbox'),
       );
       expect(outages).toEqual([expect.stringContaining('10.0.0.7')]);
-      const failed = app.log.filter((line) => /"ann": \w+ was rejected or failed/.test(line));
+      const failed = app.log.filter((line) => /"ann": \w+ .*was rejected or failed/.test(line));
       expect(failed).toHaveLength(POSTS.length);
       inbox.failure = undefined;
       app.runtime.advance(1000);

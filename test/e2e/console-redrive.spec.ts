@@ -24,7 +24,7 @@ consoleOnEachAdapter((start) => {
     expect(await app.states('e-2')).toEqual({ 'Orders.markPaid': 'dead' });
     expect(app.orders.seen).toEqual(['e-1', 'e-2', 'e-1']);
     expect(app.actions).toEqual([
-      'log "ann": redrive 1 selected events, deliveries: 1, events: 1 PaymentsConsole',
+      'log "ann": redrive event "e-1", deliveries: 1, events: 1 PaymentsConsole',
     ]);
     expect(app.log.join('\n')).not.toContain('Jane Roe');
   });

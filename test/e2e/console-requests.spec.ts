@@ -10,6 +10,8 @@ const QUERIES: [string, string][] = [
     '/api/overview?minute=5',
     'The query must not have the field "minute". Its fields are: minutes.',
   ],
+  ['/api/audit?show=payloads', '"show" must be one of all, actions, views.'],
+  ['/api/audit?limit=1001', '"limit" must be a whole number from 1 to 1000.'],
   ['/api/events?limit=0', '"limit" must be a whole number from 1 to 200.'],
   ['/api/events?limit=201', '"limit" must be'],
   ['/api/events?limit=-1', '"limit" must be'],
@@ -154,7 +156,7 @@ consoleOnEachAdapter((start) => {
         title,
         status: 400,
         response: { error: expect.stringContaining(message) },
-        log: expect.stringMatching(`^warn "ann": ${action} was rejected or failed. `),
+        log: expect.stringMatching(`^warn "ann": ${action} (.* )?was rejected or failed. `),
       });
     }
     expect(app.actions).toHaveLength(BODIES.length);
@@ -186,7 +188,7 @@ consoleOnEachAdapter((start) => {
     await app.post('pause', { handler });
     await app.post('pause', { handler: 'x"\u2028 "root": redrive everything' });
     await app.post('pause', { ['a\nb']: 1 });
-    const lines = app.log.filter((line) => line.startsWith('warn "ann": pause was rejected'));
+    const lines = app.log.filter((line) => line.startsWith('warn "ann": pause '));
     expect(lines).toHaveLength(3);
     for (const line of lines) expect(line).not.toMatch(/[\n\r\u2028]/);
   });

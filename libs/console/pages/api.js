@@ -81,6 +81,17 @@
  * @property {{ at: string, by: string, eventId: string, eventType: string } | null} fulfilled
  * @property {string | null} contradiction
  *
+ * @typedef {object} AuditEntry
+ * @property {number} id
+ * @property {string} at when the action ended
+ * @property {string | null} who
+ * @property {'redrive' | 'skip' | 'pause' | 'resume' | 'forget' | 'ask' | 'view'} action
+ * @property {string} target what the operator selected
+ * @property {{ company: string, id: string } | null} event of a view
+ * @property {{ events?: number, deliveries?: number, polls?: number }} result
+ * @property {string | null} error why the action was rejected or failed
+ *
+ * @typedef {{ since: string, entries: AuditEntry[] }} Audit
  * @typedef {{ expectations: Expectation[], next: string | null }} ExpectationPage
  * @typedef {{ events: StoredEvent[], next: string | null }} EventPage
  * @typedef {{ events: number, deliveries: number, polls?: number }} SelectionResult

@@ -1,12 +1,134 @@
 import { html } from 'htm/preact';
+import { useEffect, useRef } from 'preact/hooks';
+import { get } from './api.js';
+import { Badge, Foreign, Time, counted, visible } from './format.js';
+import { usePolled } from './polling.js';
+import { auditLink, eventLink } from './route.js';
+
+/** @typedef {import('./api.js').AuditEntry} AuditEntry */
+
+/** How many entries the page shows first, and on request. */
+const FEW = 100;
+const ALL = 1000;
+
+/** The choices above the table. @type {Record<string, string>} */
+const SHOWN = { all: 'All', actions: 'Actions', views: 'Views of payloads' };
+
+/** @type {Record<AuditEntry['action'], string>} */
+const ACTIONS = {
+  redrive: 'Redrive',
+  skip: 'Skip',
+  pause: 'Pause',
+  resume: 'Resume',
+  forget: 'Forget',
+  ask: 'Ask now',
+  view: 'View of a payload',
+};
 
 /**
  * What operators did with the console, newest first.
  *
  * @param {object} props
+ * @param {Record<string, string>} props.params
  * @param {number} props.acted number of actions performed
  */
-export function AuditTrail(props) {
-  void props;
-  return html`<h1 tabindex="-1">Audit</h1>`;
+export function AuditTrail({ params, acted }) {
+  const show = Object.hasOwn(SHOWN, params.show ?? '') ? String(params.show) : 'all';
+  const limit = params.limit === String(ALL) ? ALL : FEW;
+  const { value, error, reload } = usePolled(
+    `${show} ${limit}`,
+    /** @returns {Promise<import('./api.js').Audit>} */
+    (signal) => get('audit', { show, limit }, signal),
+  );
+  const seen = useRef(acted);
+  useEffect(() => {
+    if (seen.current !== acted) reload();
+    seen.current = acted;
+  }, [acted]);
+  const entries = value?.entries ?? [];
+  return html`
+    <h1 tabindex="-1">Audit</h1>
+    <p class="quiet note">
+      Actions and views of payloads with this console, in the process that
+      responds${value && html`${' '}since <${Time} at=${value.since} />`}: at most the last 500 of
+      each. The application's log has all of them, of all processes, with the logger${' '}
+      <code>PaymentsConsole</code>.
+    </p>
+    <nav class="shown" aria-label="Which entries">
+      ${Object.entries(SHOWN).map(
+        ([name, label]) =>
+          html`<a
+            href=${auditLink({ show: name === 'all' ? '' : name })}
+            aria-current=${name === show ? 'true' : undefined}
+            >${label}</a
+          >`,
+      )}
+    </nav>
+    ${!value && html`<p class="quiet loading">${error ? visible(error.message) : 'Loading …'}</p>`}
+    ${value && entries.length === 0 && html`<p class="empty"><strong>Nothing recorded yet.</strong></p>`}
+    ${entries.length > 0 && html`<${Entries} entries=${entries} />`}
+    ${
+      entries.length > 0 &&
+      html`<nav class="pages" aria-label="Pages">
+        ${
+          limit === FEW &&
+          entries.length === FEW &&
+          html`<a href=${auditLink({ show: show === 'all' ? '' : show, limit: String(ALL) })}
+            >Show all</a
+          >`
+        }
+        <span class="quiet">${counted(entries.length, 'entry')} on this page</span>
+      </nav>`
+    }
+  `;
+}
+
+/** @param {{ entries: AuditEntry[] }} props */
+function Entries({ entries }) {
+  return html`<table class="audit" role="table">
+    <thead role="rowgroup">
+      <tr role="row">
+        ${['When', 'Who', 'Action', 'Result'].map((title) => html`<th role="columnheader" scope="col" key=${title}>${title}</th>`)}
+      </tr>
+    </thead>
+    <tbody role="rowgroup">
+      ${entries.map(
+        (entry) =>
+          html`<tr role="row" key=${entry.id}>
+            <td role="cell" class="when"><${Time} at=${entry.at} /></td>
+            <td role="cell" class="who">
+              ${entry.who === null ? html`<span class="quiet">unknown</span>` : html`<${Foreign} text=${entry.who} />`}
+            </td>
+            <td role="cell" class="what">
+              <span class="type">${ACTIONS[entry.action]}</span>${' '}
+              ${
+                entry.event === null
+                  ? html`<${Foreign} text=${entry.target} class="target" />`
+                  : html`<a href=${eventLink(entry.event)}
+                      ><${Foreign} text=${entry.event.id} class="id"
+                    /></a>`
+              }
+            </td>
+            <td role="cell" class="result"><${Result} entry=${entry} /></td>
+          </tr>`,
+      )}
+    </tbody>
+  </table>`;
+}
+
+/** @param {{ entry: AuditEntry }} props */
+function Result({ entry: { error, result } }) {
+  if (error !== null) {
+    return html`<${Badge} state="failed">rejected or failed<//>
+      <${Foreign} text=${error} class="error" />`;
+  }
+  return html`<${Badge} state="done" /> ${amountOf(result)}`;
+}
+
+/** @param {AuditEntry['result']} result */
+function amountOf({ deliveries, events, polls }) {
+  if (polls !== undefined) return counted(polls, 'poll');
+  if (deliveries === undefined) return '';
+  const of = events === undefined ? '' : ` of ${counted(events, 'event')}`;
+  return `${counted(deliveries, 'delivery')}${of}`;
 }

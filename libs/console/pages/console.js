@@ -12,6 +12,7 @@ import { Masthead, Notices, PAGES } from './masthead.js';
 import { Overview, RANGES } from './overview.js';
 import { usePolled } from './polling.js';
 import { useRoute } from './route.js';
+import { ShortcutHelp, focusSearch, useShortcuts } from './shortcuts.js';
 
 /** @typedef {import('./actions.js').Action} Action */
 
@@ -29,6 +30,9 @@ function Console() {
   const [action, setAction] = useState(/** @type {Action | null} */ (null));
   const [notice, setNotice] = useState('');
   const [acted, setActed] = useState(0);
+  const [helping, setHelping] = useState(false);
+  const help = useCallback(() => setHelping(true), []);
+  const searching = useShortcuts(help);
   const trail = useRef(new Map());
   const list = useRef('#/events');
   if (route.view === 'events') list.current = hash;
@@ -41,7 +45,8 @@ function Console() {
   const first = useRef(true);
   useEffect(() => {
     if (first.current) first.current = false;
-    else document.querySelector('h1')?.focus();
+    else if (!searching.current || !focusSearch()) document.querySelector('h1')?.focus();
+    searching.current = false;
     setNotice('');
   }, [where]);
 
@@ -53,7 +58,7 @@ function Console() {
   };
   const ask = useCallback((/** @type {Action} */ wanted) => setAction(wanted), []);
   return html`
-    <${Masthead} route=${route} overview=${overview} />
+    <${Masthead} route=${route} overview=${overview} onHelp=${help} />
     <${Notices}
       error=${polled.error}
       since=${polled.since}
@@ -80,6 +85,7 @@ function Console() {
               </p>`
       }
     </main>
+    ${helping && html`<${ShortcutHelp} onClose=${() => setHelping(false)} />`}
     ${action && html`<${Confirm} action=${action} onDone=${done} onCancel=${() => setAction(null)} />`}
   `;
 }
@@ -124,7 +130,7 @@ function View({ route, overview, minutes, acted, trail, list, ask }) {
     />`;
   }
   if (route.view === 'failures') return html`<${Failures} acted=${acted} ask=${ask} />`;
-  if (route.view === 'audit') return html`<${AuditTrail} acted=${acted} />`;
+  if (route.view === 'audit') return html`<${AuditTrail} params=${route.params} acted=${acted} />`;
   const onRange = (/** @type {number} */ wanted) => {
     location.hash = wanted === 60 ? '#/' : `#/?minutes=${wanted}`;
   };

@@ -10,8 +10,13 @@ export const PAGES = /** @type {const} */ ([
   { view: 'audit', href: '#/audit', label: 'Audit' },
 ]);
 
-/** @param {{ route: import('./route.js').Route, overview: import('./api.js').Overview | undefined }} props */
-export function Masthead({ route: { view }, overview }) {
+/**
+ * @param {object} props
+ * @param {import('./route.js').Route} props.route
+ * @param {import('./api.js').Overview | undefined} props.overview
+ * @param {() => void} props.onHelp opens the list of keyboard shortcuts
+ */
+export function Masthead({ route: { view }, overview, onHelp }) {
   const dead = total((overview?.stats.deliveries ?? []).filter(({ state }) => state === 'dead'));
   const overdue = overview?.expectations?.overdue;
   return html`<header class="masthead">
@@ -27,6 +32,15 @@ export function Masthead({ route: { view }, overview }) {
       ${overdue && overdue.count > 0 && html`<a href="#/expectations?show=overdue" class="badge overdue">${capped(overdue)} overdue</a>`}
     </nav>
     ${overview?.who && html`<span class="who quiet">${visible(overview.who)}</span>`}
+    <button
+      type="button"
+      class="keys"
+      aria-label="Keyboard shortcuts"
+      aria-keyshortcuts="?"
+      onClick=${onHelp}
+    >
+      ?
+    </button>
   </header>`;
 }
 

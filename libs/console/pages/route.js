@@ -57,6 +57,15 @@ export function expectationsLink(params = {}) {
   return linkWith('#/expectations', params);
 }
 
+/**
+ * Link to the audit trail with the parameters that are set.
+ *
+ * @param {Record<string, string | null | undefined>} [params]
+ */
+export function auditLink(params = {}) {
+  return linkWith('#/audit', params);
+}
+
 /** @param {string} hash @param {Record<string, string | null | undefined>} params */
 function linkWith(hash, params) {
   const query = new URLSearchParams();

@@ -1,31 +1,30 @@
-import { Injectable, Logger } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import type { EventFilter, PaymentInbox, SelectionResult } from 'nestjs-payments';
+import { AuditTrail } from './audit-trail.js';
+import type { ActionResult, ConsoleAction } from './audit-trail.js';
 import { BulkSelection } from './bulk-selection.js';
 import { badRequest, ConsoleException } from './console-exception.filter.js';
 import { ConsoleInbox } from './console-inbox.js';
 import { ConsoleOverview, handlersOf } from './console-overview.js';
-import { printable } from './operator-name.js';
-import { AskDto, HandlerDto, RedriveDto, SkipDto } from './request-dtos.js';
+import { AskDto, EventIdDto, HandlerDto, RedriveDto, SkipDto } from './request-dtos.js';
 import { validBody } from './request-validation.js';
 
-/** The actions that an operator can perform. */
-export const CONSOLE_ACTIONS = ['redrive', 'skip', 'pause', 'resume', 'forget', 'ask'] as const;
-export type ConsoleAction = (typeof CONSOLE_ACTIONS)[number];
-
-/** A performed action: its description for the log, and its result. */
-interface PerformedAction {
-  readonly description: string;
-  readonly result: Partial<SelectionResult> & { readonly polls?: number };
+/** An action with a valid request. */
+interface PlannedAction {
+  /** What the operator selected, for the audit trail. */
+  readonly target: string;
+  /** Whether the action only counts deliveries. */
+  readonly dryRun?: boolean;
+  readonly run: () => Promise<ActionResult>;
 }
 
-/** Performs the actions of operators, and logs each with the operator, the request and the result. */
+/** Performs the actions of operators, and records each with the operator, the request and the result. */
 @Injectable()
 export class ConsoleActions {
-  readonly #logger = new Logger('PaymentsConsole');
-
   constructor(
     private readonly inbox: ConsoleInbox,
     private readonly overview: ConsoleOverview,
+    private readonly audit: AuditTrail,
   ) {}
 
   /**
@@ -33,42 +32,50 @@ export class ConsoleActions {
    *   process has the handler to forget, 503 if the inbox is not reachable.
    */
   async perform(action: ConsoleAction, who: string | null, body: unknown): Promise<object> {
-    const line = `${JSON.stringify(who ?? 'unknown')}: ${action}`;
+    let target = '';
     try {
-      const { description, result } = await this.#perform(action, body);
-      this.#logger.log(printable(`${line} ${description}${countsOf(result)}`));
+      const planned = await this.#plan(action, body);
+      target = planned.target;
+      const result = await planned.run();
+      this.audit.performed(who, action, { target, result, kept: !planned.dryRun });
       return result;
     } catch (error) {
-      const cause = error instanceof Error ? error.message : 'The error is not an Error.';
-      this.#logger.warn(printable(`${line} was rejected or failed. ${cause}`));
+      this.audit.failed(who, action, target, error);
       throw error;
     } finally {
       this.overview.invalidate();
     }
   }
 
-  async #perform(action: ConsoleAction, body: unknown): Promise<PerformedAction> {
+  async #plan(action: ConsoleAction, body: unknown): Promise<PlannedAction> {
     if (action === 'redrive' || action === 'skip') {
       const request = await validBody(action === 'redrive' ? RedriveDto : SkipDto, body);
       requireOneSelection(request);
-      await this.#requireKnown(request.handler);
-      const result = await this.inbox.call((inbox) =>
-        request instanceof RedriveDto ? redrive(inbox, request) : skip(inbox, request),
-      );
-      return { description: describe(request), result };
+      const run = async () => {
+        await this.#requireKnown(request.handler);
+        return this.inbox.call((inbox) =>
+          request instanceof RedriveDto ? redrive(inbox, request) : skip(inbox, request),
+        );
+      };
+      return { target: describe(request), dryRun: request.dryRun, run };
     }
     if (action === 'ask') {
       const { expectations } = await validBody(AskDto, body);
-      const polls = await this.inbox.callExpectations((them) => them.askNow(expectations));
-      return { description: `${expectations.length} selected expectations`, result: { polls } };
+      const run = async () => ({
+        polls: await this.inbox.callExpectations((them) => them.askNow(expectations)),
+      });
+      return { target: `${expectations.length} selected expectations`, run };
     }
     const { handler } = await validBody(HandlerDto, body);
-    const description = handler === '*' ? 'all handlers' : `handler ${JSON.stringify(handler)}`;
-    if (action === 'forget') return { description, result: await this.#forget(handler) };
-    // A handler that was forgotten while it was paused can still be resumed.
-    if (handler !== '*') await this.#requireKnown(handler, action === 'resume');
-    await this.inbox.call((inbox) => inbox[action](handler));
-    return { description, result: {} };
+    const target = handler === '*' ? 'all handlers' : `handler ${JSON.stringify(handler)}`;
+    if (action === 'forget') return { target, run: () => this.#forget(handler) };
+    const run = async () => {
+      // A handler that was forgotten while it was paused can still be resumed.
+      if (handler !== '*') await this.#requireKnown(handler, action === 'resume');
+      await this.inbox.call((inbox) => inbox[action](handler));
+      return {};
+    };
+    return { target, run };
   }
 
   async #forget(handler: string): Promise<{ deliveries: number }> {
@@ -157,14 +164,17 @@ async function skip(inbox: PaymentInbox, request: SkipDto): Promise<SelectionRes
   return selection.result;
 }
 
-/** Describes a request for the log. */
+/** How many selected events the audit trail names. */
+const MAX_NAMED = 5;
+
+/** Describes a request for the audit trail. */
 function describe(request: SkipDto | RedriveDto): string {
   const { events, filter, handler, dryRun } = request;
   const { force = false, ratePerSecond } = request as Partial<RedriveDto>;
   return [
     events === undefined
       ? `the filter ${JSON.stringify(withoutSearch(filter!.toFilter()))}`
-      : `${events.length} selected events`,
+      : named(events),
     ...(handler === undefined ? [] : [`handler ${JSON.stringify(handler)}`]),
     ...(force ? ['including done ones'] : []),
     ...(ratePerSecond === undefined ? [] : [`${ratePerSecond} per second`]),
@@ -172,13 +182,21 @@ function describe(request: SkipDto | RedriveDto): string {
   ].join(', ');
 }
 
+/** The ids of selected events; above {@link MAX_NAMED}, only the first ones and how many more. */
+function named(events: readonly EventIdDto[]): string {
+  const names = events
+    .slice(0, MAX_NAMED)
+    .map(({ company, id }) =>
+      company === 'default'
+        ? JSON.stringify(id)
+        : `${JSON.stringify(id)} of company ${JSON.stringify(company)}`,
+    );
+  if (events.length === 1) return `event ${names[0]}`;
+  const more = events.length - names.length;
+  return `${events.length} events: ${names.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+}
+
 /** Replaces the search text by its length, because it may be a customer's data. */
 function withoutSearch({ search, ...filter }: EventFilter): object {
   return { ...filter, ...(search !== undefined && { search: `${search.length} characters` }) };
-}
-
-function countsOf({ events, deliveries, polls }: PerformedAction['result']): string {
-  if (polls !== undefined) return `, polls: ${polls}`;
-  if (deliveries === undefined) return '';
-  return `, deliveries: ${deliveries}${events === undefined ? '' : `, events: ${events}`}`;
 }

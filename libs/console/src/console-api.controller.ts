@@ -1,6 +1,7 @@
 import { Get, Inject, Injectable, Post, Req, Res } from '@nestjs/common';
 import type { StoredEvent } from 'nestjs-payments';
-import { CONSOLE_ACTIONS, ConsoleActions } from './console-actions.js';
+import { AuditTrail, CONSOLE_ACTIONS } from './audit-trail.js';
+import { ConsoleActions } from './console-actions.js';
 import { badRequest, ConsoleException } from './console-exception.filter.js';
 import { ConsoleInbox } from './console-inbox.js';
 import { CONSOLE_OPTIONS } from './console-options.js';
@@ -9,8 +10,8 @@ import { ConsoleOverview } from './console-overview.js';
 import { jsonBodyOf, queryOf } from './console-request.js';
 import type { ConsoleRequest } from './console-request.js';
 import { operatorName } from './operator-name.js';
-import { PayloadAudit } from './payload-audit.js';
 import {
+  AuditQueryDto,
   EventIdDto,
   EventListQueryDto,
   ExpectationListQueryDto,
@@ -31,7 +32,7 @@ export class ConsoleApi {
     private readonly overview: ConsoleOverview,
     private readonly actions: ConsoleActions,
     private readonly responses: ResponseWriter,
-    private readonly audit: PayloadAudit,
+    private readonly audit: AuditTrail,
   ) {}
 
   @Get('api/overview')
@@ -71,6 +72,13 @@ export class ConsoleApi {
       .callExpectations((expectations) => expectations.list(query.toQuery()))
       .catch(asBadCursor);
     this.responses.json(response, 200, page);
+  }
+
+  @Get('api/audit')
+  async showAudit(@Req() request: ConsoleRequest, @Res() response: unknown): Promise<void> {
+    const { show, limit } = await validQuery(AuditQueryDto, queryOf(request));
+    const entries = this.audit.latest(show, limit);
+    this.responses.json(response, 200, { since: this.audit.since, entries });
   }
 
   @Post('api/:action')

@@ -10,6 +10,7 @@ import {
 } from '@nestjs/common';
 import type { DynamicModule, OnModuleInit, Type } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
+import { AuditTrail } from './audit-trail.js';
 import { ConsoleActions } from './console-actions.js';
 import { ConsoleApi } from './console-api.controller.js';
 import { ConsoleAssets } from './console-assets.js';
@@ -20,7 +21,6 @@ import type { PaymentsConsoleOptions, ResolvedConsoleOptions } from './console-o
 import { ConsoleOverview } from './console-overview.js';
 import { ConsolePage } from './console-page.controller.js';
 import { ThrottlerExemption, TrailingSlashRoutes } from './nest-internals.js';
-import { PayloadAudit } from './payload-audit.js';
 import { ApiOriginGuard, PageOriginGuard } from './request-origin.guard.js';
 import { ResponseWriter } from './response-writer.js';
 import { ThrottledLog } from './throttled-log.js';
@@ -92,7 +92,7 @@ export class PaymentsConsoleModule {
         ConsoleInbox,
         ConsoleOverview,
         ConsoleActions,
-        PayloadAudit,
+        AuditTrail,
       ],
     };
   }

@@ -42,6 +42,16 @@ export class OverviewQueryDto {
   minutes = 60;
 }
 
+/** The entries of the audit trail to show. */
+export class AuditQueryDto {
+  @Choice(['all', 'actions', 'views'])
+  show: 'all' | 'actions' | 'views' = 'all';
+
+  @WholeNumber(1, 1000)
+  @Type(() => Number)
+  limit = 100;
+}
+
 /** Identifies one event. */
 export class EventIdDto {
   @CompanyId()

@@ -1,0 +1,125 @@
+import { Inject, Injectable, Logger } from '@nestjs/common';
+import type { SelectionResult } from 'nestjs-payments';
+import { CONSOLE_OPTIONS } from './console-options.js';
+import type { ResolvedConsoleOptions } from './console-options.js';
+import { printable } from './operator-name.js';
+
+/** The actions that an operator can perform. */
+export const CONSOLE_ACTIONS = ['redrive', 'skip', 'pause', 'resume', 'forget', 'ask'] as const;
+export type ConsoleAction = (typeof CONSOLE_ACTIONS)[number];
+
+/** Time between two lines about the same operator and event, in milliseconds. An open page requests its event every 2 s. */
+const INTERVAL_MS = 60_000;
+/** Maximum number of remembered views. Views above this number are logged each time. */
+const MAX_REMEMBERED = 1_000;
+/** How many actions, and how many views, the page can show. They are counted apart, so that views displace no action. */
+export const MAX_ENTRIES = 500;
+/** Maximum length of a text of an entry, in characters. The log has the whole text. */
+const MAX_TEXT = 1_000;
+
+/** The number of deliveries, events or polls that an action changed. */
+export type ActionResult = Partial<SelectionResult> & { readonly polls?: number };
+
+/** An action of an operator, or the view of a payload. */
+export interface AuditEntry {
+  /** Number of the entry in this process, in order. */
+  readonly id: number;
+  /** When the action ended, by the process clock. */
+  readonly at: Date;
+  /** The operator; `null` if not known. */
+  readonly who: string | null;
+  readonly action: ConsoleAction | 'view';
+  /** What the operator selected; empty if the request was not valid. */
+  readonly target: string;
+  /** The event of a view. */
+  readonly event: { readonly company: string; readonly id: string } | null;
+  readonly result: ActionResult;
+  /** Why the action was rejected or failed; `null` if it was performed. */
+  readonly error: string | null;
+}
+
+/**
+ * Logs each action of an operator, and each view of a payload with at most one line per operator and event per minute. A
+ * view that is not remembered is logged each time, so no view is missing. The page shows the last entries of this process.
+ * No line and no entry contains a payload.
+ */
+@Injectable()
+export class AuditTrail {
+  readonly #logger = new Logger('PaymentsConsole');
+  /** When each view was logged, the oldest first. */
+  readonly #logged = new Map<string, number>();
+  readonly #actions: AuditEntry[] = [];
+  readonly #views: AuditEntry[] = [];
+  #count = 0;
+  /** Since when this process has recorded entries. */
+  readonly since: Date;
+
+  constructor(@Inject(CONSOLE_OPTIONS) private readonly options: ResolvedConsoleOptions) {
+    this.since = new Date(options.runtime.now());
+  }
+
+  /** Records a view. Call it before the payload is sent. `who` is `null` if the operator is not known. */
+  viewed(who: string | null, event: { company: string; id: string }): void {
+    const now = this.options.runtime.monotonic();
+    for (const [view, at] of this.#logged) {
+      if (now - at < INTERVAL_MS) break;
+      this.#logged.delete(view);
+    }
+    const { company, id } = event;
+    const target = `event ${JSON.stringify(id)} of company ${JSON.stringify(company)}`;
+    const view = `${JSON.stringify(who)} ${target}`;
+    if (this.#logged.has(view)) return;
+    if (this.#logged.size < MAX_REMEMBERED) this.#logged.set(view, now);
+    this.#logger.log(printable(`${operator(who)}: viewed ${target}`));
+    this.#keep(this.#views, { who, action: 'view', target, event, result: {}, error: null });
+  }
+
+  /** Records an action that was performed. `kept` is `false` if it only counted deliveries: it is only in the log. */
+  performed(
+    who: string | null,
+    action: ConsoleAction,
+    { target, result, kept }: { target: string; result: ActionResult; kept: boolean },
+  ): void {
+    this.#logger.log(printable(`${operator(who)}: ${action} ${target}${countsOf(result)}`));
+    if (kept) this.#keep(this.#actions, { who, action, target, event: null, result, error: null });
+  }
+
+  /** Records an action that was rejected or failed. `target` is empty if the request was not valid. */
+  failed(who: string | null, action: ConsoleAction, target: string, error: unknown): void {
+    const cause = error instanceof Error ? error.message : 'The error is not an Error.';
+    const what = [action, target].filter(Boolean).join(' ');
+    this.#logger.warn(printable(`${operator(who)}: ${what} was rejected or failed. ${cause}`));
+    this.#keep(this.#actions, { who, action, target, event: null, result: {}, error: cause });
+  }
+
+  /** The last entries, newest first. */
+  latest(show: 'all' | 'actions' | 'views', limit: number): AuditEntry[] {
+    const entries = [
+      ...(show === 'views' ? [] : this.#actions),
+      ...(show === 'actions' ? [] : this.#views),
+    ];
+    return entries.toSorted((a, b) => b.id - a.id).slice(0, limit);
+  }
+
+  #keep(entries: AuditEntry[], { target, error, ...entry }: Omit<AuditEntry, 'id' | 'at'>): void {
+    this.#count += 1;
+    const at = new Date(this.options.runtime.now());
+    const texts = { target: shortened(target), error: error && shortened(error) };
+    entries.push({ id: this.#count, at, ...entry, ...texts });
+    if (entries.length > MAX_ENTRIES) entries.shift();
+  }
+}
+
+function operator(who: string | null): string {
+  return JSON.stringify(who ?? 'unknown');
+}
+
+function countsOf({ events, deliveries, polls }: ActionResult): string {
+  if (polls !== undefined) return `, polls: ${polls}`;
+  if (deliveries === undefined) return '';
+  return `, deliveries: ${deliveries}${events === undefined ? '' : `, events: ${events}`}`;
+}
+
+function shortened(text: string): string {
+  return text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT).toWellFormed()} …` : text;
+}
