@@ -135,8 +135,10 @@ export class SimulatedProcess {
     for (const callback of this.#onDeath) callback();
   }
 
+  /** Calls the callback when the process dies: at once if it is dead. */
   onDeath(callback: () => void): void {
-    this.#onDeath.push(callback);
+    if (this.#alive) this.#onDeath.push(callback);
+    else callback();
   }
 
   addFault(fault: Fault): void {
