@@ -7,7 +7,7 @@ import type { ObservedInbox } from '../payments-observer.js';
 const READ_EVERY_MS = 1000;
 
 /** A reader waits this long for the store at most. Then it gets no gauges. */
-const READ_LIMIT_MS = 5000;
+const READ_LIMIT_MS = 2000;
 
 /** What the gauges show. */
 interface InboxState {
@@ -18,10 +18,13 @@ interface InboxState {
 
 /** Gauges of the inbox, which are read from the store only when a reader collects them. */
 export class Gauges {
+  readonly #up: ObservableGauge;
   readonly #deliveries: ObservableGauge;
   readonly #oldestAge: ObservableGauge;
   readonly #paused: ObservableGauge;
   readonly #expectations: ObservableGauge;
+  /** All handlers seen so far: the SDK for Node repeats the last value of a series that is not observed any more. */
+  readonly #handlers = new Set<string>();
   #state: Promise<InboxState | null> | null = null;
   #readAt = 0;
   #busy = false;
@@ -36,6 +39,7 @@ export class Gauges {
         description,
         valueType: ValueType.DOUBLE,
       });
+    this.#up = gauge('store.up', '1', 'Whether the store of the inbox could be read.');
     this.#deliveries = gauge(
       'deliveries',
       '{delivery}',
@@ -56,9 +60,10 @@ export class Gauges {
 
   /** Reports the gauges until the returned function is called. */
   start(): () => void {
-    const gauges = [this.#deliveries, this.#oldestAge, this.#paused, this.#expectations];
+    const gauges = [this.#up, this.#deliveries, this.#oldestAge, this.#paused, this.#expectations];
     const observe = async (result: BatchObservableResult): Promise<void> => {
       const state = await this.#recent();
+      result.observe(this.#up, state === null ? 0 : 1);
       if (state !== null) this.#observe(state, result);
     };
     this.meter.addBatchObservableCallback(observe, gauges);
@@ -66,11 +71,9 @@ export class Gauges {
   }
 
   #observe({ handlers, stats, expectations }: InboxState, result: BatchObservableResult): void {
-    const names = new Set([
-      ...handlers.map(({ name }) => name),
-      ...stats.deliveries.map(({ handler }) => handler),
-    ]);
-    for (const name of names) {
+    for (const { name } of handlers) this.#handlers.add(name);
+    for (const { handler } of stats.deliveries) this.#handlers.add(handler);
+    for (const name of this.#handlers) {
       for (const state of ['pending', 'running', 'dead'] as const) {
         const found = stats.deliveries.find((one) => one.handler === name && one.state === state);
         result.observe(this.#deliveries, found?.count ?? 0, {
@@ -98,24 +101,30 @@ export class Gauges {
   }
 
   async #read(): Promise<InboxState | null> {
-    const { inbox } = this;
-    this.#busy = true;
-    const read = Promise.all([inbox.handlers(), inbox.stats(), inbox.expectations()]).finally(
-      () => (this.#busy = false),
-    );
     let timer: NodeJS.Timeout | undefined;
     const limit = new Promise<never>((_resolve, reject) => {
       const late = new Error(`The store did not respond within ${READ_LIMIT_MS} ms.`);
       timer = setTimeout(() => reject(late), READ_LIMIT_MS).unref();
     });
     try {
-      const [handlers, stats, expectations] = await Promise.race([read, limit]);
-      return { handlers, stats, expectations };
+      return await Promise.race([this.#readAll(), limit]);
     } catch (error) {
       diag.warn(`nestjs-payments: no gauges of the inbox. ${describeError(error)}`);
       return null;
     } finally {
       clearTimeout(timer);
+    }
+  }
+
+  async #readAll(): Promise<InboxState> {
+    const { inbox } = this;
+    this.#busy = true;
+    try {
+      const read = [inbox.handlers(), inbox.stats(), inbox.expectations()] as const;
+      const [handlers, stats, expectations] = await Promise.all(read);
+      return { handlers, stats, expectations };
+    } finally {
+      this.#busy = false;
     }
   }
 }

@@ -1,0 +1,158 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { none, PaymentExpectations, PaymentInbox, PaymentsApiService } from 'nestjs-payments';
+import { settled } from 'nestjs-payments/testing';
+import { json, ScriptedService } from '../support/api/scripted-service.js';
+import { MEMORY, RECONCILE } from '../support/inbox/expecting-application.js';
+import { post, startOn } from '../support/inbox/inbox-application.js';
+import { Metrics } from '../support/telemetry/otel-sdk.js';
+import { eventually } from '../support/time/waiting.js';
+import { webhookRequest } from '../support/webhook/handler-application.js';
+
+/** A metric as a row of the page or of the scraped text shows it. */
+interface Row {
+  readonly type: string;
+  readonly unit: string;
+  readonly attributes: readonly string[];
+}
+
+function monitorPage(): string {
+  return readFileSync(join(import.meta.dirname, '../../docs/monitor.md'), 'utf8');
+}
+
+/** The rows of the table of metrics in `docs/monitor.md`, by name. */
+function documented(): Map<string, Row> {
+  const rows = monitorPage().matchAll(
+    /^\| `(payments\.[a-z_.]+)` +\| (\w+) +\| `([^`]+)` +\| ([^|]*)\|/gm,
+  );
+  return new Map(
+    [...rows].map(([, name, type, unit, attributes]) => [
+      name!,
+      {
+        type: type!,
+        unit: unit!,
+        attributes: [...attributes!.matchAll(/`([a-z_.]+)`/g)].map(([, one]) => one!).toSorted(),
+      },
+    ]),
+  );
+}
+
+/** What Prometheus prints for a metric of OpenTelemetry. */
+function prometheusName(name: string, type: string): string {
+  return `${name.replaceAll('.', '_')}${type === 'counter' ? '_total' : ''}`;
+}
+
+/** The scraped metrics, by name, with the attributes of all their series together. */
+function scraped(page: string): Map<string, Row> {
+  const found = new Map<string, Row>();
+  for (const [, name, type] of page.matchAll(/^# TYPE (payments_\w+) (\w+)$/gm)) {
+    const unit = new RegExp(`^# UNIT ${name} (.+)$`, 'm').exec(page)?.[1] ?? '';
+    const series = page.matchAll(new RegExp(`^${name}(?:_count)?\\{(.*)\\} \\S+$`, 'gm'));
+    const labels = [...series].flatMap(([, text]) =>
+      [...text!.matchAll(/(\w+)="/g)].map(([, label]) => label!),
+    );
+    const attributes = [...new Set(labels)].filter((label) => !label.startsWith('otel_'));
+    found.set(name!, { type: type!, unit, attributes: attributes.toSorted() });
+  }
+  return found;
+}
+
+/** Runs an application that records every metric with every attribute. */
+async function runThrough(metrics: Metrics, service: ScriptedService): Promise<void> {
+  const { baseUrl } = service;
+  const mail = () => {
+    throw new Error('the mail server is down');
+  };
+  const options = {
+    baseUrl,
+    observers: [metrics.observer],
+    reconcile: RECONCILE,
+    api: { retry: { attempts: 1 } },
+    worker: { retry: none },
+  };
+  service.onToken = json(401, {});
+  {
+    await using app = await startOn(MEMORY, {}, options);
+    const call = app.app.get(PaymentsApiService).getTransaction('t-1');
+    await expect(call).rejects.toMatchObject({ code: 'invalid_credentials' });
+  }
+  service.onToken = json(200, service.tokenAnswer());
+  const app = await startOn(MEMORY, { book: () => {}, mail }, options);
+  const expectations = app.app.get(PaymentExpectations);
+  for (const transactionId of ['t-1', 't-2']) await expectations.expect({ transactionId });
+  await expectations.askNow({ reference: 't-1' });
+  await settled(app.app);
+  const request = webhookRequest({ id: 'e-1', data: { transactionId: 't-2' } });
+  for (let n = 0; n < 2; n += 1) await app.send(request);
+  await app.send(request, { headers: { 'X-Webhook-Signature': undefined } });
+  await post(app, 'e-2', {});
+  service.onCall = json(503, {});
+  await expectations.expect({ transactionId: 't-3', dueBy: new Date('2026-01-01') });
+  await settled(app.app);
+  await app.app.get(PaymentInbox).redrive({ handler: 'mail' });
+  await settled(app.app);
+  await eventually(async () =>
+    expect([...(await metrics.collect()).keys()]).toEqual(
+      expect.arrayContaining(['payments.expectations.expired', 'payments.expectations.fulfilled']),
+    ),
+  );
+  stop = () => app[Symbol.asyncDispose]();
+}
+
+let stop: () => Promise<void> = async () => {};
+
+describe('the metrics that Prometheus scrapes', () => {
+  const metrics = new Metrics();
+  let service: ScriptedService;
+  let page: string;
+
+  beforeAll(async () => {
+    service = await ScriptedService.start();
+    await runThrough(metrics, service);
+    page = await metrics.scrape();
+  });
+  afterAll(async () => {
+    await stop();
+    await service.stop();
+  });
+
+  it('TE-05 Prometheus gets every documented metric with its type, unit and attributes, and no other', () => {
+    const rows = [...documented()].map(
+      ([name, row]) =>
+        [
+          prometheusName(name, row.type),
+          { ...row, attributes: row.attributes.map((one) => one.replaceAll('.', '_')) },
+        ] as const,
+    );
+    expect(rows.length).toBeGreaterThan(15);
+    expect(Object.fromEntries(scraped(page))).toEqual(Object.fromEntries(rows));
+  });
+
+  it('TE-05 the page names the values of the attributes source, status, outcome, state and result that occur', () => {
+    const table = monitorPage();
+    const values = [
+      ...page.matchAll(
+        /payments_(?:source|status|outcome|state|result|reason|status_class)="(\w+)"/g,
+      ),
+    ];
+    expect(new Set(values.map(([, value]) => value)).size).toBeGreaterThan(8);
+    for (const [, value] of values) expect(table).toContain(`\`${value}\``);
+  });
+
+  it('TE-05 no label of a metric contains an id, a reference, a path or an error message', () => {
+    for (const secret of ['t-1', 't-2', 'e-1', 'transactions/', 'mail server', 'whsec_']) {
+      expect(page).not.toContain(secret);
+    }
+  });
+
+  it('TE-05 the buckets of the durations end at 60 seconds, those until an event is handled at three days', () => {
+    const last = (name: string) =>
+      [...page.matchAll(new RegExp(`^${name}_bucket\\{.*le="([\\d.]+)"`, 'gm'))]
+        .map(([, le]) => Number(le))
+        .reduce((a, b) => Math.max(a, b), 0);
+    expect(last('payments_process_duration')).toBe(60);
+    expect(last('payments_api_call_duration')).toBe(60);
+    expect(last('payments_delivery_duration')).toBe(259_200);
+  });
+});
