@@ -66,7 +66,7 @@ async function untilKilled(merchant: MerchantProcess, webhooks: number): Promise
     const request = webhookRequest({ eventType: 'transaction.completed', data });
     sent.push(fetch(merchant.url + request.path, request).catch(() => 'killed'));
   }
-  expect(await merchant.gone).toMatchObject({ signal: 'SIGKILL' });
+  expect({ ...(await merchant.gone), log: merchant.log }).toMatchObject({ signal: 'SIGKILL' });
   await Promise.all(sent);
 }
 
