@@ -11,7 +11,7 @@ describeInBrowser('the plots of the inbox console', (browser) => {
     await closedMinutes(page, (place) => (place === 5 ? { received: 1, done: 2 } : {}));
     await page.reload();
     const plot = page.getByRole('img', {
-      name: /^Events per minute: received at most 1, done at most 2, failed attempts at most 0/,
+      name: /^Deliveries per minute: done at most 2, dead at most 0. last hour: 2 done, 0 dead/,
     });
     await plot.waitFor();
     // From now on, only a change of the color scheme repaints the plots.
@@ -19,10 +19,10 @@ describeInBrowser('the plots of the inbox console', (browser) => {
     await page.getByText('You are not signed in any more.').waitFor();
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme });
-      await eventually(async () => expect(await isPaintedIn(page, 'i.done')).toBe(true));
+      await eventually(async () => expect(await isPaintedIn(page, 'i.received')).toBe(true));
     }
-    await page.getByText('As a table').first().click();
-    expect(await page.locator('figure table').first().textContent()).toContain('failed attempts');
+    await page.getByText('As a table').nth(1).click();
+    expect(await page.locator('figure table').first().textContent()).toContain('dead');
   });
 
   it('the console plots a day per 15 minutes: counts by their mean, times by the slowest minute', async () => {
@@ -53,6 +53,71 @@ describeInBrowser('the plots of the inbox console', (browser) => {
     });
   });
 
+  it('the console plots one unit per plot, with the totals of the range and the minutes that are not counted', async () => {
+    await using app = await ConsoleApplication.start();
+    await app.receive({ id: 'evt_1' });
+    const page = await app.open(browser());
+    await closedMinutes(page, (place) => ({
+      received: place < 10 ? 3 : 0,
+      done: place < 10 ? 6 : 0,
+      failed: place === 20 ? 4 : 0,
+      dead: place === 20 ? 1 : 0,
+      p50Ms: place === 30 ? 20 : null,
+      p95Ms: place === 40 ? 5000 : null,
+    }));
+    await page.reload();
+    await page.locator('figure').first().waitFor();
+    expect(await page.locator('figcaption').allInnerTexts()).toEqual([
+      expect.stringMatching(/^Events per minute\s+last hour: 30 received$/),
+      expect.stringMatching(/^Deliveries per minute\s+last hour: 60 done, 1 dead$/),
+      expect.stringMatching(/^Failed attempts per minute\s+last hour: 4 failed$/),
+      expect.stringMatching(/^Time from receipt to done\s+last hour: at most p95 5 s, p50 20 ms$/),
+    ]);
+    await page.getByRole('button', { name: '15 min' }).click();
+    await page.getByText('last 15 min: 0 failed').waitFor();
+    await page.reload();
+    await page.getByText('last 15 min: 30 received').waitFor();
+    expect(await page.getByText('not counted yet', { exact: true }).count()).toBe(4);
+  });
+
+  it('the console hatches the time after the last closed minute, and draws no line there', async () => {
+    await using app = await ConsoleApplication.start();
+    await app.receive({ id: 'evt_1' });
+    const page = await app.open(browser(), '?minutes=15');
+    await changed(page, 'overview', (overview) => ({
+      ...overview,
+      now: '2026-11-20T08:20:00.000Z',
+      activity: Array.from({ length: 15 }, (_, minute) => ({
+        startsAt: new Date(Date.UTC(2026, 10, 20, 8, minute)).toISOString(),
+        received: 5,
+        done: 0,
+        failed: 0,
+        dead: 0,
+        p50Ms: null,
+        p95Ms: null,
+      })),
+    }));
+    await page.reload();
+    await page.locator('figure').first().waitFor();
+    /** Share of the pixels between two columns that have the colour of an element of the key. */
+    const share = (element: string, from: number, to: number) =>
+      page.evaluate<number>(`(() => {
+        const canvas = document.querySelector('canvas');
+        const [left, top] = [${from} * canvas.width, 0.1 * canvas.height];
+        const [width, height] = [${to - from} * canvas.width, 0.5 * canvas.height];
+        const { data } = canvas.getContext('2d').getImageData(left, top, width, height);
+        const { color } = getComputedStyle(document.querySelector('.key ${element}'));
+        const wanted = color.match(/\\d+/g).map(Number);
+        const pixels = Array.from({ length: data.length / 4 }, (_, at) => at * 4);
+        return pixels.filter((at) => data[at + 3] > 0 &&
+          wanted.every((part, index) => Math.abs(data[at + index] - part) < 3)).length / pixels.length;
+      })()`);
+    // 15 of the 20 minutes on the axis are closed.
+    await eventually(async () => expect(await share('i.received', 0.3, 0.7)).toBeGreaterThan(0));
+    expect(await share('i.received', 0.8, 0.95)).toBe(0);
+    expect(await share('.at', 0.8, 0.95)).toBeGreaterThan(3 * (await share('.at', 0.3, 0.7)));
+  });
+
   it('the console plots 15 minutes per minute', async () => {
     await using app = await ConsoleApplication.start();
     const page = await app.open(browser());
@@ -75,7 +140,7 @@ describeInBrowser('the plots of the inbox console', (browser) => {
       .waitFor();
     const painted = () =>
       page.evaluate<number>(`(() => {
-        const canvas = document.querySelectorAll('canvas')[1];
+        const canvas = document.querySelectorAll('canvas')[3];
         const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
         const wanted = getComputedStyle(document.querySelector('i.p95Ms')).color.match(/\\d+/g);
         return Array.from({ length: data.length / 4 }, (_, at) => at * 4).filter((at) =>
@@ -95,7 +160,7 @@ describeInBrowser('the plots of the inbox console', (browser) => {
       activity: [{ startsAt: '2026-11-20T08:00:00.000Z', ...none }],
     }));
     for (const [ms, text] of [
-      [70_000, /^Closed minutes until [^.]*\.\s*$/],
+      [70_000, /^Closed minutes until [^.]*\.\s+Later minutes are not counted yet\.$/],
       [240_000, /^Closed minutes until [^.]*\.\s+That was 4 min ago: later minutes are not stored/],
     ] as const) {
       late = ms;

@@ -14,7 +14,7 @@ describeInBrowser('views of the inbox console', (browser) => {
     await app.receive({ id: 'evt_1' });
     const page = await app.open(browser());
     await page.getByText('No closed minute yet.').waitFor();
-    for (const title of ['done', 'failed', 'p95']) {
+    for (const title of ['done', 'failed', 'p50', 'p95']) {
       expect((await count(page, 'Orders.markPaid', title).textContent())!.trim()).toBe('–');
     }
     const received = page.getByRole('listitem').filter({ hasText: 'no closed minute yet' });

@@ -49,10 +49,10 @@ export function AuditTrail({ params, acted }) {
   return html`
     <h1 tabindex="-1">Audit</h1>
     <p class="quiet note">
-      Actions and views of payloads with this console, in the process that
-      responds${value && html`${' '}since <${Time} at=${value.since} />`}: at most the last 500 of
-      each. The application's log has all of them, of all processes, with the logger${' '}
-      <code>PaymentsConsole</code>.
+      Actions and views of payloads with this
+      console${value && html`, since its process started at <${Time} at=${value.since} />`}: at most
+      the last 500 of each. The application's log has all of them, of all processes (logger${' '}
+      <code>PaymentsConsole</code>).
     </p>
     <nav class="shown" aria-label="Which entries">
       ${Object.entries(SHOWN).map(

@@ -20,12 +20,12 @@ export function Handlers({ handlers, stats, activity, range, ask }) {
       <tr role="row">
         <td role="cell"></td>
         <th role="columnheader" scope="colgroup" colspan="3">now</th>
-        <th role="columnheader" scope="colgroup" colspan="3">${range}</th>
+        <th role="columnheader" scope="colgroup" colspan="4">${range}</th>
         <td role="cell"></td>
       </tr>
       <tr role="row">
         <th role="columnheader" scope="col">Handler</th>
-        ${[...UNFINISHED, 'done', 'failed', 'p95'].map((title) => html`<th role="columnheader" scope="col" class="number">${title}</th>`)}
+        ${[...UNFINISHED, 'done', 'failed attempts', 'p50', 'p95'].map((title) => html`<th role="columnheader" scope="col" class="number">${title}</th>`)}
         <th role="columnheader" scope="col"><span class="unseen">Actions</span></th>
       </tr>
     </thead>
@@ -83,26 +83,28 @@ function Elsewhere({ handler: { here, lastSeenAt } }) {
 function Count({ stats, state, handler }) {
   const count = sum(stats, state, handler);
   const noun = count.count === 1 && !count.more ? 'delivery' : plural('delivery');
+  // The list shows events, so the dead deliveries of all handlers are on the page that counts deliveries.
+  const href =
+    state === 'dead' && handler === undefined ? '#/failures' : listLink({ state, handler });
   const label = `${capped(count)} ${noun} ${state}${handler === undefined ? '' : ` of ${visible(handler)}`}`;
   return html`<td role="cell" class="number" data-state=${state}>
     ${
       count.count === 0
         ? html`<span class="zero">0</span>`
-        : html`<a href=${listLink({ state, handler })} class=${state} aria-label=${label}
-            >${capped(count)}</a
-          >`
+        : html`<a href=${href} class=${state} aria-label=${label}>${capped(count)}</a>`
     }
   </td>`;
 }
 
-/** @typedef {Pick<import('./api.js').Counts, 'done' | 'failed' | 'p95Ms'>} Attempts */
+/** @typedef {Pick<import('./api.js').Counts, 'done' | 'failed' | 'p50Ms' | 'p95Ms'>} Attempts */
 
 /** The attempts in the shown minutes. @param {{ counts: Attempts | null }} props */
 function Done({ counts }) {
   const values = {
     done: counts === null ? '–' : number(counts.done),
     failed: counts === null ? '–' : number(counts.failed),
-    p95: counts === null || counts.p95Ms === null ? '–' : duration(counts.p95Ms),
+    p50: timeOf(counts?.p50Ms),
+    p95: timeOf(counts?.p95Ms),
   };
   return Object.entries(values).map(
     ([title, value]) =>
@@ -110,6 +112,11 @@ function Done({ counts }) {
         <span class=${value === '0' || value === '–' ? 'zero' : title}>${value}</span>
       </td>`,
   );
+}
+
+/** @param {number | null | undefined} ms */
+function timeOf(ms) {
+  return ms === null || ms === undefined ? '–' : duration(ms);
 }
 
 /**
@@ -149,10 +156,15 @@ export function sum(stats, state, handler) {
  */
 function together(activity) {
   if (activity.length === 0) return null;
-  const times = activity.flatMap(({ p95Ms }) => p95Ms ?? []);
+  /** @param {'p50Ms' | 'p95Ms'} field */
+  const slowest = (field) => {
+    const times = activity.flatMap((minute) => minute[field] ?? []);
+    return times.length > 0 ? Math.max(...times) : null;
+  };
   return {
     done: activity.reduce((all, { done }) => all + done, 0),
     failed: activity.reduce((all, { failed }) => all + failed, 0),
-    p95Ms: times.length > 0 ? Math.max(...times) : null,
+    p50Ms: slowest('p50Ms'),
+    p95Ms: slowest('p95Ms'),
   };
 }

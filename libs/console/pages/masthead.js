@@ -28,7 +28,7 @@ export function Masthead({ route: { view }, overview, onHelp }) {
             >${label}</a
           >`,
       )}
-      ${dead.count > 0 && html`<a href="#/events?state=dead" class="badge dead">${capped(dead)} dead</a>`}
+      ${dead.count > 0 && html`<a href="#/failures" class="badge dead">${capped(dead)} dead</a>`}
       ${overdue && overdue.count > 0 && html`<a href="#/expectations?show=overdue" class="badge overdue">${capped(overdue)} overdue</a>`}
     </nav>
     ${overview?.who && html`<span class="who quiet">${visible(overview.who)}</span>`}

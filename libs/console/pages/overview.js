@@ -62,7 +62,7 @@ export function Overview({ overview, minutes, onRange, ask }) {
           )}
         </div>
       </div>
-      <${Plots} activity=${activity} now=${now} />
+      <${Plots} activity=${activity} now=${now} range=${`last ${rangeOf(minutes)}`} />
     </section>
     ${
       !capabilities.durable &&
@@ -85,14 +85,16 @@ function Figures({ overview: { stats, activity, expectations, lastReceivedAt }, 
   return html`<ul class="figures">
     <${Oldest} stats=${stats} />
     <li class=${dead.count > 0 ? 'bad' : ''}>
-      <a href=${listLink({ state: 'dead' })}>
-        <strong>${capped(dead)}</strong> <span>dead</span>
-        <small>${dead.count > 0 ? 'out of attempts: redrive or skip' : 'no dead letters'}</small>
+      <a href="#/failures">
+        <strong>${capped(dead)}</strong> <span>dead</span>${' '}
+        <small
+          >${dead.count > 0 ? 'deliveries out of attempts: redrive or skip' : 'no dead letters'}</small
+        >
       </a>
     </li>
     <li class=${unhandled.count > 0 ? 'warn' : ''}>
       <a href=${listLink({ state: 'unhandled' })}>
-        <strong>${capped(unhandled)}</strong> <span>unhandled</span>
+        <strong>${capped(unhandled)}</strong> <span>unhandled</span>${' '}
         <small
           >${unhandled.count > 0 ? 'no handler matched them' : 'every event had a handler'}</small
         >
@@ -102,7 +104,7 @@ function Figures({ overview: { stats, activity, expectations, lastReceivedAt }, 
       stale.count > 0 &&
       html`<li class="warn">
         <a href=${listLink({ state: 'stale' })}>
-          <strong>${capped(stale)}</strong> <span>stale</span>
+          <strong>${capped(stale)}</strong> <span>stale</span>${' '}
           <small>replays or late deliveries</small>
         </a>
       </li>`
@@ -113,16 +115,17 @@ function Figures({ overview: { stats, activity, expectations, lastReceivedAt }, 
         <a
           href=${expectationsLink({ show: expectations.overdue.count > 0 ? 'overdue' : 'waiting' })}
         >
-          <strong>${capped(expectations.overdue)}</strong> <span>overdue</span>
+          <strong>${capped(expectations.overdue)}</strong> <span>overdue</span>${' '}
           <small>${capped(expectations.waiting)} expected payments wait</small>
         </a>
       </li>`
     }
     <li>
       <a href=${listLink()}>
-        <strong>${activity.length > 0 ? number(received) : '–'}</strong> <span>received</span>
+        <strong>${activity.length > 0 ? number(received) : '–'}</strong>${' '}
+        <span>received</span>${' '}
         <small
-          >${activity.length > 0 ? `closed minutes, last ${rangeOf(minutes)}` : 'no closed minute yet'}</small
+          >${activity.length > 0 ? `events in closed minutes, last ${rangeOf(minutes)}` : 'no closed minute yet'}</small
         >
         <small class="newest"
           >${lastReceivedAt !== null && html`newest <${Time} at=${lastReceivedAt} />`}</small
@@ -136,14 +139,14 @@ function Figures({ overview: { stats, activity, expectations, lastReceivedAt }, 
 function Oldest({ stats: { oldestPendingMs, paused } }) {
   if (oldestPendingMs === null) {
     return html`<li>
-      <div><strong>none</strong> <span>pending</span> <small>no delivery waits</small></div>
+      <div><strong>none</strong> <span>pending</span>${' '} <small>no delivery waits</small></div>
     </li>`;
   }
   const long = oldestPendingMs >= LONG_MS;
   const why = paused.length > 0 ? 'handlers are paused' : 'does a handler fail?';
   return html`<li class=${long ? 'warn' : ''}>
     <a href=${listLink({ state: 'pending', order: 'oldest' })}>
-      <strong>${duration(oldestPendingMs)}</strong> <span>oldest pending</span>
+      <strong>${duration(oldestPendingMs)}</strong> <span>oldest pending</span>${' '}
       <small>${long ? why : 'since it was received'}</small>
     </a>
   </li>`;

@@ -25,9 +25,10 @@ const asBars = barred({ align: 1, size: [1, Infinity] });
 /**
  * @param {readonly Line[]} lines
  * @param {Minute[]} activity
+ * @param {number} closed end of the last closed minute, in seconds
  * @returns {uPlot.AlignedData}
  */
-export function dataOf(lines, activity) {
+export function dataOf(lines, activity, closed) {
   const times = activity.map(({ startsAt }) => Date.parse(startsAt) / 1000);
   // 0 has no logarithm: 0 ms is shown as 1 ms. A bar of height 0 would be a line on the axis.
   const values = lines.map(({ field, bars }) =>
@@ -37,14 +38,11 @@ export function dataOf(lines, activity) {
       return field.endsWith('Ms') && value !== null ? Math.max(1, value) : value;
     }),
   );
-  const last = times.at(-1);
-  if (last === undefined) return [times, ...values];
   // A minute is drawn from its start to the next time, so the newest minute needs an end.
-  const lengthS = last - (times.at(-2) ?? last - 60);
   const ends = lines.map(({ field, bars }, line) =>
     bars || field.endsWith('Ms') ? null : (values[line]?.at(-1) ?? null),
   );
-  return [[...times, last + lengthS], ...values.map((all, line) => [...all, ends[line] ?? null])];
+  return [[...times, closed], ...values.map((all, line) => [...all, ends[line] ?? null])];
 }
 
 /**
@@ -55,9 +53,10 @@ export function dataOf(lines, activity) {
  * @param {number} props.width
  * @param {(name: string) => string} props.colour
  * @param {(index: number | null) => void} props.setPointed
+ * @param {() => number} props.until end of the axis, in seconds
  * @returns {uPlot.Options}
  */
-export function optionsOf({ lines, show, log, width, colour, setPointed }) {
+export function optionsOf({ lines, show, log, width, colour, setPointed, until }) {
   const ink = () => colour('at');
   /** @type {uPlot.Axis} */
   const axis = {
@@ -81,6 +80,7 @@ export function optionsOf({ lines, show, log, width, colour, setPointed }) {
     legend: { show: false },
     cursor: { drag: { x: false, y: false }, y: false, points: { size: 6 } },
     scales: {
+      x: { range: (_plot, min, max) => [min, Math.max(max, until())] },
       y: log
         ? { distr: 3, range: (_plot, min, max) => stepsAround(min, max) }
         : { range: (_plot, _min, max) => [0, Math.max(4, (max ?? 0) * 1.1)] },
@@ -110,7 +110,10 @@ export function optionsOf({ lines, show, log, width, colour, setPointed }) {
         ...(!log && { paths: bars ? asBars : asSteps }),
       })),
     ],
-    hooks: { setCursor: [({ cursor }) => setPointed(cursor.idx ?? null)] },
+    hooks: {
+      setCursor: [({ cursor }) => setPointed(cursor.idx ?? null)],
+      drawClear: [(plot) => hatch(plot, until(), ink())],
+    },
   };
 }
 
@@ -128,6 +131,35 @@ function isolatedPoints(plot, series, show) {
   return [...values.keys()].filter(
     (at) => values[at] != null && values[at - 1] == null && values[at + 1] == null,
   );
+}
+
+/**
+ * Hatches the time after the last closed minute, which is not counted yet.
+ *
+ * @param {uPlot} plot
+ * @param {number} until in seconds
+ * @param {string} colour
+ */
+function hatch(plot, until, colour) {
+  const { ctx, data, bbox } = plot;
+  const left = plot.valToPos(data[0].at(-1) ?? until, 'x', true);
+  const width = plot.valToPos(until, 'x', true) - left;
+  if (!(width >= 1)) return;
+  const gap = 6 * devicePixelRatio;
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(left, bbox.top, width, bbox.height);
+  ctx.clip();
+  ctx.strokeStyle = colour;
+  ctx.globalAlpha = 0.5;
+  ctx.lineWidth = devicePixelRatio;
+  ctx.beginPath();
+  for (let x = left - bbox.height; x < left + width; x += gap) {
+    ctx.moveTo(x, bbox.top + bbox.height);
+    ctx.lineTo(x + bbox.height, bbox.top);
+  }
+  ctx.stroke();
+  ctx.restore();
 }
 
 /** @param {string} colour as computed: `rgb(1, 2, 3)` */

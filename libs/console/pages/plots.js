@@ -4,6 +4,7 @@ import uPlot from 'uplot';
 import { groupSize, grouped } from './activity.js';
 import { Time, duration, number } from './format.js';
 import { HEIGHT, dataOf, optionsOf } from './plot-options.js';
+import { Minutes, valueOf } from './plot-table.js';
 
 /** @typedef {import('./api.js').Minute} Minute */
 
@@ -17,24 +18,57 @@ import { HEIGHT, dataOf, optionsOf } from './plot-options.js';
  * @property {boolean} [bars]
  */
 
-/** @type {readonly Line[]} */
-const COUNTS = [
-  { field: 'received', label: 'received', filled: true },
-  { field: 'done', label: 'done' },
-  { field: 'failed', label: 'failed attempts', bars: true },
-  { field: 'dead', label: 'dead', bars: true },
-];
-/** @type {readonly Line[]} */
-const TIMES = [
-  { field: 'p95Ms', label: 'p95' },
-  { field: 'p50Ms', label: 'p50' },
+/**
+ * A plot, whose lines have the same unit.
+ *
+ * @typedef {object} PlotKind
+ * @property {string} title
+ * @property {readonly Line[]} lines
+ * @property {(value: number) => string} show
+ * @property {boolean} [log] whether the axis is logarithmic; times are, counts are not
+ */
+
+/** @type {readonly PlotKind[]} */
+const PLOTS = [
+  {
+    title: 'Events per minute',
+    lines: [{ field: 'received', label: 'received', filled: true }],
+    show: number,
+  },
+  {
+    title: 'Deliveries per minute',
+    lines: [
+      { field: 'done', label: 'done' },
+      { field: 'dead', label: 'dead', bars: true },
+    ],
+    show: number,
+  },
+  {
+    title: 'Failed attempts per minute',
+    lines: [{ field: 'failed', label: 'failed', bars: true }],
+    show: number,
+  },
+  {
+    title: 'Time from receipt to done',
+    lines: [
+      { field: 'p95Ms', label: 'p95' },
+      { field: 'p50Ms', label: 'p50' },
+    ],
+    show: duration,
+    log: true,
+  },
 ];
 
 /** Age from which the newest closed minute is late, in milliseconds. A minute is usually written 10 to 70 s after its end. */
 const LATE_MS = 3 * 60_000;
 
-/** @param {{ activity: Minute[], now: string }} props */
-export function Plots({ activity, now }) {
+/**
+ * @param {object} props
+ * @param {Minute[]} props.activity
+ * @param {string} props.now
+ * @param {string} props.range label of the time range of `activity`
+ */
+export function Plots({ activity, now, range }) {
   const points = useMemo(() => grouped(activity), [activity]);
   const newest = activity.at(-1);
   if (!newest) {
@@ -46,27 +80,54 @@ export function Plots({ activity, now }) {
   const size = groupSize(activity.length);
   const endedAt = Date.parse(newest.startsAt) + 60_000;
   const lateMs = Date.parse(now) - endedAt;
-  const means = size === 1 ? '' : `, means of ${size} minutes`;
-  const worst = size === 1 ? '' : `, the slowest of ${size} minutes`;
   return html`<p class=${`until ${lateMs > LATE_MS ? 'late' : 'quiet'}`}>
       Closed minutes until${' '}<${Time} at=${new Date(endedAt).toISOString()} />.${' '}
-      ${lateMs > LATE_MS && `That was ${duration(lateMs)} ago: later minutes are not stored yet.`}
+      ${
+        lateMs > LATE_MS
+          ? `That was ${duration(lateMs)} ago: later minutes are not stored yet.`
+          : 'Later minutes are not counted yet.'
+      }
     </p>
     <div class="plots">
-      <${Plot}
-        title=${`Events per minute${means}`}
-        lines=${COUNTS}
-        activity=${points}
-        show=${number}
-      />
-      <${Plot}
-        title=${`Time from receipt to done${worst}`}
-        lines=${TIMES}
-        activity=${points}
-        show=${duration}
-        log
-      />
+      ${PLOTS.map(
+        ({ title, lines, show, log = false }) =>
+          html`<${Plot}
+            key=${title}
+            title=${`${title}${noteOf(log, size)}`}
+            totals=${totalsOf(lines, activity, show, log)}
+            range=${range}
+            lines=${lines}
+            activity=${points}
+            closed=${endedAt / 1000}
+            until=${Date.parse(now) / 1000}
+            show=${show}
+            log=${log}
+          />`,
+      )}
     </div>`;
+}
+
+/** What a point of a plot means if it has several minutes. @param {boolean} times @param {number} size in minutes */
+function noteOf(times, size) {
+  if (size === 1) return '';
+  return times ? `, the slowest of ${size} minutes` : `, means of ${size} minutes`;
+}
+
+/**
+ * The totals of the range: sums of counts, and times of the slowest minute.
+ *
+ * @param {readonly Line[]} lines
+ * @param {Minute[]} activity
+ * @param {(value: number) => string} show
+ * @param {boolean} times
+ */
+function totalsOf(lines, activity, show, times) {
+  const totals = lines.map(({ field, label }) => {
+    const values = activity.flatMap((minute) => minute[field] ?? []);
+    if (!times) return `${show(values.reduce((sum, value) => sum + value, 0))} ${label}`;
+    return `${label} ${values.length > 0 ? show(Math.max(...values)) : '–'}`;
+  });
+  return `${times ? 'at most ' : ''}${totals.join(', ')}`;
 }
 
 /**
@@ -74,15 +135,21 @@ export function Plots({ activity, now }) {
  *
  * @param {object} props
  * @param {string} props.title
+ * @param {string} props.totals
+ * @param {string} props.range
  * @param {readonly Line[]} props.lines
  * @param {Minute[]} props.activity
+ * @param {number} props.closed end of the last closed minute, in seconds
+ * @param {number} props.until end of the axis, in seconds: the time after the last closed minute is not counted yet
  * @param {(value: number) => string} props.show
- * @param {boolean} [props.log]
+ * @param {boolean} props.log
  */
-function Plot({ title, lines, activity, show, log = false }) {
+function Plot({ title, totals, range, lines, activity, closed, until, show, log }) {
   const place = useRef(/** @type {HTMLDivElement | null} */ (null));
   const key = useRef(/** @type {HTMLUListElement | null} */ (null));
   const plot = useRef(/** @type {uPlot | null} */ (null));
+  const end = useRef(until);
+  end.current = until;
   const [pointed, setPointed] = useState(/** @type {number | null} */ (null));
 
   useLayoutEffect(() => {
@@ -93,8 +160,16 @@ function Plot({ title, lines, activity, show, log = false }) {
       return getComputedStyle(swatch).color;
     };
     const width = element.clientWidth;
-    const options = optionsOf({ lines, show, log, width, colour, setPointed });
-    const made = new uPlot(options, dataOf(lines, activity), element);
+    const options = optionsOf({
+      lines,
+      show,
+      log,
+      width,
+      colour,
+      setPointed,
+      until: () => end.current,
+    });
+    const made = new uPlot(options, dataOf(lines, activity, closed), element);
     plot.current = made;
     const size = new ResizeObserver(() => {
       if (element.clientWidth > 0) made.setSize({ width: element.clientWidth, height: HEIGHT });
@@ -110,17 +185,22 @@ function Plot({ title, lines, activity, show, log = false }) {
     };
   }, []);
 
-  useEffect(() => plot.current?.setData(dataOf(lines, activity)), [activity]);
+  useEffect(
+    () => plot.current?.setData(dataOf(lines, activity, closed)),
+    [activity, closed, until],
+  );
 
   const newestAt = activity.length - 1;
   const minute = activity[Math.min(pointed ?? newestAt, newestAt)];
   return html`<figure>
-    <figcaption>${title}</figcaption>
+    <figcaption>
+      ${title} <span class="totals">${range}: <b>${totals}</b></span>
+    </figcaption>
     <div
       ref=${place}
       class="plot"
       role="img"
-      aria-label=${`${title}: ${summary(lines, activity, show)}`}
+      aria-label=${`${title}: ${summary(lines, activity, show)}. ${range}: ${totals}`}
     ></div>
     <ul ref=${key} class="key">
       ${lines.map(
@@ -130,67 +210,11 @@ function Plot({ title, lines, activity, show, log = false }) {
             <b>${valueOf(minute, field, show)}</b>
           </li>`,
       )}
+      <li class="open"><i class="open"></i> not counted yet</li>
       <li class="at">${minute && html`<${Time} at=${minute.startsAt} />`}</li>
     </ul>
     <${Minutes} title=${title} lines=${lines} activity=${activity} show=${show} />
   </figure>`;
-}
-
-/**
- * @param {object} props
- * @param {string} props.title
- * @param {readonly Line[]} props.lines
- * @param {Minute[]} props.activity
- * @param {(value: number) => string} props.show
- */
-function Minutes({ title, lines, activity, show }) {
-  const [open, setOpen] = useState(false);
-  const busy = open
-    ? activity.filter((minute) => lines.some(({ field }) => minute[field])).toReversed()
-    : [];
-  return html`<details
-    onToggle=${(/** @type {any} */ { currentTarget }) => setOpen(currentTarget.open)}
-  >
-    <summary>As a table</summary>
-    ${
-      busy.length === 0
-        ? html`<p class="quiet">No activity in this time.</p>`
-        : html`<div
-            class="scrolled"
-            tabindex="0"
-            role="region"
-            aria-label=${`${title}, as a table`}
-          >
-            <table>
-              <thead>
-                <tr>
-                  <th scope="col">Minute</th>
-                  ${lines.map(({ label }) => html`<th scope="col" class="number">${label}</th>`)}
-                </tr>
-              </thead>
-              <tbody>
-                ${busy.map(
-                  (minute) =>
-                    html`<tr key=${minute.startsAt}>
-                      <th scope="row"><${Time} at=${minute.startsAt} /></th>
-                      ${lines.map(({ field }) => html`<td class="number">${valueOf(minute, field, show)}</td>`)}
-                    </tr>`,
-                )}
-              </tbody>
-            </table>
-          </div>`
-    }
-  </details>`;
-}
-
-/**
- * @param {Minute | undefined} minute
- * @param {Line['field']} field
- * @param {(value: number) => string} show
- */
-function valueOf(minute, field, show) {
-  const value = minute?.[field] ?? null;
-  return value === null ? '–' : show(value);
 }
 
 /**

@@ -13,6 +13,8 @@ import type { ResolvedConsoleOptions } from './console-options.js';
 
 /** How long a result is reused, in milliseconds, so that many open consoles query the store as rarely as one. */
 const FRESH_MS = 1000;
+/** The same for the closed minutes. A minute is added once per minute, and a day of them is expensive to read. */
+const ACTIVITY_FRESH_MS = 10_000;
 
 /** A handler that an operator can select. */
 export interface ConsoleHandler {
@@ -54,11 +56,11 @@ type InboxState = Omit<InboxOverview, 'activity' | 'handlers'> & {
   readonly handlers: readonly Omit<ConsoleHandler, 'activity'>[];
 };
 
-/** Counts and activity, each queried at most once per second. */
+/** Counts, queried at most once per second, and activity, at most every 10 seconds. */
 @Injectable()
 export class ConsoleOverview {
   /** Counts, and activity by number of minutes. A request has 1 to 1,440 minutes, which bounds the size of the cache. */
-  readonly #cache = new Map<string, { at: number; result: Promise<unknown> }>();
+  readonly #cache = new Map<string, { until: number; result: Promise<unknown> }>();
 
   constructor(
     private readonly inbox: ConsoleInbox,
@@ -68,8 +70,8 @@ export class ConsoleOverview {
   /** @throws ConsoleException 503 if the inbox is not reachable. */
   async show(minutes: number): Promise<InboxOverview> {
     const [state, { activity, byHandler }] = await Promise.all([
-      this.#cached('state', (inbox) => this.#stateOf(inbox)),
-      this.#cached(`activity of ${minutes}`, async (inbox) =>
+      this.#cached('state', FRESH_MS, (inbox) => this.#stateOf(inbox)),
+      this.#cached(`activity of ${minutes}`, ACTIVITY_FRESH_MS, async (inbox) =>
         summaryOf(await inbox.activity(minutes)),
       ),
     ]);
@@ -86,15 +88,16 @@ export class ConsoleOverview {
   }
 
   /** Returns the cached result or the result of a new query. Each key belongs to one query. */
-  #cached<T>(key: string, query: (inbox: PaymentInbox) => Promise<T>): Promise<T> {
-    const at = this.options.runtime.monotonic();
-    for (const [old, entry] of this.#cache) {
-      if (at - entry.at >= FRESH_MS) this.#cache.delete(old);
-    }
+  #cached<T>(key: string, freshMs: number, query: (inbox: PaymentInbox) => Promise<T>): Promise<T> {
+    const now = this.options.runtime.monotonic();
+    for (const [old, { until }] of this.#cache) if (now >= until) this.#cache.delete(old);
     const entry = this.#cache.get(key);
     if (entry !== undefined) return entry.result as Promise<T>;
     const result = this.inbox.call(query);
-    this.#cache.set(key, { at, result });
+    const added = { until: now + freshMs, result };
+    this.#cache.set(key, added);
+    // A failed query is repeated after a second.
+    result.catch(() => (added.until = now + FRESH_MS));
     return result;
   }
 
