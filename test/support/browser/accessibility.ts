@@ -21,3 +21,26 @@ export async function seriousViolations(page: Page, within?: string): Promise<st
       );
   }, within);
 }
+
+/** The widths and color schemes in which pages are checked. */
+const APPEARANCES = [
+  { width: 1280, height: 900, colorScheme: 'light' },
+  { width: 1280, height: 900, colorScheme: 'dark' },
+  { width: 390, height: 844, colorScheme: 'light' },
+  { width: 390, height: 844, colorScheme: 'dark' },
+] as const;
+
+/**
+ * The {@link seriousViolations} of a page at the width of a desktop and of a phone, in the light and the dark color
+ * scheme. The page keeps the last appearance.
+ */
+export async function seriousViolationsEverywhere(page: Page, within?: string): Promise<string[]> {
+  const found: string[] = [];
+  for (const { width, height, colorScheme } of APPEARANCES) {
+    await page.setViewportSize({ width, height });
+    await page.emulateMedia({ colorScheme });
+    const violations = await seriousViolations(page, within);
+    found.push(...violations.map((violation) => `${width} px, ${colorScheme}: ${violation}`));
+  }
+  return found;
+}
