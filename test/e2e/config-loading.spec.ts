@@ -50,7 +50,12 @@ describe('optional packages', () => {
   });
 
   it('AP-10 optional packages are not needed by an application with paymentsConfig and without a data class', async () => {
-    const missing = ['@nestjs/config', 'class-validator', 'class-transformer'];
+    const missing = [
+      '@nestjs/config',
+      '@opentelemetry/api',
+      'class-validator',
+      'class-transformer',
+    ];
     expect(await printed("await boot(); console.log('true');", missing)).toBe(true);
   });
 
@@ -85,8 +90,13 @@ const loadedBy = async (entry: string) => {
     console.log(JSON.stringify(loaded));`;
   const urls = JSON.parse(await printedBy(script)) as string[];
   const names = ['axios', '@nestjs/axios', 'undici', 'pg', 'class-validator', 'class-transformer'];
+  const telemetry = ['api', 'core', 'sdk-trace', 'sdk-metrics'].map(
+    (name) => `@opentelemetry/${name}`,
+  );
   return [
-    ...names.filter((name) => urls.some((url) => url.includes(`/node_modules/${name}/`))),
+    ...[...names, ...telemetry].filter((name) =>
+      urls.some((url) => url.includes(`/node_modules/${name}/`)),
+    ),
     ...urls.filter((url) => url === 'node:sqlite'),
     ...['sqlite', 'postgres'].filter((store) =>
       urls.some((url) => url.includes(`/inbox/${store}/`)),
@@ -100,11 +110,16 @@ describe('imports of the package', () => {
     ['nestjs-payments/testing', []],
     ['nestjs-payments/sqlite', ['sqlite']],
     ['nestjs-payments/postgres', ['postgres']],
+    ['nestjs-payments/otel', ['@opentelemetry/api']],
     // Checks that the list would contain a package that is loaded.
     ['@nestjs/axios', ['axios', '@nestjs/axios']],
     ['node:sqlite', ['node:sqlite']],
+    [
+      '@opentelemetry/sdk-trace',
+      ['@opentelemetry/api', '@opentelemetry/core', '@opentelemetry/sdk-trace'],
+    ],
   ])(
-    'AP-10 an import of %s loads only %j of all stores, drivers, HTTP clients and validators',
+    'AP-10 an import of %s loads only %j of all stores, drivers, HTTP clients, validators and telemetry',
     async (entry, expected) => {
       expect(await loadedBy(entry)).toEqual(expected);
     },

@@ -1,9 +1,12 @@
 import type { Server } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { context, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
+import type { Meter, Span, Tracer, TracerProvider } from '@opentelemetry/api';
 import type { INestApplication } from '@nestjs/common';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace';
 import { none } from 'nestjs-payments';
+import { openTelemetry } from 'nestjs-payments/otel';
+import type { OpenTelemetryOptions } from 'nestjs-payments/otel';
 import { inboxOf, post, startOn } from '../support/inbox/inbox-application.js';
 import { MEMORY, onEachInbox } from '../support/inbox/expecting-application.js';
 import { onEachDurableInbox } from '../support/inbox/durable-inboxes.js';
@@ -172,3 +175,43 @@ describe('the span of a receipt', () => {
     await eventually(() => expect(traces.of('process')).toHaveLength(1));
   });
 });
+
+describe('an SDK that fails', () => {
+  const fail = (): never => {
+    throw new Error('the SDK is broken');
+  };
+  const spanWith = (broken: Partial<Span>): Span =>
+    Object.assign(trace.wrapSpanContext({ traceId: TRACE, spanId: SPAN, traceFlags: 1 }), broken);
+  const FAILING: readonly [string, OpenTelemetryOptions][] = [
+    ['getTracer() throws late', { tracerProvider: { getTracer: () => ({}) as Tracer } }],
+    ['startSpan() throws', { tracerProvider: tracerWith({ startSpan: fail }) }],
+    [
+      'spanContext() throws',
+      { tracerProvider: tracerWith({ startSpan: () => spanWith({ spanContext: fail }) }) },
+    ],
+    [
+      'setAttribute() throws',
+      { tracerProvider: tracerWith({ startSpan: () => spanWith({ setAttribute: fail }) }) },
+    ],
+    ['end() throws', { tracerProvider: tracerWith({ startSpan: () => spanWith({ end: fail }) }) }],
+    ['getMeter() throws', { meterProvider: { getMeter: fail } }],
+    ['an instrument is missing', { meterProvider: { getMeter: () => ({}) as Meter } }],
+  ];
+
+  it.each(FAILING)(
+    'TE-03 if %s, the event is received and handled once',
+    async (_what, options) => {
+      let ran = 0;
+      const book = () => void (ran += 1);
+      await using app = await startOn(MEMORY, { book }, { observers: [openTelemetry(options)] });
+      expect(await post(app, 'e-1', DATA)).toBe(200);
+      const { deliveries } = (await inboxOf(app).get('e-1'))!;
+      expect(deliveries).toMatchObject([{ state: 'done', attempts: 1 }]);
+      expect(ran).toBe(1);
+    },
+  );
+});
+
+function tracerWith(tracer: Partial<Tracer>): TracerProvider {
+  return { getTracer: () => tracer as Tracer };
+}

@@ -20,6 +20,7 @@ const NOT_NEEDED = [
   '@nestjs/config',
   '@nestjs/platform-express',
   '@nestjs/platform-fastify',
+  '@opentelemetry/api',
   'class-transformer',
   'class-validator',
   'pg',

@@ -47,6 +47,11 @@ export const OPTION_GROUPS: Readonly<Record<string, readonly OptionGroup[]>> = {
       'inbox/postgres/postgres-options.ts': ['PostgresInboxOptions'],
     }),
   ],
+  telemetry: [
+    group('openTelemetry()', '', {
+      'telemetry/otel/open-telemetry.ts': ['OpenTelemetryOptions'],
+    }),
+  ],
   console: [
     {
       title: 'PaymentsConsoleModule.register()',

@@ -3,7 +3,7 @@ import type { Mutant } from '../mutant.ts';
 const TELEMETRY = 'libs/payments/src/telemetry';
 const E2E = 'test/e2e';
 
-/** Observers: TE-01 and TE-02. */
+/** Observers and OpenTelemetry: TE-01 to TE-05. */
 export const TELEMETRY_MUTANTS: readonly Mutant[] = [
   {
     promise: 'TE-01',
@@ -44,5 +44,85 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
     replace: 'throw bothErrors(failure.thrown, second);',
     by: 'throw second;',
     specs: [`${E2E}/telemetry-observers-failing.spec.ts`],
+  },
+  {
+    promise: 'TE-03',
+    fault: 'does not link an attempt to the span that received the event',
+    file: `${TELEMETRY}/otel/spans.ts`,
+    replace: 'links: receipt === null ? [] : [{ context: receipt }],',
+    by: 'links: [],',
+    specs: [`${E2E}/telemetry-otel-spans.spec.ts`],
+  },
+  {
+    promise: 'TE-03',
+    fault: 'ignores the traceparent of a webhook request',
+    file: `${TELEMETRY}/otel/spans.ts`,
+    replace: 'trace.setSpanContext(active, sender)',
+    by: 'active',
+    specs: [`${E2E}/telemetry-otel-spans.spec.ts`],
+  },
+  {
+    promise: 'TE-03',
+    fault: 'starts the span of a call outside the active trace',
+    file: `${TELEMETRY}/otel/spans.ts`,
+    replace: 'parent: context.active(),',
+    by: 'parent: ROOT_CONTEXT,',
+    specs: [`${E2E}/telemetry-otel-calls.spec.ts`],
+  },
+  {
+    promise: 'TE-04',
+    fault: 'names every event type in a metric',
+    file: `${TELEMETRY}/otel/measurements.ts`,
+    replace: 'eventTypes.of(eventType)',
+    by: 'eventType',
+    specs: [`${E2E}/telemetry-otel-metrics.spec.ts`],
+  },
+  {
+    promise: 'TE-04',
+    fault: 'reads the store for every scrape',
+    file: `${TELEMETRY}/otel/gauges.ts`,
+    replace: 'now - this.#readAt >= READ_EVERY_MS',
+    by: 'now >= this.#readAt',
+    specs: [`${E2E}/telemetry-otel-gauges.spec.ts`],
+  },
+  {
+    promise: 'TE-05',
+    fault: 'measures calls in another unit than the page says',
+    file: `${TELEMETRY}/otel/measurements.ts`,
+    replace: "unit: 's',",
+    by: "unit: 'ms',",
+    specs: [`${E2E}/telemetry-otel-prometheus.spec.ts`],
+  },
+  {
+    promise: 'TE-05',
+    fault: 'the class of the status of a call is the status itself',
+    file: `${TELEMETRY}/otel/measurements.ts`,
+    replace: '`${Math.floor(status / 100)}xx`',
+    by: '`${status}`',
+    specs: [`${E2E}/telemetry-otel-prometheus.spec.ts`],
+  },
+  {
+    promise: 'TE-08',
+    fault: 'leaves the fields out of log lines in JSON',
+    file: 'libs/payments/src/errors/log-line.ts',
+    replace: 'return { message, ...fields };',
+    by: 'return { message };',
+    specs: [`${E2E}/telemetry-logs.spec.ts`],
+  },
+  {
+    promise: 'TE-08',
+    fault: 'prints log lines as objects in text',
+    file: 'libs/payments/src/errors/log-line.ts',
+    replace: 'depth === options.depth ? this.msg : this.toJSON()',
+    by: 'this.toJSON()',
+    specs: [`${E2E}/telemetry-logs.spec.ts`],
+  },
+  {
+    promise: 'TE-08',
+    fault: 'leaves the event id out of log lines',
+    file: 'libs/payments/src/errors/log-line.ts',
+    replace: 'if (id !== undefined) this.eventId = id;',
+    by: '',
+    specs: [`${E2E}/telemetry-logs.spec.ts`],
   },
 ];

@@ -11,9 +11,12 @@ const SCOPE = 'nestjs-payments';
 
 /** Options of {@link openTelemetry}. */
 export interface OpenTelemetryOptions {
-  /** Default: the global one of `@opentelemetry/api`. */
+  /** Creates the tracer. Default: the global one of `@opentelemetry/api`. */
   tracerProvider?: TracerProvider;
-  /** Default: the global one of `@opentelemetry/api`, at the first measurement or when the application has started. */
+  /**
+   * Creates the meter. Default: the global one of `@opentelemetry/api` at the first measurement, or when the application
+   * has started.
+   */
   meterProvider?: MeterProvider;
   /** Whether to start spans. Default `true`. */
   traces?: boolean;
