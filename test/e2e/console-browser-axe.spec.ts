@@ -1,0 +1,94 @@
+import { expect, it } from '@jest/globals';
+import type { Page } from 'playwright-core';
+import {
+  seriousViolations,
+  seriousViolationsEverywhere,
+} from '../support/browser/accessibility.js';
+import { describeInBrowser } from '../support/browser/test-browser.js';
+import type { TestBrowser } from '../support/browser/test-browser.js';
+import {
+  closedMinutes,
+  ConsoleApplication,
+  countedDialog,
+} from '../support/console/console-browser.js';
+import { expectationsOf, TransactionService } from '../support/console/expecting-application.js';
+
+/** An application with events in many states, an expectation, a paused handler and an audit trail. */
+async function start(browser: TestBrowser) {
+  const service = await TransactionService.start();
+  const app = await ConsoleApplication.start(service.options);
+  app.handlers.trouble = 'the ledger is closed';
+  await app.receive({ id: 'evt_1' }, { id: 'evt_2' });
+  app.handlers.trouble = null;
+  await app.receive({ id: 'evt_3' }, { id: 'evt_4', eventType: 'payout.settled' });
+  await expectationsOf(app).expect({ reference: 'order-1' });
+  await app.inbox.pause('Mailer.receipt');
+  const page = await app.open(browser, 'events/default/evt_1');
+  await page.locator('.payload').waitFor();
+  await closedMinutes(page, (index) => ({ received: index % 5, done: 3, p50Ms: 12, p95Ms: 80 }));
+  const open = async (place: string, shown: string) => {
+    await page.goto(`${app.url}#/${place}`);
+    await page.reload();
+    await page.locator(shown).first().waitFor();
+  };
+  const end = async () => {
+    await app[Symbol.asyncDispose]();
+    await service[Symbol.asyncDispose]();
+  };
+  return { page, open, [Symbol.asyncDispose]: end };
+}
+
+/** The pages of the console: address, and an element that shows that it is complete. */
+const PAGES = [
+  ['', 'figure canvas'],
+  ['events', '.events'],
+  ['events?state=running', '.empty'],
+  ['events/default/evt_1', '.payload'],
+  ['failures', 'h1'],
+  ['expectations', '.expectations'],
+  ['audit', '.audit'],
+  ['nonsense', '.empty'],
+] as const;
+
+const expectNoViolation = async (page: Page) =>
+  expect(await seriousViolationsEverywhere(page)).toEqual([]);
+
+describeInBrowser('axe-core on the pages of the inbox console', (browser) => {
+  it.each(PAGES)('the console page #/%s has no serious violation', async (place, shown) => {
+    await using console = await start(browser());
+    await console.open(place, shown);
+    await expectNoViolation(console.page);
+  });
+
+  it('the overview of the console has no serious violation with an open table of a plot', async () => {
+    await using console = await start(browser());
+    const { page } = console;
+    await console.open('', 'figure canvas');
+    await page.getByText('As a table').first().click();
+    await page.locator('figure table').waitFor();
+    await expectNoViolation(page);
+  });
+
+  it('the dialogs of the console have no serious violation', async () => {
+    await using console = await start(browser());
+    const { page } = console;
+    await console.open('events/default/evt_1', '.payload');
+    await page.getByRole('button', { name: /^Redrive/ }).click();
+    await countedDialog(page);
+    await expectNoViolation(page);
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    await page.keyboard.press('?');
+    await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor();
+    await expectNoViolation(page);
+  });
+
+  it('axe-core finds a violation that is added to a console page', async () => {
+    await using console = await start(browser());
+    const { page } = console;
+    await console.open('audit', '.audit');
+    await page.evaluate(`document.querySelector('main').append(
+      Object.assign(document.createElement('img'), { src: 'assets/icon.svg' }))`);
+    expect(await seriousViolations(page)).toEqual([expect.stringMatching(/^image-alt: /)]);
+  });
+});
