@@ -10,7 +10,8 @@ import { resolveRetryPolicy, type RetryPolicy } from './call/retry-policy.js';
 
 /** The method of a logger that the API client uses. Nest's `Logger` has it. */
 export interface ApiLogger {
-  warn(message: string): void;
+  /** `message` is a string, or an object that JSON loggers print with its fields. `String(message)` is the sentence. */
+  warn(message: unknown): void;
 }
 
 /**

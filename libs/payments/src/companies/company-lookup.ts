@@ -1,3 +1,4 @@
+import { LogLine } from '../errors/log-line.js';
 import type { ThrottledLog } from '../errors/throttled-log.js';
 import { describeError, PaymentsError } from '../errors/payments-error.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
@@ -63,18 +64,17 @@ export class CompanyLookup {
     const message =
       `For the id "${id}", the company directory returned a company ${other}. Return a company only if its "id" is ` +
       'exactly the id that was passed in: a lookup that ignores case finds one company under several ids.';
-    this.log.warn(
-      'id',
-      `${message} The response to its webhook requests is 401 (company_unknown).`,
-    );
+    const line = `${message} The response to its webhook requests is 401 (company_unknown).`;
+    this.log.warn('id', new LogLine(line, { company: id }));
     return new PaymentsError('company_unknown', message);
   }
 }
 
-function lookupFailed(id: string, error: unknown): string {
-  return (
+function lookupFailed(id: string, error: unknown): LogLine {
+  return new LogLine(
     `The company directory failed for company ${id}. The response to its webhook requests is 503 ` +
-    `(directory_unavailable), and the next lookup is after a second: ${describeError(error)}`
+      `(directory_unavailable), and the next lookup is after a second: ${describeError(error)}`,
+    { company: id },
   );
 }
 

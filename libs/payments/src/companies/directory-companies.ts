@@ -1,4 +1,5 @@
 import { Logger } from '@nestjs/common';
+import { LogLine } from '../errors/log-line.js';
 import { ThrottledLog } from '../errors/throttled-log.js';
 import { PaymentsError } from '../errors/payments-error.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
@@ -116,8 +117,11 @@ export class DirectoryCompanies implements Companies {
     if (other === undefined) return;
     this.#log.warn(
       'secrets',
-      `The company directory returns the same webhook secret for the companies "${other}" and "${id}", so an event for ` +
-        "one is also accepted as the other's. Give each company the secret that the payments service gave it.",
+      new LogLine(
+        `The company directory returns the same webhook secret for the companies "${other}" and "${id}", so an event ` +
+          "for one is also accepted as the other's. Give each company the secret that the payments service gave it.",
+        { company: id },
+      ),
     );
   }
 

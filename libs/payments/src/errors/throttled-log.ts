@@ -1,11 +1,14 @@
 import type { Logger } from '@nestjs/common';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
+import type { LogLine } from './log-line.js';
 
 /** The shortest time between two lines about one subject, in milliseconds. */
 const INTERVAL_MS = 60_000;
 /** Maximum number of subjects that are throttled separately. All further subjects share one line. */
 const MAX_SUBJECTS = 100;
 const OTHERS = Symbol('other subjects');
+
+type Message = string | LogLine;
 
 /**
  * Logs problems that may repeat: at most one line per subject and minute, with the number of suppressed lines. Memory
@@ -22,16 +25,16 @@ export class ThrottledLog {
   ) {}
 
   /** Logs a warning, unless a line about the same subject was logged within the last minute. */
-  warn(subject: string, message: string | (() => string)): void {
+  warn(subject: string, message: Message | (() => Message)): void {
     this.#write('warn', subject, message);
   }
 
   /** Logs an error, unless a line about the same subject was logged within the last minute. */
-  error(subject: string, message: string | (() => string)): void {
+  error(subject: string, message: Message | (() => Message)): void {
     this.#write('error', subject, message);
   }
 
-  #write(level: 'warn' | 'error', subject: string, message: string | (() => string)): void {
+  #write(level: 'warn' | 'error', subject: string, message: Message | (() => Message)): void {
     const now = this.runtime.monotonic();
     const key = this.#keyOf(subject, now);
     const last = this.#subjects.get(key);
@@ -41,8 +44,9 @@ export class ThrottledLog {
     }
     this.#subjects.delete(key);
     this.#subjects.set(key, { since: now, suppressed: 0 });
+    const line = typeof message === 'function' ? message() : message;
     const more = last?.suppressed ? ` (${last.suppressed} more since the previous line)` : '';
-    this.logger[level](`${typeof message === 'string' ? message : message()}${more}`);
+    this.logger[level](typeof line === 'string' ? `${line}${more}` : line.append(more));
   }
 
   #keyOf(subject: string, now: number): string | symbol {

@@ -61,7 +61,8 @@ export class EventDispatcher {
     const data = handler.data ? await parseData(handler.data, event) : event.data;
     // Each handler gets a frozen copy, so that no handler sees changes that another made to the event.
     const copy = Object.freeze({ ...event, data });
-    await this.unhandled.watch(context, () => handler.invoke(copy, context));
+    const attempt = { id: event.id, company: context.company, handler: context.handler };
+    await this.unhandled.watch(attempt, () => handler.invoke(copy, context));
   }
 }
 

@@ -1,6 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { Type } from '@nestjs/common';
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
+import { LogLine } from '../errors/log-line.js';
 import { PaymentsError } from '../errors/payments-error.js';
 import {
   FILTERS,
@@ -55,7 +56,8 @@ export class HandlerExplorer {
 
   #log(): void {
     for (const { name, patterns } of this.registry.all()) {
-      this.#logger.log(`Payment handler ${name}: ${patterns.join(', ')}`);
+      const line = `Payment handler ${name}: ${patterns.join(', ')}`;
+      this.#logger.log(new LogLine(line, { handler: name }));
     }
     if (this.registry.all().length > 0) return;
     this.#logger.warn(

@@ -1,11 +1,14 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Injectable, Logger } from '@nestjs/common';
+import { LogLine } from '../errors/log-line.js';
 import { describeError, framesOf } from '../errors/payments-error.js';
 
 /** The attempt that started the rejected promise. */
 interface Attempt {
   readonly handler: string;
   readonly company: string;
+  /** Id of the event. */
+  readonly id: string;
 }
 
 /** Key that marks listeners of this package, including those of other applications and other copies in this process. */
@@ -55,16 +58,19 @@ export class UnhandledRejections {
   }
 
   /** Runs the handler in an async context that identifies its unhandled rejections. */
-  watch<T>({ handler, company }: Attempt, work: () => Promise<T>): Promise<T> {
-    return this.#attempts.run({ handler, company }, work);
+  watch<T>(attempt: Attempt, work: () => Promise<T>): Promise<T> {
+    return this.#attempts.run(attempt, work);
   }
 
   #onRejection(reason: unknown): void {
     const attempt = this.#attempts.getStore();
     if (attempt !== undefined) {
       this.#logger.error(
-        `Handler ${attempt.handler} (company ${attempt.company}) did not await a promise, which rejected: ` +
-          `${describeError(reason)}. The outcome of its attempt ignores this error: await the promise.${framesOf(reason)}`,
+        new LogLine(
+          `Handler ${attempt.handler} (company ${attempt.company}) did not await a promise, which rejected: ` +
+            `${describeError(reason)}. The outcome of its attempt ignores this error: await the promise.${framesOf(reason)}`,
+          attempt,
+        ),
       );
       return;
     }

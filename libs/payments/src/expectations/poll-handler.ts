@@ -1,5 +1,6 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { PaymentsApiService } from '../api/payments-api.service.js';
+import { LogLine } from '../errors/log-line.js';
 import { ThrottledLog } from '../errors/throttled-log.js';
 import { OVERDUE_EVENT_TYPE } from '../events/handler-registry.js';
 import type { PaymentEvent } from '../events/payment-event.js';
@@ -211,14 +212,15 @@ export class PollHandler {
   ): void {
     const payment = `the expected payment ${reference} (company ${company})`;
     if (result === 'contradiction' && contradiction === null) {
-      this.#logger.error(`A poll of ${payment} contradicts the inbox. ${detail}`);
+      const line = `A poll of ${payment} contradicts the inbox. ${detail}`;
+      this.#logger.error(new LogLine(line, { company }));
     } else if (
       result === 'unknown' &&
       detail !== null &&
       lastPoll?.detail !== boundedError(detail)
     ) {
       const line = `A poll of ${payment} gave no result, and is repeated by its schedule. ${detail}`;
-      this.#throttled.warn(`unknown ${company}`, line);
+      this.#throttled.warn(`unknown ${company}`, new LogLine(line, { company }));
     }
   }
 }

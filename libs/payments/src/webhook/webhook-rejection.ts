@@ -1,6 +1,7 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { describeError, framesOf, PaymentsError } from '../errors/payments-error.js';
 import type { PaymentsErrorCode } from '../errors/payments-error-code.js';
+import { LogLine } from '../errors/log-line.js';
 import { ThrottledLog } from '../errors/throttled-log.js';
 import { PAYMENTS_RUNTIME } from '../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
@@ -130,14 +131,18 @@ export class RejectionLog {
       this.#log.error(error.code, RAW_BODY_UNAVAILABLE);
       return;
     }
-    const ofCompany = company === undefined ? '' : ` of company ${company}`;
     const { code, message } = error;
     // Each status that the application's own check returns has another cause.
     const [subject, reason] =
       error instanceof AdmissionCheckError
         ? [`${code} ${error.status}`, error.reason]
         : [code, message];
-    this.#log.warn(subject, `A webhook request${ofCompany} was rejected (${code}). ${reason}`);
+    const rejected = `was rejected (${code}). ${reason}`;
+    const line =
+      company === undefined
+        ? `A webhook request ${rejected}`
+        : new LogLine(`A webhook request of company ${company} ${rejected}`, { company });
+    this.#log.warn(subject, line);
   }
 
   #notify(code: PaymentsErrorCode, company: string | null): void {

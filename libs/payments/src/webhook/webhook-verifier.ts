@@ -11,6 +11,7 @@ import { COMPANIES } from '../companies/companies.js';
 import type { Companies } from '../companies/companies.js';
 import type { ResolvedCompany } from '../companies/company.js';
 import { PaymentsError } from '../errors/payments-error.js';
+import { LogLine } from '../errors/log-line.js';
 import { ThrottledLog } from '../errors/throttled-log.js';
 import { parseEnvelope } from '../events/payment-event.js';
 import { VerifiedEvent } from '../inbox/receive/verified-event.js';
@@ -108,8 +109,11 @@ export class WebhookVerifier {
     if (unsignedType !== undefined && unsignedType !== event.eventType) {
       this.#log.warn(
         event.eventType,
-        `Event ${event.id} (company ${company.id}) has the type ${event.eventType} in its signed body, but another ` +
-          'type in its unsigned header X-Webhook-Event. The type in the body is used.',
+        new LogLine(
+          `Event ${event.id} (company ${company.id}) has the type ${event.eventType} in its signed body, but another ` +
+            'type in its unsigned header X-Webhook-Event. The type in the body is used.',
+          { company: company.id, id: event.id },
+        ),
       );
     }
     return new VerifiedEvent(company.id, event, bytes, arrivedAt, storedHeaders(headers));

@@ -18,7 +18,7 @@ function emptyToken() {
   const token = new AccessToken({
     company: 'default',
     runtime,
-    logger: { warn: (message) => warnings.push(message) },
+    logger: { warn: (message) => warnings.push(String(message)) },
     timeoutMs: 10_000,
     requestToken: (signal) =>
       new Promise((respond, fail) => {

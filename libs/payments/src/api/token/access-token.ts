@@ -1,3 +1,4 @@
+import { LogLine } from '../../errors/log-line.js';
 import { PaymentsError } from '../../errors/payments-error.js';
 import { backoffMs } from '../../runtime/backoff.js';
 import { abortable, Deadline } from '../../runtime/deadline.js';
@@ -129,9 +130,9 @@ export class AccessToken {
     if (this.#endpointBackoff.waitMs(this.#now().monotonic) > 0) return;
     this.#start().promise.catch((error: unknown) => {
       if (!(error instanceof PaymentsTokenError)) return;
-      this.#parts.logger.warn(
-        `The token could not be renewed. The current token is used until it expires: ${error.message}`,
-      );
+      const line = `The token could not be renewed. The current token is used until it expires: ${error.message}`;
+      const { company, logger } = this.#parts;
+      logger.warn(new LogLine(line, { company }));
     });
   }
 

@@ -1,4 +1,5 @@
 import type { ResolvedCompany } from '../../companies/company.js';
+import { LogLine } from '../../errors/log-line.js';
 import { PaymentsError } from '../../errors/payments-error.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import type { ApiLogger, RequestObserver } from '../api-options.js';
@@ -108,7 +109,7 @@ export async function requestToken(
     return unavailable(`${endpoint} could not be reached or read (${cause})`, result.status);
   }
   return isSuccess(result.status)
-    ? readToken(result, endpoint, parts.logger)
+    ? readToken(result, endpoint, company.id, parts.logger)
     : errorStatus(result, endpoint, runtime.now());
 }
 
@@ -117,7 +118,12 @@ function basic({ clientId, clientSecret }: ResolvedCompany): string {
   return `Basic ${Buffer.from(`${clientId}:${clientSecret}`, 'utf8').toString('base64')}`;
 }
 
-function readToken(response: HttpResponse, endpoint: string, logger: ApiLogger): TokenResult {
+function readToken(
+  response: HttpResponse,
+  endpoint: string,
+  company: string,
+  logger: ApiLogger,
+): TokenResult {
   const body = parseBody(response.body, 'application/json') as Record<string, unknown> | undefined;
   const value = typeof body === 'object' ? body?.['access_token'] : undefined;
   // The token is sent in a header, so it must not contain a line break.
@@ -126,10 +132,10 @@ function readToken(response: HttpResponse, endpoint: string, logger: ApiLogger):
   }
   const lifetimeMs = parseLifetimeMs(body?.['expires_in']);
   if (lifetimeMs === undefined) {
-    logger.warn(
-      `${endpoint} returned an expires_in that is not a positive whole number of seconds; ` +
-        `the token is used for ${FALLBACK_LIFETIME_MS / 1000} s`,
-    );
+    const line =
+      `${endpoint} returned an expires_in that is not a positive whole number of seconds; the token is used for ` +
+      `${FALLBACK_LIFETIME_MS / 1000} s`;
+    logger.warn(new LogLine(line, { company }));
   }
   return { ok: true, value, lifetimeMs: lifetimeMs ?? FALLBACK_LIFETIME_MS };
 }

@@ -1,5 +1,6 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { describeError, PaymentsError } from '../../errors/payments-error.js';
+import { LogLine } from '../../errors/log-line.js';
 import { ThrottledLog } from '../../errors/throttled-log.js';
 import { PAYMENTS_RUNTIME } from '../../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
@@ -20,6 +21,7 @@ import { InboxWorker } from '../work/inbox-worker.js';
 import { tracedEvent } from '../work/observe-attempt.js';
 import { AwaitedHandlers, OutcomeWatches } from './awaited-handlers.js';
 import type { ReceivedEvent, ReceiveDeadline } from './awaited-handlers.js';
+import { EventSummaries } from './event-summaries.js';
 import { observeReceipt } from './observe-receipt.js';
 import { ReceiptLog } from './receipt-log.js';
 import { isStale, toIncomingEvent } from './verified-event.js';
@@ -75,6 +77,7 @@ export class EventReceiver {
   readonly #awaited: AwaitedHandlers;
   readonly #log: ReceiptLog;
   readonly #failures: ThrottledLog;
+  readonly #summaries: EventSummaries;
 
   constructor(
     @Inject(INBOX_STORE) private readonly store: InboxStore,
@@ -90,6 +93,7 @@ export class EventReceiver {
     this.#awaited = new AwaitedHandlers(store, outcomes, worker);
     this.#log = new ReceiptLog(runtime, catalog, maxAgeMs);
     this.#failures = new ThrottledLog(new Logger('PaymentInbox'), runtime);
+    this.#summaries = new EventSummaries(options.summary, runtime);
   }
 
   /** See `PaymentInbox.receive()`. An event whose deadline has passed is still stored. */
@@ -127,8 +131,11 @@ export class EventReceiver {
     this.#failures.error(
       'store',
       () =>
-        `Event ${event.id} (company ${company}) could not be stored: ${describeError(error)}. The response is 503, so ` +
-        'that the sender sends the event again.',
+        new LogLine(
+          `Event ${event.id} (company ${company}) could not be stored: ${describeError(error)}. The response is 503, ` +
+            'so that the sender sends the event again.',
+          { company, id: event.id },
+        ),
     );
     return new PaymentInboxError(
       'inbox_unavailable',
@@ -157,6 +164,7 @@ export class EventReceiver {
 
   async #storeEvent(verified: VerifiedEvent): Promise<ReceivedEvent> {
     const { company, event, storedId, raw } = verified;
+    const summary = this.#summaries.of(event);
     const stored = await this.bodies.encode(raw, { company, id: storedId });
     for (let tries = 0; tries <= MAX_CATALOG_CHANGES; tries += 1) {
       const { eventType } = event;
@@ -167,6 +175,7 @@ export class EventReceiver {
           stale: isStale(event, this.runtime.now(), this.maxAgeMs),
           oncePerTransaction: polled || this.options.oncePerTransaction.has(event.eventType),
           polled,
+          summary,
           catalog: this.catalog,
         }),
       );

@@ -1,4 +1,5 @@
 import { Logger } from '@nestjs/common';
+import { LogLine } from '../../errors/log-line.js';
 import { ThrottledLog } from '../../errors/throttled-log.js';
 import { TEST_EVENT_TYPE } from '../../events/payment-event.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
@@ -28,19 +29,22 @@ export class ReceiptLog {
     const { id, company, eventType } = event;
     if (outcome === 'conflict') {
       this.#logger.error(
-        `Event ${id} (company ${company}) was received again with another body. The first is kept and the ` +
-          'second is not handled: ask the service which is right.',
+        new LogLine(
+          `Event ${id} (company ${company}) was received again with another body. The first is kept and the ` +
+            'second is not handled: ask the service which is right.',
+          { company, id },
+        ),
       );
     } else if (outcome !== 'stored') {
       // It is normal that a poll and a webhook request bring the same event, so this is not logged.
       const isPoll = event.source !== 'webhook' || storedId.startsWith(POLL_ID);
       if (storedId !== id && !isPoll) this.#logRepeat(storedId, event);
     } else if (eventType === TEST_EVENT_TYPE) {
-      this.#logger.log(
-        `Test event ${id} of company ${company} arrived and its signature is valid.`,
-      );
+      const line = `Test event ${id} of company ${company} arrived and its signature is valid.`;
+      this.#logger.log(new LogLine(line, { company, id }));
     } else if (event.stale) {
-      this.#stale.warn(eventType, () => staleWarning(event, this.runtime.now(), this.maxAgeMs));
+      const line = () => staleWarning(event, this.runtime.now(), this.maxAgeMs);
+      this.#stale.warn(eventType, () => new LogLine(line(), { company, id }));
     } else if (event.handlers.length === 0) this.#logUnhandled(event);
   }
 
@@ -48,9 +52,12 @@ export class ReceiptLog {
     this.#repeats.warn(
       `${company}\n${eventType}`,
       () =>
-        `Event ${id} (company ${company}) of type "${eventType}" has the transaction of event ${first}, and ` +
-        '"oncePerTransaction" has the type. It was not handled; it is noted on the first event. If the service sends ' +
-        'several events of this type per transaction, remove the type from "oncePerTransaction".',
+        new LogLine(
+          `Event ${id} (company ${company}) of type "${eventType}" has the transaction of event ${first}, and ` +
+            '"oncePerTransaction" has the type. It was not handled; it is noted on the first event. If the service ' +
+            'sends several events of this type per transaction, remove the type from "oncePerTransaction".',
+          { company, id },
+        ),
     );
   }
 
@@ -59,9 +66,10 @@ export class ReceiptLog {
       const similar = this.catalog.similar(eventType);
       const hint =
         similar === undefined ? '' : ` Did you mean "${similar}", which a handler takes?`;
-      return (
+      return new LogLine(
         `No handler takes the event type "${eventType}", so event ${id} (company ${company}) is stored as ` +
-        `unhandled.${hint} Once a handler takes the type, redrive it.`
+          `unhandled.${hint} Once a handler takes the type, redrive it.`,
+        { company, id },
       );
     });
   }

@@ -1,4 +1,5 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
+import { LogLine } from '../../errors/log-line.js';
 import { ThrottledLog } from '../../errors/throttled-log.js';
 import { HandlerRegistry } from '../../events/handler-registry.js';
 import { describeError } from '../../errors/payments-error.js';
@@ -124,10 +125,13 @@ export class InboxMaintenance {
       );
       const count = `${waiting?.count ?? 0}${waiting?.more ? '+' : ''}`;
       this.#logger.warn(
-        `No process has had the handler "${name}" since ${lastSeenAt.toISOString()}, but events are still stored for ` +
-          `it; ${count} deliveries wait. If its event types or its method's name changed, give the new handler that ` +
-          `name: @OnPaymentEvent(…, { name: '${name}' }). If the handler was deleted, remove it from the inbox: ` +
-          `PaymentInbox.forgetHandler('${name}').`,
+        new LogLine(
+          `No process has had the handler "${name}" since ${lastSeenAt.toISOString()}, but events are still stored for ` +
+            `it; ${count} deliveries wait. If its event types or its method's name changed, give the new handler that ` +
+            `name: @OnPaymentEvent(…, { name: '${name}' }). If the handler was deleted, remove it from the inbox: ` +
+            `PaymentInbox.forgetHandler('${name}').`,
+          { handler: name },
+        ),
       );
       this.#reported.set(name, this.runtime.monotonic());
     }

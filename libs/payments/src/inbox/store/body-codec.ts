@@ -1,5 +1,6 @@
 import { isUint8Array } from 'node:util/types';
 import { Inject, Injectable, Logger } from '@nestjs/common';
+import { LogLine } from '../../errors/log-line.js';
 import { ThrottledLog } from '../../errors/throttled-log.js';
 import { PaymentsError, describeError, optionsInvalid } from '../../errors/payments-error.js';
 import { PAYMENTS_RUNTIME } from '../../runtime/payments-runtime.js';
@@ -114,8 +115,11 @@ export class StoredBodies {
       this.#failures.warn(
         'encode',
         () =>
-          `"bodyCodec" could not encode the body of event ${id} (company ${company}). The event is not stored and the ` +
-          `response is 503, so that the sender sends the event again: ${describeError(error)}`,
+          new LogLine(
+            `"bodyCodec" could not encode the body of event ${id} (company ${company}). The event is not stored and the ` +
+              `response is 503, so that the sender sends the event again: ${describeError(error)}`,
+            { company, id },
+          ),
       );
       throw new PaymentsError(
         'inbox_unavailable',

@@ -1,3 +1,4 @@
+import { LogLine } from '../../errors/log-line.js';
 import { describeError, PaymentsError } from '../../errors/payments-error.js';
 import { parseEnvelope } from '../../events/payment-event.js';
 import { OtherVersionError } from '../../events/event-dispatcher.js';
@@ -172,7 +173,8 @@ export class HandlerAttempt implements EndedAttempt {
         this.hooks.onTimeUp(handled);
         void handled.then((late) => {
           const end = late === null ? 'It succeeded.' : describeError(late.thrown);
-          logger.debug(`Delivery ${this.name}: the handler ended after its time limit. ${end}`);
+          const line = `Delivery ${this.name}: the handler ended after its time limit. ${end}`;
+          logger.debug(new LogLine(line, this.delivery));
         });
         const message =
           `Handler ${this.delivery.handler} took longer than ${timeoutMs} ms, so its signal was aborted. Raise ` +
@@ -188,8 +190,9 @@ export class HandlerAttempt implements EndedAttempt {
 
   #committed(failure: HandlerFailure | null): AttemptResult & ObservedEnd {
     if (failure !== null) {
+      const line = `Delivery ${this.name} is done, but its handler failed after its commit.`;
       this.services.logger.error(
-        `Delivery ${this.name} is done, but its handler failed after its commit. ${describeWithStack(failure.thrown)}`,
+        new LogLine(`${line} ${describeWithStack(failure.thrown)}`, this.delivery),
       );
     }
     const { nextDue } = this.#commit;
@@ -198,10 +201,10 @@ export class HandlerAttempt implements EndedAttempt {
 
   #logNotStored(failure: HandlerFailure | null): void {
     const result = failure === null ? 'The handler succeeded.' : describeError(failure.thrown);
-    this.services.logger.warn(
+    const line =
       `The result of delivery ${this.name} was not stored, because another attempt has the delivery now: this process ` +
-        `sent no heartbeat in time, or the response to an earlier try was lost. ${result}`,
-    );
+      `sent no heartbeat in time, or the response to an earlier try was lost. ${result}`;
+    this.services.logger.warn(new LogLine(line, this.delivery));
   }
 
   #abortWith(message: string, name: 'AbortError' | 'TimeoutError'): void {

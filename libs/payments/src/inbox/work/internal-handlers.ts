@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { LogLine } from '../../errors/log-line.js';
 import type { HandlerOptions } from '../../events/handler-registry.js';
 import type { ClaimedDelivery, HandlerDeclaration } from '../store/inbox-store.js';
 import { describeWithStack } from './settle-attempt.js';
@@ -34,7 +35,7 @@ export function releaseAfter(
     log: () => {
       if (closing) return;
       const line = `Delivery ${name} failed, and runs again in ${RETRY_MS} ms. ${describeWithStack(thrown)}`;
-      services.throttled.warn(`internal ${delivery.handler}`, line);
+      services.throttled.warn(`internal ${delivery.handler}`, new LogLine(line, delivery));
     },
   };
 }

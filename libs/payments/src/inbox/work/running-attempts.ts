@@ -1,3 +1,4 @@
+import { LogLine } from '../../errors/log-line.js';
 import { describeError } from '../../errors/payments-error.js';
 import type { HandlerPolicy } from '../inbox-options.js';
 import type { AttemptOutcome } from '../receive/awaited-handlers.js';
@@ -93,7 +94,7 @@ export class RunningAttempts {
         slots.handled(handler);
         this.worker.onFree();
       },
-      onTimeUp: (handled) => this.#countIfIgnored(handler, handled),
+      onTimeUp: (handled) => this.#countIfIgnored(delivery, handled),
     };
     const policy = this.worker.policy(handler);
     const internal = this.worker.internal.get(handler);
@@ -129,7 +130,10 @@ export class RunningAttempts {
       services.throttled.warn(
         'release',
         () =>
-          `A delivery could not be released: ${describeError(error)}. The store frees it once its worker has retired.`,
+          new LogLine(
+            `A delivery could not be released: ${describeError(error)}. The store frees it once its worker has retired.`,
+            delivery,
+          ),
       );
     }
     slots.free(delivery.handler);
@@ -138,7 +142,8 @@ export class RunningAttempts {
   }
 
   /** Counts and logs a handler that does not end soon after its signal was aborted. */
-  #countIfIgnored(handler: string, handled: Promise<unknown>): void {
+  #countIfIgnored(delivery: ClaimedDelivery, handled: Promise<unknown>): void {
+    const { handler } = delivery;
     const { runtime, throttled } = this.worker.services;
     let counted = false;
     const cancel = runtime.schedule(END_MS, () => {
@@ -147,9 +152,12 @@ export class RunningAttempts {
       throttled.warn(
         `overdue ${handler}`,
         () =>
-          `Handler ${handler} still runs although its time limit has passed and its signal was aborted ` +
-          `(${this.#ignoringSignal} such handlers in this process). It may overlap with the next attempt. Pass ` +
-          'context.signal to what the handler calls.',
+          new LogLine(
+            `Handler ${handler} still runs although its time limit has passed and its signal was aborted ` +
+              `(${this.#ignoringSignal} such handlers in this process). It may overlap with the next attempt. Pass ` +
+              'context.signal to what the handler calls.',
+            delivery,
+          ),
       );
     });
     void handled.then(() => {

@@ -1,3 +1,4 @@
+import { LogLine } from '../../errors/log-line.js';
 import {
   describeError,
   framesOf,
@@ -74,12 +75,12 @@ export function settleActionFor(
   const failed = `Delivery ${name} failed (attempt ${delivery.attempt} of ${retry.attempts})`;
   if (closing) {
     const line = `${failed} as the application closes, so the attempt is not charged. ${error}`;
-    return { ...RELEASE, log: () => services.logger.warn(line) };
+    return { ...RELEASE, log: () => services.logger.warn(new LogLine(line, delivery)) };
   }
   const { handler } = delivery;
   if (OtherVersionError.is(thrown) && services.catalog.takesElsewhere(handler, thrown.eventType)) {
     const line = `Delivery ${name} is left to another version of the handler, so the attempt is not charged. ${error}`;
-    const log = () => services.throttled.warn(`version of ${handler}`, line);
+    const log = () => services.throttled.warn(`version of ${handler}`, new LogLine(line, delivery));
     return { ...RELEASE, keepSlotMs: OTHER_VERSION_MS, log };
   }
   const retryInMs = isUnrecoverable(thrown)
@@ -93,12 +94,13 @@ export function settleActionFor(
     log: () => {
       if (retryInMs === null) {
         const line = `${failed} and is dead; it is kept and can be redriven.`;
-        services.logger.error(`${line} ${describeWithStack(thrown)}`);
+        services.logger.error(new LogLine(`${line} ${describeWithStack(thrown)}`, delivery));
         return;
       }
       // The stack is the same for each attempt: log it for the first and the last.
       const why = delivery.attempt === 1 ? describeWithStack(thrown) : error;
-      services.logger.warn(`${failed}; next attempt in ${retryInMs} ms. ${why}`);
+      const line = `${failed}; next attempt in ${retryInMs} ms. ${why}`;
+      services.logger.warn(new LogLine(line, delivery));
     },
   };
 }
@@ -111,18 +113,21 @@ export async function settle(
   { write }: SettleAction,
   attempt: EndedAttempt,
 ): Promise<SettleResult | null> {
+  const { delivery } = attempt;
   const { store, runtime, logger, throttled } = attempt.services;
   let backoff: Backoff | null = null;
   for (let last = attempt.closing; ; last = attempt.closing) {
     try {
-      return await write(store, attempt.delivery);
+      return await write(store, delivery);
     } catch (error) {
       const line = `The result of delivery ${attempt.name} could not be stored: ${describeError(error)}`;
       if (last) {
-        logger.error(`${line}. The application closes, so the delivery runs again.`);
+        const closing = `${line}. The application closes, so the delivery runs again.`;
+        logger.error(new LogLine(closing, delivery));
         return null;
       }
-      throttled.warn('settle', () => `${line}. The worker retries until it succeeds.`);
+      const retries = `${line}. The worker retries until it succeeds.`;
+      throttled.warn('settle', new LogLine(retries, delivery));
       backoff ??= new Backoff(runtime, STORE_BACKOFF);
       await attempt.wait(backoff.nextMs());
     }

@@ -1,0 +1,42 @@
+import { inspect } from 'node:util';
+import { describe, expect, it } from '@jest/globals';
+import { LogLine } from './log-line.js';
+
+const DELIVERY = { company: 'acme', id: 'e-1', handler: 'book', raw: Buffer.from('secret') };
+const line = new LogLine('It failed.', DELIVERY);
+const FIELDS = { message: 'It failed.', company: 'acme', eventId: 'e-1', handler: 'book' };
+
+describe('LogLine', () => {
+  it('LogLine has the sentence, company, event id and handler of a delivery as own properties, and nothing else', () => {
+    const { message: msg, ...fields } = FIELDS;
+    expect(Object.assign({}, line)).toEqual({ msg, ...fields });
+    expect(Object.keys(new LogLine('It failed.', { company: 'acme' }))).toEqual(['msg', 'company']);
+  });
+
+  it('LogLine in JSON is an object with the sentence and the fields', () => {
+    expect(JSON.parse(JSON.stringify({ message: line }))).toEqual({ message: FIELDS });
+  });
+
+  it.each([null, 5])('LogLine that is inspected with depth %p is its sentence', (depth) => {
+    expect(inspect(line, { depth })).toBe('It failed.');
+  });
+
+  it('LogLine that is inspected within another object shows its fields', () => {
+    expect(inspect({ message: line }, { depth: 5 })).toBe(inspect({ message: FIELDS }));
+  });
+
+  it('LogLine works as a string', () => {
+    const text = line as unknown as string;
+    expect(`${text}!`).toBe('It failed.!');
+    expect(text + '!').toBe('It failed.!');
+    expect(text.length).toBe(10);
+    expect(text.includes('failed')).toBe(true);
+    expect(text.replace('It', 'She').slice(0, 3)).toBe('She');
+    expect(text.split(' ')).toEqual(['It', 'failed.']);
+    expect(/failed/.test(text)).toBe(true);
+  });
+
+  it('append() adds text to the sentence and keeps the fields', () => {
+    expect(line.append(' Twice.').toJSON()).toEqual({ ...FIELDS, message: 'It failed. Twice.' });
+  });
+});
