@@ -71,7 +71,7 @@ describeInBrowser('the plots of the inbox console', (browser) => {
       expect.stringMatching(/^Events per minute\s+last hour: 30 received$/),
       expect.stringMatching(/^Deliveries per minute\s+last hour: 60 done, 1 dead$/),
       expect.stringMatching(/^Failed attempts per minute\s+last hour: 4 failed$/),
-      expect.stringMatching(/^Time from receipt to done\s+last hour: at most p95 5 s, p50 20 ms$/),
+      expect.stringMatching(/^Time from receipt to done\s+last hour: p95 ≤ 5 s, p50 ≤ 20 ms$/),
     ]);
     await page.getByRole('button', { name: '15 min' }).click();
     await page.getByText('last 15 min: 0 failed').waitFor();

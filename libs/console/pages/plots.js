@@ -114,7 +114,7 @@ function noteOf(times, size) {
 }
 
 /**
- * The totals of the range: sums of counts, and times of the slowest minute.
+ * The totals of the range: sums of counts, and the times of the slowest minute as upper bounds.
  *
  * @param {readonly Line[]} lines
  * @param {Minute[]} activity
@@ -125,9 +125,9 @@ function totalsOf(lines, activity, show, times) {
   const totals = lines.map(({ field, label }) => {
     const values = activity.flatMap((minute) => minute[field] ?? []);
     if (!times) return `${show(values.reduce((sum, value) => sum + value, 0))} ${label}`;
-    return `${label} ${values.length > 0 ? show(Math.max(...values)) : '–'}`;
+    return `${label} ${values.length > 0 ? `≤ ${show(Math.max(...values))}` : '–'}`;
   });
-  return `${times ? 'at most ' : ''}${totals.join(', ')}`;
+  return totals.join(', ');
 }
 
 /**
