@@ -189,7 +189,7 @@ export abstract class MemoryDeliveries {
   }
 
   #lease(row: MemoryDelivery, worker: string, now: number, alone = false): ClaimedDelivery {
-    const { fixed, seq, receivedAt, receivedMs, occurredMs, raw } = row.event;
+    const { fixed, seq, receivedAt, receivedMs, occurredMs, raw, headers } = row.event;
     row.token = this.#token += 1;
     row.attempts += 1;
     row.worker = worker;
@@ -210,6 +210,7 @@ export abstract class MemoryDeliveries {
       raw: raw!,
       newerHandled: row.key !== null && row.key.newestDone > occurredMs,
       crashes: row.crashes,
+      traced: { traceparent: headers['traceparent'] ?? null, eventType: fixed.eventType },
     };
   }
 

@@ -66,7 +66,9 @@ export const claimCases: readonly InboxContractCase[] = [
     title: 'a claimed delivery describes its event, and each claim counts an attempt',
     async run({ store, another, advance }) {
       const worker = await TestWorker.start(await another());
-      const event = incoming({ company: 'umbrella' });
+      const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
+      const headers = { 'user-agent': '"traceparent":"00-1"', traceparent };
+      const event = incoming({ company: 'umbrella', headers });
       await store.receive([event]);
       await advance(45_000);
       const first = await worker.claimOne();
@@ -75,6 +77,7 @@ export const claimCases: readonly InboxContractCase[] = [
         [company, id, handler, attempt, crashes, newerHandled],
         ['umbrella', event.id, 'book', 1, 0, false],
       );
+      deepEqual({ ...first.traced }, { traceparent, eventType: event.eventType });
       ok(raw.equals(event.raw));
       ok(ageMs >= 45_000 && ageMs < 75_000, `${ageMs} ms old`);
       deepEqual(first.receivedAt, (await store.find('umbrella', event.id))!.receivedAt);

@@ -10,12 +10,14 @@ const SUSPECT_WINDOW = 50;
 
 /** The columns of the functions that lease deliveries. */
 const CLAIMED_TYPES = `o_seq bigint, o_company text, o_id text, o_handler text, o_token bigint,
-  o_attempt integer, o_crashes integer, o_received_at timestamptz, o_source text, o_raw bytea, o_newer boolean`;
+  o_attempt integer, o_crashes integer, o_received_at timestamptz, o_source text, o_raw bytea, o_newer boolean,
+  o_type text, o_traceparent text`;
 
 /** The values of {@link CLAIMED_TYPES}, of an event `e` and its leased delivery `l`. */
 const claimedValues = (schema: string): string => `
   e.seq, e.company, e.id, l.handler, l.token, l.attempts, l.crashes, e.received_at, e.source, e.raw,
-  e.ordering IS NOT NULL AND ${newerHandled(schema, 'e.ordering', 'l.handler', 'e.occurred_at')}`;
+  e.ordering IS NOT NULL AND ${newerHandled(schema, 'e.ordering', 'l.handler', 'e.occurred_at')},
+  e.event_type, substring(e.headers FROM '"traceparent":"([0-9a-f-]+)"')`;
 
 /** The columns that an UPDATE sets to lease a delivery `d`. */
 const leased = (alone: string): string => `
@@ -133,7 +135,7 @@ BEGIN
    ORDER BY n.position;
   RETURN QUERY
   SELECT NULL::bigint, NULL, NULL, n.handler, NULL::bigint, NULL::integer, NULL::integer, NULL::timestamptz,
-         NULL, NULL::bytea, NULL::boolean, n.cursor, n.search_ms
+         NULL, NULL::bytea, NULL::boolean, NULL, NULL, n.cursor, n.search_ms
     FROM unnest(p_handlers, v_cursors, v_search_ms) AS n (handler, cursor, search_ms);
 END $claim$;
 `;

@@ -102,8 +102,13 @@ interface LeasedRow {
   readonly id: string;
   readonly received_at: number;
   readonly source: number;
+  readonly event_type: string;
   readonly raw: Uint8Array;
+  readonly headers: string;
 }
+
+/** Finds the trace context in the JSON of stored headers, which escapes all other quotes. */
+const TRACEPARENT = /"traceparent":"([\da-f-]+)"/;
 
 /** Makes a pending delivery running. This transaction has found it, so no other connection has changed it since. */
 function lease(
@@ -115,7 +120,8 @@ function lease(
   { wall }: Times,
 ): ClaimedMessage {
   const row = connection.get<LeasedRow>(
-    `SELECT d.attempts, d.token, d.crashes, d.ordering, d.occurred_at, e.company, e.id, e.received_at, e.source, b.raw
+    `SELECT d.attempts, d.token, d.crashes, d.ordering, d.occurred_at, e.company, e.id, e.received_at, e.source,
+       e.event_type, b.raw, b.headers
      FROM payments_inbox_delivery d
        CROSS JOIN payments_inbox_event e ON e.seq = d.event_seq
        CROSS JOIN payments_inbox_body b ON b.event_seq = d.event_seq
@@ -142,6 +148,10 @@ function lease(
     raw: row.raw,
     newerHandled: newerHandled(connection, handler, row.ordering, row.occurred_at),
     crashes: row.crashes,
+    traced: {
+      traceparent: TRACEPARENT.exec(row.headers)?.[1] ?? null,
+      eventType: fromStored(row.event_type),
+    },
   };
 }
 
