@@ -61,7 +61,7 @@ describeInBrowser('the shop in a browser', (browser) => {
 
       const [checkout] = await Promise.all([
         page.context().waitForEvent('page'),
-        page.getByRole('link', { name: /^Pay 350\.00/ }).click(),
+        page.getByRole('link', { name: /^Pay KES 350\.00/ }).click(),
       ]);
       await payAtCheckout(checkout);
       await showsStatus(page, 'Paid');
@@ -72,13 +72,13 @@ describeInBrowser('the shop in a browser', (browser) => {
 
       await page.goto(`${shop.url}/ledger`);
       const row = page.getByRole('row').filter({ hasText: reference });
-      expect(await row.textContent()).toContain('350.00');
+      expect(await row.textContent()).toContain('KES\u00a0350.00');
       await row.getByRole('link', { name: reference }).click();
       await showsStatus(page, 'Paid');
 
       const paid = emulator.transactions().find((one) => one.externalReference === reference)!;
       const [delivery] = emulator.deliveries({ transactionId: paid.transactionId });
-      await page.goto(`${emulator.baseUrl}/emulator/?search=${paid.transactionId}`);
+      await page.goto(`${emulator.baseUrl}/emulator?tab=deliveries&search=${paid.transactionId}`);
       await page.getByRole('button', { name: /delivered 200.*transaction\.completed/ }).click();
       await page.getByText(delivery!.eventId, { exact: true }).waitFor();
       await page.goto(`${shop.url}/console#/events/default/${delivery!.eventId}`);
@@ -116,16 +116,14 @@ describeInBrowser('the shop in a browser', (browser) => {
         await mark(page);
       }
       for (const [amount, title, line] of [
-        [10, 'Partly paid', 'Still to pay20.00'],
-        [20, 'Paid', 'Paid30.00'],
-        [2.5, 'Overpaid', 'Overpaid2.50'],
+        [10, 'Partly paid', 'Still to pay\nKES\u00a020.00'],
+        [20, 'Paid', 'Paid\nKES\u00a030.00'],
+        [2.5, 'Overpaid', 'Overpaid\nKES\u00a02.50'],
       ] as const) {
         pay('shared', amount);
         for (const page of [first, second]) {
           await showsStatus(page, title);
-          expect(await page.locator('.amounts').innerText()).toContain(
-            line.replace(/(\d)/, '\n$1'),
-          );
+          expect(await page.locator('.amounts').innerText()).toContain(line);
           expect(await isMarked(page)).toBe(true);
         }
       }
@@ -155,7 +153,7 @@ describeInBrowser('the shop in a browser', (browser) => {
       const page = await browser().page();
       await page.goto(`${shop.url}/orders/unlucky`);
       await page.getByRole('button', { name: 'Request the payment page again' }).click();
-      await page.getByRole('link', { name: /^Pay 9\.00/ }).waitFor();
+      await page.getByRole('link', { name: /^Pay KES 9\.00/ }).waitFor();
     });
 
     it.each(['light', 'dark'] as const)(

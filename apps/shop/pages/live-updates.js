@@ -71,8 +71,7 @@ export function followEvents(url, onState, onConnection) {
 export function ConnectionStatus({ lostSince, connecting }) {
   if (lostSince !== null) {
     return html`<p class="connection lost" role="status">
-      The shop has not been reachable since <${Time} at=${lostSince} short />. The page keeps
-      trying.
+      The shop has not been reachable since <${Time} at=${lostSince} />. The page keeps trying.
     </p>`;
   }
   const text = connecting ? 'Connecting …' : 'Live: this page updates itself.';

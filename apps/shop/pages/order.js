@@ -65,26 +65,31 @@ function paymentStatus({ amount, amountPaid, foundByPoll, status }) {
 /** @param {{ order: Order, status: PaymentStatus }} props */
 function OrderCard({ order, status }) {
   const { kind, title, paid, due } = status;
-  return html`<section class="card order ${kind}">
-    <p class="status" role="status"><span class="icon" aria-hidden="true"></span>${title}</p>
-    <dl class="amounts">
-      <dt>Amount</dt>
-      <dd>${formatAmount(order.amount)}</dd>
-      <dt>Paid</dt>
-      <dd>${formatAmount(paid)}</dd>
-      ${
-        due > 0 &&
-        html`<dt>Still to pay</dt>
-          <dd>${formatAmount(due)}</dd>`
-      }
-      ${
-        due < 0 &&
-        html`<dt>Overpaid</dt>
-          <dd>${formatAmount(-due)}</dd>`
-      }
-    </dl>
-    <${NextStep} order=${order} status=${status} />
-  </section>`;
+  return html`<div class="order-columns ${kind}">
+    <section class="card order">
+      <p class="status" role="status"><span class="icon" aria-hidden="true"></span>${title}</p>
+      <${NextStep} order=${order} status=${status} />
+    </section>
+    <section class="card summary" aria-labelledby="summary">
+      <h2 id="summary">Amounts</h2>
+      <dl class="amounts">
+        <dt>Order</dt>
+        <dd>${formatAmount(order.amount)}</dd>
+        <dt>Paid</dt>
+        <dd>${formatAmount(paid)}</dd>
+        ${
+          due > 0 &&
+          html`<dt>Still to pay</dt>
+            <dd>${formatAmount(due)}</dd>`
+        }
+        ${
+          due < 0 &&
+          html`<dt>Overpaid</dt>
+            <dd>${formatAmount(-due)}</dd>`
+        }
+      </dl>
+    </section>
+  </div>`;
 }
 
 /** What the customer can do next. @param {{ order: Order, status: PaymentStatus }} props */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { isAmount, toCents } from './amount.js';
+import { formatAmount, isAmount, toCents } from './amount.js';
 
 describe('isAmount', () => {
   it.each([0.01, 0.1, 0.29, 1.15, 4.35, 19.99, 1, 1500, 999_999_999_999.99, 1_000_000_000_000])(
@@ -11,6 +11,14 @@ describe('isAmount', () => {
     'isAmount() rejects %p',
     (amount) => expect(isAmount(amount)).toBe(false),
   );
+});
+
+describe('formatAmount', () => {
+  it.each([
+    [350, 'KES\u00a0350.00'],
+    [420.5, 'KES\u00a0420.50'],
+    [1_234_567.89, 'KES\u00a01,234,567.89'],
+  ])('formatAmount() formats %d as %s', (amount, text) => expect(formatAmount(amount)).toBe(text));
 });
 
 describe('toCents', () => {

@@ -30,7 +30,7 @@ async function captureShop(
     waitForText(page, 'Waiting for confirmation'),
   );
   await browser.capture('order-paid', url, { ...DESKTOP, height: 460 }, async (page) => {
-    await waitForText(page, 'Waiting for your payment');
+    await waitForText(page, 'Waiting for confirmation');
     await pay(order);
     await waitForText(page, 'Paid', '.order .status');
   });
@@ -56,7 +56,8 @@ async function captureEmulator(
     await waitForText(page, 'milk-3p8q');
     await page.getByRole('main').scrollIntoViewIfNeeded();
   });
-  await browser.capture('delivery-log', addresses.emulator, DESKTOP, async (page) => {
+  const log = `${addresses.emulator}?tab=deliveries`;
+  await browser.capture('delivery-log', log, DESKTOP, async (page) => {
     const deliveries = page.locator('#deliveries');
     await deliveries.getByRole('button', { name: 'delivered 200' }).first().click();
     await deliveries.getByText('x-webhook-signature').first().waitFor();

@@ -1,6 +1,7 @@
 import { IsIn, Matches } from 'class-validator';
 import { randomInt } from 'node:crypto';
 import { Body, Controller, Get, HttpStatus, Post, Redirect, UseGuards } from '@nestjs/common';
+import { formatAmount } from '../amount.js';
 import { OrdersService } from '../orders/orders.service.js';
 import { markup, PageHeaders, renderPage } from '../pages/page.js';
 import type { Html } from '../pages/page.js';
@@ -78,7 +79,7 @@ function productItem({ id, name, description, price }: Product, key: string): Ht
     <form method="post" action="/buy">
       <input type="hidden" name="product" value="${id}" />
       <input type="hidden" name="idempotencyKey" value="${key}" />
-      <span class="price">${price.toFixed(2)}</span>
+      <span class="price">${formatAmount(price)}</span>
       <button aria-label="Buy ${name}">Buy</button>
     </form>
   </li> `;

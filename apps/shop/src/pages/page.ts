@@ -1,4 +1,5 @@
 import { applyDecorators, Header } from '@nestjs/common';
+import { CURRENCY } from '../amount.js';
 import { IMPORT_MAP, PAGE_POLICY } from './page-assets.js';
 
 /** The common methods of a response of Express and of Fastify. */
@@ -54,7 +55,7 @@ export interface PageParts {
 /** Renders a complete page. */
 export function renderPage({ title, path, name, main }: PageParts): string {
   return markup`<!doctype html>
-    <html lang="en">
+    <html lang="en" data-currency="${CURRENCY}">
       <head>
         <meta charset="utf-8" />
         <meta name="viewport" content="width=device-width, initial-scale=1" />
