@@ -75,4 +75,41 @@ describeInBrowser('views of the inbox console', (browser) => {
     await list.getByRole('button', { name: '2 new events: show' }).waitFor();
     expect(await list.locator('.events tbody tr').count()).toBe(1);
   });
+
+  it('the console shows p50 and p95 of each handler, and links all dead deliveries to the failures', async () => {
+    await using app = await ConsoleApplication.start();
+    const page = await app.open(browser());
+    await changed(page, 'overview', (overview) => ({
+      ...overview,
+      stats: {
+        ...(overview['stats'] as object),
+        deliveries: ['Orders.markPaid', 'Mailer.receipt'].map((handler) => ({
+          handler,
+          state: 'dead',
+          count: 3,
+          more: false,
+        })),
+      },
+      handlers: overview.handlers.map((handler) => ({
+        ...handler,
+        activity: { received: 9, done: 8, failed: 4, dead: 1, p50Ms: 20, p95Ms: 1500 },
+      })),
+    }));
+    await page.reload();
+    for (const [state, text] of [
+      ['done', '8'],
+      ['failed', '4'],
+      ['p50', '20 ms'],
+      ['p95', '1.5 s'],
+    ] as const) {
+      await count(page, 'Orders.markPaid', state).getByText(text, { exact: true }).waitFor();
+    }
+    const hrefOf = (name: string) =>
+      page.getByRole('link', { name, exact: true }).getAttribute('href');
+    expect(await hrefOf('6 dead')).toBe('#/failures');
+    expect(await hrefOf('6 deliveries dead')).toBe('#/failures');
+    expect(await hrefOf('3 deliveries dead of Mailer.receipt')).toBe(
+      '#/events?state=dead&handler=Mailer.receipt',
+    );
+  });
 });

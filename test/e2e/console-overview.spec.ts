@@ -93,4 +93,32 @@ consoleOnEachAdapter((start) => {
     const { body } = await app.get('/api/overview');
     expect(body).toMatchObject({ stats: { paused: ['*'] } });
   });
+
+  it('the console reads the closed minutes at most every 10 seconds per range, and again a second after an error', async () => {
+    await using app = await start();
+    const inbox = app.merchant.app.get(PaymentInbox);
+    const activity = inbox.activity.bind(inbox);
+    const read: (number | undefined)[] = [];
+    let failing = false;
+    inbox.activity = async (minutes) => {
+      read.push(minutes);
+      if (failing) throw new Error('the disk is full');
+      return activity(minutes);
+    };
+    const poll = async (minutes: number) =>
+      (await app.get(`/api/overview?minutes=${minutes}`)).status;
+    for (let second = 0; second < 20; second += 1) {
+      expect(await poll(1440)).toBe(200);
+      app.runtime.advance(1000);
+    }
+    expect(read).toEqual([1440, 1440]);
+    failing = true;
+    expect(await poll(60)).toBe(503);
+    app.runtime.advance(999);
+    expect(await poll(60)).toBe(503);
+    expect(read).toEqual([1440, 1440, 60]);
+    failing = false;
+    app.runtime.advance(1);
+    expect(await poll(60)).toBe(200);
+  });
 });
