@@ -49,6 +49,7 @@ export function incoming(raw: Buffer = Buffer.alloc(400, 'x')): IncomingEvent {
     assign: null,
     source: 'webhook',
     reference: null,
+    summary: null,
     fulfils: false,
   };
 }

@@ -104,6 +104,7 @@ async function storeMany(app: WebhookApplication): Promise<void> {
           assign: null,
           source: 'webhook',
           reference: null,
+          summary: null,
           fulfils: false,
           stale: false,
         };

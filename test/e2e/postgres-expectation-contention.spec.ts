@@ -50,6 +50,7 @@ describe('concurrent operations on expectations in PostgreSQL', () => {
         raw: Buffer.from(randomUUID()),
         handlers: [],
         source,
+        summary: null,
         fulfils: true,
       });
     const receive = async (store: InboxStore): Promise<void> => {

@@ -36,7 +36,10 @@ export type { MemoryInboxOptions } from './inbox/memory/memory-inbox.js';
 export type { BodyCodec, BodyContext } from './inbox/store/body-codec.js';
 export { PaymentInbox } from './inbox/payment-inbox.js';
 export { PaymentInboxError } from './inbox/receive/event-receiver.js';
-export type { InboxHandler, ListQuery } from './inbox/payment-inbox.js';
+export type { ListQuery } from './inbox/payment-inbox.js';
+export type { InboxHandler } from './inbox/store/handler-catalog-cache.js';
+export type { EventSummary } from './inbox/store/event-summary.js';
+export type { FailureGroup, Failures } from './inbox/recover/failure-groups.js';
 export type { InboxReceipt } from './inbox/receive/event-receiver.js';
 export type { RunDueResult } from './inbox/work/running-attempts.js';
 export type {

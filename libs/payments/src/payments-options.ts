@@ -127,6 +127,7 @@ const NAMES: ReadonlySet<string> = new Set<keyof PaymentsModuleOptions>([
   'runtime',
   'oncePerTransaction',
   'deadlineMs',
+  'summary',
 ]);
 
 /**

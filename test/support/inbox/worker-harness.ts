@@ -152,6 +152,7 @@ export class WorkerHarness {
         assign: null,
         source: 'webhook',
         reference: null,
+        summary: null,
         fulfils: false,
         ...more,
       },

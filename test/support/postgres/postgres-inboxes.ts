@@ -126,6 +126,7 @@ export function incoming(id: string, given: Partial<IncomingEvent> = {}): Incomi
     stale: false,
     source: 'webhook',
     reference: null,
+    summary: null,
     fulfils: false,
     ...given,
   };

@@ -44,6 +44,7 @@ function incoming(id, orderingKey = null) {
     stale: false,
     source: 'webhook',
     reference: null,
+    summary: null,
     fulfils: false,
   };
 }

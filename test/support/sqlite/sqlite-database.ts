@@ -66,6 +66,7 @@ export class SqliteDatabase {
       stale: false,
       source: 'webhook',
       reference: null,
+      summary: null,
       fulfils: false,
       ...event,
     };

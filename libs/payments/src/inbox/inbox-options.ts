@@ -1,3 +1,7 @@
+import type { PaymentEvent } from '../events/payment-event.js';
+import { resolveSummaryOption } from './receive/event-summaries.js';
+import type { SummaryOption } from './receive/event-summaries.js';
+import type { EventSummary } from './store/event-summary.js';
 import { isReserved } from '../events/handler-registry.js';
 import type { HandlerOptions } from '../events/handler-registry.js';
 import { assertRetrySchedule, exponential } from '../events/retry-schedule.js';
@@ -30,6 +34,13 @@ export interface ReceiveOptions {
    * than the sender's time limit of 30 s. 100 to 29,000. Default 25,000.
    */
   deadlineMs?: number;
+  /**
+   * What lists of events show, and searches find, besides the transaction: a reference, an amount and a currency.
+   * Called once for each received event. An error leaves the summary out, and affects nothing else. It is stored as
+   * plain text next to the event, also with a `bodyCodec`. Default: `externalReference` or `accountReference`, `amount`
+   * and `currency` of the event's `data`. `null` stores no summary.
+   */
+  summary?: ((event: PaymentEvent) => EventSummary | null | undefined) | null;
 }
 
 /** {@link ReceiveOptions}, complete. */
@@ -38,6 +49,7 @@ export interface ResolvedReceiveOptions {
   /** The event types that polls can find; see `reconcile.eventTypes`. They are also in {@link oncePerTransaction}. */
   readonly polled: ReadonlySet<string>;
   readonly deadlineMs: number;
+  readonly summary: SummaryOption;
 }
 
 /**
@@ -66,6 +78,7 @@ export function resolveReceiveOptions(
       max: 29_000,
       unit: 'milliseconds',
     }),
+    summary: resolveSummaryOption(options.summary),
   });
 }
 

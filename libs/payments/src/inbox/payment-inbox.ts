@@ -5,7 +5,10 @@ import { NO_OBSERVERS, Observers } from '../telemetry/observers.js';
 import { EventReceiver, type InboxReceipt } from './receive/event-receiver.js';
 import type { RunDueResult } from './work/running-attempts.js';
 import { HandlerCatalogCache } from './store/handler-catalog-cache.js';
+import type { InboxHandler } from './store/handler-catalog-cache.js';
 import { InboxMaintenance } from './recover/inbox-maintenance.js';
+import { failureGroups } from './recover/failure-groups.js';
+import type { Failures } from './recover/failure-groups.js';
 import { InboxRedrive, unknownHandler } from './recover/inbox-redrive.js';
 import type { DeliveryQuery, RedriveQuery, SelectionResult } from './recover/inbox-redrive.js';
 import { POLL_HANDLER } from './store/expectation-store.js';
@@ -24,21 +27,6 @@ export interface ListQuery extends EventFilter {
   readonly limit?: number;
   /** `next` of the previous page. Default: the first page. */
   readonly after?: string | null;
-}
-
-/** A handler that events are delivered to. */
-export interface InboxHandler {
-  readonly name: string;
-  /** Its event types, as in `@OnPaymentEvent`. */
-  readonly patterns: readonly string[];
-  /** Whether this process has the handler. If not, other processes have it or had it. */
-  readonly here: boolean;
-  /** When a process first registered the handler, by the store clock; `null` if it is not registered yet. */
-  readonly firstSeenAt: Date | null;
-  /**
-   * When a running process last had the handler, to the accuracy of a heartbeat; `null` if it is not registered yet.
-   */
-  readonly lastSeenAt: Date | null;
 }
 
 /**
@@ -147,6 +135,15 @@ export class PaymentInbox {
    */
   async stats(): Promise<InboxStats> {
     return this.store.stats();
+  }
+
+  /**
+   * The failed deliveries that are pending, running or dead, grouped by handler, state and error. Errors that differ
+   * only in UUIDs, hexadecimal ids and numbers of four or more digits are one group. Reads the 10,000 newest failed
+   * deliveries at most. {@link redrive} and {@link skip} with `handler` and `error` act on one group.
+   */
+  async failures(): Promise<Failures> {
+    return failureGroups(this.store);
   }
 
   /**

@@ -61,6 +61,7 @@ const lane = async (number) => {
         stale: false,
         source: 'webhook',
         reference: null,
+        summary: null,
         fulfils: false,
       },
     ]);

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { TEST_EVENT_TYPE } from '../../events/payment-event.js';
 import { PaymentsError } from '../../errors/payments-error.js';
 import type { InboxStore } from '../store/inbox-store.js';
+import { NO_SUMMARY } from '../store/event-summary.js';
 import { LinkedList, PriorityQueue } from './memory-queues.js';
 import { onceKeyOf } from './memory-rows.js';
 import type { MemoryEvent } from './memory-rows.js';
@@ -149,6 +150,7 @@ export class EventIndex {
     row.digest = digestOf(row.raw!);
     row.raw = null;
     row.headers = {};
+    row.summary = NO_SUMMARY;
     this.#tombstones.add(row);
   }
 

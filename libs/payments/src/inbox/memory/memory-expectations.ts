@@ -26,6 +26,7 @@ const EVENT = {
   eventType: EXPECTATION_EVENT_TYPE,
   source: 'expectation',
   orderingKey: null,
+  summary: null,
   onceKey: null,
   raw: Buffer.from('{}'),
   headers: {},

@@ -14,7 +14,8 @@ import type {
 import { POLL_HANDLER } from '../store/expectation-store.js';
 import { COUNT_CAP, toHistory } from '../store/stored-event.js';
 import type { EventIndex } from './event-index.js';
-import type { HandlerQueue, MemoryDelivery, MemoryEvent } from './memory-rows.js';
+import type { HandlerQueue, MemoryEvent } from './memory-rows.js';
+import { hasText, visibleDeliveries } from './memory-search.js';
 
 const MINUTE_MS = 60_000;
 const KEPT_MINUTES = 1440;
@@ -53,6 +54,7 @@ export function describeEvent(row: MemoryEvent, toDate: ToDate, whole: boolean):
   }));
   return {
     ...row.fixed,
+    ...row.summary,
     occurredAt: new Date(row.occurredMs),
     receivedAt: new Date(row.receivedMs),
     raw: whole && row.raw !== null ? Buffer.from(row.raw) : null,
@@ -80,8 +82,7 @@ function matches(row: MemoryEvent, filter: EventFilter, { undelivered }: EventIn
     (eventType === undefined || fixed.eventType === eventType) &&
     (from === undefined || receivedMs >= from.getTime()) &&
     (to === undefined || receivedMs < to.getTime()) &&
-    (search === undefined ||
-      [fixed.id, fixed.eventType, fixed.orderingKey].some((text) => text?.includes(search))) &&
+    (search === undefined || hasText(row, search)) &&
     hasState()
   );
 }
@@ -102,11 +103,6 @@ export function matchesExpectation(
     (to === undefined || createdAt < to) &&
     (search === undefined || [reference, transactionId].some((text) => text?.startsWith(search)))
   );
-}
-
-/** The deliveries that the store's callers can see. Those of a tombstone are hidden. */
-function visibleDeliveries({ raw, deliveries }: MemoryEvent): readonly MemoryDelivery[] {
-  return raw === null ? [] : deliveries;
 }
 
 /** How many deliveries each handler has in each unfinished state. Polls do not count. */

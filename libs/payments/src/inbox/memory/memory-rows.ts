@@ -1,3 +1,5 @@
+import { NO_SUMMARY } from '../store/event-summary.js';
+import type { StoredSummary } from '../store/event-summary.js';
 import { HISTORY_LENGTH } from '../store/stored-event.js';
 import type { HistoryEntry } from '../store/stored-event.js';
 import type { DeliveryState, IncomingEvent, StoredEvent } from '../store/inbox-store.js';
@@ -28,6 +30,8 @@ export class MemoryEvent {
   raw: Buffer | null;
   digest: string | null = null;
   headers: StoredEvent['headers'];
+  /** Empty in a tombstone, like {@link headers}. */
+  summary: StoredSummary;
   repeats: StoredEvent['repeats'] = NONE;
   /** A tombstone keeps its deliveries, because their ordering keys record which events were handled. */
   deliveries: readonly MemoryDelivery[] = NONE;
@@ -56,6 +60,7 @@ export class MemoryEvent {
     // A copy: the caller may reuse its buffer.
     this.raw = Buffer.from(event.raw);
     this.headers = { ...event.headers };
+    this.summary = event.summary ?? NO_SUMMARY;
   }
 }
 

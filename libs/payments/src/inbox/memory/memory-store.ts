@@ -25,6 +25,7 @@ import {
   pageOf,
 } from './memory-queries.js';
 import { MemoryEvent } from './memory-rows.js';
+import { countFailures } from './memory-search.js';
 import { MemoryWorkers } from './memory-workers.js';
 
 const FULL =
@@ -147,6 +148,10 @@ export class MemoryStore extends MemoryDeliveries implements InboxStore<never> {
       oldestPendingMs: oldest ? this.runtime.monotonic() - oldest.receivedAt : null,
       paused: [...this.paused].toSorted(),
     };
+  }
+
+  async failures(): ReturnType<InboxStore['failures']> {
+    return countFailures(this.events);
   }
 
   async summarize(): Promise<void> {

@@ -17,6 +17,7 @@ const event = (id: string, bytes = 10): IncomingEvent => ({
   stale: false,
   source: 'webhook',
   reference: null,
+  summary: null,
   fulfils: false,
 });
 

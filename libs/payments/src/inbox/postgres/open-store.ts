@@ -17,9 +17,11 @@ import { orderingFunctions, WaitingDeliveries } from './sql/ordering.js';
 import { Pruning } from './sql/prune.js';
 import { receiveFunction, ReceiveStatement } from './sql/receive.js';
 import { redriveFunctions } from './sql/redrive.js';
-import { lockNumber, quoted, tables } from './sql/schema.js';
+import { lockNumber, quoted } from './sql/schema.js';
+import { searchFunctions } from './sql/search.js';
 import { settleFunctions, SettleStatement } from './sql/settle.js';
 import { statsFunction } from './sql/stats.js';
+import { tables } from './sql/tables.js';
 import { workerFunctions } from './sql/workers.js';
 
 /** The parts of an open store. */
@@ -130,6 +132,7 @@ export function versionOne(name: string): string {
     redriveFunctions(schema),
     expectationFunctions(schema),
     statsFunction(schema),
+    searchFunctions(schema),
   ].join('\n');
 }
 

@@ -32,6 +32,7 @@ import { readActivity, summarize } from './sql/activity.js';
 import { forgetHandler, pause, readCatalog } from './sql/catalog.js';
 import { claimSuspect } from './sql/claim.js';
 import { PostgresExpectations } from './sql/expectations.js';
+import { readFailures } from './sql/failures.js';
 import { redrive, skip } from './sql/redrive.js';
 import { lockNumber, quoted } from './sql/schema.js';
 import { find, list } from './sql/search.js';
@@ -183,6 +184,10 @@ class PostgresStore implements InboxStore<PostgresTransaction> {
 
   async stats(): Promise<InboxStats> {
     return readStats(this.#open().source, this.#schema);
+  }
+
+  async failures(): ReturnType<InboxStore['failures']> {
+    return readFailures(this.#open().source, this.#schema);
   }
 
   async summarize(): Promise<void> {

@@ -4,7 +4,7 @@ import { EXPECTATION_ID, isReference } from '../store/expectation-store.js';
 import { TEST_EVENT_TYPE } from '../../events/payment-event.js';
 import type { PaymentEvent } from '../../events/payment-event.js';
 import type { HandlerCatalogCache } from '../store/handler-catalog-cache.js';
-import type { EventSource, IncomingEvent } from '../store/inbox-store.js';
+import type { EventSource, IncomingEvent, StoredSummary } from '../store/inbox-store.js';
 
 /** The start of the id of an event that a poll found. */
 export const POLL_ID = 'poll:';
@@ -93,6 +93,7 @@ export interface IncomingDetails {
   readonly oncePerTransaction: boolean;
   /** Whether polls can find events of this type, so that the event fulfils expectations. */
   readonly polled: boolean;
+  readonly summary: StoredSummary | null;
   /** The handlers that the store knows. */
   readonly catalog: HandlerCatalogCache;
 }
@@ -100,7 +101,7 @@ export interface IncomingDetails {
 /** The event as the store receives it. No delivery is assigned to a worker yet. */
 export function toIncomingEvent(
   { company, event, storedId, headers, source }: VerifiedEvent,
-  { raw, stale, oncePerTransaction, polled, catalog }: IncomingDetails,
+  { raw, stale, oncePerTransaction, polled, summary, catalog }: IncomingDetails,
 ): IncomingEvent {
   const { transactionId, externalReference } = event.data;
   const orderingKey =
@@ -121,6 +122,7 @@ export function toIncomingEvent(
     assign: null,
     source,
     reference: isReference(externalReference) ? externalReference : null,
+    summary,
     // No handler runs for a stale event, so the payment still needs an event.
     fulfils: polled && !stale,
   };

@@ -46,6 +46,7 @@ function redriveHarness() {
         assign: null,
         source: 'webhook',
         reference: null,
+        summary: null,
         fulfils: false,
       })),
     );

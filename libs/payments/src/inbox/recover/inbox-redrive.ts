@@ -8,6 +8,7 @@ import type {
   InboxStore,
   StoredEvent,
 } from '../store/inbox-store.js';
+import { errorGroup } from './failure-groups.js';
 
 /** Events per call of the store: few enough that a receive never waits long for the call. */
 const PAGE = 100;
@@ -20,6 +21,8 @@ const DEFAULT_STATE = 'dead';
 export interface DeliveryQuery extends EventFilter {
   /** Default `dead`. With `unhandled` or `stale`, nothing is skipped, because these events have no deliveries. */
   readonly state?: EventState;
+  /** Only deliveries whose last error is in the group of this error; see `PaymentInbox.failures()`. */
+  readonly error?: string;
   /** Counts, and changes nothing. Default `false`. */
   readonly dryRun?: boolean;
 }
@@ -73,7 +76,7 @@ export class InboxRedrive {
       if (mayBeReplay && state !== 'stale' && ids === undefined) return [];
       const wanted =
         handlers === undefined
-          ? matchingHandlers(event, query.handler, filter.state)
+          ? matchingHandlers(event, query, filter.state)
           : handlers.filter((name) =>
               this.catalog.matching(event.eventType, event.source).includes(name),
             );
@@ -94,9 +97,7 @@ export class InboxRedrive {
   async skip(query: DeliveryQuery): Promise<SelectionResult> {
     const state = query.state ?? DEFAULT_STATE;
     const handlersToSkip = (event: StoredEvent) =>
-      matchingHandlers(event, query.handler, state).filter((name) =>
-        isSkippable(stateOf(event, name)),
-      );
+      matchingHandlers(event, query, state).filter((name) => isSkippable(stateOf(event, name)));
     return this.#each(filterOf(query, state), handlersToSkip, async (selections) =>
       query.dryRun ? count(selections) : this.store.skip(selections),
     );
@@ -155,12 +156,14 @@ function filterOf(query: RedriveQuery, state: EventFilter['state']): EventFilter
 
 function matchingHandlers(
   { deliveries }: StoredEvent,
-  handler: string | undefined,
+  { handler, error }: DeliveryQuery,
   state: EventFilter['state'],
 ): string[] {
+  const group = error === undefined ? null : errorGroup(error);
   return deliveries
     .filter((delivery) => handler === undefined || delivery.handler === handler)
     .filter((delivery) => state === undefined || delivery.state === state)
+    .filter(({ lastError }) => group === null || (lastError && errorGroup(lastError)) === group)
     .map((delivery) => delivery.handler);
 }
 

@@ -28,6 +28,7 @@ import { listPage } from './sql/search.js';
 import { leaseName } from './sql/settle.js';
 import { toStats } from './sql/stats.js';
 import { toEvent } from './sql/stored-rows.js';
+import { failures } from './sql/text-search.js';
 import { SqliteExpectations } from './sqlite-expectations.js';
 import { resolveSqliteOptions } from './sqlite-options.js';
 import type { SqliteInboxOptions, SqliteSettings } from './sqlite-options.js';
@@ -178,11 +179,15 @@ export class SqliteStore implements InboxStore<SqliteTransaction> {
   }
 
   async list(query: Parameters<InboxStore['list']>[0]): Promise<EventPage> {
-    return listPage(query, (slice) => this.#session.run('listSlice', slice));
+    return listPage(query, this.#session);
   }
 
   async stats(): Promise<InboxStats> {
     return toStats(await this.#session.run('stats', null));
+  }
+
+  async failures(): ReturnType<InboxStore['failures']> {
+    return failures(this.#session);
   }
 
   async summarize(): Promise<void> {

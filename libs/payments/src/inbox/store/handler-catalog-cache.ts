@@ -9,6 +9,21 @@ import { POLL_HANDLER } from './expectation-store.js';
 import { INBOX_STORE } from './inbox-store.js';
 import type { EventSource, HandlerCatalog, InboxStore, KnownHandler } from './inbox-store.js';
 
+/** A handler that events are delivered to. */
+export interface InboxHandler {
+  readonly name: string;
+  /** Its event types, as in `@OnPaymentEvent`. */
+  readonly patterns: readonly string[];
+  /** Whether this process has the handler. If not, other processes have it or had it. */
+  readonly here: boolean;
+  /** When a process first registered the handler, by the store clock; `null` if it is not registered yet. */
+  readonly firstSeenAt: Date | null;
+  /**
+   * When a running process last had the handler, to the accuracy of a heartbeat; `null` if it is not registered yet.
+   */
+  readonly lastSeenAt: Date | null;
+}
+
 /** Number of event types for which {@link HandlerCatalogCache.matching} caches its result. */
 const MAX_TYPES = 1000;
 

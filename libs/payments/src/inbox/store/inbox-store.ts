@@ -1,4 +1,5 @@
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
+import type { FailureCount } from './event-summary.js';
 import type { ExpectationStore } from './expectation-store.js';
 import type {
   ClaimedDelivery,
@@ -23,6 +24,7 @@ import type {
   StoredEvent,
 } from './stored-event.js';
 
+export type * from './event-summary.js';
 export type * from './expectation-store.js';
 export type * from './store-operations.js';
 export type * from './stored-event.js';
@@ -179,6 +181,12 @@ export interface InboxStore<Tx = unknown> {
 
   /** Counts what is stored now, each count up to a cap. The cost does not depend on the number of events. */
   stats(): Promise<InboxStats>;
+
+  /**
+   * Counts the failed deliveries that are pending, running or dead by handler, error and state. Reads at most the
+   * {@link MAX_FAILED} newest; `more`: there are others. Polls do not count.
+   */
+  failures(): Promise<{ readonly counts: readonly FailureCount[]; readonly more: boolean }>;
 
   /**
    * Writes the activity of every closed minute that is not written yet, at most the last 1,440, from the stored events

@@ -1,3 +1,4 @@
+import type { StoredSummary } from './event-summary.js';
 import type { DeliveryState, EventSource } from './stored-event.js';
 
 /** A verified event that a store is to receive. */
@@ -39,6 +40,8 @@ export interface IncomingEvent {
   readonly source: EventSource;
   /** The event's `data.externalReference`, if it is a string that {@link NewExpectation.reference} allows; otherwise `null`. */
   readonly reference: string | null;
+  /** What lists show of the event; `null` for nothing. */
+  readonly summary: StoredSummary | null;
   /** Whether the event fulfils expectations of its transaction and reference; see {@link ExpectationStore}. */
   readonly fulfils: boolean;
 }
@@ -104,7 +107,7 @@ export interface ClaimedDelivery extends Lease {
    * suspect: it may be the cause of the death.
    */
   readonly crashes: number;
-  /** Facts of the event for a span, if the receiver has added them. A store does not set this field. */
+  /** Facts of the event for a span. If they are absent, an application that starts spans reads the event. */
   readonly traced?: TracedEvent;
 }
 

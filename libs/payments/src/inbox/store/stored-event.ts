@@ -81,6 +81,10 @@ export interface StoredEvent {
   readonly eventType: string;
   readonly occurredAt: Date;
   readonly orderingKey: string | null;
+  /** See {@link EventSummary}; `null` if it is not known, and in a tombstone. */
+  readonly reference: string | null;
+  readonly amount: string | null;
+  readonly currency: string | null;
   /** When the first copy of the event was stored, by the store clock. */
   readonly receivedAt: Date;
   /** The body as received; `null` if it was pruned and only the tombstone is left. */
@@ -160,7 +164,11 @@ export interface EventFilter {
   readonly handler?: string;
   /** With a delivery in this state (to `handler`, if it is given), or without deliveries for this reason. */
   readonly state?: EventState;
-  /** The id, ordering key or event type contains this text. */
+  /**
+   * The id, the transaction id (the ordering key) or the reference begins with this text, or the last error of a failed
+   * delivery that is pending, running or dead contains it, in capitals or not. Of failed deliveries, a search reads
+   * those of the 10,000 newest events.
+   */
   readonly search?: string;
 }
 

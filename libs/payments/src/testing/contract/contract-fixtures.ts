@@ -90,6 +90,7 @@ export function incoming(event: Partial<IncomingEvent> = {}): IncomingEvent {
     stale: false,
     source: 'webhook',
     reference: null,
+    summary: null,
     fulfils: false,
     ...event,
   };

@@ -11,6 +11,7 @@ import { operatorCases } from './operator-cases.js';
 import { orderingCases } from './ordering-cases.js';
 import { pollCases } from './poll-cases.js';
 import { queryCases } from './query-cases.js';
+import { searchCases } from './search-cases.js';
 import { receiveCases } from './receive-cases.js';
 import { settleCases } from './settle-cases.js';
 import { suspectCases } from './suspect-cases.js';
@@ -72,6 +73,7 @@ const CASES: readonly InboxContractCase[] = [
   ...catalogCases,
   ...operatorCases,
   ...queryCases,
+  ...searchCases,
   ...activityCases,
   ...timeCases,
   ...transitionCases,

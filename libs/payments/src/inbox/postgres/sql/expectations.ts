@@ -14,10 +14,7 @@ import { byteaArray, onceHash } from './receive-values.js';
 import { epochMs, STORE_NOW } from './schema.js';
 import { ParameterList, parsePosition } from './search.js';
 import { MAX_DUE_MS } from './settle.js';
-import { fromStored, toExpectation, toStored } from './stored-rows.js';
-
-/** Sorts after every character in a text, so that `prefix` to `prefix + LAST` are the texts that begin with a prefix. */
-const LAST = '\u{10FFFF}';
+import { fromStored, LAST, toExpectation, toStored } from './stored-rows.js';
 
 /** The times of an expectation `x`, in milliseconds since the epoch. */
 const TIMES = ['created_at', 'due_by', 'last_poll_at', 'fulfilled_at']

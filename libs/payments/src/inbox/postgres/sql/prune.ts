@@ -111,7 +111,8 @@ async function pruneChosen(
        ), done AS (
          SELECT event, array_agg(handler) AS handlers FROM deleted WHERE state = 'done' GROUP BY event
        )
-       UPDATE ${schema}.event e SET raw = NULL, headers = NULL, unhandled = false, done_by = d.handlers
+       UPDATE ${schema}.event e SET raw = NULL, headers = NULL, reference = NULL, amount = NULL, currency = NULL,
+                unhandled = false, done_by = d.handlers
          FROM finished f LEFT JOIN done d ON d.event = f.seq
         WHERE e.seq = f.seq
        RETURNING e.seq`,

@@ -9,7 +9,7 @@ import { toStored } from './stored-rows.js';
  * the deliveries.
  */
 export const RECEIVE_TYPES =
-  'text[] text[] bytea[] text[] float8[] text[] uuid[] bytea[] bytea[] text[] boolean[] boolean[] bigint[] boolean[] text[] boolean[] text[] bigint[] text[] uuid[] uuid[] float8[]'.split(
+  'text[] text[] bytea[] text[] float8[] text[] uuid[] bytea[] bytea[] text[] boolean[] boolean[] bigint[] boolean[] text[] boolean[] text[] text[] text[] text[] bigint[] text[] uuid[] uuid[] float8[]'.split(
     ' ',
   );
 
@@ -101,6 +101,7 @@ export function valuesOf(
     events.map(({ event }) => event.catalogVersion),
     events.map((event) => String(firsts.has(event))),
     ...expectationValues(events.map(({ event }) => event)),
+    ...summaryValues(events.map(({ event }) => event)),
     // PostgreSQL counts the elements of an array from 1.
     deliveries.map(({ eventIndex }) => eventIndex + 1),
     textArray(deliveries.map(({ handler }) => toStored(handler))),
@@ -118,6 +119,15 @@ function expectationValues(events: readonly IncomingEvent[]): Parameter[] {
     fulfil ? events.map(({ fulfils }) => String(fulfils)) : [],
     fulfil ? textArray(events.map(({ reference }) => reference && toStored(reference))) : [],
   ];
+}
+
+/** The columns of the summaries, all empty if no event has a summary. */
+function summaryValues(events: readonly IncomingEvent[]): Parameter[] {
+  const known = events.some(({ summary }) => summary !== null);
+  return (['reference', 'amount', 'currency'] as const).map((field) => {
+    const texts = events.map(({ summary }) => summary?.[field] ?? null);
+    return known ? textArray(texts.map((text) => text && toStored(text))) : [];
+  });
 }
 
 /**

@@ -121,7 +121,7 @@ export const receiveFunction = (schema: string, catalogLock: string): string => 
 CREATE FUNCTION ${schema}.receive(p_companies text[], p_ids text[], p_once bytea[], p_types text[],
   p_occurred_ms float8[], p_keys text[], p_orderings uuid[], p_digests bytea[], p_raws bytea[], p_headers text[],
   p_stale boolean[], p_unhandled boolean[], p_versions bigint[], p_first boolean[],
-  p_sources text[], p_fulfils boolean[], p_references text[],
+  p_sources text[], p_fulfils boolean[], p_references text[], s_references text[], s_amounts text[], s_currencies text[],
   d_positions bigint[], d_handlers text[], d_workers uuid[], d_orderings uuid[], d_occurred_ms float8[])
 RETURNS TABLE (o_received_ms double precision, o_seqs bigint[], o_runs boolean[], o_newer boolean[], o_not_stored json)
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
@@ -178,13 +178,13 @@ BEGIN
     INTO o_seqs FROM unnest(p_first, p_versions) AS i (first, version);
   WITH stored AS (
     INSERT INTO ${schema}.event (seq, company, id, once, event_type, source, occurred_at, received_at, ordering_key,
-                                 ordering, digest, raw, headers, stale, unhandled)
+                                 ordering, digest, raw, headers, stale, unhandled, reference, amount, currency)
     SELECT i.seq, i.company, i.id, i.once, i.event_type, COALESCE(i.source, 'webhook'), to_timestamp(i.occurred_ms / 1000), v_now,
-           i.ordering_key, i.ordering, i.digest, i.raw, i.headers, i.stale, i.unhandled
+           i.ordering_key, i.ordering, i.digest, i.raw, i.headers, i.stale, i.unhandled, i.reference, i.amount, i.currency
       FROM unnest(o_seqs, p_companies, p_ids, p_once, p_types, p_occurred_ms, p_keys, p_orderings, p_digests, p_raws,
-                  p_headers, p_stale, p_unhandled, p_sources)
+                  p_headers, p_stale, p_unhandled, p_sources, s_references, s_amounts, s_currencies)
         AS i (seq, company, id, once, event_type, occurred_ms, ordering_key, ordering, digest, raw, headers, stale,
-              unhandled, source)
+              unhandled, source, reference, amount, currency)
      WHERE i.seq IS NOT NULL ORDER BY i.once, i.company, i.id
     ON CONFLICT DO NOTHING
     RETURNING seq

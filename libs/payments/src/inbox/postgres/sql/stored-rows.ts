@@ -34,6 +34,9 @@ export function fromStored(text: string): string {
   return text.replace(ESCAPED, (_match, code: string) => String.fromCharCode(parseInt(code, 16)));
 }
 
+/** Sorts after every character in a text, so that `prefix` to `prefix + LAST` are the texts that begin with a prefix. */
+export const LAST = '\u{10FFFF}';
+
 /** The date of a time that `epochMs` of `schema.ts` selected. */
 export function toDate(ms: string | number): Date {
   return new Date(Math.round(Number(ms)));
@@ -64,7 +67,7 @@ export const wholeColumns = (schema: string): string =>
   `${columns(schema, `, 'history', d.history`)}, encode(e.raw, 'base64') AS raw, e.headers, e.repeats`;
 
 const columns = (schema: string, more: string): string => `
-  e.seq, e.company, e.id, e.source, e.event_type, e.ordering_key, e.stale,
+  e.seq, e.company, e.id, e.source, e.event_type, e.ordering_key, e.reference, e.amount, e.currency, e.stale,
   ${epochMs('e.occurred_at')} AS occurred_ms, ${epochMs('e.received_at')} AS received_ms,
   (SELECT json_agg(json_build_object(
             'handler', d.handler, 'state', d.state, 'attempts', d.attempts, 'error', d.last_error,
@@ -74,14 +77,21 @@ const columns = (schema: string, more: string): string => `
 
 /** The event of a row with {@link listedColumns} or {@link wholeColumns}. */
 export function toEvent(row: ResultRow): StoredEvent {
-  const { company, id, event_type, ordering_key, raw, headers, repeats, stale, deliveries } = row;
+  const text = (column: string): string | null => {
+    const value = row[column];
+    return value == null ? null : fromStored(value);
+  };
+  const { company, id, event_type, raw, headers, repeats, stale, deliveries } = row;
   return {
     company: fromStored(company!),
     id: fromStored(id!),
     source: row['source'] as EventSource,
     eventType: fromStored(event_type!),
     occurredAt: toDate(row['occurred_ms']!),
-    orderingKey: ordering_key == null ? null : fromStored(ordering_key),
+    orderingKey: text('ordering_key'),
+    reference: text('reference'),
+    amount: text('amount'),
+    currency: text('currency'),
     receivedAt: toDate(row['received_ms']!),
     raw: raw == null ? null : Buffer.from(raw, 'base64'),
     headers: headers == null ? {} : (JSON.parse(fromStored(headers)) as Record<string, string>),

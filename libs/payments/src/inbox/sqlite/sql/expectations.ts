@@ -9,8 +9,9 @@ import type { SqliteConnection, Times } from '../thread/connection.js';
 import { SOURCE } from './schema.js';
 import { SLICE } from './search.js';
 import type { Cursor, Slice } from './search.js';
-import { prefixRange, toStored } from './stored-rows.js';
+import { toStored } from './stored-rows.js';
 import type { ExpectationRow } from './stored-rows.js';
+import { prefixRange } from './text-search.js';
 
 export type ExpectationName = Pick<NewExpectation, 'company' | 'reference'>;
 

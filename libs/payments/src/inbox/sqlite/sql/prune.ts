@@ -105,7 +105,8 @@ function makeTombstone(connection: SqliteConnection, seq: number): void {
   connection.run('DELETE FROM payments_inbox_body WHERE event_seq = ?', [seq]);
   connection.run('DELETE FROM payments_inbox_delivery WHERE event_seq = ?', [seq]);
   connection.run(
-    `UPDATE payments_inbox_event SET pruned = 1, undelivered = ${UNDELIVERED.none} WHERE seq = ?`,
+    `UPDATE payments_inbox_event SET pruned = 1, undelivered = ${UNDELIVERED.none}, reference = NULL, amount = NULL,
+       currency = NULL WHERE seq = ?`,
     [seq],
   );
 }

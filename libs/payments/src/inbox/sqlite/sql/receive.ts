@@ -46,6 +46,7 @@ export function toEventMessage(event: IncomingEvent): EventMessage {
     stale: event.stale,
     source: event.source,
     reference: event.reference,
+    summary: event.summary,
     fulfils: event.fulfils,
   };
 }
@@ -153,12 +154,13 @@ function insertEvent(
   onceHash: Uint8Array | null,
   { wall }: Times,
 ): number | null {
-  const { company, id, eventType, occurredAt, orderingKey, stale, handlers, source } = event;
+  const { company, id, eventType, occurredAt, orderingKey, stale, handlers, source, summary } =
+    event;
   const isUndelivered = handlers.length === 0 && eventType !== TEST_EVENT_TYPE;
   return connection.insert(
     `INSERT INTO payments_inbox_event (company, id, event_type, occurred_at, received_at, ordering_key, once_hash,
-       digest, stale, undelivered, source)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+       digest, stale, undelivered, source, reference, amount, currency)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
     [
       company,
       toStored(id),
@@ -171,6 +173,9 @@ function insertEvent(
       stale ? 1 : 0,
       !isUndelivered ? UNDELIVERED.none : stale ? UNDELIVERED.stale : UNDELIVERED.unhandled,
       SOURCE[source],
+      summary?.reference == null ? null : toStored(summary.reference),
+      summary?.amount ?? null,
+      summary?.currency ?? null,
     ],
   );
 }

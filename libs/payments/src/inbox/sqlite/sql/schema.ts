@@ -29,6 +29,9 @@ export const NO_EXPECTATION = `source <> ${SOURCE.expectation}`;
 /** SQL: leaves out the polls of expectations. Some indexes of deliveries are partial by this condition. */
 export const NO_POLL = `handler <> '${POLL_HANDLER}'`;
 
+/** SQL: whether a delivery failed and is pending, running or dead. Receives do not write the index of these deliveries. */
+export const HAS_FAILED = `last_error IS NOT NULL AND state IN ('pending', 'running', 'dead') AND ${NO_POLL}`;
+
 /**
  * Bodies are in a table of their own, because SQLite writes a whole row again when one column changes. Most indexes of
  * deliveries are partial: an index without done deliveries stays small, however many done deliveries the table keeps.
@@ -52,6 +55,9 @@ const TABLES = `
     occurred_at INTEGER NOT NULL,
     received_at INTEGER NOT NULL, -- wall clock
     ordering_key TEXT,
+    reference TEXT, -- this column, amount and currency are the summary; NULL in a tombstone
+    amount TEXT,
+    currency TEXT,
     once_hash BLOB, -- hash of company, type and payment transaction, for types that run once per transaction
     digest BLOB NOT NULL, -- SHA-256 of the body
     stale INTEGER NOT NULL, -- 1: the event was too old when it was received
@@ -63,6 +69,9 @@ const TABLES = `
   CREATE UNIQUE INDEX payments_inbox_event_once ON payments_inbox_event (once_hash) WHERE once_hash IS NOT NULL;
   CREATE INDEX payments_inbox_event_received ON payments_inbox_event (received_at)
     WHERE ${NO_EXPECTATION};
+  CREATE INDEX payments_inbox_event_transaction ON payments_inbox_event (ordering_key)
+    WHERE ordering_key IS NOT NULL;
+  CREATE INDEX payments_inbox_event_reference ON payments_inbox_event (reference) WHERE reference IS NOT NULL;
   CREATE INDEX payments_inbox_event_pruned ON payments_inbox_event (pruned, received_at);
   CREATE INDEX payments_inbox_event_undelivered ON payments_inbox_event (undelivered, received_at)
     WHERE undelivered > 0;
@@ -118,6 +127,8 @@ const TABLES = `
     WHERE state = 'done' AND ${NO_POLL};
   CREATE INDEX payments_inbox_delivery_failed ON payments_inbox_delivery (failed_at)
     WHERE failed_at IS NOT NULL AND ${NO_POLL};
+
+  CREATE INDEX payments_inbox_delivery_error ON payments_inbox_delivery (event_seq) WHERE ${HAS_FAILED};
 
   CREATE TABLE payments_inbox_expectation ( -- the fields of an expectation that its event does not have
     event_seq INTEGER PRIMARY KEY REFERENCES payments_inbox_event ON DELETE CASCADE,

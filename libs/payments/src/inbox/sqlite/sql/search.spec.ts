@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { SqliteDatabase } from '../../../../../../test/support/sqlite/sqlite-database.js';
-import { OPERATIONS } from '../thread/operations.js';
+import { OPERATIONS, perform } from '../thread/operations.js';
 import { listPage, SLICE } from './search.js';
 
 let inbox: SqliteDatabase;
@@ -29,8 +29,12 @@ describe('queries and maintenance on SQLite', () => {
     inbox.now += 1;
     receiveMany(SLICE + 500, [], SLICE + 503);
     const list = (filter: Parameters<typeof listPage>[0]['filter'], after: string | null = null) =>
-      listPage({ filter, order: 'newest', limit: 1000, after }, async (slice) =>
-        OPERATIONS.listSlice(inbox.connection, slice, inbox.times),
+      listPage(
+        { filter, order: 'newest', limit: 1000, after },
+        {
+          run: async (name, request) =>
+            perform(inbox.connection, name, request, inbox.times) as never,
+        },
       );
     const ids = async (filter: Parameters<typeof list>[0]) =>
       (await list(filter)).events.map(({ id }) => id);
@@ -38,6 +42,9 @@ describe('queries and maintenance on SQLite', () => {
     expect(await ids({ state: 'dead' })).toEqual(['event-1', 'event-0']);
     expect(await ids({ state: 'pending', handler: 'book' })).toEqual(['event-2']);
     expect(await ids({ search: 'event-2', to: new Date(1_000_001) })).toEqual(['event-2']);
+    // More than 2,000 events begin with this text.
+    expect(await ids({ search: 'event-', handler: 'book' })).toHaveLength(3);
+    expect(await ids({ search: 'event-', state: 'dead' })).toEqual(['event-1', 'event-0']);
     expect(await ids({ state: 'running' })).toEqual([]);
     let count = 0;
     for (let after: string | null | undefined; after !== null;) {

@@ -1,8 +1,11 @@
 import type { EventFilter, EventPage, InboxStore } from '../../store/inbox-store.js';
+import type { SqliteSession } from '../sqlite-session.js';
 import type { SqliteConnection, Times } from '../thread/connection.js';
 import { NO_EXPECTATION, NO_POLL, UNDELIVERED } from './schema.js';
 import { describe, EVENT_COLUMNS, fromStored, hashOf, toEvent, toStored } from './stored-rows.js';
 import type { EventBody, EventRow, StoredEventMessage } from './stored-rows.js';
+import { beginsWith, search } from './text-search.js';
+import type { Found } from './text-search.js';
 
 /**
  * How many events one slice reads: a few milliseconds of work, so that a search of all events never delays a receive.
@@ -11,6 +14,8 @@ export const SLICE = 2000;
 
 export interface ListRequest {
   readonly filter: EventFilter;
+  /** What the search for {@link EventFilter.search} found; `null` without a search. */
+  readonly found: Found | null;
   readonly order: 'newest' | 'oldest';
   readonly limit: number;
   readonly after: Cursor | null;
@@ -35,12 +40,13 @@ export type ListSlice = Slice<{ readonly at: Cursor; readonly event: StoredEvent
 /** Reads a page of events; see {@link readPage}. */
 export async function listPage(
   { filter, order, limit, after }: Parameters<InboxStore['list']>[0],
-  readSlice: (request: ListRequest) => Promise<ListSlice>,
+  session: Pick<SqliteSession, 'run'>,
 ): Promise<EventPage> {
-  const { found, next } = await readPage(limit, after, (part) =>
-    readSlice({ filter, order, ...part }),
+  const found = filter.search ? await search(filter.search, session) : null;
+  const { found: rows, next } = await readPage(limit, after, (part) =>
+    session.run('listSlice', { filter, found, order, ...part }),
   );
-  return { events: found.map(({ event }) => toEvent(event)), next };
+  return { events: rows.map(({ event }) => toEvent(event)), next };
 }
 
 /**
@@ -86,24 +92,24 @@ export function listSlice(
   request: ListRequest,
   times: Times,
 ): ListSlice {
-  const { filter, order, limit } = request;
-  const { table, seq } = sourceOf(filter);
+  const { filter, found, order, limit } = request;
+  const { table, seq, all = [] } = sourceOf(filter, found);
   const sorted = (column: string) =>
     order === 'newest' ? `received_at DESC, ${column} DESC` : `received_at, ${column}`;
   const within = rangeOf(request, seq);
-  const matching = matchOf(filter);
+  const matching = matchOf(filter, found);
   // Without conditions, every event matches.
   const size = matching.sql.length === 0 ? Math.min(SLICE, limit) : SLICE;
   const slice = `FROM ${table} ${within.sql.join(' AND ')} ORDER BY ${sorted(seq)}`;
   const last = connection.get<{ receivedAt: number; seq: number }>(
     `SELECT received_at AS receivedAt, ${seq} AS seq ${slice} LIMIT 1 OFFSET ?`,
-    [...within.values, size - 1],
+    [...all, ...within.values, size - 1],
   );
   const rows = connection.all<EventRow>(
     `SELECT ${EVENT_COLUMNS} FROM payments_inbox_event e
      WHERE e.seq IN (SELECT ${seq} ${slice} LIMIT ?)
      ${matching.sql.map((clause) => `AND ${clause}`).join(' ')} ORDER BY ${sorted('seq')} LIMIT ?`,
-    [...within.values, size, ...matching.values, limit],
+    [...all, ...within.values, size, ...matching.values, limit],
   );
   return {
     found: rows.map((row) => ({
@@ -114,8 +120,16 @@ export function listSlice(
   };
 }
 
-/** The smallest index that contains all events that can match, in order of receipt. */
-function sourceOf({ ids, state }: EventFilter): { table: string; seq: string } {
+/** Few events that a search found, or the smallest index that contains all events that can match, in order of receipt. */
+function sourceOf(
+  { ids, state }: EventFilter,
+  found: Found | null,
+): { table: string; seq: string; all?: unknown[] } {
+  if (found?.many === false) {
+    const table = `payments_inbox_event
+      WHERE ${NO_EXPECTATION} AND seq IN (SELECT value FROM json_each(?))`;
+    return { table, seq: 'seq', all: [found.seqs] };
+  }
   if (ids !== undefined)
     return { table: `payments_inbox_event WHERE ${NO_EXPECTATION}`, seq: 'seq' };
   if (isUndone(state)) {
@@ -143,7 +157,7 @@ function isUndone(state: EventFilter['state']): boolean {
 }
 
 /** The conditions on the index: they select the entries that this slice and the later slices read. */
-function rangeOf({ filter, order, after }: ListRequest, seq: string): Conditions {
+function rangeOf({ filter, found, order, after }: ListRequest, seq: string): Conditions {
   const { ids, from, to, state } = filter;
   const sql = [''];
   const values: unknown[] = [];
@@ -154,7 +168,7 @@ function rangeOf({ filter, order, after }: ListRequest, seq: string): Conditions
   if (ids !== undefined) {
     add('id IN (SELECT value FROM json_each(?))', JSON.stringify(ids.map(toStored)));
   }
-  if (ids === undefined && isUndone(state)) add('state = ?', state);
+  if (ids === undefined && found?.many !== false && isUndone(state)) add('state = ?', state);
   if (from !== undefined) add('received_at >= ?', from.getTime());
   if (to !== undefined) add('received_at < ?', to.getTime());
   if (after !== null) {
@@ -166,7 +180,10 @@ function rangeOf({ filter, order, after }: ListRequest, seq: string): Conditions
 }
 
 /** The conditions on the row of an event and on its deliveries. */
-function matchOf({ company, eventType, handler, state, search }: EventFilter): Conditions {
+function matchOf(
+  { company, eventType, handler, state }: EventFilter,
+  found: Found | null,
+): Conditions {
   const sql: string[] = [];
   const values: unknown[] = [];
   const add = (clause: string, ...bound: unknown[]) => {
@@ -175,10 +192,10 @@ function matchOf({ company, eventType, handler, state, search }: EventFilter): C
   };
   if (company !== undefined) add('e.company = ?', company);
   if (eventType !== undefined) add('e.event_type = ?', toStored(eventType));
-  if (search !== undefined) {
-    const text = toStored(search);
-    const columns = ['e.id', 'e.ordering_key', 'e.event_type'];
-    add(`(${columns.map((column) => `instr(${column}, ?) > 0`).join(' OR ')})`, text, text, text);
+  if (found?.many === true) {
+    const begins = beginsWith(found.text);
+    const failed = 'e.seq IN (SELECT value FROM json_each(?))';
+    add(`(${begins.sql} OR ${failed})`, ...begins.values, found.seqs);
   }
   if (isUndelivered(state)) add('e.undelivered = ?', UNDELIVERED[state]);
   const delivered: string[] = ['event_seq = e.seq'];

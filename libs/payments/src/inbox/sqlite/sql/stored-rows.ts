@@ -13,7 +13,8 @@ import { sourceName } from './schema.js';
 
 /** The columns of {@link EventRow} in a query of `payments_inbox_event e`. */
 export const EVENT_COLUMNS =
-  'e.seq, e.company, e.id, e.event_type, e.occurred_at, e.ordering_key, e.received_at, e.stale, e.source';
+  'e.seq, e.company, e.id, e.event_type, e.occurred_at, e.ordering_key, e.received_at, e.stale, e.source, ' +
+  'e.reference, e.amount, e.currency';
 
 export interface EventRow {
   readonly seq: number;
@@ -25,6 +26,9 @@ export interface EventRow {
   readonly received_at: number;
   readonly stale: 0 | 1;
   readonly source: number;
+  readonly reference: string | null;
+  readonly amount: string | null;
+  readonly currency: string | null;
 }
 
 interface DeliveryRow {
@@ -111,6 +115,9 @@ export function describe(
     eventType: fromStored(row.event_type),
     occurredAt: row.occurred_at,
     orderingKey: row.ordering_key === null ? null : fromStored(row.ordering_key),
+    reference: row.reference === null ? null : fromStored(row.reference),
+    amount: row.amount,
+    currency: row.currency,
     receivedAt: row.received_at,
     raw: body?.raw ?? null,
     headers: body?.headers ?? null,
@@ -178,12 +185,6 @@ const PLAIN = /^[ !#-[\]-~]*$/;
  */
 export function toStored(text: string): string {
   return PLAIN.test(text) ? text : JSON.stringify(text).slice(1, -1);
-}
-
-/** The first stored text that begins with `text`, and a text after all of them. */
-export function prefixRange(text: string): readonly [begin: string, end: string] {
-  const begin = toStored(text);
-  return [begin, `${begin}\u{10FFFF}`];
 }
 
 /** Reverses {@link toStored}. */

@@ -100,6 +100,7 @@ function receive(number: number, times = NOW): Call {
     stale: false,
     source: 'webhook',
     reference: null,
+    summary: null,
     fulfils: false,
   };
   return { number, name: 'receive', request: { events: [event] }, times };

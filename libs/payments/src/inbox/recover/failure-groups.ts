@@ -1,0 +1,44 @@
+import type { FailureCount, InboxStore } from '../store/inbox-store.js';
+
+/** How many groups {@link failureGroups} returns at most: those with the most deliveries. */
+const MAX_GROUPS = 50;
+
+/** UUIDs, hexadecimal ids of 8 or more digits, and numbers of 4 or more digits: a status such as 503 is no id. */
+const IDS =
+  /[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}|(?<![\da-z])(?=[a-f]*\d)[\da-f]{8,}(?![\da-z])|\d{4,}/gi;
+
+/** Deliveries to one handler that failed with the same error, up to ids in its text. */
+export interface FailureGroup extends FailureCount {}
+
+/** The failed deliveries by handler and error; see `PaymentInbox.failures()`. */
+export interface Failures {
+  /** The group with the most deliveries first. At most 50. */
+  readonly groups: readonly FailureGroup[];
+  /** Whether there are other failed deliveries or groups. */
+  readonly more: boolean;
+}
+
+/** The error without its ids. Errors with the same result are one group. */
+export function errorGroup(error: string): string {
+  return error.replace(IDS, '#');
+}
+
+/** Counts failed deliveries in groups. */
+export async function failureGroups(store: InboxStore): Promise<Failures> {
+  const { counts, more } = await store.failures();
+  const byGroup = Map.groupBy(counts, ({ handler, state, error }) =>
+    JSON.stringify([handler, state, errorGroup(error)]),
+  );
+  const groups = [...byGroup.values()]
+    .map((same) => same.reduce(merged))
+    .toSorted((a, b) => b.count - a.count || +b.newestAt - +a.newestAt);
+  return { groups: groups.slice(0, MAX_GROUPS), more: more || groups.length > MAX_GROUPS };
+}
+
+function merged(a: FailureGroup, b: FailureGroup): FailureGroup {
+  return {
+    ...(a.newestAt >= b.newestAt ? a : b),
+    count: a.count + b.count,
+    oldestAt: a.oldestAt < b.oldestAt ? a.oldestAt : b.oldestAt,
+  };
+}
