@@ -12,7 +12,7 @@ const LENGTHS = { reference: 200, amount: 40, currency: 10 };
 
 /** The default of the option `summary`: the fields that the service's contract shows. */
 export function defaultSummary({ data }: PaymentEvent): EventSummary {
-  const { externalReference, accountReference, amount, currency } = data as Record<string, unknown>;
+  const { externalReference, accountReference, amount, currency } = data;
   const reference = isText(externalReference) ? externalReference : accountReference;
   return { reference, amount, currency } as EventSummary;
 }

@@ -19,16 +19,15 @@ import type {
   SuspectRequest,
   WorkerRegistration,
 } from '../store/inbox-store.js';
+import { failures, listPage } from './event-lists.js';
 import { toActivity } from './sql/activity.js';
 import { FORGET_SLICE, toCatalog } from './sql/catalog.js';
 import { toClaimed } from './sql/claim.js';
 import type { PruneCursor } from './sql/prune.js';
 import { toEventMessage, toReceipts } from './sql/receive.js';
-import { listPage } from './sql/search.js';
 import { leaseName } from './sql/settle.js';
 import { toStats } from './sql/stats.js';
 import { toEvent } from './sql/stored-rows.js';
-import { failures } from './sql/text-search.js';
 import { SqliteExpectations } from './sqlite-expectations.js';
 import { resolveSqliteOptions } from './sqlite-options.js';
 import type { SqliteInboxOptions, SqliteSettings } from './sqlite-options.js';

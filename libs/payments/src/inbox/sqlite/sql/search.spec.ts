@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { SqliteDatabase } from '../../../../../../test/support/sqlite/sqlite-database.js';
 import { OPERATIONS, perform } from '../thread/operations.js';
-import { listPage, SLICE } from './search.js';
+import { listPage } from '../event-lists.js';
+import { SLICE } from './search.js';
 
 let inbox: SqliteDatabase;
 beforeEach(async () => {

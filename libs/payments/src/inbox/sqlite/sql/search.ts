@@ -1,10 +1,9 @@
-import type { EventFilter, EventPage, InboxStore } from '../../store/inbox-store.js';
-import type { SqliteSession } from '../sqlite-session.js';
+import type { EventFilter } from '../../store/inbox-store.js';
 import type { SqliteConnection, Times } from '../thread/connection.js';
 import { NO_EXPECTATION, NO_POLL, UNDELIVERED } from './schema.js';
-import { describe, EVENT_COLUMNS, fromStored, hashOf, toEvent, toStored } from './stored-rows.js';
+import { describe, EVENT_COLUMNS, fromStored, hashOf, toStored } from './stored-rows.js';
 import type { EventBody, EventRow, StoredEventMessage } from './stored-rows.js';
-import { beginsWith, search } from './text-search.js';
+import { beginsWith } from './text-search.js';
 import type { Found } from './text-search.js';
 
 /**
@@ -36,18 +35,6 @@ export interface Slice<Found> {
 
 /** The events that one slice found. */
 export type ListSlice = Slice<{ readonly at: Cursor; readonly event: StoredEventMessage }>;
-
-/** Reads a page of events; see {@link readPage}. */
-export async function listPage(
-  { filter, order, limit, after }: Parameters<InboxStore['list']>[0],
-  session: Pick<SqliteSession, 'run'>,
-): Promise<EventPage> {
-  const found = filter.search ? await search(filter.search, session) : null;
-  const { found: rows, next } = await readPage(limit, after, (part) =>
-    session.run('listSlice', { filter, found, order, ...part }),
-  );
-  return { events: rows.map(({ event }) => toEvent(event)), next };
-}
 
 /**
  * Reads a page of a list slice by slice, so that the thread can run receives between two slices of a long search.

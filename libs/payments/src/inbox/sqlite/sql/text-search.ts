@@ -1,12 +1,10 @@
-import { MAX_FAILED } from '../../store/event-summary.js';
-import type { FailureCount, InboxStore } from '../../store/inbox-store.js';
-import type { SqliteSession } from '../sqlite-session.js';
+import type { FailureCount } from '../../store/inbox-store.js';
 import type { SqliteConnection } from '../thread/connection.js';
 import { HAS_FAILED, NO_EXPECTATION } from './schema.js';
 import { fromStored, toReadable, toStored } from './stored-rows.js';
 
 /** How many failed deliveries, or events that begin with a text, one call reads: a few milliseconds of work. */
-const SLICE = 2000;
+export const SLICE = 2000;
 /** The searched columns that are compared with the start of a text, and their indexes. */
 const COLUMNS = [
   ['id', 'id'],
@@ -21,20 +19,6 @@ export interface Found {
   /** More than 2,000 events begin with the text, so the list reads events in its order and compares each. */
   readonly many: boolean;
   readonly text: string;
-}
-
-/** Searches slice by slice, so that the thread can run receives between two slices. */
-export async function search(text: string, session: Pick<SqliteSession, 'run'>): Promise<Found> {
-  const events = await session.run('eventsBeginning', { text });
-  const seqs = [...(events ?? [])];
-  let before: Position | null = null;
-  for (let read = 0; read < MAX_FAILED; read += SLICE) {
-    const slice: FailedSlice = await session.run('failedSlice', { text, before });
-    seqs.push(...slice.seqs);
-    before = slice.next;
-    if (before === null) break;
-  }
-  return { seqs: JSON.stringify(seqs), many: events === null, text };
 }
 
 /** Numbers of the events whose id, transaction or reference begins with a text; `null` if there are many. */
@@ -66,7 +50,7 @@ export function prefixRange(text: string): readonly [begin: string, end: string]
 }
 
 /** The position of the last delivery of a slice. */
-interface Position {
+export interface Position {
   readonly seq: number;
   readonly handler: string;
 }
@@ -119,7 +103,7 @@ interface FailureRow extends Position {
   readonly failed_at: number;
 }
 
-/** One slice of {@link InboxStore.failures}, as the thread sends it. */
+/** One slice of `InboxStore.failures`, as the thread sends it. */
 export interface FailuresSlice {
   readonly counts: readonly (Omit<FailureCount, 'oldestAt' | 'newestAt'> & {
     readonly oldestAt: number;
@@ -159,25 +143,4 @@ export function failuresSlice(
     };
   });
   return { counts, next: nextOf(rows) };
-}
-
-/** Reads all slices of {@link InboxStore.failures}. A group may be in several counts. */
-export async function failures(
-  session: Pick<SqliteSession, 'run'>,
-): ReturnType<InboxStore['failures']> {
-  const counts: FailureCount[] = [];
-  let before: Position | null = null;
-  for (let read = 0; read < MAX_FAILED; read += SLICE) {
-    const slice: FailuresSlice = await session.run('failuresSlice', { before });
-    counts.push(
-      ...Array.from(slice.counts, (one) => ({
-        ...one,
-        oldestAt: new Date(one.oldestAt),
-        newestAt: new Date(one.newestAt),
-      })),
-    );
-    before = slice.next;
-    if (before === null) return { counts, more: false };
-  }
-  return { counts, more: true };
 }
