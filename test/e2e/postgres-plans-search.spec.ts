@@ -1,0 +1,142 @@
+import { beforeAll, describe, expect, it } from '@jest/globals';
+import type { Client } from 'pg';
+import type {
+  EventFilter,
+  EventPage,
+  InboxStore,
+} from '../../libs/payments/src/inbox/store/inbox-store.js';
+import {
+  idsOf,
+  incoming,
+  pagesRead,
+  startWorker,
+  usePostgresInboxes,
+} from '../support/postgres/postgres-inboxes.js';
+import { RecordingPool } from '../support/postgres/recording-pool.js';
+
+const COUNT = 30_000;
+
+describe('PostgreSQL with 30,000 events and 600 failed deliveries', () => {
+  let pool: RecordingPool;
+  let store: InboxStore;
+  let client: Client;
+  const inboxes = usePostgresInboxes({ keepOpen: true, tearDown: () => pool.end() });
+  beforeAll(async () => {
+    pool = new RecordingPool({ connectionString: inboxes.connectionString });
+    store = await inboxes.open({ schema: 'many', pool });
+    await startWorker(store);
+    client = await inboxes.openClient();
+    for (const table of ['event', 'delivery']) {
+      await inboxes.query(`ALTER TABLE many.${table} SET (autovacuum_enabled = off)`);
+    }
+    // Plans of the functions are made now, for empty tables.
+    await list({ search: 'evt' });
+    await store.failures();
+    await inboxes.query(`
+      WITH stored AS (
+        INSERT INTO many.event (company, id, event_type, source, occurred_at, received_at, digest, raw, stale, unhandled,
+                                ordering_key, reference)
+        SELECT CASE n % 3 WHEN 0 THEN 'north' ELSE 'default' END, 'evt ' || md5(n::text), 'transaction.completed',
+               'webhook', now(), date_trunc('milliseconds', now()) + n * interval '1 ms', '', '{}', false, false, 'txn ' || md5('t' || n),
+               'order ' || lpad(n::text, 5, '0')
+          FROM generate_series(1, ${COUNT}) n RETURNING seq, reference
+      )
+      INSERT INTO many.delivery (event, handler, state, occurred_at, ended_at, last_error)
+      SELECT seq, handler, CASE WHEN seq % 100 = 0 THEN 'dead' ELSE 'done' END, now(), now(),
+             CASE WHEN seq % 100 = 0 THEN 'HTTP 503 for ' || reference END
+        FROM stored CROSS JOIN (VALUES ('book'), ('ship')) AS h (handler)`);
+  }, 60_000);
+
+  const list = (
+    filter: EventFilter,
+    { order = 'newest', after = null }: { order?: 'newest' | 'oldest'; after?: string | null } = {},
+  ): Promise<EventPage> => store.list({ filter, order, limit: 50, after });
+
+  /** The pages that all statements of an operation read. */
+  async function pagesOf(operate: () => Promise<unknown>): Promise<number> {
+    pool.recorded.length = 0;
+    await operate();
+    const statements = pool.recorded.splice(0);
+    let pages = 0;
+    for (const { text, values } of statements) {
+      // The first call makes the plans, which reads pages too.
+      await pagesRead(client, text, values as string[]);
+      pages += await pagesRead(client, text, values as string[]);
+    }
+    return pages;
+  }
+
+  const references = async (filter: EventFilter, options = {}): Promise<(string | null)[]> =>
+    (await list(filter, options)).events.map(({ reference }) => reference);
+
+  it('a search for one event reads few pages, before and after there are statistics', async () => {
+    const transaction = (await list({ search: 'order 00777' })).events[0]!.orderingKey!;
+    const searches = {
+      reference: 'order 29999',
+      transaction,
+      id: `evt ${'0'.repeat(40)}`,
+      nothing: 'no event has this text',
+      percent: 'order%',
+      error: 'http 503 for ORDER 29',
+    };
+    for (const statistics of [false, true]) {
+      if (statistics) await inboxes.query('VACUUM ANALYZE');
+      for (const [name, search] of Object.entries(searches)) {
+        const pages = await pagesOf(() => list({ search }));
+        // The 600 failed deliveries, which every search reads, are in as many pages at most.
+        expect([name, pages < 1000, pages]).toEqual([name, true, pages]);
+      }
+      expect(await pagesOf(() => store.failures())).toBeLessThan(5000);
+    }
+    expect(await references({ search: transaction })).toHaveLength(1);
+    expect(await references({ search: 'order 29999' })).toEqual(['order 29999']);
+    expect(await references({ search: 'order%' })).toEqual([]);
+  }, 60_000);
+
+  it('a search that finds thousands of events returns them in the order of receipt', async () => {
+    // They are the oldest third of the events.
+    const newest = await list({ search: 'order 0' });
+    expect(newest.events[0]!.reference).toBe('order 09999');
+    expect(newest.events).toHaveLength(50);
+    const next = await references({ search: 'order 0' }, { after: newest.next });
+    expect([next[0], next.length]).toEqual(['order 09949', 50]);
+    const oldest = await references({ search: 'order 0' }, { order: 'oldest' });
+    expect(oldest.slice(0, 2)).toEqual(['order 00001', 'order 00002']);
+    expect((await references({ search: 'order ' }))[0]).toBe('order 30000');
+    expect(await references({ search: 'order 0', company: 'nobody' })).toEqual([]);
+    expect((await references({ search: 'order 0', company: 'north' }))[0]).toBe('order 09999');
+    // An event that is found by its reference and by an error is in the page once.
+    expect(await references({ search: 'order 0', state: 'dead' })).toHaveLength(50);
+    expect((await references({ search: 'order 0', state: 'dead' }))[0]).toBe('order 09900');
+  });
+
+  it('dead deliveries that are rare among the newest events are listed in the order of receipt', async () => {
+    const newest = await references({ state: 'dead' });
+    expect([newest[0], newest.length]).toEqual(['order 30000', 50]);
+    const all: (string | null)[] = [];
+    let after: string | null = null;
+    do {
+      const page: EventPage = await list({ state: 'dead', company: 'north' }, { after });
+      all.push(...page.events.map(({ reference }) => reference));
+      after = page.next;
+    } while (after !== null);
+    expect(all).toEqual(
+      Array.from(
+        { length: COUNT / 300 },
+        (_, n) => `order ${String(COUNT - n * 300).padStart(5, '0')}`,
+      ),
+    );
+    const [error] = await references({ state: 'dead', search: 'for order 12300', handler: 'book' });
+    expect(error).toBe('order 12300');
+  });
+
+  it('a search compares all characters of a text that is longer than its index entry', async () => {
+    const long = '\u{1F4B3}'.repeat(250);
+    for (const end of ['a', 'b']) {
+      await store.receive([incoming(`long ${end}`, { orderingKey: `${long}${end}` })]);
+    }
+    const found = async (search: string) => idsOf((await list({ search })).events);
+    expect(await found(`${long}a`)).toEqual(['long a']);
+    expect((await found(long)).toSorted()).toEqual(['long a', 'long b']);
+  });
+});
