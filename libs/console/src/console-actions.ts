@@ -105,12 +105,15 @@ export class ConsoleActions {
 
 /** Checks the rules about combinations of fields. @throws ConsoleException 400. */
 function requireOneSelection(request: SkipDto | RedriveDto): void {
-  const { events, filter, handler } = request;
+  const { events, filter, handler, error } = request;
   if ((events === undefined) === (filter === undefined)) {
     throw badRequest('The body must have either "events" or "filter".');
   }
   if (handler !== undefined && (filter?.handler ?? handler) !== handler) {
     throw badRequest('"handler" and "filter.handler" are different handlers: leave one out.');
+  }
+  if (events !== undefined && error !== undefined) {
+    throw badRequest('"error" is only for "filter": leave it out with "events".');
   }
   if (
     events !== undefined &&
@@ -122,7 +125,7 @@ function requireOneSelection(request: SkipDto | RedriveDto): void {
 }
 
 async function redrive(inbox: PaymentInbox, request: RedriveDto): Promise<SelectionResult> {
-  const { events, filter, handler, force, dryRun, ratePerSecond } = request;
+  const { events, filter, handler, error, force, dryRun, ratePerSecond } = request;
   // The inbox adds deliveries only to the handlers that it knows.
   const handlers = (await inbox.handlers())
     .map(({ name }) => name)
@@ -142,6 +145,7 @@ async function redrive(inbox: PaymentInbox, request: RedriveDto): Promise<Select
     ...filter!.toFilter(),
     force,
     dryRun,
+    ...(error !== undefined && { error }),
     ...(ratePerSecond !== undefined && { ratePerSecond }),
   };
   if (query.state !== 'unhandled' && query.state !== 'stale') {
@@ -152,9 +156,9 @@ async function redrive(inbox: PaymentInbox, request: RedriveDto): Promise<Select
 }
 
 async function skip(inbox: PaymentInbox, request: SkipDto): Promise<SelectionResult> {
-  const { events, filter, handler, dryRun } = request;
+  const { events, filter, handler, error, dryRun } = request;
   if (events === undefined) {
-    const query = { ...filter!.toFilter(), dryRun };
+    const query = { ...filter!.toFilter(), dryRun, ...(error !== undefined && { error }) };
     return inbox.skip({ ...query, ...(handler !== undefined && { handler }) });
   }
   const selection = await BulkSelection.find(inbox, events, handler);
@@ -169,13 +173,14 @@ const MAX_NAMED = 5;
 
 /** Describes a request for the audit trail. */
 function describe(request: SkipDto | RedriveDto): string {
-  const { events, filter, handler, dryRun } = request;
+  const { events, filter, handler, error, dryRun } = request;
   const { force = false, ratePerSecond } = request as Partial<RedriveDto>;
   return [
     events === undefined
       ? `the filter ${JSON.stringify(withoutSearch(filter!.toFilter()))}`
       : named(events),
     ...(handler === undefined ? [] : [`handler ${JSON.stringify(handler)}`]),
+    ...(error === undefined ? [] : [`an error of ${error.length} characters`]),
     ...(force ? ['including done ones'] : []),
     ...(ratePerSecond === undefined ? [] : [`${ratePerSecond} per second`]),
     ...(dryRun ? ['counted only'] : []),

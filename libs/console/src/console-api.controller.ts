@@ -65,6 +65,11 @@ export class ConsoleApi {
     this.responses.json(response, 200, withPayload(event));
   }
 
+  @Get('api/failures')
+  async listFailures(@Res() response: unknown): Promise<void> {
+    this.responses.json(response, 200, await this.overview.failures());
+  }
+
   @Get('api/expectations')
   async listExpectations(@Req() request: ConsoleRequest, @Res() response: unknown): Promise<void> {
     const query = await validQuery(ExpectationListQueryDto, queryOf(request));

@@ -3,6 +3,7 @@ import type {
   ActivityCounts,
   ActivityMinute,
   ExpectationCounts,
+  Failures,
   InboxCapabilities,
   InboxStats,
   PaymentInbox,
@@ -15,6 +16,9 @@ import type { ResolvedConsoleOptions } from './console-options.js';
 const FRESH_MS = 1000;
 /** The same for the closed minutes. A minute is added once per minute, and a day of them is expensive to read. */
 const ACTIVITY_FRESH_MS = 10_000;
+
+/** The same for the failures: up to 10,000 failed deliveries are expensive to group. */
+const FAILURES_FRESH_MS = 4000;
 
 /** A handler that an operator can select. */
 export interface ConsoleHandler {
@@ -56,7 +60,7 @@ type InboxState = Omit<InboxOverview, 'activity' | 'handlers'> & {
   readonly handlers: readonly Omit<ConsoleHandler, 'activity'>[];
 };
 
-/** Counts, queried at most once per second, and activity, at most every 10 seconds. */
+/** Counts, queried at most once per second, failures at most every 4 and activity at most every 10 seconds. */
 @Injectable()
 export class ConsoleOverview {
   /** Counts, and activity by number of minutes. A request has 1 to 1,440 minutes, which bounds the size of the cache. */
@@ -82,7 +86,12 @@ export class ConsoleOverview {
     return { ...state, handlers, activity };
   }
 
-  /** Makes the next {@link show} query the inbox. Call it after an action. */
+  /** The failed deliveries, grouped by handler and error. @throws ConsoleException 503 if the inbox is not reachable. */
+  failures(): Promise<Failures> {
+    return this.#cached('failures', FAILURES_FRESH_MS, (inbox) => inbox.failures());
+  }
+
+  /** Makes the next {@link show} and {@link failures} query the inbox. Call it after an action. */
   invalidate(): void {
     this.#cache.clear();
   }

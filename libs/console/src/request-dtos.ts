@@ -8,6 +8,7 @@ import type {
   ListQuery,
 } from 'nestjs-payments';
 import {
+  AnyText,
   Choice,
   CompanyId,
   Cursor,
@@ -80,7 +81,7 @@ export class EventFilterDto {
   state?: EventState;
 
   @Optional()
-  @Text(255)
+  @AnyText()
   search?: string;
 
   @Optional()
@@ -174,6 +175,11 @@ export class SkipDto {
   @Optional()
   @Text(200)
   handler?: string;
+
+  /** Only deliveries whose last error is in the group of this error. Only for a `filter`. */
+  @Optional()
+  @AnyText()
+  error?: string;
 
   /** Count the deliveries only. */
   @IsBoolean(BOOLEAN)

@@ -37,6 +37,11 @@ export function Text(max: number) {
   return Matches(new RegExp(`^\\P{Cc}{1,${max}}$`, 'u'), { message });
 }
 
+/** A text to look for, with any characters. Errors of deliveries have at most 1,000. */
+export function AnyText() {
+  return Matches(/^[^]{1,1000}$/u, { message: 'a text of 1 to 1000 characters' });
+}
+
 export function CompanyId() {
   const message = 'the id of a company: 1 to 100 letters, digits, or any of _ . ~ -';
   return Matches(/^[\w.~-]{1,100}$/, { message });
