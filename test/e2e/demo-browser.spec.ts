@@ -28,13 +28,16 @@ describeInBrowser('npm run demo in a browser', (browser) => {
       const reference = new URL(page.url()).pathname.slice('/orders/'.length);
       const [checkout] = await Promise.all([
         page.context().waitForEvent('page'),
-        page.getByRole('link', { name: /^Pay 99\.99/ }).click(),
+        page.getByRole('link', { name: /^Pay KES 99\.99/ }).click(),
       ]);
       await payAtCheckout(checkout);
       await page.locator('.order .status').getByText('Paid', { exact: true }).waitFor();
 
       await checkout.goto(emulator!);
-      await checkout.locator('#transactions').getByText(reference).waitFor();
+      await checkout
+        .getByRole('region', { name: /^Payments of/ })
+        .getByText(reference)
+        .waitFor();
       const operator = await browser().page({
         httpCredentials: { username: username!, password: password! },
       });

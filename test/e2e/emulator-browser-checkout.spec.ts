@@ -51,7 +51,7 @@ describeInBrowser('the hosted checkout in a browser', (browser) => {
     const page = await browser().page();
     await page.goto(invoice.checkoutUrl);
     await confirm(page);
-    await press(page, 'Pay 1,250');
+    await press(page, 'Pay KES 1,250.00');
     await page.getByText('Paid', { exact: true }).waitFor();
     expect(status(invoice.transactionId)).toBe('complete');
     await emulator.idle();
@@ -76,7 +76,7 @@ describeInBrowser('the hosted checkout in a browser', (browser) => {
     await enterCode(page, code === '123456' ? '654321' : '123456');
     await page.getByRole('alert').getByText('The code is wrong. 2 tries left.').waitFor();
     await enterCode(page, code);
-    await page.getByRole('button', { name: 'Pay 1,250' }).waitFor();
+    await page.getByRole('button', { name: 'Pay KES 1,250.00' }).waitFor();
     expect(status(invoice.transactionId)).toBe('pending');
   });
 
@@ -98,9 +98,9 @@ describeInBrowser('the hosted checkout in a browser', (browser) => {
     await confirm(page);
     const second = await page.context().newPage();
     await second.goto(invoice.checkoutUrl);
-    await clickTwice(page.getByRole('button', { name: 'Pay 1,250' }));
+    await clickTwice(page.getByRole('button', { name: 'Pay KES 1,250.00' }));
     await page.getByText('Paid', { exact: true }).waitFor();
-    await press(second, 'Pay 1,250');
+    await press(second, 'Pay KES 1,250.00');
     await second.getByText('Paid', { exact: true }).waitFor();
     await page.reload();
     await page.getByText('Paid', { exact: true }).waitFor();
@@ -125,7 +125,7 @@ describeInBrowser('the hosted checkout in a browser', (browser) => {
     await focused(page.getByLabel('One-time code'));
     await page.keyboard.type(await readCode(page));
     await page.keyboard.press('Enter');
-    await tabTo(page, page.getByRole('button', { name: 'Pay 1,250' }), 1);
+    await tabTo(page, page.getByRole('button', { name: 'Pay KES 1,250.00' }), 1);
     await page.keyboard.press('Enter');
     await page.getByText('Paid', { exact: true }).waitFor();
     expect(status(invoice.transactionId)).toBe('complete');

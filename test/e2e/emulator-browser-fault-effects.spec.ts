@@ -29,7 +29,7 @@ describeInBrowser('fault switches on the page', (browser) => {
       const fault = faultSwitch(page, 'delivery', name);
       await fault.switchOn();
       const before = emulator.deliveries().length;
-      await press(page, 'Send a test webhook');
+      emulator.sendEvent({ eventType: 'x.y' });
       await eventually(() => expect(emulator.deliveries().length).toBeGreaterThan(before));
       await emulator.idle();
       await fault.switch.click();
@@ -37,7 +37,7 @@ describeInBrowser('fault switches on the page', (browser) => {
     };
     await sendWithFault('drop');
     expect(receiver.received).toHaveLength(0);
-    await page.getByRole('button', { name: /dropped .*webhook\.test/ }).waitFor();
+    expect(emulator.deliveries().map(({ state }) => state)).toEqual(['dropped']);
     await sendWithFault('duplicate');
     expect(receiver.received).toHaveLength(2);
     for (const fault of ['tamperBody', 'tamperSignature', 'oldSecret']) {
@@ -45,7 +45,7 @@ describeInBrowser('fault switches on the page', (browser) => {
       expect([fault, receiver.received.length, hasValidSignature()]).toEqual([fault, 1, false]);
     }
     receiver.received.length = 0;
-    await press(page, 'Send a test webhook');
+    emulator.sendEvent({ eventType: 'x.y' });
     await eventually(() => expect(receiver.received).toHaveLength(1));
     expect(hasValidSignature()).toBe(true);
   });

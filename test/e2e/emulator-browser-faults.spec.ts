@@ -82,9 +82,9 @@ describeInBrowser('fault switches on the page', (browser) => {
         await control.click();
         await item.getByText('on', { exact: true }).waitFor();
         expect(plan()).toEqual({ ...others, [target]: { [name]: value } });
-        await page.getByText('2 faults on for default').waitFor();
+        await page.getByText('2 faults on for company default').waitFor();
         await control.click();
-        await page.getByText('1 fault on for default').waitFor();
+        await page.getByText('1 fault on for company default').waitFor();
         expect([name, plan()]).toEqual([name, others]);
         expect([name, await control.isChecked()]).toEqual([name, false]);
       }
@@ -181,7 +181,7 @@ describeInBrowser('fault switches on the page', (browser) => {
     const page = await browser().page();
     await openFaults(page, emulator);
     await faultSwitch(page, 'delivery', 'drop').item.getByText('on', { exact: true }).waitFor();
-    await press(page, 'Send a test webhook');
+    emulator.sendEvent({ eventType: 'x.y' });
     await faultSwitch(page, 'delivery', 'drop')
       .item.getByText('used up', { exact: true })
       .waitFor();
@@ -195,13 +195,13 @@ describeInBrowser('fault switches on the page', (browser) => {
     emulator.setFaults({ delivery: { drop: {} } });
     const page = await browser().page();
     await openFaults(page, emulator);
-    await page.getByLabel('Company for actions and faults').selectOption('other');
-    await page.getByText('No fault is on for other').waitFor();
+    await page.getByRole('combobox', { name: 'Company' }).selectOption('other');
+    await page.getByText('No fault is on for company other').waitFor();
     await faultSwitch(page, 'api', 'error').switch.click();
-    await page.getByText('1 fault on for other').waitFor();
+    await page.getByText('1 fault on for company other').waitFor();
     expect(emulator.faults('other')).toEqual({ api: { error: { status: 503 } } });
     await press(page, 'All faults off');
-    await page.getByText('No fault is on for other').waitFor();
+    await page.getByText('No fault is on for company other').waitFor();
     expect(plan()).toEqual({ delivery: { drop: {} } });
   });
 });

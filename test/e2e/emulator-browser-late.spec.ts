@@ -2,6 +2,7 @@ import { expect, it, jest } from '@jest/globals';
 import type { PaymentsEmulator } from 'payments-emulator';
 import type { Page, Route } from 'playwright-core';
 import { describeInBrowser } from '../support/browser/test-browser.js';
+import { tabUrl } from '../support/emulator/delivery-log-page.js';
 import { eventually } from '../support/time/waiting.js';
 import { useEmulator } from '../support/emulator/shared-emulator.js';
 
@@ -43,7 +44,7 @@ describeInBrowser('a delayed response on the page', (browser) => {
     emulator.setFaults({ delivery: { duplicate: { copies: 1 } } });
     const page = await browser().page();
     const { held, release } = await holdFirst(page, /\/faults\/delivery\/duplicate$/, 'PUT');
-    await page.goto(`${emulator.baseUrl}/emulator`);
+    await page.goto(tabUrl(emulator, 'faults'));
     const fault = page
       .getByRole('region', { name: 'Faults: Deliveries' })
       .getByRole('listitem')
@@ -67,7 +68,7 @@ describeInBrowser('a delayed response on the page', (browser) => {
   it('a delayed response keeps a selection that the user makes while a fault is being switched on', async () => {
     const page = await browser().page();
     const { held, release } = await holdFirst(page, /\/faults\/delivery\/tamperSignature$/, 'PUT');
-    await page.goto(`${emulator.baseUrl}/emulator`);
+    await page.goto(tabUrl(emulator, 'faults'));
     const control = page.locator(
       '[role=switch][aria-describedby=delivery-tamperSignature-description]',
     );
@@ -87,7 +88,7 @@ describeInBrowser('a delayed response on the page', (browser) => {
     const page = await browser().page();
     const record = /\/emulator\/deliveries\/[\da-f-]{36}$/;
     const { held, release } = await holdFirst(page, record, 'GET');
-    await page.goto(`${emulator.baseUrl}/emulator`);
+    await page.goto(tabUrl(emulator, 'deliveries'));
     emulator.sendEvent({ eventType: 'x.y' });
     await page.locator('button.line').click();
     await held;

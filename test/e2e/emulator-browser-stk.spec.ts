@@ -30,7 +30,7 @@ describeInBrowser('the STK push prompt', (browser) => {
     await page.goto(`${emulator.baseUrl}/emulator/stk`);
     await page.getByText('No prompt is waiting.').waitFor();
     const push = emulator.createStkPush({ ...payment, phoneNumber: '+1 555 010 0123' });
-    const shown = prompt(page, 'Pay 1,250 to default?');
+    const shown = prompt(page, 'Pay KES 1,250.00 to default?');
     await shown.getByText('+15550100123').waitFor();
     await shown.getByLabel('Enter PIN').fill('98');
     await shown.getByRole('button', { name: 'Pay' }).click();
@@ -51,7 +51,9 @@ describeInBrowser('the STK push prompt', (browser) => {
     const push = emulator.createStkPush(payment);
     const page = await browser().page();
     await page.goto(`${emulator.baseUrl}/emulator/stk`);
-    await prompt(page, 'Pay 1,250 to default?').getByRole('button', { name: 'Cancel' }).click();
+    await prompt(page, 'Pay KES 1,250.00 to default?')
+      .getByRole('button', { name: 'Cancel' })
+      .click();
     await page.getByText('No prompt is waiting.').waitFor();
     expect(status(push.transactionId)).toBe('failed');
     expect(receiver.received).toEqual([]);
@@ -87,8 +89,8 @@ describeInBrowser('the STK push prompt', (browser) => {
     expect(await page.locator('img').count()).toBe(0);
     expect(await page.evaluate('window.ran')).toBeUndefined();
     expect(await widthOf(page)).toBeLessThanOrEqual(390);
-    // The tab order: two links, company, phone number, PIN.
-    await tabTo(page, page.getByLabel('Enter PIN'), 5);
+    // The tab order: the link of this page, four tabs, company, phone number, PIN.
+    await tabTo(page, page.getByLabel('Enter PIN'), 8);
     await page.keyboard.type('1234');
     await page.keyboard.press('Enter');
     await eventually(() => expect(status(push.transactionId)).toBe('complete'));

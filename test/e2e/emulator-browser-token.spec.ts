@@ -1,13 +1,14 @@
 import { expect, it } from '@jest/globals';
 import { PaymentsEmulator } from 'payments-emulator';
 import { describeInBrowser } from '../support/browser/test-browser.js';
+import { tabUrl } from '../support/emulator/delivery-log-page.js';
 
 describeInBrowser('an emulator that other machines can reach, in a browser', (browser) => {
   it('SE-14 a reachable emulator shows its pages to a browser that sends the control token as password', async () => {
     await using emulator = await PaymentsEmulator.start({ host: '0.0.0.0' });
     const password = emulator.controlToken!;
     const page = await browser().page({ httpCredentials: { username: 'any', password } });
-    await page.goto(`${emulator.baseUrl}/emulator`);
+    await page.goto(tabUrl(emulator, 'credentials'));
     await page.getByRole('button', { name: 'Show the credentials' }).click();
     await page.getByText(emulator.company.webhookSecret).waitFor();
     await page.getByRole('link', { name: 'STK push prompts' }).click();
@@ -30,7 +31,7 @@ describeInBrowser('an emulator that other machines can reach, in a browser', (br
     await page.getByRole('button', { name: 'Send the code' }).click();
     await page.getByLabel('One-time code').fill((await page.locator('.digits').textContent())!);
     await page.getByRole('button', { name: 'Confirm the code' }).click();
-    await page.getByRole('button', { name: 'Pay 1,500' }).click();
+    await page.getByRole('button', { name: 'Pay KES 1,500.00' }).click();
     await page.getByText('Paid', { exact: true }).waitFor();
     expect(await page.getByRole('link').count()).toBe(0);
   });

@@ -15,7 +15,7 @@ describe('the hosted checkout', () => {
     const customer = new CheckoutCustomer(emulator);
     const { transactionId } = customer.invoice;
     expect(await customer.page()).toContain('1,250');
-    expect(await customer.confirm()).toContain('Pay 1,250');
+    expect(await customer.confirm()).toContain('Pay KES 1,250.00');
     expect(customer.status).toBe('pending');
     expect(await customer.send('pay')).toContain('>Paid<');
     expect(customer.status).toBe('complete');

@@ -51,7 +51,7 @@ describe('SE-14 the payments-emulator command with --host 0.0.0.0', () => {
       expect([known.status, (await known.text()).includes(secret)]).toEqual([200, true]);
       const opened = await fetch(`${url}/emulator`, { headers: { ...headers, ...page } });
       expect(opened.status).toBe(200);
-      expect(await opened.text()).toContain('Deliveries and faults');
+      expect(await opened.text()).toContain('<title>Payments · payments-emulator');
       const described = await fetch(`${url}/emulator`, { headers });
       expect(await described.text()).not.toContain(token);
     }

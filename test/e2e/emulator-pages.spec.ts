@@ -33,6 +33,16 @@ describe("the emulator's pages", () => {
     expect(await program.json()).toMatchObject({ emulator: 'payments-emulator' });
   });
 
+  it("the emulator's pages are where the root address redirects to, with and without a control token", async () => {
+    await using remote = await PaymentsEmulator.start({ host: '0.0.0.0' });
+    for (const url of [emulator.baseUrl, emulator.productionBaseUrl, remote.baseUrl]) {
+      const response = await fetch(url, { redirect: 'manual' });
+      expect([response.status, response.headers.get('location')]).toEqual([302, '/emulator']);
+    }
+    expect((await fetch(remote.baseUrl)).status).toBe(401);
+    expect((await open('/nothing')).status).toBe(404);
+  });
+
   it("the emulator's pages show that this is an emulator and that no money moves", async () => {
     for (const path of pages()) {
       const text = await (await open(path)).text();
@@ -86,7 +96,7 @@ describe("the emulator's pages", () => {
 
   it("the emulator's pages are not served to scripts of other origins", async () => {
     const foreign = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors' };
-    for (const path of [...pages(), '/emulator/pages/deliveries-page.js', '/emulator/overview']) {
+    for (const path of [...pages(), '/emulator/pages/emulator-page.js', '/emulator/overview']) {
       const headers = { ...foreign, origin: 'https://evil.example' };
       expect((await open(path, headers)).status).toBe(403);
     }

@@ -1,4 +1,5 @@
 import { html } from 'htm/preact';
+import { TABS, TabLink } from './address.js';
 
 /**
  * Shows the current polling error, if there is one.
@@ -21,16 +22,29 @@ export function ConnectionStatus({ error }) {
   </div>`;
 }
 
-/** The title of the page and the links to all pages. `current` is the path of this page. */
-export function PageHeader({ title, current, children }) {
-  const link = (href, label) =>
-    html`<a href=${href} aria-current=${current === href ? 'page' : undefined}>${label}</a>`;
+/**
+ * The name of the emulator, and the links to all pages and tabs. `current` is a tab, or `stk`. With `go`, the tabs open
+ * without loading the page again.
+ */
+export function PageHeader({ current, company = '', go, overview }) {
   return html`<header class="head">
-    <h1>${title}</h1>
-    <nav aria-label="Pages">
-      ${link('/emulator', 'Deliveries and faults')} ${link('/emulator/stk', 'STK push prompts')}
+    <h1>Payments emulator</h1>
+    ${overview && html`<span class="quiet host">${overview.environment} host</span>`}
+    <a class="stk" href="/emulator/stk" aria-current=${current === 'stk' ? 'page' : undefined}
+      >STK push prompts</a
+    >
+    <nav class="tabs" aria-label="Tabs">
+      ${Object.entries(TABS).map(
+        ([tab, title]) =>
+          html`<${TabLink}
+            key=${tab}
+            go=${go}
+            to=${{ tab, company }}
+            aria-current=${current === tab ? 'page' : undefined}
+            >${title}<//
+          >`,
+      )}
     </nav>
-    ${children}
   </header>`;
 }
 

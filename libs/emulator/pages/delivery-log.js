@@ -1,18 +1,23 @@
 import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
-import { CompanySelect, ConnectionStatus } from './components.js';
+import { CompanySelect, ConnectionStatus, Problem } from './components.js';
 import { Delivery } from './delivery.js';
-import { usePolling, withQuery } from './api.js';
+import { TIME_ZONE } from './format.js';
+import { call, useAction, usePolling, withQuery } from './api.js';
 
 const STATES = ['waiting', 'sending', 'delivered', 'failed', 'dropped', 'skipped', 'cancelled'];
 
+/** Fewer rows on a phone, so that the end of the list is near. */
+const pageSize = () => (matchMedia('(max-width: 40rem)').matches ? 10 : 25);
+
 /**
- * The delivery log, newest first, in pages, filtered.
+ * The delivery log, newest first, in pages, filtered, and the button that sends a test webhook.
  *
- * @param {{ overview: any, filter: { company: string, state: string, search: string },
- *   onFilter: (change: object) => void }} props
+ * @param {{ overview: any, company: any, address: import('./address.js').Address,
+ *   replace: (change: object) => void, onSent: () => void }} props `company`: the sender of the test webhook
  */
-export function Deliveries({ overview, filter, onFilter }) {
+export function Deliveries({ overview, company, address: filter, replace, onSent }) {
+  const [limit] = useState(pageSize);
   // The id of the last delivery on each earlier page of the log.
   const [path, setPath] = useState(/** @type {string[]} */ ([]));
   const { data, error, refresh } = usePolling(
@@ -21,24 +26,37 @@ export function Deliveries({ overview, filter, onFilter }) {
       state: filter.state,
       search: filter.search,
       before: path.at(-1),
+      limit,
     }),
   );
-  const { companies, log } = overview;
+  const { companies, log, currency } = overview;
   const change = (part) => {
     setPath([]);
-    onFilter(part);
+    replace(part);
   };
   const filtered = filter.company !== '' || filter.state !== '' || filter.search !== '';
   const page = data?.deliveries ?? [];
   return html`<section id="deliveries" aria-labelledby="deliveries-title">
-    <h2 id="deliveries-title">Deliveries</h2>
-    <form class="filter" role="search" onSubmit=${(event) => event.preventDefault()}>
-      <${CompanySelect}
-        all
-        companies=${companies}
-        value=${filter.company}
-        onChoose=${(company) => change({ company })}
+    <div class="title-row">
+      <h2 id="deliveries-title">Deliveries</h2>
+      <${TestWebhook}
+        company=${company}
+        onSent=${() => {
+          onSent();
+          void refresh();
+        }}
       />
+    </div>
+    <form class="filter" role="search" onSubmit=${(event) => event.preventDefault()}>
+      ${
+        companies.length > 1 &&
+        html`<${CompanySelect}
+          all
+          companies=${companies}
+          value=${filter.company}
+          onChoose=${(company) => change({ company })}
+        />`
+      }
       <label>
         State
         <select
@@ -55,7 +73,7 @@ export function Deliveries({ overview, filter, onFilter }) {
         </select>
       </label>
       <label class="wide">
-        Transaction, event or type
+        Reference, transaction, event or type
         <input
           type="search"
           value=${filter.search}
@@ -67,12 +85,19 @@ export function Deliveries({ overview, filter, onFilter }) {
     <${ConnectionStatus} error=${error?.rejected ? error : undefined} />
     ${data === undefined && html`<p class="quiet">Loading…</p>`}
     ${data !== undefined && page.length === 0 && html`<${EmptyLog} ...${{ filtered, path, companies }} />`}
+    ${
+      page.length > 0 &&
+      html`<div class="log-head" aria-hidden="true">
+        <span>Time</span><span>State</span><span>Event</span><span>Reference</span>
+        <span class="money">Amount</span><span>Attempt</span>
+      </div>`
+    }
     <ol class="log">
       ${page.map(
         (delivery) =>
           html`<${Delivery}
             key=${delivery.id}
-            delivery=${delivery}
+            ...${{ delivery, currency, withCompany: companies.length > 1 }}
             onChanged=${refresh}
             onSearch=${(search) => change({ search })}
           />`,
@@ -84,9 +109,30 @@ export function Deliveries({ overview, filter, onFilter }) {
         data?.more &&
         html`<button onClick=${() => setPath([...path, page.at(-1).id])}>Older</button>`
       }
-      <span class="quiet">The log keeps the last ${log.size} attempts.</span>
+      <span class="quiet">The log keeps the last ${log.size} attempts. Times: ${TIME_ZONE}.</span>
     </nav>
   </section>`;
+}
+
+/** Sends a test webhook of a company. */
+function TestWebhook({ company: { companyId, webhook }, onSent }) {
+  const { busy, problem, run } = useAction();
+  const send = () =>
+    run(async () => {
+      await call('POST', 'events', { companyId, eventType: 'webhook.test' });
+      onSent();
+    });
+  return html`<div class="test-webhook">
+    <button disabled=${busy} onClick=${send}>Send a test webhook</button>
+    <span class="quiet">
+      ${
+        webhook.url === null
+          ? `Company ${companyId} has no webhook URL: the emulator sends nothing and logs the attempt as skipped.`
+          : `of company ${companyId} to ${webhook.url}${webhook.active ? '' : ', which is inactive'}`
+      }
+    </span>
+    <${Problem} text=${problem} />
+  </div>`;
 }
 
 /** Explains why the list is empty and what to do. */
@@ -104,7 +150,7 @@ function EmptyLog({ filtered, path, companies }) {
       </p>`
     }
     <p>
-      Press “Send a test webhook”, or create a transaction and complete it:${' '}
+      Press “Send a test webhook”, or create a payment and complete it:${' '}
       <code>transaction.completed</code> then appears here.
     </p>
   </div>`;

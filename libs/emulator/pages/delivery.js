@@ -1,20 +1,22 @@
 import { html } from 'htm/preact';
 import { useEffect, useState } from 'preact/hooks';
 import { Problem } from './components.js';
-import { Time } from './format.js';
+import { Time, formatAmount } from './format.js';
 import { call, useAction } from './api.js';
 
 const STYLES = { delivered: 'good', failed: 'bad', dropped: 'bad', cancelled: 'bad' };
 
 /** One attempt: a line that expands to the request and the response. */
-export function Delivery({ delivery, onChanged, onSearch }) {
+export function Delivery({ delivery, currency, withCompany, onChanged, onSearch }) {
   const [open, setOpen] = useState(false);
   const { id, eventType, companyId, state, status, durationMs, createdAt, sentAt } = delivery;
-  const { faults, cause, attempt } = delivery;
+  const { faults, cause, attempt, externalReference, amount } = delivery;
   const panel = `delivery-${id}`;
   const details = [
-    companyId,
-    cause === 'event' ? `attempt ${attempt}` : `${cause}, attempt ${attempt}`,
+    ...(withCompany ? [companyId] : []),
+    cause === 'event' || faults.includes(cause)
+      ? `attempt ${attempt}`
+      : `${cause}, attempt ${attempt}`,
     ...(durationMs === undefined ? [] : [`${durationMs} ms`]),
   ];
   return html`<li class="delivery">
@@ -27,14 +29,18 @@ export function Delivery({ delivery, onChanged, onSearch }) {
       <span class="when"><${Time} at=${sentAt ?? createdAt} /></span>
       <span class=${`state ${STYLES[state] ?? ''}`}>${state}${status ? ` ${status}` : ''}</span>
       <span class="what">${eventType}</span>
-      <span class="quiet">${details.join(' · ')}</span>
-      ${faults.length > 0 && html`<span class="applied-faults">${faults.join(', ')}</span>`}
+      <span class="reference">${externalReference ?? '–'}</span>
+      <span class="money">${amount === undefined ? '–' : formatAmount(amount, currency)}</span>
+      <span class="quiet attempt">
+        ${details.join(' · ')}
+        ${faults.length > 0 && html` <span class="applied-faults">${faults.join(', ')}</span>`}
+      </span>
     </button>
-    ${open && html`<${Detail} ...${{ id: panel, delivery, onChanged, onSearch }} />`}
+    ${open && html`<${Detail} ...${{ id: panel, delivery, currency, onChanged, onSearch }} />`}
   </li>`;
 }
 
-function Detail({ id, delivery, onChanged, onSearch }) {
+function Detail({ id, delivery, currency, onChanged, onSearch }) {
   const { record, problem } = useRecord(delivery);
   const redelivery = useAction();
   const redeliver = () =>
@@ -44,7 +50,7 @@ function Detail({ id, delivery, onChanged, onSearch }) {
       await sending;
       onChanged();
     });
-  const { transactionId, eventId } = delivery;
+  const { transactionId, eventId, externalReference, amount } = delivery;
   return html`<div id=${id} class="detail">
     <p class="actions">
       <button disabled=${redelivery.busy} onClick=${redeliver}>
@@ -58,7 +64,10 @@ function Detail({ id, delivery, onChanged, onSearch }) {
     <${Problem} text=${redelivery.problem ?? problem} />
     <dl class="facts">
       <${Fact} name="Event">${eventId}<//>
+      ${externalReference !== undefined && html`<${Fact} name="Reference">${externalReference}<//>`}
+      ${amount !== undefined && html`<${Fact} name="Amount">${formatAmount(amount, currency)}<//>`}
       ${transactionId && html`<${Fact} name="Transaction">${transactionId}<//>`}
+      <${Fact} name="Company">${delivery.companyId}<//>
       <${Fact} name="Environment">${delivery.environment}<//>
       ${delivery.copy > 0 && html`<${Fact} name="Copy">${delivery.copy}<//>`}
       <${Fact} name="Faults">${delivery.faults.join(', ') || 'none'}<//>

@@ -1,8 +1,5 @@
 /**
- * A field of a fault. `number`: an integer or a decimal; `delay`: milliseconds, or a range `min-max`; `list`: milliseconds,
- * separated by commas; `json`: any JSON; `text`: text as typed.
- * @typedef {{ name: string, label: string, kind: 'number' | 'delay' | 'list' | 'json' | 'text', value?: string } |
- *   { name: string, label: string, kind: 'choice', options: string[], value: string }} Field
+ * @typedef {import('./fault-fields.js').Field} Field
  * A fault with `onlyOn` is either on or off: its value in the plan is `true`, without fields.
  * @typedef {{ name: string, label: string, description: string, fields: Field[], onlyOn?: boolean }} Fault
  * @typedef {{ target: string, title: string, description: string, faults: Fault[] }} FaultTarget
@@ -13,13 +10,14 @@ const RESPONSE_FAULTS = [
   {
     name: 'slow',
     label: 'Slow',
-    description: 'Delays the response. Combines with any other fault.',
+    description: 'Delays the response, also together with another fault.',
     fields: [{ name: 'ms', label: 'milliseconds, or min-max', kind: 'delay', value: '2000' }],
   },
   {
     name: 'reset',
     label: 'Reset',
-    description: 'Resets the connection without a response.',
+    description:
+      'Resets the connection without a response, before or after the request takes effect.',
     fields: [
       {
         name: 'when',
@@ -30,24 +28,35 @@ const RESPONSE_FAULTS = [
       },
     ],
   },
-  { name: 'unauthorized', label: '401', description: 'Responds with 401.', fields: [] },
+  {
+    name: 'unauthorized',
+    label: '401 Unauthorized',
+    description: 'Responds with 401, as if the credentials or the token were not valid.',
+    fields: [],
+  },
   {
     name: 'error',
-    label: '5xx',
+    label: '5xx server error',
     description: 'Responds with a server error, as during an outage.',
     fields: [{ name: 'status', label: 'status', kind: 'number', value: '503' }],
   },
   {
     name: 'rateLimit',
-    label: '429',
-    description: 'Responds with "too many requests".',
+    label: '429 Too Many Requests',
+    description:
+      'Responds with 429 and a Retry-After header, as if the merchant sent too many requests.',
     fields: [{ name: 'retryAfter', label: 'Retry-After', kind: 'text', value: '1' }],
   },
-  { name: 'truncate', label: 'Truncated', description: 'Sends half of the response.', fields: [] },
+  {
+    name: 'truncate',
+    label: 'Truncated',
+    description: 'Sends half of the response, then closes the connection.',
+    fields: [],
+  },
   {
     name: 'oversize',
     label: 'Oversized',
-    description: 'Pads the response to this size.',
+    description: 'Pads the response to a size that the merchant should reject.',
     fields: [
       { name: 'bytes', label: 'bytes', kind: 'number', value: '16777216' },
       {
@@ -66,7 +75,7 @@ export const FAULT_TARGETS = [
   {
     target: 'delivery',
     title: 'Deliveries',
-    description: 'Webhook requests to the merchant.',
+    description: 'Webhook requests from the emulator to the merchant.',
     faults: [
       {
         name: 'off',
@@ -78,7 +87,8 @@ export const FAULT_TARGETS = [
       {
         name: 'duplicate',
         label: 'Duplicate',
-        description: 'Sends further copies of the same event at the same time.',
+        description:
+          'Sends further copies of the same event at the same time; the merchant should process it once.',
         fields: [{ name: 'copies', label: 'number of copies', kind: 'number', value: '1' }],
       },
       {
@@ -99,14 +109,19 @@ export const FAULT_TARGETS = [
       {
         name: 'delay',
         label: 'Delay',
-        description: 'Delays each delivery.',
+        description: 'Waits before it sends each delivery.',
         fields: [{ name: 'ms', label: 'milliseconds, or min-max', kind: 'delay', value: '2000' }],
       },
-      { name: 'drop', label: 'Drop', description: 'Does not send the event.', fields: [] },
+      {
+        name: 'drop',
+        label: 'Drop',
+        description: 'Does not send the event, and logs the attempt as dropped.',
+        fields: [],
+      },
       {
         name: 'tamperBody',
         label: 'Tamper with the body',
-        description: 'Changes the body after signing.',
+        description: 'Changes the body after signing, so that the signature does not match.',
         fields: [
           {
             name: 'how',
@@ -120,7 +135,8 @@ export const FAULT_TARGETS = [
       {
         name: 'tamperSignature',
         label: 'Tamper with the signature',
-        description: 'Makes the signature invalid.',
+        description:
+          'Makes the signature invalid, or omits it; the merchant should reject the request.',
         fields: [
           {
             name: 'how',
@@ -142,7 +158,7 @@ export const FAULT_TARGETS = [
         name: 'redeliver',
         label: 'Redelivery schedule',
         description:
-          "Times to wait before each further attempt of a failed delivery. Off: the emulator's --redeliver applies.",
+          "Makes further attempts of a failed delivery after these waits, instead of the emulator's schedule.",
         fields: [
           { name: '', label: 'waits in milliseconds', kind: 'list', value: '1000, 5000, 30000' },
         ],
@@ -152,7 +168,7 @@ export const FAULT_TARGETS = [
   {
     target: 'token',
     title: 'Token endpoint',
-    description: 'POST /v1/auth/token',
+    description: 'Responses to POST /v1/auth/token.',
     faults: [
       ...RESPONSE_FAULTS,
       {
@@ -165,7 +181,7 @@ export const FAULT_TARGETS = [
         name: 'expiresIn',
         label: 'Invalid expires_in',
         description:
-          'Replaces the field expires_in with any JSON value. Leave it empty to omit the field.',
+          'Replaces the field expires_in with any JSON value, or omits the field if the setting is empty.',
         fields: [{ name: 'value', label: 'JSON', kind: 'json', value: '"soon"' }],
       },
       {
@@ -179,7 +195,7 @@ export const FAULT_TARGETS = [
   {
     target: 'api',
     title: 'Calls with a token',
-    description: 'All other calls of the merchant.',
+    description: 'Responses to all other calls of the merchant.',
     faults: [
       ...RESPONSE_FAULTS,
       {
@@ -199,49 +215,3 @@ export const FAULT_TARGETS = [
     ],
   },
 ];
-
-/** How often a fault applies. Both empty: always. @type {Field[]} */
-export const TRIGGER = [
-  { name: 'next', label: 'only the next … times', kind: 'number' },
-  { name: 'probability', label: 'probability, 0 to 1', kind: 'number' },
-];
-
-/**
- * Formats a field's value for its text box.
- *
- * @param {Field} field
- * @param {any} value
- */
-export function showField(field, value) {
-  if (value === undefined) return '';
-  if (field.kind === 'json') return JSON.stringify(value);
-  if (Array.isArray(value)) return value.join(field.kind === 'list' ? ', ' : '-');
-  return String(value);
-}
-
-/**
- * Converts typed text to a value of the fault plan, or to undefined if it is empty. The emulator validates the value.
- *
- * @param {Field} field
- * @param {string} typed
- * @throws {SyntaxError} for invalid JSON
- */
-export function readField(field, typed) {
-  const text = typed.trim();
-  if (field.kind === 'list') return text === '' ? [] : text.split(',').map((ms) => number(ms));
-  if (text === '') return undefined;
-  if (field.kind === 'number') return number(text);
-  if (field.kind === 'json') return JSON.parse(text);
-  if (field.kind === 'delay') {
-    const [min, max] = text.split('-').map((ms) => number(ms));
-    return max === undefined ? min : [min, max];
-  }
-  // Retry-After is either a number of seconds, or the complete header value.
-  return /^\d+$/.test(text) ? Number(text) : text;
-}
-
-/** Converts text to a number. Returns other text unchanged, so that the emulator reports the error. */
-function number(text) {
-  const trimmed = text.trim();
-  return trimmed === '' || Number.isNaN(Number(trimmed)) ? trimmed : Number(trimmed);
-}

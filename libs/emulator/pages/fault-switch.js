@@ -1,7 +1,7 @@
 import { html } from 'htm/preact';
 import { useRef, useState } from 'preact/hooks';
 import { Problem } from './components.js';
-import { TRIGGER, readField, showField } from './fault-catalogue.js';
+import { TRIGGER, readField, showField } from './fault-fields.js';
 import { call, useAction } from './api.js';
 
 /**

@@ -1,4 +1,6 @@
 import { html } from 'htm/preact';
+import { useState } from 'preact/hooks';
+import { TabLink } from './address.js';
 import { Problem } from './components.js';
 import { FAULT_TARGETS } from './fault-catalogue.js';
 import { FaultSwitch, isUsedUp } from './fault-switch.js';
@@ -17,8 +19,11 @@ function enabledFaults(plan) {
   );
 }
 
-/** The faults of a company that are on, at the top of the page, each with a button that switches it off. */
-export function FaultsOn({ company, onChanged }) {
+/**
+ * The faults of a company that are on, at the top of every tab. `brief`: only their number, and a link to the tab Faults;
+ * otherwise with a button for each fault that switches it off.
+ */
+export function FaultsOn({ company, onChanged, go, brief }) {
   const { busy, problem, run } = useAction();
   const on = enabledFaults(company.faults);
   const path = `companies/${encodeURIComponent(company.companyId)}/faults`;
@@ -27,28 +32,22 @@ export function FaultsOn({ company, onChanged }) {
       await call(method, faultPath, body);
       onChanged();
     });
+  if (brief && on.length === 0 && problem === undefined) return null;
   return html`<section class="faults-on" aria-label="Faults that are on">
     ${
       on.length === 0
-        ? html`<p class="quiet">No fault is on for <b>${company.companyId}</b>.</p>`
+        ? !brief &&
+          html`<p class="quiet">No fault is on for company <b>${company.companyId}</b>.</p>`
         : html`<p class="state bad">
-              ${on.length} ${on.length === 1 ? 'fault' : 'faults'} on for ${company.companyId}
+              ${`${on.length} ${on.length === 1 ? 'fault' : 'faults'} on for company ${company.companyId}`}
             </p>
-            <ul class="chips">
-              ${on.map(
-                ({ target, title, fault, value }) =>
-                  html`<li key=${`${target}/${fault.name}`}>
-                    <button
-                      class="chip"
-                      disabled=${busy}
-                      onClick=${() => change('DELETE', `${path}/${target}/${fault.name}`)}
-                    >
-                      ${title}: ${fault.label}${isUsedUp(value) ? ' (used up)' : ''}
-                      <span class="quiet"> · switch off</span>
-                    </button>
-                  </li>`,
-              )}
-            </ul>
+            ${
+              brief
+                ? html`<${TabLink} to=${{ tab: 'faults', company: company.companyId }} go=${go}>
+                    Show the faults
+                  <//>`
+                : html`<${Chips} ...${{ on, busy, path, change }} />`
+            }
             <button class="danger" disabled=${busy} onClick=${() => change('PUT', path, {})}>
               All faults off
             </button>`
@@ -57,35 +56,73 @@ export function FaultsOn({ company, onChanged }) {
   </section>`;
 }
 
-/** The switches of all faults. */
+function Chips({ on, busy, path, change }) {
+  return html` <ul class="chips">
+    ${on.map(
+      ({ target, title, fault, value }) =>
+        html`<li key=${`${target}/${fault.name}`}>
+          <button
+            class="chip"
+            disabled=${busy}
+            onClick=${() => change('DELETE', `${path}/${target}/${fault.name}`)}
+          >
+            ${title}: ${fault.label}${isUsedUp(value) ? ' (used up)' : ''}
+            <span class="quiet"> · switch off</span>
+          </button>
+        </li>`,
+    )}
+  </ul>`;
+}
+
+/** The switches of all faults. On a narrow screen, only the first group is open at first. */
 export function Faults({ company, onChanged }) {
-  return html`<section id="faults" class="whole" aria-labelledby="faults-title">
-    <h2 id="faults-title">Faults of ${company.companyId}</h2>
+  const [wide] = useState(() => matchMedia('(min-width: 62rem)').matches);
+  const { companyId } = company;
+  return html`<section id="faults" aria-labelledby="faults-title">
+    <h2 id="faults-title">Faults of company ${companyId}</h2>
     <p class="quiet">
-      A fault applies always, a number of times, or at random. Random faults repeat with the
-      emulator's seed.
+      A fault makes the emulator misbehave, to test the merchant’s application. It applies always, a
+      number of times or at random, as its settings say. Random faults repeat with the emulator’s
+      seed.
     </p>
     <div class="fault-targets">
       ${FAULT_TARGETS.map(
-        ({ target, title, description, faults }) =>
-          html`<section key=${target} aria-label=${`Faults: ${title}`}>
-            <h3>${title}</h3>
-            <p class="quiet">${description}</p>
-            <ul class="faults">
-              ${faults.map(
-                (fault) =>
-                  html`<${FaultSwitch}
-                    key=${`${company.companyId}/${target}/${fault.name}`}
-                    companyId=${company.companyId}
-                    target=${target}
-                    fault=${fault}
-                    value=${company.faults[target]?.[fault.name]}
-                    onChanged=${onChanged}
-                  />`,
-              )}
-            </ul>
-          </section>`,
+        (group, index) =>
+          html`<${FaultGroup}
+            key=${group.target}
+            ...${{ group, companyId, onChanged }}
+            plan=${company.faults[group.target] ?? {}}
+            openFirst=${wide || index === 0}
+          />`,
       )}
     </div>
+  </section>`;
+}
+
+function FaultGroup({ group, plan, companyId, openFirst, onChanged }) {
+  const { target, title, description, faults } = group;
+  const on = Object.keys(plan).length;
+  const [open] = useState(openFirst);
+  return html`<section aria-label=${`Faults: ${title}`}>
+    <details class="fault-group" open=${open}>
+      <summary>
+        <h3>${title}</h3>
+        ${on > 0 && html`<b class="state-word">${on} on</b>`}
+      </summary>
+      <p class="quiet">${description}</p>
+      <ul class="faults">
+        ${faults.map(
+          (fault) =>
+            html`<${FaultSwitch}
+              key=${`${companyId}/${target}/${fault.name}`}
+              companyId=${companyId}
+              target=${target}
+              fault=${fault}
+              value=${plan[fault.name]}
+              onChanged=${onChanged}
+            />`,
+        )}
+      </ul>
+    </details>
   </section>`;
 }

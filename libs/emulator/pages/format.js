@@ -7,18 +7,67 @@ const TIME = new Intl.DateTimeFormat(undefined, {
   fractionalSecondDigits: 3,
   hourCycle: 'h23',
 });
-const AMOUNT = new Intl.NumberFormat('en', { maximumFractionDigits: 20 });
+const DAY = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short' });
+const DATE_AND_TIME = new Intl.DateTimeFormat('en-GB', {
+  dateStyle: 'medium',
+  timeStyle: 'medium',
+});
+/** The reader's time zone, in which the pages show times. */
+export const TIME_ZONE = new Intl.DateTimeFormat().resolvedOptions().timeZone;
+const AMOUNT = new Intl.NumberFormat('en', { minimumFractionDigits: 2, maximumFractionDigits: 20 });
+const UNITS = [
+  ['day', 86_400],
+  ['hour', 3600],
+  ['minute', 60],
+  ['second', 1],
+];
 
-/** A time of day in the reader's time zone, with the complete timestamp as tooltip. */
+/** A time in the reader's time zone, with the day if it is not today, and the complete timestamp as tooltip. */
 export function Time({ at }) {
-  return html`<time datetime=${at} title=${at}>${TIME.format(new Date(at))}</time>`;
+  const time = new Date(at);
+  const day = time.toDateString() === new Date().toDateString() ? '' : `${DAY.format(time)} `;
+  return html`<time datetime=${at} title=${at}>${day}${TIME.format(time)}</time>`;
 }
 
 /**
- * Formats an amount with thousands separators and all its decimals. The service sends no currency.
+ * Formats an amount with the currency, thousands separators and all its decimals, at least two.
  *
  * @param {number} amount
+ * @param {string} currency the emulator's option `currency`; the service's fields have none
  */
-export function formatAmount(amount) {
-  return AMOUNT.format(amount);
+export function formatAmount(amount, currency) {
+  return `${currency} ${AMOUNT.format(amount)}`;
+}
+
+/** Shows the emulator's clock and the real time, if they differ by more than a second. */
+export function ClockNotice({ overview: { now, realTime } }) {
+  const difference = Math.round((Date.parse(now) - Date.parse(realTime)) / 1000);
+  if (Math.abs(difference) <= 1) return null;
+  return html`<p class="clock" role="note">
+    <span>
+      Emulator’s clock: <time datetime=${now}>${DATE_AND_TIME.format(new Date(now))}</time>
+    </span>
+    <span>
+      Real time: <time datetime=${realTime}>${DATE_AND_TIME.format(new Date(realTime))}</time>
+    </span>
+    <span>
+      ${`The times of payments and deliveries are by the emulator’s clock, which is ${formatDuration(Math.abs(difference))} ${difference < 0 ? 'behind' : 'ahead'}.`}
+    </span>
+  </p>`;
+}
+
+/** The two largest units of a duration, such as `2 hours 5 minutes`. */
+function formatDuration(seconds) {
+  let rest = seconds;
+  const parts = UNITS.map(([unit, size]) => {
+    const count = Math.floor(rest / Number(size));
+    rest -= count * Number(size);
+    return [count, unit];
+  });
+  return parts
+    .slice(parts.findIndex(([count]) => count !== 0))
+    .slice(0, 2)
+    .filter(([count]) => count !== 0)
+    .map(([count, unit]) => `${count} ${unit}${count === 1 ? '' : 's'}`)
+    .join(' ');
 }

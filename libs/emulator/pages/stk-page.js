@@ -1,7 +1,7 @@
 import { html, render } from 'htm/preact';
 import { useState } from 'preact/hooks';
 import { CompanySelect, ConnectionStatus, PageHeader, Problem } from './components.js';
-import { Time, formatAmount } from './format.js';
+import { ClockNotice, Time, formatAmount } from './format.js';
 import { call, useAction, usePolling, withQuery } from './api.js';
 
 const query = new URLSearchParams(location.search);
@@ -26,8 +26,9 @@ function StkPage() {
     void closed.refresh();
   };
   return html`<div class="wide-page slim">
-    <${PageHeader} title="STK push prompts" current="/emulator/stk" />
+    <${PageHeader} current="stk" overview=${overview} />
     <${ConnectionStatus} error=${error} />
+    ${overview && html`<${ClockNotice} overview=${overview} />`}
     <form class="filter" role="search" onSubmit=${(event) => event.preventDefault()}>
       <${CompanySelect}
         all
@@ -54,12 +55,21 @@ function StkPage() {
             : `${prompts.length} ${prompts.length === 1 ? 'prompt' : 'prompts'} waiting`
         }
       </div>
-      ${open.data !== undefined && prompts.length === 0 && html`<${NoPrompts} filtered=${only + wanted + company !== ''} />`}
-      ${prompts.map(
-        (each) => html`<${Prompt} key=${each.transactionId} push=${each} onClosed=${refresh} />`,
-      )}
+      ${overview && open.data !== undefined && prompts.length === 0 && html`<${NoPrompts} filtered=${only + wanted + company !== ''} />`}
+      ${
+        overview &&
+        prompts.map(
+          (each) =>
+            html`<${Prompt}
+              key=${each.transactionId}
+              push=${each}
+              currency=${overview.currency}
+              onClosed=${refresh}
+            />`,
+        )
+      }
     </main>
-    <${Closed} pushes=${closed.data ?? []} />
+    ${overview && html`<${Closed} pushes=${closed.data ?? []} currency=${overview.currency} />`}
   </div>`;
 }
 
@@ -70,12 +80,12 @@ function NoPrompts({ filtered }) {
         ? 'No prompt is waiting for this company, phone number or transaction.'
         : 'No prompt is waiting. Create an STK push on '
     }
-    ${!filtered && html`<a href="/emulator">the page Deliveries and faults</a>`}
+    ${!filtered && html`<a href="/emulator?tab=payments">the page Payments</a>`}
     ${!filtered && ', or let the merchant’s application create one. It appears here automatically.'}
   </p>`;
 }
 
-function Prompt({ push, onClosed }) {
+function Prompt({ push, currency, onClosed }) {
   const { busy, problem, run } = useAction();
   const [pinProblem, setPinProblem] = useState(/** @type {string | undefined} */ (undefined));
   const { transactionId, amount, companyId, accountReference, externalReference } = push;
@@ -92,7 +102,7 @@ function Prompt({ push, onClosed }) {
   };
   const id = `pin-${transactionId}`;
   return html`<article class="message prompt">
-    <h2>Pay ${formatAmount(amount)} to ${companyId}?</h2>
+    <h2>Pay ${formatAmount(amount, currency)} to ${companyId}?</h2>
     <p>
       Account <b>${accountReference}</b>${
         accountReference === externalReference ? '' : html`, reference <b>${externalReference}</b>`
@@ -119,17 +129,19 @@ function Prompt({ push, onClosed }) {
   </article>`;
 }
 
-function Closed({ pushes }) {
+function Closed({ pushes, currency }) {
   if (pushes.length === 0) return null;
   return html`<section class="narrow" aria-labelledby="closed-title">
     <h2 id="closed-title">Last paid or cancelled prompts</h2>
-    <ul class="transactions">
+    <ul class="payments">
       ${pushes.toReversed().map(
         (each) =>
           html`<li key=${each.transactionId}>
             <span class=${`state ${each.completedAt ? 'good' : 'bad'}`}>${each.status}</span>${' '}
-            <b>${formatAmount(each.amount)}</b> ${each.externalReference}${' '}
-            <a href=${withQuery('/emulator', { search: each.transactionId })}>Deliveries</a>
+            <b>${formatAmount(each.amount, currency)}</b> ${each.externalReference}${' '}
+            <a href=${withQuery('/emulator', { tab: 'deliveries', search: each.transactionId })}
+              >Deliveries</a
+            >
           </li>`,
       )}
     </ul>

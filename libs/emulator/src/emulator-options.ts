@@ -34,6 +34,11 @@ export interface PaymentsEmulatorOptions extends NewCompany, NetworkOptions {
   readonly pendingStatus?: string | undefined;
   /** Status of a declined transaction; 1 to 64 characters, not `complete` or `pendingStatus`. Default: `failed`. */
   readonly failedStatus?: string | undefined;
+  /**
+   * Code of the currency that the pages show before amounts; three capital letters. The service's fields have no currency,
+   * so the option changes no event and no response. Default: `KES`.
+   */
+  readonly currency?: string | undefined;
   /** Milliseconds within which a receiver must respond to a delivery, 1 to 600,000. Default: 30,000, as the service. */
   readonly deliveryTimeout?: number | undefined;
   /**

@@ -33,6 +33,7 @@ describe('resolveOptions', () => {
     [{ tokenLifetime: 0 }, 'tokenLifetime must be a whole number of seconds from 1 to 86400'],
     [{ deliveryTimeout: 1.5 }, 'deliveryTimeout must be a whole number of milliseconds'],
     [{ logSize: 0 }, 'logSize must be'],
+    [{ currency: 'kes' }, 'currency must be three capital letters, such as KES'],
     [{ concurrency: 0 }, 'concurrency must be'],
     [{ serviceName: 'a b' }, 'serviceName must be 1 to 64 letters'],
     [{ pendingStatus: 'complete' }, 'pendingStatus must be'],

@@ -94,6 +94,7 @@ export function resolveOptions(
       '1 to 64 characters other than "complete"',
       'failed',
     ),
+    currency: text('currency', /^[A-Z]{3}$/, 'three capital letters, such as KES', 'KES'),
     deliveryTimeout: whole('deliveryTimeout', 'milliseconds', {
       min: 1,
       max: 600_000,

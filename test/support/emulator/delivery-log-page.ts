@@ -18,9 +18,25 @@ export function entries(page: Page): Locator {
   return logSection(page).getByRole('listitem');
 }
 
-/** Opens the page of the delivery log. */
+/** The tabs of the emulator's page. */
+export type EmulatorTab = 'payments' | 'deliveries' | 'faults' | 'credentials';
+
+/** The URL of a tab of the emulator's page. */
+export function tabUrl({ baseUrl }: PaymentsEmulator, tab: EmulatorTab): string {
+  return `${baseUrl}/emulator?tab=${tab}`;
+}
+
+/** Opens another tab of the emulator's page, without loading the page again. */
+export function openTab(page: Page, name: string): Promise<void> {
+  return page
+    .getByRole('navigation', { name: 'Tabs' })
+    .getByRole('link', { name, exact: true })
+    .click();
+}
+
+/** Opens the tab with the delivery log. */
 export async function openLog(page: Page, emulator: PaymentsEmulator): Promise<void> {
-  await page.goto(`${emulator.baseUrl}/emulator`);
+  await page.goto(tabUrl(emulator, 'deliveries'));
   await logSection(page).waitFor();
 }
 

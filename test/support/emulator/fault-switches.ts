@@ -2,11 +2,12 @@ import { expect } from '@jest/globals';
 import type { PaymentsEmulator } from 'payments-emulator';
 import type { Page } from 'playwright-core';
 import { eventually } from '../time/waiting.js';
+import { tabUrl } from './delivery-log-page.js';
 
-/** Opens the page with the faults and waits until it is complete. */
+/** Opens the tab with the faults and waits until it is complete. */
 export async function openFaults(page: Page, emulator: PaymentsEmulator): Promise<void> {
-  await page.goto(`${emulator.baseUrl}/emulator`);
-  await page.getByRole('region', { name: 'Faults of default' }).waitFor();
+  await page.goto(tabUrl(emulator, 'faults'));
+  await page.getByRole('region', { name: 'Faults of company default' }).waitFor();
   // Later content would move the switches.
   await eventually(async () => expect(await page.getByText('Loading…').count()).toBe(0));
 }

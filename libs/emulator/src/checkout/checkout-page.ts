@@ -10,26 +10,29 @@ export interface CheckoutView {
   readonly step: CheckoutStep;
   /** Milliseconds since the Unix epoch. */
   readonly now: number;
+  /** The code of the currency that the page shows before amounts. */
+  readonly currency: string;
   /** Whether to link to the delivery log. */
   readonly withLog: boolean;
 }
 
 /** Renders the hosted checkout. It works without JavaScript. */
-export function checkoutPage({ transaction, step, now, withLog }: CheckoutView): Markup {
+export function checkoutPage(view: CheckoutView): Markup {
+  const { transaction, currency, withLog } = view;
   const { transactionId, amount, externalReference, accountReference, companyId, environment } =
     transaction;
   return markup`<article class="card checkout">
 <h1>Checkout</h1>
-<p class="amount">${formatAmount(amount)}</p>
+<p class="amount">${formatAmount(amount, currency)}</p>
 <dl class="facts">
 <div><dt>Reference</dt><dd>${externalReference}</dd></div>
 ${accountReference === externalReference ? undefined : markup`<div><dt>Account</dt><dd>${accountReference}</dd></div>`}
 <div><dt>Merchant</dt><dd>${companyId}</dd></div>
 <div><dt>Environment</dt><dd>${environment}</dd></div>
 </dl>
-${status(transaction, step, now)}
+${status(view)}
 </article>
-${withLog ? markup`<p class="quiet"><a href="/emulator?search=${encodeURIComponent(transactionId)}">Deliveries of this payment</a> in the delivery log</p>` : undefined}`;
+${withLog ? markup`<p class="quiet"><a href="/emulator?tab=deliveries&search=${encodeURIComponent(transactionId)}">Deliveries of this payment</a> in the delivery log</p>` : undefined}`;
 }
 
 /** Renders the page of an invoice that does not exist. */
@@ -37,11 +40,12 @@ export function noSuchInvoice(transactionId: string, withLog: boolean): Markup {
   return markup`<article class="card checkout">
 <h1>No such invoice</h1>
 <p>The emulator has no checkout invoice <code>${transactionId}</code>. Invoices are kept in memory: after a restart or a reset, create the order again.</p>
-${withLog ? markup`<p><a href="/emulator">Open the delivery log</a></p>` : undefined}
+${withLog ? markup`<p><a href="/emulator?tab=deliveries">Open the delivery log</a></p>` : undefined}
 </article>`;
 }
 
-function status(transaction: Transaction, step: CheckoutStep, now: number): Markup {
+function status(view: CheckoutView): Markup {
+  const { transaction } = view;
   const { completedAt, failedAt } = transaction;
   if (completedAt !== undefined) {
     return markup`<p class="state good" role="status">Paid</p>
@@ -53,10 +57,10 @@ ${returnLink(transaction)}`;
 <p>This payment was declined at ${time(failedAt)}. Nothing was paid. Ask the merchant for a new invoice.</p>
 ${returnLink(transaction)}`;
   }
-  return openInvoice(transaction, step, now);
+  return openInvoice(view);
 }
 
-function openInvoice(transaction: Transaction, step: CheckoutStep, now: number): Markup {
+function openInvoice({ transaction, step, now, currency }: CheckoutView): Markup {
   const { transactionId: id } = transaction;
   if (step.name === 'phone') return phoneForm(id, step);
   if (step.name === 'code') return codeForm(id, step, now);
@@ -68,7 +72,7 @@ ${returnLink(transaction)}`;
   }
   return markup`<p>Code accepted for <b>${step.phoneNumber}</b>.</p>
 <div class="stack">
-${button(id, 'pay', `Pay ${formatAmount(transaction.amount)}`, 'primary')}
+${button(id, 'pay', `Pay ${formatAmount(transaction.amount, currency)}`, 'primary')}
 ${button(id, 'decline', 'Decline: the payment fails', 'danger')}
 ${button(id, 'cancel', 'Cancel')}
 </div>`;
@@ -140,7 +144,8 @@ function time(iso: string): Markup {
   return markup`<time datetime="${iso}">${iso.slice(11, 19)} UTC</time>`;
 }
 
-/** Formats an amount with thousands separators and all its decimals. The service sends no currency. */
-function formatAmount(amount: number): string {
-  return new Intl.NumberFormat('en', { maximumFractionDigits: 20 }).format(amount);
+/** Formats an amount with the currency, thousands separators and all its decimals, at least two. */
+function formatAmount(amount: number, currency: string): string {
+  const digits = { minimumFractionDigits: 2, maximumFractionDigits: 20 };
+  return `${currency} ${new Intl.NumberFormat('en', digits).format(amount)}`;
 }

@@ -68,6 +68,7 @@ export class CheckoutController {
         transaction,
         step: checkout.step(id),
         now: options.clock.now(),
+        currency: options.currency,
         withLog: this.#withLog,
       };
       return sendPage(

@@ -44,6 +44,11 @@ describe('parseCommandLine', () => {
     expect(optionsOf().redeliver).toBeUndefined();
   });
 
+  it('parseCommandLine() parses the currency of the pages', () => {
+    expect(optionsOf('--currency', 'EUR').currency).toBe('EUR');
+    expect(optionsOf().currency).toBeUndefined();
+  });
+
   it('parseCommandLine() parses a fault plan', () => {
     expect(optionsOf('--faults', '{"api":{"reset":{"next":1}}}').faults).toEqual({
       api: { reset: { next: 1 } },

@@ -42,6 +42,7 @@ const FLAGS = {
   'token-lifetime': { type: 'string' },
   'pending-status': { type: 'string' },
   'failed-status': { type: 'string' },
+  currency: { type: 'string' },
   'log-size': { type: 'string' },
   quiet: { type: 'boolean', short: 'q' },
   help: { type: 'boolean', short: 'h' },
@@ -83,6 +84,7 @@ export function parseCommandLine(args: string[]): Command {
     tokenLifetime: whole('--token-lifetime', flags['token-lifetime']),
     pendingStatus: flags['pending-status'],
     failedStatus: flags['failed-status'],
+    currency: flags.currency,
     logSize: whole('--log-size', flags['log-size']),
   };
   return { do: 'start', options, quiet: flags.quiet ?? false, envFile: flags['save-env'] };

@@ -46,6 +46,7 @@ Behaviour
   --token-lifetime SECONDS        default 3599
   --pending-status WORD           status of a transaction before it is complete (default pending)
   --failed-status WORD            status of a declined transaction (default failed)
+  --currency CODE                 currency that the pages show with amounts (default KES)
   --log-size N                    number of attempts in the delivery log (default 1000)
 
   -q, --quiet                     prints no line per delivery

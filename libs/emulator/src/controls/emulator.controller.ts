@@ -17,7 +17,7 @@ export class EmulatorController {
     private readonly address: EnvironmentAddress,
   ) {}
 
-  /** Responds to a browser with the page of the delivery log and the faults, and to a program with a description. */
+  /** Responds to a browser with the page of payments, deliveries, faults and credentials, and to a program with a description. */
   @Get()
   describe(
     @Req() request: FastifyRequest,
@@ -25,7 +25,7 @@ export class EmulatorController {
   ): object | string {
     void reply.header('vary', 'accept');
     if (request.headers.accept?.includes('text/html')) {
-      return sendPage(reply, scriptedPage('Deliveries and faults', 'deliveries-page.js'));
+      return sendPage(reply, scriptedPage('Payments', 'emulator-page.js'));
     }
     const { url, environment } = this.address;
     return { emulator: 'payments-emulator', environment, url, seed: this.core.random.seed };

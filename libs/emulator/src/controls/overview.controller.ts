@@ -14,6 +14,10 @@ interface Overview {
   readonly environment: Environment;
   /** ISO 8601, UTC, by the emulator's clock. */
   readonly now: string;
+  /** ISO 8601, UTC, by the system clock. It differs from `now` if the emulator has another clock. */
+  readonly realTime: string;
+  /** The code of the currency that the pages show with amounts. */
+  readonly currency: string;
   readonly hosts: Readonly<Record<Environment, string>>;
   /** Default redelivery schedule: milliseconds before each further attempt. A company's faults can override it. */
   readonly redeliver: readonly number[];
@@ -46,6 +50,8 @@ export class OverviewController {
     return {
       environment: this.address.environment,
       now: new Date(options.clock.now()).toISOString(),
+      realTime: new Date().toISOString(),
+      currency: options.currency,
       hosts: { sandbox: addresses.sandbox.url, production: addresses.production.url },
       redeliver: options.redeliver,
       log: { size: options.logSize, counts: log.counts() },

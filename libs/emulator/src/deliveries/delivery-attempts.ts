@@ -29,7 +29,14 @@ export interface AttemptOptions {
 export interface Delivery {
   readonly identity: Pick<
     DeliveryRecord,
-    'companyId' | 'environment' | 'eventId' | 'eventType' | 'transactionId' | 'copy'
+    | 'companyId'
+    | 'environment'
+    | 'eventId'
+    | 'eventType'
+    | 'transactionId'
+    | 'externalReference'
+    | 'amount'
+    | 'copy'
   >;
   /** Number of the event among the events of the company. The faults of the event depend on this number. */
   readonly eventNumber: number;
@@ -62,7 +69,8 @@ export class DeliveryAttempts {
     attempt: number,
     faults: string[] = [],
   ): DeliveryRecord {
-    const { companyId, environment, eventId, eventType, transactionId, copy } = delivery.identity;
+    const { companyId, environment, eventId, eventType, transactionId } = delivery.identity;
+    const { externalReference, amount, copy } = delivery.identity;
     const record: DeliveryRecord = {
       id: this.random.id('delivery'),
       companyId,
@@ -70,8 +78,10 @@ export class DeliveryAttempts {
       eventId,
       eventType,
       transactionId,
-      cause,
+      externalReference,
+      amount,
       copy,
+      cause,
       attempt,
       state: 'waiting',
       faults,

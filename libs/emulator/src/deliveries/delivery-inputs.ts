@@ -52,7 +52,7 @@ export class DeliverySearch {
   @IsIn(DELIVERY_STATES, { message: `state must be one of ${DELIVERY_STATES.join(', ')}` })
   state?: DeliveryState | undefined;
 
-  /** Part of the transaction id, event id or event type; case-insensitive. */
+  /** Part of the transaction id, reference, event id or event type; case-insensitive. */
   @IsOptional()
   @IsString({ message: 'search must be text' })
   @MaxLength(256, { message: 'search must be at most 256 characters' })

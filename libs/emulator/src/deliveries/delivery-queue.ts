@@ -41,7 +41,7 @@ export class DeliveryQueue {
     event: WebhookEvent,
   ): Promise<DeliveryRecord> {
     const faults = this.faults.forEvent(company.companyId);
-    const { transactionId } = event.data;
+    const { transactionId, externalReference, amount } = event.data;
     const identity = {
       companyId: company.companyId,
       environment,
@@ -49,6 +49,8 @@ export class DeliveryQueue {
       eventType: event.eventType,
       // The data of an event sent through the controls can be of any type.
       transactionId: typeof transactionId === 'string' ? transactionId : undefined,
+      externalReference: typeof externalReference === 'string' ? externalReference : undefined,
+      amount: typeof amount === 'number' ? amount : undefined,
     };
     const original = Buffer.from(JSON.stringify(event));
     const { signal } = this.#abort;

@@ -60,6 +60,10 @@ export interface DeliveryRecord {
   readonly eventType: string;
   /** Undefined if the event's data has no transaction id. */
   readonly transactionId: string | undefined;
+  /** The client's own reference. Undefined if the event's data has none. */
+  readonly externalReference: string | undefined;
+  /** Undefined if the event's data has no amount. */
+  readonly amount: number | undefined;
   readonly cause: DeliveryCause;
   /** 0 for the first delivery of the event; 1, 2, … for its duplicates. */
   readonly copy: number;

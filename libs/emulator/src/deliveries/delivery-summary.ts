@@ -29,6 +29,8 @@ export function matches(
   if (companyId !== undefined && record.companyId !== companyId) return false;
   if (state !== undefined && record.state !== state) return false;
   const part = search?.trim().toLowerCase() ?? '';
-  const { eventId, eventType, transactionId = '' } = record;
-  return [eventId, eventType, transactionId].some((text) => text.toLowerCase().includes(part));
+  const { eventId, eventType, transactionId = '', externalReference = '' } = record;
+  return [eventId, eventType, transactionId, externalReference].some((text) =>
+    text.toLowerCase().includes(part),
+  );
 }

@@ -12,7 +12,11 @@ export const STYLE_SHEETS: readonly string[] = [
   'base.css',
   'layout.css',
   'controls.css',
+  'lists.css',
+  'payments.css',
   'delivery-log.css',
+  'faults.css',
+  'credentials.css',
   'checkout.css',
 ];
 
@@ -20,18 +24,20 @@ export const STYLE_SHEETS: readonly string[] = [
 const OWN_FOLDER = new URL('../../pages/', import.meta.url);
 const OWN = [
   ...STYLE_SHEETS,
+  'address.js',
   'api.js',
   'components.js',
   'credentials.js',
-  'deliveries-page.js',
   'delivery.js',
   'delivery-log.js',
+  'emulator-page.js',
   'fault-catalogue.js',
+  'fault-fields.js',
   'fault-switch.js',
   'faults.js',
   'format.js',
+  'payments.js',
   'stk-page.js',
-  'transactions.js',
 ];
 
 /** Libraries that the pages import by name, and the file names under which they are served. */

@@ -1,0 +1,75 @@
+import { html } from 'htm/preact';
+import { useEffect, useState } from 'preact/hooks';
+import { withQuery } from './api.js';
+
+/**
+ * What the page shows: a tab, a company (empty: the first or, in the delivery log, all), and the filter of the delivery
+ * log. The page's URL contains all of it, so that a reload and a link show the same.
+ * @typedef {{ tab: string, company: string, state: string, search: string }} Address
+ */
+
+/** The tabs by name in the URL, with their titles. @type {Record<string, string>} */
+export const TABS = {
+  payments: 'Payments',
+  deliveries: 'Deliveries',
+  faults: 'Faults',
+  credentials: 'Credentials',
+};
+
+/** @returns {Address} */
+function readAddress() {
+  const query = new URLSearchParams(location.search);
+  const tab = query.get('tab') ?? '';
+  return {
+    tab: Object.hasOwn(TABS, tab) ? tab : 'payments',
+    company: query.get('company') ?? '',
+    state: query.get('state') ?? '',
+    search: query.get('search') ?? '',
+  };
+}
+
+/** The URL of an address. Only the delivery log has a filter. @param {Partial<Address>} address */
+export function urlOf({ tab, company, state, search }) {
+  const filter = tab === 'deliveries' ? { state, search } : {};
+  return withQuery('/emulator', { tab, company, ...filter });
+}
+
+/** The current address. `go()` adds an entry to the browser's history, and `replace()` does not. */
+export function useAddress() {
+  const [address, setAddress] = useState(readAddress);
+  useEffect(() => {
+    const onPopState = () => setAddress(readAddress());
+    addEventListener('popstate', onPopState);
+    return () => removeEventListener('popstate', onPopState);
+  }, []);
+  useEffect(() => {
+    document.title = `${TABS[address.tab]} · payments-emulator`;
+  }, [address.tab]);
+  return {
+    address,
+    /** @param {Partial<Address>} change */
+    go: (change) => {
+      const next = { ...address, ...change };
+      history.pushState(null, '', urlOf(next));
+      setAddress(next);
+      scrollTo(0, 0);
+    },
+    /** @param {Partial<Address>} change */
+    replace: (change) => {
+      const next = { ...address, ...change };
+      history.replaceState(null, '', urlOf(next));
+      setAddress(next);
+    },
+  };
+}
+
+/** A link to an address. It opens without loading the page again if `go` is given. */
+export function TabLink({ to, go, children, ...attributes }) {
+  const follow = (event) => {
+    const opensElsewhere = event.ctrlKey || event.metaKey || event.shiftKey || event.altKey;
+    if (!go || opensElsewhere) return;
+    event.preventDefault();
+    go(to);
+  };
+  return html`<a href=${urlOf(to)} onClick=${follow} ...${attributes}>${children}</a>`;
+}

@@ -1,0 +1,52 @@
+/**
+ * A field of a fault. `number`: an integer or a decimal; `delay`: milliseconds, or a range `min-max`; `list`: milliseconds,
+ * separated by commas; `json`: any JSON; `text`: text as typed.
+ * @typedef {{ name: string, label: string, kind: 'number' | 'delay' | 'list' | 'json' | 'text', value?: string } |
+ *   { name: string, label: string, kind: 'choice', options: string[], value: string }} Field
+ */
+
+/** How often a fault applies. Both empty: always. @type {Field[]} */
+export const TRIGGER = [
+  { name: 'next', label: 'only the next … times', kind: 'number' },
+  { name: 'probability', label: 'probability, 0 to 1', kind: 'number' },
+];
+
+/**
+ * Formats a field's value for its text box.
+ *
+ * @param {Field} field
+ * @param {any} value
+ */
+export function showField(field, value) {
+  if (value === undefined) return '';
+  if (field.kind === 'json') return JSON.stringify(value);
+  if (Array.isArray(value)) return value.join(field.kind === 'list' ? ', ' : '-');
+  return String(value);
+}
+
+/**
+ * Converts typed text to a value of the fault plan, or to undefined if it is empty. The emulator validates the value.
+ *
+ * @param {Field} field
+ * @param {string} typed
+ * @throws {SyntaxError} for invalid JSON
+ */
+export function readField(field, typed) {
+  const text = typed.trim();
+  if (field.kind === 'list') return text === '' ? [] : text.split(',').map((ms) => number(ms));
+  if (text === '') return undefined;
+  if (field.kind === 'number') return number(text);
+  if (field.kind === 'json') return JSON.parse(text);
+  if (field.kind === 'delay') {
+    const [min, max] = text.split('-').map((ms) => number(ms));
+    return max === undefined ? min : [min, max];
+  }
+  // Retry-After is either a number of seconds, or the complete header value.
+  return /^\d+$/.test(text) ? Number(text) : text;
+}
+
+/** Converts text to a number. Returns other text unchanged, so that the emulator reports the error. */
+function number(text) {
+  const trimmed = text.trim();
+  return trimmed === '' || Number.isNaN(Number(trimmed)) ? trimmed : Number(trimmed);
+}
