@@ -4,6 +4,7 @@ import {
   seriousViolations,
   seriousViolationsEverywhere,
 } from '../support/browser/accessibility.js';
+import { widthOf } from '../support/browser/page-appearance.js';
 import { describeInBrowser } from '../support/browser/test-browser.js';
 import type { TestBrowser } from '../support/browser/test-browser.js';
 import {
@@ -13,17 +14,19 @@ import {
 } from '../support/console/console-browser.js';
 import { expectationsOf, TransactionService } from '../support/console/expecting-application.js';
 
+const LONG = 'x'.repeat(200);
+
 /** An application with events in many states, an expectation, a paused handler and an audit trail. */
 async function start(browser: TestBrowser) {
   const service = await TransactionService.start();
   const app = await ConsoleApplication.start(service.options);
   app.handlers.trouble = 'the ledger is closed';
-  await app.receive({ id: 'evt_1' }, { id: 'evt_2' });
+  await app.receive({ id: 'evt_1', data: { transactionId: LONG } }, { id: LONG });
   app.handlers.trouble = null;
   await app.receive({ id: 'evt_3' }, { id: 'evt_4', eventType: 'payout.settled' });
   await expectationsOf(app).expect({ reference: 'order-1' });
   await app.inbox.pause('Mailer.receipt');
-  const page = await app.open(browser, 'events/default/evt_1');
+  const page = await app.open(browser, `events/default/${LONG}`);
   await page.locator('.payload').waitFor();
   await closedMinutes(page, (index) => ({ received: index % 5, done: 3, p50Ms: 12, p95Ms: 80 }));
   const open = async (place: string, shown: string) => {
@@ -50,15 +53,24 @@ const PAGES = [
   ['nonsense', '.empty'],
 ] as const;
 
-const expectNoViolation = async (page: Page) =>
+/** Checks the page at three widths: nothing is wider than the window. */
+async function expectNoViolation(page: Page): Promise<void> {
   expect(await seriousViolationsEverywhere(page)).toEqual([]);
+  for (const width of [1280, 820, 390]) {
+    await page.setViewportSize({ width, height: 844 });
+    expect(await widthOf(page)).toBe(width);
+  }
+}
 
 describeInBrowser('axe-core on the pages of the inbox console', (browser) => {
-  it.each(PAGES)('the console page #/%s has no serious violation', async (place, shown) => {
-    await using console = await start(browser());
-    await console.open(place, shown);
-    await expectNoViolation(console.page);
-  });
+  it.each(PAGES)(
+    'the console page #/%s has no serious violation, and fits three widths',
+    async (place, shown) => {
+      await using console = await start(browser());
+      await console.open(place, shown);
+      await expectNoViolation(console.page);
+    },
+  );
 
   it('the overview of the console has no serious violation with an open table of a plot', async () => {
     await using console = await start(browser());
@@ -69,7 +81,7 @@ describeInBrowser('axe-core on the pages of the inbox console', (browser) => {
     await expectNoViolation(page);
   });
 
-  it('the dialogs of the console have no serious violation', async () => {
+  it('the dialogs of the console have no serious violation, and fit three widths', async () => {
     await using console = await start(browser());
     const { page } = console;
     await console.open('events/default/evt_1', '.payload');
