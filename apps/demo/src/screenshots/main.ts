@@ -4,13 +4,17 @@ import { DemoEnvironment } from '../demo-environment.js';
 import { SceneReport } from '../scene-report.js';
 import { createSqliteFolder } from '../temporary-database.js';
 import { captureAll } from './captures.js';
+import { captureEveryPage } from './page-captures.js';
 import { ScreenshotBrowser } from './screenshot-browser.js';
 import { playTraffic } from './traffic.js';
 
+const DOCS = fileURLToPath(new URL('../../../../docs/screenshots', import.meta.url));
+
 const HELP = `Takes the screenshots of the documentation: pages of shop, emulator and console after some traffic.
 
+  --pages        every page on a desktop, a tablet and a phone, light and dark, instead of those of the documentation
   --minutes N    duration of the traffic before the screenshots, in minutes (default: 3)
-  --out FOLDER   folder of the screenshots (default: docs/screenshots of the repository)
+  --out FOLDER   folder of the screenshots (default: docs/screenshots of the repository; with --pages: page-screenshots)
 `;
 
 process.exitCode = await main();
@@ -20,10 +24,8 @@ async function main(): Promise<number> {
     options: {
       help: { type: 'boolean', default: false },
       minutes: { type: 'string', default: '3' },
-      out: {
-        type: 'string',
-        default: fileURLToPath(new URL('../../../../docs/screenshots', import.meta.url)),
-      },
+      pages: { type: 'boolean', default: false },
+      out: { type: 'string' },
     },
   });
   const print = (line: string): void => void process.stdout.write(`${line}\n`);
@@ -41,7 +43,8 @@ async function main(): Promise<number> {
     process.once(signal, () => abort.abort(new Error(`stopped by ${signal}`)));
   }
   try {
-    await takeScreenshots(minutes, values.out, print, abort);
+    const { pages, out = pages ? 'page-screenshots' : DOCS } = values;
+    await takeScreenshots({ minutes, out, pages }, print, abort);
     return 0;
   } catch (error) {
     process.stderr.write(
@@ -52,14 +55,13 @@ async function main(): Promise<number> {
 }
 
 async function takeScreenshots(
-  minutes: number,
-  folder: string,
+  { minutes, out, pages }: { minutes: number; out: string; pages: boolean },
   print: (line: string) => void,
   abort: AbortController,
 ): Promise<void> {
   const { signal } = abort;
   await using database = await createSqliteFolder();
-  await using browser = await ScreenshotBrowser.open(folder, print);
+  await using browser = await ScreenshotBrowser.open(out, print);
   const shop = fileURLToPath(import.meta.resolve('shop/dist/main.js'));
   const options = { seed: 'screenshots', shop, database };
   const report = new SceneReport(print, signal);
@@ -68,5 +70,5 @@ async function takeScreenshots(
   );
   print(`${minutes} minutes of traffic …`);
   await playTraffic(environment, minutes, signal);
-  await captureAll(browser, environment);
+  await (pages ? captureEveryPage : captureAll)(browser, environment);
 }
