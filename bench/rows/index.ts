@@ -1,6 +1,7 @@
 import type { Row } from '../rounds/row.ts';
 import { api } from './api.ts';
 import { backlogPostgres } from './backlog-postgres.ts';
+import { consoleRow } from './console.ts';
 import { disk } from './disk.ts';
 import { expectations } from './expectations.ts';
 import { growthPostgres } from './growth-postgres.ts';
@@ -36,6 +37,7 @@ export const ROWS: readonly Row[] = [
   growthPostgres,
   backlogPostgres,
   expectations,
+  consoleRow,
   disk,
   isolation,
   memory,

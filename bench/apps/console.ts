@@ -1,0 +1,48 @@
+// An application with nestjs-payments and its console, which asks its own inbox the questions of the console's pages.
+import { OnPaymentEvent, PaymentInbox, PaymentsModule } from 'nestjs-payments';
+import type { ListQuery } from 'nestjs-payments';
+import { PaymentsConsoleModule } from 'nestjs-payments-console';
+import { configuration, serveCommands } from '../processes/command-server.ts';
+import { listen, provider } from './nest-application.ts';
+import { COMPANY, inboxOf } from './payments-options.ts';
+import type { InboxChoice } from './payments-options.ts';
+
+class Everyone {
+  canActivate(): boolean {
+    return true;
+  }
+}
+
+/** A question to the inbox, and how often to ask it. */
+export interface ConsoleQuestion {
+  /** A page of events; without it, the failures. */
+  readonly list?: ListQuery;
+  readonly times: number;
+  /** How many events or groups the inbox has to find at least. */
+  readonly atLeast: number;
+}
+
+const app = await listen('express', {
+  imports: [
+    PaymentsModule.forRoot({ ...COMPANY, inbox: inboxOf(configuration() as InboxChoice) }),
+    PaymentsConsoleModule.register({ path: 'console', guards: [Everyone] }),
+  ],
+  providers: [provider(() => {}, OnPaymentEvent('*', { name: 'book' }) as MethodDecorator)],
+});
+const inbox = app.get(PaymentInbox, { strict: false });
+
+serveCommands(`${await app.getUrl()}/console/api/overview`, {
+  /** Milliseconds that each of the calls took. */
+  async ask({ list, times, atLeast }: ConsoleQuestion): Promise<number[]> {
+    const taken: number[] = [];
+    for (let left = times; left > 0; left -= 1) {
+      const start = performance.now();
+      const found =
+        list === undefined ? (await inbox.failures()).groups : (await inbox.list(list)).events;
+      taken.push(performance.now() - start);
+      if (found.length < atLeast) throw new Error(`${found.length} of ${atLeast} were found.`);
+    }
+    return taken;
+  },
+  end: () => app.close(),
+});

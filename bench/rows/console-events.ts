@@ -1,0 +1,93 @@
+import { join } from 'node:path';
+import type { InboxStore } from 'nestjs-payments';
+import { postgresInbox } from 'nestjs-payments/postgres';
+import type { PostgresServer } from 'test-postgres';
+import { copy } from './growth-postgres.ts';
+import { copyRows, openSqlite } from './growth-sqlite.ts';
+import { claim, incoming, receive, register, systemRuntime } from './store-operations.ts';
+
+/** One event in 200 has a dead delivery, and one in 2,000 a delivery that failed and is retried. */
+const DEAD = 200;
+const RETRYING = 2000;
+/** Factors that spread the numbers of events over all numbers of 32 bits. */
+const OF_ID = 2_654_435_761;
+const OF_TRANSACTION = 2_246_822_519;
+
+/** The id of the event with a number. */
+export const idOf = (n: number): string => `evt_${hex(n, OF_ID)}`;
+/** The transaction id of the event with a number. */
+export const transactionOf = (n: number): string => `txn_${hex(n, OF_TRANSACTION)}`;
+/** The reference of the event with a number. */
+export const referenceOf = (n: number): string => `ORDER-${n}`;
+
+function hex(n: number, factor: number): string {
+  return ((BigInt(n) * BigInt(factor)) % 2n ** 32n).toString(16).padStart(8, '0');
+}
+
+/** A PostgreSQL database with events of several companies, each a second after the one before. */
+export async function fillPostgres(server: PostgresServer, count: number): Promise<string> {
+  const url = await server.createDatabase();
+  const options = { connectionString: url, statementTimeoutMs: 300_000 };
+  await completeOne(postgresInbox(options).create(systemRuntime));
+  const hexOf = (factor: number): string =>
+    `lpad(to_hex(n::bigint * ${factor} % 4294967296), 8, '0')`;
+  const receivedAt = `date_trunc('milliseconds', now()) - (${count} - n) * interval '1 second'`;
+  await copy(server, url, count - 1, {
+    ...columns('n', `(n || '')`, hexOf),
+    due_at: `CASE WHEN ${retrying('n')} THEN now() + interval '1 day' END`,
+    received_at: receivedAt,
+    occurred_at: receivedAt,
+  });
+  return url;
+}
+
+/** A SQLite database with the same events. */
+export async function fillSqlite(folder: string, count: number): Promise<string> {
+  const file = join(folder, 'console.db');
+  await completeOne(openSqlite(file));
+  const hexOf = (factor: number): string => `printf('%08x', i * ${factor} % 4294967296)`;
+  const receivedAt = `${Date.now()} - (${count} - i) * 1000`;
+  copyRows(file, count, ['event', 'body', 'delivery'], {
+    ...columns('i', 'i', hexOf),
+    queue: `CASE WHEN ${dead('i')} THEN 'dead' WHEN ${retrying('i')} THEN 'due' END`,
+    due_at: `CASE WHEN ${retrying('i')} THEN ${Date.now() + 86_400_000} END`,
+    received_at: receivedAt,
+    occurred_at: receivedAt,
+  });
+  return file;
+}
+
+async function completeOne(store: InboxStore): Promise<void> {
+  await store.open();
+  const worker = await register(store);
+  await receive(store, [incoming()]);
+  for (const lease of await claim(store, worker, 1)) await store.complete(lease);
+  await store.retire(worker, 0);
+  await store.close();
+}
+
+const dead = (n: string): string => `${n} % ${DEAD} = 1`;
+const retrying = (n: string): string => `${n} % ${RETRYING} = 3`;
+
+/** SQL for the columns of a copy that are the same in both databases. `n` is its number, and `text` the same as text. */
+function columns(
+  n: string,
+  text: string,
+  hexOf: (factor: number) => string,
+): Record<string, string> {
+  return {
+    company: `CASE ${n} % 5 WHEN 0 THEN 'north' WHEN 1 THEN 'south' ELSE 'default' END`,
+    id: `'evt_' || ${hexOf(OF_ID)}`,
+    ordering_key: `'txn_' || ${hexOf(OF_TRANSACTION)}`,
+    reference: `'ORDER-' || ${text}`,
+    amount: `${text} || '.00'`,
+    currency: `'KES'`,
+    state: `CASE WHEN ${dead(n)} THEN 'dead' WHEN ${retrying(n)} THEN 'pending' ELSE 'done' END`,
+    finished_at: `CASE WHEN ${retrying(n)} THEN NULL ELSE t.finished_at END`,
+    last_error: `CASE WHEN ${dead(n)} OR ${retrying(n)} THEN CASE ${n} / ${DEAD} % 4
+      WHEN 0 THEN 'HTTP 503 from ledger'
+      WHEN 1 THEN 'The ledger gave no response within ' || ${text} || ' ms'
+      WHEN 2 THEN 'Order ' || ${text} || ' has another amount'
+      ELSE 'connect ECONNREFUSED 10.0.0.7:5432' END END`,
+  };
+}

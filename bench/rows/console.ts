@@ -1,0 +1,152 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type { PostgresServer } from 'test-postgres';
+import type { ConsoleQuestion } from '../apps/console.ts';
+import { Child } from '../processes/child.ts';
+import type { Contender, Row, Scale, Table } from '../rounds/row.ts';
+import { sized } from '../rounds/row.ts';
+import { fillPostgres, fillSqlite, idOf, referenceOf, transactionOf } from './console-events.ts';
+import { atMostMs, quantileOf } from './event-latency.ts';
+import { postgresUsage } from './postgres-usage.ts';
+import { ownPostgres, temporaryFolder } from './temporary-storage.ts';
+
+const EVENTS = 1_000_000;
+/** How often each question is asked in a round. */
+const TIMES = 100;
+/** The pages of the console load the overview every two seconds. */
+const POLL_EVERY_MS = 2000;
+const POLL_FOR_MS = 20_000;
+const OPEN = 'while a console is open';
+const CLOSED = 'without a console';
+
+/** What the console costs with a million stored events. */
+export const consoleRow: Row = {
+  name: 'console',
+  title: 'The console with many events',
+  rounds: 3,
+  async open(scale, ending) {
+    const events = sized(scale, EVENTS);
+    const server = await ownPostgres(ending);
+    const folder = await temporaryFolder(ending);
+    const url = await fillPostgres(server, events);
+    const file = await fillSqlite(folder, events);
+    const postgres = await Child.start('apps/console.ts', { kind: 'postgres', url });
+    ending.defer(() => postgres.end());
+    const sqlite = await Child.start('apps/console.ts', { kind: 'sqlite', file });
+    ending.defer(() => sqlite.end());
+    return [
+      questionTable('PostgreSQL', postgres, events, scale),
+      questionTable('SQLite', sqlite, events, scale),
+      costTable('PostgreSQL', postgres, scale, () => serverCpuMs(server, url)),
+      costTable('SQLite', sqlite, scale, () => Promise.resolve(0)),
+    ];
+  },
+};
+
+/** The questions of the console's pages. */
+function questionsFor(events: number): [string, Omit<ConsoleQuestion, 'times'>][] {
+  const middle = Math.floor(events / 2) + 7;
+  const search = (text: string, atLeast: number) => ({ list: { search: text }, atLeast });
+  return [
+    ['first page', { list: {}, atLeast: 50 }],
+    ['first page of dead deliveries', { list: { state: 'dead' }, atLeast: 50 }],
+    ['search for a reference', search(referenceOf(middle), 1)],
+    ['search for the start of all references', search(referenceOf(1).slice(0, -1), 50)],
+    ['search for a transaction', search(transactionOf(middle), 1)],
+    ['search for an event id', search(idOf(middle), 1)],
+    ['search for a part of an error', search('another amount', 50)],
+    ['search that finds nothing', search('nothing has this text', 0)],
+    ['failures', { atLeast: 4 }],
+  ];
+}
+
+function questionTable(database: string, app: Child, events: number, scale: Scale): Table {
+  const questions = questionsFor(events).map(([name, question]): Contender => ({
+    name,
+    measure: async () =>
+      sampleOf(await app.ask<number[]>('ask', { ...question, times: sized(scale, TIMES) })),
+  }));
+  const overview: Contender = {
+    name: 'overview',
+    async measure() {
+      const taken: number[] = [];
+      for (let left = sized(scale, 20); left > 0; left -= 1) {
+        // The console keeps the result for a second.
+        await wait(1100);
+        taken.push(await loadOverview(app));
+      }
+      return sampleOf(taken);
+    },
+  };
+  const contenders = [...questions, overview];
+  return {
+    id: `console-${database.toLowerCase()}`,
+    title: `${database}: p95 with ${events.toLocaleString('en')} events`,
+    unit: 'ms',
+    better: 'lower',
+    contenders,
+    targets: contenders.map(({ name }) => atMostMs(name, 100)),
+    notes: [
+      'The events have three companies. One in 200 has a dead delivery, and one in 2,000 a delivery that waits for a retry.',
+    ],
+  };
+}
+
+function sampleOf(taken: readonly number[]) {
+  const sorted = taken.toSorted((a, b) => a - b);
+  const more = { p50Ms: quantileOf(sorted, 0.5), maxMs: sorted.at(-1)! };
+  return { value: quantileOf(sorted, 0.95), more };
+}
+
+/** @returns milliseconds until the response has ended. */
+async function loadOverview(app: Child): Promise<number> {
+  const start = performance.now();
+  const response = await fetch(app.ready as string);
+  const text = await response.text();
+  if (!response.ok) throw new Error(`The overview is ${response.status}: ${text}`);
+  return performance.now() - start;
+}
+
+/** The processor time of the application and of the database server, with and without an open console. */
+function costTable(
+  database: string,
+  app: Child,
+  scale: Scale,
+  otherCpuMs: () => Promise<number>,
+): Table {
+  const cost = (name: string, poll: () => Promise<unknown>): Contender => ({
+    name,
+    async measure() {
+      const used = async () => (await app.usage()).cpuMs + (await otherCpuMs());
+      const [before, start] = [await used(), performance.now()];
+      const end = start + sized(scale, POLL_FOR_MS);
+      while (performance.now() < end) {
+        await poll();
+        await wait(POLL_EVERY_MS);
+      }
+      const tookMs = performance.now() - start;
+      return { value: (((await used()) - before) / tookMs) * 100 };
+    },
+  });
+  return {
+    id: `console-${database.toLowerCase()}-cpu`,
+    title: `${database}: processor time of one core`,
+    unit: '%',
+    better: 'lower',
+    contenders: [cost(OPEN, () => loadOverview(app)), cost(CLOSED, () => Promise.resolve())],
+    targets: [
+      {
+        text: 'an open console needs less than 1% of a core',
+        of: 'difference',
+        subject: OPEN,
+        against: CLOSED,
+        at: 'most',
+        bound: 1,
+      },
+    ],
+    notes: ['With the processes of the database server.'],
+  };
+}
+
+async function serverCpuMs(server: PostgresServer, url: string): Promise<number> {
+  return (await postgresUsage(server, url)).cpuMs;
+}
