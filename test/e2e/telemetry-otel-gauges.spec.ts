@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import { none } from 'nestjs-payments';
 import type { ObservedInbox } from 'nestjs-payments';
 import { apiError } from 'nestjs-payments/testing';
@@ -91,17 +91,33 @@ describe('reads of the gauges', () => {
     undo.push(metrics.observer.attach!({ ...EMPTY, ...inbox }));
   };
 
-  it('TE-04 ten scrapes within a second read the store once, and no scrape reads nothing', async () => {
+  it('TE-04 scrapes read the store at most once a second, and without a scrape nothing is read', async () => {
+    const now = jest.spyOn(performance, 'now').mockReturnValue(5000);
+    undo.push(() => now.mockRestore());
     const metrics = new Metrics();
     let reads = 0;
     attach(metrics, { stats: () => ((reads += 1), EMPTY.stats()) });
     expect(reads).toBe(0);
     await Promise.all(Array.from({ length: 10 }, () => metrics.collect()));
+    now.mockReturnValue(5999);
+    await metrics.collect();
     expect(reads).toBe(1);
-    await eventually(async () => {
-      await metrics.collect();
-      expect(reads).toBe(2);
-    });
+    now.mockReturnValue(6000);
+    await metrics.collect();
+    expect(reads).toBe(2);
+  });
+
+  it('TE-04 no second read starts while the store does not respond', async () => {
+    const now = jest.spyOn(performance, 'now').mockReturnValue(5000);
+    undo.push(() => now.mockRestore());
+    const metrics = new Metrics();
+    let reads = 0;
+    attach(metrics, { stats: () => ((reads += 1), new Promise(() => {})) });
+    const first = metrics.collect();
+    now.mockReturnValue(60_000);
+    await Promise.all([first, metrics.collect()]);
+    await metrics.collect();
+    expect(reads).toBe(1);
   });
 
   it.each<[string, Partial<ObservedInbox>]>([
