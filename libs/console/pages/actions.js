@@ -5,7 +5,8 @@ import { counted } from './format.js';
  * An action of an operator. `target` is the part of the body that selects the deliveries.
  *
  * @typedef {{ events: { company: string, id: string }[], handler?: string }
- *   | { filter: Record<string, string>, handler?: string }} Target
+ *   | { filter: Record<string, string>, handler?: string, error?: string }} Target `error`: only deliveries with this
+ *   error, or with an error that differs only in ids
  * @typedef {{ kind: 'redrive' | 'skip', target: Target, done?: boolean }} DeliveryAction
  *   `done`: the selected deliveries are done, so only force runs them again
  * @typedef {{ kind: 'pause' | 'resume' | 'forget', handler: string }} HandlerAction `*` pauses or resumes all handlers
@@ -64,7 +65,8 @@ export function scopeOf(action, force) {
   const which = undelivered ? `${state} events` : `${state} deliveries`.trim();
   const fields = Object.entries(others).map(([name, value]) => `${name} ${value}`);
   const filter = fields.length > 0 ? `, that match ${fields.join(', ')}` : '';
-  return `All ${which}${to}${filter}`;
+  const failed = target.error === undefined ? '' : `, with the error “${target.error}”`;
+  return `All ${which}${to}${filter}${failed}`;
 }
 
 /**

@@ -23,7 +23,10 @@
  * @property {string} eventType
  * @property {'webhook' | 'poll' | 'overdue'} source
  * @property {string} occurredAt
- * @property {string | null} orderingKey
+ * @property {string | null} orderingKey the transaction id
+ * @property {string | null} reference
+ * @property {string | null} amount
+ * @property {string | null} currency
  * @property {string} receivedAt
  * @property {Record<string, string>} headers
  * @property {string | null} [payload] of one event; not in a list
@@ -58,6 +61,18 @@
  * @property {CappedCount} stale
  * @property {number | null} oldestPendingMs
  * @property {string[]} paused handler names, and `*` for all
+ *
+ * @typedef {object} FailureGroup deliveries to one handler that failed with the same error, up to ids in it
+ * @property {string} handler
+ * @property {string} error of the newest delivery
+ * @property {'dead' | 'retrying'} state
+ * @property {number} count
+ * @property {string} oldestAt
+ * @property {string} newestAt
+ * @property {string} company
+ * @property {string} eventId
+ *
+ * @typedef {{ groups: FailureGroup[], more: boolean }} Failures
  *
  * @typedef {object} Overview
  * @property {string} now the server's clock

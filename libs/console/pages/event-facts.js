@@ -1,5 +1,7 @@
 import { html } from 'htm/preact';
 import { Foreign, Time } from './format.js';
+import { money } from './payment-fields.js';
+import { Copy } from './payload.js';
 import { listLink } from './route.js';
 
 /** @type {Record<string, string>} */
@@ -10,36 +12,47 @@ const SOURCES = {
 };
 
 /** @param {{ event: import('./api.js').StoredEvent }} props */
-export function Facts({ event: { company, source, receivedAt, occurredAt, orderingKey } }) {
+export function Facts({ event }) {
+  const { company, source, receivedAt, occurredAt, orderingKey, reference } = event;
+  const trace = traceOf(event);
   return html`<dl class="facts">
-    <div>
-      <dt>Received</dt>
-      <dd><${Time} at=${receivedAt} /></dd>
-    </div>
-    <div>
-      <dt>Source</dt>
-      <dd>${SOURCES[source] ?? source}</dd>
-    </div>
-    <div>
-      <dt>Occurred</dt>
-      <dd><${Time} at=${occurredAt} /></dd>
-    </div>
-    <div>
-      <dt>Company</dt>
-      <dd><${Foreign} text=${company} /></dd>
-    </div>
+    ${reference !== null && fact('Reference', html`<a href=${listLink({ search: reference })}><${Foreign} text=${reference} /></a>`)}
+    ${event.amount !== null && fact('Amount', money(event))}
     ${
       orderingKey !== null &&
-      html`<div>
-        <dt>Ordering key</dt>
-        <dd>
-          <a href=${listLink({ search: orderingKey })}
-            ><${Foreign} text=${orderingKey} class="id"
-          /></a>
-        </dd>
-      </div>`
+      fact(
+        'Transaction',
+        html`<a href=${listLink({ search: orderingKey })}
+            ><${Foreign} text=${orderingKey} class="id" /></a
+          >${' '} <${Copy} text=${orderingKey} what="transaction" small=${true} />`,
+      )
+    }
+    ${fact('Received', html`<${Time} at=${receivedAt} />`)}
+    ${fact('Occurred', html`<${Time} at=${occurredAt} />`)}
+    ${fact('Company', html`<${Foreign} text=${company} />`)}
+    ${fact('Source', SOURCES[source] ?? source)}
+    ${
+      trace !== undefined &&
+      fact(
+        'Trace id',
+        html`<span class="id">${trace}</span>
+          <${Copy} text=${trace} what="trace id" small=${true} />`,
+      )
     }
   </dl>`;
+}
+
+/** @param {string} title @param {unknown} value */
+function fact(title, value) {
+  return html`<div>
+    <dt>${title}</dt>
+    <dd>${value}</dd>
+  </div>`;
+}
+
+/** The trace id of the stored header `traceparent`. @param {import('./api.js').StoredEvent} event */
+function traceOf({ headers }) {
+  return /^[\da-f]{2}-([\da-f]{32})-[\da-f]{16}-/.exec(headers.traceparent ?? '')?.[1];
 }
 
 /** @param {{ repeats: import('./api.js').StoredEvent['repeats'] }} props */

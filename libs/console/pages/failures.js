@@ -1,4 +1,17 @@
 import { html } from 'htm/preact';
+import { useEffect, useRef } from 'preact/hooks';
+import { get } from './api.js';
+import { Badge, Foreign, Time, counted, number, visible } from './format.js';
+import { ShortId } from './payment-fields.js';
+import { usePolled } from './polling.js';
+import { eventLink, listLink } from './route.js';
+
+/** @typedef {import('./api.js').FailureGroup} FailureGroup */
+
+/** Parts of an error in which the errors of one group can differ: ids and long numbers. */
+const IDS = /[\da-f-]{8,}|\d{4,}/i;
+/** Longest text that the link to the list of a group looks for, in characters. */
+const MAX_SEARCH = 200;
 
 /**
  * The failed deliveries, grouped by handler and error.
@@ -7,7 +20,140 @@ import { html } from 'htm/preact';
  * @param {number} props.acted number of actions performed
  * @param {(action: import('./actions.js').Action) => void} props.ask
  */
-export function Failures(props) {
-  void props;
-  return html`<h1 tabindex="-1">Failures</h1>`;
+export function Failures({ acted, ask }) {
+  const {
+    value: failures,
+    error,
+    reload,
+  } = usePolled(
+    'failures',
+    /** @returns {Promise<import('./api.js').Failures>} */
+    (signal) => get('failures', {}, signal),
+  );
+  const seen = useRef(acted);
+  useEffect(() => {
+    if (seen.current !== acted) reload();
+    seen.current = acted;
+  }, [acted]);
+  return html`
+    <h1 tabindex="-1">Failures</h1>
+    ${!failures && html`<p class="quiet loading">${error ? visible(error.message) : 'Loading …'}</p>`}
+    ${
+      failures?.groups.length === 0 &&
+      html`<p class="empty">
+        <strong>No failed delivery.</strong> No delivery is dead, and none waits for a retry.
+      </p>`
+    }
+    ${
+      failures !== undefined &&
+      failures.groups.length > 0 &&
+      html`<p class="quiet note">${summaryOf(failures)}</p>
+        <${Groups} groups=${failures.groups} ask=${ask} />`
+    }
+  `;
+}
+
+/** @param {import('./api.js').Failures} failures */
+function summaryOf({ groups, more }) {
+  /** @param {FailureGroup['state']} state */
+  const sum = (state) =>
+    groups.reduce((all, group) => all + (group.state === state ? group.count : 0), 0);
+  const counts = `${counted(sum('dead') + sum('retrying'), 'failed delivery')}: ${number(sum('dead'))} dead, ${number(sum('retrying'))} retrying.`;
+  const units =
+    'Errors that differ only in ids are one group. An event has one delivery per handler, so it can be in several groups.';
+  return more
+    ? `${counts} Not all: at most 50 groups, and at most the 10,000 newest failed deliveries. ${units}`
+    : `${counts} ${units}`;
+}
+
+/**
+ * @param {object} props
+ * @param {readonly FailureGroup[]} props.groups
+ * @param {(action: import('./actions.js').Action) => void} props.ask
+ */
+function Groups({ groups, ask }) {
+  return html`<table class="failures" role="table">
+    <thead role="rowgroup">
+      <tr role="row">
+        ${['Error and handler', 'State', 'Deliveries', 'Failed', 'Example'].map(
+          (title) =>
+            html`<th
+              role="columnheader"
+              scope="col"
+              key=${title}
+              class=${title === 'Deliveries' ? 'number' : ''}
+            >
+              ${title}
+            </th>`,
+        )}
+        <th role="columnheader" scope="col"><span class="unseen">Actions</span></th>
+      </tr>
+    </thead>
+    <tbody role="rowgroup">
+      ${groups.map(
+        (group) =>
+          html`<${Group}
+            key=${JSON.stringify([group.handler, group.state, group.error])}
+            group=${group}
+            ask=${ask}
+          />`,
+      )}
+    </tbody>
+  </table>`;
+}
+
+/**
+ * @param {object} props
+ * @param {FailureGroup} props.group
+ * @param {(action: import('./actions.js').Action) => void} props.ask
+ */
+function Group({ group, ask }) {
+  const { handler, error, state, count, oldestAt, newestAt, company, eventId } = group;
+  // The list has a filter for pending events. A running delivery is pending again after an error.
+  const filter = { state: state === 'dead' ? 'dead' : 'pending', handler };
+  const target = { filter, handler, error };
+  const label = `${visible(error)}, ${visible(handler)}`;
+  const again = state === 'dead' ? 'Redrive …' : 'Run now …';
+  return html`<tr role="row">
+    <td role="cell" class="what">
+      <a href=${listLink({ ...filter, search: searchOf(error) })}
+        ><${Foreign} text=${error} class="type"
+      /></a>
+      <${Foreign} text=${handler} class="handler" />
+    </td>
+    <td role="cell" class="state"><${Badge} state=${state} /></td>
+    <td role="cell" class="number count">
+      <span aria-hidden="true" class="quiet">×</span> ${number(count)}
+    </td>
+    <td role="cell" class="when">
+      <small>Oldest</small> <${Time} at=${oldestAt} /><br />
+      <small>Newest</small> <${Time} at=${newestAt} />
+    </td>
+    <td role="cell" class="example" data-title="Example">
+      <${ShortId} text=${eventId} what="event id" href=${eventLink({ company, id: eventId })} />
+    </td>
+    <td role="cell" class="act">
+      <button
+        type="button"
+        aria-label=${`${again} ${label}`}
+        onClick=${() => ask({ kind: 'redrive', target })}
+      >
+        ${again}
+      </button>
+    </td>
+  </tr>`;
+}
+
+/**
+ * The longest part that all errors of the group contain, for a search.
+ *
+ * @param {string} error
+ */
+function searchOf(error) {
+  const parts = error.split(new RegExp(IDS, 'gi')).map((part) => part.trim());
+  const [longest = ''] = parts.toSorted((a, b) => b.length - a.length);
+  return longest
+    .slice(0, MAX_SEARCH)
+    .toWellFormed()
+    .replace(/\uFFFD$/, '');
 }

@@ -54,9 +54,22 @@ export function Filters({ params, handlers, types, companies, onFilter }) {
   const used = FILTERS.filter((name) => name !== 'search' && params[name]);
   return html`<form ref=${form} class="filters" role="search" onSubmit=${submit}>
     <div class="search">
-      <label for="search">Search id, ordering key or event type</label>
-      <input id="search" name="search" type="search" autocomplete="off" spellcheck=${false} />
+      <label for="search">Search</label>
+      <input
+        id="search"
+        name="search"
+        type="search"
+        maxlength="1000"
+        placeholder="Transaction, reference or event id, or a part of an error"
+        aria-describedby="search-hint"
+        autocomplete="off"
+        spellcheck=${false}
+      />
       <button type="submit">Search</button>
+      <small id="search-hint">
+        Finds events whose transaction, reference or id begins with the text, or whose failed
+        delivery has it in its error.
+      </small>
     </div>
     <details>
       <summary>

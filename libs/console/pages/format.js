@@ -9,6 +9,13 @@ const numbers = new Intl.NumberFormat();
 /** @type {Intl.DateTimeFormatOptions} */
 const TIME = { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' };
 const clock = new Intl.DateTimeFormat(undefined, TIME);
+const clockAndZone = new Intl.DateTimeFormat(undefined, { ...TIME, timeZoneName: 'short' });
+const dayClockAndZone = new Intl.DateTimeFormat(undefined, {
+  day: 'numeric',
+  month: 'short',
+  ...TIME,
+  timeZoneName: 'short',
+});
 const dayAndClock = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', ...TIME });
 const full = new Intl.DateTimeFormat(undefined, { dateStyle: 'full', timeStyle: 'long' });
 
@@ -75,12 +82,30 @@ export function timeOfDay(date) {
   return clock.format(date);
 }
 
-/** @param {{ at: string }} props */
+/**
+ * How long ago a time was, or in how much time it is: `3 min ago`.
+ *
+ * @param {Date} date
+ */
+function relative(date) {
+  const ago = Date.now() - date.getTime();
+  // The clocks of the store and of this browser can differ by a few seconds.
+  if (Math.abs(ago) < 5000) return 'now';
+  return ago < 0 ? `in ${duration(-ago)}` : `${duration(ago)} ago`;
+}
+
+/**
+ * A time with its zone, with its day unless it is today. The title has the time relative to now.
+ *
+ * @param {{ at: string }} props
+ */
 export function Time({ at }) {
   const date = new Date(at);
   const today = date.toDateString() === new Date().toDateString();
-  const text = (today ? clock : dayAndClock).format(date);
-  return html`<time datetime=${at} title=${full.format(date)}>${text}</time>`;
+  const text = (today ? clockAndZone : dayClockAndZone).format(date);
+  return html`<time datetime=${at} title=${`${relative(date)}, ${full.format(date)}`}
+    >${text}</time
+  >`;
 }
 
 /** @param {{ state: string, children?: unknown }} props */

@@ -122,10 +122,7 @@ export function EventList({ params, handlers, trail, acted, ask }) {
         next !== null &&
         html`<a href=${listLink({ ...filter, order, after: next })} rel="next">Next page</a>`
       }
-      ${
-        events.length > 0 &&
-        html`<span class="quiet">${counted(events.length, 'event')} on this page</span>`
-      }
+      ${events.length > 0 && html`<span class="quiet">${onThisPage(events, filter)}</span>`}
     </nav>
   `;
 }
@@ -149,6 +146,22 @@ function Waiting({ error }) {
     </p>`;
   }
   return html`<p class="quiet loading">Loading …</p>`;
+}
+
+/**
+ * How many events the page has and, if the filter is about deliveries, how many deliveries. The overview counts deliveries.
+ *
+ * @param {readonly import('./api.js').StoredEvent[]} events
+ * @param {Record<string, string>} filter
+ */
+function onThisPage(events, { state, handler }) {
+  const text = `${counted(events.length, 'event')} on this page`;
+  const all = events.flatMap(({ deliveries }) => deliveries);
+  const matching = all.filter(
+    (one) => (state ?? one.state) === one.state && (handler ?? one.handler) === one.handler,
+  );
+  if ((state === undefined && handler === undefined) || matching.length === 0) return text;
+  return `${text}, with ${counted(matching.length, `${state ?? ''} delivery`.trim())}`;
 }
 
 function heading() {

@@ -89,9 +89,14 @@ ${visible(cut ? shown.slice(0, SHOWN_CHARACTERS) : shown)}</pre>
 /**
  * A button that copies the text exactly as it was received.
  *
- * @param {{ text: string, what: string }} props
+ * @param {object} props
+ * @param {string} props.text
+ * @param {string} props.what
+ * @param {boolean} [props.small] a sign instead of a word
+ * @param {boolean} [props.inRow] not in the tab order, because a page has up to 100 of them: the page of the event has the
+ *   same button
  */
-export function Copy({ text, what }) {
+export function Copy({ text, what, small = false, inRow = false }) {
   const [notice, setNotice] = useState('');
   const copy = async () => {
     try {
@@ -102,8 +107,17 @@ export function Copy({ text, what }) {
       setNotice(copyWithTextArea(text) ? 'copied' : 'the browser does not allow copying');
     }
   };
-  return html`<span class="copy">
-    <button type="button" aria-label=${`Copy ${what}`} onClick=${copy}>Copy</button>
+  const title = small ? `Copy ${what}` : undefined;
+  return html`<span class=${small ? 'copy small' : 'copy'}>
+    <button
+      type="button"
+      aria-label=${`Copy ${what}`}
+      title=${title}
+      tabindex=${inRow ? -1 : undefined}
+      onClick=${copy}
+    >
+      ${!small && 'Copy'}
+    </button>
     <span role="status">${notice}</span>
   </span>`;
 }

@@ -1,6 +1,8 @@
 import { html } from 'htm/preact';
 import { Badge, Foreign, Time, visible } from './format.js';
-import { eventLink } from './route.js';
+import { ShortId, money, shortened } from './payment-fields.js';
+import { Copy } from './payload.js';
+import { eventLink, listLink } from './route.js';
 
 /** @typedef {import('./api.js').StoredEvent} StoredEvent */
 
@@ -29,6 +31,8 @@ export function Rows({ events, companies, selected, allMatching, onSelect }) {
       <tr role="row">
         <th role="columnheader" scope="col"><span class="unseen">Selected</span></th>
         <th role="columnheader" scope="col">Event</th>
+        <th role="columnheader" scope="col">Reference<br />Transaction</th>
+        <th role="columnheader" scope="col" class="number">Amount</th>
         ${companies && html`<th role="columnheader" scope="col">Company</th>`}
         <th role="columnheader" scope="col">Deliveries</th>
         <th role="columnheader" scope="col">Received</th>
@@ -47,12 +51,9 @@ export function Rows({ events, companies, selected, allMatching, onSelect }) {
                 onChange=${() => toggle(key)}
             /></label>
           </td>
-          <td role="cell" class="what">
-            <a href=${eventLink(event)}>
-              <${Foreign} text=${event.eventType} class="type" />
-              <${Foreign} text=${event.id} class="id" />
-            </a>
-          </td>
+          <td role="cell" class="what"><${Name} event=${event} /></td>
+          <td role="cell" class="payment"><${Payment} event=${event} /></td>
+          <td role="cell" class="amount number">${money(event)}</td>
           ${companies && html`<td role="cell" class="company"><${Foreign} text=${event.company} /></td>`}
           <td role="cell" class="deliveries"><${Deliveries} event=${event} /></td>
           <td role="cell" class="when"><${Time} at=${event.receivedAt} /></td>
@@ -60,6 +61,32 @@ export function Rows({ events, companies, selected, allMatching, onSelect }) {
       })}
     </tbody>
   </table>`;
+}
+
+/** The type and the id, which lead to the page of the event. @param {{ event: StoredEvent }} props */
+function Name({ event }) {
+  return html`<span class="short">
+    <a href=${eventLink(event)}>
+      <${Foreign} text=${event.eventType} class="type" />
+      <bdi class="id" title=${visible(event.id)}>${visible(shortened(event.id))}</bdi>
+    </a>
+    <${Copy} text=${event.id} what="event id" small=${true} inRow=${true} />
+  </span>`;
+}
+
+/** @param {{ event: StoredEvent }} props */
+function Payment({ event: { reference, orderingKey } }) {
+  return html`
+    ${reference !== null && html`<${Foreign} text=${reference} class="reference" />`}
+    ${
+      orderingKey !== null &&
+      html`<${ShortId}
+        text=${orderingKey}
+        what="transaction"
+        href=${listLink({ search: orderingKey })}
+      />`
+    }
+  `;
 }
 
 /** @param {{ event: StoredEvent }} props */
@@ -71,9 +98,13 @@ function Deliveries({ event: { deliveries, eventType, stale } }) {
     ${deliveries.map(
       ({ handler, state, attempts, lastError }) =>
         html`<li key=${handler}>
-          <${Badge} state=${state} /> <${Foreign} text=${handler} />
-          ${attempts > 1 && html` <small>${attempts} attempts</small>`}
-          ${lastError && state !== 'done' && html`<${Foreign} text=${lastError} class="error" />`}
+          <${Badge} state=${state} />${' '}
+          <span
+            ><${Foreign}
+              text=${handler}
+            />${attempts > 1 && html` <small>${attempts} attempts</small>`}</span
+          >${' '}
+          ${lastError && state !== 'done' && html`<bdi class="error" title=${visible(lastError)}>${visible(lastError)}</bdi>`}
         </li>`,
     )}
   </ul>`;
