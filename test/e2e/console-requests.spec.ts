@@ -30,8 +30,11 @@ const QUERIES: [string, string][] = [
   ['/api/events?from=2026-W01', '"from" must be'],
   ['/api/events?to=0026-11-20', '"to" must be'],
   ['/api/events?to=1763625600000', '"to" must be'],
-  ['/api/events?search=%00', '"search" must be a text of 1 to 255 characters, none of them a con'],
-  [`/api/events?search=${'x'.repeat(256)}`, '"search" must be'],
+  [`/api/events?search=${'x'.repeat(1001)}`, '"search" must be a text of 1 to 1000 characters.'],
+  [
+    '/api/events?handler=%00',
+    '"handler" must be a text of 1 to 200 characters, none of them a con',
+  ],
   ['/api/events?company=a%20b', '"company" must be the id of a company: 1 to 100 letters, digits'],
   ['/api/events?after=%27;', '"after" must be "next" of the previous page.'],
   ['/api/event', '"company" is missing. It must be the id of a company'],
@@ -46,7 +49,7 @@ const FILTER = 'a JSON object with: company, eventType, handler, state, search, 
 
 /** Actions with a body that is not valid: title, action, body, and part of the message. */
 const BODIES: [string, string, unknown, string][] = [
-  ['a list', 'redrive', [], 'The body must be a JSON object with: events, filter, handler, dryRun'],
+  ['a list', 'redrive', [], 'The body must be a JSON object with: events, filter, handler, error'],
   ['no selection', 'redrive', {}, 'The body must have either "events" or "filter".'],
   ['two selections', 'skip', { events: [event], filter: {} }, 'either "events" or "filter"'],
   ['no events', 'redrive', { events: [] }, A_LIST],
@@ -81,6 +84,13 @@ const BODIES: [string, string, unknown, string][] = [
     { events: [event], ratePerSecond: 5 },
     '"ratePerSecond" is only for "filter": leave it out with "events".',
   ],
+  [
+    'an error for selected events',
+    'redrive',
+    { events: [event], error: 'x' },
+    '"error" is only for "filter": leave it out with "events".',
+  ],
+  ['an empty error', 'skip', { filter: {}, error: '' }, '"error" must be a text of 1 to 1000 char'],
   [
     'an unknown field',
     'redrive',
