@@ -68,6 +68,10 @@ for (const layer of ['inbox', 'webhook', 'api', 'expectations']) {
     add(`${SOURCE}/${layer}`, `../telemetry/${file}.js`);
   }
 }
+for (const stage of ['inbox', 'api', 'expectations']) {
+  add(`${SOURCE}/telemetry/otel`, `../../${stage}/some-file.js`);
+}
+add(`${SOURCE}/telemetry/otel`, '../payments-observer.js', true);
 for (const depth of [0, 1, 2]) {
   const inside = '/deeper'.repeat(depth);
   const up = '../'.repeat(depth);
