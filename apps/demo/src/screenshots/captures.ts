@@ -56,7 +56,7 @@ async function captureEmulator(
     await waitForText(page, 'milk-3p8q');
     await page.getByRole('main').scrollIntoViewIfNeeded();
   });
-  const log = `${addresses.emulator}?tab=deliveries`;
+  const log = `${emulator.baseUrl}/emulator?tab=deliveries`;
   await browser.capture('delivery-log', log, DESKTOP, async (page) => {
     const deliveries = page.locator('#deliveries');
     await deliveries.getByRole('button', { name: 'delivered 200' }).first().click();

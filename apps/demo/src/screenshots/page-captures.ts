@@ -65,7 +65,7 @@ async function pagesOf(environment: DemoEnvironment): Promise<PageToCapture[]> {
   }
   const { eventId } = (await environment.lastDelivery(unmatched))!;
   const order = (reference: string) => `${shop}orders/${reference}`;
-  const ofEmulator = (tab: string) => `${addresses.emulator}?tab=${tab}`;
+  const ofEmulator = (tab: string) => `${emulator.baseUrl}/emulator?tab=${tab}`;
   const ofConsole = (name: string, path: string, content = 'main h1'): PageToCapture => ({
     name: `console-${name}`,
     url: `${console}#/${path}`,
