@@ -8,6 +8,13 @@ import { pass, turns, WorkerHarness } from '../../../../../test/support/inbox/wo
 
 const INNOCENTS = ['i-1', 'i-2', 'i-3', 'i-4', 'i-5'];
 
+/** Whether the worker has no slot for a new delivery. */
+function isClosed({ worker }: WorkerHarness): boolean {
+  const reservation = worker.reserve(['h']);
+  reservation?.start([]);
+  return reservation === null;
+}
+
 describe('StaggeredRecovery', () => {
   it('IN-19 a delivery that ends its process becomes dead, and no other delivery is charged', async () => {
     const processes = new CrashingProcesses();
@@ -62,10 +69,9 @@ describe('StaggeredRecovery', () => {
     const harness = processes.start(null);
     await turns();
     await harness.assign('running');
-    await pass(harness, 8);
+    while (!isClosed(harness)) await pass(harness, 1);
     // The suspect waits for the attempt that runs.
     expect(processes.ran[2]).toEqual(['running']);
-    expect(harness.worker.reserve(['h'])).toBeNull();
     await harness.receive('pending');
     await turns();
     expect(processes.ran[2]).toEqual(['running']);
@@ -77,6 +83,30 @@ describe('StaggeredRecovery', () => {
     await processes.end('pending');
     expect(harness.worker.reserve(['h'])).not.toBeNull();
     expect(await harness.delivery('suspect')).toMatchObject({ state: 'done', attempts: 1 });
+  });
+
+  it('IN-19 an attempt that hangs delays other deliveries by 1 s at first while a suspect waits to run alone', async () => {
+    const processes = await withSuspect();
+    const harness = processes.start(null);
+    await turns();
+    await harness.assign('hangs');
+    while (!isClosed(harness)) await pass(harness, 1);
+    await harness.receive('pending');
+    await pass(harness, 1);
+    expect(processes.ran[2]).toEqual(['hangs', 'pending']);
+    await processes.end('pending');
+    // Each wait is twice as long as the wait before, and as long as the time after it in which other deliveries run.
+    let closedFor = 0;
+    for (let second = 0; second < 60; second += 1) {
+      await pass(harness, 1);
+      if (isClosed(harness)) closedFor += 1;
+    }
+    expect(closedFor).toBeGreaterThan(20);
+    expect(closedFor).toBeLessThan(40);
+    expect(processes.ran[2]).toEqual(['hangs', 'pending']);
+    await processes.end('hangs');
+    await pass(harness, 60);
+    expect(processes.ran[2]).toEqual(['hangs', 'pending', 'suspect']);
   });
 
   it('IN-19 the pause after a suspect that ran alone is as long as the suspect ran', async () => {

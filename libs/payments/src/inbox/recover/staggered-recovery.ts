@@ -1,17 +1,23 @@
 import { describeError } from '../../errors/payments-error.js';
+import { withTimeLimit } from '../../runtime/deadline.js';
 import type { ClaimedDelivery } from '../store/inbox-store.js';
 import type { ClaimingWorker } from '../work/claim-loop.js';
 
 /** The shortest pause after a suspect that ran alone, in milliseconds. Other deliveries run in the pause. */
 const PAUSE_MS = 50;
+/**
+ * How long a suspect first waits until no attempt runs, in milliseconds. If an attempt still runs after that, other
+ * deliveries are claimed for as long, and the next wait is twice as long.
+ */
+const FIRST_WAIT_MS = 1000;
 /** How many heartbeats with suspects are ignored at most, after no suspect could be claimed. */
 const MAX_IGNORED = 8;
 
 /**
  * Runs suspects: deliveries during which their process died. A suspect may be the cause of the death, so suspects run
  * one at a time. A suspect with one crash runs in parallel to other deliveries. A suspect with more crashes runs alone:
- * the process waits until all attempts have ended, and claims nothing while the suspect runs. A crash then has only one
- * possible cause.
+ * the process claims nothing until all attempts have ended and the suspect has run. A crash then has only one possible
+ * cause. An attempt that hangs ends that wait early, so that it does not stop the other handlers.
  */
 export class StaggeredRecovery {
   #round: Promise<void> | null = null;
@@ -19,6 +25,7 @@ export class StaggeredRecovery {
   /** How many heartbeats with suspects are still to be ignored. */
   #ignore = 0;
   #ignoreNext = 1;
+  #waitMs = FIRST_WAIT_MS;
   #endPause: () => void = () => {};
 
   constructor(
@@ -69,20 +76,27 @@ export class StaggeredRecovery {
     this.onFree();
   }
 
-  /** Runs one suspect while nothing else runs. Resolves with whether there was one. */
+  /** Runs one suspect while nothing else runs. Resolves with whether there was one, or there may be one. */
   async #runAlone(): Promise<boolean> {
     const { slots, runtime } = this.worker;
     if (!this.worker.active()) return false;
     let found = false;
-    let startedAt = 0;
+    let isIdle = false;
+    let startedAt = runtime.monotonic();
     slots.close();
     try {
-      await slots.whenIdle();
-      startedAt = runtime.monotonic();
-      found = await this.#runOne(true);
+      isIdle = await this.#idleInTime();
+      if (isIdle) {
+        startedAt = runtime.monotonic();
+        found = await this.#runOne(true);
+      }
     } finally {
       slots.open();
       this.onFree();
+    }
+    if (!isIdle) {
+      if (this.worker.active()) await this.#pause(runtime.monotonic() - startedAt);
+      return true;
     }
     // If none was found, the ordering keys of all suspects are busy. Do not stop all other work for each heartbeat.
     this.#ignore = found ? 0 : this.#ignoreNext;
@@ -91,6 +105,18 @@ export class StaggeredRecovery {
     if (found && this.worker.active())
       await this.#pause(Math.max(PAUSE_MS, runtime.monotonic() - startedAt));
     return found;
+  }
+
+  /** Resolves with whether no attempt runs before the wait is over. */
+  async #idleInTime(): Promise<boolean> {
+    const { slots, runtime } = this.worker;
+    const late = (): Error => new Error('An attempt still runs.');
+    const idle = await withTimeLimit(slots.whenIdle(), this.#waitMs, runtime, late).then(
+      () => true,
+      () => false,
+    );
+    this.#waitMs = idle ? FIRST_WAIT_MS : 2 * this.#waitMs;
+    return idle;
   }
 
   #pause(ms: number): Promise<void> {
