@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import { memoryInbox, none } from 'nestjs-payments';
-import type { EventSummary, PaymentsModuleOptions } from 'nestjs-payments';
+import type { EventSummary, PaymentEvent, PaymentsModuleOptions } from 'nestjs-payments';
 import { inboxOf, post, startOn } from '../support/inbox/inbox-application.js';
 import { onEachDurableInbox } from '../support/inbox/durable-inboxes.js';
 import { eventually } from '../support/time/waiting.js';
@@ -40,7 +40,7 @@ it('the option summary decides what a list shows, and null shows nothing', async
 
 const revoked = Proxy.revocable({}, {});
 revoked.revoke();
-const FAILING: Record<string, () => unknown> = {
+const FAILING: Record<string, (event: PaymentEvent) => unknown> = {
   'that throws': () => {
     throw new Error('no summary');
   },
@@ -49,11 +49,24 @@ const FAILING: Record<string, () => unknown> = {
   'that returns a revoked proxy': () => revoked.proxy,
   'that returns fields of another type': () => ({ reference: {}, amount: NaN, currency: 1 }),
   'that returns nothing': () => undefined,
+  'that returns a bigint as amount': () => ({ amount: 7n }),
+  'that throws a revoked proxy': () => {
+    throw revoked.proxy;
+  },
+  'whose result has a getter that throws': () => ({
+    get reference() {
+      throw new Error('no reference');
+    },
+  }),
+  'that changes its event': (event) => {
+    Object.assign(event.data, { transactionId: 'tx-2' });
+    Object.assign(event, { id: 'other', eventType: 'other', timestamp: '1999-01-01T00:00:00Z' });
+  },
 };
 it.each(Object.entries(FAILING))(
   'a function summary %s refuses no event and stores no summary',
   async (_what, summary) => {
-    expect(await summaryOf(summary as () => EventSummary)).toEqual(NOTHING);
+    expect(await summaryOf(summary as (event: PaymentEvent) => EventSummary)).toEqual(NOTHING);
   },
 );
 

@@ -41,7 +41,8 @@ export class EventSummaries {
   of(event: PaymentEvent): StoredSummary | null {
     if (this.option === null) return null;
     try {
-      const summary = this.option(event);
+      // A copy: the function may change its event, but not the keys under which the event is stored.
+      const summary = this.option(this.option === defaultSummary ? event : structuredClone(event));
       if (isObject(summary)) return this.#stored(summary);
       if (summary !== null && summary !== undefined) this.#failed(`it returned ${shown(summary)}`);
     } catch (error) {

@@ -113,6 +113,21 @@ describe('InboxRedrive', () => {
     }
   });
 
+  it('redrive() with an error runs only deliveries that failed with it, also of named handlers', async () => {
+    const { receive, end, counts, redrive } = redriveHarness();
+    await receive(2);
+    await end('book', 'dead');
+    await end('mail', 'done');
+    const query = { handlers: ['book', 'mail', 'settle'], force: true };
+    expect(await redrive.redrive({ ...query, error: 'yes' })).toEqual(NONE);
+    expect(await redrive.redrive({ error: 'yes' })).toEqual(NONE);
+    for (const dryRun of [true, false]) {
+      const group = { ...query, error: 'no', dryRun };
+      expect(await redrive.redrive(group)).toEqual({ events: 2, deliveries: 2 });
+    }
+    expect(await counts()).toEqual(['book pending 2']);
+  });
+
   it('IN-20 redrive() runs a named handler only on events whose type it takes, also unhandled events', async () => {
     const { receive, counts, redrive } = redriveHarness();
     await receive(2, []);

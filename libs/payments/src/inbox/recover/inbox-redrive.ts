@@ -6,6 +6,7 @@ import type {
   EventFilter,
   EventState,
   InboxStore,
+  StoredDelivery,
   StoredEvent,
 } from '../store/inbox-store.js';
 import { errorGroup } from './failure-groups.js';
@@ -32,7 +33,7 @@ export interface RedriveQuery extends DeliveryQuery {
   /**
    * Runs these handlers on the matching events, in any state. Adds a delivery if an event has none to a handler, for
    * example because the handler was added later. Each handler must be known (see `PaymentInbox.handlers()`), and runs
-   * only on events whose type it takes. `state` then has no default. A stale event without deliveries is ignored,
+   * only on events whose type it takes. `state` then has no default, and with `error` no delivery is added. A stale event without deliveries is ignored,
    * unless `state` is `stale` or `ids` contains it. With the state `unhandled` or `stale`, the default is every known
    * handler.
    */
@@ -77,9 +78,9 @@ export class InboxRedrive {
       const wanted =
         handlers === undefined
           ? matchingHandlers(event, query, filter.state)
-          : handlers.filter((name) =>
-              this.catalog.matching(event.eventType, event.source).includes(name),
-            );
+          : handlers
+              .filter((name) => this.catalog.matching(event.eventType, event.source).includes(name))
+              .filter((name) => hasError(deliveryOf(event, name), query.error));
       return wanted.filter((name) => isRedrivable(stateOf(event, name), force));
     };
     const result = await this.#each(filter, handlersToRun, async (selections, seen) => {
@@ -159,16 +160,25 @@ function matchingHandlers(
   { handler, error }: DeliveryQuery,
   state: EventFilter['state'],
 ): string[] {
-  const group = error === undefined ? null : errorGroup(error);
   return deliveries
     .filter((delivery) => handler === undefined || delivery.handler === handler)
     .filter((delivery) => state === undefined || delivery.state === state)
-    .filter(({ lastError }) => group === null || (lastError && errorGroup(lastError)) === group)
+    .filter((delivery) => hasError(delivery, error))
     .map((delivery) => delivery.handler);
 }
 
-function stateOf({ deliveries }: StoredEvent, handler: string): DeliveryState | undefined {
-  return deliveries.find((delivery) => delivery.handler === handler)?.state;
+/** Whether the last error of a delivery is in the group of this error. Without an error, each delivery matches. */
+function hasError(delivery: StoredDelivery | undefined, error: string | undefined): boolean {
+  if (error === undefined) return true;
+  return Boolean(delivery?.lastError) && errorGroup(delivery!.lastError!) === errorGroup(error);
+}
+
+function deliveryOf({ deliveries }: StoredEvent, handler: string): StoredDelivery | undefined {
+  return deliveries.find((delivery) => delivery.handler === handler);
+}
+
+function stateOf(event: StoredEvent, handler: string): DeliveryState | undefined {
+  return deliveryOf(event, handler)?.state;
 }
 
 /** Whether a redrive changes a delivery in this state. The store checks the state again. */
