@@ -9,6 +9,7 @@ import { eventually } from '../support/time/waiting.js';
 
 jest.setTimeout(90_000);
 
+const PASSWORD = 'correct horse battery';
 const AMOUNT = /^KES\s[\d,]+\.\d\d$/;
 const TIME = /^\d{1,2} [A-Z][a-z]{2,3} \d{4}, \d\d:\d\d:\d\d \S+$/;
 
@@ -29,7 +30,7 @@ describeInBrowser('the appearance of the shop', (browser) => {
 
   beforeAll(async () => {
     emulator = await PaymentsEmulator.start({ seed: 'appearance' });
-    shop = await RunningShop.start(settingsFor(emulator));
+    shop = await RunningShop.start({ ...settingsFor(emulator), SHOP_CONSOLE_PASSWORD: PASSWORD });
     emulator.setWebhook({ url: shop.webhookUrl });
     for (const reference of ['waiting', 'partial', 'paid', 'overpaid']) {
       await shop.createOrder(reference, 1234.5);
@@ -94,6 +95,14 @@ describeInBrowser('the appearance of the shop', (browser) => {
       order.getByRole('link', { name: /^Pay KES 1,234\.50/ }).click(),
     ]);
     await checkout.getByText('KES 1,234.50').first().waitFor();
+  });
+
+  it('the console of the shop shows amounts with the currency', async () => {
+    const httpCredentials = { username: 'operator', password: PASSWORD };
+    const page = await browser().page({ httpCredentials });
+    await page.goto(`${shop.url}/console#/events?search=overpaid`);
+    const row = page.getByRole('row').filter({ hasText: 'overpaid' });
+    await row.getByText('KES\u00a01,000,000.00').waitFor();
   });
 
   it('every time has the same format: in the ledger, and of a lost connection', async () => {

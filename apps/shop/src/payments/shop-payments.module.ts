@@ -7,6 +7,7 @@ import { LedgerModule } from '../ledger/ledger.module.js';
 import { OrdersModule } from '../orders/orders.module.js';
 import { shopConfig } from '../shop-config.js';
 import type { ShopSettings } from '../shop-config.js';
+import { summaryOf } from './event-summary.js';
 import { InboxController } from './inbox.controller.js';
 import { PaymentHandler } from './payment-handler.js';
 import { ProblemHandler } from './problem-handler.js';
@@ -24,6 +25,7 @@ import { reconcileOptions } from './reconcile-options.js';
         inbox,
         worker: { leaseMs: settings.leaseMs },
         reconcile: reconcileOptions(settings),
+        summary: summaryOf,
       }),
     }),
     DatabaseModule,
