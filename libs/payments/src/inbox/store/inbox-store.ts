@@ -184,7 +184,7 @@ export interface InboxStore<Tx = unknown> {
 
   /**
    * Counts the failed deliveries that are pending, running or dead by handler, error and state. Reads at most the
-   * {@link MAX_FAILED} newest; `more`: there are others. Polls do not count.
+   * 10,000 newest; `more`: there are others. Polls do not count.
    */
   failures(): Promise<{ readonly counts: readonly FailureCount[]; readonly more: boolean }>;
 
