@@ -73,7 +73,14 @@ describeInBrowser('security of the inbox console in a browser', (browser) => {
     const sent = webhookRequest({
       id,
       eventType,
-      data: { transactionId: MARKUP, note: MARKUP, [MARKUP]: '\u202eltr', amount: 1 },
+      data: {
+        transactionId: MARKUP,
+        externalReference: MARKUP,
+        currency: '<b>',
+        note: MARKUP,
+        [MARKUP]: '\u202eltr',
+        amount: 1,
+      },
       metadata: { '</script>': [MARKUP] },
     });
     await app.send(sent, { 'User-Agent': MARKUP });
@@ -82,10 +89,18 @@ describeInBrowser('security of the inbox console in a browser', (browser) => {
     const page = await app.open(browser(), `events?${query({ search: MARKUP })}`);
     const row = page.locator('.events tbody tr');
     await row.waitFor();
-    for (const part of [id, eventType, MARKUP]) expect(await row.textContent()).toContain(part);
+    const parts = [eventType, `${MARKUP}<`, '<b>\u00a01.00', `Error: ${MARKUP}`];
+    for (const part of parts) expect(await row.textContent()).toContain(part);
+    expect(await row.locator('.what .id').getAttribute('title')).toBe(id);
+    expect(await row.locator('.payment .id').getAttribute('title')).toBe(MARKUP);
+    await expectOnlyText(page);
+    await page.goto(`${app.url}#/failures`);
+    const group = page.locator('.failures tbody tr');
+    await group.waitFor();
+    expect(await group.textContent()).toContain(`Error: ${MARKUP}`);
     await expectOnlyText(page);
 
-    await row.getByRole('link').click();
+    await group.locator('.example a').click();
     await page.locator('.payload').waitFor();
     await eventually(async () => expect(await page.title()).toContain(id));
     expect(await page.getByRole('article').textContent()).toContain(MARKUP);

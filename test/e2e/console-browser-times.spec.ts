@@ -28,7 +28,7 @@ describeInBrowser('times in the inbox console', (browser) => {
   it('the console shows when a delivery is due, and the remaining minutes only if they exceed clock differences', async () => {
     await using app = await ConsoleApplication.start();
     await app.receive({ id: 'evt_1' });
-    const page = await app.open(browser());
+    const page = await app.open(browser(), '', { timezoneId: 'UTC' });
     let inMs = 0;
     await changed(page, 'event', (event) => ({
       ...event,
@@ -41,9 +41,9 @@ describeInBrowser('times in the inbox console', (browser) => {
     }));
     const due = page.getByRole('article', { name: 'Orders.markPaid' }).locator('header .quiet');
     for (const [ms, text] of [
-      [-2_000, /, due [^(]*\d\d:\d\d:\d\d$/],
-      [3_000, /, due [^(]*\d\d:\d\d:\d\d$/],
-      [630_000, /, due [^(]*\d\d:\d\d:\d\d \(in about 10 min\)$/],
+      [-2_000, /, due [^(]*\d\d:\d\d:\d\d UTC$/],
+      [3_000, /, due [^(]*\d\d:\d\d:\d\d UTC$/],
+      [630_000, /, due [^(]*\d\d:\d\d:\d\d UTC \(in about 10 min\)$/],
     ] as const) {
       inMs = ms;
       await page.goto(`${app.url}#/${EVENT}`);
