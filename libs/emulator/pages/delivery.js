@@ -58,7 +58,7 @@ function Detail({ id, delivery, currency, onChanged, onSearch }) {
       </button>
       ${
         transactionId &&
-        html`<button onClick=${() => onSearch(transactionId)}>Only this transaction</button>`
+        html`<button onClick=${() => onSearch(transactionId)}>Show only this transaction</button>`
       }
     </p>
     <${Problem} text=${redelivery.problem ?? problem} />

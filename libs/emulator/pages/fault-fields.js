@@ -1,14 +1,14 @@
 /**
  * A field of a fault. `number`: an integer or a decimal; `delay`: milliseconds, or a range `min-max`; `list`: milliseconds,
  * separated by commas; `json`: any JSON; `text`: text as typed.
- * @typedef {{ name: string, label: string, kind: 'number' | 'delay' | 'list' | 'json' | 'text', value?: string } |
+ * @typedef {{ name: string, label: string, kind: 'number' | 'delay' | 'list' | 'json' | 'text', value?: string, placeholder?: string } |
  *   { name: string, label: string, kind: 'choice', options: string[], value: string }} Field
  */
 
 /** How often a fault applies. Both empty: always. @type {Field[]} */
 export const TRIGGER = [
-  { name: 'next', label: 'only the next … times', kind: 'number' },
-  { name: 'probability', label: 'probability, 0 to 1', kind: 'number' },
+  { name: 'next', label: 'only the next … times', kind: 'number', placeholder: 'always' },
+  { name: 'probability', label: 'probability, 0 to 1', kind: 'number', placeholder: 'always' },
 ];
 
 /**

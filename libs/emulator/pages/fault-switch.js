@@ -89,6 +89,7 @@ export function FaultSwitch({ companyId, target, fault, value, onChanged }) {
                   : html`<input
                       name=${field.name || 'waits'}
                       value=${textOf(field)}
+                      placeholder=${field.placeholder}
                       autocomplete="off"
                       onInput=${(event) => type(field, event.currentTarget.value)}
                       onChange=${send}

@@ -82,8 +82,7 @@ export function Faults({ company, onChanged }) {
     <h2 id="faults-title">Faults of company ${companyId}</h2>
     <p class="quiet">
       A fault makes the emulator misbehave, to test the merchant’s application. It applies always, a
-      number of times or at random, as its settings say. Random faults repeat with the emulator’s
-      seed.
+      number of times or at random, as its settings say. The same seed gives the same random faults.
     </p>
     <div class="fault-targets">
       ${FAULT_TARGETS.map(

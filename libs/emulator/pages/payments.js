@@ -108,6 +108,7 @@ function Payment({ payment, go, currency, onChanged }) {
         ${completesAt && html`<span> · completes at <${Time} at=${completesAt} /></span>`}
         ${failedAt && html`<span> · declined at <${Time} at=${failedAt} /></span>`}
       </span>
+      <code class="id">${transactionId}</code>
       <p class="actions small">
         ${
           open &&
