@@ -21,7 +21,7 @@ describeInBrowser('the audit trail of the inbox console', (browser) => {
     await eventually(async () => expect(await rows.count()).toBe(2));
     const [action, view] = await rows.allInnerTexts();
     expect(action).toMatch(
-      /\d\d:\d\d:\d\d.*ada\s+Redrive event "evt_1".*done\s+1 delivery of 1 event/s,
+      /\d\d:\d\d:\d\d \S+\s+ada\s+Redrive event "evt_1".*done\s+1 delivery of 1 event/s,
     );
     expect(view).toMatch(/ada\s+View of a payload evt_1\s+done/s);
 

@@ -47,7 +47,7 @@ const PAGES = [
   ['events', '.events'],
   ['events?state=running', '.empty'],
   ['events/default/evt_1', '.payload'],
-  ['failures', 'h1'],
+  ['failures', '.failures'],
   ['expectations', '.expectations'],
   ['audit', '.audit'],
   ['nonsense', '.empty'],
