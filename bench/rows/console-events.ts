@@ -9,6 +9,8 @@ import { claim, incoming, receive, register, systemRuntime } from './store-opera
 /** One event in 200 has a dead delivery, and one in 2,000 a delivery that failed and is retried. */
 const DEAD = 200;
 const RETRYING = 2000;
+/** The time between two events: a million of them are younger than seven days, so none is pruned during the measurement. */
+const APART_MS = 400;
 /** Factors that spread the numbers of events over all numbers of 32 bits. */
 const OF_ID = 2_654_435_761;
 const OF_TRANSACTION = 2_246_822_519;
@@ -24,14 +26,14 @@ function hex(n: number, factor: number): string {
   return ((BigInt(n) * BigInt(factor)) % 2n ** 32n).toString(16).padStart(8, '0');
 }
 
-/** A PostgreSQL database with events of several companies, each a second after the one before. */
+/** A PostgreSQL database with events of several companies, received one after the other. */
 export async function fillPostgres(server: PostgresServer, count: number): Promise<string> {
   const url = await server.createDatabase();
   const options = { connectionString: url, statementTimeoutMs: 300_000 };
   await completeOne(postgresInbox(options).create(systemRuntime));
   const hexOf = (factor: number): string =>
     `lpad(to_hex(n::bigint * ${factor} % 4294967296), 8, '0')`;
-  const receivedAt = `date_trunc('milliseconds', now()) - (${count} - n) * interval '1 second'`;
+  const receivedAt = `date_trunc('milliseconds', now()) - (${count} - n) * interval '${APART_MS} ms'`;
   await copy(server, url, count - 1, {
     ...columns('n', `(n || '')`, hexOf),
     due_at: `CASE WHEN ${retrying('n')} THEN now() + interval '1 day' END`,
@@ -46,7 +48,7 @@ export async function fillSqlite(folder: string, count: number): Promise<string>
   const file = join(folder, 'console.db');
   await completeOne(openSqlite(file));
   const hexOf = (factor: number): string => `printf('%08x', i * ${factor} % 4294967296)`;
-  const receivedAt = `${Date.now()} - (${count} - i) * 1000`;
+  const receivedAt = `${Date.now()} - (${count} - i) * ${APART_MS}`;
   copyRows(file, count, ['event', 'body', 'delivery'], {
     ...columns('i', 'i', hexOf),
     queue: `CASE WHEN ${dead('i')} THEN 'dead' WHEN ${retrying('i')} THEN 'due' END`,

@@ -1,12 +1,11 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import type { PostgresServer } from 'test-postgres';
 import type { ConsoleQuestion } from '../apps/console.ts';
 import { Child } from '../processes/child.ts';
 import type { Contender, Row, Scale, Table } from '../rounds/row.ts';
 import { sized } from '../rounds/row.ts';
 import { fillPostgres, fillSqlite, idOf, referenceOf, transactionOf } from './console-events.ts';
 import { atMostMs, quantileOf } from './event-latency.ts';
-import { postgresUsage } from './postgres-usage.ts';
+import { connectionClock } from './postgres-usage.ts';
 import { ownPostgres, temporaryFolder } from './temporary-storage.ts';
 
 const EVENTS = 1_000_000;
@@ -36,8 +35,8 @@ export const consoleRow: Row = {
     return [
       questionTable('PostgreSQL', postgres, events, scale),
       questionTable('SQLite', sqlite, events, scale),
-      costTable('PostgreSQL', postgres, scale, () => serverCpuMs(server, url)),
-      costTable('SQLite', sqlite, scale, () => Promise.resolve(0)),
+      costTable('PostgreSQL', postgres, scale, () => connectionClock(server, url)),
+      costTable('SQLite', sqlite, scale, async () => () => Promise.resolve(0)),
     ];
   },
 };
@@ -106,25 +105,26 @@ async function loadOverview(app: Child): Promise<number> {
   return performance.now() - start;
 }
 
-/** The processor time of the application and of the database server, with and without an open console. */
+/** The processor time of the application and of its connections to the database, with and without an open console. */
 function costTable(
   database: string,
   app: Child,
   scale: Scale,
-  otherCpuMs: () => Promise<number>,
+  connections: () => Promise<() => Promise<number>>,
 ): Table {
   const cost = (name: string, poll: () => Promise<unknown>): Contender => ({
     name,
     async measure() {
-      const used = async () => (await app.usage()).cpuMs + (await otherCpuMs());
-      const [before, start] = [await used(), performance.now()];
+      const ofConnections = await connections();
+      const [before, start] = [(await app.usage()).cpuMs, performance.now()];
       const end = start + sized(scale, POLL_FOR_MS);
+      let cpuMs = 0;
       while (performance.now() < end) {
         await poll();
         await wait(POLL_EVERY_MS);
+        cpuMs = (await app.usage()).cpuMs - before + (await ofConnections());
       }
-      const tookMs = performance.now() - start;
-      return { value: (((await used()) - before) / tookMs) * 100 };
+      return { value: (cpuMs / (performance.now() - start)) * 100 };
     },
   });
   return {
@@ -143,10 +143,6 @@ function costTable(
         bound: 1,
       },
     ],
-    notes: ['With the processes of the database server.'],
+    notes: ['With the processes of the database server that serve the application.'],
   };
-}
-
-async function serverCpuMs(server: PostgresServer, url: string): Promise<number> {
-  return (await postgresUsage(server, url)).cpuMs;
 }

@@ -22,6 +22,31 @@ export async function postgresUsage(server: PostgresServer, url: string): Promis
   return { cpuMs, walBytes: Number(row!.wal) };
 }
 
+/**
+ * Returns a function for the processor time that the connections to a database have used since this call. Call it every few
+ * seconds: it does not count the time of a connection between the last call and the end of the connection.
+ */
+export async function connectionClock(
+  server: PostgresServer,
+  url: string,
+): Promise<() => Promise<number>> {
+  const used = new Map<number, number>();
+  const read = async (): Promise<number> => {
+    const rows = await server.query<{ pid: number }>(
+      url,
+      `SELECT pid FROM pg_stat_activity
+        WHERE backend_type = 'client backend' AND datname = current_database() AND pid <> pg_backend_pid()`,
+    );
+    for (const { pid } of rows) {
+      const cpuMs = cpuMsOf(pid);
+      if (Number.isFinite(cpuMs)) used.set(pid, cpuMs);
+    }
+    return [...used.values()].reduce((sum, one) => sum + one, 0);
+  };
+  const before = await read();
+  return async () => (await read()) - before;
+}
+
 function cpuMsOf(pid: number): number {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
