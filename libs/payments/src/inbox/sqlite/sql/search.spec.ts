@@ -57,6 +57,43 @@ describe('queries and maintenance on SQLite', () => {
     await expect(list({}, 'x')).rejects.toThrow('"next" of the previous page');
   });
 
+  it('a list of references that count up continues at the next found event, without reading all events between', async () => {
+    inbox.connection.exec(`
+      INSERT INTO payments_inbox_event (seq, company, id, event_type, occurred_at, received_at, digest, stale, undelivered,
+          source, reference)
+        WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 42100)
+        SELECT i, 'acme', CASE i WHEN 21000 THEN 'a-id' ELSE 'e' || i END, 't', 1, i / 10, x'00', 0, 0, 0,
+          CASE WHEN i <= 2100 THEN 'a-' WHEN i <= 40000 THEN 'b-' ELSE 'c-' END || i FROM n`);
+    let slices = 0;
+    const session = {
+      run: async (name: keyof typeof OPERATIONS, request: unknown) => {
+        if (name === 'listSlice') slices += 1;
+        return perform(inbox.connection, name, request, inbox.times) as never;
+      },
+    };
+    const ids = async (text: string, order: 'newest' | 'oldest', filter = {}) => {
+      const pages: string[] = [];
+      let after: string | null = null;
+      do {
+        const search = { ...filter, search: text };
+        const page = await listPage({ filter: search, order, limit: 1000, after }, session);
+        pages.push(...page.events.map(({ id }) => id));
+        after = page.next;
+      } while (after !== null);
+      return pages;
+    };
+    const all = (from: number, to: number) =>
+      Array.from({ length: to - from + 1 }, (_, n) => `e${from + n}`);
+    expect(await ids('a-', 'newest')).toEqual(['a-id', ...all(1, 2100).toReversed()]);
+    expect(slices).toBeLessThan(15);
+    slices = 0;
+    expect(await ids('c-', 'oldest')).toEqual(all(40_001, 42_100));
+    expect(slices).toBeLessThan(15);
+    // The text of an id is searched in the order of the list only.
+    expect(await ids('e', 'oldest', { to: new Date(2) })).toEqual(all(1, 19));
+    expect(await ids('a-', 'oldest', { company: 'nobody' })).toEqual([]);
+  });
+
   it('IN-07 prune finds a finished event after many unfinished events, in several calls', () => {
     const { connection } = inbox;
     for (let n = 0; n < 2100; n += 1) inbox.receive({ handlers: ['audit'] });
