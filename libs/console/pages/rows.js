@@ -29,13 +29,13 @@ export function Rows({ events, companies, selected, allMatching, onSelect }) {
   return html`<table class="events" role="table">
     <thead role="rowgroup">
       <tr role="row">
-        <th role="columnheader" scope="col"><span class="unseen">Selected</span></th>
-        <th role="columnheader" scope="col">Event</th>
-        <th role="columnheader" scope="col">Reference<br />Transaction</th>
-        <th role="columnheader" scope="col" class="number">Amount</th>
-        ${companies && html`<th role="columnheader" scope="col">Company</th>`}
+        <th role="columnheader" scope="col" class="pick"><span class="unseen">Selected</span></th>
+        <th role="columnheader" scope="col" class="what">Event</th>
+        <th role="columnheader" scope="col" class="payment">Reference<br />Transaction</th>
+        <th role="columnheader" scope="col" class="amount number">Amount</th>
+        ${companies && html`<th role="columnheader" scope="col" class="company">Company</th>`}
         <th role="columnheader" scope="col">Deliveries</th>
-        <th role="columnheader" scope="col">Received</th>
+        <th role="columnheader" scope="col" class="when">Received</th>
       </tr>
     </thead>
     <tbody role="rowgroup">
