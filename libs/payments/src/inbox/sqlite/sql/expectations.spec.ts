@@ -63,7 +63,7 @@ describe('open expectations on SQLite', () => {
     OPERATIONS.settlePoll(inbox.connection, { lease: lease!, ...poll }, inbox.times);
     for (const state of [undefined, 'pending', 'done', 'unhandled'] as const) {
       const filter = state === undefined ? {} : { state };
-      const request = { filter, order: 'newest', limit: 5, after: null } as const;
+      const request = { filter, found: null, order: 'newest', limit: 5, after: null } as const;
       const { found, next } = OPERATIONS.listSlice(inbox.connection, request, inbox.times);
       expect(next).toBeNull();
       expect(found).toHaveLength(state === undefined || state === 'pending' ? 1 : 0);
