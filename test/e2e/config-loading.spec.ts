@@ -52,6 +52,7 @@ describe('optional packages', () => {
   it('AP-10 optional packages are not needed by an application with paymentsConfig and without a data class', async () => {
     const missing = [
       '@nestjs/config',
+      '@nestjs/terminus',
       '@opentelemetry/api',
       'class-validator',
       'class-transformer',

@@ -42,6 +42,7 @@ const NEST_12: Merchant = {
     '@nestjs/core': '12.5.1',
     '@nestjs/platform-express': '12.5.1',
     '@nestjs/platform-fastify': '12.5.0',
+    '@nestjs/terminus': '12.1.0',
     '@opentelemetry/api': '1.10.0',
     '@types/express': '5.0.6',
     '@types/node': '24.19.2',
@@ -85,6 +86,7 @@ const OLDEST_PEERS: Merchant = {
     '@nestjs/core': '11.1.4',
     '@nestjs/platform-express': '11.1.4',
     '@nestjs/platform-fastify': '11.1.4',
+    '@nestjs/terminus': '11.0.0',
     '@opentelemetry/api': '1.9.0',
     axios: '1.7.0',
     'class-transformer': '0.5.1',
@@ -99,6 +101,7 @@ export const ADAPTERS = ['express', 'fastify'] as const;
 
 /** Entries that import an optional peer, and the peer. All other entries must load without it. */
 export const OPTIONAL_PEERS: Readonly<Record<string, string>> = {
+  'nestjs-payments/health': '@nestjs/terminus',
   'nestjs-payments/otel': '@opentelemetry/api',
   'nestjs-payments/postgres': 'pg',
   'nestjs-payments-console': 'class-validator',

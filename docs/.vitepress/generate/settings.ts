@@ -51,6 +51,9 @@ export const OPTION_GROUPS: Readonly<Record<string, readonly OptionGroup[]>> = {
     group('openTelemetry()', '', {
       'telemetry/otel/open-telemetry.ts': ['OpenTelemetryOptions'],
     }),
+    group('PaymentsHealthIndicator.readiness()', '', {
+      'telemetry/health.ts': ['PaymentsReadinessOptions'],
+    }),
   ],
   console: [
     {

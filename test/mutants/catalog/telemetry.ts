@@ -3,7 +3,7 @@ import type { Mutant } from '../mutant.ts';
 const TELEMETRY = 'libs/payments/src/telemetry';
 const E2E = 'test/e2e';
 
-/** Observers and OpenTelemetry: TE-01 to TE-05. */
+/** Observers, OpenTelemetry, health and log fields: TE-01 to TE-08. */
 export const TELEMETRY_MUTANTS: readonly Mutant[] = [
   {
     promise: 'TE-01',
@@ -100,6 +100,30 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
     replace: '`${Math.floor(status / 100)}xx`',
     by: '`${status}`',
     specs: [`${E2E}/telemetry-otel-prometheus.spec.ts`],
+  },
+  {
+    promise: 'TE-07',
+    fault: 'a health check waits for a store that does not respond',
+    file: `${TELEMETRY}/health.ts`,
+    replace: '        timeoutMs,\n        systemRuntime,',
+    by: '        3_600_000,\n        systemRuntime,',
+    specs: [`${E2E}/telemetry-health.spec.ts`],
+  },
+  {
+    promise: 'TE-07',
+    fault: 'does not count overdue payments in the health of the module',
+    file: `${TELEMETRY}/health.ts`,
+    replace: 'overdue: overdue.count,',
+    by: 'overdue: 0,',
+    specs: [`${E2E}/telemetry-health.spec.ts`],
+  },
+  {
+    promise: 'TE-07',
+    fault: 'readiness is up although a value exceeds its limit',
+    file: `${TELEMETRY}/health.ts`,
+    replace: 'return exceeded.length === 0',
+    by: 'return exceeded.length < 99',
+    specs: [`${E2E}/telemetry-health.spec.ts`],
   },
   {
     promise: 'TE-08',

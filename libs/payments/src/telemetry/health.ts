@@ -1,0 +1,139 @@
+import { Injectable } from '@nestjs/common';
+import { HealthIndicatorService } from '@nestjs/terminus';
+import type { HealthIndicatorResult } from '@nestjs/terminus';
+import { PaymentsError } from '../errors/payments-error.js';
+import { PaymentExpectations } from '../expectations/payment-expectations.js';
+import { PaymentInbox } from '../inbox/payment-inbox.js';
+import { withTimeLimit } from '../runtime/deadline.js';
+import { systemRuntime } from '../runtime/payments-runtime.js';
+
+/** Options of `PaymentsHealthIndicator.readiness()`. */
+export interface PaymentsReadinessOptions {
+  /** Milliseconds that the store has to respond, 10 to 60,000. Default 2,000. */
+  timeoutMs?: number;
+  /** `down` if the oldest unfinished delivery was received more than this many milliseconds ago. Default: no limit. */
+  maxOldestPendingMs?: number;
+  /** `down` if more deliveries than this are dead. Default: no limit. */
+  maxDead?: number;
+  /** `down` if more expected payments than this are overdue. Default: no limit. */
+  maxOverdue?: number;
+}
+
+/** Details of `PaymentsHealthIndicator.readiness()` if the store has responded. They contain no payload and no secret. */
+export interface PaymentsHealthDetails {
+  /** Milliseconds since the receipt of the oldest delivery that is pending or running; `null` if there is none. */
+  readonly oldestPendingMs: number | null;
+  /** Dead deliveries, at most 10,000 of each handler. */
+  readonly dead: number;
+  /** Expected payments that are overdue, at most 10,000. */
+  readonly overdue: number;
+  /** Names of the paused handlers, and `*` if all are paused. */
+  readonly paused: readonly string[];
+}
+
+/** The values that have a limit, and the options that set it. */
+const LIMITS = {
+  oldestPendingMs: 'maxOldestPendingMs',
+  dead: 'maxDead',
+  overdue: 'maxOverdue',
+} as const;
+
+/**
+ * Health of the module, for `@nestjs/terminus` 11 and 12. Add it to the providers of a module that imports
+ * `TerminusModule` and can inject `PaymentInbox`.
+ *
+ * @example
+ * ```ts
+ * @Get('ready')
+ * @HealthCheck()
+ * ready() {
+ *   return this.health.check([() => this.payments.readiness('payments', { timeoutMs: 1000 })]);
+ * }
+ * ```
+ */
+@Injectable()
+export class PaymentsHealthIndicator {
+  /** The read that runs, which all checks share: checks of a store that hangs must not pile up. */
+  #reading: Promise<PaymentsHealthDetails> | null = null;
+
+  constructor(
+    private readonly indicators: HealthIndicatorService,
+    private readonly inbox: PaymentInbox,
+    private readonly expectations: PaymentExpectations,
+  ) {}
+
+  /**
+   * `up` as long as the process responds. Reads neither the store nor the service, because a restart of the process
+   * would repair neither.
+   */
+  async liveness(key = 'payments'): Promise<HealthIndicatorResult> {
+    return this.indicators.check(key).up();
+  }
+
+  /**
+   * `up` if the store responds and no limit of the options is exceeded. The result has the
+   * {@link PaymentsHealthDetails} if the store has responded, `exceeded` with the names of the values above their
+   * limits, and `error` with an error code if the store could not be read. Does not call the service.
+   *
+   * @throws TypeError for an option out of bounds.
+   */
+  async readiness(
+    key = 'payments',
+    options: PaymentsReadinessOptions = {},
+  ): Promise<HealthIndicatorResult> {
+    const { timeoutMs = 2000 } = options;
+    if (!Number.isInteger(timeoutMs) || timeoutMs < 10 || timeoutMs > 60_000) {
+      throw new TypeError('"timeoutMs" must be a whole number of milliseconds from 10 to 60,000.');
+    }
+    for (const option of Object.values(LIMITS)) checkLimit(option, options[option]);
+    const result = this.indicators.check(key);
+    let details: PaymentsHealthDetails;
+    try {
+      details = await withTimeLimit(
+        this.#read(),
+        timeoutMs,
+        systemRuntime,
+        () => new PaymentsError('inbox_unavailable', `No response within ${timeoutMs} ms.`),
+      );
+    } catch (error) {
+      // The message of an error of a database driver may contain the address of the server, so the result has a code only.
+      return result.down({ error: codeOf(error) });
+    }
+    const exceeded = (Object.keys(LIMITS) as (keyof typeof LIMITS)[]).filter(
+      (value) => (details[value] ?? 0) > (options[LIMITS[value]] ?? Infinity),
+    );
+    return exceeded.length === 0
+      ? result.up({ ...details })
+      : result.down({ ...details, exceeded });
+  }
+
+  #read(): Promise<PaymentsHealthDetails> {
+    this.#reading ??= this.#readAll().finally(() => {
+      this.#reading = null;
+    });
+    return this.#reading;
+  }
+
+  async #readAll(): Promise<PaymentsHealthDetails> {
+    const [stats, { overdue }] = await Promise.all([
+      this.inbox.stats(),
+      this.expectations.counts(),
+    ]);
+    const dead = stats.deliveries.filter(({ state }) => state === 'dead');
+    return {
+      oldestPendingMs: stats.oldestPendingMs,
+      dead: dead.reduce((sum, { count }) => sum + count, 0),
+      overdue: overdue.count,
+      paused: stats.paused,
+    };
+  }
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof PaymentsError ? error.code : 'inbox_unavailable';
+}
+
+function checkLimit(option: string, limit: number | undefined): void {
+  if (limit === undefined || (Number.isFinite(limit) && limit >= 0)) return;
+  throw new TypeError(`"${option}" must be a number of 0 or more.`);
+}
