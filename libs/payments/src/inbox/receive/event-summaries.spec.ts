@@ -1,0 +1,81 @@
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { Logger } from '@nestjs/common';
+import { PaymentsError } from '../../errors/payments-error.js';
+import type { PaymentEvent } from '../../events/payment-event.js';
+import { EventSummaries, resolveSummaryOption } from './event-summaries.js';
+
+const EVENT: PaymentEvent = {
+  id: 'event',
+  eventType: 'transaction.completed',
+  timestamp: '2026-01-01T00:00:00Z',
+  data: { transactionId: 'tx', status: 'complete', amount: 350, externalReference: 'order-7' },
+  metadata: {},
+};
+
+let lines: unknown[];
+beforeEach(() => {
+  lines = [];
+  jest.spyOn(Logger.prototype, 'warn').mockImplementation((line) => void lines.push(line));
+});
+afterEach(() => {
+  jest.restoreAllMocks();
+});
+
+function summaryOf(option: unknown, now = () => 0) {
+  const summaries = new EventSummaries(resolveSummaryOption(option), { monotonic: now });
+  return () => summaries.of(EVENT);
+}
+
+describe('EventSummaries', () => {
+  it('a function summary that fails is logged once a minute, with the reason', () => {
+    let now = 0;
+    const summarize = summaryOf(
+      () => {
+        throw new Error('no order');
+      },
+      () => now,
+    );
+    for (let count = 0; count < 1000; count += 1) expect(summarize()).toBeNull();
+    const line =
+      'The option "summary" failed, so lists show an event without its summary: Error: no order.';
+    expect(lines).toEqual([line]);
+    now = 60_000;
+    summarize();
+    expect(lines[1]).toBe(`${line} (999 more since the previous line)`);
+  });
+
+  it.each([
+    ['a promise', async () => ({ reference: 'order-7' }), 'it returned a promise.'],
+    ['a text', () => 'order-7', 'it returned a string.'],
+  ])(
+    'a function summary that returns %s gives no summary, and the log says so',
+    (_, option, why) => {
+      expect(summaryOf(option)()).toBeNull();
+      expect(lines).toEqual([expect.stringMatching(new RegExp(`: ${why.replace('.', '\\.')}$`))]);
+    },
+  );
+
+  it('a function summary that returns nothing gives no summary and no log line', () => {
+    expect([summaryOf(() => null)(), summaryOf(() => {})(), summaryOf(null)()]).toEqual([
+      null,
+      null,
+      null,
+    ]);
+    expect(lines).toEqual([]);
+  });
+
+  it('a function summary can change its event without an effect on the event', () => {
+    const change = (event: PaymentEvent) => {
+      Object.assign(event.data, { transactionId: 'other' });
+      return { reference: String(event.data['transactionId']) };
+    };
+    expect(summaryOf(change)()).toMatchObject({ reference: 'other' });
+    expect(EVENT.data['transactionId']).toBe('tx');
+  });
+
+  it('an option summary that is neither a function nor null is an error', () => {
+    for (const option of [true, 'reference', {}]) {
+      expect(() => resolveSummaryOption(option)).toThrow(PaymentsError);
+    }
+  });
+});
