@@ -86,7 +86,6 @@ const OLDEST_PEERS: Merchant = {
     '@nestjs/core': '11.1.4',
     '@nestjs/platform-express': '11.1.4',
     '@nestjs/platform-fastify': '11.1.4',
-    '@nestjs/terminus': '11.0.0',
     '@opentelemetry/api': '1.9.0',
     axios: '1.7.0',
     'class-transformer': '0.5.1',
