@@ -1,3 +1,5 @@
+import { availableParallelism } from 'node:os';
+
 /** @type {import('jest').Config} */
 export default {
   testMatch: [
@@ -9,8 +11,8 @@ export default {
   ],
   // Prints results only; the log of a test is printed if the test fails.
   testEnvironment: '<rootDir>/test/support/jest/quiet-environment.js',
-  // Jest leaves one core of two to itself; most tests wait for processes, so two workers take half the time.
-  maxWorkers: '100%',
+  // Most tests wait for processes, disks and browsers, so more workers than cores take less time.
+  maxWorkers: Math.ceil(1.5 * availableParallelism()),
   workerIdleMemoryLimit: '1GB',
   // Long enough for a machine that is busy with something else.
   testTimeout: 90_000,

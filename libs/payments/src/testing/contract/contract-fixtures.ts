@@ -96,7 +96,6 @@ export function incoming(event: Partial<IncomingEvent> = {}): IncomingEvent {
   };
 }
 
-/** A registered worker of a store. */
 export class TestWorker {
   private constructor(
     readonly store: InboxStore,
