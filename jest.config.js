@@ -1,18 +1,17 @@
-import { availableParallelism } from 'node:os';
-
 /** @type {import('jest').Config} */
 export default {
   testMatch: [
     '<rootDir>/libs/*/src/**/*.spec.ts',
     '<rootDir>/apps/*/src/**/*.spec.ts',
     '<rootDir>/test/e2e/**/*.spec.ts',
+    '<rootDir>/test/slow/**/*.spec.ts',
     '<rootDir>/test/simulation/**/*.spec.ts',
     '<rootDir>/bench/**/*.spec.ts',
   ],
   // Prints results only; the log of a test is printed if the test fails.
   testEnvironment: '<rootDir>/test/support/jest/quiet-environment.js',
-  // Most tests wait for processes, disks and browsers, so more workers than cores take less time.
-  maxWorkers: Math.ceil(1.5 * availableParallelism()),
+  // Jest leaves one core of two to itself; most tests wait for processes, so two workers take half the time.
+  maxWorkers: '100%',
   workerIdleMemoryLimit: '1GB',
   // Long enough for a machine that is busy with something else.
   testTimeout: 90_000,

@@ -6,7 +6,7 @@ const TESTS = [
   'libs/*/src/**/*.spec.ts',
   'libs/payments/src/testing/contract/*-cases.ts',
   'apps/*/src/**/*.spec.ts',
-  'test/{e2e,simulation}/**/*.spec.ts',
+  'test/{e2e,slow,simulation}/**/*.spec.ts',
   'test/smoke/parts/*.ts',
 ];
 const ID = /['"`]([A-Z]{2}-\d{2})\b/g;

@@ -100,7 +100,7 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
     file: `${INBOX}/sqlite/thread/database-file.ts`,
     replace: "'PRAGMA synchronous = FULL;",
     by: "'PRAGMA synchronous = NORMAL;",
-    specs: ['test/e2e/sqlite-power-loss.spec.ts'],
+    specs: ['test/slow/sqlite-power-loss.spec.ts'],
     releaseOnly: 'needs Linux and a C compiler',
   },
   {
