@@ -1,10 +1,13 @@
+// The specs of test/slow run only if a path on the command line names them.
+const slow = process.argv.some((argument) => argument.includes('test/slow'));
+
 /** @type {import('jest').Config} */
 export default {
   testMatch: [
     '<rootDir>/libs/*/src/**/*.spec.ts',
     '<rootDir>/apps/*/src/**/*.spec.ts',
     '<rootDir>/test/e2e/**/*.spec.ts',
-    '<rootDir>/test/slow/**/*.spec.ts',
+    ...(slow ? ['<rootDir>/test/slow/**/*.spec.ts'] : []),
     '<rootDir>/test/simulation/**/*.spec.ts',
     '<rootDir>/bench/**/*.spec.ts',
   ],
