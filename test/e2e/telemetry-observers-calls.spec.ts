@@ -1,15 +1,16 @@
 import { describe, expect, it } from '@jest/globals';
 import { PaymentsApiService } from 'nestjs-payments';
+import type { PaymentsInstrumentation } from 'nestjs-payments';
 import { json, ScriptedService } from '../support/api/scripted-service.js';
 import { WebhookApplication } from '../support/webhook/webhook-application.js';
 import { Observed } from '../support/telemetry/recording-observer.js';
 
-const start = async () => {
+const start = async (...more: PaymentsInstrumentation[]) => {
   const service = await ScriptedService.start();
   const observed = new Observed();
   const payments = {
     baseUrl: service.baseUrl,
-    observers: [observed.observer],
+    observers: [observed.observer, ...more],
     api: { retry: { attempts: 2, baseDelayMs: 1 } },
   };
   const app = await WebhookApplication.start({ payments });
@@ -73,5 +74,26 @@ describe('calls of the service', () => {
       '/v2/customers/{phone}',
     ]);
     expect(JSON.stringify(run.observed.calls)).not.toMatch(/2547|1234|token-1/);
+  });
+
+  it('TE-01 the error of a call shows no segment of the path with digits, to the application, observers and spans', async () => {
+    const ends: unknown[] = [];
+    const end = (result: unknown) => ends.push(result);
+    const tracing: PaymentsInstrumentation = {
+      startSpan: (operation) => {
+        ends.push(operation);
+        return { traceparent: null, run: (work) => work(), end };
+      },
+    };
+    await using run = await start(tracing);
+    run.service.onCall = json(404, {});
+    const error: unknown = await run.api.get('/v1/customers/254700000001').catch((e: unknown) => e);
+    expect(error).toMatchObject({ code: 'not_found', path: '/v1/customers/{id}' });
+    expect(String(error)).toContain('GET /v1/customers/{id}');
+    expect(ends).toMatchObject([
+      { kind: 'call', path: '/v1/customers/{id}' },
+      { outcome: 'failed', error: expect.stringContaining('GET /v1/customers/{id}') },
+    ]);
+    expect(`${String(error)}${JSON.stringify([ends, run.observed.calls])}`).not.toContain('2547');
   });
 });

@@ -64,8 +64,8 @@ export class HttpApiClient implements ApiClient {
       });
       const observers = this.#observers;
       if (!observers.active) return (await call.run()) as ApiResponse<T>;
-      const observed = { company, request, hasTemplate: spec.options.pathTemplate !== undefined };
-      return (await observeCall(call, { ...observed, observers, runtime })) as ApiResponse<T>;
+      const parts = { company, request, observers, runtime };
+      return (await observeCall(call, parts)) as ApiResponse<T>;
     } finally {
       deadline.release();
       this.#underWay.delete(deadline);

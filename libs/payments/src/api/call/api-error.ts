@@ -9,7 +9,7 @@ export interface ApiErrorFacts {
   company: string;
   /** HTTP method, in capitals. */
   method: string;
-  /** Path template, like `/v1/transactions/{id}`, or the path if the call gave no template. */
+  /** Path template, like `/v1/transactions/{id}`. Without a template: the path, with `{id}` for segments with digits. */
   path: string;
   /** Number of requests that were started for this call, without token requests. */
   attempts: number;

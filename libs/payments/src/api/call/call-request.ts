@@ -6,7 +6,7 @@ import type { ApiMethod, CallSpec } from '../payments-api.js';
 export interface CallRequest {
   readonly method: ApiMethod;
   readonly pathAndQuery: string;
-  /** The path that errors and logs show, without ids if the application gave a template. */
+  /** The path that errors, logs and observers show: the template of the application, otherwise {@link withoutIds}. */
   readonly pathTemplate: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer | undefined;
@@ -38,7 +38,7 @@ export function prepareCall(spec: CallSpec, options: ResolvedApiOptions): CallRe
     throw new TypeError(`The method must be one of ${METHODS.join(', ')}`);
   }
   checkPath(path);
-  const { signal, pathTemplate = path } = given;
+  const { signal, pathTemplate = withoutIds(path) } = given;
   if (typeof pathTemplate !== 'string') throw new TypeError('The pathTemplate must be a string');
   if (signal !== undefined && typeof signal?.addEventListener !== 'function') {
     throw new TypeError('The signal must be an AbortSignal');
@@ -66,6 +66,11 @@ export function prepareCall(spec: CallSpec, options: ResolvedApiOptions): CallRe
     safe,
     expect: spec.expect,
   };
+}
+
+/** Replaces the segments of a path that contain a digit, because they may be ids; a version like `v1` is kept. */
+function withoutIds(path: string): string {
+  return path.replace(/[^/]*\d[^/]*/g, (segment) => (/^v\d+$/.test(segment) ? segment : '{id}'));
 }
 
 function jsonBody(body: unknown): Buffer {

@@ -11,17 +11,14 @@ import type { CallRequest } from './call-request.js';
 export interface ObservedCall {
   readonly company: ResolvedCompany;
   readonly request: CallRequest;
-  /** Whether the application gave a `pathTemplate`. */
-  readonly hasTemplate: boolean;
   readonly observers: Observers;
   readonly runtime: PaymentsRuntime;
 }
 
 /** Makes the call within a span, and reports its result to the observers. */
 export async function observeCall(call: ApiCall, parts: ObservedCall): Promise<ApiResponse> {
-  const { company, request, hasTemplate, observers, runtime } = parts;
-  const { method, pathTemplate } = request;
-  const path = hasTemplate ? pathTemplate : withoutIds(pathTemplate);
+  const { company, request, observers, runtime } = parts;
+  const { method, pathTemplate: path } = request;
   const info = { company: company.id, method, path };
   const span = observers.tracing
     ? observers.span({ kind: 'call', baseUrl: company.baseUrl, ...info })
@@ -44,9 +41,4 @@ export async function observeCall(call: ApiCall, parts: ObservedCall): Promise<A
     ended(error instanceof PaymentsApiError ? (error.status ?? null) : null, error);
     throw error;
   }
-}
-
-/** Replaces the segments of a path that contain a digit, because they may be ids; a version like `v1` is kept. */
-function withoutIds(path: string): string {
-  return path.replace(/[^/]*\d[^/]*/g, (segment) => (/^v\d+$/.test(segment) ? segment : '{id}'));
 }
