@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
@@ -6,6 +7,7 @@ import type { INestApplication, Type } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { OnPaymentEvent, PaymentExpectations, PaymentsModule } from 'nestjs-payments';
 import type { PaymentEvent, ReconcileOptions } from 'nestjs-payments';
+import { sqliteInbox } from 'nestjs-payments/sqlite';
 import { PaymentsEmulator } from 'payments-emulator';
 import { PAGE_CONTEXT } from '../support/docs/page-context.js';
 import { runReaderTests } from '../support/docs/reader-tests.js';
@@ -31,12 +33,19 @@ interface Sweep {
   sweep(from: Date, to: Date): Promise<object>;
 }
 
+type PlaceOrder = (
+  file: string,
+  expectations: PaymentExpectations,
+  reference: string,
+) => Promise<void>;
+
 describe('docs/expectations.md', () => {
   let log: CapturedLog;
   let program: ReadmeProgram;
   let page: Record<'checkout' | 'overdue' | 'declined' | 'sweep', Type> & {
     reconcile: ReconcileOptions;
   };
+  let placeOrder: PlaceOrder;
   let emulator: PaymentsEmulator;
   let app: INestApplication;
 
@@ -46,6 +55,7 @@ describe('docs/expectations.md', () => {
     const load = (file: string) =>
       import(pathToFileURL(join(program.folder, file)).href) as Promise<Record<string, never>>;
     const declined = await load('declined-orders.js');
+    placeOrder = (await load('place-order.js'))['placeOrder']!;
     page = {
       checkout: (await load('checkout.service.js'))['CheckoutService']!,
       overdue: (await load('overdue-payments.js'))['OverduePayments']!,
@@ -98,6 +108,27 @@ describe('docs/expectations.md', () => {
     await askNow('order-1');
     await eventually(() => expect(app.get(Bookings).references).toEqual(['order-1']));
     expect(await state('order-1')).toBe('fulfilled');
+  });
+
+  it('docs/expectations.md shows orders that are stored together with their expectations on SQLite', async () => {
+    const file = join(program.folder, 'inbox.db');
+    const inbox = sqliteInbox({ file, allowOldSqlite: true });
+    const { clientId, clientSecret, webhookSecret } = emulator.company;
+    const options = { baseUrl: emulator.baseUrl, clientId, clientSecret, webhookSecret };
+    const payments = PaymentsModule.forRoot({ ...options, inbox, reconcile: page.reconcile });
+    const testing = await Test.createTestingModule({ imports: [payments] })
+      .setLogger(log)
+      .compile();
+    const shop = await testing.createNestApplication({ logger: log }).init();
+    const expectations = shop.get(PaymentExpectations);
+    const db = new DatabaseSync(file, { timeout: 5000 });
+    db.exec('CREATE TABLE orders (reference TEXT PRIMARY KEY) STRICT');
+    for (const reference of ['a', 'b', 'c']) await placeOrder(file, expectations, reference);
+    await expect(placeOrder(file, expectations, 'c')).rejects.toThrow('UNIQUE');
+    expect(db.prepare('SELECT count(*) AS count FROM orders').get()).toMatchObject({ count: 3 });
+    expect((await expectations.list()).expectations).toHaveLength(3);
+    db.close();
+    await shop.close();
   });
 
   it('EX-09 docs/expectations.md shows a checkout that finds the payment of a call with an unknown outcome, without a second call', async () => {

@@ -29,7 +29,7 @@ onEachInbox((data) => {
     expect(app.books.overdue[0]).toMatchObject({
       id: 'overdue:order-1',
       eventType: '@payments/overdue',
-      data: { reference: 'order-1', transactionId: 't-1', dueBy: PAST.toISOString(), polls: 0 },
+      data: { reference: 'order-1', transactionId: 't-1', dueBy: PAST.toISOString(), polls: 1 },
     });
     expect(app.books.all).toBe(0);
     expect(await app.inbox.get('overdue:order-1')).toMatchObject({ source: 'overdue' });
@@ -112,7 +112,7 @@ it('EX-07 without dueBy, an expectation is overdue after the last poll of its sc
   await settled(app.app);
   expect(await app.find(1)).toMatchObject({ state: 'overdue', polls: 2 });
   const { data } = app.books.overdue[0]!;
-  expect(data).toMatchObject({ dueBy: null, createdAt: '2026-01-01T00:00:00.000Z', polls: 1 });
+  expect(data).toMatchObject({ dueBy: null, createdAt: '2026-01-01T00:00:00.000Z', polls: 2 });
 });
 
 it('EX-07 polls that are later than dueBy do not take place, except one at dueBy', async () => {

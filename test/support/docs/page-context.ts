@@ -34,7 +34,11 @@ export const PAGE_CONTEXT: Readonly<Record<string, Readonly<Record<string, strin
   'README.md': GENERATED_FILES,
   'docs/getting-started.md': GENERATED_FILES,
   'docs/deploying.md': { 'app.module.ts': APP_MODULE },
-  'docs/expectations.md': { 'globals.d.ts': TEST_GLOBALS },
+  'docs/expectations.md': {
+    'globals.d.ts': TEST_GLOBALS,
+    // Of Getting started.
+    'orders.ts': 'export class Orders {}',
+  },
   'docs/inbox-stores.md': { 'my-inbox.ts': MY_INBOX, 'globals.d.ts': `${TEST_GLOBALS}\n${CASES}` },
   'docs/testing.md': { 'globals.d.ts': TEST_GLOBALS },
   'libs/emulator/README.md': { 'globals.d.ts': EMULATOR_GLOBALS },

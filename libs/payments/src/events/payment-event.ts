@@ -58,7 +58,7 @@ export type PaymentOverdueData = {
   dueBy: string | null;
   /** When the expectation was stored, ISO 8601. */
   createdAt: string;
-  /** How many polls had ended before the one after which the expectation became overdue. */
+  /** How many polls have ended. */
   polls: number;
 };
 

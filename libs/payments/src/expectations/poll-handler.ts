@@ -188,7 +188,8 @@ export class PollHandler {
       transactionId,
       dueBy: dueBy?.toISOString() ?? null,
       createdAt: createdAt.toISOString(),
-      polls,
+      // The last poll has ended, and is not stored yet.
+      polls: polls + 1,
     };
     const event = { id: `${OVERDUE_ID}${reference}`, eventType: OVERDUE_EVENT_TYPE, data };
     await this.#store(company, event, 'overdue');
