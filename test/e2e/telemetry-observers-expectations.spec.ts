@@ -37,6 +37,18 @@ onEachInbox((data) => {
     ]);
   });
 
+  it('TE-01 an observer gets each fulfilled expectation, also of transactions whose ids begin alike', async () => {
+    const { app, observed } = await start();
+    await using _ = app;
+    const numbers = Array.from({ length: 25 }, (_n, index) => Number(`1${index}`));
+    for (const n of [1, ...numbers]) await app.expect(n);
+    for (const n of numbers) await app.webhook(`t-${n}`);
+    await app.webhook('t-1');
+    const ids = () => observed.of('expectationFulfilled').map((info) => info['transactionId']);
+    const all = [...numbers, 1].map((n) => `t-${n}`);
+    await eventually(() => expect(ids().toSorted()).toEqual(all.toSorted()));
+  });
+
   it('TE-01 an observer gets each poll, and an expectation that a poll fulfils', async () => {
     const { app, observed } = await start();
     await using _ = app;

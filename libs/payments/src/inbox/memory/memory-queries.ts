@@ -97,6 +97,7 @@ export function matchesExpectation(
   return (
     (company === undefined || row.company === company) &&
     (state === undefined || row.state === state) &&
+    (filter.transactionId === undefined || transactionId === filter.transactionId) &&
     (fulfilledBy === undefined || fulfilled?.by === fulfilledBy) &&
     (contradictory !== true || contradiction !== null) &&
     (from === undefined || createdAt >= from) &&

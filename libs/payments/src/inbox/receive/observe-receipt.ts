@@ -90,7 +90,7 @@ async function notifyFulfilled(
       orderingKey === null
         ? undefined
         : expectations.list({
-            filter: { company, state, search: orderingKey },
+            filter: { company, state, transactionId: orderingKey },
             limit: MAX_EXPECTATIONS,
             after: null,
           }),

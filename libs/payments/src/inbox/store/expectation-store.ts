@@ -119,6 +119,8 @@ export interface PollOutcome {
 /** Selects expectations: all given fields must match. */
 export interface ExpectationFilter {
   readonly company?: string;
+  /** Only expectations with this transaction id. */
+  readonly transactionId?: string;
   readonly state?: ExpectationState;
   /** Only fulfilled expectations whose event was received in this way. */
   readonly fulfilledBy?: 'webhook' | 'poll';

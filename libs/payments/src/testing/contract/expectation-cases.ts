@@ -187,11 +187,8 @@ export const expectationCases: readonly InboxContractCase[] = [
       for (const reference of ['c', 'd', 'e']) {
         await expectOne(store, { reference, transactionId: `tx ${reference}`, ...later });
       }
-      const [fromPoll, fromWebhook] = [
-        fulfilling({ orderingKey: 'tx c', source: 'poll' }),
-        fulfilling({ orderingKey: 'tx d' }),
-      ];
-      await store.receive([fromPoll, fromWebhook]);
+      const fromPoll = fulfilling({ orderingKey: 'tx c', source: 'poll' });
+      await store.receive([fromPoll, fulfilling({ orderingKey: 'tx d' })]);
       const half = new Date((await stored(store, a)).createdAt.getTime() + 2500);
       const lease = await worker.claimOne(POLL_HANDLER);
       const contradiction = {
@@ -203,6 +200,8 @@ export const expectationCases: readonly InboxContractCase[] = [
       const list = async (filter: ExpectationFilter) => (await references(store, filter)).join();
       deepEqual(await references(store, {}, 2), ['e', 'd', 'c', 'b_1', 'a_1']);
       equal(await list({ company: 'umbrella' }), 'b_1');
+      equal(await list({ transactionId: 'tx c', state: 'fulfilled' }), 'c');
+      equal(await list({ transactionId: 'tx ' }), '');
       equal(await list({ state: 'waiting' }), 'e');
       equal(await list({ state: 'overdue' }), 'a_1');
       equal(await list({ state: 'cancelled' }), 'b_1');

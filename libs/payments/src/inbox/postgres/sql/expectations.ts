@@ -99,7 +99,7 @@ export class PostgresExpectations implements ExpectationStore {
     after,
   }: Parameters<ExpectationStore['list']>[0]): ReturnType<ExpectationStore['list']> {
     const values = new ParameterList();
-    const conditions = conditionsOf(filter, values);
+    const conditions = conditionsOf(this.schema, filter, values);
     if (after !== null) {
       const { ms, seq } = parsePosition(after);
       const time = `to_timestamp(${values.add(ms, 'float8')} / 1000)`;
@@ -214,12 +214,15 @@ export class PostgresExpectations implements ExpectationStore {
 }
 
 /** SQL conditions of a filter without its search, for an expectation `x`. */
-function conditionsOf(filter: ExpectationFilter, values: ParameterList): string[] {
-  const { company, state, fulfilledBy, contradictory, from, to } = filter;
+function conditionsOf(schema: string, filter: ExpectationFilter, values: ParameterList): string[] {
+  const { company, transactionId, state, fulfilledBy, contradictory, from, to } = filter;
   const time = (value: Date): string =>
     `to_timestamp(${values.add(value.getTime(), 'float8')} / 1000)`;
   const found: string[] = [];
   if (company !== undefined) found.push(`x.company = ${values.add(toStored(company), 'text')}`);
+  const ofTransaction = `SELECT event FROM ${schema}.expected_transaction WHERE transaction_id =`;
+  if (transactionId !== undefined)
+    found.push(`x.event IN (${ofTransaction} ${values.add(toStored(transactionId), 'text')})`);
   if (state !== undefined) found.push(`x.state = ${values.add(state, 'text')}`);
   if (fulfilledBy === 'webhook') found.push(`x.fulfilled_by = 'webhook'`);
   // A literal, not a parameter: the planner uses a partial index only if it knows the value.

@@ -14,7 +14,6 @@ import type { ExpectationRow } from './stored-rows.js';
 import { prefixRange } from './text-search.js';
 
 export type ExpectationName = Pick<NewExpectation, 'company' | 'reference'>;
-
 const BODY = Buffer.from('{}');
 const DIGEST = hash('sha256', BODY, 'buffer');
 
@@ -165,7 +164,6 @@ export interface ExpectationListRequest {
   readonly limit: number;
   readonly after: Cursor | null;
 }
-
 /** The expectations that one slice found, each with its position: time of creation and number. */
 export type ExpectationSlice = Slice<{ readonly at: Cursor; readonly row: ExpectationRow }>;
 
@@ -225,10 +223,12 @@ function valuesOf(conditions: readonly Condition[]): unknown[] {
 
 /** The smallest set that contains all expectations that can match, in order of creation. */
 function sourceOf(connection: SqliteConnection, filter: ExpectationFilter): Condition {
-  const { state, fulfilledBy, contradictory, search } = filter;
+  const { transactionId, state, fulfilledBy, contradictory, search } = filter;
+  const by = (index: string) => `INDEXED BY payments_inbox_expectation_${index} WHERE`;
+  if (transactionId !== undefined)
+    return [`${by('transaction')} transaction_id = ?`, toStored(transactionId)];
   const few = search === undefined ? null : fewBeginningWith(connection, search);
   if (few !== null) return ['WHERE event_seq IN (SELECT value FROM json_each(?))', few];
-  const by = (index: string) => `INDEXED BY payments_inbox_expectation_${index} WHERE`;
   if (contradictory === true) return [`${by('contradiction')} contradiction IS NOT NULL`];
   if (fulfilledBy === 'poll') return [`${by('polled')} fulfilled_source = ${SOURCE.poll}`];
   if (state !== undefined) return [`${by('state')} state = ?`, state];
