@@ -140,7 +140,7 @@ function isolation(open: () => Promise<InboxDefinition>): void {
     await inbox.pause('busy');
     await storeMany(app);
     await inbox.resume('busy');
-    await eventually(() => expect(handlers.busy).toBeGreaterThan(100));
+    await eventually(() => expect(handlers.busy).toBeGreaterThan(100), 45_000);
     await handlers.work(app);
     expect(handlers.busy).toBeLessThan(MANY);
     await inbox.pause('busy');
