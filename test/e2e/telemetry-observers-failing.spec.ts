@@ -50,13 +50,19 @@ onEachInbox((data) => {
     },
   );
 
-  it('TE-01 an observer that throws changes nothing about expected payments', async () => {
-    const observers = [observerOf(FAILURES[0]![1])];
+  it.each([
+    ['a method that throws', observerOf(FAILURES[0]![1])],
+    ['a getter that throws', new Proxy<PaymentsObserver>({}, { get: FAILURES[0]![1] })],
+  ])('TE-01 an observer with %s changes nothing about expected payments', async (_what, one) => {
+    const observers = [one];
     await using app = await ExpectingApplication.start(await data(), { observers });
     app.respond(1, { status: 'complete' });
     await app.expect(1);
     expect(await app.ask(1)).toMatchObject({ state: 'fulfilled', fulfilled: { by: 'poll' } });
     expect(app.books.booked).toEqual(['transaction.completed t-1 poll']);
+    await app.expect(2);
+    expect(await app.webhook('t-2')).toBe(200);
+    await eventually(async () => expect(await app.find(2)).toMatchObject({ state: 'fulfilled' }));
   });
 });
 

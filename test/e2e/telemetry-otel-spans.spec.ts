@@ -183,7 +183,8 @@ describe('an SDK that fails', () => {
   const spanWith = (broken: Partial<Span>): Span =>
     Object.assign(trace.wrapSpanContext({ traceId: TRACE, spanId: SPAN, traceFlags: 1 }), broken);
   const FAILING: readonly [string, OpenTelemetryOptions][] = [
-    ['getTracer() throws late', { tracerProvider: { getTracer: () => ({}) as Tracer } }],
+    ['getTracer() throws', { tracerProvider: { getTracer: fail } }],
+    ['the tracer has no methods', { tracerProvider: tracerWith({}) }],
     ['startSpan() throws', { tracerProvider: tracerWith({ startSpan: fail }) }],
     [
       'spanContext() throws',

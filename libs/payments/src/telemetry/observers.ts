@@ -70,9 +70,9 @@ export class Observers implements OnModuleInit {
     return this.#tracing;
   }
 
-  /** Whether an observer has the method. */
+  /** Whether an observer has the method. Never throws. */
   has(method: Method): boolean {
-    return this.#observers.some((observer) => typeof observer[method] === 'function');
+    return this.#has(method);
   }
 
   /** Gives the inbox to the instrumentations, until {@link detach}. Never throws. */
@@ -121,7 +121,15 @@ export class Observers implements OnModuleInit {
   #use(observers: readonly PaymentsInstrumentation[]): void {
     this.#observers = observers;
     this.#active = observers.length > 0;
-    this.#tracing = this.#observers.some((one) => typeof one.startSpan === 'function');
+    this.#tracing = this.#has('startSpan');
+  }
+
+  #has(method: keyof PaymentsInstrumentation): boolean {
+    let found = false;
+    for (const observer of this.#observers) {
+      this.#attempt(method, () => (found ||= typeof observer[method] === 'function'));
+    }
+    return found;
   }
 
   #resolve(option: ObserverOption): PaymentsInstrumentation {

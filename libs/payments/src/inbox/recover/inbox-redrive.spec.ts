@@ -1,7 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
 import { FakeRuntime } from '../../../../../test/support/time/fake-runtime.js';
+import { Observed } from '../../../../../test/support/telemetry/recording-observer.js';
 import { HandlerRegistry } from '../../events/handler-registry.js';
-import { NO_OBSERVERS } from '../../telemetry/observers.js';
+import { Observers } from '../../telemetry/observers.js';
 import { HandlerCatalogCache } from '../store/handler-catalog-cache.js';
 import { InboxRedrive } from './inbox-redrive.js';
 import { MemoryStore } from '../memory/memory-store.js';
@@ -63,8 +64,11 @@ function redriveHarness() {
     const { deliveries } = await store.stats();
     return deliveries.map(({ handler, state, count }) => `${handler} ${state} ${count}`).toSorted();
   };
-  const redrive = new InboxRedrive(store, new HandlerCatalogCache(store, registry), NO_OBSERVERS);
-  return { store, runtime, receive, claim, end, counts, redrive };
+  const observed = new Observed();
+  const observers = new Observers([observed.observer], runtime);
+  const redrive = new InboxRedrive(store, new HandlerCatalogCache(store, registry), observers);
+  const redriven = () => observed.of('deliveriesRedriven');
+  return { redriven, store, runtime, receive, claim, end, counts, redrive };
 }
 
 describe('InboxRedrive', () => {
@@ -154,6 +158,36 @@ describe('InboxRedrive', () => {
       deliveries: 2,
     });
     expect(await counts()).toEqual(['theirs pending 2']);
+  });
+
+  it('TE-01 an observer gets what redrive() changed, with its one handler if that is known', async () => {
+    const { receive, end, redrive, redriven } = redriveHarness();
+    await receive(2);
+    await end('book', 'dead');
+    await end('mail', 'dead');
+    for (const query of [{ dryRun: true }, { handler: 'gone' }, { company: 'other' }]) {
+      await redrive.redrive(query);
+    }
+    expect(redriven()).toEqual([]);
+    await redrive.redrive({ company: 'c', handlers: ['book'] });
+    await redrive.redrive({ handler: 'mail', ids: ['e-0'] });
+    await redrive.redrive({ handlers: ['book', 'mail'], handler: 'mail' });
+    expect(redriven()).toEqual([
+      { company: 'c', handler: 'book', events: 2, deliveries: 2 },
+      { company: null, handler: 'mail', events: 1, deliveries: 1 },
+      { company: null, handler: null, events: 2, deliveries: 4 },
+    ]);
+  });
+
+  it('TE-01 an observer gets the deliveries that redrive() changed before the store failed', async () => {
+    const { store, receive, end, redrive, redriven } = redriveHarness();
+    await receive(150, ['book']);
+    await end('book', 'dead');
+    const list = store.list.bind(store);
+    store.list = (query) =>
+      query.after === null ? list(query) : Promise.reject(new Error('down'));
+    await expect(redrive.redrive({ handler: 'book' })).rejects.toThrow('down');
+    expect(redriven()).toEqual([{ company: null, handler: 'book', events: 100, deliveries: 100 }]);
   });
 
   it('redrive() rejects an unknown handler and a rate that is not above 0, and changes nothing', async () => {

@@ -83,36 +83,45 @@ export class InboxRedrive {
               .filter((name) => hasError(deliveryOf(event, name), query.error));
       return wanted.filter((name) => isRedrivable(stateOf(event, name), force));
     };
-    const result = await this.#each(filter, handlersToRun, async (selections, seen) => {
-      if (dryRun) return count(selections);
-      const dueInMs = selections.map((_selection, index) => Math.round((seen + index) * spacingMs));
-      return this.store.redrive(selections, { force, dueInMs });
-    });
-    if (this.observers.active && !dryRun) {
-      const { company = null, handler = null } = query;
-      this.observers.notify('deliveriesRedriven', { company, handler, ...result });
+    const result = { events: 0, deliveries: 0 };
+    try {
+      return await this.#each(filter, handlersToRun, result, async (selections, seen) => {
+        if (dryRun) return count(selections);
+        const dueInMs = selections.map((_one, index) => Math.round((seen + index) * spacingMs));
+        return this.store.redrive(selections, { force, dueInMs });
+      });
+    } finally {
+      // Also if a later page fails: its earlier pages are changed.
+      if (this.observers.active && !dryRun && result.deliveries > 0) {
+        const [first, ...others] = handlers ?? [query.handler];
+        const known = others.length === 0 && this.catalog.names().find((name) => name === first);
+        const { company = null } = query;
+        const handler = known || null;
+        this.observers.notify('deliveriesRedriven', { company, handler, ...result });
+      }
     }
-    return result;
   }
 
   async skip(query: DeliveryQuery): Promise<SelectionResult> {
     const state = query.state ?? DEFAULT_STATE;
     const handlersToSkip = (event: StoredEvent) =>
       matchingHandlers(event, query, state).filter((name) => isSkippable(stateOf(event, name)));
-    return this.#each(filterOf(query, state), handlersToSkip, async (selections) =>
+    const result = { events: 0, deliveries: 0 };
+    return this.#each(filterOf(query, state), handlersToSkip, result, async (selections) =>
       query.dryRun ? count(selections) : this.store.skip(selections),
     );
   }
 
   /**
-   * Pages through the matching events, oldest first. The cursor is a time of receipt, so that changes hide no event.
+   * Pages through the matching events, oldest first, and adds each page to `result`. The cursor is a time of receipt, so
+   * that changes hide no event.
    */
   async #each(
     filter: EventFilter,
     handlersOf: (event: StoredEvent) => readonly string[],
+    result: { events: number; deliveries: number },
     act: (selections: readonly DeliverySelection[], seen: number) => Promise<number>,
   ): Promise<SelectionResult> {
-    const result = { events: 0, deliveries: 0 };
     let after: string | null = null;
     do {
       const query = { filter, order: 'oldest', limit: PAGE, after } as const;

@@ -107,7 +107,7 @@ export interface ClaimedDelivery extends Lease {
    * suspect: it may be the cause of the death.
    */
   readonly crashes: number;
-  /** Facts of the event for a span. If they are absent, an application that starts spans reads the event. */
+  /** Facts of the event for the span of the attempt; absent: the span has neither the event type nor a link. */
   readonly traced?: TracedEvent;
 }
 

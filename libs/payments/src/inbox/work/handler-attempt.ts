@@ -112,6 +112,7 @@ export class HandlerAttempt implements EndedAttempt {
     if (keepSlotMs === 0) this.hooks.onSlotFree();
     if (this.#commit.done) return this.#committed(failure);
     const result = await settle(action, this);
+    const endedAt = this.services.runtime.monotonic();
     if (keepSlotMs > 0) {
       await this.wait(keepSlotMs);
       this.hooks.onSlotFree();
@@ -119,7 +120,8 @@ export class HandlerAttempt implements EndedAttempt {
     const outcome = failure === null ? 'completed' : 'failed';
     if (result?.settled) {
       action.log();
-      return { outcome, nextDue: result.nextDue, retryInMs, failure, observed: action.outcome };
+      const { nextDue } = result;
+      return { outcome, nextDue, retryInMs, failure, observed: action.outcome, endedAt };
     }
     // A commit that was under way when the time limit passed may have succeeded. The delivery keeps its lease
     // meanwhile.
@@ -129,7 +131,7 @@ export class HandlerAttempt implements EndedAttempt {
     if (this.#commit.done) return this.#committed(failure);
     if (result !== null) this.#logNotStored(failure);
     // An earlier try to settle, whose response was lost, may have taken effect and made another delivery due.
-    return { outcome, nextDue: true, retryInMs, failure, observed: 'lost' };
+    return { outcome, nextDue: true, retryInMs, failure, observed: 'lost', endedAt };
   }
 
   #actionAfter(failure: HandlerFailure | null): SettleAction {
@@ -196,7 +198,9 @@ export class HandlerAttempt implements EndedAttempt {
       );
     }
     const { nextDue } = this.#commit;
-    return { outcome: 'completed', nextDue, retryInMs: null, failure, observed: 'completed' };
+    const endedAt = this.services.runtime.monotonic();
+    const outcome = 'completed';
+    return { outcome, nextDue, retryInMs: null, failure, observed: outcome, endedAt };
   }
 
   #logNotStored(failure: HandlerFailure | null): void {

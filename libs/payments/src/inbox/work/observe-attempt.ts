@@ -1,7 +1,7 @@
 import { framesOf } from '../../errors/payments-error.js';
 import { errorFacts } from '../../telemetry/observers.js';
 import type { AttemptInfo, ObservedOutcome } from '../../telemetry/payments-observer.js';
-import type { ClaimedDelivery, InboxStore, TracedEvent } from '../store/inbox-store.js';
+import type { ClaimedDelivery, TracedEvent } from '../store/inbox-store.js';
 import type { StoredEvent } from '../store/stored-event.js';
 import type { AttemptServices } from './attempt-context.js';
 import type { HandlerFailure } from './settle-attempt.js';
@@ -10,6 +10,8 @@ import type { HandlerFailure } from './settle-attempt.js';
 export interface ObservedEnd {
   readonly retryInMs: number | null;
   readonly observed: ObservedOutcome;
+  /** When the outcome was stored, by the monotonic clock of the runtime. */
+  readonly endedAt: number;
   /** The error of the handler. With the outcome `completed`, it failed after its commit. */
   readonly failure: HandlerFailure | null;
 }
@@ -17,7 +19,7 @@ export interface ObservedEnd {
 /** Runs an attempt within a span, and reports its start and its end to the observers. `run` must not reject. */
 export async function observeAttempt<R extends ObservedEnd>(
   delivery: ClaimedDelivery,
-  { observers, runtime, store }: AttemptServices,
+  { observers, runtime }: AttemptServices,
   run: () => Promise<R>,
 ): Promise<R> {
   const { company, id, handler, attempt, receivedAt, ageMs, source } = delivery;
@@ -31,19 +33,19 @@ export async function observeAttempt<R extends ObservedEnd>(
     ageMs,
   };
   const span = observers.tracing
-    ? observers.span({ kind: 'attempt', ...(await tracedOf(delivery, store)), ...info })
+    ? observers.span({ kind: 'attempt', ...(delivery.traced ?? UNKNOWN), ...info })
     : null;
   observers.notify('attemptStarted', info);
   const startedAt = runtime.monotonic();
   const result = await (span === null ? run() : span.run(run));
-  const { observed, failure, retryInMs } = result;
+  const { observed, failure, retryInMs, endedAt } = result;
   const facts = failure === null ? { error: null, errorCode: null } : errorFacts(failure.thrown);
   span?.end({ outcome: observed, ...facts });
   const ended = {
     ...info,
     ...facts,
     outcome: observed,
-    durationMs: runtime.monotonic() - startedAt,
+    durationMs: endedAt - startedAt,
     retryInMs: observed === 'failed' ? retryInMs : null,
     stack: failure === null ? '' : framesOf(failure.thrown),
   };
@@ -52,21 +54,8 @@ export async function observeAttempt<R extends ObservedEnd>(
   return result;
 }
 
+/** A store of the application may not have the facts. */
 const UNKNOWN: TracedEvent = { traceparent: null, eventType: null };
-
-/** Facts of the event for the span. Never rejects. */
-async function tracedOf(
-  { traced, company, id }: ClaimedDelivery,
-  store: InboxStore,
-): Promise<TracedEvent> {
-  if (traced !== undefined) return traced;
-  try {
-    const event = await store.find(company, id);
-    return event === undefined ? UNKNOWN : tracedEvent(event);
-  } catch {
-    return UNKNOWN;
-  }
-}
 
 /** Facts of a stored event for the spans of its attempts. */
 export function tracedEvent({

@@ -1,5 +1,5 @@
 import { metrics, trace } from '@opentelemetry/api';
-import type { MeterProvider, TracerProvider } from '@opentelemetry/api';
+import type { MeterProvider, Tracer, TracerProvider } from '@opentelemetry/api';
 import type { PaymentsInstrumentation } from '../payments-observer.js';
 import { Gauges } from './gauges.js';
 import { createMeasurements } from './measurements.js';
@@ -11,7 +11,7 @@ const SCOPE = 'nestjs-payments';
 
 /** Options of {@link openTelemetry}. */
 export interface OpenTelemetryOptions {
-  /** Creates the tracer. Default: the global one of `@opentelemetry/api`. */
+  /** Creates the tracer, at the first span. Default: the global one of `@opentelemetry/api`. */
   tracerProvider?: TracerProvider;
   /**
    * Creates the meter. Default: the global one of `@opentelemetry/api` at the first measurement, or when the application
@@ -43,9 +43,12 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): PaymentsInstr
   return { ...(traces && tracing(options)), ...(measures && measuring(options)) };
 }
 
+/** The tracer is created late, so that an error of the provider does not affect the options of the application. */
 function tracing({ tracerProvider = trace }: OpenTelemetryOptions): PaymentsInstrumentation {
-  const tracer = tracerProvider.getTracer(SCOPE);
-  return { startSpan: (operation) => startSpan(tracer, operation) };
+  let tracer: Tracer | undefined;
+  return {
+    startSpan: (operation) => startSpan((tracer ??= tracerProvider.getTracer(SCOPE)), operation),
+  };
 }
 
 /** The instruments are created late: before the SDK has started, the global meter records nothing, also later. */
