@@ -83,7 +83,7 @@ describe('docs/monitor.md, section Observers', () => {
       await using app = await WebhookApplication.start({ providers, payments });
       await post(app, 'e-1');
       await post(app, 'e-2');
-      const message = { text: 'book gave up on event e-1: Error: the ledger is down for e-1' };
+      const message = { text: 'Event e-1 is dead for book: Error: the ledger is down for e-1' };
       await eventually(() => expect(posts).toEqual([message]));
     } finally {
       delete process.env['SLACK_WEBHOOK_URL'];

@@ -159,7 +159,7 @@ describe('metrics of calls and expected payments', () => {
         'source=poll': 1,
         'source=webhook': 1,
       });
-      expect(await metrics.values('payments.expectations.expired')).toEqual({ '': 1 });
+      expect(await metrics.values('payments.expectations.became_overdue')).toEqual({ '': 1 });
     });
     expect(await metrics.values('payments.polls')).toEqual({
       'result=pending': 1,

@@ -94,7 +94,10 @@ async function runThrough(metrics: Metrics, service: ScriptedService): Promise<v
   await settled(app.app);
   await eventually(async () =>
     expect([...(await metrics.collect()).keys()]).toEqual(
-      expect.arrayContaining(['payments.expectations.expired', 'payments.expectations.fulfilled']),
+      expect.arrayContaining([
+        'payments.expectations.became_overdue',
+        'payments.expectations.fulfilled',
+      ]),
     ),
   );
   stop = () => app[Symbol.asyncDispose]();

@@ -72,7 +72,10 @@ export interface AttemptEndedInfo extends AttemptInfo {
   readonly durationMs: number;
   /** Milliseconds until the next attempt; `null` if none is scheduled. */
   readonly retryInMs: number | null;
-  /** The error as the inbox stores it: one line of at most 1,000 characters; `null` if the handler succeeded. */
+  /**
+   * The error as the inbox stores it: one line of at most 1,000 characters; `null` if the handler succeeded. With the
+   * outcome `completed`: the handler failed after its commit.
+   */
   readonly error: string | null;
   /** The code of the error, if it is a `PaymentsError`: `handler_timeout`, for example. */
   readonly errorCode: PaymentsErrorCode | null;
@@ -82,7 +85,7 @@ export interface AttemptEndedInfo extends AttemptInfo {
 
 /** Deliveries that an operator redrove. */
 export interface DeliveriesRedrivenInfo {
-  /** Selected company and handler; `null`: any. */
+  /** Selected company and handler; `null`: any or several. */
   readonly company: string | null;
   readonly handler: string | null;
   readonly events: number;
@@ -102,7 +105,10 @@ export interface ApiCallInfo {
   readonly company: string;
   /** HTTP method, in capitals. */
   readonly method: string;
-  /** Path template, for example `/v1/transactions/{id}`. Without a template: the path, with `{id}` for segments with digits. */
+  /**
+   * Path template, for example `/v1/transactions/{id}`. Without a template: the path, with `{id}` for segments with
+   * digits. A name or an e-mail address in a path stays, so give a `pathTemplate` for such paths.
+   */
   readonly path: string;
 }
 
@@ -146,7 +152,7 @@ export interface PollEndedInfo extends ExpectationInfo {
  * @example
  * ```ts
  * const tracker: PaymentsObserver = {
- *   deliveryDead: ({ eventId, handler, error }) => alert(`${handler} gave up on event ${eventId}: ${error}`),
+ *   deliveryDead: ({ eventId, handler, error }) => alert(`Event ${eventId} is dead for ${handler}: ${error}`),
  * };
  * ```
  */
@@ -163,15 +169,18 @@ export interface PaymentsObserver {
   attemptEnded?(info: AttemptEndedInfo): unknown;
   /** The last attempt of a delivery failed: somebody has to act. Called after `attemptEnded`. */
   deliveryDead?(info: AttemptEndedInfo): unknown;
-  /** `PaymentInbox.redrive()` changed deliveries. */
+  /** `PaymentInbox.redrive()` changed deliveries. Also called if it failed after that. */
   deliveriesRedriven?(info: DeliveriesRedrivenInfo): unknown;
   /** A token request ended. */
   tokenFetched?(info: TokenFetchedInfo): unknown;
   /** A call of the payments service ended. */
   apiCallEnded?(info: ApiCallEndedInfo): unknown;
-  /** An event arrived for an expected payment. */
+  /** An event arrived for an expected payment. Not called if the store fails or the process dies right after that. */
   expectationFulfilled?(info: ExpectationFulfilledInfo): unknown;
-  /** The schedule of an expected payment ended without an event. */
+  /**
+   * The schedule of an expected payment ended without an event. Not called if the store fails or the process dies right
+   * after that: for alerts use `PaymentExpectations.counts()`.
+   */
   expectationOverdue?(info: ExpectationInfo): unknown;
   /** A poll of the service about an expected payment ended. */
   pollEnded?(info: PollEndedInfo): unknown;

@@ -73,8 +73,8 @@ export function createMeasurements(meter: Meter, withCompany: boolean): Measurem
     'payment',
     'Expected payments for which an event arrived.',
   );
-  const expired = counter(
-    'expectations.expired',
+  const becameOverdue = counter(
+    'expectations.became_overdue',
     'payment',
     'Expected payments that became overdue.',
   );
@@ -123,7 +123,7 @@ export function createMeasurements(meter: Meter, withCompany: boolean): Measurem
       }),
     expectationFulfilled: ({ company, by }) =>
       fulfilled.add(1, { ...of(company), 'payments.source': by }),
-    expectationOverdue: ({ company }) => expired.add(1, of(company)),
+    expectationOverdue: ({ company }) => becameOverdue.add(1, of(company)),
     pollEnded: ({ company, result }) => polls.add(1, { ...of(company), 'payments.result': result }),
   };
 }
