@@ -1,0 +1,55 @@
+import { describe, expect, it } from '@jest/globals';
+import { turns } from '../../../../../test/support/inbox/worker-harness.js';
+import { Observed } from '../../../../../test/support/telemetry/recording-observer.js';
+import { FakeRuntime } from '../../../../../test/support/time/fake-runtime.js';
+import { OtherVersionError } from '../../events/event-dispatcher.js';
+import { none } from '../../events/retry-schedule.js';
+import { Observers } from '../../telemetry/observers.js';
+import type { TracedOperation } from '../../telemetry/payments-observer.js';
+import type { ClaimedDelivery } from '../store/inbox-store.js';
+import type { AttemptServices } from './attempt-context.js';
+import { HandlerAttempt } from './handler-attempt.js';
+
+describe('observeAttempt', () => {
+  /** Runs an attempt of 5 ms whose handler needs another version, and which keeps its slot for 1 s. */
+  const run = async () => {
+    const runtime = new FakeRuntime();
+    const observed = new Observed();
+    const spans: TracedOperation[] = [];
+    const startSpan = (operation: TracedOperation): undefined => void spans.push(operation);
+    const dispatch = async (): Promise<never> => {
+      runtime.advance(5);
+      throw new OtherVersionError('book', 'a.b');
+    };
+    const services = {
+      runtime,
+      // A store without `find`: an attempt reads nothing for its span.
+      store: { release: async () => ({ settled: true, nextDue: false }) },
+      throttled: { warn: () => {} },
+      catalog: { takesElsewhere: () => true, refresh: async () => {} },
+      dispatcher: { dispatch },
+      bodies: { decode: async (raw: Buffer) => raw },
+      observers: new Observers([observed.observer, { startSpan }], runtime),
+    } as unknown as AttemptServices;
+    const raw = Buffer.from(
+      JSON.stringify({ id: 'e', eventType: 'a.b', timestamp: '2026-01-01T00:00:00Z', data: {} }),
+    );
+    const delivery = { id: 'e', handler: 'book', attempt: 1, raw, receivedAt: new Date(0) };
+    const policy = { concurrency: 1, timeoutMs: 30_000, retry: none };
+    const hooks = { onSlotFree: () => {}, onTimeUp: () => {} };
+    const claimed = delivery as unknown as ClaimedDelivery;
+    const { ended } = new HandlerAttempt(claimed, policy, services, hooks);
+    await turns();
+    runtime.advance(1000);
+    await ended;
+    return { spans, ended: observed.of('attemptEnded') };
+  };
+
+  it('TE-01 the time of a released attempt ends when its outcome is stored, not when its slot is free', async () => {
+    expect((await run()).ended).toMatchObject([{ outcome: 'released', durationMs: 5 }]);
+  });
+
+  it('TE-01 an attempt whose store gives no facts of the event has a span without them', async () => {
+    expect((await run()).spans).toMatchObject([{ traceparent: null, eventType: null }]);
+  });
+});
