@@ -205,6 +205,7 @@ describe('PostgreSQL with many open expectations', () => {
       byPoll: () => expected({ fulfilledBy: 'poll' }),
       contradictory: () => expected({ contradictory: true }),
       reference: () => expected({ search: 'order 29999' }),
+      ofTransaction: () => expected({ transactionId: 'tx 29999', state: 'fulfilled' }),
     };
     const others: Operations = {
       receive: () => store.receive([event]),
