@@ -16,6 +16,7 @@ const DEPENDENCIES = {
   '@nestjs/microservices': '11.2.6',
   '@nestjs/platform-express': '11.2.10',
   '@nestjs/platform-fastify': '11.2.8',
+  '@nestjs/terminus': '11.1.1',
   '@nestjs/throttler': '6.7.1',
   '@sentry/nestjs': '10.75.3',
   '@types/compression': '1.8.1',
