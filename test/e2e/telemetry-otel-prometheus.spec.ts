@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
@@ -6,6 +7,7 @@ import { settled } from 'nestjs-payments/testing';
 import { json, ScriptedService } from '../support/api/scripted-service.js';
 import { MEMORY, RECONCILE } from '../support/inbox/expecting-application.js';
 import { post, startOn } from '../support/inbox/inbox-application.js';
+import { alerts, dashboardExpressions } from '../support/telemetry/monitoring-files.js';
 import { Metrics } from '../support/telemetry/otel-sdk.js';
 import { eventually } from '../support/time/waiting.js';
 import { webhookRequest } from '../support/webhook/handler-application.js';
@@ -19,6 +21,10 @@ interface Row {
 
 function monitorPage(): string {
   return readFileSync(join(import.meta.dirname, '../../docs/monitor.md'), 'utf8');
+}
+
+function troubleshootPage(): string {
+  return readFileSync(join(import.meta.dirname, '../../docs/troubleshoot.md'), 'utf8');
 }
 
 /** The rows of the table of metrics in `docs/monitor.md`, by name. */
@@ -141,6 +147,47 @@ describe('the metrics that Prometheus scrapes', () => {
     ];
     expect(new Set(values.map(([, value]) => value)).size).toBeGreaterThan(8);
     for (const [, value] of values) expect(table).toContain(`\`${value}\``);
+  });
+
+  it('TE-05 each panel of the dashboard and each alert uses only metrics and labels that Prometheus gets', () => {
+    const rows = scraped(page);
+    const found = [...dashboardExpressions(), ...alerts()];
+    expect(found.length).toBeGreaterThan(25);
+    for (const { of, metrics: names, labels, values } of found) {
+      expect([of, names.length]).not.toEqual([of, 0]);
+      const used = names.map(
+        (name) => rows.get(name) ?? rows.get(name.replace(/_(?:bucket|count)$/, '')),
+      );
+      expect([of, names.filter((_name, index) => used[index] === undefined)]).toEqual([of, []]);
+      const known = used.flatMap((row) => row!.attributes);
+      expect([of, labels.filter((label) => !known.includes(label))]).toEqual([of, []]);
+      const documents = monitorPage() + troubleshootPage();
+      expect([of, values.filter((value) => !documents.includes(`\`${value}\``))]).toEqual([of, []]);
+    }
+    // Each metric is in the dashboard.
+    const shown = dashboardExpressions().flatMap(({ metrics: names }) => names);
+    expect([...rows.keys()].filter((name) => !shown.some((one) => one.startsWith(name)))).toEqual(
+      [],
+    );
+  });
+
+  it('TE-05 each alert has a summary, says what to do, and is explained on the page', () => {
+    expect(alerts().length).toBeGreaterThan(8);
+    for (const { of, summary, description } of alerts()) {
+      expect([of, summary, description.split('. ').length]).toEqual([
+        of,
+        expect.stringMatching(/\.$/),
+        expect.any(Number),
+      ]);
+      expect(description.split('. ').length).toBeGreaterThan(1);
+      expect(monitorPage()).toContain(`| \`${of}\``);
+    }
+  });
+
+  it('TE-05 promtool accepts the rules, if it is installed', () => {
+    const file = join(import.meta.dirname, '../../docs/monitoring/alerts.yml');
+    const { error, status, stderr } = spawnSync('promtool', ['check', 'rules', file]);
+    if (error === undefined) expect([status, String(stderr)]).toEqual([0, '']);
   });
 
   it('TE-05 no label of a metric contains an id, a reference, a path or an error message', () => {
