@@ -1,6 +1,8 @@
 // An application with nestjs-payments and one handler that does nothing.
 import { OnPaymentEvent, PaymentInbox, PaymentsModule } from 'nestjs-payments';
 import { configuration, serveCommands } from '../processes/command-server.ts';
+import { observersOf } from './observers.ts';
+import type { ObserverChoice } from './observers.ts';
 import { inboxOf } from './payments-options.ts';
 import type { InboxChoice } from './payments-options.ts';
 import { listen, provider } from './nest-application.ts';
@@ -13,11 +15,19 @@ export interface PaymentsAppSetup {
   readonly inbox: InboxChoice;
   /** Whether handlers run. If false, received events stay pending. Default true. */
   readonly works?: boolean;
+  /** Default none. */
+  readonly observers?: ObserverChoice;
 }
 
-const { adapter, inbox, works = true } = configuration() as PaymentsAppSetup;
+const { adapter, inbox, works = true, observers } = configuration() as PaymentsAppSetup;
 const app = await listen(adapter, {
-  imports: [PaymentsModule.forRoot({ ...COMPANY, inbox: inboxOf(inbox) })],
+  imports: [
+    PaymentsModule.forRoot({
+      ...COMPANY,
+      inbox: inboxOf(inbox),
+      observers: observersOf(observers),
+    }),
+  ],
   providers: [provider(() => {}, OnPaymentEvent('*', { name: 'nothing' }) as MethodDecorator)],
 });
 const payments = app.get(PaymentInbox);

@@ -5,12 +5,19 @@ import type { INestApplicationContext } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { OnPaymentEvent, PaymentsModule } from 'nestjs-payments';
 import { provider } from '../apps/nest-application.ts';
+import { observersOf } from '../apps/observers.ts';
+import type { ObserverChoice } from '../apps/observers.ts';
 import { COMPANY, inboxOf } from '../apps/payments-options.ts';
 import type { InboxChoice } from '../apps/payments-options.ts';
 import { configuration, serveCommands } from '../processes/command-server.ts';
 import { HandlerCounter } from './handler-counter.ts';
 
-const { inbox, concurrency } = configuration() as { inbox: InboxChoice; concurrency: number };
+const {
+  inbox,
+  concurrency,
+  observers: choice,
+} = configuration() as { inbox: InboxChoice; concurrency: number; observers?: ObserverChoice };
+const observers = observersOf(choice);
 const counter = new HandlerCounter();
 const Handlers = provider(counter.handle, OnPaymentEvent('*', { name: 'book' }) as MethodDecorator);
 let app: INestApplicationContext | undefined;
@@ -21,7 +28,12 @@ serveCommands(null, {
     class App {}
     Module({
       imports: [
-        PaymentsModule.forRoot({ ...COMPANY, inbox: inboxOf(inbox), worker: { concurrency } }),
+        PaymentsModule.forRoot({
+          ...COMPANY,
+          inbox: inboxOf(inbox),
+          worker: { concurrency },
+          observers,
+        }),
       ],
       providers: [Handlers],
     })(App);

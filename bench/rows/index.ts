@@ -15,6 +15,7 @@ import { receiveFastify } from './receive-fastify.ts';
 import { receivePostgres } from './receive-postgres.ts';
 import { receiveSqlite } from './receive-sqlite.ts';
 import { start } from './start.ts';
+import { telemetry } from './telemetry.ts';
 import { token } from './token.ts';
 import { verify } from './verify.ts';
 import { workPostgres } from './work-postgres.ts';
@@ -38,6 +39,7 @@ export const ROWS: readonly Row[] = [
   backlogPostgres,
   expectations,
   consoleRow,
+  telemetry,
   disk,
   isolation,
   memory,

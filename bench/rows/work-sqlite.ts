@@ -69,7 +69,8 @@ export const workSqlite: Row = {
   },
 };
 
-async function opened(file: string, ending: AsyncDisposableStack): Promise<InboxStore> {
+/** A store in `file` with the handler `book`. */
+export async function opened(file: string, ending: AsyncDisposableStack): Promise<InboxStore> {
   const store = sqliteInbox({ file, allowOldSqlite: true }).create(systemRuntime);
   await store.open();
   await register(store);
@@ -77,7 +78,8 @@ async function opened(file: string, ending: AsyncDisposableStack): Promise<Inbox
   return store;
 }
 
-async function fill(store: InboxStore, count: number): Promise<void> {
+/** Receives new events. */
+export async function fill(store: InboxStore, count: number): Promise<void> {
   for (let left = count; left > 0; left -= 250) {
     const events = Array.from({ length: Math.min(250, left) }, () =>
       incoming(delivery('payments').body),

@@ -1,0 +1,159 @@
+import { join } from 'node:path';
+import { NO_OBSERVERS } from '../../libs/payments/dist/telemetry/observers.js';
+import type { ObserverChoice } from '../apps/observers.ts';
+import { startLoad, underLoad } from '../load/load-generator.ts';
+import { Child } from '../processes/child.ts';
+import { jobsPerSecond, startWorkers } from '../queues/queue.ts';
+import type { Contender, Row, Scale, Table } from '../rounds/row.ts';
+import { atMost, sized } from '../rounds/row.ts';
+import { temporaryFolder } from './temporary-storage.ts';
+import { fill, opened } from './work-sqlite.ts';
+
+const NONE = 'without observers';
+const EMPTY = 'an observer that does nothing';
+const OTEL = 'openTelemetry()';
+const CHOICES: readonly (readonly [string, ObserverChoice])[] = [
+  [OTEL, 'openTelemetry'],
+  ['openTelemetry(), metrics only', 'metrics'],
+  [EMPTY, 'empty'],
+  [NONE, 'none'],
+];
+const TARGETS = [atMost(1.05, OTEL, NONE, 'at most 1.05 of the same without observers')];
+
+/** V8 compiles the code until about 48,000 deliveries have run. */
+const WARM_UP = 8;
+
+/** Questions for observers about one event that is received and handled: two of the receipt, one of the attempt. */
+const CHECKS = 3;
+const CHECK_TIMES = 2_000_000;
+
+/** TE-06: what telemetry costs. */
+export const telemetry: Row = {
+  name: 'telemetry',
+  title: 'Telemetry',
+  rounds: 9,
+  async open(scale, ending) {
+    const folder = await temporaryFolder(ending);
+    const receivers = await receiving(folder, scale, ending);
+    const without = receivers.at(-1)!;
+    return [
+      {
+        ...tableOf('receive', 'Receiving and handling, SQLite, Express', receivers),
+        warmUp: WARM_UP,
+        notes: [
+          'Processor time of all threads of the process. The spans and metrics are those of the SDK of OpenTelemetry: every ' +
+            'span is sampled and batched, and the batches are dropped, because an exporter has costs of its own.',
+        ],
+      },
+      tableOf('work', 'From stored to handled, SQLite', await working(folder, scale, ending)),
+      checksTable(without),
+    ];
+  },
+};
+
+function tableOf(id: string, title: string, contenders: readonly Contender[]): Table {
+  return {
+    id: `telemetry-${id}`,
+    title: `${title}: processor time of an event`,
+    unit: 'µs',
+    better: 'lower',
+    contenders,
+    targets: TARGETS,
+  };
+}
+
+async function receiving(
+  folder: string,
+  scale: Scale,
+  ending: AsyncDisposableStack,
+): Promise<Contender[]> {
+  const load = await startLoad(ending);
+  const order = { scheme: 'payments', count: sized(scale, 4000), connections: 64 } as const;
+  const contenders: Contender[] = [];
+  for (const [name, observers] of CHOICES) {
+    const inbox = { kind: 'sqlite', file: join(folder, `receive-${observers}.db`) };
+    const setup = { adapter: 'express', inbox, observers };
+    const server = await Child.start('apps/payments.ts', setup);
+    ending.defer(() => server.end());
+    contenders.push(processorTime(underLoad(name, server, load, order, true)));
+  }
+  return contenders;
+}
+
+async function working(
+  folder: string,
+  scale: Scale,
+  ending: AsyncDisposableStack,
+): Promise<Contender[]> {
+  const count = sized(scale, 10_000);
+  const contenders: Contender[] = [];
+  for (const [name, observers] of CHOICES) {
+    const file = join(folder, `work-${observers}.db`);
+    const store = await opened(file, ending);
+    const queue = {
+      name,
+      script: 'queues/payments-worker.ts',
+      config: { inbox: { kind: 'sqlite', file }, concurrency: 20, observers },
+      async fill(events: number) {
+        await store.pause('*', true);
+        await fill(store, events);
+      },
+      begin: () => store.pause('*', false),
+    };
+    const workers = await startWorkers(queue, ending, 1);
+    contenders.push(processorTime(jobsPerSecond(queue, workers, count)));
+  }
+  return contenders;
+}
+
+/** The processor time of an event in microseconds. The events per second become one of the other measurements. */
+function processorTime(throughput: Contender): Contender {
+  return {
+    name: throughput.name,
+    async measure() {
+      const { value, more } = await throughput.measure();
+      return { value: more!['cpuMsPerEvent']! * 1000, more: { ...more, eventsPerSecond: value } };
+    },
+  };
+}
+
+/**
+ * There is no build without telemetry to compare with. So this measures the only thing that remains of it without
+ * observers: the questions whether there are any.
+ */
+function checksTable(without: Contender): Table {
+  return {
+    id: 'telemetry-checks',
+    title: 'Without observers: share of the checks for observers in the processor time of an event',
+    unit: '%',
+    better: 'lower',
+    rounds: 5,
+    contenders: [
+      {
+        name: NONE,
+        async measure() {
+          const { value: eventUs } = await without.measure();
+          const checksUs = CHECKS * checkUs();
+          return { value: (checksUs / eventUs) * 100, more: { eventUs, checksUs } };
+        },
+      },
+    ],
+    targets: [{ text: 'at most 1%', of: 'value', subject: NONE, at: 'most', bound: 1 }],
+    notes: [
+      `Without observers, an event that is received and handled has ${CHECKS} checks whether there are any. This is their time, ` +
+        'measured in a loop, as a share of the processor time of the event.',
+    ],
+  };
+}
+
+/** Microseconds of the two kinds of checks, with the loop around them: more than one check needs. */
+function checkUs(): number {
+  let found = 0;
+  const start = performance.now();
+  for (let check = 0; check < CHECK_TIMES; check += 1) {
+    if (NO_OBSERVERS.active || NO_OBSERVERS.tracing) found += 1;
+  }
+  const tookMs = performance.now() - start;
+  if (found > 0) throw new Error('There are no observers, and a check has found one.');
+  return (tookMs * 1000) / CHECK_TIMES;
+}
