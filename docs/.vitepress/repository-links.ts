@@ -2,9 +2,12 @@ import { existsSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import type { MarkdownRenderer } from 'vitepress';
 
+/** Files of `docs/` that are no pages. */
+const DATA = /\.(?:json|yml)$/;
+
 /**
- * A page links to files of the repository outside `docs/` by relative paths, as GitHub shows them. On the site, such a link
- * leads to the file on GitHub.
+ * A page links to files of the repository outside `docs/`, and to data files, by relative paths that begin with a dot, as
+ * GitHub shows them. On the site, such a link leads to the file on GitHub.
  *
  * @throws Error while the site is built, if the file of a link does not exist.
  */
@@ -20,7 +23,7 @@ export function repositoryLinks(
       if (href === null || !href.startsWith('.')) continue;
       const [path = '', anchor] = href.split('#');
       const file = resolve(dirname(page), path);
-      if (!relative(docs, file).startsWith('..')) continue;
+      if (!relative(docs, file).startsWith('..') && !DATA.test(path)) continue;
       if (!existsSync(file)) {
         throw new Error(
           `${relative(root, page)} links to ${relative(root, file)}, which does not exist.`,
