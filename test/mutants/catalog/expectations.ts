@@ -67,7 +67,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     file: `${EXPECTATIONS}/ask-service.ts`,
     replace: "if (attached !== 'attached') {",
     by: "if (attached === 'attached') {",
-    specs: [`${E2E}/expectations-killed.spec.ts`],
+    specs: ['test/slow/expectations-killed.spec.ts'],
   },
   {
     promise: 'EX-09',
