@@ -155,9 +155,11 @@ describe('the metrics that Prometheus scrapes', () => {
     expect(found.length).toBeGreaterThan(25);
     for (const { of, metrics: names, labels, values } of found) {
       expect([of, names.length]).not.toEqual([of, 0]);
-      const used = names.map(
-        (name) => rows.get(name) ?? rows.get(name.replace(/_(?:bucket|count)$/, '')),
-      );
+      const used = names.map((name) => {
+        const row = rows.get(name.replace(/_(?:bucket|count)$/, ''));
+        // Only a histogram has these suffixes, and it has no series without a suffix.
+        return (row?.type === 'histogram') === /_(?:bucket|count)$/.test(name) ? row : undefined;
+      });
       expect([of, names.filter((_name, index) => used[index] === undefined)]).toEqual([of, []]);
       const known = used.flatMap((row) => row!.attributes);
       expect([of, labels.filter((label) => !known.includes(label))]).toEqual([of, []]);
@@ -173,21 +175,20 @@ describe('the metrics that Prometheus scrapes', () => {
 
   it('TE-05 each alert has a summary, says what to do, and is explained on the page', () => {
     expect(alerts().length).toBeGreaterThan(8);
-    for (const { of, summary, description } of alerts()) {
-      expect([of, summary, description.split('. ').length]).toEqual([
-        of,
-        expect.stringMatching(/\.$/),
-        expect.any(Number),
-      ]);
+    for (const { of, summary, description, runbook } of alerts()) {
+      expect([of, summary]).toEqual([of, expect.stringMatching(/\.$/)]);
+      // What it means, and at least one thing to do.
       expect(description.split('. ').length).toBeGreaterThan(1);
+      expect(runbook).toMatch(/\/docs\/monitor\.md#alerts$/);
       expect(monitorPage()).toContain(`| \`${of}\``);
     }
   });
 
-  it('TE-05 promtool accepts the rules, if it is installed', () => {
+  const hasPromtool = spawnSync('promtool', ['--version']).error === undefined;
+  (hasPromtool ? it : it.skip)('TE-05 promtool accepts the alert rules', () => {
     const file = join(import.meta.dirname, '../../docs/monitoring/alerts.yml');
-    const { error, status, stderr } = spawnSync('promtool', ['check', 'rules', file]);
-    if (error === undefined) expect([status, String(stderr)]).toEqual([0, '']);
+    const { status, stderr } = spawnSync('promtool', ['check', 'rules', file]);
+    expect([status, String(stderr)]).toEqual([0, '']);
   });
 
   it('TE-05 no label of a metric contains an id, a reference, a path or an error message', () => {

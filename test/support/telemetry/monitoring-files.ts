@@ -26,6 +26,7 @@ export function dashboardExpressions(): Expression[] {
 export interface Alert extends Expression {
   readonly summary: string;
   readonly description: string;
+  readonly runbook: string;
 }
 
 /** The alerts, in the order of the file. */
@@ -39,7 +40,12 @@ export function alerts(): Alert[] {
       const expr = /expr: (?:\|\n((?: {10,}.*\n)+)|(.+)\n)/.exec(alert);
       const field = (key: string) => new RegExp(`${key}: (.+)`).exec(alert)?.[1] ?? '';
       const expression = parsed(name!.trim(), expr?.[1] ?? expr?.[2] ?? '');
-      return { ...expression, summary: field('summary'), description: field('description') };
+      return {
+        ...expression,
+        summary: field('summary'),
+        description: field('description'),
+        runbook: field('runbook_url'),
+      };
     });
 }
 
