@@ -63,10 +63,10 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
   },
   {
     promise: 'EX-08',
-    fault: 'does not look up the transaction whose id find returned',
+    fault: 'does not attach the transaction whose id find returned',
     file: `${EXPECTATIONS}/ask-service.ts`,
-    replace: "if (attached !== 'attached') {",
-    by: "if (attached === 'attached') {",
+    replace: 'const attached = await context.attach(found);',
+    by: "const attached: string = 'conflict';",
     specs: ['test/slow/expectations-killed.spec.ts'],
   },
   {
