@@ -82,7 +82,8 @@ export function consequenceOf(action, count, uncounted = false) {
   return consequences[action.kind];
 }
 
-const verbs = {
+/** What a button and the audit trail call each action. */
+export const verbs = {
   redrive: 'Redrive',
   skip: 'Skip',
   pause: 'Pause',

@@ -1,5 +1,5 @@
 import { html } from 'htm/preact';
-import { useEffect, useRef } from 'preact/hooks';
+import { verbs } from './actions.js';
 import { get } from './api.js';
 import { Badge, Foreign, Time, counted, visible } from './format.js';
 import { usePolled } from './polling.js';
@@ -15,15 +15,7 @@ const ALL = 1000;
 const SHOWN = { all: 'All', actions: 'Actions', views: 'Views of payloads' };
 
 /** @type {Record<AuditEntry['action'], string>} */
-const ACTIONS = {
-  redrive: 'Redrive',
-  skip: 'Skip',
-  pause: 'Pause',
-  resume: 'Resume',
-  forget: 'Forget',
-  ask: 'Ask now',
-  view: 'View of a payload',
-};
+const ACTIONS = { ...verbs, view: 'View of a payload' };
 
 /**
  * What operators did with the console, newest first.
@@ -35,16 +27,12 @@ const ACTIONS = {
 export function AuditTrail({ params, acted }) {
   const show = Object.hasOwn(SHOWN, params.show ?? '') ? String(params.show) : 'all';
   const limit = params.limit === String(ALL) ? ALL : FEW;
-  const { value, error, reload } = usePolled(
+  const { value, error } = usePolled(
     `${show} ${limit}`,
     /** @returns {Promise<import('./api.js').Audit>} */
     (signal) => get('audit', { show, limit }, signal),
+    acted,
   );
-  const seen = useRef(acted);
-  useEffect(() => {
-    if (seen.current !== acted) reload();
-    seen.current = acted;
-  }, [acted]);
   const entries = value?.entries ?? [];
   return html`
     <h1 tabindex="-1">Audit</h1>

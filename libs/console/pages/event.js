@@ -1,5 +1,4 @@
 import { html } from 'htm/preact';
-import { useEffect, useRef } from 'preact/hooks';
 import { get } from './api.js';
 import { Facts, Headers, Repeats } from './event-facts.js';
 import { Badge, Foreign, Time, counted, duration, visible } from './format.js';
@@ -18,21 +17,13 @@ import { usePolled } from './polling.js';
  * @param {(action: import('./actions.js').Action) => void} props.ask
  */
 export function EventPage({ company, id, back, clockMs, acted, ask }) {
-  const {
-    value: event,
-    error,
-    reload,
-  } = usePolled(
+  const { value: event, error } = usePolled(
     `${company}\n${id}`,
     // The id is in the query, because browsers remove an id such as ".." from a path.
     /** @returns {Promise<import('./api.js').StoredEvent>} */
     (signal) => get('event', { company, id }, signal),
+    acted,
   );
-  const seen = useRef(acted);
-  useEffect(() => {
-    if (seen.current !== acted) reload();
-    seen.current = acted;
-  }, [acted]);
   const backLink = html`<p><a href=${back}>Back to the list</a></p>`;
   if (!event) {
     return html`${backLink}

@@ -36,16 +36,12 @@ export function ExpectationList({ params, trail, acted, ask }) {
     ...(after && { after }),
     limit: LIMIT,
   };
-  const { value, error, reload } = usePolled(
+  const { value, error } = usePolled(
     JSON.stringify(query),
     /** @returns {Promise<import('./api.js').ExpectationPage>} */
     (signal) => get('expectations', query, signal),
+    acted,
   );
-  const seen = useRef(acted);
-  useEffect(() => {
-    if (seen.current !== acted) reload();
-    seen.current = acted;
-  }, [acted]);
 
   const rows = value?.expectations ?? [];
   const next = value?.next ?? null;

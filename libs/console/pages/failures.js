@@ -1,5 +1,4 @@
 import { html } from 'htm/preact';
-import { useEffect, useRef } from 'preact/hooks';
 import { get } from './api.js';
 import { Badge, Foreign, Time, counted, number, visible } from './format.js';
 import { ShortId } from './payment-fields.js';
@@ -21,20 +20,12 @@ const MAX_SEARCH = 200;
  * @param {(action: import('./actions.js').Action) => void} props.ask
  */
 export function Failures({ acted, ask }) {
-  const {
-    value: failures,
-    error,
-    reload,
-  } = usePolled(
+  const { value: failures, error } = usePolled(
     'failures',
     /** @returns {Promise<import('./api.js').Failures>} */
     (signal) => get('failures', {}, signal),
+    acted,
   );
-  const seen = useRef(acted);
-  useEffect(() => {
-    if (seen.current !== acted) reload();
-    seen.current = acted;
-  }, [acted]);
   return html`
     <h1 tabindex="-1">Failures</h1>
     ${!failures && html`<p class="quiet loading">${error ? visible(error.message) : 'Loading …'}</p>`}

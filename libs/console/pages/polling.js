@@ -20,9 +20,10 @@ const PAUSE_FACTOR = 4;
  * @template T
  * @param {string} key identifies the request: for another key, `value` is undefined until its result arrives
  * @param {(signal: AbortSignal) => Promise<T>} load
+ * @param {number} [acted] number of actions performed: when it changes, `load` is called now
  * @returns {Polled<T>}
  */
-export function usePolled(key, load) {
+export function usePolled(key, load, acted = 0) {
   /** @type {{ key: string, value: T | undefined, error: ApiError | null, since: Date | null }} */
   const nothing = { key, value: undefined, error: null, since: null };
   const [state, setState] = useState(nothing);
@@ -69,6 +70,12 @@ export function usePolled(key, load) {
       document.removeEventListener('visibilitychange', next);
     };
   }, [key]);
+
+  const seen = useRef(acted);
+  useEffect(() => {
+    if (seen.current !== acted) ask.current();
+    seen.current = acted;
+  }, [acted]);
 
   const reload = useCallback(() => ask.current(), []);
   // An unreachable server is an error for all requests, so keep the error for the new key.
