@@ -1,6 +1,6 @@
 import { inspect, type InspectOptions } from 'node:util';
 
-/** What a log line is about: a company, an event of it, or a delivery of that event. A delivery or an event fits. */
+/** What a log line is about: a company, an event of it, or a delivery of that event. */
 export interface LogSubject {
   readonly company?: string | undefined;
   /** Id of the event. */

@@ -7,7 +7,7 @@ const MAX_GROUPS = 50;
 const IDS =
   /[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}|(?<![\da-z])(?=[a-f]*\d)[\da-f]{8,}(?![\da-z])|\d{4,}/gi;
 
-/** Deliveries to one handler that failed with the same error, up to ids in its text. */
+/** Deliveries to one handler that failed with the same error, apart from ids in its text. */
 export interface FailureGroup extends FailureCount {}
 
 /** The failed deliveries by handler and error; see `PaymentInbox.failures()`. */

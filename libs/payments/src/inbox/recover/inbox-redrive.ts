@@ -32,10 +32,10 @@ export interface DeliveryQuery extends EventFilter {
 export interface RedriveQuery extends DeliveryQuery {
   /**
    * Runs these handlers on the matching events, in any state. Adds a delivery if an event has none to a handler, for
-   * example because the handler was added later. Each handler must be known (see `PaymentInbox.handlers()`), and runs
-   * only on events whose type it takes. `state` then has no default, and with `error` no delivery is added. A stale event without deliveries is ignored,
-   * unless `state` is `stale` or `ids` contains it. With the state `unhandled` or `stale`, the default is every known
-   * handler.
+   * example because the handler was added later; with `error`, it adds none. Each handler must be known (see
+   * `PaymentInbox.handlers()`), and runs only on events whose type it takes. `state` then has no default. A stale event
+   * without deliveries is ignored, unless `state` is `stale` or `ids` contains it. With the state `unhandled` or
+   * `stale`, the default is every known handler.
    */
   readonly handlers?: readonly string[];
   /** Runs done deliveries again too. Default `false`. */
@@ -94,9 +94,9 @@ export class InboxRedrive {
       // Also if a later page fails: its earlier pages are changed.
       if (this.observers.active && !dryRun && result.deliveries > 0) {
         const [first, ...others] = handlers ?? [query.handler];
-        const known = others.length === 0 && this.catalog.names().find((name) => name === first);
+        const isKnown = first !== undefined && this.catalog.names().includes(first);
+        const handler = isKnown && others.length === 0 ? first : null;
         const { company = null } = query;
-        const handler = known || null;
         this.observers.notify('deliveriesRedriven', { company, handler, ...result });
       }
     }
@@ -179,7 +179,8 @@ function matchingHandlers(
 /** Whether the last error of a delivery is in the group of this error. Without an error, each delivery matches. */
 function hasError(delivery: StoredDelivery | undefined, error: string | undefined): boolean {
   if (error === undefined) return true;
-  return Boolean(delivery?.lastError) && errorGroup(delivery!.lastError!) === errorGroup(error);
+  const lastError = delivery?.lastError ?? '';
+  return lastError !== '' && errorGroup(lastError) === errorGroup(error);
 }
 
 function deliveryOf({ deliveries }: StoredEvent, handler: string): StoredDelivery | undefined {

@@ -4,14 +4,7 @@ import { readPage } from './sql/search.js';
 import type { Cursor } from './sql/search.js';
 import { toEvent } from './sql/stored-rows.js';
 import { SLICE } from './sql/text-search.js';
-import type {
-  Entry,
-  FailedSlice,
-  FailuresSlice,
-  Found,
-  NearestSlice,
-  Position,
-} from './sql/text-search.js';
+import type { Entry, Found, NearestSlice, Position } from './sql/text-search.js';
 import type { SqliteSession } from './sqlite-session.js';
 
 /** After how many slices without a found event a list continues at the next found event. */
@@ -66,28 +59,25 @@ async function nearest(
   return { receivedAt, seq: order === 'newest' ? Number.MAX_SAFE_INTEGER : 0 };
 }
 
-/** Searches slice by slice, so that the thread can run receives between two slices. */
+/** Finds the events of a search. */
 async function search(text: string, session: Pick<SqliteSession, 'run'>): Promise<Found> {
   const { seqs: begin, ...rest } = await session.run('eventsBeginning', { text });
   const seqs = [...begin];
-  let before: Position | null = null;
-  for (let read = 0; read < MAX_FAILED; read += SLICE) {
-    const slice: FailedSlice = await session.run('failedSlice', { text, before });
+  await eachFailedSlice(async (before) => {
+    const slice = await session.run('failedSlice', { text, before });
     seqs.push(...slice.seqs);
-    before = slice.next;
-    if (before === null) break;
-  }
+    return slice.next;
+  });
   return { seqs: JSON.stringify(seqs), ...rest, text };
 }
 
-/** Reads all slices of {@link InboxStore.failures}. A group may be in several counts. */
+/** Counts failed deliveries; see `InboxStore.failures`. A group may be in several counts. */
 export async function failures(
   session: Pick<SqliteSession, 'run'>,
 ): ReturnType<InboxStore['failures']> {
   const counts: FailureCount[] = [];
-  let before: Position | null = null;
-  for (let read = 0; read < MAX_FAILED; read += SLICE) {
-    const slice: FailuresSlice = await session.run('failuresSlice', { before });
+  const more = await eachFailedSlice(async (before) => {
+    const slice = await session.run('failuresSlice', { before });
     counts.push(
       ...Array.from(slice.counts, (one) => ({
         ...one,
@@ -95,8 +85,24 @@ export async function failures(
         newestAt: new Date(one.newestAt),
       })),
     );
-    before = slice.next;
-    if (before === null) return { counts, more: false };
+    return slice.next;
+  });
+  return { counts, more };
+}
+
+/**
+ * Reads the {@link MAX_FAILED} newest failed deliveries slice by slice, so that the thread can run receives between two
+ * slices. Resolves with whether there are more.
+ *
+ * @param read reads the slice before a position, and resolves with the position of the next slice
+ */
+async function eachFailedSlice(
+  read: (before: Position | null) => Promise<Position | null>,
+): Promise<boolean> {
+  let before: Position | null = null;
+  for (let count = 0; count < MAX_FAILED; count += SLICE) {
+    before = await read(before);
+    if (before === null) return false;
   }
-  return { counts, more: true };
+  return true;
 }
