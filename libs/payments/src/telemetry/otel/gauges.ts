@@ -1,6 +1,8 @@
 import { diag, ValueType } from '@opentelemetry/api';
 import type { BatchObservableResult, Meter, ObservableGauge } from '@opentelemetry/api';
 import { describeError } from '../../errors/payments-error.js';
+import { withTimeLimit } from '../../runtime/deadline.js';
+import { systemRuntime } from '../../runtime/payments-runtime.js';
 import type { ObservedInbox } from '../payments-observer.js';
 
 /** The store is read at most once per this many milliseconds, however many readers there are. */
@@ -101,18 +103,12 @@ export class Gauges {
   }
 
   async #read(): Promise<InboxState | null> {
-    let timer: NodeJS.Timeout | undefined;
-    const limit = new Promise<never>((_resolve, reject) => {
-      const late = new Error(`The store did not respond within ${READ_LIMIT_MS} ms.`);
-      timer = setTimeout(() => reject(late), READ_LIMIT_MS).unref();
-    });
+    const late = (): Error => new Error(`The store did not respond within ${READ_LIMIT_MS} ms.`);
     try {
-      return await Promise.race([this.#readAll(), limit]);
+      return await withTimeLimit(this.#readAll(), READ_LIMIT_MS, systemRuntime, late);
     } catch (error) {
       diag.warn(`nestjs-payments: no gauges of the inbox. ${describeError(error)}`);
       return null;
-    } finally {
-      clearTimeout(timer);
     }
   }
 
