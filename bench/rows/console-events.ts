@@ -1,10 +1,9 @@
 import { join } from 'node:path';
-import type { InboxStore } from 'nestjs-payments';
 import { postgresInbox } from 'nestjs-payments/postgres';
 import type { PostgresServer } from 'test-postgres';
 import { copy } from './growth-postgres.ts';
 import { copyRows, openSqlite } from './growth-sqlite.ts';
-import { claim, incoming, receive, register, systemRuntime } from './store-operations.ts';
+import { completeOne, systemRuntime } from './store-operations.ts';
 
 /** One event in 200 has a dead delivery, and one in 2,000 a delivery that failed and is retried. */
 const DEAD = 200;
@@ -57,15 +56,6 @@ export async function fillSqlite(folder: string, count: number): Promise<string>
     occurred_at: receivedAt,
   });
   return file;
-}
-
-async function completeOne(store: InboxStore): Promise<void> {
-  await store.open();
-  const worker = await register(store);
-  await receive(store, [incoming()]);
-  for (const lease of await claim(store, worker, 1)) await store.complete(lease);
-  await store.retire(worker, 0);
-  await store.close();
 }
 
 const dead = (n: string): string => `${n} % ${DEAD} = 1`;

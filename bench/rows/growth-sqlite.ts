@@ -4,7 +4,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { sqliteInbox } from 'nestjs-payments/sqlite';
 import type { InboxStore } from 'nestjs-payments';
 import type { Row } from '../rounds/row.ts';
-import { claim, incoming, receive, register, systemRuntime } from './store-operations.ts';
+import { completeOne, register, systemRuntime } from './store-operations.ts';
 import { growthTables, sizesOf } from './growth-tables.ts';
 import type { GrownStore } from './growth-tables.ts';
 import { temporaryFolder } from './temporary-storage.ts';
@@ -37,13 +37,7 @@ export function openSqlite(file: string): InboxStore {
 
 /** Completes one event, and copies its rows with new ids and keys. */
 async function fill(file: string, count: number): Promise<void> {
-  const store = openSqlite(file);
-  await store.open();
-  const worker = await register(store);
-  await receive(store, [incoming()]);
-  for (const lease of await claim(store, worker, 1)) await store.complete(lease);
-  await store.retire(worker, 0);
-  await store.close();
+  await completeOne(openSqlite(file));
   copyRows(file, count, ['event', 'body', 'delivery']);
 }
 

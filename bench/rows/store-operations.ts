@@ -66,6 +66,16 @@ export function claim(store: InboxStore, worker: string, limit: number) {
   return store.claim({ worker, wanted: [{ handler: 'book', limit }] });
 }
 
+/** Opens the store, completes one event, and closes the store. */
+export async function completeOne(store: InboxStore): Promise<void> {
+  await store.open();
+  const worker = await register(store);
+  await receive(store, [incoming()]);
+  for (const lease of await claim(store, worker, 1)) await store.complete(lease);
+  await store.retire(worker, 0);
+  await store.close();
+}
+
 /** Calls `work` for all items, `width` of them at the same time. */
 export async function concurrently<T>(
   items: readonly T[],
