@@ -3,6 +3,7 @@ import { PaymentExpectations, PaymentsApiService, PaymentsError } from 'nestjs-p
 import { ShopDatabase } from '../database/shop-database.js';
 import { shopConfig } from '../shop-config.js';
 import type { ShopSettings } from '../shop-config.js';
+import { traceTransaction } from '../tracing.js';
 import type { Order } from './order.js';
 
 /** The time limit for the creation of an invoice, in milliseconds. The customer waits for it. */
@@ -66,6 +67,7 @@ export class CheckoutService {
     const { transactionId, checkoutUrl } = invoice ?? {};
     // Without it, the expectation looks for the transaction by the reference.
     if (typeof transactionId === 'string') {
+      traceTransaction(transactionId);
       await this.expectations.attach(reference, { transactionId });
     }
     if (typeof checkoutUrl === 'string' && URL.canParse(checkoutUrl)) {

@@ -1,3 +1,4 @@
+import type { Attributes } from '@opentelemetry/api';
 import { IsNotEmpty, IsOptional, IsPositive, IsString } from 'class-validator';
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { OnPaymentEvent, PaymentsApiService } from 'nestjs-payments';
@@ -9,6 +10,7 @@ import { LiveOrdersService } from '../orders/live-orders.service.js';
 import { OrdersService } from '../orders/orders.service.js';
 import { shopConfig } from '../shop-config.js';
 import type { ShopSettings } from '../shop-config.js';
+import { inSpan } from '../tracing.js';
 
 /**
  * The fields of `data` in a `transaction.completed` event that the shop uses. The payments module validates each event
@@ -60,7 +62,9 @@ export class PaymentHandler {
     const foundByPoll = source === 'poll';
     if (!foundByPoll) await this.#assertPaid(transactionId, signal);
     const payment = { transactionId, reference, amount, foundByPoll };
-    const entry = await commit((tx) => this.database.recordPayment(tx, payment));
+    const entry = await inSpan('record in ledger', this.#ledgerAttributes(reference), () =>
+      commit((tx) => this.database.recordPayment(tx, payment)),
+    );
     if (entry === null) return;
     this.liveOrders.refresh();
     this.liveLedger.refresh();
@@ -76,6 +80,13 @@ export class PaymentHandler {
       `Transaction ${transactionId} is not recorded: its status at the payments service is ` +
         `${JSON.stringify(status)}, not ${JSON.stringify(this.settings.paidStatus)}`,
     );
+  }
+
+  #ledgerAttributes(reference: string | null): Attributes {
+    return {
+      'db.system.name': this.settings.databaseUrl === undefined ? 'sqlite' : 'postgresql',
+      ...(reference !== null && { 'payments.reference': reference }),
+    };
   }
 
   async #log({ transactionId, reference, amount, foundByPoll }: LedgerEntry): Promise<void> {

@@ -1,6 +1,7 @@
 import { Module } from '@nestjs/common';
 import { PaymentsModule, readPaymentsEnvironment } from 'nestjs-payments';
 import type { PaymentsModuleOptions } from 'nestjs-payments';
+import { openTelemetry } from 'nestjs-payments/otel';
 import { DatabaseModule } from '../database/database.module.js';
 import { ShopDatabase } from '../database/shop-database.js';
 import { LedgerModule } from '../ledger/ledger.module.js';
@@ -26,6 +27,8 @@ import { reconcileOptions } from './reconcile-options.js';
         worker: { leaseMs: settings.leaseMs },
         reconcile: reconcileOptions(settings),
         summary: summaryOf,
+        // Records nothing unless an SDK of OpenTelemetry runs in the process.
+        observers: [openTelemetry()],
       }),
     }),
     DatabaseModule,

@@ -1,0 +1,31 @@
+import { SpanStatusCode, trace } from '@opentelemetry/api';
+import type { Attributes } from '@opentelemetry/api';
+
+/** The attribute for the id of a transaction, as `nestjs-payments` names it in its spans. */
+const TRANSACTION = 'messaging.message.conversation_id';
+
+/**
+ * Calls `work` in a span of the shop, below the active span: `nestjs-payments` calls each handler in the span of its
+ * attempt. Without an SDK of OpenTelemetry in the process, nothing is recorded.
+ */
+export function inSpan<T>(
+  name: string,
+  attributes: Attributes,
+  work: () => Promise<T>,
+): Promise<T> {
+  return trace.getTracer('shop').startActiveSpan(name, { attributes }, async (span) => {
+    try {
+      return await work();
+    } catch (error) {
+      span.setStatus({ code: SpanStatusCode.ERROR, message: String(error) });
+      throw error;
+    } finally {
+      span.end();
+    }
+  });
+}
+
+/** Adds the id of a transaction to the active span, so that a search for the transaction finds this trace too. */
+export function traceTransaction(transactionId: string): void {
+  trace.getActiveSpan()?.setAttribute(TRANSACTION, transactionId);
+}
