@@ -7,6 +7,7 @@ import { ServiceClient } from './service-client.js';
 import { ShopClient } from './shop-client.js';
 import type { ShopOrder } from './shop-client.js';
 import { ShopFleet } from './shop-fleet.js';
+import { TelemetryCollector } from './telemetry/telemetry-collector.js';
 import type { TemporaryDatabase } from './temporary-database.js';
 
 /** The webhook secret before and after the rotation. */
@@ -42,6 +43,8 @@ export interface EnvironmentOptions {
   readonly shop: string;
   /** Database of the shop. On PostgreSQL there are three shops behind one address. */
   readonly database: TemporaryDatabase;
+  /** Runs OpenTelemetry in the shops, and at least two shops. Default `false`. */
+  readonly telemetry?: boolean;
 }
 
 /** The emulator and the shops, on free ports, and the clients that scenes use. */
@@ -59,7 +62,8 @@ export class DemoEnvironment implements AsyncDisposable {
     readonly report: SceneReport,
     deliveries: DeliveryRecord[],
     private readonly password: string,
-    private readonly signal: AbortSignal,
+    /** Ends the demo. */
+    readonly signal: AbortSignal,
   ) {
     this.deliveries = deliveries;
     this.customer = new ShopClient(shops.url, signal);
@@ -88,7 +92,8 @@ export class DemoEnvironment implements AsyncDisposable {
       const shops = await ShopFleet.start({
         file: options.shop,
         settings: { ...settingsOf(emulator, password), ...options.database.settings },
-        count: options.database.server === null ? 1 : 3,
+        count: shopCount(options),
+        telemetry: options.telemetry === true ? new TelemetryCollector() : null,
         signal,
         onUnexpectedExit,
       });
@@ -135,6 +140,12 @@ export class DemoEnvironment implements AsyncDisposable {
     await this.shops[Symbol.asyncDispose]();
     await this.emulator.close();
   }
+}
+
+/** With telemetry at least two shops, so that the trace of a payment has spans of several processes. */
+function shopCount({ database, telemetry }: EnvironmentOptions): number {
+  if (database.server !== null) return 3;
+  return telemetry === true ? 2 : 1;
 }
 
 /** The settings of a shop. It accepts the new and the old webhook secret. */

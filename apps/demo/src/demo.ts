@@ -1,9 +1,10 @@
 import { once } from 'node:events';
 import { DemoEnvironment } from './demo-environment.js';
-import type { EnvironmentOptions } from './demo-environment.js';
+import type { EnvironmentOptions, Scene } from './demo-environment.js';
 import { checkLedger, formatTable, isCorrect } from './ledger-check.js';
 import { SceneReport } from './scene-report.js';
 import { SCENES } from './scenes/index.js';
+import { TELEMETRY_SCENES } from './scenes/telemetry.js';
 
 /** Options of the demo. */
 export interface DemoOptions extends EnvironmentOptions {
@@ -34,8 +35,12 @@ export async function runDemo(options: DemoOptions): Promise<boolean> {
   const { emulator, shops } = environment;
   report.line(`emulator  ${emulator.baseUrl}  (seed ${options.seed})`);
   report.line(`shop      ${shops.url}  (${shops.count} on ${options.database.name})`);
-  await playScenes(environment, report, signal);
-  const correct = await checkResult(environment, report);
+  await playScenes(SCENES, environment, report, signal);
+  const ledgerCorrect = await checkResult(environment, report);
+  if (shops.telemetry !== null) {
+    await playScenes(TELEMETRY_SCENES, environment, report, signal);
+  }
+  const correct = ledgerCorrect && report.failures === 0;
   if (!correct) printShopLog(environment, report);
   if (!options.once) await waitForEnd(environment, report, signal);
   return correct;
@@ -43,11 +48,12 @@ export async function runDemo(options: DemoOptions): Promise<boolean> {
 
 /** If a scene throws, the report counts a failure, and the next scene starts. */
 async function playScenes(
+  scenes: readonly Scene[],
   environment: DemoEnvironment,
   report: SceneReport,
   signal: AbortSignal,
 ): Promise<void> {
-  for (const scene of SCENES) {
+  for (const scene of scenes) {
     report.scene(scene.title);
     try {
       await Promise.race([scene.play(environment), rejectOnAbort(signal)]);
@@ -88,7 +94,7 @@ function printShopLog({ shops }: DemoEnvironment, report: SceneReport): void {
 }
 
 async function waitForEnd(
-  { addresses }: DemoEnvironment,
+  { addresses, shops: { telemetry } }: DemoEnvironment,
   report: SceneReport,
   signal: AbortSignal,
 ): Promise<void> {
@@ -104,6 +110,10 @@ async function waitForEnd(
   report.line(`    ${emulator}`);
   report.line(`The console of the shop's inbox, as ${user} with the password ${password}:`);
   report.line(`    ${console}`);
+  if (telemetry !== null) {
+    report.line('The metrics of the shops, for Prometheus:');
+    for (const [, url] of telemetry.metricsUrls) report.line(`    ${url}`);
+  }
   report.line();
   report.line('Ctrl-C closes them.');
   if (!signal.aborted) await once(signal, 'abort');

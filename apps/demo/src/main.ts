@@ -8,6 +8,8 @@ const HELP = `Plays scenes of a day of business: the shop uses the emulator over
   --once         end after the last check; exit code 0 if the ledger and all checks are correct, otherwise 1
   --seed TEXT    seed of ids and faults: the same seed plays the same scenes (default: day-1)
   --postgres     three shops behind one address, on an embedded PostgreSQL
+  --telemetry    run two shops with OpenTelemetry (three with --postgres): print the trace of one payment, and serve
+                 the metrics for Prometheus; exit code 1 if a span is missing
   --shop FILE    main file of another build of the shop
   --wait N       seconds that a check waits for the expected result (default: 10)
 
@@ -26,7 +28,7 @@ async function main(): Promise<number> {
     process.once(signal, () => abort.abort(signal));
   }
   try {
-    const { help, once, postgres, seed, shop, wait } = readFlags();
+    const { help, once, postgres, seed, shop, telemetry, wait } = readFlags();
     if (help) {
       process.stdout.write(HELP);
       return 0;
@@ -41,6 +43,7 @@ async function main(): Promise<number> {
       seed,
       shop,
       database,
+      telemetry,
       print,
       waitMs: wait * 1000,
       signal: abort.signal,
@@ -62,6 +65,7 @@ function readFlags() {
       postgres: { type: 'boolean', default: false },
       seed: { type: 'string', default: 'day-1' },
       shop: { type: 'string', default: fileURLToPath(import.meta.resolve('shop/dist/main.js')) },
+      telemetry: { type: 'boolean', default: false },
       wait: { type: 'string', default: '10' },
     },
   });

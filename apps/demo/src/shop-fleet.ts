@@ -1,5 +1,6 @@
 import { LoadBalancer } from './load-balancer.js';
 import { ShopProcess } from './shop-process.js';
+import type { TelemetryCollector } from './telemetry/telemetry-collector.js';
 
 /** Options of a fleet of shops. */
 export interface ShopFleetOptions {
@@ -8,6 +9,8 @@ export interface ShopFleetOptions {
   /** The environment variables of each shop. All use the same database. */
   readonly settings: Readonly<Record<string, string>>;
   readonly count: number;
+  /** Collects the telemetry of the shops; `null` for none. */
+  readonly telemetry: TelemetryCollector | null;
   readonly signal: AbortSignal;
   /** Called if a shop exits although the fleet has not stopped it. */
   readonly onUnexpectedExit: (reason: string) => void;
@@ -41,6 +44,11 @@ export class ShopFleet implements AsyncDisposable {
     return this.balancer.url;
   }
 
+  /** Collects the telemetry of the shops; `null` for none. */
+  get telemetry(): TelemetryCollector | null {
+    return this.options.telemetry;
+  }
+
   /** Number of shops, running or not. */
   get count(): number {
     return this.options.count;
@@ -57,7 +65,8 @@ export class ShopFleet implements AsyncDisposable {
   /** Starts a shop. Rejects if it does not listen in time. */
   async start(number: number): Promise<void> {
     const { file, settings, signal } = this.options;
-    const shop = await ShopProcess.start(file, settings, signal, this.log);
+    const telemetry = this.options.telemetry?.of(`shop ${number + 1}`) ?? null;
+    const shop = await ShopProcess.start({ file, settings, log: this.log, telemetry }, signal);
     this.#shops.set(number, shop);
     this.#updateTargets();
     void shop.ended.then((reason) => {

@@ -3,31 +3,44 @@ import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
+import { pathToFileURL } from 'node:url';
+import type { ShopTelemetry } from './telemetry/telemetry-collector.js';
 
 const START_MS = 40_000;
 const CLOSE_MS = 10_000;
 const LISTENING = /Listening on (http:\S+)/;
+
+/** Options of a shop. */
+export interface ShopProcessOptions {
+  /** The main file of the shop. */
+  readonly file: string;
+  /** The environment variables of the shop. */
+  readonly settings: Readonly<Record<string, string>>;
+  /** Receives the log, line by line. */
+  readonly log: string[];
+  /** `null` starts the shop without telemetry. */
+  readonly telemetry: ShopTelemetry | null;
+}
 
 /** A shop that runs in its own process, as `npm run shop` starts it. */
 export class ShopProcess implements AsyncDisposable {
   /** Resolves when the process has ended, with its exit code or signal. */
   readonly ended: Promise<string>;
   readonly #child: ChildProcess;
+  readonly #log: string[];
   readonly #killOnExit = () => void this.#child.kill('SIGKILL');
   #url = '';
 
-  private constructor(
-    file: string,
-    settings: Readonly<Record<string, string>>,
-    /** Receives the log, line by line. */
-    private readonly log: string[],
-  ) {
-    this.#child = spawn(process.execPath, [path.resolve(file)], {
+  private constructor({ file, settings, log, telemetry }: ShopProcessOptions) {
+    this.#log = log;
+    const preload = telemetry === null ? [] : ['--import', pathToFileURL(telemetry.preload).href];
+    this.#child = spawn(process.execPath, [...preload, path.resolve(file)], {
       // Not the current folder, which may contain the .env file of a developer.
       cwd: path.dirname(file),
       env: { ...environmentWithoutSettings(), NO_COLOR: '1', PORT: '0', ...settings },
-      stdio: ['ignore', 'pipe', 'pipe'],
+      stdio: ['ignore', 'pipe', 'pipe', ...(telemetry === null ? [] : ['ipc' as const])],
     });
+    if (telemetry !== null) this.#child.on('message', telemetry.receive);
     process.once('exit', this.#killOnExit);
     this.ended = new Promise((resolve) => {
       this.#child.once('error', (error) => resolve(error.message));
@@ -36,15 +49,11 @@ export class ShopProcess implements AsyncDisposable {
     void this.ended.then(() => process.off('exit', this.#killOnExit));
   }
 
-  /** Starts the shop on a free port and adds its log lines to `log`. Rejects if it exits, or does not listen within 40 s. */
-  static async start(
-    file: string,
-    settings: Readonly<Record<string, string>>,
-    signal: AbortSignal,
-    log: string[],
-  ): Promise<ShopProcess> {
+  /** Starts the shop on a free port. Rejects if it exits, or does not listen within 40 s. */
+  static async start(options: ShopProcessOptions, signal: AbortSignal): Promise<ShopProcess> {
+    const { log } = options;
     const from = log.length;
-    const shop = new ShopProcess(file, settings, log);
+    const shop = new ShopProcess(options);
     const stop = AbortSignal.any([signal, AbortSignal.timeout(START_MS)]);
     try {
       await shop.#waitUntilListening(stop);
@@ -78,7 +87,7 @@ export class ShopProcess implements AsyncDisposable {
     const listening = new Promise<string>((resolve) => {
       for (const stream of [this.#child.stdout!, this.#child.stderr!]) {
         createInterface(stream).on('line', (line) => {
-          this.log.push(line);
+          this.#log.push(line);
           const [, url] = LISTENING.exec(line) ?? [];
           if (url !== undefined) resolve(url);
         });

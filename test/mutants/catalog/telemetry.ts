@@ -2,8 +2,9 @@ import type { Mutant } from '../mutant.ts';
 
 const TELEMETRY = 'libs/payments/src/telemetry';
 const E2E = 'test/e2e';
+const DEMO = 'apps/demo/src/telemetry';
 
-/** Observers, OpenTelemetry, health and log fields: TE-01 to TE-08. */
+/** Observers, OpenTelemetry, health, log fields and the trace that the demo prints: TE-01 to TE-09. */
 export const TELEMETRY_MUTANTS: readonly Mutant[] = [
   {
     promise: 'TE-01',
@@ -148,5 +149,37 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
     replace: 'if (id !== undefined) this.eventId = id;',
     by: '',
     specs: [`${E2E}/telemetry-logs.spec.ts`],
+  },
+  {
+    promise: 'TE-09',
+    fault: 'the trace of a payment leaves out what only a span link joins to it',
+    file: `${DEMO}/payment-trace.ts`,
+    replace: 'return sameTraces([...withId, ...linked]);',
+    by: 'return withId;',
+    specs: [`${DEMO}/payment-trace.spec.ts`],
+  },
+  {
+    promise: 'TE-09',
+    fault: 'the demo prints every attribute of a span',
+    file: `${DEMO}/trace-table.ts`,
+    replace: 'PRINTED.filter((name) => attributes[name] !== undefined)',
+    by: 'Object.keys(attributes)',
+    specs: [`${DEMO}/payment-trace.spec.ts`],
+  },
+  {
+    promise: 'TE-09',
+    fault: 'the demo accepts a trace without the ledger entry',
+    file: `${DEMO}/payment-trace.ts`,
+    replace: 'if (next.length === 0) return [title];',
+    by: 'if (next.length === 0) return [];',
+    specs: [`${DEMO}/payment-trace.spec.ts`],
+  },
+  {
+    promise: 'TE-09',
+    fault: 'the demo prints the last series of a metric instead of their sum',
+    file: `${DEMO}/scraped-metrics.ts`,
+    replace: '(sums.get(name) ?? 0) + Number(value)',
+    by: 'Number(value)',
+    specs: [`${DEMO}/scraped-metrics.spec.ts`],
   },
 ];

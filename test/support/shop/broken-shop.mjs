@@ -1,5 +1,6 @@
 // The shop with a mistake, selected by SHOP_MISTAKE, that the demo must detect.
 import { randomUUID } from 'node:crypto';
+import { trace } from '@opentelemetry/api';
 import { PostgresShopDatabase } from '../../../apps/shop/dist/database/postgres-shop-database.js';
 import { SqliteShopDatabase } from '../../../apps/shop/dist/database/sqlite-shop-database.js';
 
@@ -12,6 +13,9 @@ const MISTAKES = {
       const first = record();
       return first instanceof Promise ? first.then(record) : record();
     };
+  },
+  'traces-nothing'() {
+    trace.disable();
   },
   'loses-one'(prototype) {
     const { recordPayment } = prototype;

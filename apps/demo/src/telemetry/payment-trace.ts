@@ -1,0 +1,86 @@
+import type { CollectedSpan } from './telemetry-collector.js';
+
+/** A span, and the spans that are part of it or linked to it. */
+export interface TraceNode {
+  readonly span: CollectedSpan;
+  /** The span is linked to the one above. Otherwise it is part of it. */
+  readonly linked: boolean;
+  /** In the order of their start. */
+  readonly below: readonly TraceNode[];
+}
+
+/** The attribute for the id of a transaction. */
+const TRANSACTION = 'messaging.message.conversation_id';
+
+/** The spans of a payment from the checkout to the ledger. Each line is a path from a span to one below. */
+const EXPECTED_PATHS: readonly (readonly string[])[] = [
+  ['POST /api/orders', 'POST /emulator/checkout-invoices'],
+  [
+    'POST /webhooks/payments',
+    'receive transaction.completed',
+    'process transaction.completed',
+    'GET /v1/transactions/{id}',
+  ],
+  [
+    'POST /webhooks/payments',
+    'receive transaction.completed',
+    'process transaction.completed',
+    'record in ledger',
+  ],
+];
+
+/**
+ * The traces of a payment as trees, in the order of their start: the traces in which a span has the id of its
+ * transaction, and the traces that are linked to a span of them. A linked trace is below the span that it is linked to.
+ */
+export function paymentTraces(spans: readonly CollectedSpan[], transactionId: string): TraceNode[] {
+  const found = spansOf(spans, transactionId).toSorted((a, b) => a.startMs - b.startMs);
+  const ids = new Set(found.map(({ spanId }) => spanId));
+  const spanAbove = ({ parentSpanId, linkedSpanIds }: CollectedSpan): string | undefined =>
+    [parentSpanId ?? '', ...linkedSpanIds].find((id) => ids.has(id));
+  const nodesBelow = (id: string | undefined): TraceNode[] =>
+    found
+      .filter((span) => spanAbove(span) === id)
+      .map((span) => ({
+        span,
+        linked: id !== undefined && id !== span.parentSpanId,
+        below: nodesBelow(span.spanId),
+      }));
+  return nodesBelow(undefined);
+}
+
+/** The spans of all traces in which a span has the id of the transaction, and of the traces that are linked to these. */
+function spansOf(spans: readonly CollectedSpan[], transactionId: string): CollectedSpan[] {
+  const sameTraces = (some: readonly CollectedSpan[]): CollectedSpan[] => {
+    const traceIds = new Set(some.map(({ traceId }) => traceId));
+    return spans.filter(({ traceId }) => traceIds.has(traceId));
+  };
+  const withId = sameTraces(
+    spans.filter(({ attributes }) => attributes[TRANSACTION] === transactionId),
+  );
+  const ids = new Set(withId.map(({ spanId }) => spanId));
+  const linked = spans.filter(({ linkedSpanIds }) => linkedSpanIds.some((id) => ids.has(id)));
+  return sameTraces([...withId, ...linked]);
+}
+
+/** The name of a span, with the path of its request if it is the span of an HTTP server. */
+export function titleOf({ kind, name, attributes }: CollectedSpan): string {
+  const path = attributes['url.path'];
+  return kind === 'SERVER' && typeof path === 'string' && !name.includes(path)
+    ? `${name} ${path}`
+    : name;
+}
+
+/** The titles of the spans that a payment must have and these traces do not have. */
+export function missingSpans(traces: readonly TraceNode[]): string[] {
+  const missing = EXPECTED_PATHS.flatMap((path) => {
+    let nodes = traces;
+    for (const title of path) {
+      const next = nodes.filter(({ span }) => titleOf(span) === title);
+      if (next.length === 0) return [title];
+      nodes = next.flatMap(({ below }) => below);
+    }
+    return [];
+  });
+  return [...new Set(missing)];
+}

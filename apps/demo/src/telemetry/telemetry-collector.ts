@@ -1,0 +1,45 @@
+import { fileURLToPath } from 'node:url';
+import type { FinishedSpan, TelemetryMessage } from './finished-span.js';
+
+/** The oldest spans are removed, because the demo may run for a long time. */
+const MAX_SPANS = 5000;
+
+/** A span with the name of its process, for example `shop 1`. */
+export type CollectedSpan = FinishedSpan & { readonly process: string };
+
+/** How a shop sends its telemetry. */
+export interface ShopTelemetry {
+  /** The file to load before the shop. */
+  readonly preload: string;
+  /** Receives what the process sends. */
+  readonly receive: (message: unknown) => void;
+}
+
+/** The spans of all shops, and the addresses of their metrics. */
+export class TelemetryCollector {
+  /** The newest spans, in the order of their arrival. */
+  readonly spans: CollectedSpan[] = [];
+  readonly #metricsUrls = new Map<string, string>();
+
+  /** The address of the metrics of each process, by the name of the process. */
+  get metricsUrls(): [process: string, url: string][] {
+    return [...this.#metricsUrls].toSorted(([a], [b]) => a.localeCompare(b));
+  }
+
+  /** The telemetry of one process. If it is restarted, its new address replaces the old one. */
+  of(process: string): ShopTelemetry {
+    return {
+      preload: fileURLToPath(new URL('shop-telemetry.js', import.meta.url)),
+      receive: (message) => this.#add(process, message as TelemetryMessage),
+    };
+  }
+
+  #add(process: string, message: TelemetryMessage): void {
+    if ('metricsUrl' in message) {
+      this.#metricsUrls.set(process, message.metricsUrl);
+    } else {
+      this.spans.push({ ...message.span, process });
+      if (this.spans.length > MAX_SPANS) this.spans.shift();
+    }
+  }
+}
