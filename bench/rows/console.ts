@@ -50,6 +50,10 @@ function questionsFor(events: number): [string, Omit<ConsoleQuestion, 'times'>][
     ['first page of dead deliveries', { list: { state: 'dead' }, atLeast: 50 }],
     ['search for a reference', search(referenceOf(middle), 1)],
     ['search for the start of all references', search(referenceOf(1).slice(0, -1), 50)],
+    // ORDER-1: also of ORDER-10, ORDER-123456, and so on.
+    ['search for the start of a ninth of all references', search(referenceOf(1), 0)],
+    ['first request for a company without events', { list: { company: 'none' }, atLeast: 0 }],
+    ['first request for a handler without events', { list: { handler: 'none' }, atLeast: 0 }],
     ['search for a transaction', search(transactionOf(middle), 1)],
     ['search for an event id', search(idOf(middle), 1)],
     ['search for a part of an error', search('another amount', 50)],

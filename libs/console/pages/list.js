@@ -11,6 +11,8 @@ import { Selection } from './selection.js';
 /** @typedef {import('./api.js').EventPage} EventPage */
 
 const LIMIT = 50;
+/** Requests for one page, at most. Each compares up to 20,000 events with the filter. */
+const MAX_REQUESTS = 25;
 
 /**
  * The list of events. The states in the rows are updated, but the rows stay in their order. A button shows the number of
@@ -33,7 +35,7 @@ export function EventList({ params, handlers, trail, acted, ask }) {
   const { value: fresh, error } = usePolled(
     asked,
     /** @returns {Promise<EventPage>} */
-    (signal) => get('events', after ? { ...query, after } : query, signal),
+    (signal) => readPage(query, after, signal),
   );
   const [shown, setShown] = useState(
     /** @type {{ asked: string, question: string, page: EventPage | undefined }} */
@@ -76,7 +78,7 @@ export function EventList({ params, handlers, trail, acted, ask }) {
       }}
     />
     ${!page && html`<${Waiting} error=${error} />`}
-    ${page?.events.length === 0 && html`<${Nothing} filtered=${Object.keys(filter).length > 0} later=${Boolean(after)} />`}
+    ${page?.events.length === 0 && html`<${Nothing} filtered=${Object.keys(filter).length > 0} later=${Boolean(after)} more=${next !== null} />`}
     ${
       events.length > 0 &&
       html`<${Selection}
@@ -120,11 +122,37 @@ export function EventList({ params, handlers, trail, acted, ask }) {
       }
       ${
         next !== null &&
-        html`<a href=${listLink({ ...filter, order, after: next })} rel="next">Next page</a>`
+        html`<a href=${listLink({ ...filter, order, after: next })} rel="next">
+          ${events.length < LIMIT ? `Search ${order === 'oldest' ? 'newer' : 'older'} events` : 'Next page'}
+        </a>`
       }
       ${events.length > 0 && html`<span class="quiet">${onThisPage(events, filter)}</span>`}
     </nav>
   `;
+}
+
+/**
+ * Reads a page with several requests if few events match.
+ *
+ * @param {Record<string, string | number>} query
+ * @param {string} after
+ * @param {AbortSignal} signal
+ * @returns {Promise<EventPage>}
+ */
+async function readPage(query, after, signal) {
+  const events = [];
+  /** @type {string | null} */
+  let next = after || null;
+  let requests = 0;
+  do {
+    const part = { ...query, limit: LIMIT - events.length, ...(next !== null && { after: next }) };
+    /** @type {EventPage} */
+    const page = await get('events', part, signal);
+    events.push(...page.events);
+    next = page.next;
+    requests += 1;
+  } while (next !== null && events.length < LIMIT && requests < MAX_REQUESTS);
+  return { events, next };
 }
 
 /**
@@ -168,8 +196,13 @@ function heading() {
   return html`<h1 tabindex="-1">Events</h1>`;
 }
 
-/** @param {{ filtered: boolean, later: boolean }} props */
-function Nothing({ filtered, later }) {
+/** @param {{ filtered: boolean, later: boolean, more: boolean }} props */
+function Nothing({ filtered, later, more }) {
+  if (more) {
+    return html`<p class="empty">
+      <strong>None of the events that were searched matches.</strong>
+    </p>`;
+  }
   if (filtered || later) {
     return html`<p class="empty">
       <strong>No event matches.</strong> <a href="#/events">Show all events</a>

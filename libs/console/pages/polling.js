@@ -2,8 +2,8 @@ import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { ApiError } from './api.js';
 
 const EVERY_MS = 2000;
-/** Minimum pause after a response, as a multiple of its duration: a page uses at most a fifth of the server's time. */
-const PAUSE_FACTOR = 4;
+/** Minimum pause after a response, as a multiple of its duration: a page uses at most a twentieth of the server's time. */
+const PAUSE_FACTOR = 19;
 
 /**
  * The result of `load`, which is called every two seconds while the page is visible, until the server rejects it.

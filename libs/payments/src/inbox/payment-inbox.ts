@@ -120,7 +120,10 @@ export class PaymentInbox {
     return this.bodies.show(await this.store.find(company, id));
   }
 
-  /** A page of events, without their bodies, headers and histories. */
+  /**
+   * A page of events, without their bodies, headers and histories. One call compares at most 20,000 events with the filter,
+   * so a page may have fewer events than `limit`, or none, and a `next`: continue until `next` is `null`.
+   */
   async list(query: ListQuery = {}): Promise<EventPage> {
     const { order = 'newest', limit = 50, after = null, ...filter } = query;
     if (!Number.isInteger(limit) || limit < 1 || limit > 1000) {

@@ -18,7 +18,7 @@ import { Pruning } from './sql/prune.js';
 import { receiveFunction, ReceiveStatement } from './sql/receive.js';
 import { redriveFunctions } from './sql/redrive.js';
 import { lockNumber, quoted } from './sql/schema.js';
-import { searchFunctions } from './sql/search.js';
+import { searchFunctions } from './sql/text-search.js';
 import { settleFunctions, SettleStatement } from './sql/settle.js';
 import { statsFunction } from './sql/stats.js';
 import { tables } from './sql/tables.js';

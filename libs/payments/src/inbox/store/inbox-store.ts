@@ -170,7 +170,10 @@ export interface InboxStore<Tx = unknown> {
   /** The event with that id, with its body, headers, repeats and histories; `undefined` if the id is not known. */
   find(company: string, id: string): Promise<StoredEvent | undefined>;
 
-  /** Events by receipt, newest or oldest first, `limit` at a time (1 to 1,000). */
+  /**
+   * Events by receipt, newest or oldest first, `limit` at a time (1 to 1,000). A call may end after 20,000 events that it
+   * compared with the filter: the page has those that match, and `next`.
+   */
   list(query: {
     readonly filter: EventFilter;
     readonly order: 'newest' | 'oldest';

@@ -172,11 +172,11 @@ export interface EventFilter {
   readonly search?: string;
 }
 
-/** A page of a list. */
+/** A page of a list. If few events match the filter, it may have fewer events than `limit`, or none, and a `next`. */
 export interface EventPage {
   /** Without bodies, headers and histories: `raw` is `null`, the other fields are empty. */
   readonly events: readonly StoredEvent[];
-  /** Pass it as `after` for the next page; `null` on the last page. */
+  /** Pass it as `after` for the next page, even if this page is empty; `null` on the last page. */
   readonly next: string | null;
 }
 
@@ -188,6 +188,9 @@ export interface DeliverySelection {
   /** The handlers of the deliveries. {@link InboxStore.redrive} adds a delivery if the event has none to a handler. */
   readonly handlers: readonly string[];
 }
+
+/** How many events one call of `list()` reads at most. */
+export const MAX_READ = 20_000;
 
 /** Counts are exact up to this number. */
 export const COUNT_CAP = 10_000;

@@ -1,17 +1,11 @@
-import { EXPECTATION_ID } from '../../store/expectation-store.js';
-import { MAX_FAILED } from '../../store/event-summary.js';
+import { MAX_READ } from '../../store/stored-event.js';
 import type { EventFilter, EventPage, InboxStore, StoredEvent } from '../../store/inbox-store.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
-import { prepared } from '../connection/database-connection.js';
-import type { Parameter } from '../connection/database-connection.js';
-import { failuresFunction } from './failures.js';
-import { BY_INDEX, HAS_FAILED, indexed, IS_COUNTED, IS_LISTED } from './schema.js';
-import { elementsOf, LAST, listedColumns, toEvent, toStored, wholeColumns } from './stored-rows.js';
-
-/** How many events the function `search` finds at most by the start of one of their texts. */
-const MAX_FOUND = 3000;
-/** How many events a list reads in its order before it reads all events that can match, and sorts them. */
-const MAX_IN_ORDER = 20_000;
+import type { Parameter, ResultRow } from '../connection/database-connection.js';
+import { epochMs, IS_COUNTED, IS_LISTED } from './schema.js';
+import { listedColumns, toEvent, toStored, wholeColumns } from './stored-rows.js';
+import { foundCondition, search } from './text-search.js';
+import type { Found } from './text-search.js';
 
 /** Returns the event with an id, with its body, headers, repeats and histories. */
 export async function find(
@@ -33,16 +27,41 @@ export async function list(
 ): Promise<EventPage> {
   const { filter, limit } = query;
   const found = filter.search ? await search(source, schema, filter.search) : null;
-  const { texts, values } = pageStatements(schema, query, found);
+  const last = isUnbounded(filter, found) ? await lastRead(source, schema, query) : null;
+  const { texts, values } = pageStatements(schema, { ...query, last }, found);
   let rows = await source.query(texts[0]!, values);
   if (rows.length <= limit && texts[1] !== undefined) rows = await source.query(texts[1], values);
-  const page = rows.slice(0, limit);
-  const last = page.at(-1);
-  const more = rows.length > limit && last !== undefined;
   return {
-    events: page.map(toEvent),
-    next: more ? `${Math.round(Number(last['received_ms']))}-${last['seq']}` : null,
+    events: rows.slice(0, limit).map(toEvent),
+    next: rows.length > limit ? positionOf(rows[limit - 1]!) : last,
   };
+}
+
+type Query = Parameters<InboxStore['list']>[0];
+
+/** Whether all events may have to be compared with the filter to fill a page. */
+function isUnbounded(filter: EventFilter, found: Found | null): boolean {
+  const { company, ids, eventType, handler, state } = filter;
+  const few = ids !== undefined || found?.more === false || hasIndex(state);
+  return !few && (found ?? company ?? eventType ?? handler ?? state) !== undefined;
+}
+
+/** Whether an index contains the events in this state. */
+function hasIndex(state: EventFilter['state']): boolean {
+  return state !== undefined && state !== 'done';
+}
+
+/** The position of the last event that a page compares with the filter; `null` if it compares all. */
+async function lastRead(
+  source: ConnectionSource,
+  schema: string,
+  query: Query,
+): Promise<string | null> {
+  const values = new ParameterList();
+  const text = `SELECT ${epochMs('e.received_at')} AS received_ms, e.seq FROM ${schema}.event e
+    WHERE ${rangeOf(query, values).join(' AND ')} ${sortedBy(query.order)} LIMIT 1 OFFSET ${MAX_READ - 1}`;
+  const [row] = await source.query(text, values.all);
+  return row === undefined ? null : positionOf(row);
 }
 
 /**
@@ -52,53 +71,79 @@ export async function list(
  */
 function pageStatements(
   schema: string,
-  { filter, order, limit, after }: Parameters<InboxStore['list']>[0],
+  query: Query & { readonly last: string | null },
   found: Found | null,
 ): { texts: string[]; values: Parameter[] } {
+  const { filter, order, limit } = query;
   const values = new ParameterList();
-  const range = [IS_LISTED, ...timeConditions(filter, values)];
-  const [than, direction] = order === 'newest' ? ['<', 'DESC'] : ['>', 'ASC'];
-  if (after !== null) {
-    const { ms, seq } = parsePosition(after);
-    const time = `to_timestamp(${values.add(ms, 'float8')} / 1000)`;
-    range.push(`(e.received_at, e.seq) ${than} (${time}, ${values.add(seq, 'bigint')})`);
-  }
+  const range = rangeOf(query, values);
   const known = found && values.add([...found.events, ...found.failed], 'bigint[]');
-  const anyOf = found?.more ? foundConditions(filter.search!, known!, values) : [];
   const ofEvent = [...range, ...eventConditions(filter, values)];
-  if (anyOf.length > 0) ofEvent.push(`(${anyOf.join(' OR ')})`);
+  if (found?.more) {
+    ofEvent.push(foundCondition(values.add(toStored(filter.search!), 'text'), known!));
+  }
   const deliveries = deliveriesOf(schema, filter, values);
-  const conditions = deliveries === null ? ofEvent : [...ofEvent, `e.seq IN (${deliveries})`];
-  const ordered = `ORDER BY e.received_at ${direction}, e.seq ${direction}`;
+  // OFFSET 0: the planner looks up the deliveries of each event. It could read all deliveries instead.
+  const ofDeliveries = deliveries && `EXISTS (${deliveries} AND d.event = e.seq OFFSET 0)`;
+  const conditions = [...ofEvent, ...(ofDeliveries === null ? [] : [ofDeliveries])].join(' AND ');
   // One event more than requested: if there is one, there is a next page.
-  const page = `${ordered} LIMIT ${values.add(limit + 1, 'integer')}`;
+  const page = `${sortedBy(order)} LIMIT ${values.add(limit + 1, 'integer')}`;
   const columns = listedColumns(schema);
   const from = `FROM ${schema}.event e WHERE`;
-  const matching = `${from} ${conditions.join(' AND ')}`;
-  const first = `SELECT ${columns} FROM (SELECT e.* ${from} ${range.join(' AND ')} ${ordered} LIMIT ${MAX_IN_ORDER}) e
-    WHERE ${conditions.join(' AND ')} ${page}`;
-  // OFFSET 0: the planner looks each event up by its number. It could read all events instead.
-  const lookUp = (numbers: string, where: string): string => `SELECT e.seq, e.received_at
-    FROM (SELECT DISTINCT * FROM (${numbers}) n) n (seq)
-    CROSS JOIN LATERAL (SELECT e.seq, e.received_at ${where} AND e.seq = n.seq OFFSET 0) e`;
+  const inOrder = (end: string): string => `SELECT ${columns} FROM
+    (SELECT e.* ${from} ${range.join(' AND ')} ${sortedBy(order)} ${end}) e WHERE ${conditions} ${page}`;
   const sorted = (candidates: string): string =>
     `WITH found AS MATERIALIZED (${candidates}) SELECT ${columns} FROM ${schema}.event e
-      WHERE e.seq IN (SELECT e.seq FROM found e ${page}) ${ordered}`;
-  let texts = [`SELECT ${columns} ${matching} ${page}`];
-  if (known !== null && !found?.more) {
-    texts = [sorted(lookUp(`SELECT unnest(${known})`, matching))];
-  } else if (deliveries !== null && hasIndex(filter.state) && filter.ids === undefined) {
-    texts = [first, sorted(lookUp(deliveries, `${from} ${ofEvent.join(' AND ')}`))];
-  } else if (found !== null) {
-    const ranges = anyOf.map((one) => `SELECT e.seq, e.received_at ${matching} AND ${one}`);
-    texts = [first, sorted(ranges.join(' UNION '))];
+      WHERE e.seq IN (SELECT e.seq FROM found e ${page}) ${sortedBy(order)}`;
+  // OFFSET 0: the planner looks up each event by its number.
+  const lookUp = (numbers: string, where: string): string => `SELECT e.seq, e.received_at
+    FROM (SELECT DISTINCT * FROM (${numbers}) n) n (seq)
+    CROSS JOIN LATERAL (SELECT e.seq, e.received_at ${from} ${where} AND e.seq = n.seq OFFSET 0) e`;
+  let texts = [`SELECT ${columns} ${from} ${conditions} ${page}`];
+  if (known !== null && !found!.more) {
+    texts = [sorted(lookUp(`SELECT unnest(${known})`, conditions))];
+  } else if (isUnbounded(filter, found)) {
+    texts = [inOrder('OFFSET 0')];
+  } else if (filter.ids === undefined && hasIndex(filter.state)) {
+    const all = hasNoDeliveries(filter.state)
+      ? `SELECT e.seq, e.received_at ${from} ${conditions}`
+      : lookUp(deliveries!, ofEvent.join(' AND '));
+    texts = [inOrder(`LIMIT ${MAX_READ}`), sorted(all)];
   }
   return { texts, values: values.all };
 }
 
-/** Whether an index contains the deliveries in this state. */
-function hasIndex(state: EventFilter['state']): boolean {
-  return state === 'pending' || state === 'running' || state === 'dead';
+function hasNoDeliveries(state: EventFilter['state']): boolean {
+  return state === 'unhandled' || state === 'stale';
+}
+
+function sortedBy(order: Query['order']): string {
+  const direction = order === 'newest' ? 'DESC' : 'ASC';
+  return `ORDER BY e.received_at ${direction}, e.seq ${direction}`;
+}
+
+/** SQL conditions of the events between two positions, and within the times of the filter. */
+function rangeOf(
+  { filter: { from, to }, order, after, last = null }: Query & { readonly last?: string | null },
+  values: ParameterList,
+): string[] {
+  const found = [IS_LISTED];
+  const time = (ms: number): string => `to_timestamp(${values.add(ms, 'float8')} / 1000)`;
+  const position = (text: string): string => {
+    const { ms, seq } = parsePosition(text);
+    return `(${time(ms)}, ${values.add(seq, 'bigint')})`;
+  };
+  const [beyond, before] = order === 'newest' ? ['<', '>='] : ['>', '<='];
+  if (from !== undefined) found.push(`e.received_at >= ${time(from.getTime())}`);
+  if (to !== undefined) found.push(`e.received_at < ${time(to.getTime())}`);
+  if (after !== null) found.push(`(e.received_at, e.seq) ${beyond} ${position(after)}`);
+  if (last !== null) found.push(`(e.received_at, e.seq) ${before} ${position(last)}`);
+  return found;
+}
+
+/** The position of an event in a list; see {@link parsePosition}. */
+function positionOf(row: ResultRow): string {
+  return `${Math.round(Number(row['received_ms']))}-${row['seq']}`;
 }
 
 /** Reads the `next` of a page: the time and the number of its last event or expectation. */
@@ -117,15 +162,6 @@ export class ParameterList {
     this.all.push(value);
     return `$${this.all.length}::${type}`;
   }
-}
-
-function timeConditions({ from, to }: EventFilter, values: ParameterList): string[] {
-  const time = (value: Date): string =>
-    `to_timestamp(${values.add(value.getTime(), 'float8')} / 1000)`;
-  const found: string[] = [];
-  if (from !== undefined) found.push(`e.received_at >= ${time(from)}`);
-  if (to !== undefined) found.push(`e.received_at < ${time(to)}`);
-  return found;
 }
 
 function eventConditions(
@@ -150,7 +186,7 @@ function deliveriesOf(
 ): string | null {
   const found: string[] = [];
   // A literal, not a parameter: the planner uses a partial index only if it knows the state.
-  if (state !== undefined && state !== 'unhandled' && state !== 'stale') {
+  if (state !== undefined && !hasNoDeliveries(state)) {
     found.push(`d.state = ${literal(state)}`);
   }
   if (handler !== undefined) found.push(`d.handler = ${values.add(toStored(handler), 'text')}`);
@@ -162,76 +198,3 @@ function literal(state: string): string {
   if (!/^[a-z]+$/.test(state)) throw new TypeError(`"${state}" is not a state of a delivery.`);
   return `'${state}'`;
 }
-
-/** The result of a search. */
-interface Found {
-  /** Numbers of the events whose id, transaction id or reference begins with the text; empty if {@link more}. */
-  readonly events: readonly string[];
-  /** Whether there are more than {@link MAX_FOUND} of them. */
-  readonly more: boolean;
-  /** Numbers of the events with a failed delivery whose error contains the text. */
-  readonly failed: readonly string[];
-}
-
-async function search(source: ConnectionSource, schema: string, text: string): Promise<Found> {
-  const statement = prepared(`SELECT * FROM ${schema}.search($1::text)`);
-  const [row] = await source.query(statement, [toStored(text)]);
-  return {
-    events: elementsOf(row!['o_events']),
-    more: row!['o_more'] === 't',
-    failed: elementsOf(row!['o_failed']),
-  };
-}
-
-/** SQL conditions of a search that finds many events. A matching event `e` meets at least one. */
-function foundConditions(text: string, known: string, values: ParameterList): string[] {
-  const start = values.add(toStored(text), 'text');
-  const ranges = SEARCHED.map((column) => begins(column, start));
-  return [`e.seq IN (SELECT unnest(${known}))`, ...ranges];
-}
-
-/** The texts of an event `e` whose start a search compares. Each has an index. */
-const SEARCHED = ['e.id', 'e.ordering_key', 'e.reference'] as const;
-
-/** SQL: whether a text begins with another. The range of the index is independent of the collation of the database. */
-function begins(column: (typeof SEARCHED)[number], start: string): string {
-  const [text, from] = column === 'e.id' ? [column, start] : [indexed(column), indexed(start)];
-  return (
-    `${column} IS NOT NULL AND ${text} >= ${from} AND ${text} < ${from} || '${LAST}' ` +
-    `AND starts_with(${column}, ${start})`
-  );
-}
-
-/**
- * The function `search` reads a range of an index for each searched text, and the failed deliveries of the newest events. It
- * may find an event twice.
- */
-const searchFunction = (schema: string): string => {
-  const found = (condition: string): string =>
-    `(SELECT e.seq FROM ${schema}.event e WHERE ${condition} LIMIT ${MAX_FOUND + 1})`;
-  const id = begins('e.id', 'p_text');
-  const [, ...others] = SEARCHED;
-  return `
-CREATE FUNCTION ${schema}.search(p_text text, OUT o_events bigint[], OUT o_more boolean, OUT o_failed bigint[])
-LANGUAGE plpgsql STABLE ${BY_INDEX}
-AS $search$
-BEGIN
-  -- Two ranges of ids, because there may be many expectations between them.
-  SELECT array_agg(f.seq) INTO o_events FROM (
-    ${found(`${id} AND e.id < '${EXPECTATION_ID}'`)}
-    UNION ALL ${found(`${id} AND e.id > '${EXPECTATION_ID}${LAST}'`)}
-    ${others.map((column) => `UNION ALL ${found(begins(column, 'p_text'))}`).join(' ')}
-  ) f;
-  o_more := COALESCE(cardinality(o_events), 0) > ${MAX_FOUND};
-  IF o_more THEN o_events := NULL; END IF;
-  SELECT array_agg(f.event) INTO o_failed FROM (
-    SELECT d.event, d.last_error FROM ${schema}.delivery d WHERE ${HAS_FAILED}
-     ORDER BY d.event DESC LIMIT ${MAX_FAILED}
-  ) f WHERE strpos(lower(f.last_error COLLATE "C"), lower(p_text COLLATE "C")) > 0;
-END $search$;
-`;
-};
-
-/** The functions `search` and `failures`. */
-export const searchFunctions = (schema: string): string =>
-  searchFunction(schema) + failuresFunction(schema);

@@ -71,7 +71,7 @@ const TABLES = `
     WHERE ${NO_EXPECTATION};
   CREATE INDEX payments_inbox_event_transaction ON payments_inbox_event (ordering_key)
     WHERE ordering_key IS NOT NULL;
-  CREATE INDEX payments_inbox_event_reference ON payments_inbox_event (reference, received_at) WHERE reference IS NOT NULL;
+  CREATE INDEX payments_inbox_event_reference ON payments_inbox_event (reference) WHERE reference IS NOT NULL;
   CREATE INDEX payments_inbox_event_pruned ON payments_inbox_event (pruned, received_at);
   CREATE INDEX payments_inbox_event_undelivered ON payments_inbox_event (undelivered, received_at)
     WHERE undelivered > 0;

@@ -37,25 +37,29 @@ export interface Slice<Found> {
 export type ListSlice = Slice<{ readonly at: Cursor; readonly event: StoredEventMessage }>;
 
 /**
- * Reads a page of a list slice by slice, so that the thread can run receives between two slices of a long search.
+ * Reads a page of a list slice by slice, so that the thread can run receives between two slices of a long search. After
+ * `maxSlices`, the page ends, and the next page continues there.
  */
 export async function readPage<Found extends { readonly at: Cursor }>(
   limit: number,
   after: string | null,
   readSlice: (part: { limit: number; after: Cursor | null }) => Promise<Slice<Found>>,
+  maxSlices = Infinity,
 ): Promise<{ found: Found[]; next: string | null }> {
   let from: Cursor | null = after === null ? null : toCursor(after);
   const found: Found[] = [];
+  let slices = 0;
   do {
     // Reads one row more than requested, to find out whether there is another page.
     const slice: Slice<Found> = await readSlice({ limit: limit + 1 - found.length, after: from });
     found.push(...slice.found);
     from = slice.next;
-  } while (from !== null && found.length <= limit);
-  const last = found.length > limit ? found[limit - 1] : undefined;
+    slices += 1;
+  } while (from !== null && found.length <= limit && slices < maxSlices);
+  const end = found.length > limit ? found[limit - 1]!.at : from;
   return {
     found: found.slice(0, limit),
-    next: last === undefined ? null : `${last.at.receivedAt}.${last.at.seq}`,
+    next: end === null ? null : `${end.receivedAt}.${end.seq}`,
   };
 }
 

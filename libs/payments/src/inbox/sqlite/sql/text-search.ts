@@ -14,12 +14,10 @@ const COLUMNS = [
 
 /** What a search found. */
 export interface Found {
-  /** Numbers of events, as JSON. If {@link many} is set, not those of all events that begin with the text. */
+  /** Numbers of events, as JSON. If {@link many} is set, only those of events with a failed delivery. */
   readonly seqs: string;
   /** More than 2,000 events begin with the text, so the list reads events in its order and compares each. */
   readonly many: boolean;
-  /** All events that are not in {@link seqs} have a reference that begins with the text. */
-  readonly byReference: boolean;
   readonly text: string;
 }
 
@@ -27,18 +25,16 @@ export interface Found {
 export function eventsBeginning(
   connection: SqliteConnection,
   { text }: { readonly text: string },
-): Pick<Found, 'many' | 'byReference'> & { readonly seqs: readonly number[] } {
-  const [ids, transactions, references] = COLUMNS.map(([column, index]) =>
+): Pick<Found, 'many'> & { readonly seqs: readonly number[] } {
+  const seqs = COLUMNS.flatMap(([column, index]) =>
     connection.all<{ seq: number }>(
       `SELECT seq FROM payments_inbox_event INDEXED BY payments_inbox_event_${index}
        WHERE ${column} >= ? AND ${column} < ? AND ${NO_EXPECTATION} LIMIT ${SLICE + 1}`,
       [...prefixRange(text)],
     ),
-  ) as [{ seq: number }[], { seq: number }[], { seq: number }[]];
-  const rows = [...ids, ...transactions];
-  const byReference = rows.length <= SLICE;
-  const many = !byReference || references.length > SLICE;
-  return { seqs: [...rows, ...(many ? [] : references)].map(({ seq }) => seq), many, byReference };
+  ).map(({ seq }) => seq);
+  const many = seqs.length > SLICE;
+  return { seqs: many ? [] : seqs, many };
 }
 
 /** The same comparison for the row of an event `e`, with the values of its placeholders. */
@@ -52,60 +48,6 @@ export function beginsWith(text: string): { readonly sql: string; readonly value
 export function prefixRange(text: string): readonly [begin: string, end: string] {
   const begin = toStored(text);
   return [begin, `${begin}\u{10FFFF}`];
-}
-
-/** How many entries of the index of references one call reads: a few milliseconds of work. */
-const ENTRIES = 20_000;
-
-/** A position in the index of references. */
-export interface Entry {
-  readonly reference: string;
-  readonly receivedAt: number;
-  readonly seq: number;
-}
-
-/** Where a list of the events that a search found continues. */
-export interface NearestRequest {
-  readonly found: Found;
-  readonly order: 'newest' | 'oldest';
-  /** The time of receipt at the position in the list. */
-  readonly after: number;
-  /** `next` of the previous slice; `null` for the first. */
-  readonly from: Entry | null;
-}
-
-export interface NearestSlice {
-  /** The time of receipt of the first found event in the order of the list, not before {@link NearestRequest.after}. */
-  readonly receivedAt: number | null;
-  /** `null` after the last slice. */
-  readonly next: Entry | null;
-}
-
-/** Reads one slice of the references that begin with a text, and with the first slice the other found events. */
-export function nearestSlice(
-  connection: SqliteConnection,
-  { found, order, after, from }: NearestRequest,
-): NearestSlice {
-  const [begin, end] = prefixRange(found.text);
-  const { reference, receivedAt, seq } = from ?? { reference: begin, receivedAt: -1e15, seq: 0 };
-  const slice = `FROM payments_inbox_event INDEXED BY payments_inbox_event_reference
-    WHERE reference >= ?1 AND reference < ?2 AND (reference, received_at, seq) > (?1, ?3, ?4)
-    ORDER BY reference, received_at, seq`;
-  const values = [reference, end, receivedAt, seq];
-  const next = connection.get<Entry>(
-    `SELECT reference, received_at AS receivedAt, seq ${slice} LIMIT 1 OFFSET ${ENTRIES - 1}`,
-    values,
-  );
-  const [nearest, than] = order === 'newest' ? ['max', '<='] : ['min', '>='];
-  const others = from === null ? found.seqs : '[]';
-  const row = connection.get<Pick<NearestSlice, 'receivedAt'>>(
-    `SELECT ${nearest}(received_at) AS receivedAt FROM (
-       SELECT * FROM (SELECT received_at ${slice} LIMIT ${ENTRIES}) UNION ALL
-       SELECT received_at FROM payments_inbox_event WHERE seq IN (SELECT value FROM json_each(?6)))
-     WHERE received_at ${than} ?5`,
-    [...values, after, others],
-  );
-  return { receivedAt: row!.receivedAt, next: next ?? null };
 }
 
 /** The position of the last delivery of a slice. */

@@ -6,7 +6,7 @@ import { prune } from '../sql/prune.js';
 import { receive } from '../sql/receive.js';
 import { pollNow, redrive } from '../sql/redrive.js';
 import { eventsOf, find, listSlice } from '../sql/search.js';
-import { eventsBeginning, failedSlice, failuresSlice, nearestSlice } from '../sql/text-search.js';
+import { eventsBeginning, failedSlice, failuresSlice } from '../sql/text-search.js';
 import { complete, fail, release, settlePoll, skip } from '../sql/settle.js';
 import { countExpectations, stats } from '../sql/stats.js';
 import { heartbeat, register, retire } from '../sql/workers.js';
@@ -52,7 +52,6 @@ const READS = {
   findExpectation,
   listExpectations,
   listSlice,
-  nearestSlice,
   nextDue,
   stats,
 };
