@@ -65,7 +65,10 @@ export function scopeOf(action, force) {
   const which = undelivered ? `${state} events` : `${state} deliveries`.trim();
   const fields = Object.entries(others).map(([name, value]) => `${name} ${value}`);
   const filter = fields.length > 0 ? `, that match ${fields.join(', ')}` : '';
-  const failed = target.error === undefined ? '' : `, with the error “${target.error}”`;
+  const failed =
+    target.error === undefined
+      ? ''
+      : `, with the error “${target.error}” or one that differs only in ids`;
   return `All ${which}${to}${filter}${failed}`;
 }
 

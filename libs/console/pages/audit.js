@@ -73,7 +73,7 @@ export function AuditTrail({ params, acted }) {
 
 /** @param {{ entries: AuditEntry[] }} props */
 function Entries({ entries }) {
-  return html`<table class="audit" role="table">
+  return html`<table class="cards audit" role="table">
     <thead role="rowgroup">
       <tr role="row">
         ${['When', 'Who', 'Action', 'Result'].map((title) => html`<th role="columnheader" scope="col" key=${title}>${title}</th>`)}

@@ -112,9 +112,20 @@ function Search({ show, search }) {
   };
   return html`<form class="filters" role="search" onSubmit=${submit}>
     <div class="search">
-      <label for="search">Search: beginning of the reference or the transaction id</label>
-      <input id="search" ref=${field} type="search" autocomplete="off" spellcheck=${false} />
+      <label for="search">Search</label>
+      <input
+        id="search"
+        ref=${field}
+        type="search"
+        placeholder="Reference or transaction id"
+        aria-describedby="search-hint"
+        autocomplete="off"
+        spellcheck=${false}
+      />
       <button type="submit">Search</button>
+      <small id="search-hint">
+        Finds expectations whose reference or transaction id begins with the text.
+      </small>
     </div>
   </form>`;
 }
@@ -144,7 +155,7 @@ function Nothing({ filtered }) {
 /** @param {{ rows: Expectation[], ask: (action: import('./actions.js').Action) => void }} props */
 function Rows({ rows, ask }) {
   const titles = ['Reference', 'State', 'Last result', 'Polls', 'Created', 'Next poll'];
-  return html`<table class="expectations" role="table">
+  return html`<table class="cards expectations" role="table">
     <thead role="rowgroup">
       <tr role="row">
         ${titles.map((title) => html`<th role="columnheader" scope="col">${title}</th>`)}

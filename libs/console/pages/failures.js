@@ -63,7 +63,7 @@ function summaryOf({ groups, more }) {
  * @param {(action: import('./actions.js').Action) => void} props.ask
  */
 function Groups({ groups, ask }) {
-  return html`<table class="failures" role="table">
+  return html`<table class="cards failures" role="table">
     <thead role="rowgroup">
       <tr role="row">
         ${['Error and handler', 'State', 'Deliveries', 'Failed', 'Example'].map(

@@ -133,7 +133,7 @@ function PauseButton({ handler, paused, ask }) {
     aria-label=${`${verb} ${handler === '*' ? 'all handlers' : visible(handler)}`}
     onClick=${() => ask({ kind, handler })}
   >
-    ${verb}
+    ${verb} …
   </button>`;
 }
 

@@ -26,7 +26,7 @@ export function Rows({ events, companies, selected, allMatching, onSelect }) {
     if (!keys.delete(key)) keys.add(key);
     onSelect(keys);
   };
-  return html`<table class="events" role="table">
+  return html`<table class="cards events" role="table">
     <thead role="rowgroup">
       <tr role="row">
         <th role="columnheader" scope="col" class="pick"><span class="unseen">Selected</span></th>
@@ -54,7 +54,7 @@ export function Rows({ events, companies, selected, allMatching, onSelect }) {
           <td role="cell" class="what"><${Name} event=${event} /></td>
           <td role="cell" class="payment"><${Payment} event=${event} /></td>
           <td role="cell" class="amount number">${money(event)}</td>
-          ${companies && html`<td role="cell" class="company"><${Foreign} text=${event.company} /></td>`}
+          ${companies && html`<td role="cell" class="company" data-title="Company"><${Foreign} text=${event.company} /></td>`}
           <td role="cell" class="deliveries"><${Deliveries} event=${event} /></td>
           <td role="cell" class="when"><${Time} at=${event.receivedAt} /></td>
         </tr>`;
