@@ -1,4 +1,5 @@
 import { expect, it } from '@jest/globals';
+import type { CappedCount } from 'nestjs-payments';
 import type { Page } from 'playwright-core';
 import { describeInBrowser } from '../support/browser/test-browser.js';
 import { ConsoleApplication, changed } from '../support/console/console-browser.js';
@@ -7,6 +8,27 @@ import { webhookRequest } from '../support/webhook/handler-application.js';
 /** The cell of the overview with the number of a handler's deliveries in a state. */
 const count = (page: Page, handler: string, state: string) =>
   page.getByRole('row', { name: handler }).locator(`[data-state=${state}]`);
+
+/** Reloads the overview with dead deliveries of handlers, activity of each handler, and 10,000 or more unhandled events. */
+async function showDead(page: Page, dead: Record<string, CappedCount>): Promise<void> {
+  await changed(page, 'overview', (overview) => ({
+    ...overview,
+    stats: {
+      ...(overview['stats'] as object),
+      deliveries: Object.entries(dead).map(([handler, count]) => ({
+        handler,
+        state: 'dead',
+        ...count,
+      })),
+      unhandled: { count: 10_000, more: true },
+    },
+    handlers: overview.handlers.map((handler) => ({
+      ...handler,
+      activity: { received: 9, done: 8, failed: 4, dead: 1, p50Ms: 20, p95Ms: 1500 },
+    })),
+  }));
+  await page.reload();
+}
 
 describeInBrowser('views of the inbox console', (browser) => {
   it('the console shows minutes that are not counted yet as unknown, not as zero', async () => {
@@ -26,19 +48,7 @@ describeInBrowser('views of the inbox console', (browser) => {
     await using app = await ConsoleApplication.start();
     const page = await app.open(browser());
     const many = { count: 10_000, more: true };
-    await changed(page, 'overview', (overview) => ({
-      ...overview,
-      stats: {
-        ...(overview['stats'] as object),
-        deliveries: ['Orders.markPaid', 'Mailer.receipt'].map((handler) => ({
-          handler,
-          state: 'dead',
-          ...(handler === 'Orders.markPaid' ? many : { count: 3, more: false }),
-        })),
-        unhandled: many,
-      },
-    }));
-    await page.reload();
+    await showDead(page, { 'Orders.markPaid': many, 'Mailer.receipt': { count: 3, more: false } });
     await count(page, 'Orders.markPaid', 'dead').getByText('10,000+', { exact: true }).waitFor();
     await count(page, 'Mailer.receipt', 'dead').getByText('3', { exact: true }).waitFor();
     await count(page, 'All', 'dead').getByText('10,003+', { exact: true }).waitFor();
@@ -79,23 +89,8 @@ describeInBrowser('views of the inbox console', (browser) => {
   it('the console shows p50 and p95 of each handler, and links all dead deliveries to the failures', async () => {
     await using app = await ConsoleApplication.start();
     const page = await app.open(browser());
-    await changed(page, 'overview', (overview) => ({
-      ...overview,
-      stats: {
-        ...(overview['stats'] as object),
-        deliveries: ['Orders.markPaid', 'Mailer.receipt'].map((handler) => ({
-          handler,
-          state: 'dead',
-          count: 3,
-          more: false,
-        })),
-      },
-      handlers: overview.handlers.map((handler) => ({
-        ...handler,
-        activity: { received: 9, done: 8, failed: 4, dead: 1, p50Ms: 20, p95Ms: 1500 },
-      })),
-    }));
-    await page.reload();
+    const three = { count: 3, more: false };
+    await showDead(page, { 'Orders.markPaid': three, 'Mailer.receipt': three });
     for (const [state, text] of [
       ['done', '8'],
       ['failed', '4'],
