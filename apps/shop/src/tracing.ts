@@ -25,7 +25,7 @@ export function inSpan<T>(
   });
 }
 
-/** Adds the id of a transaction to the active span, so that a search for the transaction finds this trace too. */
+/** Adds the id of a transaction to the active span, so that a search for the transaction finds its trace. */
 export function traceTransaction(transactionId: string): void {
   trace.getActiveSpan()?.setAttribute(TRANSACTION, transactionId);
 }

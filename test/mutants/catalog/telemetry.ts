@@ -160,6 +160,14 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
   },
   {
     promise: 'TE-09',
+    fault: 'the spans of the shop lack the id of the transaction',
+    file: 'apps/shop/src/tracing.ts',
+    replace: 'trace.getActiveSpan()?.setAttribute(TRANSACTION, transactionId);',
+    by: 'trace.getActiveSpan();',
+    specs: ['apps/shop/src/tracing.spec.ts'],
+  },
+  {
+    promise: 'TE-09',
     fault: 'the demo prints every attribute of a span',
     file: `${DEMO}/trace-table.ts`,
     replace: 'PRINTED.filter((name) => attributes[name] !== undefined)',

@@ -10,7 +10,7 @@ import { LiveOrdersService } from '../orders/live-orders.service.js';
 import { OrdersService } from '../orders/orders.service.js';
 import { shopConfig } from '../shop-config.js';
 import type { ShopSettings } from '../shop-config.js';
-import { inSpan } from '../tracing.js';
+import { inSpan, traceTransaction } from '../tracing.js';
 
 /**
  * The fields of `data` in a `transaction.completed` event that the shop uses. The payments module validates each event
@@ -56,6 +56,7 @@ export class PaymentHandler {
     { commit, signal, source }: PaymentEventContext,
   ): Promise<void> {
     const { transactionId, amount, externalReference: reference = null } = data;
+    traceTransaction(transactionId);
     // An earlier attempt or another event has recorded the payment.
     if (await this.database.isRecorded(transactionId)) return;
     // A poll has just read the status.
