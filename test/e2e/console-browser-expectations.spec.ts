@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import { describeInBrowser } from '../support/browser/test-browser.js';
-import { weakTexts, widthOf } from '../support/browser/page-appearance.js';
+import { cutCells, weakTexts, widthOf } from '../support/browser/page-appearance.js';
 import { ConsoleApplication, changed, confirm } from '../support/console/console-browser.js';
 import { expectationsOf, TransactionService } from '../support/console/expecting-application.js';
 import { eventually } from '../support/time/waiting.js';
@@ -75,6 +75,25 @@ describeInBrowser('expectations in the inbox console', (browser) => {
     expect(await page.getByLabel(/^Search/).inputValue()).toBe('t-hook');
   });
 
+  it('EX-12 the page of expectations rejects a search that is too long', async () => {
+    await using book = await openBook();
+    const page = await book.app.open(browser(), 'expectations');
+    await rows(page).first().waitFor();
+    const field = page.getByLabel(/^Search/);
+    await field.focus();
+    await page.keyboard.insertText('é<🔑"%'.repeat(1800));
+    expect((await field.inputValue()).length).toBeLessThanOrEqual(255);
+    await page.keyboard.press('Enter');
+    await page.getByText('No expectation matches.').waitFor();
+    for (const [length, title] of [
+      [256, 'The filter is not valid.'],
+      [40_000, 'The server rejected the request.'],
+    ] as const) {
+      await page.goto(`${book.app.url}#/expectations?search=${'x'.repeat(length)}`);
+      await page.getByText(title).waitFor();
+    }
+  });
+
   it('EX-12 an operator asks now about one expectation, or about all on the page, after a confirmation', async () => {
     await using book = await openBook();
     const { service } = book;
@@ -144,10 +163,12 @@ describeInBrowser('expectations in the inbox console', (browser) => {
       await using book = await openBook();
       const long = 'x'.repeat(200);
       await book.expectations.expect({ reference: long, transactionId: 'y'.repeat(255) });
+      const options = { colorScheme, timezoneId: 'Africa/Nairobi' };
       const viewport = { width: 390, height: 844 };
-      const page = await book.app.open(browser(), 'expectations', { colorScheme, viewport });
+      const page = await book.app.open(browser(), 'expectations', { ...options, viewport });
       await row(page, long).waitFor();
       expect(await widthOf(page)).toBe(390);
+      expect(await cutCells(page)).toEqual([]);
       expect(await weakTexts(page)).toEqual([]);
       await page.setViewportSize({ width: 1280, height: 800 });
       expect(await weakTexts(page)).toEqual([]);

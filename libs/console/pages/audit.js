@@ -1,8 +1,8 @@
 import { html } from 'htm/preact';
 import { verbs } from './actions.js';
 import { get } from './api.js';
-import { Badge, Foreign, Time, counted, visible } from './format.js';
-import { usePolled } from './polling.js';
+import { Badge, Foreign, Time, counted } from './format.js';
+import { Waiting, usePolled } from './polling.js';
 import { auditLink, eventLink } from './route.js';
 
 /** @typedef {import('./api.js').AuditEntry} AuditEntry */
@@ -52,7 +52,7 @@ export function AuditTrail({ params, acted }) {
           >`,
       )}
     </nav>
-    ${!value && html`<p class="quiet loading">${error ? visible(error.message) : 'Loading …'}</p>`}
+    ${!value && html`<${Waiting} error=${error} />`}
     ${value && entries.length === 0 && html`<p class="empty"><strong>Nothing recorded yet.</strong></p>`}
     ${entries.length > 0 && html`<${Entries} entries=${entries} />`}
     ${

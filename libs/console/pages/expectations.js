@@ -2,7 +2,7 @@ import { html } from 'htm/preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { get } from './api.js';
 import { Badge, Foreign, Time, counted, visible } from './format.js';
-import { usePolled } from './polling.js';
+import { Waiting, usePolled } from './polling.js';
 import { eventLink, expectationsLink } from './route.js';
 
 /** @typedef {import('./api.js').Expectation} Expectation */
@@ -117,6 +117,7 @@ function Search({ show, search }) {
         id="search"
         ref=${field}
         type="search"
+        maxlength="255"
         placeholder="Reference or transaction id"
         aria-describedby="search-hint"
         autocomplete="off"
@@ -128,14 +129,6 @@ function Search({ show, search }) {
       </small>
     </div>
   </form>`;
-}
-
-/** @param {{ error: import('./api.js').ApiError | null }} props */
-function Waiting({ error }) {
-  if (error?.status === 400 || error?.status === 404) {
-    return html`<p class="empty">${visible(error.message)}</p>`;
-  }
-  return html`<p class="quiet loading">Loading …</p>`;
 }
 
 /** @param {{ filtered: boolean }} props */

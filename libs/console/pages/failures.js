@@ -2,7 +2,7 @@ import { html } from 'htm/preact';
 import { get } from './api.js';
 import { Badge, Foreign, Time, counted, number, visible } from './format.js';
 import { ShortId } from './payment-fields.js';
-import { usePolled } from './polling.js';
+import { Waiting, usePolled } from './polling.js';
 import { eventLink, listLink } from './route.js';
 
 /** @typedef {import('./api.js').FailureGroup} FailureGroup */
@@ -28,7 +28,7 @@ export function Failures({ acted, ask }) {
   );
   return html`
     <h1 tabindex="-1">Failures</h1>
-    ${!failures && html`<p class="quiet loading">${error ? visible(error.message) : 'Loading …'}</p>`}
+    ${!failures && html`<${Waiting} error=${error} />`}
     ${
       failures?.groups.length === 0 &&
       html`<p class="empty">

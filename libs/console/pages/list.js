@@ -2,8 +2,8 @@ import { html } from 'htm/preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { get } from './api.js';
 import { Filters, filterOf } from './filters.js';
-import { counted, visible } from './format.js';
-import { usePolled } from './polling.js';
+import { counted } from './format.js';
+import { Waiting, usePolled } from './polling.js';
 import { listLink } from './route.js';
 import { Rows, keyOf } from './rows.js';
 import { Selection } from './selection.js';
@@ -164,16 +164,6 @@ function changed(added, missing, later) {
   // Each new event moves one event to the next page. If more have disappeared, some do not match any more.
   if (later || missing > added) return 'The list has changed';
   return added >= LIMIT ? `${LIMIT} or more new events` : counted(added, 'new event');
-}
-
-/** @param {{ error: import('./api.js').ApiError | null }} props */
-function Waiting({ error }) {
-  if (error?.status === 400) {
-    return html`<p class="empty">
-      <strong>The filter is not valid.</strong> ${visible(error.message)}
-    </p>`;
-  }
-  return html`<p class="quiet loading">Loading …</p>`;
 }
 
 /**

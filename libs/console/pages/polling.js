@@ -1,5 +1,7 @@
+import { html } from 'htm/preact';
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { ApiError } from './api.js';
+import { visible } from './format.js';
 
 const EVERY_MS = 2000;
 /** Minimum pause after a response, as a multiple of its duration: a page uses at most a twentieth of the server's time. */
@@ -81,4 +83,19 @@ export function usePolled(key, load, acted = 0) {
   // An unreachable server is an error for all requests, so keep the error for the new key.
   const { error, since } = state.key === key || state.error?.unavailable ? state : nothing;
   return { value: state.key === key ? state.value : undefined, error, since, reload };
+}
+
+/**
+ * What a page shows until its first result: that it loads, or why the server rejects its address. The head of the page
+ * shows that the server is not reachable or that the operator is not signed in.
+ *
+ * @param {{ error: ApiError | null }} props
+ */
+export function Waiting({ error }) {
+  if (error === null || error.unavailable || error.unauthorized) {
+    return html`<p class="quiet loading">Loading …</p>`;
+  }
+  const what =
+    error.status === 400 ? 'The filter is not valid.' : 'The server rejected the request.';
+  return html`<p class="empty"><strong>${what}</strong> ${visible(error.message)}</p>`;
 }

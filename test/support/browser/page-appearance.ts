@@ -57,6 +57,15 @@ export function widthOf(page: Page): Promise<number> {
   return page.evaluate(() => document.documentElement.scrollWidth);
 }
 
+/** The texts of the visible table cells whose content is wider than the cell, so that it covers the next cell. */
+export function cutCells(page: Page): Promise<string[]> {
+  return page.evaluate(() =>
+    [...document.querySelectorAll('main :is(td, th)')]
+      .filter((cell) => cell.checkVisibility() && cell.scrollWidth > cell.clientWidth)
+      .map((cell) => cell.textContent.trim()),
+  );
+}
+
 export function isFocused(target: Locator): Promise<boolean> {
   return target.evaluate((element) => element === document.activeElement);
 }
