@@ -56,7 +56,11 @@ describeInBrowser('the delivery log in a browser', (browser) => {
     const line = entries(page).getByRole('button', { name: /transaction\.completed/ });
     expect(await line.innerText()).toContain('delivered 202');
     expect(await line.innerText()).toContain(`${delivery?.durationMs} ms`);
-    expect(await line.locator('time').getAttribute('datetime')).toBe(delivery?.sentAt);
+    const time = line.locator('time');
+    expect(await time.getAttribute('datetime')).toBe(delivery?.sentAt);
+    expect(await time.innerText()).toMatch(/^\d\d:\d\d:\d\d\.\d{3} \S+$/);
+    await time.hover();
+    expect(await time.getAttribute('title')).toMatch(/^(now|\d+ seconds? ago), 20/);
   });
 
   it('the delivery log formats JSON and keeps digits, escapes and duplicate keys', async () => {

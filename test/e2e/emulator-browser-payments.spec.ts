@@ -37,7 +37,7 @@ describeInBrowser('payments and deliveries on the page of the emulator', (browse
     await entry('stk-push').getByRole('button', { name: 'Decline' }).click();
     await entry('stk-push').getByText('failed', { exact: true }).waitFor();
     await entry('stk-push').getByText('declined at').waitFor();
-    await press(page, 'Complete in one minute');
+    await press(page, 'Complete in 1 min');
     await entry('checkout-invoice').getByText('completes at').waitFor();
     expect(emulator.transactions({ open: true })[0]?.completesAt).toBeDefined();
     expect(emulator.transactions().map(({ kind, status }) => [kind, status])).toEqual([

@@ -2,7 +2,6 @@ import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 import { CompanySelect, ConnectionStatus, Problem } from './components.js';
 import { Delivery } from './delivery.js';
-import { TIME_ZONE } from './format.js';
 import { call, useAction, usePolling, withQuery } from './api.js';
 
 const STATES = ['waiting', 'sending', 'delivered', 'failed', 'dropped', 'skipped', 'cancelled'];
@@ -109,7 +108,7 @@ export function Deliveries({ overview, company, address: filter, replace, onSent
         data?.more &&
         html`<button onClick=${() => setPath([...path, page.at(-1).id])}>Older</button>`
       }
-      <span class="quiet">The log keeps the last ${log.size} attempts. Times: ${TIME_ZONE}.</span>
+      <span class="quiet">The log keeps the last ${log.size} attempts.</span>
     </nav>
   </section>`;
 }

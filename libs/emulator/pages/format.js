@@ -1,4 +1,5 @@
 import { html } from 'htm/preact';
+import { useEffect } from 'preact/hooks';
 
 const TIME = new Intl.DateTimeFormat(undefined, {
   hour: '2-digit',
@@ -6,14 +7,13 @@ const TIME = new Intl.DateTimeFormat(undefined, {
   second: '2-digit',
   fractionalSecondDigits: 3,
   hourCycle: 'h23',
+  timeZoneName: 'short',
 });
 const DAY = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short' });
 const DATE_AND_TIME = new Intl.DateTimeFormat('en-GB', {
   dateStyle: 'medium',
-  timeStyle: 'medium',
+  timeStyle: 'long',
 });
-/** The reader's time zone, in which the pages show times. */
-export const TIME_ZONE = new Intl.DateTimeFormat().resolvedOptions().timeZone;
 const AMOUNT = new Intl.NumberFormat('en', { minimumFractionDigits: 2, maximumFractionDigits: 20 });
 const UNITS = [
   ['day', 86_400],
@@ -22,11 +22,27 @@ const UNITS = [
   ['second', 1],
 ];
 
-/** A time in the reader's time zone, with the day if it is not today, and the complete timestamp as tooltip. */
+/** The emulator's clock minus the browser's clock, in milliseconds. */
+let clockOffsetMs = 0;
+
+/**
+ * A time in the reader's time zone, with the day if it is not today. The tooltip has the time relative to the emulator's
+ * clock, and the complete timestamp.
+ */
 export function Time({ at }) {
   const time = new Date(at);
   const day = time.toDateString() === new Date().toDateString() ? '' : `${DAY.format(time)} `;
-  return html`<time datetime=${at} title=${at}>${day}${TIME.format(time)}</time>`;
+  const showAge = (event) => (event.currentTarget.title = `${relative(time)}, ${at}`);
+  return html`<time datetime=${at} title=${at} onPointerEnter=${showAge}
+    >${day}${TIME.format(time)}</time
+  >`;
+}
+
+/** How long ago a time was by the emulator's clock, or in how much time it is. */
+function relative(time) {
+  const ago = Math.round((Date.now() + clockOffsetMs - time.getTime()) / 1000);
+  if (Math.abs(ago) < 2) return 'now';
+  return ago < 0 ? `in ${formatDuration(-ago)}` : `${formatDuration(ago)} ago`;
 }
 
 /**
@@ -41,6 +57,9 @@ export function formatAmount(amount, currency) {
 
 /** Shows the emulator's clock and the real time, if they differ by more than a second. */
 export function ClockNotice({ overview: { now, realTime } }) {
+  useEffect(() => {
+    clockOffsetMs = Date.parse(now) - Date.now();
+  }, [now]);
   const difference = Math.round((Date.parse(now) - Date.parse(realTime)) / 1000);
   if (Math.abs(difference) <= 1) return null;
   return html`<p class="clock" role="note">

@@ -114,7 +114,7 @@ function Payment({ payment, go, currency, onChanged }) {
           open &&
           html`<button disabled=${busy} onClick=${() => close('complete')}>Complete</button>
             <button disabled=${busy} onClick=${() => close('complete-later', { delayMs: 60_000 })}>
-              Complete in one minute
+              Complete in 1 min
             </button>
             <button disabled=${busy} onClick=${() => close('fail')}>Decline</button>`
         }

@@ -30,12 +30,15 @@ function StkPage() {
     <${ConnectionStatus} error=${error} />
     ${overview && html`<${ClockNotice} overview=${overview} />`}
     <form class="filter" role="search" onSubmit=${(event) => event.preventDefault()}>
-      <${CompanySelect}
-        all
-        companies=${overview?.companies ?? []}
-        value=${company}
-        onChoose=${setCompany}
-      />
+      ${
+        overview?.companies.length > 1 &&
+        html`<${CompanySelect}
+          all
+          companies=${overview.companies}
+          value=${company}
+          onChoose=${setCompany}
+        />`
+      }
       <label class="wide">
         Phone number
         <input
