@@ -87,7 +87,7 @@ describeInBrowser('the appearance of the shop', (browser) => {
     expect(await texts(ledger, '.tiles dd')).toEqual([
       '4',
       'KES\u00a01,001,242.00',
-      '1: KES\u00a03.00',
+      '1 KES\u00a03.00',
     ]);
     const order = await open(PAGES[2], 1280);
     const [checkout] = await Promise.all([
@@ -105,7 +105,7 @@ describeInBrowser('the appearance of the shop', (browser) => {
     await row.getByText('KES\u00a01,000,000.00').waitFor();
   });
 
-  it('every time has the same format: in the ledger, and of a lost connection', async () => {
+  it('every time has the same format, with its age as tooltip: in the ledger, and of a lost connection', async () => {
     const page = await open(PAGES[1], 1280);
     await page.route('**/events', (route) => route.abort());
     await page.reload();
@@ -116,6 +116,9 @@ describeInBrowser('the appearance of the shop', (browser) => {
     const times = [...lost, ...(await texts(page, '.ledger time'))];
     expect(times).toHaveLength(5);
     for (const time of times) expect(time).toMatch(TIME);
+    const time = page.locator('.ledger time').first();
+    await time.hover();
+    expect(await time.getAttribute('title')).toMatch(/^(now|\d+ (seconds?|minutes?) ago)$/);
   });
 
   it('the page of an order has two columns on a desktop and one on a phone', async () => {

@@ -102,7 +102,7 @@ function Totals({ totals: { payments, amount, unmatched } }) {
       <dd>
         ${unmatched.payments}${
           unmatched.payments > 0 &&
-          html`<span class="quiet">: ${formatAmount(unmatched.amount)}</span>`
+          html`${' '}<span class="quiet">${formatAmount(unmatched.amount)}</span>`
         }
       </dd>
     </div>
