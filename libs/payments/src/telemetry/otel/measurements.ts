@@ -103,7 +103,7 @@ export function createMeasurements(meter: Meter, withCompany: boolean): Measurem
     attemptEnded({ company, handler, outcome, error, errorCode, ageMs, durationMs }) {
       const attributes = { ...of(company), 'payments.handler': handler };
       const ended = { ...attributes, 'payments.outcome': outcome };
-      attempts.add(1, { ...ended, ...errorType(error === null ? null : (errorCode ?? OTHER)) });
+      attempts.add(1, error === null ? ended : { ...ended, 'error.type': errorCode ?? OTHER });
       processTime.record(durationMs / 1000, ended);
       if (outcome === 'completed') deliveryTime.record((ageMs + durationMs) / 1000, attributes);
     },

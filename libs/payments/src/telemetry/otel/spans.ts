@@ -47,9 +47,9 @@ function planOf(operation: TracedOperation): SpanPlan {
 }
 
 /** The parent is the active span, for example of the HTTP request or of a poll; otherwise the sender's span. */
-function receive({ traceparent, ...event }: Operation<'receive'>): SpanPlan {
+function receive(event: Operation<'receive'>): SpanPlan {
   const active = context.active();
-  const sender = spanContextOf(traceparent);
+  const sender = spanContextOf(event.traceparent);
   const hasParent = trace.getSpan(active) !== undefined || sender === null;
   return {
     name: `receive ${event.eventType}`,
@@ -68,21 +68,23 @@ function receive({ traceparent, ...event }: Operation<'receive'>): SpanPlan {
 }
 
 /** A trace of its own, because an attempt may run days after the receipt; the link leads to the receipt. */
-function attempt({ traceparent, eventType, ...info }: Operation<'attempt'>): SpanPlan {
-  const receipt = spanContextOf(traceparent);
+function attempt(info: Operation<'attempt'>): SpanPlan {
+  const { eventType } = info;
+  const receipt = spanContextOf(info.traceparent);
+  const attributes: Attributes = {
+    ...messaging('process', 'process', info),
+    'messaging.message.id': info.eventId,
+    'messaging.destination.subscription.name': info.handler,
+    'payments.source': info.source,
+    'payments.attempt': info.attempt,
+  };
+  if (eventType !== null) attributes['messaging.destination.name'] = eventType;
   return {
     name: eventType === null ? 'process' : `process ${eventType}`,
     options: {
       kind: SpanKind.CONSUMER,
       links: receipt === null ? [] : [{ context: receipt }],
-      attributes: {
-        ...messaging('process', 'process', info),
-        'messaging.message.id': info.eventId,
-        ...(eventType !== null && { 'messaging.destination.name': eventType }),
-        'messaging.destination.subscription.name': info.handler,
-        'payments.source': info.source,
-        'payments.attempt': info.attempt,
-      },
+      attributes,
     },
     parent: ROOT_CONTEXT,
     outcome: 'payments.outcome',
@@ -123,13 +125,14 @@ function messaging(
   type: string,
   { company, transactionId }: { readonly company: string; readonly transactionId?: string | null },
 ): Attributes {
-  return {
+  const attributes: Attributes = {
     'messaging.system': 'nestjs-payments',
     'messaging.operation.name': name,
     'messaging.operation.type': type,
-    ...(transactionId != null && { 'messaging.message.conversation_id': transactionId }),
     'payments.company': company,
   };
+  if (transactionId != null) attributes['messaging.message.conversation_id'] = transactionId;
+  return attributes;
 }
 
 function serverOf(baseUrl: string | null): Attributes {
