@@ -1,18 +1,30 @@
 import { context } from '@opentelemetry/api';
+import type { MeterProvider as Meters, TracerProvider as Tracers } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { MeterProvider, MetricReader } from '@opentelemetry/sdk-metrics';
-import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
-import type { SpanExporter } from '@opentelemetry/sdk-trace';
+import {
+  BatchSpanProcessor,
+  ParentBasedSampler,
+  TraceIdRatioBasedSampler,
+  TracerProvider,
+} from '@opentelemetry/sdk-trace';
+import type { Sampler, SpanExporter } from '@opentelemetry/sdk-trace';
 import type { PaymentsInstrumentation, PaymentsObserver } from 'nestjs-payments';
 import { openTelemetry } from 'nestjs-payments/otel';
 
-/** The observers of an application: none, one whose methods do nothing, or `openTelemetry()` with an SDK, also without spans. */
-export type ObserverChoice = 'none' | 'empty' | 'openTelemetry' | 'metrics';
+/**
+ * The observers of an application: none, one whose methods do nothing, or `openTelemetry()` with an SDK: with all spans,
+ * with a tenth of the spans, or without spans. `sdk`: none, because the handler calls the SDK; see `sdk-calls.ts`.
+ */
+export type ObserverChoice = 'none' | 'empty' | 'openTelemetry' | 'sampled' | 'metrics' | 'sdk';
 
 /** The observers for a choice. Call it once in a process. */
 export function observersOf(choice: ObserverChoice = 'none'): PaymentsInstrumentation[] {
-  if (choice === 'none') return [];
-  return [choice === 'empty' ? emptyObserver() : withSdk(choice === 'openTelemetry')];
+  if (choice === 'none' || choice === 'sdk') return [];
+  if (choice === 'empty') return [emptyObserver()];
+  const tenth = new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(0.1) });
+  const providers = startSdk(choice === 'sampled' ? tenth : undefined);
+  return [openTelemetry({ traces: choice !== 'metrics', ...providers })];
 }
 
 function emptyObserver(): PaymentsObserver {
@@ -27,19 +39,22 @@ function emptyObserver(): PaymentsObserver {
   };
 }
 
-/** Every span is sampled. The batches of spans are dropped instead of sent, and no reader collects the metrics. */
-function withSdk(traces: boolean): PaymentsInstrumentation {
+/**
+ * Starts the SDK. By default, every span is sampled. The batches of spans are dropped instead of sent, and no reader
+ * collects the metrics.
+ */
+export function startSdk(sampler?: Sampler): { tracerProvider: Tracers; meterProvider: Meters } {
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
   const exporter: SpanExporter = {
     export: (_spans, done) => done({ code: 0 }),
     shutdown: () => Promise.resolve(),
     forceFlush: () => Promise.resolve(),
   };
-  return openTelemetry({
-    traces,
-    tracerProvider: new TracerProvider({ spanProcessors: [new BatchSpanProcessor({ exporter })] }),
+  const spanProcessors = [new BatchSpanProcessor({ exporter })];
+  return {
+    tracerProvider: new TracerProvider({ spanProcessors, ...(sampler && { sampler }) }),
     meterProvider: new MeterProvider({ readers: [new IdleReader()] }),
-  });
+  };
 }
 
 class IdleReader extends MetricReader {

@@ -8,6 +8,7 @@ import type { InboxChoice } from './payments-options.ts';
 import { listen, provider } from './nest-application.ts';
 import type { Adapter } from './nest-application.ts';
 import { COMPANY } from './payments-options.ts';
+import { sdkCalls } from './sdk-calls.ts';
 
 /** The configuration of the process. */
 export interface PaymentsAppSetup {
@@ -20,6 +21,7 @@ export interface PaymentsAppSetup {
 }
 
 const { adapter, inbox, works = true, observers } = configuration() as PaymentsAppSetup;
+const handler = observers === 'sdk' ? sdkCalls() : () => {};
 const app = await listen(adapter, {
   imports: [
     PaymentsModule.forRoot({
@@ -28,7 +30,7 @@ const app = await listen(adapter, {
       observers: observersOf(observers),
     }),
   ],
-  providers: [provider(() => {}, OnPaymentEvent('*', { name: 'nothing' }) as MethodDecorator)],
+  providers: [provider(handler, OnPaymentEvent('*', { name: 'nothing' }) as MethodDecorator)],
 });
 const payments = app.get(PaymentInbox);
 if (!works) await payments.pause('*');
