@@ -31,7 +31,7 @@ describeInBrowser('the delivery log in a browser', (browser) => {
     expect(await page.getByText('No delivery yet.').count()).toBe(0);
   });
 
-  it('the delivery log shows URL, headers, signature, body, status and duration', async () => {
+  it('the delivery log shows URL, headers, signature, body, status and duration, also after a reload', async () => {
     receiver.respond = (_, response) => response.writeHead(202, { 'x-shop': 'ours' }).end('thanks');
     const { transactionId } = emulator.createStkPush(payment);
     emulator.complete(transactionId);
@@ -39,6 +39,7 @@ describeInBrowser('the delivery log in a browser', (browser) => {
     const [delivery] = emulator.deliveries();
     const page = await browser().page();
     await openLog(page, emulator);
+    const line = entries(page).getByRole('button', { name: /transaction\.completed/ });
     await press(page, /transaction\.completed/);
     await page.getByText(`POST ${receiver.url}`).waitFor();
     const sent = page.getByLabel('Request headers');
@@ -53,7 +54,12 @@ describeInBrowser('the delivery log in a browser', (browser) => {
     );
     expect(await page.getByLabel('Response headers').innerText()).toContain('x-shop');
     expect(await page.getByLabel('Response body', { exact: true }).innerText()).toBe('thanks');
-    const line = entries(page).getByRole('button', { name: /transaction\.completed/ });
+    await page.reload();
+    await page.getByText(`POST ${receiver.url}`).waitFor();
+    await line.click();
+    await page.reload();
+    await line.waitFor();
+    expect(await page.getByText(`POST ${receiver.url}`).count()).toBe(0);
     expect(await line.innerText()).toContain('delivered 202');
     expect(await line.innerText()).toContain(`${delivery?.durationMs} ms`);
     const time = line.locator('time');

@@ -3,9 +3,9 @@ import { useEffect, useState } from 'preact/hooks';
 import { withQuery } from './api.js';
 
 /**
- * What the page shows: a tab, a company (empty: the first or, in the delivery log, all), and the filter of the delivery
- * log. The page's URL contains all of it, so that a reload and a link show the same.
- * @typedef {{ tab: string, company: string, state: string, search: string }} Address
+ * What the page shows: a tab, a company (empty: the first or, in the delivery log, all), and the filter and the open
+ * delivery of the delivery log. The page's URL contains all of it, so that a reload and a link show the same.
+ * @typedef {{ tab: string, company: string, state: string, search: string, delivery: string }} Address
  */
 
 /** The tabs by name in the URL, with their titles. @type {Record<string, string>} */
@@ -25,13 +25,14 @@ function readAddress() {
     company: query.get('company') ?? '',
     state: query.get('state') ?? '',
     search: query.get('search') ?? '',
+    delivery: query.get('delivery') ?? '',
   };
 }
 
-/** The URL of an address. Only the delivery log has a filter. @param {Partial<Address>} address */
-export function urlOf({ tab, company, state, search }) {
-  const filter = tab === 'deliveries' ? { state, search } : {};
-  return withQuery('/emulator', { tab, company, ...filter });
+/** The URL of an address. Only the delivery log has a filter and deliveries. @param {Partial<Address>} address */
+export function urlOf({ tab, company, state, search, delivery }) {
+  const log = tab === 'deliveries' ? { state, search, delivery } : {};
+  return withQuery('/emulator', { tab, company, ...log });
 }
 
 /** The current address. `go()` adds an entry to the browser's history, and `replace()` does not. */

@@ -97,6 +97,8 @@ export function Deliveries({ overview, company, address: filter, replace, onSent
           html`<${Delivery}
             key=${delivery.id}
             ...${{ delivery, currency, withCompany: companies.length > 1 }}
+            linked=${filter.delivery === delivery.id}
+            onLink=${(id) => replace({ delivery: id })}
             onChanged=${refresh}
             onSearch=${(search) => change({ search })}
           />`,

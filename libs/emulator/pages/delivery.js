@@ -6,12 +6,20 @@ import { call, useAction } from './api.js';
 
 const STYLES = { delivered: 'good', failed: 'bad', dropped: 'bad', cancelled: 'bad' };
 
-/** One attempt: a line that expands to the request and the response. */
-export function Delivery({ delivery, currency, withCompany, onChanged, onSearch }) {
-  const [open, setOpen] = useState(false);
+/**
+ * One attempt: a line that expands to the request and the response. The page's URL contains the attempt that was expanded
+ * last (`linked`).
+ */
+export function Delivery({ delivery, currency, withCompany, linked, onLink, onChanged, onSearch }) {
+  const [open, setOpen] = useState(linked);
   const { id, eventType, companyId, state, status, durationMs, createdAt, sentAt } = delivery;
   const { faults, cause, attempt, externalReference, amount } = delivery;
   const panel = `delivery-${id}`;
+  const toggle = () => {
+    setOpen(!open);
+    if (!open) onLink(id);
+    else if (linked) onLink('');
+  };
   const details = [
     ...(withCompany ? [companyId] : []),
     cause === 'event' || faults.includes(cause)
@@ -20,12 +28,7 @@ export function Delivery({ delivery, currency, withCompany, onChanged, onSearch 
     ...(durationMs === undefined ? [] : [`${durationMs} ms`]),
   ];
   return html`<li class="delivery">
-    <button
-      class="line"
-      aria-expanded=${open}
-      aria-controls=${panel}
-      onClick=${() => setOpen(!open)}
-    >
+    <button class="line" aria-expanded=${open} aria-controls=${panel} onClick=${toggle}>
       <span class="when"><${Time} at=${sentAt ?? createdAt} /></span>
       <span class=${`state ${STYLES[state] ?? ''}`}>${state}${status ? ` ${status}` : ''}</span>
       <span class="what">${eventType}</span>
