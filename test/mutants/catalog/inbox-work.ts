@@ -80,22 +80,6 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
     specs: [`${INBOX}/work/settle-attempt.spec.ts`],
   },
   {
-    promise: 'IN-19',
-    fault: 'runs a suspect with two crashes next to other deliveries',
-    file: `${INBOX}/memory/memory-deliveries.ts`,
-    replace: 'alone || crashes === 1',
-    by: 'alone || crashes > 0',
-    specs: [MEMORY],
-  },
-  {
-    promise: 'IN-19',
-    fault: 'charges deliveries that ran next to a crash',
-    file: `${INBOX}/sqlite/sql/workers.ts`,
-    replace: 'iif(alone = 1, 0, 1)',
-    by: '0',
-    specs: [SQLITE],
-  },
-  {
     promise: 'IN-20',
     fault: 'runs done deliveries again without force',
     file: `${INBOX}/memory/memory-deliveries.ts`,

@@ -3,6 +3,7 @@ import { API_MUTANTS } from './api.ts';
 import { APPLICATION_MUTANTS } from './applications.ts';
 import { EXPECTATION_MUTANTS } from './expectations.ts';
 import { HANDLER_MUTANTS } from './handlers.ts';
+import { INBOX_RECOVERY_MUTANTS } from './inbox-recovery.ts';
 import { INBOX_STORE_MUTANTS } from './inbox-store.ts';
 import { INBOX_WORK_MUTANTS } from './inbox-work.ts';
 import { SECURITY_MUTANTS } from './security.ts';
@@ -17,6 +18,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...SECURITY_MUTANTS,
   ...TOKEN_MUTANTS,
   ...API_MUTANTS,
+  ...INBOX_RECOVERY_MUTANTS,
   ...INBOX_STORE_MUTANTS,
   ...INBOX_WORK_MUTANTS,
   ...EXPECTATION_MUTANTS,

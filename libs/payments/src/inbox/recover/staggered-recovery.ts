@@ -66,6 +66,8 @@ export class StaggeredRecovery {
         // Calls suspectsDue() if more suspects are due.
         await this.worker.heartbeat.sendNow();
       } while (this.#moreDue);
+      // Another process may have run the suspect that this one waited for.
+      this.#waitMs = FIRST_WAIT_MS;
     } catch (error) {
       this.worker.logger.warn(
         `Deliveries whose process died could not be claimed: ${describeError(error)}. The worker tries again after ` +
@@ -82,22 +84,23 @@ export class StaggeredRecovery {
     if (!this.worker.active()) return false;
     let found = false;
     let isIdle = false;
-    let startedAt = runtime.monotonic();
+    let startedAt = 0;
     slots.close();
     try {
       isIdle = await this.#idleInTime();
-      if (isIdle) {
-        startedAt = runtime.monotonic();
-        found = await this.#runOne(true);
-      }
+      startedAt = runtime.monotonic();
+      if (isIdle) found = await this.#runOne(true);
     } finally {
       slots.open();
       this.onFree();
     }
     if (!isIdle) {
-      if (this.worker.active()) await this.#pause(runtime.monotonic() - startedAt);
+      // Not as long as the wait took: a process that was frozen meanwhile would delay the suspect by the same time again.
+      if (this.worker.active()) await this.#pause(this.#waitMs);
+      this.#waitMs *= 2;
       return true;
     }
+    this.#waitMs = FIRST_WAIT_MS;
     // If none was found, the ordering keys of all suspects are busy. Do not stop all other work for each heartbeat.
     this.#ignore = found ? 0 : this.#ignoreNext;
     this.#ignoreNext = found ? 1 : Math.min(MAX_IGNORED, 2 * this.#ignoreNext);
@@ -108,15 +111,13 @@ export class StaggeredRecovery {
   }
 
   /** Resolves with whether no attempt runs before the wait is over. */
-  async #idleInTime(): Promise<boolean> {
+  #idleInTime(): Promise<boolean> {
     const { slots, runtime } = this.worker;
     const late = (): Error => new Error('An attempt still runs.');
-    const idle = await withTimeLimit(slots.whenIdle(), this.#waitMs, runtime, late).then(
+    return withTimeLimit(slots.whenIdle(), this.#waitMs, runtime, late).then(
       () => true,
       () => false,
     );
-    this.#waitMs = idle ? FIRST_WAIT_MS : 2 * this.#waitMs;
-    return idle;
   }
 
   #pause(ms: number): Promise<void> {
