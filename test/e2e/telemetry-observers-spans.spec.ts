@@ -8,8 +8,13 @@ import type {
 } from 'nestjs-payments';
 import { inboxOf, post, startOn } from '../support/inbox/inbox-application.js';
 import type { Handle } from '../support/inbox/inbox-application.js';
-import { ExpectingApplication, onEachInbox } from '../support/inbox/expecting-application.js';
+import {
+  ExpectingApplication,
+  MEMORY,
+  onEachInbox,
+} from '../support/inbox/expecting-application.js';
 import { eventually } from '../support/time/waiting.js';
+import { webhookRequest } from '../support/webhook/handler-application.js';
 
 const active = new AsyncLocalStorage<string>();
 
@@ -82,9 +87,10 @@ onEachInbox((data) => {
 });
 
 describe('an instrumentation that fails', () => {
-  const fail = (): never => {
+  const fail = (_done?: unknown): never => {
     throw new Error('the exporter is broken');
   };
+  const reject = (): never => Promise.reject(new Error('the exporter is broken')) as never;
   const span = (changes: Partial<PaymentsSpan>): PaymentsInstrumentation => ({
     startSpan: () => ({ traceparent: null, run: (work) => work(), end: () => {}, ...changes }),
   });
@@ -112,11 +118,17 @@ describe('an instrumentation that fails', () => {
       }),
     ],
     ['throws in end()', span({ end: fail })],
+    ['rejects in startSpan()', { startSpan: reject }],
+    ['rejects in run()', span({ run: reject })],
+    ['rejects in run() after the work', span({ run: (work) => (work(), reject()) })],
+    ['rejects in end()', span({ end: reject })],
+    ['returns null in startSpan()', { startSpan: () => null as never }],
+    ['rejects in attach()', { attach: reject }],
     ['returns an invalid trace context', span({ traceparent: 'x\u0000'.repeat(200) })],
   ];
 
   onEachInbox((data) => {
-    it.each(FAILING)('TE-01 an instrumentation that %s changes no attempt', async (_what, one) => {
+    it.each(FAILING)('TE-01 an instrumentation that %s changes no attempt', async (what, one) => {
       let ran = 0;
       const book = () => void (ran += 1);
       await using app = await startOn(await data(), { book }, { observers: [one] });
@@ -127,6 +139,50 @@ describe('an instrumentation that fails', () => {
         expect(headers).not.toHaveProperty('traceparent');
       });
       expect(ran).toBe(1);
+      // Otherwise Node would exit on the rejection.
+      if (/throws|rejects/.test(what))
+        expect(app.log.matching(/An observer failed in .* the exporter is broken/)).toHaveLength(1);
+    });
+  });
+
+  it('TE-01 a rejection after the application has closed is logged', async () => {
+    const observers = [{ attach: () => reject }];
+    const app = await startOn(MEMORY, {}, { observers });
+    await app[Symbol.asyncDispose]();
+    await eventually(() =>
+      expect(
+        app.log.matching(/An observer failed in attach.* the exporter is broken/),
+      ).toHaveLength(1),
+    );
+  });
+
+  onEachInbox((data) => {
+    it('TE-01 all attempts of an event get its trace context, and none gets one that is not valid', async () => {
+      const spans = new Spans();
+      const one: PaymentsInstrumentation = {
+        startSpan: (operation) => ({ ...spans.startSpan(operation), traceparent: null }),
+      };
+      const shared = await data();
+      const book: Handle = (_event, { attempt }) => {
+        if (attempt === 1) throw new Error('broken');
+      };
+      await using app = await startOn(shared, { book }, { observers: [one] });
+      const valid = traceparentOf(7);
+      for (const [id, traceparent] of [
+        ['e-1', valid],
+        ['e-2', 'x; DROP'],
+        ['e-3', '00-1-1-1'],
+      ]) {
+        const request = webhookRequest({ id: id!, eventType: 'transaction.updated' });
+        await app.send({ ...request, headers: { ...request.headers, traceparent: traceparent! } });
+      }
+      await eventually(() => expect(spans.of('attempt')).toHaveLength(6));
+      for (const [id, traceparent] of Object.entries({ 'e-1': valid, 'e-2': null, 'e-3': null })) {
+        const attempts = spans
+          .of('attempt')
+          .filter((info) => 'eventId' in info && info.eventId === id);
+        expect(attempts).toMatchObject([{ traceparent }, { traceparent }]);
+      }
     });
   });
 });

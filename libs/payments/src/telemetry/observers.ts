@@ -5,12 +5,12 @@ import { describeError, optionsInvalid, PaymentsError, shown } from '../errors/p
 import type { PaymentsErrorCode } from '../errors/payments-error-code.js';
 import { ThrottledLog } from '../errors/throttled-log.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
+import { OperationSpan } from './operation-span.js';
 import type {
   ObservedInbox,
   PaymentsInstrumentation,
   PaymentsObserver,
   PaymentsSpan,
-  SpanResult,
   TracedOperation,
 } from './payments-observer.js';
 
@@ -23,8 +23,6 @@ export type ObserverOption =
 
 type Method = keyof PaymentsObserver;
 type Info<M extends Method> = Parameters<NonNullable<PaymentsObserver[M]>>[0];
-
-const TRACEPARENT = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/;
 
 /**
  * Calls the observers of the application. An error of an observer is logged, and changes nothing else.
@@ -81,6 +79,7 @@ export class Observers implements OnModuleInit {
       this.#attempt('attach', () => {
         const detach = observer.attach?.(inbox);
         if (typeof detach === 'function') this.#detach.push(detach);
+        return detach;
       });
     }
   }
@@ -96,9 +95,7 @@ export class Observers implements OnModuleInit {
     for (const observer of this.#observers) {
       try {
         const result = (observer[method] as ((info: Info<M>) => unknown) | undefined)?.(info);
-        if (result !== undefined) {
-          Promise.resolve(result).catch((error: unknown) => this.#failed(method, error));
-        }
+        if (result !== undefined) this.#handleRejection(method, result);
       } catch (error) {
         this.#failed(method, error);
       }
@@ -112,7 +109,8 @@ export class Observers implements OnModuleInit {
     for (const observer of this.#observers) {
       this.#attempt('startSpan', () => {
         const span = observer.startSpan?.(operation);
-        if (span !== undefined) spans.push(span);
+        if (typeof span?.run === 'function') spans.push(span);
+        return span;
       });
     }
     return new OperationSpan(spans, (work) => this.#attempt('startSpan', work));
@@ -127,7 +125,9 @@ export class Observers implements OnModuleInit {
   #has(method: keyof PaymentsInstrumentation): boolean {
     let found = false;
     for (const observer of this.#observers) {
-      this.#attempt(method, () => (found ||= typeof observer[method] === 'function'));
+      this.#attempt(method, () => {
+        found ||= typeof observer[method] === 'function';
+      });
     }
     return found;
   }
@@ -144,12 +144,19 @@ export class Observers implements OnModuleInit {
     }
   }
 
-  #attempt(method: string, work: () => void): void {
+  #attempt(method: string, work: () => unknown): void {
     try {
-      work();
+      const result = work();
+      if (result !== undefined) this.#handleRejection(method, result);
     } catch (error) {
       this.#failed(method, error);
     }
+  }
+
+  /** Logs the rejection of a promise that an observer returned. By default, Node would exit on it. */
+  #handleRejection(method: string, result: unknown): void {
+    if (typeof (result as PromiseLike<unknown> | null)?.then !== 'function') return;
+    Promise.resolve(result).catch((error: unknown) => this.#failed(method, error));
   }
 
   #failed(method: string, error: unknown): void {
@@ -162,53 +169,6 @@ export class Observers implements OnModuleInit {
 
 /** No observers: for a class that is created without the module. */
 export const NO_OBSERVERS = new Observers([], { monotonic: () => 0 });
-
-/** The spans of one operation, one of each instrumentation. No method throws an error of an instrumentation. */
-export class OperationSpan {
-  constructor(
-    private readonly spans: readonly PaymentsSpan[],
-    private readonly attempt: (work: () => void) => void,
-  ) {}
-
-  /** The trace context of the first span that has a valid one; otherwise `null`. */
-  get traceparent(): string | null {
-    let found: string | null = null;
-    for (const span of this.spans) {
-      this.attempt(() => {
-        const { traceparent } = span;
-        if (typeof traceparent === 'string' && TRACEPARENT.test(traceparent)) found ??= traceparent;
-      });
-    }
-    return found;
-  }
-
-  /** Calls `work` exactly once, with the spans as the active ones. Returns or throws what `work` does. */
-  run<R>(work: () => R): R {
-    let result: { readonly value: R } | { readonly thrown: unknown } | undefined;
-    const once = (): void => {
-      if (result !== undefined) return;
-      try {
-        result = { value: work() };
-      } catch (thrown) {
-        result = { thrown };
-      }
-    };
-    const nested = this.spans.reduceRight<() => void>(
-      (inner, span) => () => this.attempt(() => span.run(inner)),
-      once,
-    );
-    nested();
-    // An instrumentation may have failed before it called the work.
-    once();
-    if ('thrown' in result!) throw result.thrown;
-    return result!.value;
-  }
-
-  end(result: SpanResult): void {
-    Object.freeze(result);
-    for (const span of this.spans) this.attempt(() => span.end(result));
-  }
-}
 
 /** The description and the code of an error, for observers. Never throws. */
 export function errorFacts(thrown: unknown): {

@@ -1,5 +1,6 @@
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import { errorFacts } from '../../telemetry/observers.js';
+import { validTraceparent } from '../../telemetry/operation-span.js';
 import type { Observers } from '../../telemetry/observers.js';
 import type { EventDuplicateInfo } from '../../telemetry/payments-observer.js';
 import type { InboxStore } from '../store/inbox-store.js';
@@ -36,7 +37,7 @@ export async function observeReceipt(
     source: verified.source as 'webhook' | 'poll' | 'overdue',
     occurredAtMs: Date.parse(event.timestamp),
   };
-  const { traceparent = null } = headers;
+  const traceparent = validTraceparent(headers['traceparent']);
   const span = observers.tracing
     ? observers.span({ kind: 'receive', traceparent, ...facts })
     : null;

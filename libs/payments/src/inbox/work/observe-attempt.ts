@@ -1,5 +1,6 @@
 import { framesOf } from '../../errors/payments-error.js';
 import { errorFacts } from '../../telemetry/observers.js';
+import { validTraceparent } from '../../telemetry/operation-span.js';
 import type { AttemptInfo, ObservedOutcome } from '../../telemetry/payments-observer.js';
 import type { ClaimedDelivery, TracedEvent } from '../store/inbox-store.js';
 import type { StoredEvent } from '../store/stored-event.js';
@@ -32,8 +33,14 @@ export async function observeAttempt<R extends ObservedEnd>(
     receivedAtMs: receivedAt.getTime(),
     ageMs,
   };
+  const { traceparent, eventType } = delivery.traced ?? UNKNOWN;
   const span = observers.tracing
-    ? observers.span({ kind: 'attempt', ...(delivery.traced ?? UNKNOWN), ...info })
+    ? observers.span({
+        kind: 'attempt',
+        traceparent: validTraceparent(traceparent),
+        eventType,
+        ...info,
+      })
     : null;
   observers.notify('attemptStarted', info);
   const startedAt = runtime.monotonic();
