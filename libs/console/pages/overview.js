@@ -116,7 +116,7 @@ function Figures({ overview: { stats, activity, expectations, lastReceivedAt }, 
           href=${expectationsLink({ show: expectations.overdue.count > 0 ? 'overdue' : 'waiting' })}
         >
           <strong>${capped(expectations.overdue)}</strong> <span>overdue</span>${' '}
-          <small>${capped(expectations.waiting)} expected payments wait</small>
+          <small>${waitingText(expectations.waiting)}</small>
         </a>
       </li>`
     }
@@ -133,6 +133,12 @@ function Figures({ overview: { stats, activity, expectations, lastReceivedAt }, 
       </a>
     </li>
   </ul>`;
+}
+
+/** @param {import('./api.js').CappedCount} waiting */
+function waitingText(waiting) {
+  const one = waiting.count === 1 && !waiting.more;
+  return `${capped(waiting)} ${one ? 'expected payment waits' : 'expected payments wait'}`;
 }
 
 /** @param {{ stats: import('./api.js').Stats }} props */
