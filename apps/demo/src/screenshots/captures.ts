@@ -6,6 +6,8 @@ const DESKTOP: View = { device: 'desktop', scheme: 'light' };
 const PHONE: View = { device: 'phone', scheme: 'light' };
 /** The charts of the console start with the first complete minute, about two minutes after the start. */
 const CHART_TIMEOUT_MS = 150_000;
+/** Height of the overview on a desktop with all its charts. */
+const OVERVIEW_HEIGHT = 1230;
 
 /** Takes all screenshots. */
 export async function captureAll(
@@ -84,7 +86,8 @@ async function captureConsole(
   const overview = `${addresses.console}#/?minutes=15`;
   for (const scheme of ['light', 'dark'] as const) {
     const name = scheme === 'light' ? 'console-overview' : 'console-overview-dark';
-    await browser.capture(name, overview, { device: 'desktop', scheme, operator }, async (page) => {
+    const view = { device: 'desktop', scheme, operator, height: OVERVIEW_HEIGHT } as const;
+    await browser.capture(name, overview, view, async (page) => {
       await page.locator('.uplot canvas').first().waitFor({ timeout: CHART_TIMEOUT_MS });
     });
   }
