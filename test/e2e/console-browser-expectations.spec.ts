@@ -148,6 +148,7 @@ describeInBrowser('expectations in the inbox console', (browser) => {
   it('EX-12 the console shows expectations and overdue payments only with the option reconcile', async () => {
     await using book = await openBook();
     const page = await book.app.open(browser());
+    await page.locator('.figures').getByText('1 expected payment waits').waitFor();
     await page.locator('.masthead').getByRole('link', { name: '1 overdue' }).click();
     await row(page, 'order-overdue').waitFor();
     await using without = await ConsoleApplication.start();
