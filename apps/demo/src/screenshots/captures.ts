@@ -6,7 +6,7 @@ const DESKTOP: View = { device: 'desktop', scheme: 'light' };
 const PHONE: View = { device: 'phone', scheme: 'light' };
 /** The charts of the console start with the first complete minute, about two minutes after the start. */
 const CHART_TIMEOUT_MS = 150_000;
-/** Height of the overview on a desktop with all its charts. */
+/** Height of the overview on a desktop, so that its charts are visible. */
 const OVERVIEW_HEIGHT = 1230;
 
 /** Takes all screenshots. */
