@@ -45,8 +45,8 @@ class Merchant implements AsyncDisposable {
     return merchant;
   }
 
-  async receive(url = this.urls[0]!): Promise<number> {
-    const { path, headers, body } = webhookRequest();
+  async receive(url = this.urls[0]!, request = webhookRequest()): Promise<number> {
+    const { path, headers, body } = request;
     return (await fetch(url + path, { method: 'POST', headers, body })).status;
   }
 
@@ -54,7 +54,10 @@ class Merchant implements AsyncDisposable {
   async execute(command: string): Promise<void> {
     const executed = once(this.child, 'message');
     this.child.send(command);
-    await executed;
+    const exited = this.exit.then((code) => {
+      throw new Error(`the process has exited with ${code}: ${this.output}`);
+    });
+    await Promise.race([executed, exited]);
   }
 
   /** Sends a command that ends the process. Resolves with the exit code. */
@@ -105,6 +108,22 @@ describe.each(Object.keys(ADAPTERS))('on %s', (adapter) => {
     await using merchant = await Merchant.start(adapter);
     expect(await merchant.exitAfter('unrelated text')).toBe(1);
     expect(merchant.output).toContain('ERR_UNHANDLED_REJECTION');
+  });
+
+  it('TE-01 the application logs the rejection of a promise that an observer did not return, and the process continues', async () => {
+    await using merchant = await Merchant.start(adapter);
+    const event = webhookRequest();
+    for (let copies = 0; copies < 3; copies += 1) {
+      expect(await merchant.receive(merchant.urls[0], event)).toBe(200);
+    }
+    await merchant.execute('release');
+    await merchant.execute('ping');
+    expect(await merchant.receive()).toBe(200);
+    // The handler ran once, and the observer twice. Its errors are logged once per minute.
+    await merchant.wrote('did not await a promise, which rejected: Error: left behind', 2);
+    await merchant.wrote(
+      'An observer failed in eventDuplicate(). Nothing else is affected. Error:',
+    );
   });
 
   it("WH-24 the application leaves unrelated rejections to the application's own listener, and the process continues", async () => {

@@ -124,9 +124,15 @@ const OPTIONS: Provider[] = [
   option(INBOX_STORE, ({ inbox, runtime }) => inbox.create(runtime)),
   {
     provide: Observers,
-    inject: [RESOLVED, ModuleRef],
-    useFactory: ({ observers, runtime }: ResolvedPaymentsOptions, moduleRef: ModuleRef) =>
-      new Observers(observers, runtime, moduleRef),
+    inject: [RESOLVED, ModuleRef, UnhandledRejections],
+    useFactory: (
+      { observers, runtime }: ResolvedPaymentsOptions,
+      moduleRef: ModuleRef,
+      unhandled: UnhandledRejections,
+    ) =>
+      new Observers(observers, runtime, moduleRef, (onRejection, work) =>
+        unhandled.guard(onRejection, work),
+      ),
   },
   {
     provide: MAX_AGE_MS,

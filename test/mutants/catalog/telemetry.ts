@@ -16,6 +16,14 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
   },
   {
     promise: 'TE-01',
+    fault: 'does not handle the rejection of a promise that an observer did not return',
+    file: 'libs/payments/src/payments.module.ts',
+    replace: 'unhandled.guard(onRejection, work),',
+    by: 'work(),',
+    specs: [`${E2E}/handlers-unhandled-rejections.spec.ts`],
+  },
+  {
+    promise: 'TE-01',
     fault: 'gives the path of a call to observers with its ids',
     file: 'libs/payments/src/api/call/call-request.ts',
     replace: 'pathTemplate = withoutIds(path)',

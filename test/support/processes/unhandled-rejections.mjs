@@ -10,7 +10,7 @@ import { OnPaymentEvent, PaymentsModule } from 'nestjs-payments';
 const [adapter, count, webhookSecret] = process.argv.slice(2);
 const released = Promise.withResolvers();
 
-/** Returns a promise that the handler does not await. It rejects after the command `release`. */
+/** Returns a promise that the handler or the observer does not await. It rejects after the command `release`. */
 async function failLater() {
   await released.promise;
   throw new Error('left behind');
@@ -33,6 +33,7 @@ async function start() {
         clientId: 'client',
         clientSecret: 'secret',
         webhookSecret,
+        observers: [{ eventDuplicate: () => void failLater() }],
       }),
     ],
     providers: [Orders],

@@ -17,7 +17,7 @@ const OURS = Symbol.for('nestjs-payments:unhandled-rejection');
 interface Listener {
   (reason: unknown): void;
   [OURS]: {
-    /** Whether a handler of this listener's application started the rejected promise. */
+    /** Whether a handler or observer of this listener's application started the rejected promise. */
     owns(): boolean;
     /** Removes the listener until the next turn of the event loop. */
     pause(): void;
@@ -25,8 +25,8 @@ interface Listener {
 }
 
 /**
- * Logs the rejection of a promise that a handler started and did not await, with the handler's name. By default, Node
- * would exit on it, which would interrupt every other attempt in the process.
+ * Logs the rejection of a promise that a handler or an observer started and did not await, with the handler's name. By
+ * default, Node would exit on it, which would interrupt every other attempt in the process.
  *
  * Any other rejection has the same effect as without this class: other listeners receive it. If there are none, Node
  * follows its flag `--unhandled-rejections`.
@@ -34,11 +34,12 @@ interface Listener {
 @Injectable()
 export class UnhandledRejections {
   readonly #logger = new Logger('PaymentHandlers');
-  readonly #attempts = new AsyncLocalStorage<Attempt>();
+  /** What to do with a rejection, by the async context in which its promise was started. */
+  readonly #guards = new AsyncLocalStorage<(reason: unknown) => void>();
   #open = false;
   readonly #listener: Listener = Object.assign((reason: unknown) => this.#onRejection(reason), {
     [OURS]: {
-      owns: () => this.#attempts.getStore() !== undefined,
+      owns: () => this.#guards.getStore() !== undefined,
       pause: () => {
         process.off('unhandledRejection', this.#listener);
         setImmediate(() => this.#open && process.on('unhandledRejection', this.#listener));
@@ -59,25 +60,31 @@ export class UnhandledRejections {
 
   /** Runs the handler in an async context that identifies its unhandled rejections. */
   watch<T>(attempt: Attempt, work: () => Promise<T>): Promise<T> {
-    return this.#attempts.run(attempt, work);
+    return this.guard((reason) => this.#log(attempt, reason), work);
+  }
+
+  /** Runs work in an async context. Calls `onRejection` with the rejections of its promises that nothing handles. */
+  guard<T>(onRejection: (reason: unknown) => void, work: () => T): T {
+    return this.#guards.run(onRejection, work);
+  }
+
+  #log(attempt: Attempt, reason: unknown): void {
+    this.#logger.error(
+      new LogLine(
+        `Handler ${attempt.handler} (company ${attempt.company}) did not await a promise, which rejected: ` +
+          `${describeError(reason)}. The outcome of its attempt ignores this error: await the promise.${framesOf(reason)}`,
+        attempt,
+      ),
+    );
   }
 
   #onRejection(reason: unknown): void {
-    const attempt = this.#attempts.getStore();
-    if (attempt !== undefined) {
-      this.#logger.error(
-        new LogLine(
-          `Handler ${attempt.handler} (company ${attempt.company}) did not await a promise, which rejected: ` +
-            `${describeError(reason)}. The outcome of its attempt ignores this error: await the promise.${framesOf(reason)}`,
-          attempt,
-        ),
-      );
-      return;
-    }
+    const onRejection = this.#guards.getStore();
+    if (onRejection !== undefined) return onRejection(reason);
     const listeners: unknown[] = process.listeners('unhandledRejection');
     const ours = listeners.filter(isOurs);
     if (ours.length < listeners.length || ours.some((listener) => listener[OURS].owns())) return;
-    // No handler of any application started the promise, and there is no other listener. Only the listener that was added
+    // No handler or observer of any application started the promise, and there is no other listener. Only the listener that was added
     // last returns the rejection to Node, so that Node handles it once.
     if (ours.at(-1) === this.#listener) returnToNode(ours, reason);
   }

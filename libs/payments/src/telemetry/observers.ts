@@ -42,6 +42,11 @@ export class Observers implements OnModuleInit {
     runtime: Pick<PaymentsRuntime, 'monotonic'>,
     /** Finds the providers; `null` if {@link options} contains no class. */
     private readonly moduleRef: Pick<ModuleRef, 'get'> | null = null,
+    /** Runs work, and calls `onRejection` with the rejections of its promises that nothing handles. */
+    private readonly guard: (onRejection: (reason: unknown) => void, work: () => void) => void = (
+      _onRejection,
+      work,
+    ) => work(),
   ) {
     this.#failures = new ThrottledLog(new Logger('PaymentObservers'), runtime);
     this.#use(options.filter((option) => typeof option !== 'function'));
@@ -75,13 +80,11 @@ export class Observers implements OnModuleInit {
 
   /** Gives the inbox to the instrumentations, until {@link detach}. Never throws. */
   attach(inbox: ObservedInbox): void {
-    for (const observer of this.#observers) {
-      this.#attempt('attach', () => {
-        const detach = observer.attach?.(inbox);
-        if (typeof detach === 'function') this.#detach.push(detach);
-        return detach;
-      });
-    }
+    this.#callEach('attach', (observer) => {
+      const detach = observer.attach?.(inbox);
+      if (typeof detach === 'function') this.#detach.push(detach);
+      return detach;
+    });
   }
 
   /** Never throws. */
@@ -92,14 +95,9 @@ export class Observers implements OnModuleInit {
   /** Calls a method of all observers that have it, and waits for none. Never throws. */
   notify<M extends Method>(method: M, info: Info<M>): void {
     Object.freeze(info);
-    for (const observer of this.#observers) {
-      try {
-        const result = (observer[method] as ((info: Info<M>) => unknown) | undefined)?.(info);
-        if (result !== undefined) this.#handleRejection(method, result);
-      } catch (error) {
-        this.#failed(method, error);
-      }
-    }
+    this.#callEach(method, (observer) =>
+      (observer[method] as ((info: Info<M>) => unknown) | undefined)?.(info),
+    );
   }
 
   /** Starts a span of each instrumentation. Never throws. */
@@ -142,6 +140,15 @@ export class Observers implements OnModuleInit {
           `scope. Add it to the providers of a module, or give an object. ${describeError(error)}`,
       );
     }
+  }
+
+  #callEach(method: string, call: (observer: PaymentsInstrumentation) => unknown): void {
+    this.guard(
+      (reason) => this.#failed(method, reason),
+      () => {
+        for (const observer of this.#observers) this.#attempt(method, () => call(observer));
+      },
+    );
   }
 
   #attempt(method: string, work: () => unknown): void {
