@@ -191,6 +191,12 @@ describe('the metrics that Prometheus scrapes', () => {
     expect([status, String(stderr)]).toEqual([0, '']);
   });
 
+  (hasPromtool ? it : it.skip)('TE-05 each alert fires for its cause, and not without it', () => {
+    const file = join(import.meta.dirname, '../support/telemetry/alerts.test.yml');
+    const { status, stdout, stderr } = spawnSync('promtool', ['test', 'rules', file]);
+    expect([status, String(stdout), String(stderr)]).toEqual([0, expect.anything(), '']);
+  });
+
   it('TE-05 no label of a metric contains an id, a reference, a path or an error message', () => {
     for (const secret of ['t-1', 't-2', 'e-1', 'transactions/', 'mail server', 'whsec_']) {
       expect(page).not.toContain(secret);
