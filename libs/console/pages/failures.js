@@ -7,8 +7,8 @@ import { eventLink, listLink } from './route.js';
 
 /** @typedef {import('./api.js').FailureGroup} FailureGroup */
 
-/** Parts of an error in which the errors of one group can differ: ids and long numbers. */
-const IDS = /[\da-f-]{8,}|\d{4,}/i;
+/** Parts of an error in which the errors of one group can differ: ids and numbers that are no HTTP status. */
+const NUMBERS = /[\da-f-]{8,}|\d{4,}|(?<![\da-z_])(?![1-5]\d\d(?![\da-z]| m?s\b))\d+/gi;
 /** Longest text that the link to the list of a group looks for, in characters. */
 const MAX_SEARCH = 200;
 
@@ -141,7 +141,7 @@ function Group({ group, ask }) {
  * @param {string} error
  */
 function searchOf(error) {
-  const parts = error.split(new RegExp(IDS, 'gi')).map((part) => part.trim());
+  const parts = error.split(NUMBERS).map((part) => part.trim());
   const [longest = ''] = parts.toSorted((a, b) => b.length - a.length);
   return longest
     .slice(0, MAX_SEARCH)

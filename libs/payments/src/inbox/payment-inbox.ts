@@ -142,8 +142,8 @@ export class PaymentInbox {
 
   /**
    * The failed deliveries that are pending, running or dead, grouped by handler, state and error. Errors that differ
-   * only in UUIDs, hexadecimal ids and numbers of four or more digits are one group. Reads the 10,000 newest failed
-   * deliveries at most. {@link redrive} and {@link skip} with `handler` and `error` act on one group.
+   * only in ids and numbers are one group; numbers from 100 to 599 are kept, as they may be an HTTP status. Reads the
+   * 10,000 newest failed deliveries at most. {@link redrive} and {@link skip} with `handler` and `error` act on one group.
    */
   async failures(): Promise<Failures> {
     return failureGroups(this.store);

@@ -3,11 +3,24 @@ import type { FailureCount, InboxStore } from '../store/inbox-store.js';
 /** How many groups {@link failureGroups} returns at most: those with the most deliveries. */
 const MAX_GROUPS = 50;
 
-/** UUIDs, hexadecimal ids of 8 or more digits, and numbers of 4 or more digits: a status such as 503 is no id. */
-const IDS =
-  /[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}|(?<![\da-z])(?=[a-f]*\d)[\da-f]{8,}(?![\da-z])|\d{4,}/gi;
+/**
+ * What may differ between errors of one group: UUIDs, hexadecimal ids of 8 or more digits, numbers of 4 or more digits, and
+ * shorter numbers that are no part of a name. A number from 100 to 599 is kept, because it may be an HTTP status, unless
+ * it counts seconds or milliseconds.
+ */
+const NUMBERS = new RegExp(
+  [
+    /[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}/,
+    /(?<![\da-z])(?=[a-f]*\d)[\da-f]{8,}(?![\da-z])/,
+    /\d{4,}/,
+    /(?<![\da-z_])(?![1-5]\d\d(?![\da-z]| m?s\b))\d+/,
+  ]
+    .map(({ source }) => source)
+    .join('|'),
+  'gi',
+);
 
-/** Deliveries to one handler that failed with the same error, apart from ids in its text. */
+/** Deliveries to one handler that failed with the same error, apart from ids and numbers in its text. */
 export interface FailureGroup extends FailureCount {}
 
 /** The failed deliveries by handler and error; see `PaymentInbox.failures()`. */
@@ -18,9 +31,9 @@ export interface Failures {
   readonly more: boolean;
 }
 
-/** The error without its ids. Errors with the same result are one group. */
+/** The error without its ids and numbers. Errors with the same result are one group. */
 export function errorGroup(error: string): string {
-  return error.replace(IDS, '#');
+  return error.replace(NUMBERS, '#');
 }
 
 /** Counts failed deliveries in groups. */

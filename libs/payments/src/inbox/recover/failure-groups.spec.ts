@@ -1,0 +1,31 @@
+import { describe, expect, it } from '@jest/globals';
+import { errorGroup } from './failure-groups.js';
+
+describe('groups of errors', () => {
+  it.each([
+    ['after 7 tries', 'after 10 tries'],
+    ['took 301 ms', 'took 87 ms'],
+    ['took 301ms, 1.5 s in all', 'took 9ms, 22.75 s in all'],
+    ['order 83a1f00c', 'order 10293847'],
+    ['no account ACC00012', 'no account ACC98765'],
+    [
+      'HTTP 503, request 3f2a9c1e-0b7d-4f6a-9e55-2d1c8b7a6f00',
+      'HTTP 503, request 00000000-0000-0000-0000-000000000000',
+    ],
+    ['line 12 at 10.0.0.7:5432', 'line 9 at 10.0.12.25:80'],
+    ['HTTP 503 after 3 s', 'HTTP 503 after 12 s'],
+  ])('%j and %j are one group', (a, b) => {
+    expect(errorGroup(a)).toBe(errorGroup(b));
+  });
+
+  it.each([
+    ['HTTP 503 from ledger', 'HTTP 404 from ledger'],
+    ['(429)', '(500)'],
+    ['no sha256', 'no sha512'],
+    ['step2 failed', 'step3 failed'],
+    ['ledger is closed', 'ledger is full'],
+    ['deadbeef', 'defaced1'],
+  ])('%j and %j are two groups', (a, b) => {
+    expect(errorGroup(a)).not.toBe(errorGroup(b));
+  });
+});
