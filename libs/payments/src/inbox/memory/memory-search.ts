@@ -16,10 +16,14 @@ export function hasText(row: MemoryEvent, text: string): boolean {
   return (
     [id, orderingKey, row.summary.reference].some((one) => one?.startsWith(text)) ||
     visibleDeliveries(row).some(
-      (delivery) =>
-        isFailed(delivery) && delivery.lastError!.toLowerCase().includes(text.toLowerCase()),
+      (delivery) => isFailed(delivery) && lowerCase(delivery.lastError!).includes(lowerCase(text)),
     )
   );
+}
+
+/** Only the letters A to Z, as the other stores compare them. */
+function lowerCase(text: string): string {
+  return text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 }
 
 /** Whether a delivery failed and is pending, running or dead. */

@@ -166,8 +166,8 @@ export interface EventFilter {
   readonly state?: EventState;
   /**
    * The id, the transaction id (the ordering key) or the reference begins with this text, or the last error of a failed
-   * delivery that is pending, running or dead contains it, in capitals or not. Of failed deliveries, a search reads
-   * those of the 10,000 newest events.
+   * delivery that is pending, running or dead contains it; the letters A to Z match in either case. Of failed
+   * deliveries, a search reads those of the 10,000 newest events.
    */
   readonly search?: string;
 }

@@ -89,6 +89,9 @@ export const searchCases: readonly InboxContractCase[] = [
       deepEqual(await found(store, '%'), []);
       await store.complete(await worker.claimOne());
       deepEqual(await found(store, '503'), ['dead']);
+      await fail(store, 'FERMÉ: \u0130', ['french']);
+      deepEqual(await found(store, 'fermÉ: \u0130'), ['french']);
+      deepEqual(await found(store, 'fermé'), []);
     },
   },
   {
