@@ -73,7 +73,8 @@ describe('the schema in PostgreSQL', () => {
     await store.receive([incoming('a')]);
     const [lease] = await claim(store);
     const pool = new Pool({ connectionString: inboxes.connectionString });
-    const settings = { connectTimeoutMs: 5000, statementTimeoutMs: 5000, preparedStatements: true };
+    const limits = { connectTimeoutMs: 5000, statementTimeoutMs: 5000 };
+    const settings = { ...limits, preparedStatements: true, pool: undefined };
     const source = new ConnectionSource(pool, settings, systemRuntime);
     const addColumn = (name: string): string =>
       `ALTER TABLE "${name}".delivery ADD COLUMN note text`;

@@ -45,7 +45,8 @@ export interface PostgresInboxOptions {
    */
   connectionString?: string;
   /**
-   * The application's own pool of `pg`. The inbox does not close it. The inbox makes one more connection with the pool's
+   * The application's own pool of `pg`. The inbox does not close it. Add a listener for its event `error`: when the inbox
+   * has closed, a connection that the server cuts would otherwise end the process. The inbox makes one more connection with the pool's
    * options, on which it receives notifications of new deliveries. Default: a pool of the inbox's own.
    */
   pool?: Pool;

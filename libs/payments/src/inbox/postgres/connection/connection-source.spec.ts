@@ -14,11 +14,34 @@ describe('ConnectionSource', () => {
         client.emit('error', new Error('terminating connection due to administrator command'));
       },
     });
-    const limits = { connectTimeoutMs: 1000, statementTimeoutMs: 1000, preparedStatements: true };
+    const limits = {
+      connectTimeoutMs: 1000,
+      statementTimeoutMs: 1000,
+      preparedStatements: true,
+      pool: undefined,
+    };
     const source = new ConnectionSource(pool as unknown as Pool, limits, systemRuntime);
     const connection = await source.connect();
     connection.release();
     expect(client.listenerCount('error')).toBe(0);
     source.close();
   });
+
+  it.each([true, false])(
+    'IN-25 after close(), a connection that ends with an error does not end the process; own pool: %s',
+    (own) => {
+      const pool = new EventEmitter();
+      // The application listens to its own pool.
+      if (!own) pool.on('error', () => {});
+      const settings = {
+        connectTimeoutMs: 1000,
+        statementTimeoutMs: 1000,
+        preparedStatements: true,
+        pool: own ? undefined : (pool as unknown as Pool),
+      };
+      new ConnectionSource(pool as unknown as Pool, settings, systemRuntime).close();
+      expect(() => pool.emit('error', new Error('terminating connection'))).not.toThrow();
+      expect(pool.listenerCount('error')).toBe(1);
+    },
+  );
 });

@@ -85,7 +85,7 @@ export class ConnectionSource {
     private readonly pool: Pool,
     private readonly settings: Pick<
       ResolvedPostgresOptions,
-      'connectTimeoutMs' | 'statementTimeoutMs' | 'preparedStatements'
+      'pool' | 'connectTimeoutMs' | 'statementTimeoutMs' | 'preparedStatements'
     >,
     private readonly runtime: PaymentsRuntime,
   ) {
@@ -155,7 +155,8 @@ export class ConnectionSource {
   /** Rejects later calls. It does not end the pool. */
   close(): void {
     this.#closed = true;
-    this.pool.off('error', this.#onPoolError);
+    // The module's own pool keeps the listener: the server may cut its connections while they end.
+    if (this.settings.pool !== undefined) this.pool.off('error', this.#onPoolError);
   }
 
   /** Waits a bounded time: an application's pool may wait forever. */
