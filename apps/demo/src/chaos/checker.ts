@@ -88,7 +88,7 @@ export function check(observed: Observations): Violation[] {
       : []),
     ...observed.exits
       .filter(({ cause }) => cause === null)
-      .map(({ status, log }) => violation('process-exited', `${status}: ${log.slice(-600)}`)),
+      .map(({ status, log }) => violation('process-exited', `${status}: ${log.slice(-3000)}`)),
     ...observed.lateDrains.map((detail) => violation('slow-drain', detail)),
   ];
 }
