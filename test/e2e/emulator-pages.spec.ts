@@ -40,6 +40,10 @@ describe("the emulator's pages", () => {
       expect([response.status, response.headers.get('location')]).toEqual([302, '/emulator']);
     }
     expect((await fetch(remote.baseUrl)).status).toBe(401);
+    const slash = await fetch(new URL('/emulator/?tab=faults', emulator.baseUrl), {
+      redirect: 'manual',
+    });
+    expect([slash.status, slash.headers.get('location')]).toEqual([308, '/emulator?tab=faults']);
     expect((await open('/nothing')).status).toBe(404);
   });
 

@@ -60,7 +60,10 @@ async function startServer(
       if (request.url.startsWith('/emulator')) void reply.headers(RESPONSE_HEADERS);
       done();
     });
-    fastify.get('/emulator/', (_, reply) => reply.redirect('/emulator', 308));
+    // The query selects the tab.
+    fastify.get('/emulator/', ({ url }, reply) =>
+      reply.redirect(`/emulator${url.slice('/emulator/'.length)}`, 308),
+    );
     fastify.addHook('onSend', (request, reply, payload, done) =>
       injector.onSend(request, reply, payload, done),
     );
