@@ -111,6 +111,15 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
     specs: [`${E2E}/telemetry-otel-prometheus.spec.ts`],
   },
   {
+    promise: 'TE-05',
+    fault: 'no alert if no webhook request has come since the start of the process',
+    file: 'docs/monitoring/alerts.yml',
+    replace: ' or vector(0)',
+    by: '',
+    specs: [`${E2E}/telemetry-otel-prometheus.spec.ts`],
+    releaseOnly: 'needs promtool',
+  },
+  {
     promise: 'TE-07',
     fault: 'a health check waits for a store that does not respond',
     file: `${TELEMETRY}/health.ts`,
