@@ -75,6 +75,19 @@ consoleOnEachAdapter((start) => {
     });
   });
 
+  it.each([
+    ['an instance', guarded({ users: { ops: PASSWORD } })],
+    ['a class', { guards: [OperatorsOnly], imports: [VaultModule] }],
+  ])('a guard that is %s logs how many wrong passwords it rejected', async (_, console) => {
+    const app = await start({ console });
+    for (let count = 0; count < 5; count += 1) await app.get('', basic('ops', 'wrong'));
+    await app[Symbol.asyncDispose]();
+    expect(app.log.filter((line) => line.includes('A wrong name or password'))).toEqual([
+      expect.anything(),
+      expect.stringContaining('(3 more since the previous line)'),
+    ]);
+  });
+
   it('the console injects providers into a guard that extends BasicAuthGuard', async () => {
     await using app = await start({ console: { guards: [OperatorsOnly], imports: [VaultModule] } });
     expect(await app.get('/api/overview')).toMatchObject({ status: 401 });

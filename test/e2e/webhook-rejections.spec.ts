@@ -154,7 +154,28 @@ describe.each(['express', 'fastify'] as const)('rejected webhook requests on %s'
     ]) {
       expect(app.log.matching(new RegExp(code))).toHaveLength(1);
     }
+    // The number of the suppressed lines of each code is logged a minute later.
+    app.log.lines.length = 0;
+    runtime.advance(60_000);
+    expect(app.log.matching(new RegExp(`${each - 1} about "signature_missing"`))).toHaveLength(1);
+    expect(app.log.lines.length).toBeLessThan(20 - kinds.length);
   }, 60_000);
+
+  it('SE-08 40 rejected webhook requests are counted in the log, a minute later or when the application closes', async () => {
+    await start();
+    await send(REJECTED['signature_mismatch']![1], 40);
+    expect(app.log.matching(/signature_mismatch/)).toHaveLength(1);
+    runtime.advance(60_000);
+    expect(app.log.lines.slice(1)).toEqual([
+      expect.stringMatching(/^warn .*\(signature_mismatch\).* \(38 more since the previous line\)/),
+    ]);
+    await send(REJECTED['signature_mismatch']![1], 10);
+    expect(app.log.lines).toHaveLength(2);
+    await app.app.close();
+    expect(app.log.lines[2]).toMatch(/\(signature_mismatch\).* \(9 more since the previous line\)/);
+    runtime.advance(120_000);
+    expect(app.log.lines).toHaveLength(3);
+  });
 
   it('SE-08 webhook requests that are rejected for capacity or time write one log line per code', async () => {
     await start({ maxPending: 50, bodyTimeoutMs: 1000 });

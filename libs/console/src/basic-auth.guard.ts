@@ -1,6 +1,7 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { Logger } from '@nestjs/common';
-import type { CanActivate, ExecutionContext } from '@nestjs/common';
+import type { CanActivate, ExecutionContext, OnApplicationShutdown } from '@nestjs/common';
+import { ThrottledLog } from 'nestjs-payments';
 import { basicAuthInvalid, checkedRealm, checkedUsers } from './basic-auth-options.js';
 import type { BasicAuthOptions } from './basic-auth-options.js';
 import { clientAddress, networksOfClient } from './client-network.js';
@@ -9,7 +10,6 @@ import { systemRuntime } from './console-options.js';
 import type { ConsoleRequest } from './console-request.js';
 import { OPERATOR, printable } from './operator-name.js';
 import { SignInLimiter } from './sign-in-limiter.js';
-import { ThrottledLog } from './throttled-log.js';
 
 /** The name and the password that a client sent. */
 interface BasicCredentials {
@@ -42,7 +42,7 @@ interface BasicCredentials {
  * }
  * ```
  */
-export class BasicAuthGuard implements CanActivate {
+export class BasicAuthGuard implements CanActivate, OnApplicationShutdown {
   // Private fields, so that a log or an inspection of the guard shows no secret.
   readonly #key = randomBytes(32);
   readonly #digests: ReadonlyMap<string, Buffer>;
@@ -107,6 +107,11 @@ export class BasicAuthGuard implements CanActivate {
     // Not enumerable, so that a log of the request does not show it as a field of the application.
     Object.defineProperty(request, OPERATOR, { value: credentials.name, configurable: true });
     return true;
+  }
+
+  /** Logs the number of suppressed warnings. */
+  onApplicationShutdown(): void {
+    this.#log.flush();
   }
 
   async #isCorrect({ name, password }: BasicCredentials): Promise<boolean> {

@@ -1,11 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import type { OnModuleInit } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
-import { PaymentExpectations, PaymentInbox } from 'nestjs-payments';
+import { PaymentExpectations, PaymentInbox, ThrottledLog } from 'nestjs-payments';
 import { ConsoleException } from './console-exception.filter.js';
 import { consoleInvalid } from './console-options.js';
 import { printable } from './operator-name.js';
-import { ThrottledLog } from './throttled-log.js';
 
 /** Errors that mean a bug or an invalid request. All others are errors of the store's driver. */
 const PROGRAM_ERRORS = [TypeError, RangeError, ReferenceError, SyntaxError, ConsoleException];

@@ -8,9 +8,11 @@ import {
   UseGuards,
   VERSION_NEUTRAL,
 } from '@nestjs/common';
-import type { DynamicModule, OnModuleInit, Type } from '@nestjs/common';
+import type { DynamicModule, OnApplicationShutdown, OnModuleInit, Type } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
+import { ThrottledLog } from 'nestjs-payments';
 import { AuditTrail } from './audit-trail.js';
+import { BasicAuthGuard } from './basic-auth.guard.js';
 import { ConsoleActions } from './console-actions.js';
 import { ConsoleApi } from './console-api.controller.js';
 import { ConsoleAssets } from './console-assets.js';
@@ -23,7 +25,6 @@ import { ConsolePage } from './console-page.controller.js';
 import { ThrottlerExemption, TrailingSlashRoutes } from './nest-internals.js';
 import { ApiOriginGuard, PageOriginGuard } from './request-origin.guard.js';
 import { ResponseWriter } from './response-writer.js';
-import { ThrottledLog } from './throttled-log.js';
 
 /** Checks the guards when the application boots: at that time, `.env` files have been read. */
 @Injectable()
@@ -39,6 +40,23 @@ class GuardCheck implements OnModuleInit {
       `The console at "${this.options.path}" has no guard. NODE_ENV is "development", so it responds to browsers on ` +
         'this machine only. In any other environment, the application does not start without a guard.',
     );
+  }
+}
+
+/** Logs the number of suppressed warnings when the application has closed. */
+@Injectable()
+class SuppressedWarnings implements OnApplicationShutdown {
+  constructor(
+    @Inject(CONSOLE_OPTIONS) private readonly options: ResolvedConsoleOptions,
+    private readonly log: ThrottledLog,
+  ) {}
+
+  onApplicationShutdown(): void {
+    this.log.flush();
+    // Nest itself calls the hook of a guard that is a class, and not of a guard that is an instance.
+    for (const guard of this.options.guards) {
+      if (guard instanceof BasicAuthGuard) guard.onApplicationShutdown();
+    }
   }
 }
 
@@ -81,6 +99,7 @@ export class PaymentsConsoleModule {
           useFactory: () => new ThrottledLog(new Logger('PaymentsConsole'), resolved.runtime),
         },
         GuardCheck,
+        SuppressedWarnings,
         {
           provide: ThrottlerExemption,
           useFactory: (modules: ModuleRef) => new ThrottlerExemption(modules, controllers),

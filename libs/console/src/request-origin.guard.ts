@@ -1,6 +1,7 @@
 import { isIPv4 } from 'node:net';
 import { Inject, Injectable } from '@nestjs/common';
 import type { CanActivate, ExecutionContext } from '@nestjs/common';
+import { ThrottledLog } from 'nestjs-payments';
 import { ConsoleException } from './console-exception.filter.js';
 import { CONSOLE_OPTIONS } from './console-options.js';
 import type { ResolvedConsoleOptions } from './console-options.js';
@@ -8,7 +9,6 @@ import { headerOf } from './console-request.js';
 import type { ConsoleRequest } from './console-request.js';
 import { isForwardingHeader } from './forwarding-headers.js';
 import { ResponseWriter } from './response-writer.js';
-import { ThrottledLog } from './throttled-log.js';
 
 /** First guard of the page and its files. They contain no data, so every site may link to them. */
 @Injectable()

@@ -14,6 +14,8 @@ export type { PaymentsEnvironment } from './payments-config.js';
 export type { PaymentsModuleOptions, PaymentsOptionsFactory } from './payments-options.js';
 export { PaymentsError, UnrecoverableError } from './errors/payments-error.js';
 export type { PaymentsErrorCode } from './errors/payments-error-code.js';
+export { ThrottledLog } from './errors/throttled-log.js';
+export type { ThrottledLogRuntime } from './errors/throttled-log.js';
 export type { PaymentsRuntime } from './runtime/payments-runtime.js';
 
 export { DEFAULT_COMPANY } from './companies/company.js';

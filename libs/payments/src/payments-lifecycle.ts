@@ -20,7 +20,7 @@ import { WORKER_OPTIONS } from './inbox/inbox-options.js';
 import type { ResolvedWorkerOptions } from './inbox/inbox-options.js';
 import { hasShutdownHooks, stopFirst } from './nest-internals.js';
 import { PAYMENTS_RUNTIME } from './runtime/payments-runtime.js';
-import type { PaymentsRuntime } from './runtime/payments-runtime.js';
+import type { ModuleRuntime } from './runtime/module-runtime.js';
 import { Observers } from './telemetry/observers.js';
 
 /** Milliseconds after the start. Until then the application may call `enableShutdownHooks()`, also after `listen()`. */
@@ -46,7 +46,7 @@ export class PaymentsLifecycle
     private readonly polls: PollHandler,
     private readonly worker: InboxWorker,
     private readonly maintenance: InboxMaintenance,
-    @Inject(PAYMENTS_RUNTIME) private readonly runtime: PaymentsRuntime,
+    @Inject(PAYMENTS_RUNTIME) private readonly runtime: ModuleRuntime,
     private readonly observers: Observers,
     private readonly inbox: PaymentInbox,
     private readonly expectations: PaymentExpectations,
@@ -82,8 +82,12 @@ export class PaymentsLifecycle
 
   /** Runs after the server has closed. Until then, webhook requests are still received. */
   async onApplicationShutdown(): Promise<void> {
-    await this.store.close();
-    this.unhandled.close();
+    try {
+      await this.store.close();
+    } finally {
+      this.unhandled.close();
+      this.runtime.close();
+    }
   }
 
   /**

@@ -20,6 +20,7 @@ import { resolveReceiveOptions } from './inbox/inbox-options.js';
 import type { ReceiveOptions, ResolvedReceiveOptions } from './inbox/inbox-options.js';
 import { resolveWorkerOptions } from './inbox/inbox-options.js';
 import type { ResolvedWorkerOptions, WorkerOptions } from './inbox/inbox-options.js';
+import { ModuleRuntime } from './runtime/module-runtime.js';
 import { systemRuntime } from './runtime/payments-runtime.js';
 import type { PaymentsRuntime } from './runtime/payments-runtime.js';
 import { optionsInvalid } from './errors/payments-error.js';
@@ -107,7 +108,7 @@ export interface ResolvedPaymentsOptions {
   /** `null` without the option. */
   readonly reconcile: ResolvedReconcileOptions | null;
   readonly observers: readonly ObserverOption[];
-  readonly runtime: PaymentsRuntime;
+  readonly runtime: ModuleRuntime;
 }
 
 const NAMES: ReadonlySet<string> = new Set<keyof PaymentsModuleOptions>([
@@ -150,13 +151,14 @@ export function resolveOptions(options: PaymentsModuleOptions): ResolvedPayments
       `there is no option "${unknown}". The options are ${[...NAMES].join(', ')}.`,
     );
   }
-  const { inbox = memoryInbox(), runtime = systemRuntime, allowInsecureHttp } = options;
+  const { inbox = memoryInbox(), allowInsecureHttp } = options;
   if (typeof inbox?.create !== 'function') {
     throw optionsInvalid(
       '"inbox" must be the result of memoryInbox(), sqliteInbox() or postgresInbox().',
     );
   }
-  if (typeof runtime?.schedule !== 'function') {
+  const { runtime: timers = systemRuntime } = options;
+  if (typeof timers?.schedule !== 'function') {
     throw optionsInvalid(
       '"runtime" must be a PaymentsRuntime; leave it out for the clocks and timers of Node.js.',
     );
@@ -165,6 +167,7 @@ export function resolveOptions(options: PaymentsModuleOptions): ResolvedPayments
   if (allowInsecureHttp !== undefined && typeof allowInsecureHttp !== 'boolean') {
     throw optionsInvalid('"allowInsecureHttp" must be true or false, not a string.');
   }
+  const runtime = new ModuleRuntime(timers);
   const reconcile = resolveReconcileOptions(options.reconcile);
   const receive = resolveReceiveOptions(options, reconcile?.eventTypes);
   const webhook = resolveWebhookOptions(options.webhook, receive);

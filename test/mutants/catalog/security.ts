@@ -67,6 +67,14 @@ export const SECURITY_MUTANTS: readonly Mutant[] = [
     specs: ['libs/payments/src/webhook/webhook-endpoint.spec.ts'],
   },
   {
+    promise: 'SE-08',
+    fault: 'never reports suppressed log lines if no other line follows',
+    file: 'libs/payments/src/errors/throttled-log.ts',
+    replace: 'this.#cancelTimer ??= this.runtime.schedule(dueInMs, () => this.flush());',
+    by: 'void dueInMs;',
+    specs: ['test/e2e/webhook-rejections.spec.ts'],
+  },
+  {
     promise: 'SE-09',
     fault: 'handles stale events',
     file: 'libs/payments/src/inbox/receive/verified-event.ts',

@@ -1,4 +1,5 @@
 import type { Logger } from '@nestjs/common';
+import type { ModuleRuntime } from '../runtime/module-runtime.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 import type { LogLine } from './log-line.js';
 
@@ -6,23 +7,46 @@ import type { LogLine } from './log-line.js';
 const INTERVAL_MS = 60_000;
 /** Maximum number of subjects that are throttled separately. All further subjects share one line. */
 const MAX_SUBJECTS = 100;
-const OTHERS = Symbol('other subjects');
+const OTHERS = 'other subjects';
 
 type Message = string | LogLine;
 
+/** The clock and the timers of a throttled log. The runtime of the module also reports when the application closes. */
+export type ThrottledLogRuntime = Pick<PaymentsRuntime, 'monotonic' | 'schedule'> &
+  Partial<Pick<ModuleRuntime, 'onClose'>>;
+
+/** What a throttled log knows about a subject since its latest line. */
+interface Subject {
+  /** Time of the latest line. */
+  readonly since: number;
+  /** Number of messages since then. */
+  suppressed: number;
+  level: 'warn' | 'error';
+  /** The latest of them. */
+  message: Message | (() => Message);
+}
+
+/** Maximum number of subjects in one line about several. */
+const MAX_LISTED = 10;
+
 /**
- * Logs problems that may repeat: at most one line per subject and minute, with the number of suppressed lines. Memory
- * and the number of lines are limited for any number of subjects.
+ * Logs problems that may repeat: at most one line per subject and minute, with the number of suppressed lines. A minute
+ * after a line, a timer logs how many were suppressed, in one line for all subjects: so each problem is counted also if
+ * it ends. Memory and the number of lines are limited for any number of subjects.
  *
- * A message can be a function, which is called only if the line is logged.
+ * Subjects are words for the reader of the log. A message can be a function, which is called only if the line is logged.
  */
 export class ThrottledLog {
-  readonly #subjects = new Map<string | symbol, { readonly since: number; suppressed: number }>();
+  /** Oldest line first. */
+  readonly #subjects = new Map<string, Subject>();
+  #cancelTimer: (() => void) | null = null;
 
   constructor(
     private readonly logger: Pick<Logger, 'warn' | 'error'>,
-    private readonly runtime: Pick<PaymentsRuntime, 'monotonic'>,
-  ) {}
+    private readonly runtime: ThrottledLogRuntime,
+  ) {
+    runtime.onClose?.(() => this.flush());
+  }
 
   /** Logs a warning, unless a line about the same subject was logged within the last minute. */
   warn(subject: string, message: Message | (() => Message)): void {
@@ -34,28 +58,75 @@ export class ThrottledLog {
     this.#write('error', subject, message);
   }
 
+  /** Logs now how many lines were suppressed, and stops the timer. Never throws. */
+  flush(): void {
+    this.#cancelTimer?.();
+    this.#cancelTimer = null;
+    const reported = [...this.#subjects].filter(([, { suppressed }]) => suppressed > 0);
+    const now = this.runtime.monotonic();
+    for (const [name, subject] of reported) this.#restart(name, subject, now);
+    try {
+      const [[, only] = [], ...others] = reported;
+      if (only === undefined) return;
+      if (others.length === 0) this.#log(only, only.suppressed - 1);
+      else this.#log(summaryOf(reported), 0);
+    } catch {
+      // The application's logger failed in a timer, where its error would end the process.
+    }
+  }
+
   #write(level: 'warn' | 'error', subject: string, message: Message | (() => Message)): void {
     const now = this.runtime.monotonic();
-    const key = this.#keyOf(subject, now);
-    const last = this.#subjects.get(key);
-    if (last !== undefined && now - last.since < INTERVAL_MS) {
-      last.suppressed += 1;
+    const name = this.#nameOf(subject, now);
+    const last = this.#subjects.get(name);
+    const latest = { level, message };
+    if (last === undefined || now - last.since >= INTERVAL_MS) {
+      this.#restart(name, latest, now);
+      this.#log(latest, last?.suppressed ?? 0);
       return;
     }
-    this.#subjects.delete(key);
-    this.#subjects.set(key, { since: now, suppressed: 0 });
+    last.suppressed += 1;
+    Object.assign(last, latest);
+    const dueInMs = last.since + INTERVAL_MS - now;
+    this.#cancelTimer ??= this.runtime.schedule(dueInMs, () => this.flush());
+  }
+
+  #log({ level, message }: Pick<Subject, 'level' | 'message'>, suppressed: number): void {
     const line = typeof message === 'function' ? message() : message;
-    const more = last?.suppressed ? ` (${last.suppressed} more since the previous line)` : '';
+    const more = suppressed > 0 ? ` (${suppressed} more since the previous line)` : '';
     this.logger[level](typeof line === 'string' ? `${line}${more}` : line.append(more));
   }
 
-  #keyOf(subject: string, now: number): string | symbol {
+  /** Starts the next minute of a subject. */
+  #restart(
+    name: string,
+    { level, message }: Pick<Subject, 'level' | 'message'>,
+    now: number,
+  ): void {
+    this.#subjects.delete(name);
+    this.#subjects.set(name, { since: now, suppressed: 0, level, message });
+  }
+
+  #nameOf(subject: string, now: number): string {
     if (this.#subjects.has(subject) || this.#subjects.size < MAX_SUBJECTS) return subject;
-    // Oldest first.
-    for (const [key, { since }] of this.#subjects) {
+    for (const [name, { since, suppressed }] of this.#subjects) {
       if (now - since < INTERVAL_MS) break;
-      this.#subjects.delete(key);
+      if (suppressed === 0) this.#subjects.delete(name);
     }
     return this.#subjects.size < MAX_SUBJECTS ? subject : OTHERS;
   }
+}
+
+/** The message about suppressed lines of several subjects, most lines first. */
+function summaryOf(
+  subjects: readonly (readonly [string, Subject])[],
+): Pick<Subject, 'level' | 'message'> {
+  const sorted = subjects.toSorted(([, a], [, b]) => b.suppressed - a.suppressed);
+  const listed = sorted
+    .slice(0, MAX_LISTED)
+    .map(([name, { suppressed }]) => `${suppressed} about ${JSON.stringify(name)}`);
+  const rest = sorted.length - listed.length;
+  if (rest > 0) listed.push(`others about ${rest} more`);
+  const level = sorted.some(([, subject]) => subject.level === 'error') ? 'error' : 'warn';
+  return { level, message: `Lines were suppressed since the previous ones: ${listed.join(', ')}.` };
 }

@@ -1,8 +1,6 @@
 import { PaymentsError } from '../errors/payments-error.js';
+import { MAX_TIMER_MS } from './payments-runtime.js';
 import type { PaymentsRuntime } from './payments-runtime.js';
-
-/** The longest interval of a Node.js timer, in milliseconds. */
-const MAX_INTERVAL_MS = 2 ** 31 - 1;
 
 /** Why a {@link Deadline} ended: the work was aborted, the time was over, or the application is closing. */
 export type DeadlineEnd = 'aborted' | 'timeout' | 'closed';
@@ -114,7 +112,7 @@ export function abortableDelay(
     if (signal.aborted) return resolve();
     // The timers of the runtime keep no process alive. Without this interval, a script that waits for a call would exit
     // between two attempts.
-    const keepAlive = setInterval(() => {}, MAX_INTERVAL_MS);
+    const keepAlive = setInterval(() => {}, MAX_TIMER_MS);
     const done = (): void => {
       clearInterval(keepAlive);
       cancel();

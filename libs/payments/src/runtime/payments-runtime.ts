@@ -18,6 +18,9 @@ export interface PaymentsRuntime {
   readonly environment?: string | undefined;
 }
 
+/** The longest delay of a timer of Node.js, in milliseconds: 24.8 days. A timer with a longer delay fires at once. */
+export const MAX_TIMER_MS = 2 ** 31 - 1;
+
 /** The clocks and timers of Node.js, `Math.random` and `NODE_ENV`. */
 export const systemRuntime: PaymentsRuntime = Object.freeze({
   now: () => Date.now(),

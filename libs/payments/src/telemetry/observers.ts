@@ -4,7 +4,7 @@ import type { ModuleRef } from '@nestjs/core';
 import { describeError, optionsInvalid, PaymentsError, shown } from '../errors/payments-error.js';
 import type { PaymentsErrorCode } from '../errors/payments-error-code.js';
 import { ThrottledLog } from '../errors/throttled-log.js';
-import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
+import type { ThrottledLogRuntime } from '../errors/throttled-log.js';
 import { OperationSpan } from './operation-span.js';
 import type {
   ObservedInbox,
@@ -39,7 +39,7 @@ export class Observers implements OnModuleInit {
 
   constructor(
     private readonly options: readonly ObserverOption[],
-    runtime: Pick<PaymentsRuntime, 'monotonic'>,
+    runtime: ThrottledLogRuntime,
     /** Finds the providers; `null` if {@link options} contains no class. */
     private readonly moduleRef: Pick<ModuleRef, 'get'> | null = null,
     /** Runs work, and calls `onRejection` with the rejections of its promises that nothing handles. */
@@ -175,7 +175,10 @@ export class Observers implements OnModuleInit {
 }
 
 /** No observers: for a class that is created without the module. */
-export const NO_OBSERVERS = new Observers([], { monotonic: () => 0 });
+export const NO_OBSERVERS = new Observers([], {
+  monotonic: () => 0,
+  schedule: () => () => {},
+});
 
 /** The description and the code of an error, for observers. Never throws. */
 export function errorFacts(thrown: unknown): {

@@ -25,7 +25,7 @@ describe('REJECTION_STATUS', () => {
 
 describe('RejectionLog', () => {
   let now = 0;
-  const runtime = { monotonic: () => now } as PaymentsRuntime;
+  const runtime = { monotonic: () => now, schedule: () => () => {} } as unknown as PaymentsRuntime;
   const lines: string[] = [];
   const wrong = new PaymentsError('signature_mismatch', 'Check the secret.');
 

@@ -44,9 +44,8 @@ describe('oncePerTransaction', () => {
     for (const id of ['a', 'b']) await send(id, 'other');
     expect(repeats()).toHaveLength(2);
     runtime.advance(60_000);
-    await send('f');
     expect(repeats()).toHaveLength(3);
-    expect(repeats()[2]).toContain('2 more');
+    expect(repeats()[2]).toMatch(/^warn: Event e .*1 more/);
   });
 
   it('WH-23 every event of another type or another transaction runs', async () => {

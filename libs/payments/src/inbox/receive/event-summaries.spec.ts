@@ -22,7 +22,10 @@ afterEach(() => {
 });
 
 function summaryOf(option: unknown, now = () => 0) {
-  const summaries = new EventSummaries(resolveSummaryOption(option), { monotonic: now });
+  const summaries = new EventSummaries(resolveSummaryOption(option), {
+    monotonic: now,
+    schedule: () => () => {},
+  });
   return () => summaries.of(EVENT);
 }
 

@@ -1,8 +1,8 @@
 import { Logger } from '@nestjs/common';
 import { describeError, optionsInvalid, shown } from '../../errors/payments-error.js';
 import { ThrottledLog } from '../../errors/throttled-log.js';
+import type { ThrottledLogRuntime } from '../../errors/throttled-log.js';
 import type { PaymentEvent } from '../../events/payment-event.js';
-import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import type { EventSummary, StoredSummary } from '../store/event-summary.js';
 
 /** The option `summary`; `null` stores nothing. */
@@ -32,7 +32,7 @@ export class EventSummaries {
 
   constructor(
     private readonly option: SummaryOption,
-    runtime: Pick<PaymentsRuntime, 'monotonic'>,
+    runtime: ThrottledLogRuntime,
   ) {
     this.#log = new ThrottledLog(new Logger('PaymentInbox'), runtime);
   }

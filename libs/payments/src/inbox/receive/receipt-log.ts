@@ -50,7 +50,7 @@ export class ReceiptLog {
 
   #logRepeat(first: string, { id, company, eventType }: IncomingEvent): void {
     this.#repeats.warn(
-      `${company}\n${eventType}`,
+      `${eventType} of company ${company}`,
       () =>
         new LogLine(
           `Event ${id} (company ${company}) of type "${eventType}" has the transaction of event ${first}, and ` +
