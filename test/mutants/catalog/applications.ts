@@ -3,7 +3,7 @@ import type { Mutant } from '../mutant.ts';
 const INBOX = 'libs/payments/src/inbox';
 const TESTING = 'libs/payments/src/testing';
 
-/** Applications that use the module: AP-01 to AP-16. */
+/** Applications that use the module: AP-01 to AP-20. */
 export const APPLICATION_MUTANTS: readonly Mutant[] = [
   {
     promise: 'AP-01',
@@ -173,5 +173,13 @@ export const APPLICATION_MUTANTS: readonly Mutant[] = [
     replace: "return `${name}='${value}'`;",
     by: 'return `${name}="${value}"`;',
     specs: ['test/e2e/emulator-settings.spec.ts'],
+  },
+  {
+    promise: 'AP-20',
+    fault: 'middleware that reads the body of a webhook request gets no bytes',
+    file: 'libs/payments/src/webhook/raw-request.ts',
+    replace: "else if (event === 'data') emitData(stream, pending, listener);",
+    by: 'else void [pending, emitData];',
+    specs: ['test/e2e/webhook-own-middleware.spec.ts'],
   },
 ];

@@ -69,7 +69,8 @@ export type PaymentsErrorCode =
   /**
    * Other code read the body of the webhook request before the module could, so the signature cannot be checked. Fix:
    * if main.ts adds a body parser before Nest creates the application, add it later or exclude the webhook route from
-   * it. If `WebhookGuard` is a global guard, apply it to the route with `@UseGuards` instead.
+   * it. On Fastify, middleware of `app.use()` and of modules runs first: exclude the webhook route from it, or keep the
+   * bytes as `request.rawBody`. If `WebhookGuard` is a global guard, apply it to the route with `@UseGuards` instead.
    */
   | 'raw_body_unavailable'
   // Group: Receiving and handling events

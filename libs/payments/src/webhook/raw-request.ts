@@ -115,6 +115,33 @@ function bytesOf(value: unknown): Buffer | undefined {
 }
 
 /**
+ * Lets code that runs later read a body that this module has read. Without this, middleware that waits for the event
+ * `end` would wait until the connection closes: a stream emits its events only once. Each new listener gets the bytes
+ * with `data`, or `end` right after. Body parsers do not listen: they see that the stream has ended.
+ */
+export function emitBodyAgain(stream: Readable, pending: PendingRequest): void {
+  // The bytes may come from a property, and a request of a serverless adapter may not be a stream.
+  if (!stream.readableEnded) return;
+  stream.on('newListener', (event: string | symbol, listener: (chunk?: unknown) => void) => {
+    if (event === 'end') setImmediate(() => listener.call(stream));
+    // At once, because `pipe()` ends its destination before the next turn if the source has ended.
+    else if (event === 'data') emitData(stream, pending, listener);
+  });
+}
+
+function emitData(
+  stream: Readable,
+  pending: PendingRequest,
+  listener: (chunk: unknown) => void,
+): void {
+  const { body } = pending;
+  if (body === undefined || body.byteLength === 0) return;
+  const { readableEncoding } = stream;
+  // A copy, because middleware may change the bytes before their signature is checked.
+  listener.call(stream, readableEncoding ? body.toString(readableEncoding) : Buffer.from(body));
+}
+
+/**
  * Ignores the rest of the body of a rejected request. If the connection were closed at once, the sender could not read
  * the response. Closes the connection if the sender does not stop within 5 s, or if it sends tiny chunks.
  *

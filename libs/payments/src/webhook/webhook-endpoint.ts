@@ -10,7 +10,7 @@ import { PAYMENTS_RUNTIME } from '../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 import { Admission } from './admission.js';
 import { PendingRequests } from './pending-requests.js';
-import { companyParam, discardBody, headerText } from './raw-request.js';
+import { companyParam, discardBody, emitBodyAgain, headerText } from './raw-request.js';
 import type { BodyProperties } from './raw-request.js';
 import { WEBHOOK_OPTIONS } from './webhook-options.js';
 import type { ResolvedWebhookOptions } from './webhook-options.js';
@@ -93,6 +93,7 @@ export class RawBodyMiddleware {
     this.admission.admit(unread).then(
       (pending) => {
         this.pending.attach(request, pending);
+        emitBodyAgain(request, pending);
         next();
       },
       (error: unknown) => sendWithNode(response, this.#reject(error, request, request, response)),

@@ -89,7 +89,8 @@ export function rejectionResponse(error: unknown): WebhookResponse {
 const RAW_BODY_UNAVAILABLE =
   'The signature of a webhook request cannot be checked, because other code read its body before this module could. ' +
   'If main.ts adds a body parser before Nest creates the application, add it later or exclude the webhook route from ' +
-  'it. If WebhookGuard is a global guard, apply it to the route with @UseGuards instead.';
+  'it. On Fastify, middleware of app.use() and of modules runs first: exclude the webhook route from it, or keep the ' +
+  'bytes as request.rawBody. If WebhookGuard is a global guard, apply it to the route with @UseGuards instead.';
 
 /**
  * Logs why webhook requests are rejected, at most once per minute and error code, and reports each to the observers. A
