@@ -54,28 +54,42 @@ describe('resolveApiOptions', () => {
     ['tokenTimeoutMs', 120_001, /1 to 120000/],
     ['maxResponseBytes', -1, /bytes/],
     ['maxSockets', null, /maxSockets".*of sockets.*it is null/],
-    ['tokenHeader', 'Authorization', /'authorization' \(default\) or 'x-auth-token'/],
+    [
+      'tokenHeader',
+      'Authorization',
+      /must be 'authorization' \(default\) or 'x-auth-token'; it is another text of 13 characters/,
+    ],
     ['retry', 3, /policy object, or false/],
     ['retry', { attempts: 0 }, /"api\.retry\.attempts".*1 to 10; it is 0/],
-    ['retry', { statuses: [200] }, /retry\.statuses.*400 to 599/],
-    ['retry', { statuses: '5xx' }, /retry\.statuses/],
+    ['retry', { statuses: [200] }, /retry\.statuses.*400 to 599 and '5xx'\.$/],
+    ['retry', { statuses: '5xx' }, /retry\.statuses.*it is a string/],
     ['retry', { retries: 3 }, /no option "api\.retry\.retries". The options are attempts/],
-    ['userAgent', 'a\r\nb', /printable ASCII/],
-    ['requestIdHeader', 'a b', /name of an HTTP header/],
+    ['tokenHeader', 5, /'x-auth-token'; it is 5\./],
+    [
+      'userAgent',
+      'a\r\nb',
+      /must be 1 to 200 printable ASCII.*; it is another text of 4 characters/,
+    ],
+    ['userAgent', 'a'.repeat(240), /it is another text of 240 characters/],
+    [
+      'requestIdHeader',
+      'a b',
+      /must be the name of an HTTP header.*; it is another text of 3 characters/,
+    ],
     ['idempotencyHeader', '', /name of an HTTP header/],
-    ['onRequest', 'log', /"api\.onRequest" is a string; give a function/],
-    ['logger', {}, /"api\.logger" has no warn\(\)/],
+    ['onRequest', 'log', /"api\.onRequest" must be a function; it is a string/],
+    ['logger', {}, /"api\.logger" must be a logger with warn\(\)/],
     ['agents', 'proxy', /agents/],
     ['agents', { http: 'proxy' }, /agents\.http/],
     ['agents', { proxy: new Agent() }, /no option "api\.agents\.proxy"/],
     [
       'adapter',
       'axios',
-      /"api\.adapter" is an unknown name; give 'undici' \(default\), 'http' or 'fetch'/,
+      /"api\.adapter" must be 'undici' \(default\), 'http' or 'fetch'; it is another text of 5 characters/,
     ],
-    ['adapter', 5, /"api\.adapter" is 5/],
-    ['dispatcher', {}, /"api\.dispatcher" is not a dispatcher of undici/],
-    ['http', axios, /"api\.http" is not an HttpService/],
+    ['adapter', 5, /"api\.adapter" must be .*; it is 5/],
+    ['dispatcher', {}, /"api\.dispatcher" must be a dispatcher of undici/],
+    ['http', axios, /"api\.http" must be an HttpService/],
     ['timeout', 5, /no option "api\.timeout". The options are .*deadlineMs/],
   ])(
     'resolveApiOptions() rejects the option %s with the value %p, and describes the fix',
@@ -131,7 +145,7 @@ describe('resolveApiOptions', () => {
   it.each([null, 'fast', 5])(
     'resolveApiOptions() rejects %p in place of the options object',
     (input) => {
-      expect(() => resolveApiOptions(input as never)).toThrow(/"api" is/);
+      expect(() => resolveApiOptions(input as never)).toThrow(/"api" must be an object of options/);
     },
   );
 

@@ -3,6 +3,7 @@ import {
   optionsInvalid,
   rejectUnknownNames,
   shown,
+  shownText,
   type IntegerBounds,
 } from '../errors/payments-error.js';
 import { addHttpOptions, type HttpOptions, type ResolvedHttpOptions } from './http/http-options.js';
@@ -146,7 +147,7 @@ const NAMES = [
  */
 export function resolveApiOptions(input: PaymentsApiOptions = {}): ResolvedApiOptions {
   if (typeof input !== 'object' || input === null) {
-    throw optionsInvalid(`"api" is ${shown(input)}; give an object of options, or leave it out.`);
+    throw optionsInvalid(`"api" must be an object of options; it is ${shown(input)}.`);
   }
   rejectUnknownNames('api.', input, NAMES);
   const number = (name: keyof typeof NUMBERS): number =>
@@ -173,7 +174,7 @@ function tokenHeader(value: unknown): 'authorization' | 'x-auth-token' {
   if (value === undefined || value === 'authorization') return 'authorization';
   if (value === 'x-auth-token') return value;
   throw optionsInvalid(
-    `"api.tokenHeader" is ${shown(value)}; give 'authorization' (default) or 'x-auth-token'.`,
+    `"api.tokenHeader" must be 'authorization' (default) or 'x-auth-token'; it is ${shownText(value)}.`,
   );
 }
 
@@ -183,7 +184,7 @@ function userAgent(value: unknown): string {
     return value;
   }
   throw optionsInvalid(
-    `"api.userAgent" is ${shown(value)}; give 1 to 200 printable ASCII characters.`,
+    `"api.userAgent" must be 1 to 200 printable ASCII characters, without spaces at its ends; it is ${shownText(value)}.`,
   );
 }
 
@@ -193,16 +194,16 @@ function headerName(name: string, value: unknown): string | undefined {
     return value.toLowerCase();
   }
   throw optionsInvalid(
-    `"api.${name}" is ${shown(value)}; give the name of an HTTP header, like x-request-id.`,
+    `"api.${name}" must be the name of an HTTP header of 1 to 100 characters, such as x-request-id; it is ${shownText(value)}.`,
   );
 }
 
 function observer(value: RequestObserver | undefined): RequestObserver | undefined {
   if (value === undefined || typeof value === 'function') return value;
-  throw optionsInvalid(`"api.onRequest" is ${shown(value)}; give a function, or leave it out.`);
+  throw optionsInvalid(`"api.onRequest" must be a function; it is ${shown(value)}.`);
 }
 
 function logger(value: ApiLogger | undefined): ApiLogger | undefined {
   if (value === undefined || typeof value?.warn === 'function') return value;
-  throw optionsInvalid(`"api.logger" has no warn(); give a logger like Nest's, or leave it out.`);
+  throw optionsInvalid('"api.logger" must be a logger with warn(), such as Nest\'s.');
 }

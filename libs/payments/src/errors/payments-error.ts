@@ -210,3 +210,8 @@ export function shown(value: unknown): string {
   }
   return Array.isArray(value) ? 'an array' : `a ${typeof value}`;
 }
+
+/** As {@link shown}, for an option that takes texts of a certain form. It may be a secret, so only its length is shown. */
+export function shownText(value: unknown): string {
+  return typeof value === 'string' ? `another text of ${value.length} characters` : shown(value);
+}

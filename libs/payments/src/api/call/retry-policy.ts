@@ -43,7 +43,7 @@ export function resolveRetryPolicy(input: Partial<RetryPolicy> | false | undefin
   const given = input === false ? { attempts: 1 } : (input ?? {});
   if (typeof given !== 'object') {
     throw optionsInvalid(
-      `"api.retry" is ${shown(given)}; give a policy object, or false for none.`,
+      `"api.retry" must be a policy object, or false for no retries; it is ${shown(given)}.`,
     );
   }
   rejectUnknownNames('api.retry.', given, [
@@ -106,8 +106,8 @@ function resolveStatuses(value: unknown): readonly (number | '5xx')[] {
   if (value === undefined) return DEFAULT_STATUSES;
   if (Array.isArray(value) && value.every(isStatus)) return Object.freeze([...value]);
   throw optionsInvalid(
-    `"api.retry.statuses" is ${shown(value)} that contains values other than statuses; ` +
-      "give an array of numbers from 400 to 599, or '5xx'.",
+    `"api.retry.statuses" must be an array of whole numbers from 400 to 599 and '5xx'` +
+      (Array.isArray(value) ? '.' : `; it is ${shown(value)}.`),
   );
 }
 

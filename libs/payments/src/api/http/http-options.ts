@@ -2,7 +2,12 @@ import type { Agent as HttpAgent } from 'node:http';
 import type { Agent as HttpsAgent } from 'node:https';
 import type { HttpService } from '@nestjs/axios';
 import type { Dispatcher } from 'undici';
-import { optionsInvalid, rejectUnknownNames, shown } from '../../errors/payments-error.js';
+import {
+  optionsInvalid,
+  rejectUnknownNames,
+  shown,
+  shownText,
+} from '../../errors/payments-error.js';
 
 /** Name of the HTTP client that sends requests: undici, or axios's adapter on `node:http` or on the global `fetch`. */
 export type HttpAdapter = 'undici' | 'http' | 'fetch';
@@ -83,13 +88,11 @@ export function addHttpOptions<T extends object>(
   const { dispatcher, http } = input;
   const agents = resolveAgents(input.agents);
   if (http !== undefined && (typeof http !== 'object' || typeof http?.request !== 'function')) {
-    throw optionsInvalid(
-      '"api.http" is not an HttpService; give one: new HttpService(axios.create()).',
-    );
+    throw optionsInvalid('"api.http" must be an HttpService: new HttpService(axios.create()).');
   }
   if (dispatcher !== undefined && typeof dispatcher?.dispatch !== 'function') {
     throw optionsInvalid(
-      '"api.dispatcher" is not a dispatcher of undici; give an Agent, a Pool or an EnvHttpProxyAgent.',
+      '"api.dispatcher" must be a dispatcher of undici: an Agent, a Pool or an EnvHttpProxyAgent.',
     );
   }
   const adapter = resolveAdapter(input);
@@ -106,8 +109,9 @@ function resolveAdapter({
   http,
 }: HttpOptions): HttpAdapter | undefined {
   if (adapter !== undefined && !ADAPTERS.includes(adapter)) {
-    const text = typeof adapter === 'string' ? 'is an unknown name' : `is ${shown(adapter)}`;
-    throw optionsInvalid(`"api.adapter" ${text}; give 'undici' (default), 'http' or 'fetch'.`);
+    throw optionsInvalid(
+      `"api.adapter" must be 'undici' (default), 'http' or 'fetch'; it is ${shownText(adapter)}.`,
+    );
   }
   if (agents && dispatcher) {
     throw optionsInvalid(
@@ -134,12 +138,14 @@ function resolveAdapter({
 function resolveAgents(value: HttpOptions['agents']): HttpAgents {
   if (value === undefined) return Object.freeze({});
   if (typeof value !== 'object' || value === null) {
-    throw optionsInvalid(`"api.agents" is ${shown(value)}; give { http, https }, or leave it out.`);
+    throw optionsInvalid(
+      `"api.agents" must be an object with http or https; it is ${shown(value)}.`,
+    );
   }
   rejectUnknownNames('api.agents.', value, ['http', 'https']);
   for (const [name, agent] of Object.entries(value)) {
     if (agent === undefined || (typeof agent === 'object' && 'addRequest' in agent)) continue;
-    throw optionsInvalid(`"api.agents.${name}" is not an agent; give a node:${name} Agent.`);
+    throw optionsInvalid(`"api.agents.${name}" must be an Agent of node:${name}.`);
   }
   return Object.freeze({ ...value });
 }
