@@ -78,7 +78,7 @@ describe('payments-emulator trigger', () => {
   });
 
   it.each([
-    [401, 'failed: {url} responded with 401 in', '--seed keeps them between starts'],
+    [401, 'failed: {url} responded with 401 in', 'before its signature was checked'],
     [404, 'failed: {url} responded with 404 in', 'has no webhook at this path'],
     [307, 'failed: {url} responded with 307 in', 'redirects are not followed'],
     [503, 'failed: {url} responded with 503 in', 'see the log of the application for the reason'],
@@ -88,6 +88,21 @@ describe('payments-emulator trigger', () => {
     expect(code).toBe(1);
     expect(out).toContain(`delivery     ${outcome.replace('{url}', receiver.url)}`);
     expect(err).toContain(advice);
+  });
+
+  it.each([
+    ['company_unknown', 'has no company with the id that its path ends with'],
+    ['signature_missing', 'X-Webhook-Signature did not arrive'],
+    ['signature_mismatch', '--seed keeps them between starts'],
+    ['request_rejected', 'before its signature was checked'],
+  ])('trigger explains a response with status 401 and the code %s', async (code, advice) => {
+    receiver.respond = (_, response) => {
+      response.statusCode = 401;
+      response.end(JSON.stringify({ statusCode: 401, code, message: 'Not accepted.' }));
+    };
+    const { err } = await triggerHere('transaction.completed');
+    expect(err).toContain(advice);
+    expect(err.includes('secret of this emulator')).toBe(code === 'signature_mismatch');
   });
 
   it('trigger explains a delivery that was not sent, got no response, or was changed by a fault', async () => {

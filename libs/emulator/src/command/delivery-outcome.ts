@@ -49,13 +49,24 @@ function adviseNoResponse({ failure }: DeliveryRecord): string | undefined {
   return 'check that the application runs and listens at this address, then send the event again';
 }
 
-function adviseResponse({ response, faults }: DeliveryRecord): string {
+function adviseResponse({ response, faults, companyId }: DeliveryRecord): string {
   if (faults.some((fault) => /^tamper|^oldSecret$/.test(fault))) {
     return "a fault of the emulator changed this delivery; switch the fault off on the emulator's page";
   }
-  const status = response?.status ?? 0;
-  if (status === 401 || status === 403) {
+  const { status = 0, body = '' } = response ?? {};
+  // The response of an application that uses nestjs-payments. The delivery log may have only the start of the body.
+  const code = /"code":"(\w+)"/.exec(body)?.[1];
+  if (code === 'company_unknown') {
+    return `the application has no company with the id that its path ends with: start the emulator with the --webhook-url of a company that the application has, or PUT /emulator/companies/${companyId}/webhook with {"url":"…"}`;
+  }
+  if (code === 'signature_missing' || code === 'signature_malformed') {
+    return 'the header X-Webhook-Signature did not arrive as it was sent: check what a proxy between the emulator and the application does with headers';
+  }
+  if (code === 'signature_mismatch') {
     return 'the application does not accept the signature: its PAYMENTS_WEBHOOK_SECRET probably differs from the secret of this emulator. Restart the application with the settings that the emulator printed; --seed keeps them between starts';
+  }
+  if (status === 401 || status === 403) {
+    return 'a guard, a proxy or a check of the application rejected the request before its signature was checked: exclude the path of the webhook. If the application checks signatures without nestjs-payments, compare the webhook secrets';
   }
   if (status === 404 || status === 405) {
     return "the application has no webhook at this path: start the emulator with the --webhook-url that the application uses, including a global prefix and the company's id";
