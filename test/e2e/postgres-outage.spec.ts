@@ -1,6 +1,9 @@
 import { describe, expect, it } from '@jest/globals';
 import { Pool } from 'pg';
 import type { InboxStore } from '../../libs/payments/src/inbox/store/inbox-store.js';
+import { postgresInbox } from '../../libs/payments/src/inbox/postgres/index.js';
+import { systemRuntime } from '../../libs/payments/src/runtime/payments-runtime.js';
+import type { PaymentsRuntime } from '../../libs/payments/src/runtime/payments-runtime.js';
 import { CutProxy } from '../support/postgres/cut-proxy.js';
 import {
   claim,
@@ -115,11 +118,76 @@ describe('PostgreSQL is not reachable', () => {
     await pool.end();
   });
 
-  it('open() rejects with the connection error if there is no server, without the password', async () => {
-    const opening = inboxes.open({ connectionString: 'postgres://shop:secret@127.0.0.1:1/shop' });
+  it('open() rejects with the connection error and the options if there is no server, without the password', async () => {
+    const opening = inboxes.open({
+      connectionString: 'postgres://shop:secret@127.0.0.1:1/shop',
+      startTimeoutMs: 0,
+    });
     await expect(opening).rejects.toMatchObject({ code: 'inbox_unavailable' });
-    await expect(opening).rejects.toThrow(/ECONNREFUSED/);
+    await expect(opening).rejects.toThrow(
+      /ECONNREFUSED.* after 1 try\. .*"connectionString".*"startTimeoutMs"/,
+    );
     await opening.catch((error: unknown) => expect(JSON.stringify(error)).not.toContain('secret'));
+  });
+
+  describe('open() with a database that cannot be reached', () => {
+    /** Opens an inbox whose first connections fail. Waits of at most 5 seconds pass at once. */
+    async function openAfter(failures: number, error: object) {
+      let [now, tries] = [0, 0];
+      const runtime: PaymentsRuntime = {
+        ...systemRuntime,
+        monotonic: () => now,
+        schedule: (ms, callback) => {
+          if (ms > 5000) return () => {};
+          now += ms;
+          const timer = setImmediate(callback);
+          return () => clearImmediate(timer);
+        },
+      };
+      const pool = new Pool({ connectionString: inboxes.connectionString });
+      const connect = pool.connect.bind(pool) as (...args: unknown[]) => unknown;
+      pool.connect = ((callback: (error: object) => void) => {
+        tries += 1;
+        if (tries > failures) return connect(callback);
+        return setImmediate(() => callback(error));
+      }) as unknown as Pool['connect'];
+      const limits = { connectTimeoutMs: 60_000, pollMs: 60_000 };
+      const store = postgresInbox({ schema: freshSchema(), pool, ...limits }).create(runtime);
+      const failure = await store.open().then(
+        () => null,
+        (reason: Error) => reason,
+      );
+      await store.close();
+      await pool.end();
+      return { failure, tries, now };
+    }
+    const refused = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
+    const ofServer = (code: string) =>
+      Object.assign(new Error('not now'), { code, severity: 'FATAL' });
+
+    it.each([
+      ['refuses connections', refused],
+      ['is starting', ofServer('57P03')],
+      ['has no free connection', ofServer('53300')],
+    ])('open() tries again while the database %s', async (_, error) => {
+      const { failure, now } = await openAfter(5, error);
+      expect(failure).toBeNull();
+      expect(now).toBeGreaterThan(1000);
+    });
+
+    it('open() gives up after 30 seconds, and names the number of tries', async () => {
+      const { failure, tries, now } = await openAfter(Infinity, refused);
+      expect(failure).toMatchObject({ code: 'inbox_unavailable' });
+      expect(failure!.message).toContain(` after ${tries} tries.`);
+      expect(now).toBeGreaterThan(20_000);
+      expect(now).toBeLessThanOrEqual(30_000);
+    });
+
+    it('open() gives up at once if the password is wrong', async () => {
+      const { failure, tries } = await openAfter(Infinity, ofServer('28P01'));
+      expect(tries).toBe(1);
+      expect(failure!.message).toMatch(/28P01.*Check .*"connectionString"/);
+    });
   });
 
   it('a closed inbox rejects operations, and does not end a pool of the application', async () => {

@@ -1,5 +1,7 @@
+import { Logger } from '@nestjs/common';
 import { describeError, optionsInvalid } from '../../errors/payments-error.js';
-import { withTimeLimit } from '../../runtime/deadline.js';
+import { Backoff, STORE_BACKOFF } from '../../runtime/backoff.js';
+import { abortableDelay, withTimeLimit } from '../../runtime/deadline.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import { Semaphore } from '../../runtime/semaphore.js';
 import { clientOf, ConnectionSource, openPool } from './connection/connection-source.js';
@@ -52,7 +54,7 @@ export async function openStore(
     if (options.pool === undefined) await endWithin(connectTimeoutMs, runtime, pool.end());
   };
   try {
-    await source.checkServer();
+    await reachServer(source, options, runtime);
     await migrate(source, options.schema, runtime);
   } catch (error) {
     await end();
@@ -86,6 +88,50 @@ export async function openStore(
       await end();
     },
   };
+}
+
+/** SQL states of a server that starts (57P03) or has no free connection (53300). */
+const NOT_READY = /^(57P03|53300)$/;
+
+/**
+ * Checks the server. If it cannot be reached, tries again for `startTimeoutMs`: a deployment may start the database and
+ * the application at the same time.
+ *
+ * @throws PaymentsError `inbox_unavailable`, with the cause and the options that may be wrong; `options_invalid`
+ */
+async function reachServer(
+  source: ConnectionSource,
+  { startTimeoutMs }: ResolvedPostgresOptions,
+  runtime: PaymentsRuntime,
+): Promise<void> {
+  const end = runtime.monotonic() + startTimeoutMs;
+  const backoff = new Backoff(runtime, STORE_BACKOFF);
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await source.checkServer();
+    } catch (error) {
+      if (!(error instanceof PostgresInboxError)) throw error;
+      const waitMs = backoff.nextMs();
+      const mayRecover = error.sqlState === null || NOT_READY.test(error.sqlState);
+      if (!mayRecover || runtime.monotonic() + waitMs > end) throw notReached(error, tries);
+      if (tries === 1) {
+        new Logger('PostgresInbox').warn(
+          `The application waits up to ${startTimeoutMs} ms for the database of the inbox ("startTimeoutMs").`,
+        );
+      }
+      await abortableDelay(waitMs, runtime, new AbortController().signal);
+    }
+  }
+}
+
+function notReached({ message, sqlState }: PostgresInboxError, tries: number): PostgresInboxError {
+  const times = tries === 1 ? '1 try' : `${tries} tries`;
+  return new PostgresInboxError(
+    `${message}. The application does not start, after ${times}. Check that the database runs, and the ` +
+      '"connectionString" or "pool" of postgresInbox (without either, PGHOST and the other variables of PostgreSQL). ' +
+      'To wait longer for a database that starts later, raise "startTimeoutMs".',
+    sqlState,
+  );
 }
 
 /**

@@ -16,6 +16,7 @@ describe('options of postgresInbox', () => {
       poolSize: 12,
       statementTimeoutMs: 10_000,
       connectTimeoutMs: 5000,
+      startTimeoutMs: 30_000,
       pollMs: 5000,
       preparedStatements: true,
     });

@@ -68,6 +68,12 @@ export interface PostgresInboxOptions {
   /** Milliseconds to wait for a connection. 100 to 60,000. Default 5,000. */
   connectTimeoutMs?: number;
   /**
+   * Milliseconds for which the start of the application waits for a database that cannot be reached, is starting or has
+   * no free connection. 0 to 600,000; 0 is one try. After that, and at once after any other error, the application does not start.
+   * Default 30,000.
+   */
+  startTimeoutMs?: number;
+  /**
    * Milliseconds between two polls for due deliveries. They find deliveries whose notification was lost with a connection
    * or a process. 100 to 60,000. Default 5,000.
    */
@@ -93,6 +99,7 @@ export interface ResolvedPostgresOptions {
   readonly poolSize: number;
   readonly statementTimeoutMs: number;
   readonly connectTimeoutMs: number;
+  readonly startTimeoutMs: number;
   readonly pollMs: number;
   readonly preparedStatements: boolean;
   readonly runTransaction: RunTransaction | undefined;
@@ -148,6 +155,12 @@ export function resolvePostgresOptions(options: PostgresInboxOptions): ResolvedP
     }),
     statementTimeoutMs: milliseconds('statementTimeoutMs', options, 10_000, 600_000),
     connectTimeoutMs: milliseconds('connectTimeoutMs', options, 5000, 60_000),
+    startTimeoutMs: integerOption('postgresInbox startTimeoutMs', options.startTimeoutMs, {
+      default: 30_000,
+      min: 0,
+      max: 600_000,
+      unit: 'milliseconds',
+    }),
     pollMs: milliseconds('pollMs', options, 5000, 60_000),
   });
 }
