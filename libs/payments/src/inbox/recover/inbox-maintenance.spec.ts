@@ -168,6 +168,27 @@ describe('InboxMaintenance', () => {
     expect(calls).toEqual(['summarize', { ...BATCH, limit: 10 }]);
   });
 
+  it('IN-32 the start logs one line about handlers that this process does not register', async () => {
+    const lines: string[] = [];
+    jest.spyOn(Logger.prototype, 'log').mockImplementation((line) => void lines.push(String(line)));
+    const { known, seen, maintenance } = maintenanceWith();
+    seen('here', 0);
+    seen('gone', HOUR + 1);
+    seen(POLL_HANDLER, 0);
+    maintenance.start();
+    await turns(10);
+    expect(lines).toEqual([]);
+    for (let index = 0; index < 12; index += 1) seen(`renamed ${index}`, 1000);
+    const started = maintenanceWith({ catalog: async () => ({ version: 1, handlers: known }) });
+    started.maintenance.start();
+    await turns(10);
+    expect(lines).toEqual([
+      expect.stringMatching(
+        /does not register: "renamed 0", .*, "renamed 9" and 2 more\. .*forgetHandler/,
+      ),
+    ]);
+  });
+
   it('IN-32 a handler that no process has had for an hour is reported at the start and once per day', async () => {
     const { runtime, seen, maintenance } = maintenanceWith();
     seen('here', 2 * HOUR);

@@ -26,6 +26,9 @@ const ORPHANED_MS = 3_600_000;
 /** The time after which a process reports the same orphaned handler again, in milliseconds. */
 const REPORT_EVERY_MS = 86_400_000;
 
+/** Maximum number of handlers in one log line. */
+const MAX_LISTED = 10;
+
 /**
  * Runs once a minute in each process: writes the activity of closed minutes, deletes old events in small batches
  * according to `keepMs` and `knowMs`, and reports orphaned handlers, which no process has any more.
@@ -50,9 +53,9 @@ export class InboxMaintenance {
     this.#failures = new ThrottledLog(this.#logger, runtime);
   }
 
-  /** Reports orphaned handlers at once, in the background. Runs the first round a minute later. */
+  /** Reports handlers that this process does not register at once, in the background. Runs the first round a minute later. */
   start(): void {
-    this.#round = this.#try('find handlers without a process', () => this.#reportOrphans());
+    this.#round = this.#try('find handlers without a process', () => this.#reportAtStart());
     this.#next(BETWEEN_ROUNDS_MS, () => this.#startRound());
   }
 
@@ -104,6 +107,31 @@ export class InboxMaintenance {
       );
       return undefined;
     }
+  }
+
+  /**
+   * Logs one line about handlers that the inbox stores deliveries for and that this process does not register. After a
+   * method was renamed, it is the first hint: an hour passes until {@link #reportOrphans} is sure that no process has
+   * the old name.
+   */
+  async #reportAtStart(): Promise<void> {
+    await this.#reportOrphans();
+    const others = this.catalog.current.handlers
+      .map(({ name }) => name)
+      .filter((name) => this.registry.get(name) === undefined)
+      .filter((name) => name !== POLL_HANDLER && !this.#reported.has(name));
+    if (others.length === 0) return;
+    const rest = others.length - MAX_LISTED;
+    this.#logger.log(
+      `Events are also stored for handlers that this process does not register: ${others
+        .slice(0, MAX_LISTED)
+        .map((name) => JSON.stringify(name))
+        .join(
+          ', ',
+        )}${rest > 0 ? ` and ${rest} more` : ''}. If no other process registers a handler, its deliveries ` +
+        "wait: give a renamed handler its old name, @OnPaymentEvent(…, { name: '…' }), or remove it with " +
+        "PaymentInbox.forgetHandler('…'), which skips them.",
+    );
   }
 
   async #reportOrphans(): Promise<void> {
