@@ -4,7 +4,15 @@ import { DeliveryLog } from './delivery-log.js';
 import type { DeliveryRecord } from './delivery-record.js';
 
 function entry(id: string, more: Partial<DeliveryRecord> = {}) {
-  const record = { id, companyId: 'a', state: 'delivered', faults: [], ...more } as unknown;
+  const event = { eventId: id, eventType: 'a.b' };
+  const record = {
+    id,
+    ...event,
+    companyId: 'a',
+    state: 'delivered',
+    faults: [],
+    ...more,
+  } as unknown;
   return { record: record as DeliveryRecord, original: new Uint8Array() };
 }
 
@@ -28,6 +36,19 @@ describe('DeliveryLog', () => {
     expect(ids({ companyId: 'a', state: 'delivered' })).toEqual(['1', '4']);
     expect(ids({ companyId: 'a', limit: 2 })).toEqual(['3', '4']);
     expect(ids({ companyId: 'c' })).toEqual([]);
+  });
+
+  it('DeliveryLog sorts a page by the time that it shows, and continues after any attempt of it', () => {
+    const log = new DeliveryLog(10);
+    const at = (second: number) => new Date(Date.UTC(2026, 0, 1, 0, 0, second)).toISOString();
+    log.add(entry('retried', { createdAt: at(1), sentAt: at(9) }));
+    log.add(entry('first', { createdAt: at(2), sentAt: at(3) }));
+    log.add(entry('second', { createdAt: at(2), sentAt: at(3) }));
+    log.add(entry('waiting', { createdAt: at(5) }));
+    const ids = (search: object) => log.search(search).deliveries.map(({ id }) => id);
+    expect(ids({})).toEqual(['retried', 'waiting', 'second', 'first']);
+    expect(ids({ limit: 2 })).toEqual(['retried', 'waiting']);
+    expect(ids({ before: 'waiting' })).toEqual(['second', 'first']);
   });
 
   it('DeliveryLog returns copies, so that changes do not affect the log', () => {

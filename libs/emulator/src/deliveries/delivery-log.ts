@@ -47,9 +47,12 @@ export class DeliveryLog {
     return found.slice(limit === undefined ? 0 : -limit).map((record) => structuredClone(record));
   }
 
-  /** Returns one page of the matching attempts, newest first. */
+  /** Returns one page of the matching attempts, newest first: by the time of sending or, before that, of creation. */
   search({ limit = 50, before, ...criteria }: DeliverySearch = {}): DeliveryPage {
-    const newestFirst = [...this.#entries.values()].toReversed().map(({ record }) => record);
+    const newestFirst = [...this.#entries.values()]
+      .map(({ record }) => record)
+      .toReversed()
+      .toSorted((a, b) => compareTexts(timeOf(b), timeOf(a)));
     // If the log has removed `before`, it has removed everything older too.
     const start = before === undefined ? 0 : newestFirst.findIndex(({ id }) => id === before) + 1;
     const older = before !== undefined && start === 0 ? [] : newestFirst.slice(start);
@@ -69,4 +72,13 @@ export class DeliveryLog {
   clear(): void {
     this.#entries.clear();
   }
+}
+
+/** The time that the page shows. An attempt can be sent later than one that was created after it. */
+function timeOf({ sentAt, createdAt }: DeliveryRecord): string {
+  return sentAt ?? createdAt;
+}
+
+function compareTexts(a: string, b: string): number {
+  return a < b ? -1 : Number(a > b);
 }
