@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
+import { parseEnv, promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import {
   emulatorCommand,
@@ -79,6 +79,45 @@ describe('the settings that payments-emulator prints', () => {
     expect(first.split('\n')).toHaveLength(4);
     expect(await start('--seed', 'my shop')).toBe(first);
     expect(await start()).not.toBe(first);
+  });
+});
+
+describe('payments-emulator --companies', () => {
+  it('AP-16 the emulator starts with several companies, and prints and saves the settings of each', async () => {
+    const file = join(folder, '.env');
+    const webhook = 'http://127.0.0.1:9/webhooks/payments/';
+    const emulator = runEmulator(
+      ...FREE_PORTS,
+      '--save-env',
+      file,
+      '--webhook-url',
+      webhook,
+      '--companies',
+      'acme, my-shop',
+    );
+    const settings = parseEnv((await settingsIn(emulator)).replaceAll('export ', ''));
+    const { PAYMENTS_BASE_URL: url = '', ...ofCompanies } = settings;
+    expect(Object.keys(ofCompanies)).toEqual(
+      ['ACME', 'MY_SHOP'].flatMap((id) => [
+        `${id}_CLIENT_ID`,
+        `${id}_CLIENT_SECRET`,
+        `${id}_WEBHOOK_SECRET`,
+      ]),
+    );
+    expect(new Set(Object.values(settings)).size).toBe(7);
+    expect(parseEnv(await readFile(file, 'utf8'))).toEqual(settings);
+    expect(emulator.printed.out).toContain(`${webhook}acme\n`);
+    expect(emulator.printed.out).toContain(`${webhook}my-shop\n`);
+    expect(emulator.printed.out).toContain(' --company acme ');
+    const companies = async (): Promise<unknown> =>
+      (await fetch(`${url}/emulator/companies`)).json();
+    const before = await companies();
+    expect(before).toMatchObject([
+      { companyId: 'acme', clientId: settings['ACME_CLIENT_ID'] },
+      { companyId: 'my-shop', webhook: { url: `${webhook}my-shop` } },
+    ]);
+    await fetch(`${url}/emulator/reset`, { method: 'POST' });
+    expect(await companies()).toEqual(before);
   });
 });
 

@@ -52,18 +52,26 @@ describe('docs/local-development.md', () => {
 
   it('AP-16 docs/local-development.md shows commands that work', async () => {
     const [start = '', ...others] = commands;
-    const flags = start
-      .replace('http://127.0.0.1:3000/webhooks/payments', receiver.url)
-      .replace('--save-env .env', `--save-env ${join(folder, '.env')}`)
-      .replace('npx payments-emulator ', '')
-      .split(' ');
-    const emulator = runEmulator(...flags, ...FREE_PORTS);
-    const [, url = ''] = await emulator.found(/^export PAYMENTS_BASE_URL=(.+)$/m);
+    const startAs = async (command: string): Promise<string> => {
+      const flags = command
+        .replace('http://127.0.0.1:3000/webhooks/payments', receiver.url)
+        .replace('--save-env .env', `--save-env ${join(folder, '.env')}`)
+        .replace('npx payments-emulator ', '')
+        .split(' ');
+      const emulator = runEmulator(...flags, ...FREE_PORTS);
+      const [, address = ''] = await emulator.found(/^export PAYMENTS_BASE_URL=(.+)$/m);
+      return address;
+    };
+    let url = await startAs(start);
     expect(existsSync(join(folder, '.env'))).toBe(true);
 
     const [later, declined] = [await createTransaction(url), await createTransaction(url)];
     const outputs = new Map<string, string>();
     for (const command of others) {
+      if (command.startsWith('npx payments-emulator --')) {
+        url = await startAs(command);
+        continue;
+      }
       // The guide repeats a delivery that failed before.
       const listed = outputs.get(others.find((other) => other.includes('state=failed')) ?? '');
       const [failed] = JSON.parse(listed ?? '[]') as { id: string }[];

@@ -106,7 +106,7 @@ export class EmulatorCore {
       }),
       clock,
     );
-    this.#createFirstCompany();
+    this.#createCompanies();
   }
 
   /** Aborts at the next reset or close. */
@@ -233,7 +233,7 @@ export class EmulatorCore {
     this.checkout.clear();
     this.log.clear();
     this.random.reset();
-    this.#createFirstCompany();
+    this.#createCompanies();
   }
 
   /** Cancels all deliveries, delayed responses and later completions. */
@@ -243,8 +243,9 @@ export class EmulatorCore {
     await this.deliveries.cancel();
   }
 
-  #createFirstCompany(): void {
-    const { company, faults } = this.options;
-    this.faults.set(this.companies.create(company).companyId, faults);
+  #createCompanies(): void {
+    const { companies, faults } = this.options;
+    for (const company of companies) this.companies.create(company);
+    this.faults.set(this.companies.get().companyId, faults);
   }
 }

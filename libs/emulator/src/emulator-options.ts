@@ -11,6 +11,12 @@ import type { EmulatorClock } from './runtime/emulator-clock.js';
  * `companyId` defaults to `default`. The fields of {@link NetworkOptions} set its addresses and who can reach it.
  */
 export interface PaymentsEmulatorOptions extends NewCompany, NetworkOptions {
+  /**
+   * Ids of the companies that the emulator starts with, 1 to 100, for an application with several companies: a letter,
+   * then up to 63 letters, digits, `_` or `-`. The webhook URL of each is `webhookUrl`, a slash and the id. Their
+   * credentials are generated. Ids may not differ in case, `-` and `_` only. Default: one company, `companyId`.
+   */
+  readonly companies?: readonly string[] | undefined;
   /** Port of the sandbox host, 0 to 65535; 0 selects a free one. Default: 0. */
   readonly port?: number | undefined;
   /** Port of the production host, 0 to 65535; 0 selects a free one. Default: 0. */
@@ -78,6 +84,7 @@ export type ResolvedEmulatorOptions = Readonly<
       K in Exclude<
         keyof PaymentsEmulatorOptions,
         | keyof NewCompany
+        | 'companies'
         | keyof NetworkAccess
         | 'allowPrivateWebhooks'
         | 'allowProduction'
@@ -91,7 +98,8 @@ export type ResolvedEmulatorOptions = Readonly<
   }>
 > &
   NetworkAccess & {
-    readonly company: NewCompany;
+    /** The companies that the emulator starts with, at least one. */
+    readonly companies: readonly NewCompany[];
     readonly lookup: LookupAll | undefined;
     readonly publicUrl: string | undefined;
     readonly productionPublicUrl: string | undefined;

@@ -13,7 +13,7 @@ describe('resolveOptions', () => {
       redeliver: [],
       pendingStatus: 'pending',
       serviceName: 'PaymentsEmulator',
-      company: { companyId: 'default' },
+      companies: [{ companyId: 'default' }],
     });
   });
 
@@ -49,6 +49,10 @@ describe('resolveOptions', () => {
     [{ controlToken: 'fifteen-letters' }, 'controlToken must be 16 to 256 characters'],
     [{ controlToken: 'with a space in it' }, 'controlToken must be 16 to 256 characters'],
     [{ clientId: 'a:b' }, 'clientId must be 1 to 256 characters without a colon'],
+    [{ companies: [] }, 'companies must be 1 to 100 different ids'],
+    [{ companies: ['acme', '1x'] }, 'companies must be 1 to 100 different ids'],
+    [{ companies: ['my-shop', 'My_shop'] }, 'companies must be 1 to 100 different ids'],
+    [{ companies: ['acme'], clientId: 'shop' }, 'clientId is for one company'],
     [{ companyId: 'a/b' }, 'companyId must be 1 to 64 letters'],
     [{ faults: { api: { error: { status: 1 } } } }, 'api.error.status must be'],
   ];

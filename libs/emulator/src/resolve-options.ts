@@ -1,5 +1,6 @@
 import { checkInput } from './check-input.js';
 import { NewCompany } from './companies/company-inputs.js';
+import { settingsPrefix } from './companies/company.js';
 import { DEFAULT_COMPANY } from './companies/company-store.js';
 import { publicFetch } from './deliveries/public-fetch.js';
 import { EmulatorInputError } from './emulator-errors.js';
@@ -10,6 +11,9 @@ import { resolveNetworkAccess } from './network-access.js';
 import { systemClock } from './runtime/emulator-clock.js';
 
 const COMPANY_FIELDS = Object.keys(new NewCompany()) as (keyof NewCompany)[];
+
+/** An id that {@link settingsPrefix} makes the start of a variable's name. */
+const COMPANY_ID = /^[A-Za-z][\w-]{0,63}$/;
 
 interface Bounds {
   readonly min: number;
@@ -115,19 +119,41 @@ export function resolveOptions(
     clock: options.clock ?? systemClock,
     fetch: options.fetch ?? (publicOnly ? publicFetch(options) : globalThis.fetch),
     lookup: options.lookup,
-    company: companyOf(options),
+    companies: companiesOf(options, problems),
   };
   if (resolved.failedStatus === resolved.pendingStatus) {
     problems.push('failedStatus must not be the same as pendingStatus');
   }
   if (problems.length > 0) throw new EmulatorInputError(problems);
-  checkInput(NewCompany, resolved.company);
+  for (const company of resolved.companies) checkInput(NewCompany, company);
   validateFaultPlan(resolved.faults);
   validateFaultPlan({ delivery: { redeliver: resolved.redeliver } });
   return Object.freeze(resolved);
 }
 
-function companyOf(options: PaymentsEmulatorOptions): NewCompany {
-  const given = COMPANY_FIELDS.map((field) => [field, options[field]]);
-  return { ...Object.fromEntries(given), companyId: options.companyId ?? DEFAULT_COMPANY };
+function companiesOf(options: PaymentsEmulatorOptions, problems: string[]): NewCompany[] {
+  const given = COMPANY_FIELDS.map((field) => [field, options[field]] as const);
+  const { companies: ids } = options;
+  if (ids === undefined) {
+    return [{ ...Object.fromEntries(given), companyId: options.companyId ?? DEFAULT_COMPANY }];
+  }
+  const { webhookUrl, webhookActive } = options;
+  const ofOne = given.find(
+    ([field, value]) => value !== undefined && !/^webhook(Url|Active)$/.test(field),
+  );
+  if (ofOne !== undefined) {
+    problems.push(`${ofOne[0]} is for one company, so it must not be given with companies`);
+  }
+  const names = new Set(ids.map(settingsPrefix));
+  const valid = ids.length > 0 && ids.length <= 100 && ids.every((id) => COMPANY_ID.test(id));
+  if (!valid || names.size < ids.length) {
+    problems.push(
+      'companies must be 1 to 100 different ids, each of a letter and up to 63 letters, digits, _ or -, such as acme,umbrella',
+    );
+  }
+  return ids.map((companyId) => ({
+    companyId,
+    webhookActive,
+    webhookUrl: webhookUrl && `${webhookUrl.replace(/\/+$/, '')}/${companyId}`,
+  }));
 }

@@ -1,16 +1,26 @@
+import { settingsPrefix } from '../companies/company.js';
 import type { PaymentsEmulator } from '../payments-emulator.js';
 
 /** Name and value of an environment variable of the application. */
 export type Setting = readonly [name: string, value: string];
 
-/** Returns the settings with which an application calls the emulator's sandbox host and verifies its deliveries. */
-export function applicationSettings({ baseUrl, company }: PaymentsEmulator): Setting[] {
-  return [
-    ['PAYMENTS_BASE_URL', baseUrl],
-    ['PAYMENTS_CLIENT_ID', company.clientId],
-    ['PAYMENTS_CLIENT_SECRET', company.clientSecret],
-    ['PAYMENTS_WEBHOOK_SECRET', company.webhookSecret],
-  ];
+/**
+ * Returns the settings with which an application calls the emulator's sandbox host and verifies its deliveries. With
+ * several companies, the names of their settings start with their ids: `ACME_CLIENT_ID`.
+ */
+export function applicationSettings(emulator: PaymentsEmulator): Setting[] {
+  const companies = emulator.companies();
+  const settings = companies.flatMap(
+    ({ companyId, clientId, clientSecret, webhookSecret }): Setting[] => {
+      const prefix = companies.length === 1 ? 'PAYMENTS' : settingsPrefix(companyId);
+      return [
+        [`${prefix}_CLIENT_ID`, clientId],
+        [`${prefix}_CLIENT_SECRET`, clientSecret],
+        [`${prefix}_WEBHOOK_SECRET`, webhookSecret],
+      ];
+    },
+  );
+  return [['PAYMENTS_BASE_URL', emulator.baseUrl], ...settings];
 }
 
 /**

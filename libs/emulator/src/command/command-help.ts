@@ -29,6 +29,9 @@ Access from other machines (if --host or --public-url is not loopback)
 Credentials and webhook of the company; values that are not given are generated
   --webhook-url URL               https://, or http:// on a loopback host; see also
                                   --allow-private-webhooks
+  --companies IDS                 starts with several companies, e.g. acme,umbrella; the webhook of each is
+                                  at --webhook-url and its id, and its settings are named ACME_CLIENT_ID
+                                  and so on
   --webhook-secret SECRET
   --client-id ID                  sandbox credentials
   --client-secret SECRET

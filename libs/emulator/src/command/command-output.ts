@@ -14,7 +14,8 @@ export interface CommandOutput {
  * pasted into a shell, and saved as `.env` with dotenv and Node's `--env-file`.
  */
 export function describeStart(emulator: PaymentsEmulator, envFile?: string): string {
-  const { company, baseUrl, productionBaseUrl, seed, controlToken } = emulator;
+  const { baseUrl, productionBaseUrl, seed, controlToken } = emulator;
+  const companies = emulator.companies();
   const settings = applicationSettings(emulator);
   const unquotable = settings.filter((setting) => assignment(setting) === undefined);
   const url = baseUrl === `http://127.0.0.1:${DEFAULT_PORT}` ? '' : ` --url ${baseUrl}`;
@@ -27,8 +28,12 @@ ${
   controlToken === undefined
     ? ''
     : `  token       ${controlToken} (the password of the pages and controls, because other machines can reach them)\n`
-}  webhook     ${company.webhook.url ?? `none yet: start with --webhook-url, or PUT ${baseUrl}/emulator/companies/${company.companyId}/webhook`}
-  seed        ${seed} (start with --seed to keep the settings)
+}${companies
+    .map(
+      ({ companyId, webhook }) =>
+        `  webhook     ${webhook.url ?? `none yet: start with --webhook-url, or PUT ${baseUrl}/emulator/companies/${companyId}/webhook`}\n`,
+    )
+    .join('')}  seed        ${seed} (start with --seed to keep the settings)
 
 Settings of the application, to paste into its shell or to save as .env${envFile === undefined ? '' : ` (saved in ${envFile})`}:
 
@@ -40,7 +45,7 @@ ${settings
   )}${unquotable.map(([name]) => `\n${name} is not listed, because no quoting works both in a shell and in .env. Copy the value that you passed.\n`).join('')}
 To send the event of a payment:
 
-  payments-emulator trigger transaction.completed --amount 350 --reference order-1${url}${token}
+  payments-emulator trigger transaction.completed --amount 350 --reference order-1${companies.length > 1 ? ` --company ${companies[0]!.companyId}` : ''}${url}${token}
 
 `;
 }

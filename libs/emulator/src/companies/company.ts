@@ -53,3 +53,8 @@ export function toCredentials(company: Company): CompanyCredentials {
     webhook: { ...company.webhook },
   };
 }
+
+/** The start of the names of a company's settings: `MY_SHOP` for the id `my-shop`. */
+export function settingsPrefix(companyId: string): string {
+  return companyId.toUpperCase().replaceAll('-', '_');
+}

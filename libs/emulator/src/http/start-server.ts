@@ -20,9 +20,10 @@ const BODY_LIMIT_BYTES = 1_048_576;
  * @throws EmulatorInputError if the webhook URL must be public and is not, and Node's error if a port is in use
  */
 export async function* startServers(core: EmulatorCore): AsyncGenerator<NestFastifyApplication> {
-  const { port, productionPort, publicUrl, productionPublicUrl, company } = core.options;
+  const { port, productionPort, publicUrl, productionPublicUrl, companies } = core.options;
   const { sandbox, production } = core.addresses;
-  await core.requirePublicHost('webhookUrl', company.webhookUrl);
+  // The webhooks of all companies are on one host.
+  await core.requirePublicHost('webhookUrl', companies[0]?.webhookUrl);
   const files = await readPageFiles();
   yield await startServer(core, sandbox, port, publicUrl, files);
   yield await startServer(core, production, productionPort, productionPublicUrl, files);
