@@ -145,11 +145,13 @@ describe('docs/expectations.md', () => {
     expect(emulator.transactions()).toHaveLength(1);
   });
 
-  it('docs/expectations.md shows a checkout that cancels the expectation of a call without effect', async () => {
+  it('docs/expectations.md shows a checkout that keeps the expectation after an error, and can be called again', async () => {
     emulator.setFaults({ api: { rateLimit: { next: 1 } } });
     const call = app.get<Checkout>(page.checkout).requestPayment('order-3', 350);
     await expect(call).rejects.toMatchObject({ code: 'rate_limited' });
-    expect(await state('order-3')).toBe('cancelled');
+    expect(await state('order-3')).toBe('waiting');
+    expect(await app.get<Checkout>(page.checkout).requestPayment('order-3', 350)).toContain('/');
+    expect(emulator.transactions()).toHaveLength(1);
   });
 
   it('EX-10 docs/expectations.md shows a handler that runs for a declined payment', async () => {

@@ -27,12 +27,14 @@ onEachInbox((data) => {
     expect(app.api.calls).toHaveLength(1);
     expect(app.books.overdue).toHaveLength(1);
     expect(app.books.overdue[0]).toMatchObject({
-      id: 'overdue:order-1',
+      id: expect.stringMatching(/^overdue:order-1:\d+$/),
       eventType: '@payments/overdue',
-      data: { reference: 'order-1', transactionId: 't-1', dueBy: PAST.toISOString(), polls: 1 },
+      data: { reference: 'order-1', transactionId: 't-1', dueBy: expect.any(String), polls: 1 },
     });
     expect(app.books.all).toBe(0);
-    expect(await app.inbox.get('overdue:order-1')).toMatchObject({ source: 'overdue' });
+    const { id } = app.books.overdue[0]!;
+    expect(await app.inbox.get(id)).toMatchObject({ source: 'overdue', reference: 'order-1' });
+    expect((await app.inbox.list({ search: 'order-1' })).events.map((one) => one.id)).toEqual([id]);
     expect(await app.expectations.counts()).toMatchObject({
       waiting: { count: 0 },
       overdue: { count: 1 },

@@ -74,13 +74,13 @@ onEachInbox((data) => {
   });
 
   it.each([
-    ['transaction', 't-1', 'other'],
-    ['reference', 't-9', 'order-1'],
+    ['transaction', 't-1', 'other', { transactionId: 't-1' }],
+    ['reference', 't-9', 'order-1', {}],
   ])(
     'EX-05 a webhook request with the %s of an expectation ends its polls',
-    async (_, id, name) => {
+    async (_, id, name, known) => {
       await using app = await ExpectingApplication.start(await data());
-      await app.expect(1);
+      await app.expectations.expect({ reference: 'order-1', ...known });
       expect((await app.find(1)).nextPollAt).not.toBeNull();
       expect(await app.webhook(id, name)).toBe(200);
       await settled(app.app);
@@ -94,6 +94,19 @@ onEachInbox((data) => {
       expect(app.api.calls).toEqual([]);
     },
   );
+
+  it('EX-05 an event of another transaction is handled, and the money of the expected one is found', async () => {
+    await using app = await ExpectingApplication.start(await data());
+    await app.expect(1);
+    app.respond(1, { status: 'complete' });
+    expect(await app.webhook('t-9', 'order-1')).toBe(200);
+    await settled(app.app);
+    const { state, otherEventId } = await app.find(1);
+    expect([state, otherEventId === null]).toEqual(['waiting', false]);
+    await app.ask(1);
+    const booked = ['transaction.completed t-9 webhook', 'transaction.completed t-1 poll'];
+    expect(app.books.booked).toEqual(booked);
+  });
 
   it('EX-05 a webhook request that arrives while a poll runs is handled once, and ends the polls', async () => {
     await using app = await ExpectingApplication.start(await data());

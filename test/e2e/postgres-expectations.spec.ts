@@ -1,26 +1,23 @@
 import { describe, expect, it } from '@jest/globals';
 import type { Client } from 'pg';
-import { POLL_HANDLER } from '../../libs/payments/src/inbox/store/expectation-store.js';
 import type {
+  IncomingEvent,
   InboxStore,
   NewExpectation,
+  PollLease,
   PollOutcome,
 } from '../../libs/payments/src/inbox/store/inbox-store.js';
-import {
-  freshSchema,
-  incoming,
-  startWorker,
-  usePostgresInboxes,
-} from '../support/postgres/postgres-inboxes.js';
+import { freshSchema, incoming, usePostgresInboxes } from '../support/postgres/postgres-inboxes.js';
 import { RecordingPool } from '../support/postgres/recording-pool.js';
 
+const TYPE = 'transaction.completed';
 const PENDING: PollOutcome = { result: 'pending', detail: null, next: 60_000 };
 
 const order = (reference: string, given: Partial<NewExpectation> = {}): NewExpectation => ({
   company: 'default',
   reference,
   transactionId: null,
-  dueBy: null,
+  dueInMs: null,
   schedule: [60_000],
   firstPollInMs: 60_000,
   ...given,
@@ -39,11 +36,14 @@ describe('expectations in PostgreSQL', () => {
     await client.query('BEGIN');
     return client;
   };
-  const claimPoll = async (store: InboxStore) => {
-    const wanted = [{ handler: POLL_HANDLER, limit: 1 }];
-    const [lease] = await store.claim({ worker: await startWorker(store), wanted });
-    return lease!;
-  };
+  const claimPoll = async ({ expectations }: InboxStore) =>
+    (await expectations.claimPolls({ limit: 1, leaseMs: 60_000 }))[0]!;
+  const settle = async (
+    { expectations }: InboxStore,
+    lease: PollLease,
+    outcome: PollOutcome = PENDING,
+    event: IncomingEvent | null = null,
+  ) => expectations.settlePoll({ lease, outcome, event, eventTypes: [TYPE], keepLost: false });
 
   it.each([
     ['a client of pg', (client: Client): unknown => client],
@@ -65,21 +65,19 @@ describe('expectations in PostgreSQL', () => {
         },
       }),
     ],
-  ])('EX-01 expect and attach take %s as tx', async (_, toTx) => {
+  ])('EX-01 expect takes %s as tx', async (_, toTx) => {
     const { expectations } = await inboxes.open();
     const client = await begin();
     const tx = toTx(client);
-    const dueBy = new Date('2030-01-02T03:04:05.678Z');
-    const one = order('o\uE000rder', { transactionId: 'tx', dueBy, schedule: [1, 2.5] });
+    const one = order('o\uE000rder', { transactionId: 'tx', dueInMs: 5678, schedule: [1, 2.5] });
     expect(await expectations.expect(one, tx)).toBe(true);
     expect(await expectations.expect(one, tx)).toBe(false);
-    expect(await expectations.attach('default', one.reference, 'tx', tx)).toBe('attached');
-    expect(await expectations.attach('default', one.reference, 'other', tx)).toBe('conflict');
-    expect(await expectations.attach('default', 'none', 'tx', tx)).toBe('unknown');
     expect(await expectations.find('default', one.reference)).toBeUndefined();
     await client.query('COMMIT');
-    const { firstPollInMs: _ms, ...fields } = one;
-    expect(await expectations.find('default', one.reference)).toMatchObject(fields);
+    const { firstPollInMs: _ms, dueInMs: _due, ...fields } = one;
+    const stored = (await expectations.find('default', one.reference))!;
+    expect(stored).toMatchObject(fields);
+    expect(stored.dueBy!.getTime() - stored.createdAt.getTime()).toBe(5678);
     const list = (search: string) =>
       expectations.list({ filter: { search }, limit: 9, after: null });
     expect((await list('o\uE000r')).expectations).toMatchObject([fields]);
@@ -89,10 +87,9 @@ describe('expectations in PostgreSQL', () => {
     'EX-01 expect rejects the tx %j with a TypeError',
     async (tx) => {
       const { expectations } = await inboxes.open();
-      await expect(expectations.expect(order('a'), tx)).rejects.toThrow(TypeError);
-      await expect(expectations.attach('default', 'a', 'tx', tx)).rejects.toThrow(
-        /query\(text, values\)/,
-      );
+      const rejected = expectations.expect(order('a'), tx);
+      await expect(rejected).rejects.toThrow(/query\(text, values\)/);
+      await expect(rejected).rejects.toBeInstanceOf(TypeError);
     },
   );
 
@@ -105,26 +102,28 @@ describe('expectations in PostgreSQL', () => {
     await expect(expectations.expect(order('a'), silent)).rejects.toThrow(/resolve with the rows/);
   });
 
-  it('EX-05 receive, settlePoll and cancel do not wait for a transaction that has attached', async () => {
+  it('EX-05 receive, settlePoll and cancel do not wait for a transaction that has called expect', async () => {
     const store = await inboxes.open();
-    for (const reference of ['a', 'b', 'c']) {
+    for (const reference of ['a', 'b', 'c', 'd']) {
       await store.expectations.expect(order(reference, { firstPollInMs: 0 }));
     }
+    await store.expectations.cancel('default', 'd');
     const lease = await claimPoll(store);
     const client = await begin();
-    for (const reference of ['a', 'b', 'c']) {
-      await store.expectations.attach('default', reference, `tx ${reference}`, client);
+    for (const reference of ['a', 'b', 'c', 'd', 'e']) {
+      const isNew = await store.expectations.expect(order(reference), client);
+      expect(isNew).toBe(reference === 'd' || reference === 'e');
     }
-    expect(await store.expectations.settlePoll(lease, PENDING)).toMatchObject({ settled: true });
-    await store.receive([paid('e', 'tx b', { reference: 'b' })]);
+    expect(await settle(store, lease)).toMatchObject({ settled: true });
+    await store.receive([
+      paid('e', 'tx b', { reference: 'b' }),
+      paid('f', 'tx d', { reference: 'd' }),
+    ]);
     expect(await store.expectations.cancel('default', 'c')).toBe(true);
     await client.query('COMMIT');
-    expect(await found(store, 'a')).toMatchObject({
-      state: 'waiting',
-      transactionId: 'tx a',
-      polls: 1,
-    });
-    expect(await found(store, 'b')).toMatchObject({ state: 'fulfilled', transactionId: 'tx b' });
+    expect(await found(store, 'a')).toMatchObject({ state: 'waiting', polls: 1 });
+    expect(await found(store, 'b')).toMatchObject({ state: 'fulfilled' });
+    expect(await found(store, 'd')).toMatchObject({ state: 'waiting', fulfilled: null });
   });
 
   it('EX-04 a webhook before the commit of its expectation fulfils it with the first poll', async () => {
@@ -135,35 +134,14 @@ describe('expectations in PostgreSQL', () => {
     await client.query('COMMIT');
     expect((await found(store, 'a')).state).toBe('waiting');
     const lease = await claimPoll(store);
-    expect(lease).toMatchObject({ source: 'expectation', raw: Buffer.from('{}') });
     const poll = paid('poll:tx', 'tx', { source: 'poll', raw: Buffer.from('{"poll":1}') });
-    expect(await store.receive([poll])).toMatchObject([{ outcome: 'duplicate', id: 'webhook' }]);
-    await store.expectations.settlePoll(lease, { ...PENDING, result: 'event' });
+    const outcome = { result: 'event', detail: null, next: 'end' } as const;
+    const { receipt } = await settle(store, lease, outcome, poll);
+    expect(receipt).toMatchObject({ outcome: 'duplicate', id: 'webhook' });
     expect(await found(store, 'a')).toMatchObject({
       state: 'fulfilled',
       nextPollAt: null,
       fulfilled: { by: 'webhook', eventId: 'webhook' },
-    });
-  });
-
-  it('EX-04 a poll with the id and type of an earlier one but other bytes fulfils, and other events do not', async () => {
-    const store = await inboxes.open();
-    const poll = (time: number, id = 'poll:tx') =>
-      paid(id, 'tx', { source: 'poll', raw: Buffer.from(`{"time":${time}}`) });
-    await store.receive([poll(1), paid('same id', 'elsewhere')]);
-    await store.expectations.expect(order('a', { transactionId: 'tx' }));
-    const conflicts = [
-      paid('same id', 'tx', { onceKey: null, raw: Buffer.from('other') }),
-      paid('poll:tx', 'tx', { onceKey: null, eventType: 'other', raw: Buffer.from('other') }),
-    ];
-    expect(await store.receive(conflicts)).toMatchObject([
-      { outcome: 'conflict' },
-      { outcome: 'conflict' },
-    ]);
-    expect((await found(store, 'a')).state).toBe('waiting');
-    await store.receive([poll(2)]);
-    expect(await found(store, 'a')).toMatchObject({
-      fulfilled: { by: 'poll', eventId: 'poll:tx' },
     });
   });
 
@@ -184,7 +162,7 @@ describe('expectations in PostgreSQL', () => {
       () => store.receive([incoming('one', { handlers: [] })]),
       () => store.receive([paid('two', 'tx', { handlers: [] })]),
       () => found(store, 'a'),
-      () => store.expectations.settlePoll(lease, PENDING),
+      () => settle(store, lease),
       () => store.expectations.cancel('default', 'b'),
     ];
     for (const call of calls) expect(await statements(call)).toBe(1);

@@ -6,7 +6,6 @@ import type {
   ExpectationFilter,
   InboxStore,
 } from '../../libs/payments/src/inbox/store/inbox-store.js';
-import { POLL_HANDLER } from '../../libs/payments/src/inbox/store/expectation-store.js';
 import { RECEIVE_TYPES } from '../../libs/payments/src/inbox/postgres/sql/receive-values.js';
 import {
   claim,
@@ -38,7 +37,7 @@ describe('functions in PostgreSQL that were planned with empty tables', () => {
     due: `SELECT payments.first_due_ms('book', NULL, NULL)`,
     stats: 'SELECT * FROM payments.stats()',
     skip: `SELECT payments.skip(${one})`,
-    redrive: `SELECT payments.redrive(${one}, ARRAY[0]::float8[], false, false)`,
+    redrive: `SELECT payments.redrive(${one}, ARRAY[0]::float8[], false, '{}')`,
     release: `SELECT * FROM payments.release_next((SELECT array_agg(DISTINCT ordering) FROM (
       SELECT ordering FROM payments.event WHERE seq <= 20) e), array_fill('book'::text, ARRAY[20]))`,
   };
@@ -161,22 +160,12 @@ describe('PostgreSQL with many open expectations', () => {
     pool = new RecordingPool({ connectionString: inboxes.connectionString });
   });
   const COUNT = 30_000;
-  /** Stores expectations with a poll each, as the function `expect` does, after the events that are stored already. */
+  /** Stores expectations with a due poll each, half of them with a transaction id. */
   const fill = (): Promise<unknown> =>
     inboxes.query(`
-      WITH stored AS (
-        INSERT INTO many.event (company, id, event_type, source, occurred_at, received_at, digest, raw, stale, unhandled)
-        SELECT 'default', 'expectation:order ' || n, '@payments/expectation', 'expectation', now(), now(), '', '{}', false, false
-          FROM generate_series(1, ${COUNT}) n RETURNING seq, id
-      ), expectations AS (
-        INSERT INTO many.expectation (event, company, reference, created_at, schedule)
-        SELECT seq, 'default', substr(id, 13), now(), '[]' FROM stored
-      ), transactions AS (
-        INSERT INTO many.expected_transaction (event, company, transaction_id)
-        SELECT seq, 'default', 'tx ' || seq FROM stored
-      )
-      INSERT INTO many.delivery (event, handler, state, due_at, occurred_at)
-      SELECT seq, '${POLL_HANDLER}', 'pending', now(), now() FROM stored`);
+      INSERT INTO many.expectation (company, reference, transaction_id, created_at, schedule, next_poll_at)
+      SELECT 'default', 'order ' || n, 'tx ' || n, 1000000 + n, '[1000]', 1000000 + n
+        FROM generate_series(${COUNT / 1000}, ${COUNT}) n`);
 
   it('EX-14 an operation reads few pages with 30,000 expectations, also before there are statistics', async () => {
     const store = await inboxes.open({ schema: 'many', pool });
@@ -189,7 +178,8 @@ describe('PostgreSQL with many open expectations', () => {
     const expected = (filter: ExpectationFilter) => expectations.list({ filter, ...page });
     type Operations = Record<string, () => Promise<unknown>>;
     const ofFewRows: Operations = {
-      nextDue: () => store.nextDueInMs([POLL_HANDLER, 'book']),
+      nextDue: () => store.nextDueInMs(['book']),
+      nextPoll: () => expectations.nextPollInMs(),
       heartbeat: () => store.heartbeat(worker),
       stats: () => store.stats(),
       newest: () => list('newest'),
@@ -199,7 +189,6 @@ describe('PostgreSQL with many open expectations', () => {
       summarize: () => store.summarize(),
       find: () => expectations.find('default', 'order 79'),
       cancel: () => expectations.cancel('default', 'order 80'),
-      eventsOf: () => expectations.eventsOf('default', 'tx 77', ['transaction.completed']),
       pollNow: () => expectations.pollNow([{ company: 'default', reference: 'order 81' }], [0]),
       overdue: () => expected({ state: 'overdue' }),
       byPoll: () => expected({ fulfilledBy: 'poll' }),
@@ -209,7 +198,8 @@ describe('PostgreSQL with many open expectations', () => {
     };
     const others: Operations = {
       receive: () => store.receive([event]),
-      claim: () => store.claim({ worker, wanted: [{ handler: POLL_HANDLER, limit: 20 }] }),
+      claim: () => store.claim({ worker, wanted: [{ handler: 'book', limit: 20 }] }),
+      claimPolls: () => expectations.claimPolls({ limit: 10, leaseMs: 1000 }),
       page: () => expected({}),
       waiting: () => expected({ state: 'waiting' }),
       transaction: () => expected({ search: 'tx 29999' }),
@@ -235,7 +225,7 @@ describe('PostgreSQL with many open expectations', () => {
       }
     };
     // No new statistics: the plans of the functions are those of empty tables.
-    for (const table of ['event', 'delivery', 'expectation', 'expected_transaction']) {
+    for (const table of ['event', 'delivery', 'expectation']) {
       await inboxes.query(`ALTER TABLE many.${table} SET (autovacuum_enabled = off)`);
     }
     await expectFewPages(400);

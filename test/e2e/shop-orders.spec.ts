@@ -150,14 +150,14 @@ describe.each(['express', 'fastify'])('orders of the shop on %s', (adapter) => {
     };
     expect(first).toEqual({ status: 201, body: order });
     expect(await shop.order('unlucky')).toEqual(order);
-    await shop.process.line(/WARN.*Order unlucky has no checkout page.*requested again/);
+    await shop.process.line(/WARN.*Order unlucky has no checkout page yet.*401/);
     expect((await shop.createOrder('unlucky', 9)).checkoutUrl).toMatch(/^http/);
   });
 
-  it('the shop does not request an invoice with unknown outcome again, also if the order is created again', async () => {
+  it('the shop creates no second invoice after a request with unknown outcome, also if the order is created again', async () => {
     emulator.setFaults({ api: { reset: { next: 1, when: 'after' } } });
     const order = await shop.createOrder('unknown', 9);
-    expect(order).toMatchObject({ checkoutUrl: null, requestUnconfirmed: true });
+    expect(order).toMatchObject({ status: 'pending', checkoutUrl: null });
     await shop.process.line(/Order unknown has no checkout page.*unknown whether/);
     expect(await shop.createOrder('unknown', 9)).toEqual(order);
     expect(invoicesOf('unknown')).toHaveLength(1);

@@ -1,8 +1,7 @@
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { POLL_HANDLER } from '../../libs/payments/dist/inbox/store/expectation-store.js';
 import type { NewExpectation } from '../../libs/payments/dist/inbox/store/inbox-store.js';
-import { incoming, SqliteHarness, TestWorker } from '../support/sqlite/sqlite-harness.ts';
+import { incoming, SqliteHarness } from '../support/sqlite/sqlite-harness.ts';
 
 let harness: SqliteHarness;
 beforeEach(() => {
@@ -12,12 +11,12 @@ afterEach(() => harness.dispose());
 
 function order(reference: string, fields: Partial<NewExpectation> = {}): NewExpectation {
   const [company, schedule] = ['acme', [15_000]];
-  const rest = { transactionId: null, dueBy: null, firstPollInMs: 0 };
+  const rest = { transactionId: null, dueInMs: null, firstPollInMs: 0 };
   return { company, reference, schedule, ...rest, ...fields };
 }
 
 describe('expectations in the transaction of an application on SQLite', () => {
-  it('EX-01 expect and attach write in the open transaction of a connection of the application', async () => {
+  it('EX-01 expect writes in the open transaction of a connection of the application', async () => {
     const { expectations } = await harness.open();
     const tx = harness.connect();
     tx.exec('CREATE TABLE orders (id TEXT)');
@@ -26,12 +25,9 @@ describe('expectations in the transaction of an application on SQLite', () => {
     expect(await expectations.expect(order('a'), tx)).toBe(false);
     expect(await expectations.find('acme', 'a')).toBeUndefined();
     tx.exec('ROLLBACK; BEGIN');
-    expect(await expectations.attach('acme', 'a', 'tx', tx)).toBe('unknown');
     expect(await expectations.expect(order('a'), tx)).toBe(true);
-    expect(await expectations.attach('acme', 'a', 'tx', tx)).toBe('attached');
-    expect(await expectations.attach('acme', 'a', 'other', tx)).toBe('conflict');
     tx.exec('COMMIT');
-    expect(await expectations.find('acme', 'a')).toMatchObject({ transactionId: 'tx' });
+    expect(await expectations.find('acme', 'a')).toMatchObject({ state: 'waiting' });
   });
 
   it('EX-01 a connection that reads integers as bigint stores the same expectation', async () => {
@@ -41,8 +37,7 @@ describe('expectations in the transaction of an application on SQLite', () => {
     await store.expectations.expect(order('a', { transactionId: 'tx' }), tx);
     tx.exec('COMMIT');
     tx.close();
-    const worker = await TestWorker.start(store);
-    expect(await worker.claim([POLL_HANDLER])).toHaveLength(1);
+    expect(await store.expectations.claimPolls({ limit: 5, leaseMs: 1000 })).toHaveLength(1);
   });
 
   it('EX-03 IN-36 a poll stored in a transaction is due by the store clock after a jump of the wall clock', async () => {
@@ -52,7 +47,7 @@ describe('expectations in the transaction of an application on SQLite', () => {
     tx.exec('BEGIN');
     await store.expectations.expect(order('soon', { firstPollInMs: 10_000 }), tx);
     tx.exec('COMMIT');
-    const dueInMs = await store.nextDueInMs([POLL_HANDLER]);
+    const dueInMs = await store.expectations.nextPollInMs();
     expect(dueInMs).toBeGreaterThan(5000);
     expect(dueInMs).toBeLessThanOrEqual(10_000);
   });
@@ -77,10 +72,10 @@ describe('expectations in the transaction of an application on SQLite', () => {
     await behind.expectations.expect(order('soon', { firstPollInMs: 10_000 }), tx);
     tx.exec('COMMIT');
     await ahead.receive([incoming()]);
-    expect(await ahead.nextDueInMs([POLL_HANDLER])).toBeGreaterThan(5000);
+    expect(await ahead.expectations.nextPollInMs()).toBeGreaterThan(5000);
   });
 
-  it('EX-01 expect and attach reject a transaction that the store cannot use', async () => {
+  it('EX-01 expect rejects a transaction that the store cannot use', async () => {
     const store = await harness.open();
     const { expectations } = store;
     const other = new DatabaseSync(':memory:');
@@ -92,14 +87,10 @@ describe('expectations in the transaction of an application on SQLite', () => {
       [other, 'on another file'],
     ];
     for (const [tx, message] of unusable) {
-      for (const call of [
-        expectations.expect(order('a'), tx),
-        expectations.attach('acme', 'a', 'tx', tx),
-      ]) {
-        const error: unknown = await call.catch((thrown: unknown) => thrown);
-        expect(error).toBeInstanceOf(TypeError);
-        expect(String(error)).toContain(message);
-      }
+      const call = expectations.expect(order('a'), tx);
+      const error: unknown = await call.catch((thrown: unknown) => thrown);
+      expect(error).toBeInstanceOf(TypeError);
+      expect(String(error)).toContain(message);
     }
     other.close();
     await store.close();
@@ -142,23 +133,11 @@ describe('expectations on SQLite', () => {
     expect(wakes).toBe(1);
     await expectations.pollNow([order('a'), order('b')], [0, 0]);
     expect(wakes).toBe(2);
-    const worker = await TestWorker.start(store);
-    const lease = await worker.claimOne(POLL_HANDLER);
-    await expectations.settlePoll(lease, { result: 'pending', detail: null, next: 0 });
+    const [lease] = await expectations.claimPolls({ limit: 1, leaseMs: 1000 });
+    const outcome = { result: 'pending', detail: null, next: 0 } as const;
+    const settlement = { lease: lease!, outcome, event: null, eventTypes: [], keepLost: false };
+    await expectations.settlePoll(settlement);
     expect(wakes).toBe(3);
-  });
-
-  it('EX-04 the second poll that finds an event fulfils, although its body is another', async () => {
-    const store = await harness.open();
-    const found = { id: 'poll:tx:paid', orderingKey: 'tx', onceKey: 'tx', handlers: [] };
-    const polled = { ...found, source: 'poll', fulfils: true } as const;
-    await store.receive([incoming({ ...polled, raw: Buffer.from('1') })]);
-    await store.expectations.expect(order('a', { transactionId: 'tx' }));
-    await store.receive([incoming({ ...polled, raw: Buffer.from('2') })]);
-    expect(await store.expectations.find('acme', 'a')).toMatchObject({
-      state: 'fulfilled',
-      fulfilled: { by: 'poll', eventId: found.id },
-    });
   });
 
   it('EX-01 references and transaction ids with any characters are stored, found and searched', async () => {

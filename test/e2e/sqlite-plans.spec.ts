@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { SqliteDatabase } from '../support/sqlite/sqlite-database.js';
-import { POLL_HANDLER } from '../../libs/payments/src/inbox/store/expectation-store.js';
 import { OPERATIONS } from '../../libs/payments/src/inbox/sqlite/thread/operations.js';
 
 let inbox: SqliteDatabase;
@@ -66,7 +65,7 @@ function runEverything(): void {
   OPERATIONS.eventsBeginning(connection, { text: 'e' });
   OPERATIONS.failedSlice(connection, { text: 'no', before: null });
   OPERATIONS.failuresSlice(connection, { before: null });
-  runExpectations(worker);
+  runExpectations();
   OPERATIONS.retire(connection, { worker, graceMs: 0 }, inbox.times);
   OPERATIONS.forgetHandler(connection, { handler: 'audit' }, inbox.times);
   inbox.now += 120_000;
@@ -79,25 +78,31 @@ function runEverything(): void {
   }
 }
 
-function runExpectations(worker: string): void {
+function runExpectations(): void {
   const { connection } = inbox;
-  const [company, one] = ['acme', { company: 'acme', reference: 'a' }];
-  const expected = { ...one, transactionId: null, dueBy: null, schedule: [1], firstPollInMs: 0 };
+  const one = { company: 'acme', reference: 'a' };
+  const expected = { ...one, transactionId: null, dueInMs: null, schedule: [1], firstPollInMs: 0 };
   for (const reference of ['a', 'b', 'c']) {
     OPERATIONS.expect(connection, { ...expected, reference }, inbox.times);
   }
-  OPERATIONS.attach(connection, { ...one, transactionId: 'tx' });
+  const started = OPERATIONS.startRequest(connection, { ...one, leaseMs: 5 }, inbox.times)!;
+  const end = { ...one, token: started.token!, end: 'answered' };
+  OPERATIONS.endRequest(connection, end);
+  OPERATIONS.attach(connection, { ...one, transactionId: 'tx' }, inbox.times);
   for (const next of [5, 'overdue'] as const) {
-    const [lease] = inbox.claim(worker, 1, POLL_HANDLER);
-    const poll = { result: 'contradiction', detail: 'no', next } as const;
-    OPERATIONS.settlePoll(connection, { lease: lease!, ...poll }, inbox.times);
+    const [lease] = OPERATIONS.claimPolls(connection, { limit: 1, leaseMs: 5 }, inbox.times);
+    const outcome = { result: 'pending', detail: 'no', next } as const;
+    const settlement = { lease: lease!, outcome, event: null, eventTypes: ['t'], keepLost: false };
+    OPERATIONS.settlePoll(connection, settlement, inbox.times);
   }
+  const leases = OPERATIONS.claimPolls(connection, { limit: 1, leaseMs: 5 }, inbox.times);
+  OPERATIONS.releasePolls(connection, { leases, dueInMs: [0] }, inbox.times);
+  OPERATIONS.nextPollInMs(connection, null, inbox.times);
   OPERATIONS.pollNow(connection, { selections: [one], dueInMs: [0] }, inbox.times);
-  OPERATIONS.cancel(connection, { company, reference: 'b' }, inbox.times);
+  OPERATIONS.cancel(connection, { ...one, reference: 'b' });
   inbox.receive({ id: 'x', orderingKey: 'tx', fulfils: true });
   OPERATIONS.findExpectation(connection, one, inbox.times);
   OPERATIONS.countExpectations(connection);
-  OPERATIONS.eventsOf(connection, { company, transactionId: 'tx', eventTypes: ['t'] });
 }
 
 describe('the plans of the statements on SQLite', () => {

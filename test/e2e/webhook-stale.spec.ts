@@ -60,7 +60,7 @@ onOneAdapter('stale deliveries', (start) => {
     expect(orders.count('e-1')).toBe(1);
     expect(await inbox.stats()).toMatchObject({ stale: { count: 0 } });
     expect(await stored(app, 'e-1')).toMatchObject({
-      stale: true,
+      stale: false,
       deliveries: [{ state: 'done' }],
     });
   });

@@ -1,22 +1,16 @@
-import {
-  POLL_HANDLER,
-  referenceOfEvent,
-} from '../../libs/payments/dist/inbox/store/expectation-store.js';
 import type {
-  ClaimedDelivery,
+  ClaimedPoll,
+  ExpectationName,
   ExpectationState,
   IncomingEvent,
-  Lease,
   NewExpectation,
-  PollOutcome,
-  SettleResult,
+  PollLease,
+  PollSettlement,
+  SettledPoll,
   StoredExpectation,
   StoreReceipt,
 } from '../../libs/payments/dist/inbox/store/inbox-store.js';
-import type { AttemptJournal } from './attempt-journal.ts';
 import { POLLED_TYPES, referenceOf } from './simulated-service.ts';
-import type { SimulatedService } from './simulated-service.ts';
-import type { SimulatedProcess } from './simulated-process.ts';
 
 /** The expected state of an expectation and of its polls. */
 interface ModelExpectation {
@@ -24,59 +18,56 @@ interface ModelExpectation {
   readonly reference: string;
   transactionId: string | null;
   state: ExpectationState;
-  fulfilledAt: number;
-  /** `<id> by <source>` of the event that fulfilled it. */
-  event: string | null;
-  poll: 'pending' | 'running' | 'done';
-  /** The last claim of a poll. */
-  claim: { readonly token: number; readonly worker: string; readonly since: number } | null;
-  /** The token of the poll that last stored an event for handlers of overdue payments. */
-  overdueToken: number | null;
+  /** The transaction and `<id> by <source>` of the event that fulfilled it. */
+  fulfilled: { readonly transaction: string | null; readonly event: string } | null;
+  /** Whether a poll is scheduled. */
+  scheduled: boolean;
+  /** The poll that is leased. */
+  claim: { readonly token: number; readonly until: number } | null;
+  lastToken: number;
 }
 
 /** The expected state of every expectation, computed from the operations that took effect, as in `DeliveryModel`. */
 export class ExpectationModel {
   readonly violations: string[] = [];
   readonly #rows = new Map<string, ModelExpectation>();
+  readonly #bySeq = new Map<number, ModelExpectation>();
   readonly #sources = new Map<string, string>();
-  /** When the first event of a transaction and type was stored. */
-  readonly #storedAt = new Map<string, number>();
-  readonly #journal: AttemptJournal;
-  readonly #service: SimulatedService;
+  /** Ids of the events that are stored once per transaction and type. */
+  readonly #once = new Map<string, string>();
   readonly #now: () => number;
 
-  constructor(journal: AttemptJournal, service: SimulatedService, now: () => number) {
-    this.#journal = journal;
-    this.#service = service;
+  constructor(now: () => number) {
     this.#now = now;
-  }
-
-  /** Whether a worker has a running poll. */
-  holds(worker: string): boolean {
-    return [...this.#rows.values()].some(
-      ({ poll, claim }) => poll === 'running' && claim?.worker === worker,
-    );
   }
 
   expected({ company, reference, transactionId }: NewExpectation, isNew: boolean): void {
     const key = `${company}/${reference}`;
-    if (isNew === this.#rows.has(key)) this.violations.push(`EX-01 expect of ${key}: ${isNew}`);
+    const known = this.#rows.get(key);
+    if (isNew !== (known === undefined || known.state === 'cancelled'))
+      this.violations.push(`EX-01 EX-16 expect of ${key}: ${isNew}`);
     if (!isNew) return;
-    const state = { state: 'waiting', fulfilledAt: Infinity, event: null } as const;
-    const row = { company, reference, transactionId, poll: 'pending', claim: null } as const;
-    const overdue = { overdueToken: null } as const;
-    this.#rows.set(key, { ...row, ...state, ...overdue });
+    const poll = { scheduled: true, claim: null, lastToken: -Infinity };
+    const state = { state: 'waiting', fulfilled: null } as const;
+    this.#rows.set(key, { company, reference, transactionId, ...state, ...poll });
   }
 
   attached(company: string, reference: string, transactionId: string, result: unknown): void {
     const row = this.#rows.get(`${company}/${reference}`);
-    if (row === undefined) {
-      if (result !== 'unknown') this.violations.push(`EX-01 ${reference} cannot be attached`);
-      return;
-    }
-    row.transactionId ??= transactionId;
-    const expected = row.transactionId === transactionId ? 'attached' : 'conflict';
+    const expected =
+      row === undefined
+        ? 'unknown'
+        : row.state === 'cancelled'
+          ? 'cancelled'
+          : (row.transactionId ?? transactionId) === transactionId
+            ? 'attached'
+            : 'conflict';
     if (result !== expected) this.violations.push(`EX-01 attach is ${String(result)}: ${expected}`);
+    if (row === undefined || expected !== 'attached' || row.transactionId !== null) return;
+    row.transactionId = transactionId;
+    const isOther = row.fulfilled !== null && row.fulfilled.transaction !== transactionId;
+    if (isOther) Object.assign(row, { state: 'waiting', fulfilled: null });
+    if (isOther || row.state === 'overdue') row.scheduled = true;
   }
 
   cancelled(company: string, reference: string, result: boolean): void {
@@ -87,107 +78,116 @@ export class ExpectationModel {
     if (row !== undefined && result) end(row, 'cancelled');
   }
 
-  polledNow(selections: readonly { readonly company: string; readonly reference: string }[]): void {
+  polledNow(selections: readonly ExpectationName[]): void {
     for (const { company, reference } of selections) {
       const row = this.#rows.get(`${company}/${reference}`);
-      if (row?.poll === 'done' && row.state !== 'cancelled') row.poll = 'pending';
+      if (row === undefined || row.state === 'cancelled' || this.#runs(row)) continue;
+      row.scheduled = true;
     }
   }
 
-  received(
-    process: SimulatedProcess,
-    events: readonly IncomingEvent[],
-    receipts: readonly StoreReceipt[],
-  ): void {
+  received(events: readonly IncomingEvent[], receipts: readonly StoreReceipt[]): void {
     events.forEach((event, index) => {
-      const { outcome, id } = receipts[index]!;
+      const { outcome, id, fulfilled } = receipts[index]!;
       if (outcome === 'outdated') return;
       const { company, orderingKey, source, eventType } = event;
       const stored = `${company}/${id}`;
       if (outcome === 'stored') {
-        this.#checkStored(process, event);
         this.#sources.set(stored, source);
-        this.#storedAt.set(`${company}/${orderingKey}/${eventType}`, this.#now());
+        if (event.onceKey !== null) this.#once.set(`${company}/${event.onceKey}/${eventType}`, id);
       }
       const fulfils = POLLED_TYPES.some((type) => type === eventType);
       if (event.fulfils !== fulfils) this.violations.push(`EX-05 ${stored} fulfils: ${!fulfils}`);
-      if (!fulfils || (outcome === 'conflict' && source !== 'poll')) return;
       const reference =
         source === 'webhook' ? referenceOf(Number.parseInt(event.id.slice(1))) : null;
-      if (event.reference !== reference) this.violations.push(`EX-05 ${stored} has no reference`);
-      for (const row of this.#rows.values()) {
-        const isOwn = orderingKey !== null && row.transactionId === orderingKey;
+      if (fulfils && event.reference !== reference)
+        this.violations.push(`EX-05 ${stored} has no reference`);
+      const changed: string[] = [];
+      for (const row of fulfils && outcome !== 'conflict' ? this.#rows.values() : []) {
         if (row.company !== company || !isOpen(row)) continue;
-        if (!isOwn && row.reference !== reference) continue;
-        row.event = `${id} by ${this.#sources.get(stored)}`;
-        row.fulfilledAt = this.#now();
-        end(row, 'fulfilled');
+        const isOwn =
+          row.transactionId === null
+            ? row.reference === reference
+            : row.transactionId === orderingKey;
+        if (!isOwn) continue;
+        this.#fulfil(row, id, orderingKey);
+        changed.push(row.reference);
       }
+      const reported = fulfilled.map((one) => one.reference).toSorted();
+      if (reported.join() !== changed.toSorted().join())
+        this.violations.push(`EX-05 ${stored} fulfilled ${reported.join()}, not ${changed.join()}`);
     });
   }
 
   /** Call it with the polls that were claimed. */
-  claimed(worker: string, claimed: readonly ClaimedDelivery[]): void {
-    for (const { company, id, token, attempt } of claimed) {
-      const row = this.#rows.get(keyOf({ company, id }));
+  claimed(polls: readonly ClaimedPoll[], leaseMs: number): void {
+    for (const { seq, token, expectation } of polls) {
+      const name = `${expectation.company}/${expectation.reference}`;
+      const row = this.#rows.get(name);
       if (row === undefined) {
-        this.violations.push(`${company}/${id} was polled, but is not expected`);
+        this.violations.push(`${name} was polled, but is not expected`);
         continue;
       }
-      const { poll, state, claim } = row;
-      if (poll === 'done') {
-        this.violations.push(`EX-05 ${company}/${id} is ${state}, and was polled again`);
-      }
-      if (poll === 'running' && !this.#journal.lost(claim!.worker, claim!.since)) {
-        this.violations.push(`EX-03 ${company}/${id} is polled twice at the same time`);
-      }
-      if (token <= (claim?.token ?? -Infinity)) {
-        this.violations.push(`IN-13 the token of ${company}/${id} did not increase`);
-      }
-      if (attempt > 1 + (this.#journal.hasRetired(worker) ? 1 : 0) && poll === 'pending') {
-        this.violations.push(`EX-03 a poll of ${company}/${id} was charged: attempt ${attempt}`);
-      }
-      row.poll = 'running';
-      row.claim = { token, worker, since: this.#now() };
+      if (this.#runs(row)) this.violations.push(`EX-03 ${name} is polled twice at the same time`);
+      if (!row.scheduled && row.claim === null)
+        this.violations.push(`EX-05 ${name} is ${row.state}, and was polled again`);
+      if (token <= row.lastToken)
+        this.violations.push(`IN-13 the token of ${name} did not increase`);
+      this.#bySeq.set(seq, row);
+      Object.assign(row, {
+        claim: { token, until: this.#now() + leaseMs },
+        lastToken: token,
+        scheduled: false,
+      });
     }
   }
 
-  /** Call it after `settlePoll`, `complete` or `release` of a poll, settled or not. */
-  settled(
-    lease: Lease,
-    by: 'complete' | 'release' | PollOutcome,
-    { settled }: Pick<SettleResult, 'settled'>,
-  ): void {
-    const row = this.#rows.get(keyOf(lease))!;
-    const { claim, state } = row;
-    const isCurrent = row.poll === 'running' && claim?.token === lease.token;
-    if (settled && !isCurrent) {
-      this.violations.push(
-        `IN-13 token ${lease.token} of ${lease.id} was outdated, but settled it`,
-      );
+  released(leases: readonly PollLease[]): void {
+    for (const { seq, token } of leases) {
+      const row = this.#bySeq.get(seq);
+      if (row?.claim?.token !== token) continue;
+      Object.assign(row, { claim: null, scheduled: row.state !== 'cancelled' });
     }
-    if (!settled && isCurrent && !this.#journal.lost(claim.worker, claim.since)) {
-      this.violations.push(`IN-13 token ${lease.token} of ${lease.id} was current`);
+  }
+
+  /** Call it after `settlePoll`, settled or not. */
+  settled({ lease, outcome, event, eventTypes }: PollSettlement, result: SettledPoll): void {
+    const row = this.#bySeq.get(lease.seq)!;
+    const name = `${row.company}/${row.reference}`;
+    const isCurrent = row.claim?.token === lease.token;
+    const { receipt } = result;
+    if (result.settled !== (isCurrent && receipt?.outcome !== 'outdated'))
+      this.violations.push(`IN-13 token ${lease.token} of ${name} settled: ${result.settled}`);
+    if (!result.settled) return;
+    const before = row.state;
+    const { company, transactionId } = row;
+    const stored = eventTypes.flatMap((type) => {
+      const id = this.#once.get(`${company}/${transactionId}/${type}`);
+      return id === undefined ? [] : [{ type, id }];
+    });
+    let mayStore = false;
+    if (outcome.result === 'event') {
+      const isSame = stored.some(({ type }) => type === event!.eventType);
+      mayStore = isSame || stored.length === 0;
+      if (mayStore === (result.result === 'contradiction'))
+        this.violations.push(`EX-06 a poll of ${name} ended with ${result.result}`);
+      if (mayStore && receipt !== null) this.received([event!], [receipt]);
+      const id = mayStore ? receipt?.id : stored[0]!.id;
+      if (isOpen(row) && id !== undefined) this.#fulfil(row, id, transactionId);
+    } else if (outcome.next === 'overdue' && before === 'waiting') {
+      if (stored.length > 0) this.#fulfil(row, stored[0]!.id, transactionId);
+      else {
+        row.state = 'overdue';
+        mayStore = event !== null;
+        if (receipt !== null) this.received([event!], [receipt]);
+      }
     }
-    if (!settled) return;
-    if (by === 'release') {
-      row.poll = 'pending';
-      return;
-    }
-    if (by === 'complete') {
-      if (state === 'waiting') this.violations.push(`EX-03 ${lease.id} waits, without a poll`);
-      row.poll = 'done';
-      return;
-    }
-    const reported = row.overdueToken === lease.token;
-    if (reported && (by.result === 'event' || by.next !== 'overdue')) {
-      this.violations.push(`EX-07 ${lease.id} was reported as overdue, and its poll: ${by.result}`);
-    }
-    if (by.result === 'event' && isOpen(row)) {
-      this.violations.push(`EX-04 a poll of ${lease.id} found its event, and it is ${state}`);
-    }
-    row.poll = state === 'waiting' && typeof by.next === 'number' ? 'pending' : 'done';
-    if (state === 'waiting' && by.next === 'overdue') row.state = 'overdue';
+    if (mayStore !== (receipt !== null))
+      this.violations.push(`EX-07 a poll of ${name} stored its event: ${!mayStore}`);
+    if (result.state !== row.state)
+      this.violations.push(`EX-05 ${name} is ${result.state}, not ${row.state}`);
+    row.claim = null;
+    row.scheduled = row.state === 'waiting' && typeof outcome.next === 'number';
   }
 
   /** Compares the stored expectations with the model. Call it when no operation is under way. */
@@ -196,40 +196,22 @@ export class ExpectationModel {
       shown(company, reference, transactionId, state, fulfilled && describeFulfilment(fulfilled)),
     );
     const must = [...this.#rows.values()].map(
-      ({ company, reference, transactionId, state, event }) =>
-        shown(company, reference, transactionId, state, event),
+      ({ company, reference, transactionId, state, fulfilled }) =>
+        shown(company, reference, transactionId, state, fulfilled && fulfilled.event),
     );
     const wrong = is.toSorted().join('; ');
     const right = must.toSorted().join('; ');
     if (wrong !== right) this.violations.push(`the expectations are ${wrong}, not ${right}`);
   }
 
-  #checkStored(process: SimulatedProcess, event: IncomingEvent): void {
-    const { company, id, orderingKey, eventType, source } = event;
-    if (source === 'poll') {
-      const askedAt = this.#service.askedAt(process, company, orderingKey!);
-      for (const other of POLLED_TYPES) {
-        const storedAt = this.#storedAt.get(`${company}/${orderingKey}/${other}`) ?? Infinity;
-        if (other === eventType || storedAt >= askedAt) continue;
-        this.violations.push(`EX-06 ${company}/${id} contradicts ${other}, but was stored`);
-      }
-    }
-    if (source !== 'overdue') return;
-    const row = this.#rows.get(`${company}/${id.slice('overdue:'.length)}`);
-    if (row === undefined || row.fulfilledAt < (row.claim?.since ?? Infinity)) {
-      this.violations.push(`EX-07 ${company}/${id} was reported, although it was fulfilled`);
-    }
-    if (row !== undefined) row.overdueToken = row.claim?.token ?? null;
+  #runs({ claim }: ModelExpectation): boolean {
+    return claim !== null && claim.until > this.#now();
   }
-}
 
-/** Whether a lease is one of a poll. */
-export function isPoll({ handler }: { readonly handler: string }): boolean {
-  return handler === POLL_HANDLER;
-}
-
-function keyOf({ company, id }: { readonly company: string; readonly id: string }): string {
-  return `${company}/${referenceOfEvent(id)}`;
+  #fulfil(row: ModelExpectation, id: string, transaction: string | null): void {
+    row.fulfilled = { transaction, event: `${id} by ${this.#sources.get(`${row.company}/${id}`)}` };
+    end(row, 'fulfilled');
+  }
 }
 
 function isOpen({ state }: ModelExpectation): boolean {
@@ -238,7 +220,7 @@ function isOpen({ state }: ModelExpectation): boolean {
 
 function end(row: ModelExpectation, state: ExpectationState): void {
   row.state = state;
-  if (row.poll === 'pending') row.poll = 'done';
+  row.scheduled = false;
 }
 
 function describeFulfilment({ eventId, by }: NonNullable<StoredExpectation['fulfilled']>): string {

@@ -1,7 +1,7 @@
 import { COMPANIES } from '../../libs/payments/dist/companies/companies.js';
 import { PaymentsApiService } from '../../libs/payments/dist/api/payments-api.service.js';
 import { PaymentExpectations } from '../../libs/payments/dist/expectations/payment-expectations.js';
-import { PollHandler } from '../../libs/payments/dist/expectations/poll-handler.js';
+import { Poller } from '../../libs/payments/dist/expectations/poller.js';
 import {
   RECONCILE_OPTIONS,
   resolveReconcileOptions,
@@ -130,7 +130,7 @@ export class SimulatedApplication {
         invoke: (event, context) => this.#run(event, context),
       });
     }
-    container.get(PollHandler).register();
+    container.get(Poller).register();
     this.expectations = container.get(PaymentExpectations);
     this.#worker = container.get(InboxWorker);
     this.#maintenance = container.get(InboxMaintenance);

@@ -16,7 +16,8 @@ export const FAULTY_OPERATIONS = [
   'retire',
   'release',
   'expectations.expect',
-  'expectations.find',
+  'expectations.claimPolls',
+  'expectations.attach',
   'expectations.settlePoll',
 ] as const;
 

@@ -15,8 +15,6 @@ export function referenceOf(event: number): string {
 /** The payments service, as polls see it: a scenario decides what it responds for each transaction. */
 export class SimulatedService {
   readonly #answers = new Map<string, Answer>();
-  /** When a process last asked for a transaction. */
-  readonly #askedAt = new Map<string, number>();
   readonly #events: readonly EventPlan[];
 
   constructor(events: readonly EventPlan[]) {
@@ -38,11 +36,6 @@ export class SimulatedService {
     const { transactionId } = this.planned(Number(reference.slice(1)));
     const answer = this.#answers.get(`${company}/${transactionId}`);
     return transactionId !== null && (answer === 'completed' || answer === 'declined');
-  }
-
-  /** When the process last asked for the transaction; `-Infinity` if it never did. */
-  askedAt(process: SimulatedProcess, company: string, transactionId: string): number {
-    return this.#askedAt.get(`${process.name}/${company}/${transactionId}`) ?? -Infinity;
   }
 
   /** The options with which the application polls. */
@@ -68,7 +61,6 @@ export class SimulatedService {
     const getTransaction = async (company: string, id: string): Promise<unknown> => {
       await (process.oneIn(8) ? process.sleep(slowMs) : process.transfer());
       if (!process.alive) return never();
-      this.#askedAt.set(`${process.name}/${company}/${id}`, process.timeline.now);
       const status = this.#answers.get(`${company}/${id}`) ?? 'pending';
       const plan = this.#events.find((one) => one.company === company && one.transactionId === id);
       await process.transfer();

@@ -126,7 +126,7 @@ describe('the inbox, with simulated faults', () => {
     async (kind) => {
       for (const operation of [
         'receive',
-        'expectations.find',
+        'expectations.claimPolls',
         'expectations.settlePoll',
       ] as const) {
         const faults = [0, 1, 2].map((slot): Step => ({

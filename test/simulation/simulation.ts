@@ -67,7 +67,7 @@ export class Simulation {
     );
     this.#model = new DeliveryModel(database.store, this.#journal, times.retry.attempts, now);
     const service = new SimulatedService(scenario.events);
-    this.#polls = new ExpectationModel(this.#journal, service, now);
+    this.#polls = new ExpectationModel(now);
     const models = [this.#journal, this.#model, this.#polls] as const;
     this.#observation = new StoreObservation(...models, setup, (line) => this.#trace(line));
     this.#expectations = new ExpectationChecks(database, service, timeline, this.#polls);

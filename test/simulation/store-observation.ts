@@ -1,16 +1,18 @@
 import type {
   ClaimedDelivery,
+  ClaimedPoll,
   ClaimRequest,
   DeliverySelection,
   HeartbeatResult,
   IncomingEvent,
   Lease,
+  PollSettlement,
+  SettledPoll,
   SettleResult,
   StoreReceipt,
   SuspectRequest,
   WorkerRegistration,
 } from '../../libs/payments/dist/inbox/store/inbox-store.js';
-import { isPoll } from './expectation-model.ts';
 import type { ExpectationModel } from './expectation-model.ts';
 import type { DeliveryModel } from './delivery-model.ts';
 import type { StoreObserver } from './faulty-store.ts';
@@ -74,8 +76,8 @@ export class StoreObservation implements StoreObserver {
     if (operation === 'commit' && done) this.#journal.committed(process, first as Lease);
     if (!this.#exact) return;
     if (done && operation.startsWith('expectations.'))
-      this.#observeExpectation(operation, parameters, result);
-    else await this.#observeExactly(process, operation, parameters, outcome);
+      await this.#observeExpectation(operation, parameters, result);
+    else await this.#observeExactly(operation, parameters, outcome);
   }
 
   answered(
@@ -91,8 +93,7 @@ export class StoreObservation implements StoreObserver {
 
   /** A retired worker without running deliveries is removed at once, without a grace. */
   #retired(process: SimulatedProcess, worker: string, graceMs: number): void {
-    const holds = this.#model.holds(worker) || this.#expectations.holds(worker);
-    const removed = this.#exact && !holds;
+    const removed = this.#exact && !this.#model.holds(worker);
     this.#journal.retired(worker, removed ? 0 : graceMs, process.draining && !removed);
   }
 
@@ -119,7 +120,11 @@ export class StoreObservation implements StoreObserver {
     }
   }
 
-  #observeExpectation(operation: string, parameters: readonly unknown[], result: unknown): void {
+  async #observeExpectation(
+    operation: string,
+    parameters: readonly unknown[],
+    result: unknown,
+  ): Promise<void> {
     const model = this.#expectations;
     const [first, second, third] = parameters as [never, never, never];
     switch (operation) {
@@ -136,23 +141,26 @@ export class StoreObservation implements StoreObserver {
         model.polledNow(first);
         break;
       case 'expectations.settlePoll':
-        model.settled(first, second, result as SettleResult);
+        await this.#settledPoll(first, result as SettledPoll);
+        break;
+      case 'expectations.claimPolls':
+        model.claimed(result as ClaimedPoll[], (first as { leaseMs: number }).leaseMs);
+        break;
+      case 'expectations.releasePolls':
+        model.released(first);
         break;
       default:
     }
   }
 
-  #claimed(worker: string, claimed: readonly ClaimedDelivery[], alone: boolean): void {
-    this.#expectations.claimed(worker, claimed.filter(isPoll));
-    this.#model.claimed(
-      worker,
-      claimed.filter((lease) => !isPoll(lease)),
-      alone,
-    );
+  async #settledPoll(settlement: PollSettlement, result: SettledPoll): Promise<void> {
+    const { event } = settlement;
+    const { receipt } = result;
+    if (event !== null && receipt !== null) await this.#model.received([event], [receipt]);
+    this.#expectations.settled(settlement, result);
   }
 
   async #observeExactly(
-    process: SimulatedProcess,
     operation: string,
     [first, second]: readonly unknown[],
     outcome: { readonly result: unknown } | { readonly error: unknown },
@@ -169,23 +177,19 @@ export class StoreObservation implements StoreObserver {
     switch (operation) {
       case 'receive':
         await model.received(first as IncomingEvent[], result as StoreReceipt[]);
-        this.#expectations.received(process, first as IncomingEvent[], result as StoreReceipt[]);
+        this.#expectations.received(first as IncomingEvent[], result as StoreReceipt[]);
         break;
       case 'claim':
-        this.#claimed((first as ClaimRequest).worker, result as ClaimedDelivery[], false);
+        model.claimed((first as ClaimRequest).worker, result as ClaimedDelivery[], false);
         break;
       case 'claimSuspect': {
         const { worker, alone } = first as SuspectRequest;
-        if (result !== null) this.#claimed(worker, [result as ClaimedDelivery], alone);
+        if (result !== null) model.claimed(worker, [result as ClaimedDelivery], alone);
         break;
       }
       case 'complete':
       case 'release':
-        (isPoll(first as Lease) ? this.#expectations : model).settled(
-          first as Lease,
-          operation,
-          result as SettleResult,
-        );
+        model.settled(first as Lease, operation, result as SettleResult);
         break;
       case 'fail': {
         const failure = second as { readonly retryInMs: number | null; readonly error: string };

@@ -11,7 +11,6 @@ import { ConnectionStatus, followEvents } from './live-updates.js';
  * @property {number} amount
  * @property {'pending' | 'paid' | 'declined' | 'overdue'} status
  * @property {string | null} checkoutUrl
- * @property {true} [requestUnconfirmed] present if the shop does not know whether there is a payment page
  * @property {true} [foundByPoll] present if the shop found the payment by asking the service
  * @property {number} [amountPaid] present only if it is neither 0 nor the amount
  *
@@ -126,15 +125,10 @@ function NextStep({ order, status: { kind, due } }) {
     </p>`;
   }
   const address = webAddress(order.checkoutUrl);
-  if (address === null && order.requestUnconfirmed) {
-    return html`<p>
-      We requested a payment page, and do not know yet whether the payment service created it. We
-      keep asking. This page shows the result.
-    </p>`;
-  }
   if (address === null) {
     return html`<p>
-        We have your order, but the payment service has not created a payment page yet.
+        We have your order, but not the address of its payment page yet. You can request the page
+        again: this never creates a second payment.
       </p>
       <form method="post" action=${`/orders/${encodeURIComponent(reference)}/checkout`}>
         <button>Request the payment page again</button>

@@ -55,11 +55,15 @@ export type { WorkerOptions } from './inbox/inbox-options.js';
 export type { InboxDefinition, InboxStore } from './inbox/store/inbox-store.js';
 export { COUNT_CAP } from './inbox/store/stored-event.js';
 export { PaymentExpectations } from './expectations/payment-expectations.js';
+export { NOT_REQUESTED_CODES } from './expectations/request-payment.js';
 export type {
   ExpectationKey,
   ExpectationQuery,
   ExpectOptions,
   ExpectTransaction,
+  PaymentRequest,
+  PaymentRequestOptions,
+  RequestedPayment,
   SweepQuery,
   SweepResult,
 } from './expectations/expectation-arguments.js';
@@ -87,6 +91,7 @@ export type {
   EventState,
   ExpectationCounts,
   ExpectationFilter,
+  ExpectationName,
   ExpectationPage,
   ExpectationState,
   ExpectationStore,
@@ -98,9 +103,16 @@ export type {
   IncomingEvent,
   KnownHandler,
   Lease,
+  FulfilledExpectation,
   NewExpectation,
+  PollLease,
   PollOutcome,
   PollResult,
+  PollSettlement,
+  RequestState,
+  SettledPoll,
+  StartedRequest,
+  ClaimedPoll,
   SettleResult,
   StoredDelivery,
   StoredEvent,

@@ -7,7 +7,7 @@ import type {
 import { ModulesContainer } from '@nestjs/core';
 import { prepareDataClasses } from './events/event-dispatcher.js';
 import { PaymentExpectations } from './expectations/payment-expectations.js';
-import { PollHandler } from './expectations/poll-handler.js';
+import { Poller } from './expectations/poller.js';
 import { HandlerExplorer } from './events/handler-explorer.js';
 import { HandlerRegistry } from './events/handler-registry.js';
 import { UnhandledRejections } from './events/unhandled-rejections.js';
@@ -43,7 +43,7 @@ export class PaymentsLifecycle
     private readonly unhandled: UnhandledRejections,
     @Inject(INBOX_STORE) private readonly store: InboxStore,
     @Inject(WORKER_OPTIONS) private readonly options: ResolvedWorkerOptions,
-    private readonly polls: PollHandler,
+    private readonly poller: Poller,
     private readonly worker: InboxWorker,
     private readonly maintenance: InboxMaintenance,
     @Inject(PAYMENTS_RUNTIME) private readonly runtime: ModuleRuntime,
@@ -57,7 +57,7 @@ export class PaymentsLifecycle
 
   async onApplicationBootstrap(): Promise<void> {
     this.explorer.explore();
-    this.polls.register();
+    this.poller.register();
     await prepareDataClasses(this.registry.all());
     await this.store.open();
     this.unhandled.open();

@@ -10,14 +10,14 @@ import { HandlerInvoker } from './events/handler-invoker.js';
 import { HandlerRegistry } from './events/handler-registry.js';
 import { UnhandledRejections } from './events/unhandled-rejections.js';
 import { PaymentExpectations } from './expectations/payment-expectations.js';
-import { PollHandler } from './expectations/poll-handler.js';
+import { Polls } from './expectations/poll.js';
+import { Poller } from './expectations/poller.js';
 import { RECONCILE_OPTIONS } from './expectations/reconcile-options.js';
 import { BODY_CODEC, StoredBodies } from './inbox/store/body-codec.js';
 import { HandlerCatalogCache } from './inbox/store/handler-catalog-cache.js';
 import { InboxMaintenance } from './inbox/recover/inbox-maintenance.js';
 import { EventReceiver } from './inbox/receive/event-receiver.js';
 import { InboxWorker } from './inbox/work/inbox-worker.js';
-import { InternalHandlers } from './inbox/work/internal-handlers.js';
 import { PaymentInbox } from './inbox/payment-inbox.js';
 import { INBOX_STORE } from './inbox/store/inbox-store.js';
 import type { InboxStore } from './inbox/store/inbox-store.js';
@@ -154,7 +154,6 @@ const WEBHOOK: Provider[] = [
 const INBOX: Provider[] = [
   OutcomeWatches,
   StoredBodies,
-  InternalHandlers,
   InboxWorker,
   InboxMaintenance,
   HandlerCatalogCache,
@@ -192,7 +191,8 @@ const EVENTS: Provider[] = [
     ...WEBHOOK,
     ...INBOX,
     ...EVENTS,
-    PollHandler,
+    Polls,
+    Poller,
     PaymentExpectations,
     PaymentsApiService,
     PaymentsLifecycle,

@@ -3,7 +3,7 @@ import type { Mutant } from '../mutant.ts';
 const EXPECTATIONS = 'libs/payments/src/expectations';
 const E2E = 'test/e2e';
 
-/** Expected payments: EX-01 to EX-14. */
+/** Expected payments: EX-01 to EX-19, IN-40 and IN-41. */
 export const EXPECTATION_MUTANTS: readonly Mutant[] = [
   {
     promise: 'EX-01',
@@ -32,9 +32,9 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
   {
     promise: 'EX-04',
     fault: 'receives the event of a poll as the event of a webhook request',
-    file: `${EXPECTATIONS}/poll-handler.ts`,
-    replace: "{ id, eventType, data }, 'poll')",
-    by: "{ id, eventType, data }, 'webhook')",
+    file: `${EXPECTATIONS}/poll.ts`,
+    replace: "data, source: 'poll' }",
+    by: "data, source: 'webhook' }",
     specs: [`${E2E}/expectations-sources.spec.ts`],
   },
   {
@@ -48,17 +48,17 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
   {
     promise: 'EX-06',
     fault: 'a poll that contradicts a handled event brings another event',
-    file: `${EXPECTATIONS}/poll-handler.ts`,
-    replace: 'if (other !== undefined && !stored.some(',
-    by: 'if (other !== undefined && other.id === transactionId && !stored.some(',
+    file: 'libs/payments/src/inbox/memory/memory-expectations.ts',
+    replace: 'const [rival] = isSame ? [] : stored;',
+    by: 'const [rival] = isSame || row.polls >= 0 ? [] : stored;',
     specs: [`${E2E}/expectations-results.spec.ts`],
   },
   {
     promise: 'EX-07',
     fault: 'no handler runs for an overdue expectation',
-    file: `${EXPECTATIONS}/poll-handler.ts`,
-    replace: "if (next === 'overdue' && result.result !== 'event')",
-    by: "if (next === 'end' && result.result !== 'event')",
+    file: `${EXPECTATIONS}/poll.ts`,
+    replace: "if (next !== 'overdue') return null;",
+    by: "if (next !== 'end') return null;",
     specs: [`${E2E}/expectations-overdue.spec.ts`],
   },
   {
@@ -113,8 +113,88 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     promise: 'EX-14',
     fault: 'receive looks for expectations of every event',
     file: 'libs/payments/src/inbox/sqlite/sql/receive.ts',
-    replace: 'if (event.fulfils) fulfil(connection, event, event.id, times);',
-    by: 'fulfil(connection, event, event.id, times);',
+    replace: 'const fulfilled = event.fulfils ? fulfil(',
+    by: 'const fulfilled = event.id ? fulfil(',
     specs: ['libs/payments/src/inbox/sqlite/sql/expectations.spec.ts'],
+  },
+  {
+    promise: 'EX-15',
+    fault: 'cancels the expectation of a payment that another call requested',
+    file: `${EXPECTATIONS}/payment-expectations.ts`,
+    replace: "effect === 'never' && created ? 'cancelled' : effect",
+    by: "effect === 'never' ? 'cancelled' : effect",
+    specs: [`${E2E}/expectations-request.spec.ts`],
+  },
+  {
+    promise: 'EX-15',
+    fault: 'counts 409 as a proof that no payment exists',
+    file: `${EXPECTATIONS}/request-payment.ts`,
+    replace: "  'authentication_failed',\n] as const",
+    by: "  'authentication_failed',\n  'conflict',\n] as const",
+    specs: [`${E2E}/expectations-request.spec.ts`],
+  },
+  {
+    promise: 'EX-07',
+    fault: 'stores the overdue event of a payment that was fulfilled while its last poll ran',
+    file: 'libs/payments/src/inbox/sqlite/sql/expectations.ts',
+    replace: "const isOverdue = outcome.next === 'overdue' && before === 'waiting';",
+    by: "const isOverdue = outcome.next === 'overdue' && before !== 'overdue';",
+    specs: [`${E2E}/inbox-contract-sqlite.spec.ts`],
+  },
+  {
+    promise: 'EX-05',
+    fault: 'an event of another transaction with the same reference fulfils',
+    file: 'libs/payments/src/inbox/memory/memory-expectations.ts',
+    replace: 'if (named.transactionId === null && isOpen(named)) rows.add(named);',
+    by: 'if (isOpen(named)) rows.add(named);',
+    specs: [`${E2E}/expectations-sources.spec.ts`],
+  },
+  {
+    promise: 'EX-16',
+    fault: 'attaches an id to a cancelled expectation',
+    file: 'libs/payments/src/inbox/memory/memory-expectations.ts',
+    replace: "if (row.state === 'cancelled') return 'cancelled';",
+    by: "if (row.state === 'overdue') return 'cancelled';",
+    specs: [`${E2E}/expectations-request.spec.ts`],
+  },
+  {
+    promise: 'EX-20',
+    fault: 'polls a payment again before its Retry-After',
+    file: `${EXPECTATIONS}/poll.ts`,
+    replace: 'Math.max(scheduled, obeyedMs)',
+    by: 'Math.max(scheduled, 0 * obeyedMs)',
+    specs: [`${EXPECTATIONS}/poll.spec.ts`],
+  },
+  {
+    promise: 'EX-17',
+    fault: 'a stale event that was redriven does not count as the event of its transaction',
+    file: 'libs/payments/src/inbox/memory/event-index.ts',
+    replace: 'if (row.onceKey !== null) this.#byOnceKey.set(row.onceKey, row);\n    return true;',
+    by: 'return true;',
+    specs: [`${E2E}/inbox-contract-memory.spec.ts`],
+  },
+  {
+    promise: 'EX-19',
+    fault: 'a company whose polls do not end takes the slots of all companies',
+    file: `${EXPECTATIONS}/poll-schedule.ts`,
+    replace: 'limit.running < concurrency &&',
+    by: 'limit.running < concurrency * 1000 &&',
+    specs: [`${EXPECTATIONS}/poll-schedule.spec.ts`],
+  },
+  {
+    promise: 'IN-40',
+    fault: 'prunes overdue expectations',
+    file: 'libs/payments/src/inbox/sqlite/sql/expectations.ts',
+    replace: "WHERE state IN ('fulfilled', 'cancelled') AND created_at",
+    by: "WHERE state IN ('fulfilled', 'cancelled', 'overdue') AND created_at",
+    specs: [`${E2E}/inbox-contract-sqlite.spec.ts`],
+  },
+  {
+    promise: 'IN-41',
+    fault: 'asks the service again, although the last polls ended with their process',
+    file: `${EXPECTATIONS}/poll.ts`,
+    replace: 'const keepLost = expectation.lostPolls >= MAX_LOST;',
+    by: 'const keepLost = expectation.lostPolls >= MAX_LOST * 1000;',
+    specs: [`${EXPECTATIONS}/poll.spec.ts`],
   },
 ];

@@ -72,7 +72,7 @@ class Books {
   }
 }
 
-/** A merchant's application that expects payments. The payments service is a fake. */
+/** A merchant's application that expects payments. The payments service is a fake, unless `api` is `null`. */
 export class ExpectingApplication implements AsyncDisposable {
   private constructor(
     readonly app: INestApplication,
@@ -83,22 +83,19 @@ export class ExpectingApplication implements AsyncDisposable {
   static async start(
     data: ExpectingData,
     options: Partial<PaymentsModuleOptions> = {},
-    api: FakePaymentsApi = new FakePaymentsApi(),
+    api: FakePaymentsApi | null = new FakePaymentsApi(),
   ): Promise<ExpectingApplication> {
     const base = options.companies ? { baseUrl: OPTIONS.baseUrl } : OPTIONS;
     const payments = { ...base, inbox: data.inbox(), reconcile: RECONCILE, ...options };
     const log = new CapturedLog();
-    const testing = await Test.createTestingModule({
+    const builder = Test.createTestingModule({
       imports: [PaymentsModule.forRoot(payments)],
       providers: [Books],
-    })
-      .overrideProvider(PaymentsApiService)
-      .useValue(api)
-      .setLogger(log)
-      .compile();
-    const app = testing.createNestApplication();
+    }).setLogger(log);
+    if (api !== null) builder.overrideProvider(PaymentsApiService).useValue(api);
+    const app = (await builder.compile()).createNestApplication();
     await app.init();
-    return new ExpectingApplication(app, api, log);
+    return new ExpectingApplication(app, api ?? new FakePaymentsApi(), log);
   }
 
   get expectations(): PaymentExpectations {

@@ -15,7 +15,6 @@ import type {
   StoreReceipt,
 } from '../../../libs/payments/src/inbox/store/inbox-store.js';
 import { InboxWorker } from '../../../libs/payments/src/inbox/work/inbox-worker.js';
-import { InternalHandlers } from '../../../libs/payments/src/inbox/work/internal-handlers.js';
 import { MemoryStore } from '../../../libs/payments/src/inbox/memory/memory-store.js';
 import { OutcomeWatches } from '../../../libs/payments/src/inbox/receive/awaited-handlers.js';
 import { StoredBodies } from '../../../libs/payments/src/inbox/store/body-codec.js';
@@ -43,7 +42,6 @@ export class WorkerHarness {
   readonly registry = new HandlerRegistry();
   readonly outcomes: OutcomeWatches;
   readonly catalog: HandlerCatalogCache;
-  readonly internal = new InternalHandlers();
   readonly ran: { id: string; context: PaymentEventContext }[] = [];
   handle: Handle = () => {};
   readonly worker: InboxWorker;
@@ -79,7 +77,6 @@ export class WorkerHarness {
       this.outcomes,
       new StoredBodies(null, this.runtime),
       this.catalog,
-      this.internal,
     );
   }
 

@@ -20,7 +20,6 @@ const TABLES = `
     reference    text PRIMARY KEY,
     amount       double precision NOT NULL,
     checkout_url text,
-    requested    boolean NOT NULL DEFAULT false,
     problem      text
   );
   CREATE TABLE IF NOT EXISTS shop_ledger (
@@ -34,7 +33,7 @@ const TABLES = `
   );
   CREATE INDEX IF NOT EXISTS shop_ledger_reference ON shop_ledger (reference)`;
 
-const ORDER = 'reference, amount, checkout_url AS "checkoutUrl", requested, problem';
+const ORDER = 'reference, amount, checkout_url AS "checkoutUrl", problem';
 const ENTRY =
   'transaction_id AS "transactionId", reference, amount, recorded_at AS "recordedAt", unmatched, found_by_poll AS "foundByPoll"';
 
@@ -112,14 +111,6 @@ export class PostgresShopDatabase extends ShopDatabase<PostgresTransaction> {
       [references],
     );
     return rows;
-  }
-
-  async setRequested(reference: string, requested: boolean): Promise<boolean> {
-    const { rowCount } = await this.pool.query(
-      'UPDATE shop_order SET requested = $1 WHERE reference = $2 AND requested <> $1',
-      [requested, reference],
-    );
-    return rowCount === 1;
   }
 
   async setProblem(

@@ -26,9 +26,6 @@ export abstract class ShopDatabase<Tx = unknown> implements OnApplicationShutdow
   /** Finds the orders with these references, in one query. References without an order are left out. */
   abstract findOrders(references: readonly string[]): Promise<OrderWithPayments[]>;
 
-  /** Stores whether the invoice of an order was requested. Returns whether that changed, for one of several shops only. */
-  abstract setRequested(reference: string, requested: boolean): Promise<boolean>;
-
   /** Stores why an order has no payment, in a transaction of the inbox. A declined payment does not become overdue. */
   abstract setProblem(tx: Tx, reference: string, problem: OrderProblem): void | Promise<void>;
 

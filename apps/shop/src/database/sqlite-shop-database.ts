@@ -15,7 +15,6 @@ const TABLES = `
     reference    TEXT PRIMARY KEY,
     amount       REAL NOT NULL,
     checkout_url TEXT,
-    requested    INTEGER NOT NULL DEFAULT 0,
     problem      TEXT
   ) STRICT;
   CREATE TABLE IF NOT EXISTS shop_ledger (
@@ -30,12 +29,9 @@ const TABLES = `
   CREATE INDEX IF NOT EXISTS shop_ledger_reference ON shop_ledger (reference);
   COMMIT`;
 
-const ORDER = 'reference, amount, checkout_url AS checkoutUrl, requested, problem';
+const ORDER = 'reference, amount, checkout_url AS checkoutUrl, problem';
 const ENTRY =
   'transaction_id AS transactionId, reference, amount, recorded_at AS recordedAt, unmatched, found_by_poll AS foundByPoll';
-
-/** An order as SQLite returns it. */
-type OrderRow = Omit<Order, 'requested'> & { readonly requested: number };
 
 /** Orders, ledger and inbox in one SQLite file. Several shops on one machine can share it. */
 export class SqliteShopDatabase extends ShopDatabase<SqliteTransaction> {
@@ -82,7 +78,7 @@ export class SqliteShopDatabase extends ShopDatabase<SqliteTransaction> {
       if (tx.prepare(insert).run(reference, amount).changes === 1) await expectPayment(tx);
     });
     const select = this.database.prepare(`SELECT ${ORDER} FROM shop_order WHERE reference = ?`);
-    return toOrder(select.get(reference)! as unknown as OrderRow);
+    return { ...select.get(reference)! } as unknown as Order;
   }
 
   async findOrders(references: readonly string[]): Promise<OrderWithPayments[]> {
@@ -96,20 +92,15 @@ export class SqliteShopDatabase extends ShopDatabase<SqliteTransaction> {
        ) AS foundByPoll
        FROM shop_order o WHERE reference IN (SELECT value FROM json_each(?))`,
     );
-    const rows = select.all(JSON.stringify(references)) as unknown as (OrderRow & {
+    const rows = select.all(JSON.stringify(references)) as unknown as (Order & {
       payments: string;
       foundByPoll: number;
     })[];
     return rows.map(({ payments, foundByPoll, ...order }) => ({
-      ...toOrder(order),
+      ...order,
       payments: JSON.parse(payments) as number[],
       foundByPoll: foundByPoll === 1,
     }));
-  }
-
-  async setRequested(reference: string, requested: boolean): Promise<boolean> {
-    const update = 'UPDATE shop_order SET requested = ?1 WHERE reference = ?2 AND requested <> ?1';
-    return this.#write((tx) => tx.prepare(update).run(Number(requested), reference).changes === 1);
   }
 
   /** Synchronous, like {@link recordPayment}. */
@@ -195,9 +186,4 @@ export class SqliteShopDatabase extends ShopDatabase<SqliteTransaction> {
     this.#lastWrite = write.catch(() => {});
     return write;
   }
-}
-
-/** Converts a row to an order: SQLite has no booleans. */
-function toOrder({ requested, ...order }: OrderRow): Order {
-  return { ...order, requested: requested === 1 };
 }

@@ -25,13 +25,8 @@ export interface Order {
   /** The merchant's name for the order. The payments service calls it `externalReference`. */
   readonly reference: string;
   readonly amount: number;
-  /** Address of the checkout page, or `null` until the payments service has created the invoice. */
+  /** Address of the checkout page, or `null` until the shop has received the response with the invoice. */
   readonly checkoutUrl: string | null;
-  /**
-   * Whether the payments service may have received the request for the invoice. The shop never sends it again then,
-   * even without a response.
-   */
-  readonly requested: boolean;
   readonly problem: OrderProblem | null;
 }
 
@@ -46,8 +41,6 @@ export interface OrderWithPayments extends Order {
 export interface OrderView extends Pick<Order, 'reference' | 'amount' | 'checkoutUrl'> {
   /** `paid` if the payments of the order cover its amount. `overdue` means that nobody knows. It is not a failure. */
   readonly status: 'pending' | 'paid' | OrderProblem;
-  /** Present if the invoice was requested and the outcome of the request is not known. */
-  readonly requestUnconfirmed?: true;
   /** Present if the shop found a payment by asking the service, because no webhook request had arrived. */
   readonly foundByPoll?: true;
   /** Sum of the payments. Present only if it is neither 0 nor the amount of the order. */

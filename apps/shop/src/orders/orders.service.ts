@@ -16,7 +16,7 @@ export class OrdersService {
 
   /**
    * Creates an order and its checkout invoice. Idempotent: a second call with the same order returns the order. It
-   * requests the invoice again only if the first request certainly had no effect.
+   * requests the invoice again only if the service has none.
    *
    * One transaction stores the order and the expectation of its payment, before the request to the payments service. From
    * then on the module finds the payment, even if the shop crashes, the response is lost, or no webhook request arrives.
@@ -32,7 +32,9 @@ export class OrdersService {
         `order ${reference} exists with the amount ${order.amount}; use another reference for another amount`,
       );
     }
-    if ((await this.get(reference)).status === 'pending') await this.checkout.createInvoice(order);
+    const view = await this.get(reference);
+    if (view.status !== 'pending' || view.checkoutUrl !== null) return view;
+    await this.checkout.createInvoice(order);
     return this.get(reference);
   }
 
@@ -55,14 +57,13 @@ export class OrdersService {
 }
 
 function toView(order: OrderWithPayments): OrderView {
-  const { reference, amount, checkoutUrl, requested, problem, payments, foundByPoll } = order;
+  const { reference, amount, checkoutUrl, problem, payments, foundByPoll } = order;
   const amountPaid = payments.reduce((sum, payment) => sum + toCents(payment), 0) / 100;
   return {
     reference,
     amount,
     status: toCents(amountPaid) >= toCents(amount) ? 'paid' : (problem ?? 'pending'),
     checkoutUrl,
-    ...(requested && checkoutUrl === null ? { requestUnconfirmed: true } : {}),
     ...(foundByPoll ? { foundByPoll: true } : {}),
     ...(amountPaid === 0 || amountPaid === amount ? {} : { amountPaid }),
   };

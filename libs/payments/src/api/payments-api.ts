@@ -13,6 +13,11 @@ export interface CallOptions {
    * Default: the option `deadlineMs`.
    */
   deadlineMs?: number;
+  /**
+   * Whether the call ends, instead of being retried earlier, if the service's `Retry-After` is longer than
+   * `retry.maxRetryAfterMs`. Default `false`: that wait is shortened.
+   */
+  obeyRetryAfter?: boolean;
   /** Headers to add. Headers for the token or for the transport, such as `content-length`, cannot be set. */
   headers?: Readonly<Record<string, string>>;
 }

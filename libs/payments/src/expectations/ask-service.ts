@@ -1,6 +1,7 @@
+import { PaymentsApiError } from '../api/call/api-error.js';
 import { describeError } from '../errors/payments-error.js';
 import type { PaymentsApi, PaymentTransaction } from '../api/payments-api.js';
-import type { StoredExpectation } from '../inbox/store/expectation-store.js';
+import type { ExpectationStore, StoredExpectation } from '../inbox/store/expectation-store.js';
 import type { ResolvedReconcileOptions } from './reconcile-options.js';
 
 /** The result of asking the service about an expected payment. */
@@ -15,6 +16,10 @@ export type AskResult =
       readonly result: 'pending' | 'unknown';
       /** One line about the reason; `null` without one. */
       readonly detail: string | null;
+      /** The `Retry-After` of the service's answer, in milliseconds. */
+      readonly retryAfterMs?: number;
+      /** Whether that time holds for all polls of the company, because the service responded with 429. */
+      readonly rateLimited?: boolean;
     };
 
 /** The options, services and functions that {@link askService} uses. */
@@ -24,7 +29,7 @@ export interface AskContext {
   readonly api: PaymentsApi;
   readonly signal: AbortSignal;
   /** Stores the transaction id that `find` returned. */
-  attach(transactionId: string): Promise<'attached' | 'conflict' | 'unknown'>;
+  attach(transactionId: string): ReturnType<ExpectationStore['attach']>;
 }
 
 const TRANSACTION_ID = /^[^\p{Cc}]{1,255}$/u;
@@ -50,15 +55,18 @@ export async function askService(
     if (typeof found !== 'string') return found;
     const attached = await context.attach(found);
     if (attached !== 'attached') {
-      return unknown('Another transaction id was attached while "reconcile.find" ran.');
+      return unknown(
+        'The expectation was cancelled, or another transaction id was attached, while "reconcile.find" ran.',
+      );
     }
     transactionId = found;
   }
   let transaction: PaymentTransaction;
   try {
-    transaction = await context.api.getTransaction(transactionId, { signal: context.signal });
+    const { signal } = context;
+    transaction = await context.api.getTransaction(transactionId, { signal, obeyRetryAfter: true });
   } catch (error) {
-    return unknown(describeError(error));
+    return failed(error, '');
   }
   try {
     const { company, reference } = expectation;
@@ -88,7 +96,7 @@ async function findTransaction(
       `"reconcile.find" must return a transaction id of 1 to 255 characters, or null; it returned ${kindOf(found)}.`,
     );
   } catch (error) {
-    return unknown(`"reconcile.find" failed: ${describeError(error)}`);
+    return failed(error, '"reconcile.find" failed: ');
   }
 }
 
@@ -128,6 +136,13 @@ function toAskResult(
 
 function unknown(detail: string | null): AskResult {
   return { result: 'unknown', detail };
+}
+
+function failed(error: unknown, what: string): AskResult {
+  const result = unknown(what + describeError(error));
+  if (!(error instanceof PaymentsApiError) || error.retryAfterMs === undefined) return result;
+  const rateLimited = error.code === 'rate_limited';
+  return { ...result, retryAfterMs: error.retryAfterMs, rateLimited } as AskResult;
 }
 
 /** The kind of a value, for a message that must not contain the value. */

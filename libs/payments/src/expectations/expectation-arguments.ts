@@ -1,4 +1,4 @@
-import type { ExpectationFilter } from '../inbox/store/expectation-store.js';
+import type { ExpectationFilter, ExpectationState } from '../inbox/store/expectation-store.js';
 
 /** A payment that the application expects; see `PaymentExpectations.expect()`. */
 export interface ExpectOptions {
@@ -31,6 +31,44 @@ export interface ExpectTransaction {
    */
   readonly tx?: unknown;
 }
+
+/** The payment that `PaymentExpectations.request()` requests. */
+export interface PaymentRequest extends Omit<ExpectOptions, 'reference' | 'transactionId'> {
+  /** See {@link ExpectOptions.reference}. Give the service the same reference. */
+  readonly reference: string;
+}
+
+/** How `PaymentExpectations.request()` reads the response, and repeats a request. */
+export interface PaymentRequestOptions<R> {
+  /** Returns the id of the transaction from the response; `null` or `undefined` if the response has none. */
+  readonly attach: (response: R) => string | null | undefined;
+  /**
+   * Whether a request whose outcome is unknown may be sent again, because the service creates one payment for all
+   * requests with the same reference or idempotency key. The contract of the service does not show that, so the default
+   * is `false`: such a request is sent again only if `reconcile.find` finds no transaction.
+   */
+  readonly repeatable?: boolean;
+}
+
+/** The result of `PaymentExpectations.request()`. */
+export type RequestedPayment<R> =
+  | {
+      /** This call requested the payment. */
+      readonly requested: true;
+      /** The id that `attach` returned; `null` without one. */
+      readonly transactionId: string | null;
+      /** What the callback returned. */
+      readonly response: R;
+    }
+  | {
+      /** An earlier or concurrent call requested the payment, so this call sent nothing. */
+      readonly requested: false;
+      /** The attached transaction id; `null` if it is not known yet, because the other call is still under way. */
+      readonly transactionId: string | null;
+      readonly response?: undefined;
+      /** The state of the expectation: `fulfilled` if the payment has an event already. */
+      readonly state: ExpectationState;
+    };
 
 /** Identifies one expectation. */
 export interface ExpectationKey {

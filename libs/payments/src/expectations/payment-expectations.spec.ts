@@ -2,8 +2,9 @@ import { expect, it } from '@jest/globals';
 import { FakeRuntime } from '../../../../test/support/time/fake-runtime.js';
 import type { Companies } from '../companies/companies.js';
 import type { InboxStore } from '../inbox/store/inbox-store.js';
-import type { InboxWorker } from '../inbox/work/inbox-worker.js';
+import { FakePaymentsApi } from '../testing/fake-payments-api.js';
 import { PaymentExpectations } from './payment-expectations.js';
+import type { Poller } from './poller.js';
 import { byStatus, resolveReconcileOptions } from './reconcile-options.js';
 
 it.each([
@@ -22,7 +23,8 @@ it.each([
       store as unknown as InboxStore,
       { known: () => undefined } as unknown as Companies,
       new FakeRuntime(),
-      { wakeIn: (ms: number) => void woken.push(ms) } as unknown as InboxWorker,
+      new FakePaymentsApi(),
+      { wakeIn: (ms: number) => void woken.push(ms) } as unknown as Poller,
     );
     const dueBy = new Date(0);
     const payment = { reference: 'r', schedule: [1000] };

@@ -1,17 +1,22 @@
-import { Inject, Injectable } from '@nestjs/common';
+import { Inject, Injectable, Logger } from '@nestjs/common';
+import { PaymentsApiService } from '../api/payments-api.service.js';
+import type { PaymentsApi } from '../api/payments-api.js';
 import { COMPANIES } from '../companies/companies.js';
 import type { Companies } from '../companies/companies.js';
 import { DEFAULT_COMPANY, isCompanyId } from '../companies/company.js';
-import { optionsInvalid } from '../errors/payments-error.js';
-import { isReference, POLL_HANDLER } from '../inbox/store/expectation-store.js';
+import { LogLine } from '../errors/log-line.js';
+import { describeError, optionsInvalid, PaymentsError } from '../errors/payments-error.js';
+import { isReference } from '../inbox/store/expectation-store.js';
 import type {
   ExpectationCounts,
   ExpectationPage,
+  RequestState,
   StoredExpectation,
 } from '../inbox/store/expectation-store.js';
 import { INBOX_STORE } from '../inbox/store/inbox-store.js';
 import type { InboxStore } from '../inbox/store/inbox-store.js';
-import { InboxWorker } from '../inbox/work/inbox-worker.js';
+import { Backoff, STORE_BACKOFF } from '../runtime/backoff.js';
+import { abortableDelay } from '../runtime/deadline.js';
 import { PAYMENTS_RUNTIME } from '../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 import { isTransactionId } from './ask-service.js';
@@ -20,13 +25,22 @@ import type {
   ExpectationQuery,
   ExpectOptions,
   ExpectTransaction,
+  PaymentRequest,
+  PaymentRequestOptions,
+  RequestedPayment,
   SweepQuery,
   SweepResult,
 } from './expectation-arguments.js';
 import { assertPollSchedule, firstPollInMs } from './poll-schedule.js';
+import { Poller } from './poller.js';
 import { RECONCILE_OPTIONS } from './reconcile-options.js';
 import type { ResolvedReconcileOptions } from './reconcile-options.js';
+import { trackChanges } from './request-payment.js';
 
+/** How long {@link PaymentExpectations.request} may take until its outcome counts as unknown, in milliseconds. */
+const REQUEST_MS = 60_000;
+/** How long {@link PaymentExpectations.request} tries to store the transaction id while the store is down, in milliseconds. */
+const ATTACH_MS = 10_000;
 /** Expectations per call of the store in {@link PaymentExpectations.sweep}. */
 const PAGE = 500;
 
@@ -37,19 +51,24 @@ const PAGE = 500;
  *
  * @example
  * ```ts
- * await expectations.expect({ reference: order.id, dueBy });
- * const transactionId = await this.requestPayment(order);
- * await expectations.attach(order.id, { transactionId });
+ * const { transactionId } = await this.expectations.request(
+ *   { reference: order.id, dueBy },
+ *   (api) => api.post<Invoice>(path, { body: { amount: order.total, externalReference: order.id } }),
+ *   { attach: (invoice) => invoice.transactionId },
+ * );
  * ```
  */
 @Injectable()
 export class PaymentExpectations {
+  readonly #logger = new Logger('PaymentExpectations');
+
   constructor(
     @Inject(RECONCILE_OPTIONS) private readonly options: ResolvedReconcileOptions | null,
     @Inject(INBOX_STORE) private readonly store: InboxStore,
     @Inject(COMPANIES) private readonly companies: Companies,
     @Inject(PAYMENTS_RUNTIME) private readonly runtime: PaymentsRuntime,
-    private readonly worker: InboxWorker,
+    private readonly api: PaymentsApiService,
+    private readonly poller: Poller,
   ) {}
 
   /** Whether the module has the option `reconcile`, so that expectations can be stored and polled. */
@@ -58,16 +77,103 @@ export class PaymentExpectations {
   }
 
   /**
+   * Requests a payment, so that no crash, error or second click loses it: stores the expectation, calls `send`, and
+   * attaches the transaction id that `attach` reads from the response. Call it again with the same reference after any
+   * error, or for a second click: it sends a request only if none is under way or accepted.
+   *
+   * The expectation stays whenever the payment may exist, so that polls or the webhook find it. It is cancelled only if
+   * this call created it and the error is one of {@link NOT_REQUESTED_CODES}. If the outcome of an earlier request is
+   * unknown, `reconcile.find` decides: the transaction that it finds is attached; if it finds none, the request is sent
+   * again. Without `find`, it is sent again only if it is `repeatable`.
+   *
+   * If the transaction id cannot be stored for 10 s after a successful request, that is logged, and the result still has
+   * the id: call {@link attach} with it later.
+   *
+   * @param send requests the payment with the API of the company that it gets. It should end within 60 s: the outcome
+   *   of a longer request is unknown to a second call.
+   * @throws what `send` and `attach` throw, and what `reconcile.find` throws. PaymentsError `outcome_unknown` if an
+   *   earlier request has an unknown outcome and may not be repeated. Also throws what {@link expect} throws.
+   * @example
+   * ```ts
+   * const { transactionId } = await this.expectations.request(
+   *   { reference: 'order-60', dueBy },
+   *   (api) => api.post<Invoice>(path, { body }),
+   *   { attach: (invoice) => invoice.transactionId },
+   * );
+   * ```
+   */
+  async request<R>(
+    payment: PaymentRequest,
+    send: (api: PaymentsApi) => Promise<R>,
+    { attach, repeatable = false }: PaymentRequestOptions<R>,
+  ): Promise<RequestedPayment<R>> {
+    const options = this.#reconcile('request');
+    const key = this.#key(payment);
+    const { company, reference } = key;
+    const created = await this.expect(payment);
+    const started = await this.store.expectations.startRequest(company, reference, REQUEST_MS);
+    if (started === undefined) {
+      throw new PaymentsError(
+        'inbox_unavailable',
+        `The expectation ${reference} was deleted meanwhile.`,
+      );
+    }
+    const { expectation, previous, token } = started;
+    const { transactionId: known, state } = expectation;
+    if (token === null) return { requested: false, transactionId: known, state };
+    const end = (to: Exclude<RequestState, 'running'> | 'cancelled') =>
+      this.store.expectations.endRequest(key, token, to);
+    const changes = trackChanges(this.api.forCompany(company));
+    const { api } = changes;
+    if (previous === 'unknown' || previous === 'answered') {
+      const found = await this.#find(reference, previous, { api, options, repeatable }).catch(
+        async (error: unknown) => {
+          await end(previous).catch(() => {});
+          throw error;
+        },
+      );
+      if (found !== null) {
+        await this.#attach(key, found);
+        return { requested: false, transactionId: found, state };
+      }
+    }
+    let response: R;
+    try {
+      response = await send(api);
+    } catch (error) {
+      const effect = changes.effectAfter(error, previous);
+      // If the store is down, the request becomes unknown when its lease ends.
+      await end(effect === 'never' && created ? 'cancelled' : effect).catch(() => {});
+      throw error;
+    }
+    let transactionId: string | null;
+    try {
+      transactionId = attach(response) ?? null;
+      if (transactionId !== null) assertTransactionId(transactionId, 'The result of "attach"');
+    } catch (error) {
+      await end('accepted').catch(() => {});
+      throw error;
+    }
+    if (transactionId === null) await end('accepted').catch(() => {});
+    else await this.#attach(key, transactionId);
+    return { requested: true, transactionId, response };
+  }
+
+  /**
    * Stores an expectation, in the inbox's database. Call it before the request to the service, so that no crash between
-   * the two loses the payment. Returns `false`, and changes nothing, if the company has an expectation with the
-   * reference already.
+   * the two loses the payment; {@link request} does both. A cancelled expectation with the reference is opened again, as
+   * a new one. Returns `false`, and changes nothing, if the company has an expectation with the reference in another
+   * state.
+   *
+   * The inbox knows events and ended expectations for `worker.knowMs`. A payment that was handled longer ago and is
+   * expected again is polled, found and handled again: check the application's own tables first.
    *
    * @throws TypeError for a value out of bounds, if there is neither a reference nor a transaction id, or if the inbox
    *   cannot use `tx`. PaymentsError `options_invalid` without the option `reconcile`, `inbox_full`.
    */
   async expect(payment: ExpectOptions, { tx }: ExpectTransaction = {}): Promise<boolean> {
     const options = this.#reconcile('expect');
-    const { transactionId = null, dueBy = null, schedule = options.schedule } = payment;
+    const { transactionId = null, dueBy, schedule = options.schedule } = payment;
     const reference = payment.reference ?? transactionId;
     if (reference === null) {
       throw new TypeError(
@@ -75,33 +181,38 @@ export class PaymentExpectations {
       );
     }
     if (transactionId !== null) assertTransactionId(transactionId);
-    if (dueBy !== null) assertDate('dueBy', dueBy);
+    if (dueBy !== undefined) assertDate('dueBy', dueBy);
     assertPollSchedule(schedule, '"schedule"');
     const key = this.#key({ ...payment, reference });
-    const times = { schedule: [...schedule], dueBy, createdAt: new Date(this.runtime.now()) };
+    // A duration: the clocks of the application and of the store may differ.
+    const dueInMs = dueBy === undefined ? null : Math.round(dueBy.getTime() - this.runtime.now());
+    const times = { schedule: [...schedule], dueInMs };
     const firstMs = firstPollInMs(times, this.runtime.random());
-    const { createdAt: _, ...stated } = times;
-    const expectation = { ...key, ...stated, transactionId, firstPollInMs: firstMs };
+    const expectation = { ...key, ...times, transactionId, firstPollInMs: firstMs };
     const stored = await this.store.expectations.expect(expectation, tx);
     // If the transaction is rolled back, this claim finds nothing.
-    if (stored) this.worker.wakeIn(firstMs);
+    if (stored) this.poller.wakeIn(firstMs);
     return stored;
   }
 
   /**
-   * Adds the transaction id to an expectation, once the service has returned it. Idempotent. Resolves with `attached`;
-   * with `conflict` if the expectation has another id, which it keeps; with `unknown` if there is no such expectation.
+   * Adds the transaction id to an expectation, once the service has returned it. Idempotent. From then on, only an event
+   * of this transaction fulfils the expectation. Resolves with `attached`; with `conflict` if the expectation has another
+   * id, which it keeps; with `cancelled` if it is cancelled: nothing is polled then, so call {@link expect} with the id
+   * if the payment exists; with `unknown` if there is no such expectation.
    *
-   * @throws TypeError for a value out of bounds, or if the inbox cannot use `tx`.
+   * @throws TypeError for a value out of bounds.
    */
   async attach(
     reference: string,
     { transactionId, company }: { readonly transactionId: string; readonly company?: string },
-    { tx }: ExpectTransaction = {},
-  ): Promise<'attached' | 'conflict' | 'unknown'> {
+  ): Promise<'attached' | 'conflict' | 'cancelled' | 'unknown'> {
     assertTransactionId(transactionId);
     const key = this.#key({ reference, ...(company !== undefined && { company }) });
-    return this.store.expectations.attach(key.company, reference, transactionId, tx);
+    const attached = await this.store.expectations.attach(key.company, reference, transactionId);
+    // The poll of an overdue expectation is due now.
+    this.poller.wake();
+    return attached;
   }
 
   /**
@@ -204,8 +315,61 @@ export class PaymentExpectations {
     if (keys.length === 0) return 0;
     const selections = keys.map(({ company, reference }) => ({ company, reference }));
     const count = await this.store.expectations.pollNow(selections, dueInMs);
-    this.worker.wake([POLL_HANDLER]);
+    this.poller.wake();
     return count;
+  }
+
+  /**
+   * The id of the transaction that an earlier request created; `null` if the request may be sent again.
+   *
+   * @throws what `reconcile.find` throws. PaymentsError `outcome_unknown`.
+   */
+  async #find(
+    reference: string,
+    previous: RequestState,
+    parts: {
+      readonly api: PaymentsApi;
+      readonly options: ResolvedReconcileOptions;
+      readonly repeatable: boolean;
+    },
+  ): Promise<string | null> {
+    const { find } = parts.options;
+    if (typeof find === 'function') {
+      const { signal } = new AbortController();
+      const found: unknown = (await find(reference, parts.api, { signal })) ?? null;
+      if (found !== null) assertTransactionId(found, 'The result of "reconcile.find"');
+      return found as string | null;
+    }
+    if (previous !== 'unknown' || parts.repeatable) return null;
+    throw new PaymentsError(
+      'outcome_unknown',
+      `An earlier request for the payment ${reference} was sent, and its outcome is unknown, so it is not repeated: the ` +
+        'payment may exist. Set "reconcile.find", which looks the payment up; or pass "repeatable: true" if the service ' +
+        'creates one payment for all requests with the same reference; or cancel the expectation and use a new reference.',
+    );
+  }
+
+  /** Stores the id of a transaction that exists. While the store is down, tries again for 10 s, and then logs it. */
+  async #attach({ company, reference }: Required<ExpectationKey>, id: string): Promise<void> {
+    const endsAt = this.runtime.monotonic() + ATTACH_MS;
+    const backoff = new Backoff(this.runtime, STORE_BACKOFF);
+    const log = (reason: string): void => {
+      const line = `The transaction id ${id} of the requested payment ${reference} (company ${company}) was not attached: ${reason}`;
+      this.#logger.error(new LogLine(line, { company }));
+    };
+    for (;;) {
+      try {
+        const attached = await this.store.expectations.attach(company, reference, id);
+        if (attached !== 'attached') log(NOT_ATTACHED[attached]);
+        // The poll of an overdue expectation is due now.
+        this.poller.wake();
+        return;
+      } catch (error) {
+        const waitMs = backoff.nextMs();
+        if (this.runtime.monotonic() + waitMs > endsAt) return log(describeError(error));
+        await abortableDelay(waitMs, this.runtime, new AbortController().signal);
+      }
+    }
   }
 
   /** @throws TypeError if the reference or the company is out of bounds. */
@@ -236,10 +400,18 @@ export class PaymentExpectations {
   }
 }
 
-function assertTransactionId(value: unknown): void {
+/** Why an id was not attached, and what to do. */
+const NOT_ATTACHED = {
+  conflict: 'the expectation has another transaction id. Look both transactions up at the service.',
+  cancelled:
+    'the application cancelled the expectation meanwhile. If the payment is still wanted, call expect() with this id.',
+  unknown: 'the expectation was deleted.',
+};
+
+function assertTransactionId(value: unknown, name = '"transactionId"'): void {
   if (isTransactionId(value)) return;
   throw new TypeError(
-    '"transactionId" must be a string of 1 to 255 characters without control characters.',
+    `${name} must be a string of 1 to 255 characters without control characters.`,
   );
 }
 

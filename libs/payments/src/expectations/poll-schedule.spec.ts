@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import * as fc from 'fast-check';
 import { FakeRuntime } from '../../../../test/support/time/fake-runtime.js';
-import { assertPollSchedule, firstPollInMs, nextPollInMs, PollRate } from './poll-schedule.js';
+import { assertPollSchedule, firstPollInMs, nextPollInMs, PollLimits } from './poll-schedule.js';
 
 const createdAt = new Date(0);
 
@@ -18,7 +18,7 @@ describe('nextPollInMs', () => {
           // Delays that are so far apart that jitter cannot change their order.
           const schedule = delays.toSorted((a, b) => a - b).map((ms, n) => ms * 2 ** n);
           const times = { schedule, dueBy: null, createdAt };
-          let elapsedMs = firstPollInMs(times, chance[0]!);
+          let elapsedMs = firstPollInMs({ schedule, dueInMs: null }, chance[0]!);
           for (const [n, ms] of schedule.entries()) {
             expect(elapsedMs).toBeGreaterThanOrEqual(ms * 0.9);
             expect(elapsedMs).toBeLessThanOrEqual(ms * 1.1 + 1);
@@ -59,10 +59,10 @@ describe('nextPollInMs', () => {
 
   it.each([
     [null, 1000],
-    [new Date(500), 500],
-    [new Date(-500), 0],
-  ])('EX-03 with dueBy %p, the first poll is due in %d ms', (dueBy, inMs) => {
-    expect(firstPollInMs({ schedule: [1000], dueBy, createdAt }, 0.5)).toBe(inMs);
+    [500, 500],
+    [-500, 0],
+  ])('EX-03 with dueInMs %p, the first poll is due in %d ms', (dueInMs, inMs) => {
+    expect(firstPollInMs({ schedule: [1000], dueInMs }, 0.5)).toBe(inMs);
   });
 });
 
@@ -79,32 +79,57 @@ it.each([
   expect(() => assertPollSchedule(schedule, '"schedule"')).toThrow(TypeError);
 });
 
-describe('PollRate', () => {
-  it('EX-03 starts as many polls per second as its limit, and gives each further poll its own time', () => {
+describe('PollLimits', () => {
+  const limitsOf = (maxPollsPerSecond: number, concurrency = 100) => {
     const runtime = new FakeRuntime();
-    const rate = new PollRate(2, runtime);
-    expect([1, 2, 3, 4, 5].map(() => rate.take('a'))).toEqual([0, 0, 500, 1000, 1500]);
-    expect(rate.take('b')).toBe(0);
+    const limits = new PollLimits({ maxPollsPerSecond, concurrency }, runtime);
+    return { runtime, limits };
+  };
+
+  it('EX-03 starts as many polls per second as its limit, and gives each further poll its own time', () => {
+    const { runtime, limits } = limitsOf(2);
+    expect([1, 2, 3, 4, 5].map(() => limits.admit('a'))).toEqual([0, 0, 500, 1000, 1500]);
+    expect(limits.admit('b')).toBe(0);
     runtime.advance(500);
-    expect(rate.take('a')).toBe(0);
-    expect(rate.take('a')).toBe(1500);
+    expect(limits.admit('a')).toBe(0);
+    expect(limits.admit('a')).toBe(1500);
   });
 
   it('EX-03 allows no more than its limit at once after a pause', () => {
-    const runtime = new FakeRuntime();
-    const rate = new PollRate(2, runtime);
-    rate.take('a');
+    const { runtime, limits } = limitsOf(2);
+    limits.admit('a');
     runtime.advance(3_600_000);
-    expect([1, 2, 3].map(() => rate.take('a'))).toEqual([0, 0, 500]);
+    expect([1, 2, 3].map(() => limits.admit('a'))).toEqual([0, 0, 500]);
   });
 
-  it('EX-03 forgets only companies that make no polls, if there are more than 1,000', () => {
-    const runtime = new FakeRuntime();
-    const rate = new PollRate(1, runtime);
-    for (let n = 0; n < 1000; n += 1) rate.take(String(n));
+  it('EX-19 postpones the polls of a company whose polls have not ended, and of no other', () => {
+    const { runtime, limits } = limitsOf(10, 2);
+    expect([1, 2, 3].map(() => limits.admit('hangs'))).toEqual([0, 0, 100]);
+    runtime.advance(60_000);
+    expect(limits.admit('hangs')).toBe(100);
+    expect(limits.admit('other')).toBe(0);
+    limits.ended('hangs');
+    expect(limits.admit('hangs')).toBe(0);
+  });
+
+  it('EX-20 starts no poll of a company while its service asks for that, and polls of others', () => {
+    const { runtime, limits } = limitsOf(1);
+    limits.refuse('a', 5000);
+    expect(limits.admit('a')).toBe(6000);
+    expect(limits.admit('b')).toBe(0);
+    runtime.advance(5001);
+    expect(limits.admit('a')).toBe(0);
+  });
+
+  it('EX-03 forgets only companies without polls, if there are more than 1,000', () => {
+    const { runtime, limits } = limitsOf(1);
+    for (let n = 0; n < 1000; n += 1) {
+      limits.admit(String(n));
+      if (n > 0) limits.ended(String(n));
+    }
     runtime.advance(1000);
-    expect(rate.take('0')).toBe(0);
-    rate.take('new');
-    expect(rate.take('0')).toBe(1000);
+    expect(limits.admit('0')).toBe(0);
+    limits.admit('new');
+    expect(limits.admit('0')).toBe(1000);
   });
 });

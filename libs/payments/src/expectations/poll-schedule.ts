@@ -1,3 +1,4 @@
+import type { NewExpectation, StoredExpectation } from '../inbox/store/expectation-store.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 
 const MINUTE = 60_000;
@@ -23,11 +24,7 @@ export const DEFAULT_POLL_SCHEDULE: readonly number[] = Object.freeze([
 ]);
 
 /** The times of an expectation that decide when it is polled. */
-interface PollTimes {
-  readonly schedule: readonly number[];
-  readonly dueBy: Date | null;
-  readonly createdAt: Date;
-}
+type PollTimes = Pick<StoredExpectation, 'schedule' | 'dueBy' | 'createdAt'>;
 
 /**
  * Milliseconds from now until the next poll. `overdue` if `dueBy` has passed or, without `dueBy`, if the schedule has
@@ -57,8 +54,11 @@ export function nextPollInMs(
 }
 
 /** Milliseconds from the creation until the first poll: 0 if `dueBy` has passed. */
-export function firstPollInMs({ schedule, dueBy, createdAt }: PollTimes, random: number): number {
-  const leftMs = dueBy === null ? Infinity : Math.max(0, dueBy.getTime() - createdAt.getTime());
+export function firstPollInMs(
+  { schedule, dueInMs }: Pick<NewExpectation, 'schedule' | 'dueInMs'>,
+  random: number,
+): number {
+  const leftMs = dueInMs === null ? Infinity : Math.max(0, dueInMs);
   return Math.ceil(Math.min(schedule[0]! * jitter(random), leftMs));
 }
 
@@ -88,61 +88,88 @@ export function assertPollSchedule(
   );
 }
 
-/** Maximum number of companies with a stored rate. Above it, the rates of companies that make no polls are removed. */
+/** Maximum number of companies with stored limits. Above it, those of companies without polls are removed. */
 const MAX_COMPANIES = 1000;
 
-interface CompanyRate {
-  /** Polls that may start now. At most {@link PollRate.perSecond}; a fraction counts towards the next. */
+interface CompanyLimit {
+  /** Polls that may start now. At most `perSecond`; a fraction counts towards the next. */
   tokens: number;
   /** When {@link tokens} was computed, on the monotonic clock. */
   at: number;
+  /** How many polls run. */
+  running: number;
+  /** Until when the service wants no polls, on the monotonic clock. */
+  refusedUntil: number;
   /** When the last of the postponed polls is due, on the monotonic clock. */
   postponedUntil: number;
 }
 
-/** Limits the polls per company and second in this process (a token bucket for each company). */
-export class PollRate {
-  readonly #companies = new Map<string, CompanyRate>();
+/**
+ * Limits the polls of each company in this process: how many start per second (a token bucket), and how many run at the
+ * same time, so that a company whose service hangs delays no poll of another company.
+ */
+export class PollLimits {
+  readonly #companies = new Map<string, CompanyLimit>();
 
   constructor(
-    private readonly perSecond: number,
+    private readonly limits: { readonly maxPollsPerSecond: number; readonly concurrency: number },
     private readonly runtime: Pick<PaymentsRuntime, 'monotonic'>,
   ) {}
 
   /**
-   * Returns 0 if a poll of the company may start now, and counts it. Otherwise returns in how many milliseconds to try
-   * again: each postponed poll has its own time, so that they do not all become due at once.
+   * Returns 0 if a poll of the company may start now, and counts it until {@link ended}. Otherwise returns in how many
+   * milliseconds to try again: each postponed poll has its own time, so that they do not all become due at once.
    */
-  take(company: string): number {
+  admit(company: string): number {
     const now = this.runtime.monotonic();
-    const rate = this.#refilled(company, now);
+    const limit = this.#refilled(company, now);
+    const { maxPollsPerSecond, concurrency } = this.limits;
     // A postponed poll becomes due when its token is complete, except for rounding errors.
-    if (rate.tokens > 0.99) {
-      rate.tokens -= 1;
+    if (limit.tokens > 0.99 && limit.running < concurrency && limit.refusedUntil <= now) {
+      limit.tokens -= 1;
+      limit.running += 1;
       return 0;
     }
-    rate.postponedUntil = Math.max(now, rate.postponedUntil) + 1000 / this.perSecond;
-    return Math.ceil(rate.postponedUntil - now);
+    const from = Math.max(now, limit.postponedUntil, limit.refusedUntil);
+    limit.postponedUntil = from + 1000 / maxPollsPerSecond;
+    return Math.ceil(limit.postponedUntil - now);
   }
 
-  #refilled(company: string, now: number): CompanyRate {
+  /** A poll of the company has ended. */
+  ended(company: string): void {
+    const limit = this.#companies.get(company);
+    if (limit !== undefined) limit.running -= 1;
+  }
+
+  /** Starts no poll of the company for `ms` milliseconds, because the service has asked for that. */
+  refuse(company: string, ms: number): void {
+    const now = this.runtime.monotonic();
+    const limit = this.#refilled(company, now);
+    limit.refusedUntil = Math.max(limit.refusedUntil, now + ms);
+  }
+
+  #refilled(company: string, now: number): CompanyLimit {
+    const { maxPollsPerSecond } = this.limits;
     const known = this.#companies.get(company);
     if (known === undefined) {
       if (this.#companies.size >= MAX_COMPANIES) this.#removeIdle(now);
-      const rate = { tokens: this.perSecond, at: now, postponedUntil: now };
-      this.#companies.set(company, rate);
-      return rate;
+      const tokens = maxPollsPerSecond;
+      const limit = { tokens, at: now, running: 0, refusedUntil: now, postponedUntil: now };
+      this.#companies.set(company, limit);
+      return limit;
     }
-    const refill = ((now - known.at) * this.perSecond) / 1000;
-    known.tokens = Math.min(this.perSecond, known.tokens + refill);
+    const refill = ((now - known.at) * maxPollsPerSecond) / 1000;
+    known.tokens = Math.min(maxPollsPerSecond, known.tokens + refill);
     known.at = now;
     return known;
   }
 
   /** Removes companies whose polls would start at once. */
   #removeIdle(now: number): void {
-    for (const [company, { at, postponedUntil }] of this.#companies) {
-      if (now - at >= 1000 && postponedUntil <= now) this.#companies.delete(company);
+    for (const [company, { at, running, refusedUntil, postponedUntil }] of this.#companies) {
+      const isIdle =
+        running === 0 && now - at >= 1000 && Math.max(refusedUntil, postponedUntil) <= now;
+      if (isIdle) this.#companies.delete(company);
     }
   }
 }

@@ -77,7 +77,10 @@ export interface ReconcileOptions {
    * 1,000. Default 5.
    */
   maxPollsPerSecond?: number;
-  /** Maximum number of polls that run at the same time in this process. 1 to 1,000. Default 10. */
+  /**
+   * Maximum number of polls of one company that run at the same time in this process, so that a company whose service
+   * does not respond delays no other company. 1 to 100. Default 5. All companies together: 500.
+   */
   concurrency?: number;
 }
 
@@ -127,15 +130,20 @@ export function resolveReconcileOptions(
         'as "transaction.completed", without "*".',
     );
   }
-  const whole = (name: 'maxPollsPerSecond' | 'concurrency', value: number, unit: string) =>
-    integerOption(`reconcile.${name}`, options[name], { default: value, min: 1, max: 1000, unit });
+  const whole = (name: 'maxPollsPerSecond' | 'concurrency', value: number, max: number) =>
+    integerOption(`reconcile.${name}`, options[name], {
+      default: value,
+      min: 1,
+      max,
+      unit: 'polls',
+    });
   return Object.freeze({
     interpret,
     find: find ?? null,
     schedule: Object.freeze([...schedule]),
     eventTypes: Object.freeze([...new Set(eventTypes)]),
-    maxPollsPerSecond: whole('maxPollsPerSecond', 5, 'polls'),
-    concurrency: whole('concurrency', 10, 'polls'),
+    maxPollsPerSecond: whole('maxPollsPerSecond', 5, 1000),
+    concurrency: whole('concurrency', 5, 100),
   });
 }
 

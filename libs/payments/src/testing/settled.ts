@@ -3,7 +3,6 @@ import type { INestApplicationContext } from '@nestjs/common';
 import { HandlerRegistry } from '../events/handler-registry.js';
 import { InboxWorker } from '../inbox/work/inbox-worker.js';
 import type { DeliveryState, InboxStore } from '../inbox/store/inbox-store.js';
-import { POLL_HANDLER } from '../inbox/store/expectation-store.js';
 import { INBOX_STORE } from '../inbox/store/inbox-store.js';
 
 /** Time limit of {@link settled}. */
@@ -36,7 +35,7 @@ export async function settled(
   const worker = app.get(InboxWorker, { strict: false });
   const handlers = app.get(HandlerRegistry, { strict: false }).names();
   const end = performance.now() + timeoutMs;
-  // A worker that is idle runs no poll. Counts and lists of deliveries leave polls out.
+  // A worker that is idle runs no poll.
   while (!worker.idle || !(await isSettled(store, handlers)) || !worker.idle) {
     if (performance.now() > end) throw new Error(await timeoutMessage(store, handlers, timeoutMs));
     await sleep(POLL_MS);
@@ -51,8 +50,11 @@ export async function settled(
 async function isSettled(store: InboxStore, handlers: readonly string[]): Promise<boolean> {
   const before = await pendingIfNoneRuns(store, handlers);
   if (before === null) return false;
-  const dueInMs = await store.nextDueInMs([...handlers, POLL_HANDLER]);
-  if (dueInMs !== null && dueInMs <= 0) return false;
+  const dueInMs = await Promise.all([
+    store.nextDueInMs(handlers),
+    store.expectations.nextPollInMs(),
+  ]);
+  if (dueInMs.some((ms) => ms !== null && ms <= 0)) return false;
   return (await pendingIfNoneRuns(store, handlers)) === before;
 }
 

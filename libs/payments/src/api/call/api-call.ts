@@ -167,12 +167,9 @@ export class ApiCall {
     const { runtime, options } = this.#parts;
     this.#failures += 1;
     if (this.#failures >= options.retry.attempts) throw error;
-    const delayMs = retryDelayMs(
-      options.retry,
-      this.#failures,
-      runtime.random(),
-      error.retryAfterMs,
-    );
+    const { retryAfterMs = 0 } = error;
+    if (this.#request.obeyRetryAfter && retryAfterMs > options.retry.maxRetryAfterMs) throw error;
+    const delayMs = retryDelayMs(options.retry, this.#failures, runtime.random(), retryAfterMs);
     // A wait that ends after the deadline would only replace this error by a timeout.
     if (delayMs >= this.#deadline.remainingMs) throw error;
     await abortableDelay(delayMs, runtime, this.#deadline.signal);

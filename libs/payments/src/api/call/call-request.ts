@@ -12,6 +12,7 @@ export interface CallRequest {
   readonly body: Buffer | undefined;
   readonly signal: AbortSignal | undefined;
   readonly deadlineMs: number;
+  readonly obeyRetryAfter: boolean;
   /** Whether the call changes nothing, so that it can be repeated: a GET or HEAD. */
   readonly safe: boolean;
   readonly expect: 'object' | 'anything';
@@ -63,6 +64,7 @@ export function prepareCall(spec: CallSpec, options: ResolvedApiOptions): CallRe
     body,
     signal,
     deadlineMs: checkedDeadline(given.deadlineMs, options),
+    obeyRetryAfter: given.obeyRetryAfter === true,
     safe,
     expect: spec.expect,
   };

@@ -7,6 +7,10 @@ import { LinkedList, PriorityQueue } from './memory-queues.js';
 import { onceKeyOf } from './memory-rows.js';
 import type { MemoryEvent } from './memory-rows.js';
 
+const FULL =
+  'The memory inbox is full of events whose handlers have not finished. Raise "maxEvents" or ' +
+  '"maxBytes", find out what delays the handlers, or keep the inbox in a database.';
+
 /** How many repeats of an event are kept. */
 const REPEATS = 20;
 
@@ -17,10 +21,7 @@ export interface MemoryLimits {
   readonly retentionMs: number;
 }
 
-/**
- * The events of a memory store, within its limits. The events of expectations have an index of their own, so open
- * expectations do not count towards the limits of other events, and lists and counts of events leave them out.
- */
+/** The events of a memory store, within its limits. */
 export class EventIndex {
   readonly #byId = new Map<string, MemoryEvent>();
   readonly #byOnceKey = new Map<string, MemoryEvent>();
@@ -33,14 +34,7 @@ export class EventIndex {
   #bytes = 0;
   #unfinishedBytes = 0;
 
-  /** Called with each event that the index forgets. */
-  onForget: (row: MemoryEvent) => void = () => {};
-
-  /** @param fullMessage the message of the error `inbox_full`. */
-  constructor(
-    private readonly limits: MemoryLimits,
-    private readonly fullMessage: string,
-  ) {}
+  constructor(private readonly limits: MemoryLimits) {}
 
   /** All events, in the order of receipt. */
   all(): IterableIterator<MemoryEvent> {
@@ -57,8 +51,18 @@ export class EventIndex {
   }
 
   /** The stored event that the given event is a copy of. */
-  original({ idKey, onceKey }: MemoryEvent): MemoryEvent | undefined {
-    return this.#byId.get(idKey) ?? (onceKey === null ? undefined : this.#byOnceKey.get(onceKey));
+  original({ idKey, onceKey, fixed }: MemoryEvent): MemoryEvent | undefined {
+    const isOnce = onceKey !== null && !fixed.stale;
+    return this.#byId.get(idKey) ?? (isOnce ? this.#byOnceKey.get(onceKey) : undefined);
+  }
+
+  /** Makes a stale event not stale, and gives it its once key. Returns `false` if another event has the key. */
+  refresh(row: MemoryEvent): boolean {
+    if (row.onceKey !== null && this.#byOnceKey.has(row.onceKey)) return false;
+    this.undelivered.stale.delete(row);
+    row.fixed = { ...row.fixed, stale: false };
+    if (row.onceKey !== null) this.#byOnceKey.set(row.onceKey, row);
+    return true;
   }
 
   /** The event of that type that is stored for the transaction, under `IncomingEvent.onceKey`. */
@@ -70,7 +74,7 @@ export class EventIndex {
   add(row: MemoryEvent): void {
     row.index = this;
     this.#byId.set(row.idKey, row);
-    if (row.onceKey !== null) this.#byOnceKey.set(row.onceKey, row);
+    if (row.onceKey !== null && !row.fixed.stale) this.#byOnceKey.set(row.onceKey, row);
     this.#unfinished.add(row);
     this.#bytes += sizeOf(row);
     this.#unfinishedBytes += sizeOf(row);
@@ -101,7 +105,7 @@ export class EventIndex {
     const { maxEvents, maxBytes } = this.limits;
     if (this.#unfinished.size > maxEvents || this.#unfinishedBytes > maxBytes) {
       for (const row of added) this.forget(row);
-      throw new PaymentsError('inbox_full', this.fullMessage);
+      throw new PaymentsError('inbox_full', FULL);
     }
     while (this.#bytes > maxBytes) {
       const row = this.#finished.first!;
@@ -140,8 +144,8 @@ export class EventIndex {
     this.#remove(row);
     for (const delivery of row.deliveries) delivery.handler.forget(delivery);
     this.#byId.delete(row.idKey);
-    if (row.onceKey !== null) this.#byOnceKey.delete(row.onceKey);
-    this.onForget(row);
+    const { onceKey } = row;
+    if (onceKey !== null && this.#byOnceKey.get(onceKey) === row) this.#byOnceKey.delete(onceKey);
   }
 
   /** Deletes the body of a finished event and hides its deliveries. Copies of the event are still duplicates. */

@@ -108,6 +108,8 @@ export abstract class MemoryDeliveries {
           row.earlier = row.history;
           row.attempts = 0;
         }
+        const isFirst = row === undefined && event.deliveries.length === 0;
+        if (isFirst && event.fixed.stale && !this.refresh(event, options.fulfils ?? [])) continue;
         if (row) this.reopen(row, dueInMs);
         else this.deliver(event, name, dueInMs);
         changed += 1;
@@ -131,8 +133,11 @@ export abstract class MemoryDeliveries {
     else if (this.paused.delete(handler)) this.wake();
   }
 
+  /** Makes a stale event count as the event of its transaction. Returns whether it does now. */
+  protected abstract refresh(event: MemoryEvent, fulfils: readonly string[]): boolean;
+
   /** Adds a delivery: running if `worker` is given and the ordering key is free, otherwise pending. */
-  deliver(
+  protected deliver(
     event: MemoryEvent,
     name: string,
     dueInMs: number,
@@ -215,14 +220,14 @@ export abstract class MemoryDeliveries {
   }
 
   /** @param act settles the delivery. It returns whether a waiting delivery of the ordering key became claimable. */
-  settle(lease: Lease, act: (row: MemoryDelivery) => boolean): SettleResult {
+  protected settle(lease: Lease, act: (row: MemoryDelivery) => boolean): SettleResult {
     const row = this.running.get(lease.token);
     const isCurrent = row?.event.seq === lease.seq && row.handler.name === lease.handler;
     return isCurrent ? { settled: true, nextDue: act(row) } : { settled: false, nextDue: false };
   }
 
   /** Makes the delivery pending, due in `dueInMs`. If it is pending already, it can only become due earlier. */
-  reopen(row: MemoryDelivery, dueInMs: number): boolean {
+  protected reopen(row: MemoryDelivery, dueInMs: number): boolean {
     const dueAt = this.runtime.monotonic() + dueInMs;
     if (row.state === 'pending' && row.dueAt <= dueAt) return false;
     row.dueAt = dueAt;
@@ -230,7 +235,7 @@ export abstract class MemoryDeliveries {
   }
 
   /** Changes the state. Returns whether a waiting delivery of the same ordering key became claimable. */
-  move(row: MemoryDelivery, state: 'pending' | 'done' | 'dead' | 'skipped'): boolean {
+  protected move(row: MemoryDelivery, state: 'pending' | 'done' | 'dead' | 'skipped'): boolean {
     const now = this.runtime.monotonic();
     this.running.delete(row.token);
     row.finishedAt = state === 'pending' ? null : this.runtime.now();

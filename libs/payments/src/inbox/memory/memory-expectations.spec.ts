@@ -4,11 +4,10 @@ import { expected, fulfilling } from '../../testing/contract/expectation-cases.j
 import { startMemoryStore } from '../../../../../test/support/inbox/memory-harness.js';
 import type { MemoryHarness } from '../../../../../test/support/inbox/memory-harness.js';
 
-let clock: MemoryHarness['clock'];
 let store: MemoryHarness['store'];
 
 beforeEach(async () => {
-  ({ clock, store } = await startMemoryStore({ maxEvents: 4, maxBytes: 10_000 }));
+  ({ store } = await startMemoryStore({ maxEvents: 4, maxBytes: 10_000 }));
 });
 
 const expectFour = async (): Promise<void> => {
@@ -18,13 +17,10 @@ const expectFour = async (): Promise<void> => {
 };
 
 describe('MemoryExpectations', () => {
-  it('EX-01 expect and attach throw a TypeError if they get a transaction', async () => {
+  it('EX-01 expect throws a TypeError if it gets a transaction', async () => {
     const { expectations } = store;
     await expect(expectations.expect(expected({ reference: 'a' }), {})).rejects.toThrow(TypeError);
     expect(await expectations.find('acme', 'a')).toBe(undefined);
-    await expectations.expect(expected({ reference: 'a' }));
-    await expect(expectations.attach('acme', 'a', 'tx', {})).rejects.toThrow(TypeError);
-    expect(await expectations.attach('acme', 'a', 'tx')).toBe('attached');
   });
 
   it('EX-01 expect rejects with inbox_full if maxEvents expectations are open, and events are still stored', async () => {
@@ -40,27 +36,22 @@ describe('MemoryExpectations', () => {
     expect((await expectations.find('acme', 'd'))?.state).toBe('fulfilled');
   });
 
-  it('a new expectation replaces the one that ended first', async () => {
+  it('a new expectation replaces the oldest one that ended, and then the oldest overdue one', async () => {
     await expectFour();
     const { expectations } = store;
-    clock.now = 1;
     await expectations.cancel('acme', 'c');
-    clock.now = 2;
-    await expectations.cancel('acme', 'b');
+    const lease = { limit: 1, leaseMs: 1000 };
+    const [poll] = await expectations.claimPolls(lease);
+    const outcome = { result: 'unknown', detail: null, next: 'overdue' } as const;
+    const settlement = { lease: poll!, outcome, event: null, eventTypes: [], keepLost: false };
+    await expectations.settlePoll(settlement);
     await expectations.expect(expected({ reference: 'e' }));
-    const page = await expectations.list({ filter: {}, limit: 10, after: null });
-    expect(page.expectations.map(({ reference }) => reference)).toEqual(['e', 'd', 'b', 'a']);
-  });
-
-  it('an expectation that ended is forgotten after retentionMs, and a waiting one is not', async () => {
-    await expectFour();
-    const { expectations } = store;
-    await expectations.cancel('acme', 'a');
-    clock.now = 60;
-    await expectations.expect(expected({ reference: 'e', transactionId: 'tx' })).catch(() => {});
-    expect(await expectations.find('acme', 'a')).toBe(undefined);
-    expect((await expectations.find('acme', 'b'))?.state).toBe('waiting');
-    await store.receive([fulfilling({ orderingKey: 'tx' })]);
-    expect(await expectations.counts()).toMatchObject({ waiting: { count: 0 } });
+    const references = async () => {
+      const page = await expectations.list({ filter: {}, limit: 10, after: null });
+      return page.expectations.map(({ reference }) => reference);
+    };
+    expect(await references()).toEqual(['e', 'd', 'b', 'a']);
+    await expectations.expect(expected({ reference: 'f' }));
+    expect(await references()).toEqual(['f', 'e', 'd', 'b']);
   });
 });

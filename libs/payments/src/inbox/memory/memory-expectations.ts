@@ -1,164 +1,290 @@
+import { PaymentsError } from '../../errors/payments-error.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
-import {
-  EXPECTATION_EVENT_TYPE,
-  expectationEventId,
-  POLL_HANDLER,
-} from '../store/expectation-store.js';
+import { contradictionDetail, POLL_HANDLER } from '../store/expectation-store.js';
 import type {
+  ClaimedPoll,
+  ExpectationName,
   ExpectationPage,
   ExpectationStore,
+  FulfilledExpectation,
   IncomingEvent,
-  Lease,
   NewExpectation,
-  PollOutcome,
-  SettleResult,
+  PollLease,
+  PollSettlement,
+  RequestState,
+  SettledPoll,
+  StartedRequest,
   StoredExpectation,
+  StoreReceipt,
 } from '../store/inbox-store.js';
 import { boundedError } from '../store/stored-event.js';
-import type { EventIndex } from './event-index.js';
-import type { MemoryDeliveries } from './memory-deliveries.js';
 import { capped, matchesExpectation } from './memory-queries.js';
-import { MemoryEvent } from './memory-rows.js';
-import type { MemoryDelivery } from './memory-rows.js';
+import type { MemoryEvent } from './memory-rows.js';
 
-/** The fields that the events of all expectations share. */
-const EVENT = {
-  eventType: EXPECTATION_EVENT_TYPE,
-  source: 'expectation',
-  orderingKey: null,
-  summary: null,
-  onceKey: null,
-  raw: Buffer.from('{}'),
-  headers: {},
-  stale: false,
-} as const;
+const FULL =
+  'The memory inbox is full of expectations that are waiting for an event. Raise "maxEvents", cancel expectations ' +
+  'that are not needed any more, or keep the inbox in a database.';
 
 type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
 
-/** An expectation in the memory store. The only delivery of its event is its next poll. */
+/** An expectation in the memory store. Times in milliseconds are on the monotonic clock. */
 interface MemoryExpectation extends Mutable<Omit<StoredExpectation, 'nextPollAt' | 'ageMs'>> {
-  readonly event: MemoryEvent;
+  readonly seq: number;
+  readonly createdMs: number;
+  /** When the next poll is due or, while one is leased, when its lease ends; `null` if none is scheduled. */
+  nextPollMs: number | null;
+  leased: boolean;
+  token: number;
+  /** The transaction of the event that fulfilled it. */
+  fulfilledTransaction: string | null;
+  request:
+    | 'never'
+    | 'answered'
+    | 'unknown'
+    | 'accepted'
+    | { readonly token: number; readonly endsMs: number };
+}
+
+/** What the expectations use of the store of the events. */
+interface Events {
+  readonly paused: ReadonlySet<string>;
+  /** Stores an event; see `InboxStore.receive`. */
+  receiveNow(event: IncomingEvent): StoreReceipt;
+  find(company: string, id: string): MemoryEvent | undefined;
+  /** The event of that type that is stored for the transaction. */
+  findOnce(company: string, eventType: string, transactionId: string): MemoryEvent | undefined;
+  wake(): void;
 }
 
 /** The expectations of a memory store. */
 export class MemoryExpectations implements ExpectationStore {
   /** By company and reference, in the order of creation. */
   readonly #rows = new Map<string, MemoryExpectation>();
+  /** By seq. */
+  readonly #bySeq = new Map<number, MemoryExpectation>();
   readonly #byTransaction = new Map<string, Set<MemoryExpectation>>();
   #seq = 0;
+  #token = 0;
 
   constructor(
-    private readonly deliveries: MemoryDeliveries,
-    private readonly events: EventIndex,
-    private readonly expected: EventIndex,
+    private readonly events: Events,
+    private readonly maxRows: number,
     private readonly runtime: PaymentsRuntime,
-  ) {
-    expected.onForget = (event) => this.#forget(event);
-  }
+  ) {}
 
   async expect(expectation: NewExpectation, tx?: unknown): Promise<boolean> {
-    assertNoTransaction(tx);
-    const now = this.runtime.monotonic();
-    this.expected.forgetExpired(now);
-    const event = this.#eventOf(expectation, now);
-    if (this.#rows.has(event.idKey)) return false;
-    this.expected.add(event);
-    this.expected.makeRoom([event]);
-    const { transactionId, firstPollInMs, ...fields } = expectation;
+    if (tx !== undefined) {
+      throw new TypeError(
+        'The memory inbox has no transactions: call expect() without "tx", or keep the inbox in the database of the ' +
+          'application.',
+      );
+    }
+    const known = this.#find(expectation);
+    if (known !== undefined && known.state !== 'cancelled') return false;
+    if (known !== undefined) this.#forget(known);
+    else this.#makeRoom();
+    const { company, reference, transactionId, dueInMs, schedule, firstPollInMs } = expectation;
+    const [createdAt, createdMs] = [new Date(this.runtime.now()), this.runtime.monotonic()];
     const row: MemoryExpectation = {
-      ...fields,
-      schedule: [...expectation.schedule],
+      seq: (this.#seq += 1),
+      company,
+      reference,
       transactionId: null,
-      event,
-      createdAt: new Date(event.receivedMs),
+      dueBy: dueInMs === null ? null : new Date(createdAt.getTime() + dueInMs),
+      schedule: [...schedule],
       state: 'waiting',
+      createdAt,
+      createdMs,
       polls: 0,
+      lostPolls: 0,
       lastPoll: null,
       fulfilled: null,
+      fulfilledTransaction: null,
       contradiction: null,
+      otherEventId: null,
+      nextPollMs: createdMs + firstPollInMs,
+      leased: false,
+      token: 0,
+      request: 'never',
     };
-    this.#rows.set(event.idKey, row);
-    if (transactionId !== null) this.#attach(row, transactionId);
-    this.deliveries.deliver(event, POLL_HANDLER, firstPollInMs);
-    this.deliveries.wake();
+    this.#rows.set(keyOf(row), row);
+    this.#bySeq.set(row.seq, row);
+    if (transactionId !== null) this.#setTransaction(row, transactionId);
+    this.events.wake();
     return true;
   }
 
   async attach(
-    ...[company, reference, transactionId, tx]: Parameters<ExpectationStore['attach']>
+    ...[company, reference, transactionId]: Parameters<ExpectationStore['attach']>
   ): ReturnType<ExpectationStore['attach']> {
-    assertNoTransaction(tx);
-    const row = this.#find(company, reference);
+    const row = this.#find({ company, reference });
     if (row === undefined) return 'unknown';
-    if (row.transactionId === null) this.#attach(row, transactionId);
-    return row.transactionId === transactionId ? 'attached' : 'conflict';
+    if (row.state === 'cancelled') return 'cancelled';
+    if (row.transactionId !== null) {
+      return row.transactionId === transactionId ? 'attached' : 'conflict';
+    }
+    this.#setTransaction(row, transactionId);
+    const { fulfilled } = row;
+    const isOther = fulfilled !== null && row.fulfilledTransaction !== transactionId;
+    if (isOther) {
+      row.state = 'waiting';
+      row.otherEventId = fulfilled.eventId;
+      row.fulfilled = null;
+      row.fulfilledTransaction = null;
+    }
+    if ((isOther || row.state === 'overdue') && !row.leased)
+      row.nextPollMs = this.runtime.monotonic();
+    return 'attached';
   }
 
   async cancel(company: string, reference: string): Promise<boolean> {
-    const row = this.#find(company, reference);
+    const row = this.#find({ company, reference });
     if (row === undefined || !isOpen(row)) return false;
-    row.state = 'cancelled';
-    this.#endPendingPoll(row);
+    this.#end(row, 'cancelled');
+    return true;
+  }
+
+  async startRequest(
+    ...[company, reference, leaseMs]: Parameters<ExpectationStore['startRequest']>
+  ): Promise<StartedRequest | undefined> {
+    const row = this.#find({ company, reference });
+    if (row === undefined) return undefined;
+    const previous = this.#requestOf(row);
+    const granted = isOpen(row) && previous !== 'running' && previous !== 'accepted';
+    const token = granted ? (this.#token += 1) : null;
+    if (token !== null) row.request = { token, endsMs: this.runtime.monotonic() + leaseMs };
+    return { expectation: this.#describe(row), previous, token };
+  }
+
+  async endRequest(
+    ...[name, token, end]: Parameters<ExpectationStore['endRequest']>
+  ): Promise<boolean> {
+    const row = this.#find(name);
+    if (typeof row?.request !== 'object' || row.request.token !== token) return false;
+    row.request = end === 'cancelled' ? 'never' : end;
+    if (end === 'cancelled' && row.state === 'waiting' && row.transactionId === null) {
+      this.#end(row, 'cancelled');
+    }
     return true;
   }
 
   async find(company: string, reference: string): Promise<StoredExpectation | undefined> {
-    const row = this.#find(company, reference);
+    const row = this.#find({ company, reference });
     return row && this.#describe(row);
   }
 
-  async list(query: Parameters<ExpectationStore['list']>[0]): Promise<ExpectationPage> {
-    const { filter, limit, after } = query;
+  async list({
+    filter,
+    limit,
+    after,
+  }: Parameters<ExpectationStore['list']>[0]): Promise<ExpectationPage> {
     const before = after === null ? Infinity : Number(after);
     const rows = [...this.#rows.values()].toReversed();
-    const page = rows.filter((row) => row.event.seq < before && matchesExpectation(row, filter));
+    const page = rows.filter((row) => row.seq < before && matchesExpectation(row, filter));
     return {
       expectations: page.slice(0, limit).map((row) => this.#describe(row)),
-      next: page.length > limit ? String(page[limit - 1]!.event.seq) : null,
+      next: page.length > limit ? String(page[limit - 1]!.seq) : null,
     };
   }
 
-  async settlePoll(lease: Lease, { result, detail, next }: PollOutcome): Promise<SettleResult> {
-    return this.deliveries.settle(lease, (delivery) => {
-      const row = this.#rows.get(delivery.event.idKey)!;
-      const line = detail === null ? null : boundedError(detail);
-      row.polls += 1;
-      row.lastPoll = { at: new Date(this.runtime.now()), result, detail: line };
-      if (result === 'contradiction') row.contradiction = line ?? row.contradiction;
-      delivery.crashes = 0;
-      if (row.state === 'waiting' && typeof next === 'number') {
-        // A poll is never charged, so that it cannot run out of attempts.
-        delivery.attempts = 0;
-        return this.deliveries.reopen(delivery, next);
-      }
-      if (row.state === 'waiting' && next === 'overdue') row.state = 'overdue';
-      return this.deliveries.move(delivery, 'done');
+  async claimPolls({
+    limit,
+    leaseMs,
+  }: Parameters<ExpectationStore['claimPolls']>[0]): Promise<ClaimedPoll[]> {
+    if (this.#paused) return [];
+    const now = this.runtime.monotonic();
+    const due = [...this.#rows.values()]
+      .filter(({ nextPollMs }) => nextPollMs !== null && nextPollMs <= now)
+      .toSorted((a, b) => a.nextPollMs! - b.nextPollMs! || a.seq - b.seq);
+    return due.slice(0, limit).map((row) => {
+      if (row.leased) row.lostPolls += 1;
+      row.leased = true;
+      row.token += 1;
+      row.nextPollMs = now + leaseMs;
+      return { seq: row.seq, token: row.token, expectation: this.#describe(row) };
     });
+  }
+
+  async releasePolls(leases: readonly PollLease[], dueInMs: readonly number[]): Promise<void> {
+    for (const [index, lease] of leases.entries()) {
+      const row = this.#leased(lease);
+      if (row === undefined) continue;
+      row.leased = false;
+      row.nextPollMs =
+        row.state === 'cancelled' ? null : this.runtime.monotonic() + dueInMs[index]!;
+    }
+    this.events.wake();
+  }
+
+  async settlePoll(settlement: PollSettlement): Promise<SettledPoll> {
+    const { lease, outcome, event, eventTypes, keepLost } = settlement;
+    const row = this.#leased(lease);
+    if (row === undefined) return notSettled('waiting', outcome, null);
+    const before = row.state;
+    const line = outcome.detail === null ? null : boundedError(outcome.detail);
+    let recorded: Pick<SettledPoll, 'result' | 'detail'> = { result: outcome.result, detail: line };
+    let receipt: StoreReceipt | null = null;
+    const { transactionId } = row;
+    const stored =
+      transactionId === null
+        ? []
+        : eventTypes.flatMap(
+            (type) => this.events.findOnce(row.company, type, transactionId) ?? [],
+          );
+    const isOverdue = outcome.next === 'overdue' && before === 'waiting';
+    if (outcome.result === 'event') {
+      const isSame = stored.some(({ fixed }) => fixed.eventType === event!.eventType);
+      const [rival] = isSame ? [] : stored;
+      if (rival === undefined) receipt = this.events.receiveNow(event!);
+      else {
+        const detail = boundedError(contradictionDetail(event!.eventType, rival.fixed));
+        recorded = { result: 'contradiction', detail };
+        row.contradiction = detail;
+        if (isOpen(row)) this.#fulfil(row, rival);
+      }
+    } else if (isOverdue && stored[0] !== undefined) this.#fulfil(row, stored[0]);
+    else if (isOverdue && event !== null) receipt = this.events.receiveNow(event);
+    if (receipt?.outcome === 'outdated') return notSettled(before, outcome, receipt);
+    if (receipt !== null && outcome.result === 'event' && isOpen(row)) {
+      this.#fulfil(row, this.events.find(row.company, receipt.id)!);
+    }
+    row.polls += 1;
+    if (!keepLost) row.lostPolls = 0;
+    row.lastPoll = { at: new Date(this.runtime.now()), ...recorded };
+    row.leased = false;
+    row.nextPollMs = null;
+    if (row.state === 'waiting' && isOverdue) row.state = 'overdue';
+    if (row.state === 'waiting' && typeof outcome.next === 'number') {
+      row.nextPollMs = this.runtime.monotonic() + outcome.next;
+    }
+    const { state, nextPollMs } = row;
+    const nextPollInMs = nextPollMs === null ? null : (outcome.next as number);
+    return { settled: true, ...recorded, state, changed: state !== before, nextPollInMs, receipt };
   }
 
   async pollNow(
     ...[selections, dueInMs]: Parameters<ExpectationStore['pollNow']>
   ): Promise<number> {
+    const now = this.runtime.monotonic();
     let changed = 0;
-    for (const [n, { company, reference }] of selections.entries()) {
-      const row = this.#find(company, reference);
-      const delivery = row && deliveryOf(row);
-      if (!delivery || row.state === 'cancelled' || delivery.state === 'running') continue;
-      if (delivery.state !== 'pending') delivery.attempts = 0;
-      this.deliveries.reopen(delivery, dueInMs[n] ?? 0);
+    for (const [index, name] of selections.entries()) {
+      const row = this.#find(name);
+      if (row === undefined || row.state === 'cancelled') continue;
+      if (row.leased && row.nextPollMs! > now) continue;
+      row.leased = false;
+      row.lostPolls = Math.min(row.lostPolls, 2);
+      row.nextPollMs = Math.min(row.nextPollMs ?? Infinity, now + (dueInMs[index] ?? 0));
       changed += 1;
     }
-    if (changed > 0) this.deliveries.wake();
+    if (changed > 0) this.events.wake();
     return changed;
   }
 
-  async eventsOf(
-    ...[company, transactionId, eventTypes]: Parameters<ExpectationStore['eventsOf']>
-  ): ReturnType<ExpectationStore['eventsOf']> {
-    const rows = eventTypes.map((type) => this.events.findOnce(company, type, transactionId));
-    return rows.flatMap((row) =>
-      row ? [{ id: row.fixed.id, eventType: row.fixed.eventType }] : [],
-    );
+  async nextPollInMs(): Promise<number | null> {
+    if (this.#paused) return null;
+    let next = Infinity;
+    for (const { nextPollMs } of this.#rows.values()) next = Math.min(next, nextPollMs ?? Infinity);
+    return next === Infinity ? null : next - this.runtime.monotonic();
   }
 
   async counts(): ReturnType<ExpectationStore['counts']> {
@@ -168,78 +294,123 @@ export class MemoryExpectations implements ExpectationStore {
   }
 
   /** Fulfils the open expectations of an event that was received. `stored` is the event, or the first copy of it. */
-  fulfil({ company, orderingKey, reference }: IncomingEvent, stored: MemoryEvent): void {
-    const rows = [...(this.#byTransaction.get(`${company}\n${orderingKey}`) ?? [])];
-    const named = reference === null ? undefined : this.#find(company, reference);
-    if (named !== undefined) rows.push(named);
-    const { id: eventId, source: by, eventType } = stored.fixed;
-    for (const row of rows.filter(isOpen)) {
-      row.state = 'fulfilled';
-      row.fulfilled = { at: new Date(this.runtime.now()), by, eventId, eventType };
-      this.#endPendingPoll(row);
+  fulfil(
+    {
+      company,
+      orderingKey,
+      reference,
+    }: Pick<IncomingEvent, 'company' | 'orderingKey' | 'reference'>,
+    stored: MemoryEvent,
+  ): FulfilledExpectation[] {
+    const rows = new Set<MemoryExpectation>();
+    if (orderingKey !== null) {
+      for (const row of this.#byTransaction.get(`${company}\n${orderingKey}`) ?? []) rows.add(row);
     }
+    const named = reference === null ? undefined : this.#find({ company, reference });
+    if (named !== undefined) {
+      const own = named.transactionId ?? named.fulfilledTransaction;
+      if (named.transactionId === null && isOpen(named)) rows.add(named);
+      else if (own !== null && own !== orderingKey && named.state !== 'cancelled') {
+        named.otherEventId = stored.fixed.id;
+      }
+    }
+    const open = [...rows].filter(isOpen);
+    for (const row of open) this.#fulfil(row, stored);
+    const by = stored.fixed.source;
+    return open.map((row) => ({ reference: row.reference, transactionId: row.transactionId, by }));
   }
 
-  #find(company: string, reference: string): MemoryExpectation | undefined {
-    return this.#rows.get(`${company}\n${expectationEventId(reference)}`);
+  /** See `InboxStore.prune`. */
+  prune(tombstonesMs: number, limit: number): number {
+    const before = this.runtime.now() - tombstonesMs;
+    const old = [...this.#rows.values()].filter(
+      (row) =>
+        !isOpen(row) &&
+        Math.max(row.createdAt.getTime(), row.fulfilled?.at.getTime() ?? 0) < before,
+    );
+    const pruned = old.slice(0, limit);
+    for (const row of pruned) this.#forget(row);
+    return pruned.length;
   }
 
-  #attach(row: MemoryExpectation, transactionId: string): void {
+  get #paused(): boolean {
+    return this.events.paused.has('*') || this.events.paused.has(POLL_HANDLER);
+  }
+
+  #find(name: ExpectationName): MemoryExpectation | undefined {
+    return this.#rows.get(keyOf(name));
+  }
+
+  #leased({ seq, token }: PollLease): MemoryExpectation | undefined {
+    const row = this.#bySeq.get(seq);
+    return row?.leased && row.token === token ? row : undefined;
+  }
+
+  #requestOf({ transactionId, request }: MemoryExpectation): RequestState {
+    if (transactionId !== null) return 'accepted';
+    if (typeof request !== 'object') return request;
+    return request.endsMs > this.runtime.monotonic() ? 'running' : 'unknown';
+  }
+
+  #setTransaction(row: MemoryExpectation, transactionId: string): void {
     row.transactionId = transactionId;
-    const key = transactionKey(row);
+    const key = `${row.company}\n${transactionId}`;
     this.#byTransaction.set(key, (this.#byTransaction.get(key) ?? new Set()).add(row));
   }
 
-  #forget({ idKey }: MemoryEvent): void {
-    const row = this.#rows.get(idKey);
-    if (row === undefined) return;
-    this.#rows.delete(idKey);
-    const key = transactionKey(row);
+  #fulfil(row: MemoryExpectation, { fixed }: MemoryEvent): void {
+    const { id: eventId, source: by, eventType, orderingKey } = fixed;
+    row.fulfilled = { at: new Date(this.runtime.now()), by, eventId, eventType };
+    row.fulfilledTransaction = orderingKey;
+    this.#end(row, 'fulfilled');
+  }
+
+  /** Ends an expectation without a next poll. A poll that runs keeps its lease. */
+  #end(row: MemoryExpectation, state: 'fulfilled' | 'cancelled'): void {
+    row.state = state;
+    if (!row.leased) row.nextPollMs = null;
+  }
+
+  #forget(row: MemoryExpectation): void {
+    this.#rows.delete(keyOf(row));
+    this.#bySeq.delete(row.seq);
+    const key = `${row.company}\n${row.transactionId}`;
     const rows = this.#byTransaction.get(key);
     rows?.delete(row);
     if (rows?.size === 0) this.#byTransaction.delete(key);
   }
 
-  #endPendingPoll(row: MemoryExpectation): void {
-    const delivery = deliveryOf(row);
-    if (delivery?.state !== 'pending') return;
-    delivery.crashes = 0;
-    this.deliveries.move(delivery, 'done');
-  }
-
-  #eventOf({ company, reference }: NewExpectation, now: number): MemoryEvent {
-    const [id, occurredMs] = [expectationEventId(reference), this.runtime.now()];
-    const event = { ...EVENT, company, id, occurredAt: new Date(occurredMs) };
-    return new MemoryEvent(event, occurredMs, now, (this.#seq += 1));
+  /** Forgets the oldest ended expectation, or else the oldest overdue one, if the store is full. */
+  #makeRoom(): void {
+    if (this.#rows.size < this.maxRows) return;
+    const rows = [...this.#rows.values()];
+    const oldest =
+      rows.find((row) => !isOpen(row)) ?? rows.find(({ state }) => state === 'overdue');
+    if (oldest === undefined) throw new PaymentsError('inbox_full', FULL);
+    this.#forget(oldest);
   }
 
   #describe(row: MemoryExpectation): StoredExpectation {
-    const { event, ...fields } = row;
-    const now = this.runtime.monotonic();
-    const delivery = deliveryOf(row);
-    const nextPollAt =
-      delivery?.state === 'pending' ? new Date(this.runtime.now() + delivery.dueAt - now) : null;
-    return { ...fields, ageMs: now - event.receivedAt, nextPollAt };
+    const { seq: _, createdMs, nextPollMs, leased, token: _t, request: _r, ...fields } = row;
+    const { fulfilledTransaction: _f, ...stored } = fields;
+    const [now, wallMs] = [this.runtime.monotonic(), this.runtime.now()];
+    const nextPollAt = nextPollMs === null || leased ? null : new Date(wallMs + nextPollMs - now);
+    return { ...stored, ageMs: now - createdMs, nextPollAt };
   }
+}
+
+function notSettled(
+  state: SettledPoll['state'],
+  { result, detail }: PollSettlement['outcome'],
+  receipt: StoreReceipt | null,
+): SettledPoll {
+  return { settled: false, result, detail, state, changed: false, nextPollInMs: null, receipt };
 }
 
 function isOpen({ state }: MemoryExpectation): boolean {
   return state === 'waiting' || state === 'overdue';
 }
 
-/** The delivery of the polls of an expectation; `undefined` after it was pruned. */
-function deliveryOf({ event }: MemoryExpectation): MemoryDelivery | undefined {
-  return event.raw === null ? undefined : event.deliveries[0];
-}
-
-function transactionKey({ company, transactionId }: MemoryExpectation): string {
-  return `${company}\n${transactionId}`;
-}
-
-function assertNoTransaction(tx: unknown): void {
-  if (tx === undefined) return;
-  throw new TypeError(
-    'The memory inbox has no transactions: call expect() and attach() without "tx", or keep the inbox ' +
-      'in the database of the application.',
-  );
+function keyOf({ company, reference }: ExpectationName): string {
+  return `${company}\n${reference}`;
 }

@@ -11,7 +11,6 @@ import type {
   StoredEvent,
   StoredExpectation,
 } from '../store/inbox-store.js';
-import { POLL_HANDLER } from '../store/expectation-store.js';
 import { COUNT_CAP, toHistory } from '../store/stored-event.js';
 import type { EventIndex } from './event-index.js';
 import type { HandlerQueue, MemoryEvent } from './memory-rows.js';
@@ -106,10 +105,9 @@ export function matchesExpectation(
   );
 }
 
-/** How many deliveries each handler has in each unfinished state. Polls do not count. */
+/** How many deliveries each handler has in each unfinished state. */
 export function countDeliveries(handlers: Iterable<HandlerQueue>): InboxStats['deliveries'] {
-  const counted = [...handlers].filter(({ name }) => name !== POLL_HANDLER);
-  return counted.flatMap(({ name: handler, counts }) =>
+  return [...handlers].flatMap(({ name: handler, counts }) =>
     (['pending', 'running', 'dead'] as const)
       .filter((state) => counts[state] > 0)
       .map((state) => ({ handler, state, ...capped(counts[state]) })),

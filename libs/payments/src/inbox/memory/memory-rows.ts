@@ -9,23 +9,19 @@ import { PriorityQueue } from './memory-queues.js';
 const NONE: readonly never[] = Object.freeze([]);
 
 /** The fields of an incoming event that are stored. */
-type ReceivedFields = Omit<
-  IncomingEvent,
-  'handlers' | 'catalogVersion' | 'assign' | 'reference' | 'fulfils'
->;
+type ReceivedFields = Omit<IncomingEvent, 'handlers' | 'catalogVersion' | 'assign' | 'fulfils'>;
 
 /** An event in the memory store. */
 export class MemoryEvent {
-  /** The fields that never change. */
-  readonly fixed: Pick<
-    StoredEvent,
-    'company' | 'id' | 'source' | 'eventType' | 'orderingKey' | 'stale'
-  >;
+  /** The fields that change only when a redrive makes a stale event count. */
+  fixed: Pick<StoredEvent, 'company' | 'id' | 'source' | 'eventType' | 'orderingKey' | 'stale'>;
   /** Milliseconds since the epoch, because a number takes less memory than a `Date`. */
   readonly occurredMs: number;
   /** An event with the same `idKey`, or with the same `onceKey`, is a copy of this event. */
   readonly idKey: string;
   readonly onceKey: string | null;
+  /** See `IncomingEvent.reference`. */
+  readonly reference: string | null;
   /** `null` in a tombstone, which has the SHA-256 of the body instead. */
   raw: Buffer | null;
   digest: string | null = null;
@@ -57,6 +53,7 @@ export class MemoryEvent {
     // No company, id or type contains a line break.
     this.idKey = `${company}\n${id}`;
     this.onceKey = onceKey === null ? null : onceKeyOf(company, eventType, onceKey);
+    this.reference = event.reference;
     // A copy: the caller may reuse its buffer.
     this.raw = Buffer.from(event.raw);
     this.headers = { ...event.headers };

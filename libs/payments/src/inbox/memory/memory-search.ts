@@ -1,5 +1,4 @@
 import { MAX_FAILED } from '../store/event-summary.js';
-import { POLL_HANDLER } from '../store/expectation-store.js';
 import type { FailureCount, InboxStore } from '../store/inbox-store.js';
 import type { HistoryEntry } from '../store/stored-event.js';
 import type { EventIndex } from './event-index.js';
@@ -27,10 +26,8 @@ function lowerCase(text: string): string {
 }
 
 /** Whether a delivery failed and is pending, running or dead. */
-function isFailed({ lastError, state, handler }: MemoryDelivery): boolean {
-  return (
-    lastError !== null && state !== 'done' && state !== 'skipped' && handler.name !== POLL_HANDLER
-  );
+function isFailed({ lastError, state }: MemoryDelivery): boolean {
+  return lastError !== null && state !== 'done' && state !== 'skipped';
 }
 
 /** See `InboxStore.failures`. */

@@ -28,14 +28,6 @@ import { MemoryEvent } from './memory-rows.js';
 import { countFailures } from './memory-search.js';
 import { MemoryWorkers } from './memory-workers.js';
 
-const FULL =
-  'The memory inbox is full of events whose handlers have not finished. Raise "maxEvents" or ' +
-  '"maxBytes", find out what delays the handlers, or keep the inbox in a database.';
-
-const FULL_OF_EXPECTATIONS =
-  'The memory inbox is full of expectations that are waiting for an event. Raise "maxEvents", cancel expectations ' +
-  'that are not needed any more, or keep the inbox in a database.';
-
 /** The store of `memoryInbox()`. Due times and heartbeats use the monotonic clock, which the wall clock cannot move. */
 export class MemoryStore extends MemoryDeliveries implements InboxStore<never> {
   readonly capabilities = Object.freeze({
@@ -46,15 +38,24 @@ export class MemoryStore extends MemoryDeliveries implements InboxStore<never> {
   });
   readonly expectations: MemoryExpectations;
   readonly #workers: MemoryWorkers;
-  readonly #expected: EventIndex;
   readonly #activity = new MemoryActivity();
   #seq = 0;
 
   constructor(limits: MemoryLimits, runtime: PaymentsRuntime) {
-    super(new EventIndex(limits, FULL), runtime);
+    super(new EventIndex(limits), runtime);
     this.#workers = new MemoryWorkers(runtime);
-    this.#expected = new EventIndex(limits, FULL_OF_EXPECTATIONS);
-    this.expectations = new MemoryExpectations(this, this.events, this.#expected, runtime);
+    const { events } = this;
+    this.expectations = new MemoryExpectations(
+      {
+        paused: this.paused,
+        receiveNow: (event) => this.#receiveNow([event])[0]!,
+        find: (company, id) => events.find(company, id),
+        findOnce: (...key) => events.findOnce(...key),
+        wake: () => this.wake(),
+      },
+      limits.maxEvents,
+      runtime,
+    );
   }
 
   // The next two methods keep bodies and headers of events out of logs.
@@ -97,11 +98,15 @@ export class MemoryStore extends MemoryDeliveries implements InboxStore<never> {
 
   async forgetHandler(name: string): Promise<number | null> {
     if (!this.#workers.forget(name)) return null;
-    const rows = [...this.events.all(), ...this.#expected.all()].flatMap((row) => row.deliveries);
+    const rows = [...this.events.all()].flatMap((row) => row.deliveries);
     return this.skipRows(rows.filter(({ handler }) => handler.name === name));
   }
 
   async receive(events: readonly IncomingEvent[]): Promise<StoreReceipt[]> {
+    return this.#receiveNow(events);
+  }
+
+  #receiveNow(events: readonly IncomingEvent[]): StoreReceipt[] {
     const [now, wallMs] = [this.runtime.monotonic(), this.runtime.now()];
     this.events.forgetExpired(now);
     const added: MemoryEvent[] = [];
@@ -116,14 +121,23 @@ export class MemoryStore extends MemoryDeliveries implements InboxStore<never> {
     this.events.makeRoom(added);
     const receipts = received.map(({ event, row, original, isNew }): StoreReceipt => {
       const receipt = isNew ? this.#addDeliveries(event, row) : copyReceipt(row, original);
-      // Two polls that find the same event create different bodies, so the second receipt is a conflict.
-      const isCopy = receipt.outcome === 'duplicate' || event.source === 'poll';
-      const stored = isNew ? row : isCopy && original;
-      if (event.fulfils && stored) this.expectations.fulfil(event, stored);
-      return receipt;
+      const stored = isNew ? row : receipt.outcome === 'duplicate' && original;
+      if (!event.fulfils || !stored) return receipt;
+      return { ...receipt, fulfilled: this.expectations.fulfil(event, stored) };
     });
     if (receipts.some(({ pending }) => pending)) this.wake();
     return receipts;
+  }
+
+  /** A stale event counts as the event of its transaction from now on, unless another event does. */
+  protected override refresh(row: MemoryEvent, fulfils: readonly string[]): boolean {
+    if (!this.events.refresh(row)) return false;
+    const { company, eventType, orderingKey } = row.fixed;
+    const { reference } = row;
+    if (fulfils.includes(eventType)) {
+      this.expectations.fulfil({ company, orderingKey, reference }, row);
+    }
+    return true;
   }
 
   async commit(): Promise<never> {
@@ -167,8 +181,7 @@ export class MemoryStore extends MemoryDeliveries implements InboxStore<never> {
     this.#activity.prune(wallMs);
     const now = this.runtime.monotonic();
     const pruned = this.events.prune(request, now, wallMs);
-    const limit = request.limit - pruned;
-    return pruned + this.#expected.prune({ ...request, limit }, now, wallMs);
+    return pruned + this.expectations.prune(request.tombstonesMs, request.limit - pruned);
   }
 
   #addDeliveries({ id, handlers, assign }: IncomingEvent, row: MemoryEvent): StoreReceipt {
@@ -178,7 +191,8 @@ export class MemoryStore extends MemoryDeliveries implements InboxStore<never> {
       )
       .filter((delivery) => delivery !== null);
     this.events.update(row, row.receivedAt);
-    return { outcome: 'stored', id, claimed, pending: claimed.length < handlers.length };
+    const pending = claimed.length < handlers.length;
+    return { outcome: 'stored', id, claimed, pending, fulfilled: [] };
   }
 
   /** A time of the monotonic clock, on the wall clock. */
@@ -189,7 +203,7 @@ export class MemoryStore extends MemoryDeliveries implements InboxStore<never> {
 function copyReceipt(row: MemoryEvent, original: MemoryEvent | undefined): StoreReceipt {
   const { id } = (original ?? row).fixed;
   const outcome = original ? addCopy(original, row) : 'outdated';
-  return { outcome, id, claimed: [], pending: false };
+  return { outcome, id, claimed: [], pending: false, fulfilled: [] };
 }
 
 /** The error of `context.commit()` with an inbox that has no transactions. */

@@ -26,6 +26,7 @@ const receiptOf = (id: string): StoreReceipt => ({
   id,
   claimed: [],
   pending: true,
+  fulfilled: [],
 });
 
 /** A store whose statements end when the test ends them. */

@@ -14,7 +14,7 @@ import { catalogFunctions } from './sql/catalog.js';
 import { claimFunctions } from './sql/claim-functions.js';
 import { ClaimCursors, ClaimStatements } from './sql/claim.js';
 import { CommitTransaction } from './sql/commit.js';
-import { expectationFunctions } from './sql/expectation-functions.js';
+import { expectationFunctions } from './sql/expectations.js';
 import { orderingFunctions, WaitingDeliveries } from './sql/ordering.js';
 import { Pruning } from './sql/prune.js';
 import { receiveFunction, ReceiveStatement } from './sql/receive.js';

@@ -19,7 +19,13 @@ import { VerifiedEvent } from './verified-event.js';
 
 const MAX_AGE_MS = 1000;
 const PAID = { id: 'e', eventType: 'paid' };
-const STORED: StoreReceipt = { outcome: 'stored', id: 'e', claimed: [], pending: false };
+const STORED: StoreReceipt = {
+  outcome: 'stored',
+  id: 'e',
+  claimed: [],
+  pending: false,
+  fulfilled: [],
+};
 const OUTDATED: StoreReceipt = { ...STORED, outcome: 'outdated' };
 const CLAIMED = [{ handler: 'own' }] as unknown as readonly ClaimedDelivery[];
 

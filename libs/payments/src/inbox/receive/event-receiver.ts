@@ -30,6 +30,9 @@ import type { VerifiedEvent } from './verified-event.js';
 /** How often an event is received again at most, because the handler catalog changed meanwhile. */
 const MAX_CATALOG_CHANGES = 10;
 
+/** Stores an event; resolves with `null` if the event is not to be stored. */
+export type StoreEvent = (event: IncomingEvent) => Promise<StoreReceipt | null>;
+
 /** The result of `PaymentInbox.receive()`. */
 export interface InboxReceipt {
   /**
@@ -102,7 +105,8 @@ export class EventReceiver {
     const leftMs = verified.arrivedAt + deadlineMs - this.runtime.monotonic();
     const deadline: ReceiveDeadline = { passed: false, onPassed: () => {} };
     const { durable } = this.store.capabilities;
-    const store = () => this.#store(verified);
+    // #receive() stores each event.
+    const store = async () => (await this.#store(verified, (one) => this.#receive(one)))!;
     try {
       const received = durable ? store() : this.#awaited.receive(verified, deadline, store);
       const inTime = await withTimeLimit(received, leftMs, this.runtime, () => {
@@ -144,46 +148,46 @@ export class EventReceiver {
   }
 
   /**
-   * Stores an event of the module itself, such as an event that a poll found, and resolves once it is as durable as the
-   * store makes it. It does not wait for the handlers in any store: the worker retries them. Another copy of the event
-   * is a duplicate, even with another body.
+   * Receives an event of the module itself, such as an event that a poll found. `store` stores it, and returns `null` if
+   * it decided otherwise. Does not wait for the handlers in any store: the worker retries them.
    *
-   * @throws what the store throws: the event may not be stored.
+   * @throws what `store` throws: the event may not be stored.
    */
-  async receiveOwn(verified: VerifiedEvent): Promise<InboxReceipt> {
-    return receiptOf(await this.#store(verified), 'stored');
+  async receiveOwn(verified: VerifiedEvent, store: StoreEvent): Promise<void> {
+    await this.#store(verified, store);
   }
 
-  /** Resolves once the event is as durable as the store makes it. */
-  #store(verified: VerifiedEvent): Promise<ReceivedEvent> {
-    const { observers, runtime, store } = this;
-    if (!observers.active) return this.#storeEvent(verified);
-    const parts = { observers, runtime, store };
-    return observeReceipt(verified, parts, (traced) => this.#storeEvent(traced));
+  /** Resolves once the event is as durable as the store makes it; with `null` if `receive` did not store it. */
+  #store(verified: VerifiedEvent, receive: StoreEvent): Promise<ReceivedEvent | null> {
+    const { observers, runtime } = this;
+    const store = (event: VerifiedEvent) => this.#storeEvent(event, receive);
+    if (!observers.active) return store(verified);
+    return observeReceipt(verified, { observers, runtime }, store);
   }
 
-  async #storeEvent(verified: VerifiedEvent): Promise<ReceivedEvent> {
+  async #storeEvent(verified: VerifiedEvent, receive: StoreEvent): Promise<ReceivedEvent | null> {
     const { company, event, storedId, raw } = verified;
     const summary = this.#summaries.of(event);
     const stored = await this.bodies.encode(raw, { company, id: storedId });
     for (let tries = 0; tries <= MAX_CATALOG_CHANGES; tries += 1) {
       const { eventType } = event;
-      const polled = this.options.polled.has(eventType) || this.catalog.polls(eventType);
-      const received = await this.#receive(
-        toIncomingEvent(verified, {
-          raw: stored,
-          stale: isStale(event, this.runtime.now(), this.maxAgeMs),
-          oncePerTransaction: polled || this.options.oncePerTransaction.has(event.eventType),
-          polled,
-          summary,
-          catalog: this.catalog,
-        }),
-      );
-      const { outcome } = received.receipt;
-      if (outcome !== 'outdated') {
-        const compared = outcome === 'conflict' ? await this.#compared(received, raw) : received;
-        this.#log.received(compared);
-        return compared;
+      const polled =
+        this.options.polled.has(eventType) || this.catalog.polledTypes.includes(eventType);
+      const incoming = toIncomingEvent(verified, {
+        raw: stored,
+        stale: isStale(event, this.runtime.now(), this.maxAgeMs),
+        oncePerTransaction: polled || this.options.oncePerTransaction.has(event.eventType),
+        polled,
+        summary,
+        catalog: this.catalog,
+      });
+      const receipt = await receive(incoming);
+      if (receipt === null) return null;
+      if (receipt.outcome !== 'outdated') {
+        const received = await this.#compared({ event: incoming, receipt }, raw);
+        this.#log.received(received);
+        if (receipt.pending) this.worker.wake(incoming.handlers);
+        return received;
       }
       await this.catalog.refresh();
     }
@@ -194,7 +198,7 @@ export class EventReceiver {
   }
 
   /** Stores the event. Deliveries to handlers of this process that have a free slot run at once. */
-  async #receive(unassigned: IncomingEvent): Promise<ReceivedEvent> {
+  async #receive(unassigned: IncomingEvent): Promise<StoreReceipt> {
     const reservation = this.worker.reserve(unassigned.handlers);
     const assign = reservation && { worker: reservation.worker, handlers: reservation.handlers };
     const event = assign ? { ...unassigned, assign } : unassigned;
@@ -207,8 +211,7 @@ export class EventReceiver {
         const traced = tracedEvent(event);
         assigned = assigned.map((delivery) => ({ ...delivery, traced }));
       }
-      if (receipt.pending) this.worker.wake(event.handlers);
-      return { event, receipt };
+      return receipt;
     } catch (error) {
       if (error instanceof PaymentsError && error.code === 'inbox_full') assigned = [];
       throw error;
@@ -220,6 +223,7 @@ export class EventReceiver {
   /** Replaces the outcome `conflict` by `duplicate`, unless the decoded bodies of two webhook requests differ. */
   async #compared(received: ReceivedEvent, body: Buffer): Promise<ReceivedEvent> {
     const { event, receipt } = received;
+    if (receipt.outcome !== 'conflict') return received;
     // Each poll creates a new body for the same event, so only the body of a webhook request can conflict.
     const find = () => this.store.find(event.company, event.id);
     const isConflict = event.source === 'webhook' && (await this.bodies.conflicts(body, find));

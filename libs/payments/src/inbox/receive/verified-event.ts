@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { inspect } from 'node:util';
-import { EXPECTATION_ID, isReference } from '../store/expectation-store.js';
+import { isReference } from '../store/expectation-store.js';
 import { TEST_EVENT_TYPE } from '../../events/payment-event.js';
 import type { PaymentEvent } from '../../events/payment-event.js';
 import type { HandlerCatalogCache } from '../store/handler-catalog-cache.js';
@@ -13,9 +13,7 @@ export const OVERDUE_ID = 'overdue:';
 /** The start of the stored id of a webhook request's event whose own id begins like one of the module. */
 const SERVICE_ID = 'service:';
 
-const RESERVED_ID = new RegExp(
-  `^(?:${[EXPECTATION_ID, POLL_ID, OVERDUE_ID, SERVICE_ID].join('|')})`,
-);
+const RESERVED_ID = new RegExp(`^(?:${[POLL_ID, OVERDUE_ID, SERVICE_ID].join('|')})`);
 
 /** The prefix and the text or, if that is longer than 255 characters, the prefix and the hash of the text. */
 export function idOf(prefix: string, text: string): string {
@@ -112,8 +110,7 @@ export function toIncomingEvent(
     eventType: event.eventType,
     occurredAt: new Date(event.timestamp),
     orderingKey,
-    // A stale event has no key, or a fresh event of the same transaction would be a duplicate of it.
-    onceKey: oncePerTransaction && !stale ? orderingKey : null,
+    onceKey: oncePerTransaction ? orderingKey : null,
     raw,
     headers,
     stale,

@@ -88,7 +88,8 @@ export class InboxRedrive {
       return await this.#each(filter, handlersToRun, result, async (selections, seen) => {
         if (dryRun) return count(selections);
         const dueInMs = selections.map((_one, index) => Math.round((seen + index) * spacingMs));
-        return this.store.redrive(selections, { force, dueInMs });
+        const fulfils = this.catalog.polledTypes;
+        return this.store.redrive(selections, { force, dueInMs, fulfils });
       });
     } finally {
       // Also if a later page fails: its earlier pages are changed.

@@ -1,7 +1,10 @@
 import { describeError } from '../../errors/payments-error.js';
 import { withTimeLimit } from '../../runtime/deadline.js';
-import type { ClaimedDelivery } from '../store/inbox-store.js';
-import type { ClaimingWorker } from '../work/claim-loop.js';
+import type { Logger } from '@nestjs/common';
+import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
+import type { ClaimedDelivery, InboxStore } from '../store/inbox-store.js';
+import type { HandlerSlots } from '../work/handler-slots.js';
+import type { WorkerHeartbeat } from './worker-heartbeat.js';
 
 /** The shortest pause after a suspect that ran alone, in milliseconds. Other deliveries run in the pause. */
 const PAUSE_MS = 50;
@@ -12,6 +15,19 @@ const PAUSE_MS = 50;
 const FIRST_WAIT_MS = 1000;
 /** How many heartbeats with suspects are ignored at most, after no suspect could be claimed. */
 const MAX_IGNORED = 8;
+
+/** The parts of the worker that claims of deliveries use. */
+export interface ClaimingWorker {
+  readonly store: InboxStore;
+  readonly runtime: PaymentsRuntime;
+  readonly logger: Logger;
+  readonly slots: HandlerSlots;
+  readonly heartbeat: WorkerHeartbeat;
+  /** Whether the worker may claim now. */
+  active(): boolean;
+  /** Runs a delivery that the worker id claimed and whose slot is taken. Resolves when the attempt has ended. */
+  run(delivery: ClaimedDelivery, id: string): Promise<void>;
+}
 
 /**
  * Runs suspects: deliveries during which their process died. A suspect may be the cause of the death, so suspects run

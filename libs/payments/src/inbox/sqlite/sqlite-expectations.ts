@@ -1,20 +1,20 @@
 import type {
+  ClaimedPoll,
   ExpectationCounts,
   ExpectationPage,
   ExpectationStore,
-  Lease,
   NewExpectation,
-  PollOutcome,
-  SettleResult,
+  PollSettlement,
+  SettledPoll,
+  StartedRequest,
   StoredExpectation,
 } from '../store/inbox-store.js';
-import { attach, expect } from './sql/expectations.js';
-import type { ExpectationName } from './sql/expectations.js';
+import { expect } from './sql/expectations.js';
+import type { ExpectationRow } from './sql/expectations.js';
+import { toEventMessage, toReceipts } from './sql/receive.js';
 import { sourceName } from './sql/schema.js';
 import { readPage } from './sql/search.js';
-import { leaseName } from './sql/settle.js';
 import { fromStored } from './sql/stored-rows.js';
-import type { ExpectationRow } from './sql/stored-rows.js';
 import type { SqliteSession } from './sqlite-session.js';
 import { SqliteConnection } from './thread/connection.js';
 import type { DriverDatabase } from './thread/connection.js';
@@ -36,20 +36,28 @@ export class SqliteExpectations implements ExpectationStore {
   }
 
   async attach(
-    company: string,
-    reference: string,
-    transactionId: string,
-    tx?: unknown,
-  ): Promise<'attached' | 'conflict' | 'unknown'> {
-    const request = { company, reference, transactionId };
-    if (tx === undefined) return this.session.run('attach', request);
-    // Throws if the store is not open, as in expect().
-    this.session.times();
-    return inTransaction(tx, (connection) => attach(connection, request));
+    ...[company, reference, transactionId]: Parameters<ExpectationStore['attach']>
+  ): ReturnType<ExpectationStore['attach']> {
+    return this.session.run('attach', { company, reference, transactionId });
   }
 
   async cancel(company: string, reference: string): Promise<boolean> {
     return this.session.run('cancel', { company, reference });
+  }
+
+  async startRequest(
+    ...[company, reference, leaseMs]: Parameters<ExpectationStore['startRequest']>
+  ): Promise<StartedRequest | undefined> {
+    const started = await this.session.run('startRequest', { company, reference, leaseMs });
+    if (started === undefined) return undefined;
+    const { previous, token, row } = started;
+    return { previous, token, expectation: toExpectation(row) };
+  }
+
+  async endRequest(
+    ...[{ company, reference }, token, end]: Parameters<ExpectationStore['endRequest']>
+  ): Promise<boolean> {
+    return this.session.run('endRequest', { company, reference, token, end });
   }
 
   async find(company: string, reference: string): Promise<StoredExpectation | undefined> {
@@ -68,16 +76,35 @@ export class SqliteExpectations implements ExpectationStore {
     return { expectations: found.map(({ row }) => toExpectation(row)), next };
   }
 
-  async settlePoll(lease: Lease, { result, detail, next }: PollOutcome): Promise<SettleResult> {
-    const request = { lease: leaseName(lease), result, detail, next };
-    const { settled, nextDue } = await this.session.run('settlePoll', request);
-    if (settled && typeof next === 'number') this.session.wake();
-    return { settled, nextDue };
+  async claimPolls(
+    request: Parameters<ExpectationStore['claimPolls']>[0],
+  ): Promise<readonly ClaimedPoll[]> {
+    const rows = await this.session.run('claimPolls', request);
+    return Array.from(rows, (row) => ({
+      seq: row.seq,
+      token: row.token,
+      expectation: toExpectation(row),
+    }));
+  }
+
+  async releasePolls(
+    ...[leases, dueInMs]: Parameters<ExpectationStore['releasePolls']>
+  ): Promise<void> {
+    const names = leases.map(({ seq, token }) => ({ seq, token }));
+    await this.session.run('releasePolls', { leases: names, dueInMs });
+    this.session.wake();
+  }
+
+  async settlePoll({ event, ...settlement }: PollSettlement): Promise<SettledPoll> {
+    const message = { ...settlement, event: event && toEventMessage(event) };
+    const { receipt, ...settled } = await this.session.run('settlePoll', message);
+    const [received = null] = receipt === null ? [] : toReceipts([receipt], [event!]);
+    if (received?.pending || settled.nextPollInMs !== null) this.session.wake();
+    return { ...settled, receipt: received };
   }
 
   async pollNow(
-    selections: readonly ExpectationName[],
-    dueInMs: readonly number[],
+    ...[selections, dueInMs]: Parameters<ExpectationStore['pollNow']>
   ): Promise<number> {
     const names = selections.map(({ company, reference }) => ({ company, reference }));
     const changed = await this.session.run('pollNow', { selections: names, dueInMs });
@@ -85,13 +112,8 @@ export class SqliteExpectations implements ExpectationStore {
     return changed;
   }
 
-  async eventsOf(
-    company: string,
-    transactionId: string,
-    eventTypes: readonly string[],
-  ): Promise<readonly { readonly id: string; readonly eventType: string }[]> {
-    const found = await this.session.run('eventsOf', { company, transactionId, eventTypes });
-    return Array.from(found, ({ id, eventType }) => ({ id, eventType }));
+  async nextPollInMs(): Promise<number | null> {
+    return this.session.run('nextPollInMs', null);
   }
 
   async counts(): Promise<ExpectationCounts> {
@@ -132,17 +154,19 @@ function inTransaction<T>(tx: unknown, work: (connection: SqliteConnection) => T
 }
 
 function toExpectation(row: ExpectationRow): StoredExpectation {
-  const { polled_at, poll_result, fulfilled_at } = row;
+  const { polled_at, poll_result, fulfilled_at, due_in_ms, created_at } = row;
+  const text = (stored: string | null): string | null => stored && fromStored(stored);
   return {
     company: row.company,
     reference: fromStored(row.reference),
-    transactionId: row.transaction_id === null ? null : fromStored(row.transaction_id),
-    dueBy: toDate(row.due_by),
+    transactionId: text(row.transaction_id),
+    dueBy: toDate(due_in_ms === null ? null : created_at + due_in_ms),
     schedule: JSON.parse(row.schedule) as number[],
     state: row.state,
-    createdAt: new Date(row.created_at),
+    createdAt: new Date(created_at),
     ageMs: row.age_ms,
     polls: row.polls,
+    lostPolls: row.lost_polls,
     lastPoll:
       polled_at === null || poll_result === null
         ? null
@@ -158,6 +182,7 @@ function toExpectation(row: ExpectationRow): StoredExpectation {
             eventType: fromStored(row.fulfilled_type!),
           },
     contradiction: row.contradiction,
+    otherEventId: text(row.other_event_id),
   };
 }
 

@@ -202,9 +202,9 @@ export class SqliteStore implements InboxStore<SqliteTransaction> {
 
   async redrive(
     selections: readonly DeliverySelection[],
-    { force, dueInMs }: Parameters<InboxStore['redrive']>[1],
+    { force, dueInMs, fulfils = [] }: Parameters<InboxStore['redrive']>[1],
   ): Promise<number> {
-    const changed = await this.#session.run('redrive', { selections, force, dueInMs });
+    const changed = await this.#session.run('redrive', { selections, force, dueInMs, fulfils });
     if (changed > 0) this.#session.wake();
     return changed;
   }

@@ -1,37 +1,17 @@
-import type { Lease, SettleResult } from './store-operations.js';
+import type { IncomingEvent, StoreReceipt } from './store-operations.js';
 import type { CappedCount, EventSource } from './stored-event.js';
 
 /**
- * Name of the handler that polls the payments service about expected payments. A store keeps an expectation as an event
- * of the source `expectation` with one delivery to this handler, so that workers lease, free, drain and pause polls as
- * they do with all deliveries. Lists, counts and activity of events leave these events out.
- *
- * In the catalog, the patterns of this handler are the event types that fulfil an expectation. Events of these types are
- * not delivered to this handler.
+ * Name under which processes with the option `reconcile` appear in the handler catalog. Its patterns are the event types
+ * that fulfil an expectation. It is never the handler of a delivery. `InboxStore.pause` with this name pauses polls.
  */
 export const POLL_HANDLER = '@payments/poll';
-
-/** Type of the event that a store keeps for an expectation. */
-export const EXPECTATION_EVENT_TYPE = '@payments/expectation';
-
-/** The start of the id of the event that a store keeps for an expectation, before the reference. */
-export const EXPECTATION_ID = 'expectation:';
 
 const REFERENCE = /^[^\p{Cc}]{1,200}$/u;
 
 /** Whether a value is a valid {@link NewExpectation.reference}. */
 export function isReference(value: unknown): value is string {
   return typeof value === 'string' && REFERENCE.test(value);
-}
-
-/** Id of the event that a store keeps for an expectation. */
-export function expectationEventId(reference: string): string {
-  return `${EXPECTATION_ID}${reference}`;
-}
-
-/** The reference of the expectation that a store keeps under the id of this event. */
-export function referenceOfEvent(id: string): string {
-  return id.slice(EXPECTATION_ID.length);
 }
 
 /**
@@ -45,15 +25,49 @@ export function referenceOfEvent(id: string): string {
  */
 export type ExpectationState = 'waiting' | 'fulfilled' | 'overdue' | 'cancelled';
 
+/** An operation that changes the state of an expectation. `new`: the expectation does not exist yet. */
+export interface ExpectationTransition {
+  readonly from: ExpectationState | 'new';
+  readonly to: ExpectationState;
+  /** The method of `ExpectationStore` or `InboxStore` that changes the state, and its case. */
+  readonly by: string;
+}
+
+/** All transitions. Tests compare the state diagram of the documentation and each store with this list. */
+export const EXPECTATION_TRANSITIONS: readonly ExpectationTransition[] = Object.freeze([
+  { from: 'new', to: 'waiting', by: 'expect' },
+  { from: 'waiting', to: 'fulfilled', by: 'receive' },
+  { from: 'waiting', to: 'fulfilled', by: 'settlePoll (event)' },
+  { from: 'waiting', to: 'overdue', by: 'settlePoll (schedule ended)' },
+  { from: 'waiting', to: 'cancelled', by: 'cancel' },
+  { from: 'waiting', to: 'cancelled', by: 'endRequest (cancelled)' },
+  { from: 'overdue', to: 'fulfilled', by: 'receive' },
+  { from: 'overdue', to: 'fulfilled', by: 'settlePoll (event)' },
+  { from: 'overdue', to: 'cancelled', by: 'cancel' },
+  { from: 'fulfilled', to: 'waiting', by: 'attach (another transaction)' },
+  { from: 'cancelled', to: 'waiting', by: 'expect' },
+] as const);
+
 /**
  * Result of a poll.
  *
  * - `event`: the service reported an event of the transaction, and the inbox stored it or knew it already.
  * - `pending`: the service knows the transaction, and it is not complete.
  * - `unknown`: the poll gave no usable result, for example after a 404, a 5xx, a timeout, or an error of `interpret`.
- * - `contradiction`: the service reported another event than the one that fulfilled the expectation. Nothing changed.
+ * - `contradiction`: the service reported another event of the transaction than the inbox has. Nothing was stored.
  */
 export type PollResult = 'event' | 'pending' | 'unknown' | 'contradiction';
+
+/** The detail of a {@link PollResult} `contradiction`. */
+export function contradictionDetail(
+  foundType: string,
+  stored: { readonly id: string; readonly eventType: string },
+): string {
+  return (
+    `The service reports "${foundType}", and the inbox has event ${stored.id} of type "${stored.eventType}" of the same ` +
+    'transaction. Nothing was changed.'
+  );
+}
 
 /** A payment for which the application expects an event. */
 export interface NewExpectation {
@@ -63,8 +77,11 @@ export interface NewExpectation {
   readonly reference: string;
   /** The service's id of the transaction: 1 to 255 characters without control characters; `null` if it is not known yet. */
   readonly transactionId: string | null;
-  /** When the expectation becomes overdue; `null`: after the last delay of the schedule. */
-  readonly dueBy: Date | null;
+  /**
+   * Milliseconds until the expectation becomes overdue, a whole number, negative in the past; `null`: after the last
+   * delay of the schedule. A duration, so that a difference between the clocks of application and store has no effect.
+   */
+  readonly dueInMs: number | null;
   /** Delays of the polls after the creation, in milliseconds, ascending. At least 1, at most 100. */
   readonly schedule: readonly number[];
   /** Milliseconds until the first poll. 0 or more. */
@@ -72,17 +89,27 @@ export interface NewExpectation {
 }
 
 /** An expectation as stored. */
-export interface StoredExpectation extends Omit<NewExpectation, 'firstPollInMs'> {
+export interface StoredExpectation {
+  readonly company: string;
+  readonly reference: string;
+  /** See {@link NewExpectation.transactionId}. */
+  readonly transactionId: string | null;
+  /** When the expectation becomes overdue, by the store clock; `null`: after the last delay of the schedule. */
+  readonly dueBy: Date | null;
+  /** See {@link NewExpectation.schedule}. */
+  readonly schedule: readonly number[];
   readonly state: ExpectationState;
-  /** When it was stored, by the store clock. */
+  /** When it was stored, or opened again, by the store clock. */
   readonly createdAt: Date;
   /**
-   * Milliseconds since it was stored, by a clock that a change of the system time does not move, if the store has one.
-   * The next poll is computed from it.
+   * Milliseconds since {@link createdAt}, by a clock that a change of the system time does not move, if the store has
+   * one. The next poll is computed from it.
    */
   readonly ageMs: number;
   /** How many polls have ended. */
   readonly polls: number;
+  /** How many polls in a row have not ended, because their process ended. */
+  readonly lostPolls: number;
   /** The last poll; `null` before the first. */
   readonly lastPoll: {
     readonly at: Date;
@@ -100,13 +127,32 @@ export interface StoredExpectation extends Omit<NewExpectation, 'firstPollInMs'>
     readonly eventId: string;
     readonly eventType: string;
   } | null;
-  /** One line about the last poll that contradicted the event, at most 1,000 characters; `null` without one. */
+  /** One line about the last poll that contradicted the inbox, at most 1,000 characters; `null` without one. */
   readonly contradiction: string | null;
+  /**
+   * Id of the last event of another transaction with the same reference: the customer may have paid twice. It did not
+   * fulfil the expectation. `null` without one.
+   */
+  readonly otherEventId: string | null;
+}
+
+/** The right to settle one poll. */
+export interface PollLease {
+  /** The store's own number of the expectation. Pass a lease back as the store returned it. */
+  readonly seq: number;
+  /** Fencing token: increases with every claim. */
+  readonly token: number;
+}
+
+/** An expectation whose poll is due, leased to the caller. Its `nextPollAt` is `null`. */
+export interface ClaimedPoll extends PollLease {
+  readonly expectation: StoredExpectation;
 }
 
 /** What a poll found, and when the next one is due. */
 export interface PollOutcome {
-  readonly result: PollResult;
+  /** `event`: {@link PollSettlement.event} has the event. */
+  readonly result: 'event' | 'pending' | 'unknown';
   /** See {@link StoredExpectation.lastPoll}. The store cuts it to 1,000 characters. */
   readonly detail: string | null;
   /**
@@ -114,6 +160,69 @@ export interface PollOutcome {
    * none, and the state stays as it is.
    */
   readonly next: number | 'overdue' | 'end';
+}
+
+/** The arguments of {@link ExpectationStore.settlePoll}. */
+export interface PollSettlement {
+  readonly lease: PollLease;
+  readonly outcome: PollOutcome;
+  /**
+   * With the result `event`: the event that the poll found, with its transaction as `onceKey` and `orderingKey`.
+   * Otherwise, with `next: 'overdue'`: the event for the handlers of overdue payments, or `null` if there is no such
+   * handler.
+   */
+  readonly event: IncomingEvent | null;
+  /**
+   * The event types that polls find. Stored events of the transaction with one of these types decide whether a found
+   * event is a contradiction, and whether an expectation is overdue.
+   */
+  readonly eventTypes: readonly string[];
+  /** Whether {@link StoredExpectation.lostPolls} stays as it is, because the service was not asked. */
+  readonly keepLost: boolean;
+}
+
+/** The result of {@link ExpectationStore.settlePoll}. */
+export interface SettledPoll {
+  /**
+   * `false`: the lease is not valid any more, because another process has claimed the poll, or {@link receipt} is
+   * `outdated`. Nothing was stored.
+   */
+  readonly settled: boolean;
+  /** The result as it was recorded: that of the outcome, or `contradiction`. */
+  readonly result: PollResult;
+  /** The detail as it was recorded. For a contradiction: the id and the type of the stored event. */
+  readonly detail: string | null;
+  /** The state of the expectation now. */
+  readonly state: ExpectationState;
+  /** Whether this settlement changed the state: it fulfilled the expectation, or made it overdue. */
+  readonly changed: boolean;
+  /** Milliseconds until the next poll; `null` if none is scheduled. */
+  readonly nextPollInMs: number | null;
+  /** The receipt of {@link PollSettlement.event}; `null` if the store did not receive it. */
+  readonly receipt: StoreReceipt | null;
+}
+
+/**
+ * Why `PaymentExpectations.request()` may not send a request now, or what is known about the request before.
+ *
+ * - `never`: none was made, or the last one provably had no effect.
+ * - `answered`: the service responded with an error.
+ * - `unknown`: the process of the last one ended, or its outcome is unknown.
+ * - `running`: another call is sending one.
+ * - `accepted`: the payment was requested.
+ */
+export type RequestState = 'never' | 'answered' | 'unknown' | 'running' | 'accepted';
+
+/** The result of {@link ExpectationStore.startRequest}. */
+export interface StartedRequest {
+  readonly expectation: StoredExpectation;
+  /** The state before this call. `accepted` also if a transaction id is attached. */
+  readonly previous: RequestState;
+  /**
+   * The right to end the request; `null` if the caller must not send one: the request is running or accepted, or the
+   * expectation is fulfilled or cancelled.
+   */
+  readonly token: number | null;
 }
 
 /** Selects expectations: all given fields must match. */
@@ -147,24 +256,36 @@ export interface ExpectationCounts {
   readonly overdue: CappedCount;
 }
 
+/** Identifies one expectation. */
+export interface ExpectationName {
+  readonly company: string;
+  readonly reference: string;
+}
+
 /**
- * Stores expectations. Part of {@link InboxStore}. Every operation is atomic.
+ * Stores expectations. Part of {@link InboxStore}. Every operation is atomic, and decides under the lock of the one row
+ * that an expectation has. {@link EXPECTATION_TRANSITIONS} lists the states and the operations that change them.
  *
- * `InboxStore.receive` fulfils expectations in its own transaction: an event with `IncomingEvent.fulfils` set fulfils
- * each `waiting` or `overdue` expectation of its company whose transaction id is the event's ordering key or whose
- * reference is `IncomingEvent.reference`. The receipt of the event must be `stored` or `duplicate` or, for the source
- * `poll`, `conflict`: two polls that find the same event create different bodies. The expectation then names the stored
- * event and the source of that event. A pending poll of the expectation becomes done. A running poll continues, and
- * {@link settlePoll} makes its delivery done. If no expectation is stored, `receive` runs no additional statement.
+ * `InboxStore.receive` fulfils expectations in its own transaction: an event with `IncomingEvent.fulfils` set, whose
+ * receipt is `stored` or `duplicate`, fulfils each `waiting` or `overdue` expectation of its company whose transaction id
+ * is the event's ordering key or, if it has no transaction id, whose reference is `IncomingEvent.reference`. The
+ * expectation then names the stored event and the source of that event, has no next poll, and is in
+ * `StoreReceipt.fulfilled`. An expectation with that reference and another transaction (its own, or that of the event
+ * that fulfilled it) only notes the event, in {@link StoredExpectation.otherEventId}, unless it is cancelled. If no
+ * expectation is stored, `receive` runs no additional statement.
  *
- * Pruning treats the event of an expectation as any other event: it loses its deliveries after `bodiesMs`, and the
- * expectation is deleted together with the tombstone.
+ * **Polls.** Polls are claimed by time: a claimed poll that is not settled or released before its lease ends is lost, and
+ * due again. Polls are idempotent, so two may overlap; only the newest lease is valid.
+ *
+ * Pruning deletes fulfilled and cancelled expectations that were created and fulfilled more than `tombstonesMs` ago. It
+ * never deletes one that is waiting or overdue.
  */
 export interface ExpectationStore {
   /**
-   * Stores an expectation in the state `waiting`, with its delivery pending and due in `firstPollInMs`. With `tx`, stores
-   * it in this open transaction of the application, which must be on the database of the store. Returns `false`, and
-   * changes nothing, if the company has an expectation with that reference already.
+   * Stores an expectation in the state `waiting`, with its first poll due in `firstPollInMs`. With `tx`, stores it in
+   * this open transaction of the application, which must be on the database of the store. A cancelled expectation with
+   * the same reference is replaced. Returns `false`, and changes nothing, if the company has one with that reference in
+   * another state.
    *
    * @throws TypeError if the store cannot use `tx`. PaymentsError `inbox_full`.
    */
@@ -172,17 +293,42 @@ export interface ExpectationStore {
 
   /**
    * Sets the transaction id of an expectation. Resolves with `attached`, also if it has this id already; with `conflict`
-   * if it has another id, which it keeps; with `unknown` if there is no such expectation.
+   * if it has another id, which it keeps; with `cancelled` if it is cancelled, and nothing was changed; with `unknown`
+   * if there is no such expectation. The request of the expectation is then `accepted`.
+   *
+   * A fulfilled expectation without a transaction id, which an event of another transaction fulfilled by its reference,
+   * waits again, with a poll due now, and that event becomes {@link StoredExpectation.otherEventId}. An overdue one has a
+   * poll due now.
    */
   attach(
     company: string,
     reference: string,
     transactionId: string,
-    tx?: unknown,
-  ): Promise<'attached' | 'conflict' | 'unknown'>;
+  ): Promise<'attached' | 'conflict' | 'cancelled' | 'unknown'>;
 
-  /** Makes a waiting or overdue expectation `cancelled`, and its pending poll done. Returns whether it did. */
+  /** Makes a waiting or overdue expectation `cancelled`, without a next poll. Returns whether it did. */
   cancel(company: string, reference: string): Promise<boolean>;
+
+  /**
+   * Begins a request for the payment: grants the token, unless a request is running or accepted, or the expectation is
+   * neither waiting nor overdue. A request that does not end within `leaseMs` is `unknown` from then on. `undefined` if
+   * there is no such expectation.
+   */
+  startRequest(
+    company: string,
+    reference: string,
+    leaseMs: number,
+  ): Promise<StartedRequest | undefined>;
+
+  /**
+   * Ends a request. Returns `false`, and changes nothing, if the token is not the newest one. `cancelled`: the state of
+   * the request is `never`, and the expectation is cancelled if it is waiting and has no transaction id.
+   */
+  endRequest(
+    name: ExpectationName,
+    token: number,
+    end: Exclude<RequestState, 'running'> | 'cancelled',
+  ): Promise<boolean>;
 
   /** The expectation with that reference. */
   find(company: string, reference: string): Promise<StoredExpectation | undefined>;
@@ -195,30 +341,42 @@ export interface ExpectationStore {
   }): Promise<ExpectationPage>;
 
   /**
-   * Records a poll and settles its delivery, if the lease is valid. The next poll is scheduled only if the expectation
-   * is still `waiting`; otherwise the delivery becomes done. A detail of the result `contradiction` is also stored as
-   * {@link StoredExpectation.contradiction}.
+   * Leases due polls, the earliest due first, at most `limit`, for `leaseMs`. A poll whose lease has ended is due, and
+   * {@link StoredExpectation.lostPolls} increases by one. Returns none while polls are paused (`@payments/poll` or `*`).
    */
-  settlePoll(lease: Lease, outcome: PollOutcome): Promise<SettleResult>;
+  claimPolls(request: {
+    readonly limit: number;
+    readonly leaseMs: number;
+  }): Promise<readonly ClaimedPoll[]>;
+
+  /**
+   * Makes claimed polls due in `dueInMs[i]` without recording a poll. Ignores leases that are not valid any more.
+   */
+  releasePolls(leases: readonly PollLease[], dueInMs: readonly number[]): Promise<void>;
+
+  /**
+   * Records a poll, if its lease is valid, and resets {@link StoredExpectation.lostPolls} unless `keepLost`. In the same
+   * transaction:
+   *
+   * - With the result `event`: receives the event, which fulfils the expectation; also if the expectation is cancelled,
+   *   which then stays cancelled. But if the inbox has an event of the transaction with another of `eventTypes`, and
+   *   none with the same type, the event is not received: the recorded result is `contradiction`, with the detail also
+   *   as {@link StoredExpectation.contradiction}, and the stored event fulfils the expectation if it is open.
+   * - With `next: 'overdue'`, if the expectation is still `waiting`: a stored event of its transaction with one of
+   *   `eventTypes` fulfils it. Without one, it becomes `overdue`, and the event is received.
+   * - The next poll is scheduled only if the expectation is still `waiting`.
+   */
+  settlePoll(settlement: PollSettlement): Promise<SettledPoll>;
 
   /**
    * Makes polls due: the poll of selection `i` in `dueInMs[i]`, or earlier if it is already due earlier. Ignores
-   * cancelled expectations, running polls and expectations without a delivery. Returns how many polls it made due.
+   * cancelled expectations and running polls. Gives an expectation whose polls were lost one more try: `lostPolls` is at
+   * most 2 after it. Returns how many polls it made due.
    */
-  pollNow(
-    selections: readonly { readonly company: string; readonly reference: string }[],
-    dueInMs: readonly number[],
-  ): Promise<number>;
+  pollNow(selections: readonly ExpectationName[], dueInMs: readonly number[]): Promise<number>;
 
-  /**
-   * The stored events of a transaction with one of `eventTypes`: for each type, the event that was stored under
-   * {@link IncomingEvent.onceKey}. Empty if there is none.
-   */
-  eventsOf(
-    company: string,
-    transactionId: string,
-    eventTypes: readonly string[],
-  ): Promise<readonly { readonly id: string; readonly eventType: string }[]>;
+  /** Milliseconds until the next poll is due or its lease ends: 0 or less if one is due now; `null` if there is none, or polls are paused. */
+  nextPollInMs(): Promise<number | null>;
 
   /** Counts open expectations, each count up to the cap of `InboxStats`. */
   counts(): Promise<ExpectationCounts>;

@@ -81,10 +81,9 @@ export class HandlerCatalogCache {
     return names;
   }
 
-  /** Whether a poll of an expected payment can find the event type, according to any process. */
-  polls(eventType: string): boolean {
-    const polls = this.#catalog.handlers.find(({ name }) => name === POLL_HANDLER);
-    return polls?.patterns.includes(eventType) ?? false;
+  /** The event types that polls of expected payments can find, according to any process. */
+  get polledTypes(): readonly string[] {
+    return this.#catalog.handlers.find(({ name }) => name === POLL_HANDLER)?.patterns ?? [];
   }
 
   /** Whether the handler, as any process registered it, takes an event type, according to the cached catalog. */

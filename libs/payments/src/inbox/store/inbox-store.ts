@@ -187,7 +187,7 @@ export interface InboxStore<Tx = unknown> {
 
   /**
    * Counts the failed deliveries that are pending, running or dead by handler, error and state. Reads at most the
-   * 10,000 newest; `more`: there are others. Polls do not count.
+   * 10,000 newest; `more`: there are others.
    */
   failures(): Promise<{ readonly counts: readonly FailureCount[]; readonly more: boolean }>;
 
@@ -209,10 +209,19 @@ export interface InboxStore<Tx = unknown> {
    * and pruned events. Adds a delivery if the event has none to the handler. `dueInMs[i]` is the delay until selection
    * `i` becomes due; a pending delivery becomes due then or earlier, never later. The attempts of a delivery start from
    * 0 again, unless it was pending. Returns how many deliveries it changed or added; a pending delivery counts.
+   *
+   * The first delivery that is added to a stale event makes the event count as the event of its transaction: it is not
+   * stale any more, takes its {@link IncomingEvent.onceKey}, and fulfils expectations as on receipt if its type is in
+   * `fulfils`. If another event has the key, nothing is added.
    */
   redrive(
     selections: readonly DeliverySelection[],
-    options: { readonly force: boolean; readonly dueInMs: readonly number[] },
+    options: {
+      readonly force: boolean;
+      readonly dueInMs: readonly number[];
+      /** The event types that fulfil expectations. Default: none. */
+      readonly fulfils?: readonly string[];
+    },
   ): Promise<number>;
 
   /** Marks pending and dead deliveries skipped, and makes suspects normal deliveries. Returns how many it skipped. */
@@ -230,8 +239,9 @@ export interface InboxStore<Tx = unknown> {
    *   ago. The tombstone of an event from the future stays longer, so that every deleted event is older than
    *   `tombstonesMs`.
    * - activity older than 1,440 minutes.
+   * - expectations; see {@link ExpectationStore}.
    *
-   * Returns how many events it changed.
+   * Returns how many events and expectations it changed.
    */
   prune(request: {
     readonly bodiesMs: number;

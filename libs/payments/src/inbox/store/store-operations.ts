@@ -22,7 +22,8 @@ export interface IncomingEvent {
   readonly headers: Readonly<Record<string, string>>;
   /**
    * The transaction id, if the event's type is handled once per transaction. Another event of the same company, type
-   * and `onceKey` is then a duplicate, whatever its id. `null` for other types. Any length and content.
+   * and `onceKey` is then a duplicate, whatever its id. `null` for other types. Any length and content. A stale event
+   * takes its key only when a redrive adds its first delivery.
    */
   readonly onceKey: string | null;
   /** Names of the handlers to deliver to, each once. Without handlers, the event is stored as unhandled or stale. */
@@ -64,6 +65,16 @@ export interface StoreReceipt {
   readonly claimed: readonly ClaimedDelivery[];
   /** Whether the new event has pending deliveries, which a worker has to claim. */
   readonly pending: boolean;
+  /** The expectations that this receipt fulfilled; see {@link ExpectationStore}. */
+  readonly fulfilled: readonly FulfilledExpectation[];
+}
+
+/** An expectation that an event fulfilled. */
+export interface FulfilledExpectation {
+  readonly reference: string;
+  readonly transactionId: string | null;
+  /** How the stored event was received. */
+  readonly by: EventSource;
 }
 
 /** The right to run and settle one delivery. */

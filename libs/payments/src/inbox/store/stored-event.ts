@@ -64,9 +64,8 @@ export interface StoredDelivery {
  * - `webhook`: the service sent it.
  * - `poll`: the module asked the service about an expected payment; see `PaymentExpectations`.
  * - `overdue`: the module stored it because an expectation became overdue.
- * - `expectation`: a store keeps an expectation as an event; lists of events leave it out.
  */
-export type EventSource = 'webhook' | 'poll' | 'overdue' | 'expectation';
+export type EventSource = 'webhook' | 'poll' | 'overdue';
 
 /** An event as stored. */
 export interface StoredEvent {
@@ -103,7 +102,7 @@ export interface StoredEvent {
   readonly headers: Readonly<Record<string, string>>;
   /**
    * Whether the event's own time was more than `webhook.maxAgeMs` ago when the event was received. It could have been a
-   * copy of an event whose id was already deleted, so no handler ran. Stays `true` after a redrive.
+   * copy of an event whose id was already deleted, so no handler ran. `false` after a redrive that added a delivery.
    */
   readonly stale: boolean;
   /**

@@ -44,8 +44,7 @@ export class AttemptContext implements PaymentEventContext {
     this.attempt = attempt;
     this.receivedAt = receivedAt;
     this.newerHandled = newerHandled;
-    // No handler of the application gets a delivery of the source `expectation`.
-    this.source = source as PaymentEventSource;
+    this.source = source;
     this.#body = body;
     this.#abort = abort;
     Object.freeze(this);

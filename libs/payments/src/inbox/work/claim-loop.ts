@@ -2,29 +2,29 @@ import type { Logger } from '@nestjs/common';
 import { describeError } from '../../errors/payments-error.js';
 import { Backoff, STORE_BACKOFF } from '../../runtime/backoff.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
-import type { WorkerHeartbeat } from '../recover/worker-heartbeat.js';
-import type { ClaimedDelivery, InboxStore } from '../store/inbox-store.js';
-import type { HandlerSlots } from './handler-slots.js';
 
-/** The longest time between two claims of an idle worker, in milliseconds. It bounds the delay of a lost wake-up. */
+/** The longest time between two claims of an idle process, in milliseconds. It bounds the delay of a lost wake-up. */
 const MAX_SLEEP_MS = 30_000;
-/** The time until the next claim, in milliseconds, if a delivery is due that the last claim did not return. */
+/** The time until the next claim, in milliseconds, if something is due that the last claim did not return. */
 const CLAIM_AGAIN_MS = 100;
 
-/** The parts of the worker that the claim loop uses. */
-export interface ClaimingWorker {
-  readonly store: InboxStore;
+/** What a {@link ClaimLoop} claims: deliveries, or polls. */
+export interface ClaimSource {
   readonly runtime: PaymentsRuntime;
   readonly logger: Logger;
-  readonly slots: HandlerSlots;
-  readonly heartbeat: WorkerHeartbeat;
-  /** Whether the worker may claim now. */
+  /** Whether claims may be made now. */
   active(): boolean;
-  /** Runs a delivery that the worker id claimed and whose slot is taken. Resolves when the attempt has ended. */
-  run(delivery: ClaimedDelivery, id: string): Promise<void>;
+  /** Claims what is due, and starts it. Resolves with whether to claim again at once. */
+  claim(): Promise<boolean>;
+  /** Milliseconds until something is due: 0 or less if it is now; `null` without anything; `undefined`: not known, do not sleep. */
+  nextDueInMs(): Promise<number | null | undefined>;
+  /** Called before the claim for something that has become due. */
+  onDue(): void;
+  /** Called when a claim found nothing due. */
+  onNothingDue(): void;
 }
 
-/** Claims due deliveries, one claim at a time: when it is woken, and when the next delivery becomes due. */
+/** Claims what is due, one claim at a time: when it is woken, and when the next delivery or poll becomes due. */
 export class ClaimLoop {
   readonly #backoff: Backoff;
   #round: Promise<void> = Promise.resolve();
@@ -38,37 +38,38 @@ export class ClaimLoop {
   #wakesAt = Infinity;
   #cancelSleep: () => void = () => {};
 
-  constructor(
-    private readonly worker: ClaimingWorker,
-    /** Called when a claim found nothing due. */
-    private readonly onNothingDue: () => void,
-  ) {
-    this.#backoff = new Backoff(worker.runtime, STORE_BACKOFF);
+  constructor(private readonly source: ClaimSource) {
+    this.#backoff = new Backoff(source.runtime, STORE_BACKOFF);
+  }
+
+  /** Whether a claim is under way, or is about to be. */
+  get busy(): boolean {
+    return this.#claiming;
   }
 
   /** Claims at the end of this turn of the event loop. Several calls in one turn make one claim. */
   claimSoon(): void {
     this.#again = true;
-    if (this.#claiming || this.#backingOff || !this.worker.active()) return;
+    if (this.#claiming || this.#backingOff || !this.source.active()) return;
     this.#claiming = true;
     this.#round = this.#run();
   }
 
-  /** Claims in `ms` milliseconds, because a delivery becomes due then. */
+  /** Claims in `ms` milliseconds, because something becomes due then. */
   wakeIn(ms: number): void {
-    const { runtime, slots } = this.worker;
+    const { runtime } = this.source;
     const at = runtime.monotonic() + ms;
-    if (at >= this.#wakesAt || !this.worker.active()) return;
+    if (at >= this.#wakesAt || !this.source.active()) return;
     this.#cancelSleep();
     this.#wakesAt = at;
     this.#cancelSleep = runtime.schedule(ms, () => {
       this.#wakesAt = Infinity;
-      slots.wake();
+      this.source.onDue();
       this.claimSoon();
     });
   }
 
-  /** Resolves when the claim that is under way has ended. Call it when the worker is not active any more. */
+  /** Resolves when the claim that is under way has ended. Call it when the source is not active any more. */
   async stop(): Promise<void> {
     this.#cancelSleep();
     this.#cancelBackoff();
@@ -76,18 +77,18 @@ export class ClaimLoop {
   }
 
   async #run(): Promise<void> {
-    const { worker } = this;
+    const { source } = this;
     try {
-      while (this.#again && worker.active()) {
+      while (this.#again && source.active()) {
         await endOfTurn();
         this.#again = false;
-        await this.#claim();
+        if (await source.claim()) this.#again = true;
       }
       await this.#sleep();
     } catch (error) {
       // Log one line per outage.
       if (!this.#failing) {
-        worker.logger.error(
+        source.logger.error(
           `The payment inbox could not be read: ${describeError(error)}. The worker retries until it succeeds.`,
         );
       }
@@ -100,46 +101,27 @@ export class ClaimLoop {
 
   /** Until the backoff is over, nothing is claimed, even if the loop is woken. */
   #backOff(): void {
-    if (!this.worker.active()) return;
+    if (!this.source.active()) return;
     this.#backingOff = true;
-    this.#cancelBackoff = this.worker.runtime.schedule(this.#backoff.nextMs(), () => {
+    this.#cancelBackoff = this.source.runtime.schedule(this.#backoff.nextMs(), () => {
       this.#backingOff = false;
       this.claimSoon();
     });
   }
 
-  async #claim(): Promise<void> {
-    const { store, slots, heartbeat } = this.worker;
-    const worker = this.worker.active() ? heartbeat.current() : null;
-    if (worker === null) return;
-    const wanted = slots.requestForClaim();
-    if (wanted.length === 0) return;
-    let claimed: ClaimedDelivery[];
-    try {
-      claimed = await store.claim({ worker, wanted });
-    } catch (error) {
-      slots.claimFailed(wanted);
-      heartbeat.replace(worker);
-      throw error;
-    }
-    slots.claimed(wanted, claimed);
-    for (const delivery of claimed) void this.worker.run(delivery, worker);
-    if (slots.wanting) this.#again = true;
-  }
-
-  /** Sleeps until the next delivery becomes due for a handler with a free slot. The end of an attempt starts the next claim for its handler. */
+  /** Sleeps until the next delivery or poll becomes due that could be claimed. */
   async #sleep(): Promise<void> {
-    const { worker } = this;
-    // A worker cannot claim before it is registered. Its registration wakes this loop.
-    if (!worker.active() || worker.heartbeat.current() === null) return;
-    const next = await worker.store.nextDueInMs(worker.slots.caughtUp);
-    if (this.#failing) worker.logger.log('The payment inbox can be read again.');
+    const { source } = this;
+    if (!source.active()) return;
+    const next = await source.nextDueInMs();
+    if (next === undefined) return;
+    if (this.#failing) source.logger.log('The payment inbox can be read again.');
     this.#failing = false;
     this.#backoff.reset();
     if (this.#again) return;
     if (next !== null && next <= 0) return this.wakeIn(CLAIM_AGAIN_MS);
     this.wakeIn(Math.min(MAX_SLEEP_MS, Math.ceil(next ?? MAX_SLEEP_MS)));
-    this.onNothingDue();
+    source.onNothingDue();
   }
 }
 

@@ -9,12 +9,10 @@ import type { AttemptOutcome } from '../receive/awaited-handlers.js';
 import type { ClaimedDelivery } from '../store/inbox-store.js';
 import { AttemptContext } from './attempt-context.js';
 import type { AttemptServices } from './attempt-context.js';
-import { releaseAfter } from './internal-handlers.js';
-import type { InternalHandler } from './internal-handlers.js';
 import { observeAttempt } from './observe-attempt.js';
 import type { ObservedEnd } from './observe-attempt.js';
 import { AttemptCommit, describeWithStack, settle, settleActionFor } from './settle-attempt.js';
-import type { EndedAttempt, HandlerFailure, SettleAction } from './settle-attempt.js';
+import type { EndedAttempt, HandlerFailure } from './settle-attempt.js';
 
 /**
  * How long an attempt that could not be settled waits for the end of its own commit, in milliseconds. A commit that
@@ -43,7 +41,6 @@ export interface AttemptHooks {
 export class HandlerAttempt implements EndedAttempt {
   readonly #abort = new AbortController();
   readonly #commit: AttemptCommit;
-  #internalAction: SettleAction | null = null;
   #closing = false;
   #endWait: () => void = () => {};
   #cancelTimeLimit: () => void = () => {};
@@ -55,13 +52,11 @@ export class HandlerAttempt implements EndedAttempt {
     private readonly policy: HandlerPolicy,
     readonly services: AttemptServices,
     private readonly hooks: AttemptHooks,
-    /** The handler, if it is one of the module itself. */
-    private readonly internal?: InternalHandler,
   ) {
     this.#commit = new AttemptCommit(services.store, delivery);
-    // A poll is reported by its handler.
-    const observed = services.observers.active && internal === undefined;
-    this.ended = observed ? observeAttempt(delivery, services, () => this.#run()) : this.#run();
+    this.ended = services.observers.active
+      ? observeAttempt(delivery, services, () => this.#run())
+      : this.#run();
   }
 
   /** Aborts the signal because the application closes. If the handler fails after that, the attempt is not charged. */
@@ -107,7 +102,7 @@ export class HandlerAttempt implements EndedAttempt {
 
   async #run(): Promise<AttemptResult & ObservedEnd> {
     const failure = await this.#withinTime(this.#handle());
-    const action = this.#actionAfter(failure);
+    const action = settleActionFor(failure, this);
     const { keepSlotMs, retryInMs } = action;
     if (keepSlotMs === 0) this.hooks.onSlotFree();
     if (this.#commit.done) return this.#committed(failure);
@@ -134,20 +129,11 @@ export class HandlerAttempt implements EndedAttempt {
     return { outcome, nextDue: true, retryInMs, failure, observed: 'lost', endedAt };
   }
 
-  #actionAfter(failure: HandlerFailure | null): SettleAction {
-    if (this.internal === undefined) return settleActionFor(failure, this);
-    return failure === null ? this.#internalAction! : releaseAfter(failure, this);
-  }
-
   /** Resolves when the handler and its commit have ended. Never rejects. */
   async #handle(): Promise<HandlerFailure | null> {
     const { delivery, policy, services } = this;
     let failure: HandlerFailure | null = null;
     try {
-      if (this.internal !== undefined) {
-        this.#internalAction = await this.internal.run(delivery, this.#abort.signal);
-        return null;
-      }
       if (delivery.attempt > policy.retry.attempts) throw outOfAttempts(delivery, policy);
       const body = await services.bodies.decode(delivery.raw, delivery);
       const context = new AttemptContext(delivery, body, this.#abort, this.#commit.commit);

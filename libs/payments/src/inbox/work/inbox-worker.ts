@@ -10,15 +10,15 @@ import { policyOf, WORKER_OPTIONS } from '../inbox-options.js';
 import type { HandlerPolicy, ResolvedWorkerOptions } from '../inbox-options.js';
 import { OutcomeWatches } from '../receive/awaited-handlers.js';
 import { StaggeredRecovery } from '../recover/staggered-recovery.js';
+import type { ClaimingWorker } from '../recover/staggered-recovery.js';
 import { WorkerHeartbeat } from '../recover/worker-heartbeat.js';
 import { StoredBodies } from '../store/body-codec.js';
 import { HandlerCatalogCache } from '../store/handler-catalog-cache.js';
-import { INBOX_STORE, type ClaimedDelivery, type InboxStore } from '../store/inbox-store.js';
+import { INBOX_STORE } from '../store/inbox-store.js';
+import type { ClaimedDelivery, HandlerDeclaration, InboxStore } from '../store/inbox-store.js';
 import { ClaimLoop } from './claim-loop.js';
-import type { ClaimingWorker } from './claim-loop.js';
 import type { AttemptResult } from './handler-attempt.js';
 import { HandlerSlots } from './handler-slots.js';
-import { InternalHandlers } from './internal-handlers.js';
 import { RunDueCalls, RunningAttempts } from './running-attempts.js';
 import type { RunDueResult, SlotReservation } from './running-attempts.js';
 
@@ -26,6 +26,25 @@ import type { RunDueResult, SlotReservation } from './running-attempts.js';
 const ABORTED_MS = 500;
 /** How long the deliveries of handlers that still run after {@link ABORTED_MS} stay leased, in milliseconds. */
 const GRACE_MS = 10_000;
+
+/**
+ * Other work on the inbox's due rows, such as the polls of expected payments. It runs while the worker is active, and
+ * `runDue()` and `drain()` include it.
+ */
+export interface InboxCompanion {
+  /** What this process can do, for the handler catalog. */
+  readonly declaration: HandlerDeclaration;
+  /** Whether nothing runs, or is about to. */
+  readonly idle: boolean;
+  /** Begins: {@link InboxWorker.active} is true from now on, or during {@link InboxWorker.runDue}. */
+  start(): void;
+  /** Claims soon, because something may be due. */
+  wake(): void;
+  /** Claims nothing more. Resolves when everything that runs has ended. */
+  stop(): Promise<void>;
+  /** Aborts what runs, because the application closes. */
+  abandon(): void;
+}
 
 /** Runs deliveries: those that the store assigns on receipt, and those that it claims. Works with every store. */
 @Injectable()
@@ -38,6 +57,7 @@ export class InboxWorker {
   readonly #attempts: RunningAttempts;
   readonly #recovery: StaggeredRecovery;
   readonly #claims: ClaimLoop;
+  #companion: InboxCompanion | null = null;
   #state: 'idle' | 'working' | 'draining' = 'idle';
   #background = true;
   #drained: Promise<void> | null = null;
@@ -58,7 +78,6 @@ export class InboxWorker {
     private readonly outcomes: OutcomeWatches,
     bodies: StoredBodies,
     catalog: HandlerCatalogCache,
-    private readonly internal: InternalHandlers,
     observers: Observers = NO_OBSERVERS,
   ) {
     const logger = this.#logger;
@@ -69,19 +88,18 @@ export class InboxWorker {
       runtime,
       logger,
       leaseMs: options.leaseMs,
-      handlers: () => this.#handlers.map(({ name, patterns }) => ({ name, patterns })),
+      handlers: () => this.#declarations,
       uses: (id) => this.#attempts.uses(id),
       onRegistered: (known) => catalog.set(known),
       onSuccess: () => this.wake(),
       onDeclaredDead: (id) => this.#declaredDead(id),
-      onSuspects: () => this.#active && this.#recovery.suspectsDue(),
+      onSuspects: () => this.active && this.#recovery.suspectsDue(),
     });
     this.#attempts = new RunningAttempts({
       services: { store, runtime, logger, throttled, dispatcher, bodies, catalog, observers },
       slots: this.#slots,
       heartbeat: this.#heartbeat,
-      internal,
-      active: () => this.#active,
+      active: () => this.active,
       policy: (handler) => this.#policies.get(handler)!,
       onFree: () => this.#claimIfWanting(),
       onEnded: (delivery, result) => this.#ended(delivery, result),
@@ -92,12 +110,22 @@ export class InboxWorker {
       logger,
       slots: this.#slots,
       heartbeat: this.#heartbeat,
-      active: () => this.#active,
+      active: () => this.active,
       run: (delivery, id) => this.#attempts.start(delivery, id),
     };
     this.#recovery = new StaggeredRecovery(claiming, () => this.#claims.claimSoon());
-    this.#claims = new ClaimLoop(claiming, () => {
-      if (this.idle) this.#runDueCalls.end(false);
+    this.#claims = new ClaimLoop({
+      runtime,
+      logger,
+      active: () => this.active,
+      claim: () => this.#claim(claiming),
+      // A worker cannot claim before it is registered. Its registration wakes the loop.
+      nextDueInMs: async () =>
+        this.#heartbeat.current() === null ? undefined : store.nextDueInMs(this.#slots.caughtUp),
+      onDue: () => void this.#slots.wake(),
+      onNothingDue: () => {
+        if (this.idle) this.#runDueCalls.end(false);
+      },
     });
   }
 
@@ -106,9 +134,19 @@ export class InboxWorker {
     return this.#state === 'working';
   }
 
-  /** Whether no delivery runs in this process, or is about to. */
+  /** Whether no delivery and no poll runs in this process, or is about to. */
   get idle(): boolean {
-    return this.#slots.idle && !this.#recovery.busy;
+    return this.#slots.idle && !this.#recovery.busy && (this.#companion?.idle ?? true);
+  }
+
+  /** Whether deliveries and polls may be claimed now. */
+  get active(): boolean {
+    return this.working && (this.#background || this.#runDueCalls.any);
+  }
+
+  /** Adds other work on the inbox's due rows. Call it before {@link start}. */
+  join(companion: InboxCompanion): void {
+    this.#companion = companion;
   }
 
   /** See {@link RunningAttempts.ignoringSignal}. */
@@ -124,13 +162,14 @@ export class InboxWorker {
     this.#state = 'working';
     this.#background = background;
     this.#outsideRequests = AsyncLocalStorage.snapshot();
-    for (const handler of this.#handlers) {
+    for (const handler of this.registry.all()) {
       const policy = policyOf(handler, this.options);
       this.#policies.set(handler.name, policy);
       this.#slots.add(handler.name, policy.concurrency);
     }
     if (background) this.#stopListening = this.store.onWake(() => this.wake());
     this.#heartbeat.start();
+    this.#companion?.start();
   }
 
   /** See `PaymentInbox.runDue()`. */
@@ -158,7 +197,13 @@ export class InboxWorker {
   /** Claims soon, because deliveries to these handlers or, by default, to any handler may be due. */
   wake(handlers?: readonly string[]): void {
     const known = this.#slots.wake(handlers);
+    if (handlers === undefined) this.#outsideRequests(() => this.#companion?.wake());
     if (known || handlers === undefined) this.#outsideRequests(() => this.#claims.claimSoon());
+  }
+
+  /** The companion has nothing more to run: ends the calls of `runDue()` unless deliveries are due. */
+  companionIdle(): void {
+    if (this.#runDueCalls.any) this.#claims.claimSoon();
   }
 
   /**
@@ -197,20 +242,35 @@ export class InboxWorker {
         );
       }
       this.#attempts.abandon();
+      this.#companion?.abandon();
       await this.#endsWithin(ABORTED_MS);
     }
     await this.#heartbeat.retire(GRACE_MS);
     this.outcomes.abandon();
   }
 
-  /** The handlers of the application and of the module itself. */
-  get #handlers() {
-    return [...this.registry.all(), ...this.internal.all()];
+  get #declarations(): HandlerDeclaration[] {
+    const own = this.registry.all().map(({ name, patterns }) => ({ name, patterns }));
+    return this.#companion === null ? own : [...own, this.#companion.declaration];
   }
 
-  /** Whether deliveries may be claimed now. */
-  get #active(): boolean {
-    return this.working && (this.#background || this.#runDueCalls.any);
+  async #claim(claiming: ClaimingWorker): Promise<boolean> {
+    const { store, slots, heartbeat } = claiming;
+    const worker = this.active ? heartbeat.current() : null;
+    if (worker === null) return false;
+    const wanted = slots.requestForClaim();
+    if (wanted.length === 0) return false;
+    let claimed: ClaimedDelivery[];
+    try {
+      claimed = await store.claim({ worker, wanted });
+    } catch (error) {
+      slots.claimFailed(wanted);
+      heartbeat.replace(worker);
+      throw error;
+    }
+    slots.claimed(wanted, claimed);
+    for (const delivery of claimed) void claiming.run(delivery, worker);
+    return slots.wanting;
   }
 
   async #endsWithin(ms: number): Promise<boolean> {
@@ -218,7 +278,12 @@ export class InboxWorker {
     const timeUp = new Promise<false>((resolve) => {
       cancel = this.runtime.schedule(ms, () => resolve(false));
     });
-    const ended = Promise.all([this.#claims.stop(), this.#recovery.stop(), this.#slots.whenIdle()]);
+    const ended = Promise.all([
+      this.#claims.stop(),
+      this.#recovery.stop(),
+      this.#slots.whenIdle(),
+      this.#companion?.stop(),
+    ]);
     const inTime = await Promise.race([ended.then(() => true), timeUp]);
     cancel();
     return inTime;
@@ -226,7 +291,7 @@ export class InboxWorker {
 
   #ended(delivery: ClaimedDelivery, { outcome, nextDue, retryInMs }: AttemptResult): void {
     this.outcomes.report(delivery, outcome);
-    if (this.internal.get(delivery.handler) === undefined) this.#runDueCalls.count(outcome);
+    this.#runDueCalls.count(outcome);
     if (nextDue) this.#slots.wake([delivery.handler]);
     if (retryInMs !== null) this.#claims.wakeIn(retryInMs);
     // After the last attempt, a claim that finds nothing due ends the calls of runDue().

@@ -29,7 +29,7 @@ export async function observeAttempt<R extends ObservedEnd>(
     eventId: id,
     handler,
     attempt,
-    source: source as AttemptInfo['source'],
+    source,
     receivedAtMs: receivedAt.getTime(),
     ageMs,
   };

@@ -9,7 +9,6 @@ import type { AttemptServices } from './attempt-context.js';
 import { HandlerAttempt } from './handler-attempt.js';
 import type { AttemptHooks, AttemptResult } from './handler-attempt.js';
 import type { HandlerSlots } from './handler-slots.js';
-import type { InternalHandlers } from './internal-handlers.js';
 
 /** How long a handler may take to end after its signal was aborted, before it counts as ignoring its signal. */
 const END_MS = 500;
@@ -32,7 +31,6 @@ export interface AttemptingWorker {
   readonly services: AttemptServices;
   readonly slots: HandlerSlots;
   readonly heartbeat: WorkerHeartbeat;
-  readonly internal: InternalHandlers;
   /** Whether attempts may start. */
   active(): boolean;
   policy(handler: string): HandlerPolicy;
@@ -97,8 +95,7 @@ export class RunningAttempts {
       onTimeUp: (handled) => this.#countIfIgnored(delivery, handled),
     };
     const policy = this.worker.policy(handler);
-    const internal = this.worker.internal.get(handler);
-    const attempt = new HandlerAttempt(delivery, policy, services, hooks, internal);
+    const attempt = new HandlerAttempt(delivery, policy, services, hooks);
     this.#running.set(attempt, id);
     const result = await attempt.ended;
     this.#running.delete(attempt);

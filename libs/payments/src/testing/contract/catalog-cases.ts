@@ -130,7 +130,13 @@ export const catalogCases: readonly InboxContractCase[] = [
         'outdated',
         'outdated',
       ]);
-      deepEqual(receipts[0], { outcome: 'outdated', id: late.id, claimed: [], pending: false });
+      deepEqual(receipts[0], {
+        outcome: 'outdated',
+        id: late.id,
+        claimed: [],
+        pending: false,
+        fulfilled: [],
+      });
       equal(await store.find('acme', late.id), undefined);
       deepEqual(idsOf(await listAll(store)), [before.id, current.id]);
       const again = { ...late, catalogVersion: version, handlers: ['book', 'mail'] };

@@ -67,7 +67,7 @@ export const duplicateCases: readonly InboxContractCase[] = [
     async run({ store }) {
       const event = incoming();
       const other = { ...event, raw: Buffer.from('another body'), onceKey: 'another key' };
-      const receipt = { id: event.id, claimed: [], pending: false };
+      const receipt = { id: event.id, claimed: [], pending: false, fulfilled: [] };
       await store.receive([event]);
       deepEqual(await store.receive([other]), [{ ...receipt, outcome: 'conflict' }]);
       deepEqual(await store.receive([event]), [{ ...receipt, outcome: 'duplicate' }]);
@@ -86,7 +86,13 @@ export const duplicateCases: readonly InboxContractCase[] = [
       const copy = async () => {
         const again = { ...event, handlers: ['book', 'mail', 'print'], assign };
         const [receipt] = await store.receive([again]);
-        deepEqual(receipt, { outcome: 'duplicate', id: event.id, claimed: [], pending: false });
+        deepEqual(receipt, {
+          outcome: 'duplicate',
+          id: event.id,
+          claimed: [],
+          pending: false,
+          fulfilled: [],
+        });
       };
       await store.receive([event]);
       await copy();
@@ -105,7 +111,13 @@ export const duplicateCases: readonly InboxContractCase[] = [
     async run({ store, another }) {
       const first = incoming({ onceKey: 'tx' });
       const again = incoming({ onceKey: 'tx', raw: Buffer.from('another body') });
-      const receipt = { outcome: 'duplicate', id: first.id, claimed: [], pending: false };
+      const receipt = {
+        outcome: 'duplicate',
+        id: first.id,
+        claimed: [],
+        pending: false,
+        fulfilled: [],
+      };
       const other = await another();
       await store.receive([first]);
       for (const own of [store, other, store]) deepEqual(await own.receive([again]), [receipt]);

@@ -1,15 +1,17 @@
-import { deepEqual, equal, ok } from 'node:assert/strict';
+import { deepEqual, equal, notEqual, ok } from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { expectationEventId, POLL_HANDLER } from '../../inbox/store/expectation-store.js';
 import type {
+  ClaimedPoll,
   ExpectationFilter,
   ExpectationPage,
   InboxStore,
   NewExpectation,
   PollOutcome,
+  PollSettlement,
+  SettledPoll,
   StoredExpectation,
 } from '../../inbox/store/inbox-store.js';
-import { incoming, REDRIVE_FORCED, TestWorker } from './contract-fixtures.js';
+import { incoming, TestWorker } from './contract-fixtures.js';
 import type { InboxContractCase } from './contract-fixtures.js';
 
 /** An expectation whose first poll is due at once. The given fields replace the defaults. */
@@ -18,7 +20,7 @@ export function expected(fields: Partial<NewExpectation> = {}): NewExpectation {
     company: 'acme',
     reference: `order ${randomUUID()}`,
     transactionId: null,
-    dueBy: null,
+    dueInMs: null,
     schedule: [15_000, 60_000],
     firstPollInMs: 0,
     ...fields,
@@ -38,16 +40,76 @@ export async function expectOne(
 /** The stored expectation. Fails if there is none. */
 export async function stored(
   { expectations }: InboxStore,
-  { company, reference }: NewExpectation,
+  { company, reference }: Pick<NewExpectation, 'company' | 'reference'>,
 ): Promise<StoredExpectation> {
   const found = await expectations.find(company, reference);
   ok(found, `there is no expectation ${company} ${reference}`);
   return found;
 }
 
-/** An event that fulfils the expectations of its transaction and reference. */
+/** An event that fulfils the expectations of its transaction and reference, and is handled once per transaction. */
 export function fulfilling(event: Parameters<typeof incoming>[0] = {}) {
-  return incoming({ fulfils: true, handlers: [], ...event });
+  const { orderingKey = null } = event ?? {};
+  return incoming({ fulfils: true, handlers: [], onceKey: orderingKey, ...event });
+}
+
+/** The lease of the polls in these cases, in milliseconds. */
+export const POLL_LEASE_MS = 45_000;
+
+/** Claims due polls. */
+export async function claimPolls(
+  { expectations }: InboxStore,
+  limit = 100,
+): Promise<readonly ClaimedPoll[]> {
+  return expectations.claimPolls({ limit, leaseMs: POLL_LEASE_MS });
+}
+
+/** Claims the only poll that is due. */
+export async function claimPoll(store: InboxStore): Promise<ClaimedPoll> {
+  const claimed = await claimPolls(store);
+  equal(claimed.length, 1, `${claimed.length} polls are due, not one`);
+  return claimed[0]!;
+}
+
+const TYPES = ['transaction.completed', 'transaction.declined'];
+
+/** Settles a poll. */
+export async function settle(
+  { expectations }: InboxStore,
+  { seq, token }: ClaimedPoll,
+  outcome: PollOutcome,
+  more: Partial<PollSettlement> = {},
+): Promise<SettledPoll> {
+  const lease = { seq, token };
+  return expectations.settlePoll({
+    lease,
+    outcome,
+    event: null,
+    eventTypes: TYPES,
+    keepLost: false,
+    ...more,
+  });
+}
+
+/** Settles a poll that found an event of the transaction. */
+export async function settleFound(
+  store: InboxStore,
+  claimed: ClaimedPoll,
+  transactionId: string,
+  eventType = 'transaction.completed',
+  fields: Parameters<typeof incoming>[0] = {},
+): Promise<SettledPoll> {
+  const id = `poll:${transactionId}:${eventType}`;
+  const raw = Buffer.from(JSON.stringify({ id, unique: randomUUID() }));
+  const event = fulfilling({
+    id,
+    eventType,
+    orderingKey: transactionId,
+    raw,
+    source: 'poll',
+    ...fields,
+  });
+  return settle(store, claimed, { result: 'event', detail: null, next: 'end' }, { event });
 }
 
 /** A poll without a result. */
@@ -72,19 +134,20 @@ export async function references(
   return found;
 }
 
-/** How expectations are stored, changed, listed, counted and pruned. */
+/** How expectations are stored, changed, listed, requested and pruned. */
 export const expectationCases: readonly InboxContractCase[] = [
   {
-    title: 'EX-01 expect stores an expectation, and repeating it changes nothing',
+    title: 'EX-01 EX-20 expect stores an expectation, and repeating it changes nothing',
     async run({ store, another }) {
-      const first = expected({ reference: 'Zahlung 1 _%', dueBy: new Date(1_900_000_000_123) });
+      const first = expected({ reference: 'Zahlung 1 _%', dueInMs: 4000 });
       const other = (await another()).expectations;
       equal(await store.expectations.expect({ ...first, firstPollInMs: 15_000 }), true);
       const found = (await other.find('acme', first.reference))!;
-      const { createdAt, nextPollAt, ageMs, ...rest } = found;
-      const { firstPollInMs: _, ...fields } = first;
-      const none = { lastPoll: null, fulfilled: null, contradiction: null };
-      deepEqual(rest, { ...fields, state: 'waiting', polls: 0, ...none });
+      const { createdAt, nextPollAt, ageMs, dueBy, ...rest } = found;
+      const { firstPollInMs: _, dueInMs: _d, ...fields } = first;
+      const none = { lastPoll: null, fulfilled: null, contradiction: null, otherEventId: null };
+      deepEqual(rest, { ...fields, state: 'waiting', polls: 0, lostPolls: 0, ...none });
+      equal(dueBy!.getTime() - createdAt.getTime(), 4000);
       const inMs = nextPollAt!.getTime() - createdAt.getTime();
       ok(inMs >= 14_990 && inMs < 16_000, `the first poll is due after ${inMs} ms`);
       const again = { ...expected({ transactionId: 'tx' }), reference: first.reference };
@@ -96,23 +159,41 @@ export const expectationCases: readonly InboxContractCase[] = [
     },
   },
   {
+    title: 'EX-16 expect opens a cancelled expectation again, as a new one',
+    async run({ store, another }) {
+      const first = await expectOne(store, { transactionId: 'tx 1' });
+      await settle(store, await claimPoll(store), unknown(1000, '404'));
+      equal(await store.expectations.cancel('acme', first.reference), true);
+      equal(await store.expectations.attach('acme', first.reference, 'tx 1'), 'cancelled');
+      const { expectations } = await another();
+      equal(await expectations.expect({ ...first, transactionId: null }), true);
+      const { state, polls, lastPoll, transactionId } = await stored(store, first);
+      deepEqual([state, polls, lastPoll, transactionId], ['waiting', 0, null, null]);
+      equal((await claimPoll(store)).expectation.reference, first.reference);
+      equal(await expectations.attach('acme', first.reference, 'tx 2'), 'attached');
+    },
+  },
+  {
     title: 'EX-01 of 20 concurrent calls of expect with one reference, one stores it',
     async run({ store, another }) {
       const stores = [store, await another()];
       const one = expected();
-      const calls = Array.from({ length: 20 }, (_, n) => stores[n % 2]!.expectations.expect(one));
-      equal((await Promise.all(calls)).filter(Boolean).length, 1);
-      const worker = await TestWorker.start(store);
-      equal((await worker.claimOne(POLL_HANDLER)).id, expectationEventId(one.reference));
+      for (let round = 0; round < 2; round += 1) {
+        const calls = Array.from({ length: 20 }, (_, n) => stores[n % 2]!.expectations.expect(one));
+        equal((await Promise.all(calls)).filter(Boolean).length, 1);
+        equal((await claimPoll(store)).expectation.reference, one.reference);
+        await store.expectations.cancel('acme', one.reference);
+      }
     },
   },
   {
-    title: 'EX-01 expect and attach in a transaction are stored exactly if it commits',
+    title: 'EX-01 expect in a transaction is stored exactly if it commits',
     needs: 'transactional',
     async run({ store, effects }) {
       const worker = await TestWorker.start(store);
-      const before = await expectOne(store);
       const inside = expected();
+      const cancelled = await expectOne(store);
+      await store.expectations.cancel('acme', cancelled.reference);
       await store.receive([incoming()]);
       const lease = await worker.claimOne();
       const commit = (last: () => void) =>
@@ -120,7 +201,7 @@ export const expectationCases: readonly InboxContractCase[] = [
           const written = effects!.write(tx, 'ordered');
           const calls = () => [
             store.expectations.expect(inside, tx),
-            store.expectations.attach('acme', before.reference, 'tx', tx),
+            store.expectations.expect(cancelled, tx),
           ];
           // A transaction on PostgreSQL is asynchronous, and one on SQLite is not.
           if (written instanceof Promise)
@@ -132,11 +213,11 @@ export const expectationCases: readonly InboxContractCase[] = [
         throw new RangeError('the work failed');
       }).catch(() => {});
       equal(await store.expectations.find('acme', inside.reference), undefined);
-      equal((await stored(store, before)).transactionId, null);
+      equal((await stored(store, cancelled)).state, 'cancelled');
       await commit(() => {});
       equal((await stored(store, inside)).state, 'waiting');
-      equal((await stored(store, before)).transactionId, 'tx');
-      equal((await worker.claim([POLL_HANDLER])).length, 2);
+      equal((await stored(store, cancelled)).state, 'waiting');
+      equal((await claimPolls(store)).length, 2);
     },
   },
   {
@@ -153,20 +234,19 @@ export const expectationCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'EX-01 cancel ends a waiting or overdue expectation and its pending poll',
+    title: 'EX-01 cancel ends a waiting or overdue expectation and its scheduled poll',
     async run({ store, another }) {
-      const worker = await TestWorker.start(store);
       const waiting = await expectOne(store, { transactionId: 'tx' });
       const { expectations } = await another();
       equal(await expectations.cancel('umbrella', waiting.reference), false);
       equal(await expectations.cancel('acme', waiting.reference), true);
       equal(await expectations.cancel('acme', waiting.reference), false);
-      deepEqual(await worker.claim([POLL_HANDLER]), []);
+      deepEqual(await claimPolls(store), []);
       const overdue = await expectOne(store);
-      const lease = await worker.claimOne(POLL_HANDLER);
-      await expectations.settlePoll(lease, { result: 'pending', detail: null, next: 'overdue' });
+      await settle(store, await claimPoll(store), { ...unknown('overdue'), result: 'pending' });
+      equal((await stored(store, overdue)).state, 'overdue');
       equal(await expectations.cancel('acme', overdue.reference), true);
-      const [fulfilled] = [await expectOne(store, { transactionId: 'paid' })];
+      const fulfilled = await expectOne(store, { transactionId: 'paid' });
       await store.receive([fulfilling({ orderingKey: 'paid' }), fulfilling({ orderingKey: 'tx' })]);
       equal(await expectations.cancel('acme', fulfilled.reference), false);
       const states = [waiting, overdue, fulfilled].map(
@@ -176,43 +256,129 @@ export const expectationCases: readonly InboxContractCase[] = [
     },
   },
   {
+    title: 'EX-15 one request for a payment runs at a time, and its end is fenced by its token',
+    async run({ store, another, advance }) {
+      const one = await expectOne(store);
+      const other = (await another()).expectations;
+      const start = async (leaseMs = 60_000) =>
+        (await other.startRequest('acme', one.reference, leaseMs))!;
+      equal(await other.startRequest('acme', 'nobody', 1000), undefined);
+      const first = await start();
+      deepEqual([first.previous, first.expectation.reference], ['never', one.reference]);
+      const second = await start();
+      deepEqual([second.previous, second.token], ['running', null]);
+      equal(await store.expectations.endRequest(one, first.token! + 1, 'answered'), false);
+      equal(await store.expectations.endRequest(one, first.token!, 'answered'), true);
+      equal(await store.expectations.endRequest(one, first.token!, 'answered'), false);
+      const third = await start(1000);
+      equal(third.previous, 'answered');
+      notEqual(third.token, first.token);
+      await advance(2000);
+      const fourth = await start();
+      equal(fourth.previous, 'unknown');
+      equal(await other.endRequest(one, third.token!, 'cancelled'), false);
+      equal(await other.endRequest(one, fourth.token!, 'unknown'), true);
+      const fifth = await start();
+      equal(fifth.previous, 'unknown');
+      equal(await other.endRequest(one, fifth.token!, 'never'), true);
+      const sixth = await start();
+      equal(sixth.previous, 'never');
+      equal(await other.endRequest(one, sixth.token!, 'accepted'), true);
+      const last = await start();
+      deepEqual([last.previous, last.token], ['accepted', null]);
+    },
+  },
+  {
+    title:
+      'EX-15 a request is accepted once an id is attached, and not granted for an ended payment',
+    async run({ store }) {
+      const { expectations } = store;
+      const start = async ({ reference }: NewExpectation) => {
+        const started = await expectations.startRequest('acme', reference, 60_000);
+        return [started?.previous, started?.token === null];
+      };
+      deepEqual(await start(await expectOne(store, { transactionId: 'tx' })), ['accepted', true]);
+      const attached = await expectOne(store);
+      await start(attached);
+      await expectations.attach('acme', attached.reference, 'tx 2');
+      deepEqual(await start(attached), ['accepted', true]);
+      const paid = await expectOne(store);
+      await store.receive([fulfilling({ reference: paid.reference, orderingKey: 'tx 3' })]);
+      deepEqual(await start(paid), ['never', true]);
+      const failed = await expectOne(store);
+      const { token } = (await expectations.startRequest('acme', failed.reference, 60_000))!;
+      equal(await expectations.endRequest(failed, token!, 'cancelled'), true);
+      const { state, nextPollAt } = await stored(store, failed);
+      deepEqual([state, nextPollAt], ['cancelled', null]);
+      deepEqual(await start(failed), ['never', true]);
+      equal(await expectations.expect(failed), true);
+      deepEqual(await start(failed), ['never', false]);
+    },
+  },
+  {
+    title: 'EX-15 the end of a request does not cancel a payment that got an id or an event',
+    async run({ store }) {
+      const { expectations } = store;
+      const one = await expectOne(store);
+      const { token } = (await expectations.startRequest('acme', one.reference, 60_000))!;
+      await store.receive([fulfilling({ reference: one.reference, orderingKey: 'tx' })]);
+      equal(await expectations.endRequest(one, token!, 'cancelled'), true);
+      equal((await stored(store, one)).state, 'fulfilled');
+    },
+  },
+  {
+    title: 'EX-15 of 20 concurrent requests for one payment, one is granted',
+    async run({ store, another }) {
+      const stores = [store, await another()];
+      const { reference } = await expectOne(store);
+      const started = await Promise.all(
+        Array.from({ length: 20 }, (_, n) =>
+          stores[n % 2]!.expectations.startRequest('acme', reference, 60_000),
+        ),
+      );
+      equal(started.filter((one) => one!.token !== null).length, 1);
+    },
+  },
+  {
     title: 'EX-07 EX-12 list applies every filter, newest first and page by page',
     async run({ store, advance }) {
-      const worker = await TestWorker.start(store);
       const later = { firstPollInMs: 1000 };
       const a = await expectOne(store, { reference: 'a_1', transactionId: 'tx%a', ...later });
+      await store.receive([fulfilling({ id: 'paid a', orderingKey: 'tx%a', fulfils: false })]);
       await advance(5000);
       await expectOne(store, { reference: 'b_1', company: 'umbrella', ...later });
       await store.expectations.cancel('umbrella', 'b_1');
-      for (const reference of ['c', 'd', 'e']) {
+      for (const reference of ['c', 'd', 'e', 'f']) {
         await expectOne(store, { reference, transactionId: `tx ${reference}`, ...later });
       }
       const fromPoll = fulfilling({ orderingKey: 'tx c', source: 'poll' });
       await store.receive([fromPoll, fulfilling({ orderingKey: 'tx d' })]);
       const half = new Date((await stored(store, a)).createdAt.getTime() + 2500);
-      const lease = await worker.claimOne(POLL_HANDLER);
-      const contradiction = {
-        result: 'contradiction',
-        detail: 'declined',
-        next: 'overdue',
-      } as const;
-      await store.expectations.settlePoll(lease, contradiction);
+      const claimed = await claimPoll(store);
+      const { result } = await settleFound(store, claimed, 'tx%a', 'transaction.declined');
+      equal(result, 'contradiction');
+      await advance(5000);
+      for (const one of await claimPolls(store)) {
+        await settle(store, one, unknown(one.expectation.reference === 'f' ? 'overdue' : 60_000));
+      }
       const list = async (filter: ExpectationFilter) => (await references(store, filter)).join();
-      deepEqual(await references(store, {}, 2), ['e', 'd', 'c', 'b_1', 'a_1']);
+      deepEqual(await references(store, {}, 2), ['f', 'e', 'd', 'c', 'b_1', 'a_1']);
       equal(await list({ company: 'umbrella' }), 'b_1');
       equal(await list({ transactionId: 'tx c', state: 'fulfilled' }), 'c');
       equal(await list({ transactionId: 'tx ' }), '');
       equal(await list({ state: 'waiting' }), 'e');
-      equal(await list({ state: 'overdue' }), 'a_1');
+      equal(await list({ state: 'waiting', company: 'umbrella' }), '');
+      equal(await list({ state: 'overdue' }), 'f');
       equal(await list({ state: 'cancelled' }), 'b_1');
-      equal(await list({ state: 'fulfilled' }), 'd,c');
+      equal(await list({ state: 'fulfilled' }), 'd,c,a_1');
+      equal(await list({ state: 'fulfilled', from: half, search: 'tx' }), 'd,c');
       equal(await list({ fulfilledBy: 'poll' }), 'c');
-      equal(await list({ fulfilledBy: 'webhook', company: 'acme' }), 'd');
+      equal(await list({ fulfilledBy: 'webhook', company: 'acme' }), 'd,a_1');
       equal(await list({ contradictory: true }), 'a_1');
       equal(await list({ contradictory: true, state: 'waiting' }), '');
       equal(await list({ to: half }), 'a_1');
-      equal(await list({ from: half, company: 'acme' }), 'e,d,c');
-      equal(await list({ search: 'tx ' }), 'e,d,c');
+      equal(await list({ from: half, company: 'acme' }), 'f,e,d,c');
+      equal(await list({ search: 'tx ' }), 'f,e,d,c');
       equal(await list({ search: 'a_' }), 'a_1');
       // `_` and `%` are ordinary characters here, no wildcards.
       equal(await list({ search: 'tx%' }), 'a_1');
@@ -221,29 +387,25 @@ export const expectationCases: readonly InboxContractCase[] = [
   },
   {
     title:
-      'EX-14 lists, counts and activity of events leave expectations out, and redrives ignore them',
+      'IN-40 prune deletes ended expectations, and keeps waiting and overdue ones, which can be polled',
     async run({ store, advance }) {
-      const { reference } = await expectOne(store);
-      const id = expectationEventId(reference);
-      const before = await store.stats();
-      deepEqual([before.deliveries, before.unhandled.count], [[], 0]);
-      equal(before.oldestPendingMs, null);
-      const settled = await expectOne(store);
-      await store.expectations.cancel('acme', settled.reference);
-      const handlers = [POLL_HANDLER, 'book'];
-      equal(await store.redrive([{ company: 'acme', id, handlers }], REDRIVE_FORCED), 0);
-      const { length } = await (await TestWorker.start(store)).claim(['book', POLL_HANDLER]);
-      equal(length, 1);
-      for (const filter of [{}, { ids: [id] }, { handler: POLL_HANDLER }, { search: 'expect' }]) {
-        const page = await store.list({ filter, order: 'oldest', limit: 10, after: null });
-        deepEqual(page, { events: [], next: null });
-      }
-      deepEqual((await store.stats()).deliveries, []);
-      await advance(120_000);
-      await store.summarize();
-      for (const { total, handlers: active } of await store.activity(10)) {
-        deepEqual([total.received, total.done, total.failed, active], [0, 0, 0, {}]);
-      }
+      const open = await expectOne(store, { firstPollInMs: 3_000_000 });
+      const overdue = await expectOne(store);
+      await settle(store, await claimPoll(store), unknown('overdue'));
+      const ended = await expectOne(store);
+      await store.expectations.cancel('acme', ended.reference);
+      const paid = await expectOne(store, { transactionId: 'tx' });
+      await store.receive([fulfilling({ orderingKey: 'tx' })]);
+      await advance(5000);
+      await store.prune({ bodiesMs: 1000, tombstonesMs: 100_000, limit: 100 });
+      equal((await stored(store, ended)).state, 'cancelled');
+      equal(await store.expectations.pollNow([paid], [0]), 1);
+      await settle(store, await claimPoll(store), unknown('end'));
+      while ((await store.prune({ bodiesMs: 1000, tombstonesMs: 1000, limit: 10 })) > 0);
+      deepEqual(await references(store), [overdue.reference, open.reference]);
+      equal(await store.expectations.pollNow([open, overdue], [0, 0]), 2);
+      equal((await claimPolls(store)).length, 2);
+      equal(await store.expectations.expect(ended), true);
     },
   },
 ];

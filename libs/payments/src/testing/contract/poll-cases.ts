@@ -1,13 +1,17 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
-import { expectationEventId, POLL_HANDLER } from '../../inbox/store/expectation-store.js';
-import type { ExpectationStore } from '../../inbox/store/inbox-store.js';
-import { pruneAll, TestWorker, twoWorkers } from './contract-fixtures.js';
+import { EXPECTATION_TRANSITIONS, POLL_HANDLER } from '../../inbox/store/expectation-store.js';
+import type { ExpectationState } from '../../inbox/store/inbox-store.js';
+import { incoming } from './contract-fixtures.js';
 import type { InboxContractCase } from './contract-fixtures.js';
 import {
+  claimPoll,
+  claimPolls,
   expected,
   expectOne,
   fulfilling,
-  references,
+  POLL_LEASE_MS,
+  settle,
+  settleFound,
   stored,
   unknown,
 } from './expectation-cases.js';
@@ -15,22 +19,23 @@ import {
 /** The schedule of polls, their results, and the end of expectations. */
 export const pollCases: readonly InboxContractCase[] = [
   {
-    title: 'EX-03 polls are due as scheduled, one at a time, and are never charged',
+    title: 'EX-03 polls are due as scheduled, one at a time',
     async run({ store, another, advance }) {
-      const [worker, other] = await twoWorkers({ store, another });
+      const other = await another();
       const expectation = await expectOne(store, { firstPollInMs: 15_000 });
-      deepEqual(await worker.claim([POLL_HANDLER]), []);
-      const dueInMs = (await store.nextDueInMs([POLL_HANDLER]))!;
+      deepEqual(await claimPolls(store), []);
+      const dueInMs = (await store.expectations.nextPollInMs())!;
       ok(dueInMs > 5000 && dueInMs <= 15_000, `due in ${dueInMs} ms`);
       for (let poll = 1; poll <= 15; poll += 1) {
         await advance(15_000);
-        const lease = await worker.claimOne(POLL_HANDLER);
-        deepEqual([lease.company, lease.id], ['acme', expectationEventId(expectation.reference)]);
-        deepEqual([lease.attempt, lease.crashes], [1, 0]);
-        deepEqual(await other.claim([POLL_HANDLER]), []);
+        const claimed = await claimPoll(store);
+        equal(claimed.expectation.reference, expectation.reference);
+        deepEqual([claimed.expectation.lostPolls, claimed.expectation.nextPollAt], [0, null]);
+        deepEqual(await claimPolls(other), []);
         const detail = `poll ${poll} ${'x'.repeat(2000)}`;
         const pending = { result: 'pending', detail, next: 15_000 } as const;
-        equal((await other.store.expectations.settlePoll(lease, pending)).settled, true);
+        const settled = await settle(other, claimed, pending);
+        deepEqual([settled.settled, settled.nextPollInMs], [true, 15_000]);
         const { polls, lastPoll, nextPollAt, state, ageMs } = await stored(store, expectation);
         ok(
           ageMs >= poll * 15_000 - 1000 && ageMs < poll * 15_000 + 60_000,
@@ -41,73 +46,244 @@ export const pollCases: readonly InboxContractCase[] = [
         ok(lastPoll!.detail!.length <= 1000);
         const inMs = nextPollAt!.getTime() - lastPoll!.at.getTime();
         ok(inMs >= 14_000 && inMs < 16_000, `the next poll is due after ${inMs} ms`);
-        deepEqual(await worker.claim([POLL_HANDLER]), []);
+        deepEqual(await claimPolls(store), []);
       }
       await advance(15_000);
-      await store.expectations.settlePoll(await worker.claimOne(POLL_HANDLER), unknown('end'));
+      await settle(store, await claimPoll(store), unknown('end'));
       const { state, nextPollAt } = await stored(store, expectation);
       deepEqual([state, nextPollAt], ['waiting', null]);
-      equal(await store.nextDueInMs([POLL_HANDLER]), null);
+      equal(await store.expectations.nextPollInMs(), null);
     },
   },
   {
-    title: 'EX-03 the poll of a dead worker runs again, and its lease is not valid any more',
-    async run({ store, another, advance }) {
-      const [worker, other] = await twoWorkers({ store, another });
-      const expectation = await expectOne(store, { transactionId: 'tx' });
-      const lost = await worker.claimOne(POLL_HANDLER);
-      await other.declareOthersDead(advance);
-      const settlePoll = (...call: Parameters<ExpectationStore['settlePoll']>) =>
-        store.expectations.settlePoll(...call);
-      equal((await settlePoll(lost, unknown('overdue'))).settled, false);
-      const again = (await other.claimSuspect(false, [POLL_HANDLER]))!;
-      deepEqual([again.id, again.crashes], [lost.id, 1]);
-      ok(again.token > lost.token);
-      equal((await settlePoll(lost, unknown('overdue'))).settled, false);
-      deepEqual((await stored(store, expectation)).lastPoll, null);
-      equal((await settlePoll(again, unknown(1000))).settled, true);
-      await advance(2000);
-      equal((await other.claimOne(POLL_HANDLER)).crashes, 0);
-      // The next worker dies too, and a webhook arrives for the suspect.
-      const last = await TestWorker.start(await another());
-      await last.declareOthersDead(advance);
-      await store.receive([fulfilling({ orderingKey: 'tx' })]);
-      equal(await last.claimSuspect(true, [POLL_HANDLER]), null);
-      deepEqual(await last.claim([POLL_HANDLER]), []);
-      equal((await last.heartbeat()).suspects, false);
-      equal(await store.expectations.pollNow([expectation], [0]), 1);
-      equal((await last.claimOne(POLL_HANDLER)).crashes, 0);
-    },
-  },
-  {
-    title: 'EX-06 a contradiction is recorded, and changes nothing else',
+    title: 'EX-03 of 200 due polls, 40 concurrent claims lease each once',
     async run({ store, another }) {
-      const worker = await TestWorker.start(store);
+      const other = await another();
+      for (let n = 0; n < 200; n += 1) await expectOne(store);
+      const claims = await Promise.all(
+        Array.from({ length: 40 }, (_, n) => claimPolls(n % 2 === 0 ? store : other, 10)),
+      );
+      const seqs = claims.flat().map(({ seq }) => seq);
+      equal(new Set(seqs).size, seqs.length);
+      const rest = await claimPolls(store, 1000);
+      equal(seqs.length + rest.length, 200);
+      ok(claims.every((claimed) => claimed.length <= 10));
+    },
+  },
+  {
+    title:
+      'IN-41 a poll whose lease ends is lost, due again, and its old lease is not valid any more',
+    async run({ store, another, advance }) {
       const expectation = await expectOne(store, { transactionId: 'tx' });
-      const lease = await worker.claimOne(POLL_HANDLER);
+      const lost = await claimPoll(store);
+      const other = await another();
+      ok((await other.expectations.nextPollInMs())! > 0);
+      await advance(POLL_LEASE_MS + 1000);
+      ok((await other.expectations.nextPollInMs())! <= 0);
+      const again = await claimPoll(other);
+      deepEqual([again.seq, again.expectation.lostPolls], [lost.seq, 1]);
+      ok(again.token > lost.token);
+      equal((await settle(store, lost, unknown('overdue'))).settled, false);
+      equal((await settleFound(store, lost, 'tx')).settled, false);
+      equal(await store.find('acme', 'poll:tx:transaction.completed'), undefined);
+      deepEqual((await stored(store, expectation)).lastPoll, null);
+      await settle(other, again, unknown(1000), { keepLost: true });
+      equal((await stored(store, expectation)).lostPolls, 1);
+      for (let n = 2; n <= 4; n += 1) {
+        await advance(POLL_LEASE_MS + 1000);
+        equal((await claimPoll(other)).expectation.lostPolls, n - 1);
+      }
+      await advance(POLL_LEASE_MS + 1000);
+      equal(await other.expectations.pollNow([expectation], [0]), 1);
+      const last = await claimPoll(store);
+      equal(last.expectation.lostPolls, 2);
+      await settle(other, last, unknown(1000));
+      equal((await stored(store, expectation)).lostPolls, 0);
+    },
+  },
+  {
+    title: 'EX-03 a released poll is due again, and does not count',
+    async run({ store, another, advance }) {
+      const expectation = await expectOne(store);
+      const ended = await expectOne(store);
+      const claimed = await claimPolls(store);
+      await store.expectations.cancel('acme', ended.reference);
+      const { expectations } = await another();
+      await expectations.releasePolls(claimed, [5000, 5000]);
+      deepEqual(await claimPolls(store), []);
+      const { polls, nextPollAt, lostPolls } = await stored(store, expectation);
+      deepEqual([polls, nextPollAt === null, lostPolls], [0, false, 0]);
+      equal((await stored(store, ended)).nextPollAt, null);
+      await advance(6000);
+      const again = await claimPoll(store);
+      equal(again.expectation.lostPolls, 0);
+      await expectations.releasePolls(claimed, [0, 0]);
+      deepEqual(await claimPolls(store), []);
+    },
+  },
+  {
+    title: 'EX-04 a poll that finds an event stores it and fulfils in one step',
+    async run({ store, another }) {
+      const one = await expectOne(store, { transactionId: 'tx' });
+      const same = await expectOne(store, { transactionId: 'tx' });
+      const [first, second] = (await claimPolls(store)) as [never, never];
+      const settled = await settleFound(store, first, 'tx', 'transaction.completed', {
+        handlers: ['book'],
+      });
+      deepEqual([settled.result, settled.state, settled.changed], ['event', 'fulfilled', true]);
+      const { outcome, id, pending, fulfilled } = settled.receipt!;
+      deepEqual([outcome, pending, fulfilled.length], ['stored', true, 2]);
+      for (const expectation of [one, same]) {
+        const { state, fulfilled: by, nextPollAt } = await stored(store, expectation);
+        deepEqual([state, by?.by, by?.eventId, nextPollAt], ['fulfilled', 'poll', id, null]);
+      }
+      // Two polls that find the same event create different bodies.
+      const again = await settleFound(await another(), second, 'tx');
+      deepEqual([again.settled, again.result, again.changed], [true, 'event', false]);
+      ok(again.receipt!.outcome !== 'stored');
+      equal(again.receipt!.id, id);
+      const third = await expectOne(store, { transactionId: 'tx' });
+      const late = await settleFound(store, await claimPoll(store), 'tx');
+      deepEqual([late.state, late.changed], ['fulfilled', true]);
+      equal((await stored(store, third)).fulfilled?.eventId, id);
+      equal((await store.find('acme', id))!.deliveries.length, 1);
+    },
+  },
+  {
+    title: 'EX-04 a poll is settled by nobody while the catalog is outdated',
+    async run({ store }) {
+      const one = await expectOne(store, { transactionId: 'tx' });
+      const claimed = await claimPoll(store);
+      const settled = await settleFound(store, claimed, 'tx', 'transaction.completed', {
+        catalogVersion: 7,
+      });
+      deepEqual([settled.settled, settled.receipt?.outcome], [false, 'outdated']);
+      equal((await stored(store, one)).polls, 0);
+      equal((await settleFound(store, claimed, 'tx')).settled, true);
+    },
+  },
+  {
+    title:
+      'EX-06 a poll that contradicts a stored event stores nothing, also if that came while it ran',
+    async run({ store, another }) {
+      const expectation = await expectOne(store, { transactionId: 'tx' });
+      const claimed = await claimPoll(store);
       const event = fulfilling({ orderingKey: 'tx' });
       await store.receive([event]);
-      const { expectations } = await another();
-      const detail = `it now reads declined ${'x'.repeat(2000)}`;
-      await expectations.settlePoll(lease, { result: 'contradiction', detail, next: 'overdue' });
+      const settled = await settleFound(await another(), claimed, 'tx', 'transaction.declined');
+      deepEqual([settled.settled, settled.result, settled.receipt], [true, 'contradiction', null]);
+      ok(settled.detail!.includes(event.id) && settled.detail!.includes('transaction.declined'));
       const found = await stored(store, expectation);
       deepEqual([found.state, found.fulfilled?.eventId], ['fulfilled', event.id]);
       deepEqual([found.polls, found.lastPoll?.result], [1, 'contradiction']);
-      ok(
-        found.contradiction!.startsWith('it now reads declined') &&
-          found.contradiction!.length <= 1000,
-      );
-      equal(await expectations.pollNow([expectation], [0]), 1);
-      await expectations.settlePoll(await worker.claimOne(POLL_HANDLER), unknown(0, '404'));
+      equal(found.contradiction, settled.detail);
+      equal(await store.find('acme', 'poll:tx:transaction.declined'), undefined);
+      equal(await store.expectations.pollNow([expectation], [0]), 1);
+      await settle(store, await claimPoll(store), unknown(0, '404'));
       const { lastPoll, contradiction, polls } = await stored(store, expectation);
       deepEqual([polls, lastPoll?.detail, contradiction], [2, '404', found.contradiction]);
-      deepEqual(await worker.claim([POLL_HANDLER]), []);
+      deepEqual(await claimPolls(store), []);
+    },
+  },
+  {
+    title:
+      'EX-06 a stored event that the expectation does not know fulfils it when a poll contradicts it',
+    async run({ store, advance }) {
+      const event = fulfilling({ orderingKey: 'tx' });
+      await store.receive([event]);
+      await advance(5000);
+      await store.prune({ bodiesMs: 1000, tombstonesMs: 1e9, limit: 100 });
+      const one = await expectOne(store, { transactionId: 'tx' });
+      const settled = await settleFound(
+        store,
+        await claimPoll(store),
+        'tx',
+        'transaction.declined',
+      );
+      deepEqual(
+        [settled.result, settled.state, settled.changed],
+        ['contradiction', 'fulfilled', true],
+      );
+      equal((await stored(store, one)).fulfilled?.eventId, event.id);
+    },
+  },
+  {
+    title:
+      'EX-06 a poll and a webhook with different events at the same moment store the webhook last',
+    async run({ store, another }) {
+      const other = await another();
+      for (let round = 0; round < 20; round += 1) {
+        const tx = `tx ${round}`;
+        const one = await expectOne(store, { transactionId: tx });
+        const claimed = await claimPoll(store);
+        const event = fulfilling({ orderingKey: tx });
+        const [settled, [receipt]] = await Promise.all([
+          settleFound(store, claimed, tx, 'transaction.declined'),
+          other.receive([event]),
+        ]);
+        equal(receipt!.outcome, 'stored');
+        const { fulfilled, contradiction } = await stored(store, one);
+        const declined = await store.find('acme', `poll:${tx}:transaction.declined`);
+        if (settled.result === 'contradiction') {
+          deepEqual([declined, fulfilled?.eventId], [undefined, event.id]);
+          ok(contradiction);
+        } else {
+          deepEqual([settled.receipt?.outcome, fulfilled?.by], ['stored', 'poll']);
+        }
+      }
+    },
+  },
+  {
+    title: 'EX-07 the overdue event is stored exactly if the expectation becomes overdue',
+    async run({ store, another }) {
+      const overdue = () =>
+        incoming({ handlers: ['warn'], source: 'overdue', eventType: 'overdue' });
+      const end = async (
+        reference: string,
+        meanwhile: () => Promise<unknown>,
+        transactionId = reference,
+      ) => {
+        const one = await expectOne(store, { reference, transactionId });
+        const claimed = await claimPoll(store);
+        await meanwhile();
+        const event = overdue();
+        const settled = await settle(await another(), claimed, unknown('overdue'), { event });
+        const found = await store.find('acme', event.id);
+        const { state } = await stored(store, one);
+        return [
+          settled.state,
+          settled.changed,
+          settled.receipt?.outcome,
+          found !== undefined,
+          state,
+        ];
+      };
+      const late = await end('late', async () => {});
+      deepEqual(late, ['overdue', true, 'stored', true, 'overdue']);
+      const paid = await end('paid', () => store.receive([fulfilling({ orderingKey: 'paid' })]));
+      deepEqual(paid, ['fulfilled', false, undefined, false, 'fulfilled']);
+      const ended = await end('ended', () => store.expectations.cancel('acme', 'ended'));
+      deepEqual(ended, ['cancelled', false, undefined, false, 'cancelled']);
+      // The event was received before the expectation was stored.
+      await store.receive([fulfilling({ orderingKey: 'early' })]);
+      const early = await end('early', async () => {});
+      deepEqual(early, ['fulfilled', true, undefined, false, 'fulfilled']);
+    },
+  },
+  {
+    title: 'EX-01 an event that a poll finds for a cancelled expectation is stored',
+    async run({ store }) {
+      const one = await expectOne(store, { transactionId: 'tx' });
+      const claimed = await claimPoll(store);
+      await store.expectations.cancel('acme', one.reference);
+      const settled = await settleFound(store, claimed, 'tx');
+      deepEqual([settled.state, settled.receipt?.outcome], ['cancelled', 'stored']);
+      equal((await stored(store, one)).nextPollAt, null);
     },
   },
   {
     title: 'EX-11 pollNow makes polls due, also of ended expectations, but not of cancelled ones',
     async run({ store, another, advance }) {
-      const worker = await TestWorker.start(store);
       const { expectations } = await another();
       const later = { firstPollInMs: 60_000 };
       const waiting = await expectOne(store, { reference: 'waiting', ...later });
@@ -118,34 +294,32 @@ export const pollCases: readonly InboxContractCase[] = [
       await store.receive([fulfilling({ reference: 'fulfilled' })]);
       const selected = [waiting, soon, fulfilled, cancelled, expected()];
       equal(await expectations.pollNow(selected, [0, 30_000, 0, 0, 0]), 3);
-      const leases = await worker.claim([POLL_HANDLER]);
-      const ids = ['fulfilled', 'waiting'].map(expectationEventId);
-      deepEqual(leases.map(({ id }) => id).toSorted(), ids);
+      const claimed = await claimPolls(store);
+      const names = claimed.map(({ expectation }) => expectation.reference).toSorted();
+      deepEqual(names, ['fulfilled', 'waiting']);
       equal(await expectations.pollNow([waiting, fulfilled], [0, 0]), 0);
-      for (const lease of leases) await expectations.settlePoll(lease, unknown(60_000));
+      for (const one of claimed) await settle(store, one, unknown(60_000));
       const [first, second] = [await stored(store, waiting), await stored(store, fulfilled)];
       deepEqual([first.state, first.polls, first.nextPollAt === null], ['waiting', 1, false]);
       deepEqual([second.state, second.polls, second.nextPollAt], ['fulfilled', 1, null]);
       await advance(11_000);
-      equal((await worker.claimOne(POLL_HANDLER)).id, expectationEventId('soon'));
+      equal((await claimPoll(store)).expectation.reference, 'soon');
     },
   },
   {
-    title: 'EX-03 a paused poll handler delays polls, and webhooks still fulfil',
+    title: 'EX-03 paused polls are delayed, and webhooks still fulfil',
     async run({ store, another }) {
-      const worker = await TestWorker.start(store);
       const paid = await expectOne(store, { transactionId: 'tx' });
       const open = await expectOne(store);
       for (const name of [POLL_HANDLER, '*']) {
         await (await another()).pause(name, true);
-        deepEqual(await worker.claim([POLL_HANDLER]), []);
-        equal(await store.nextDueInMs([POLL_HANDLER]), null);
+        deepEqual(await claimPolls(store), []);
+        equal(await store.expectations.nextPollInMs(), null);
         await store.receive([fulfilling({ orderingKey: 'tx' })]);
         equal((await stored(store, paid)).state, 'fulfilled');
         await store.pause(name, false);
       }
-      const { id } = await worker.claimOne(POLL_HANDLER);
-      equal(id, expectationEventId(open.reference));
+      equal((await claimPoll(store)).expectation.reference, open.reference);
     },
   },
   {
@@ -156,12 +330,10 @@ export const pollCases: readonly InboxContractCase[] = [
         return [waiting.count, waiting.more, overdue.count, overdue.more];
       };
       deepEqual(await counts(), [0, false, 0, false]);
-      const worker = await TestWorker.start(store);
       const overdue = await expectOne(store, { transactionId: 'late' });
-      const lease = await worker.claimOne(POLL_HANDLER);
+      const claimed = await claimPoll(store);
       for (let n = 0; n < 3; n += 1) await expectOne(store, { transactionId: `tx ${n}` });
-      const poll = { result: 'unknown', detail: null, next: 'overdue' } as const;
-      await store.expectations.settlePoll(lease, poll);
+      await settle(store, claimed, unknown('overdue'));
       deepEqual(await counts(), [3, false, 1, false]);
       await store.receive([
         fulfilling({ orderingKey: 'tx 0' }),
@@ -172,26 +344,63 @@ export const pollCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'prune deletes an ended expectation with its tombstone, and keeps a waiting one',
-    async run({ store, advance }) {
-      const open = await expectOne(store);
-      const ended = await expectOne(store);
-      await store.expectations.cancel('acme', ended.reference);
-      const late = await expectOne(store, { transactionId: 'tx' });
-      await store.receive([fulfilling({ orderingKey: 'tx' })]);
-      await advance(5000);
-      await pruneAll(store, 1000, 100_000);
-      equal((await stored(store, ended)).state, 'cancelled');
-      equal((await stored(store, late)).fulfilled?.by, 'webhook');
-      // Its delivery is deleted, so it cannot be polled again.
-      equal(await store.expectations.pollNow([late], [0]), 0);
-      await pruneAll(store, 1000, 1000);
-      deepEqual(await references(store), [open.reference]);
-      equal(await store.expectations.find('acme', ended.reference), undefined);
-      equal(await store.expectations.expect(ended), true);
-      await store.receive([fulfilling({ orderingKey: 'tx' })]);
-      const worker = await TestWorker.start(store);
-      equal((await worker.claim([POLL_HANDLER])).length, 2);
+    title:
+      'the operations change the state of an expectation exactly as EXPECTATION_TRANSITIONS lists',
+    async run({ store }) {
+      const found = new Set<string>();
+      const { expectations } = store;
+      let number = 0;
+      /** Brings an expectation into a state, runs an operation, and notes the change. */
+      const note = async (
+        from: ExpectationState,
+        by: string,
+        act: (reference: string, tx: string) => Promise<unknown>,
+      ): Promise<void> => {
+        const tx = `tx ${(number += 1)}`;
+        const one = await expectOne(store, { firstPollInMs: 0 });
+        if (from === 'cancelled') await expectations.cancel('acme', one.reference);
+        if (from === 'fulfilled') {
+          await store.receive([
+            fulfilling({ reference: one.reference, orderingKey: `${tx} other` }),
+          ]);
+        }
+        if (from === 'overdue') await settle(store, await claimPoll(store), unknown('overdue'));
+        await act(one.reference, tx);
+        const { state } = await stored(store, one);
+        if (state !== from) found.add(`${from} ${state} ${by}`);
+        await expectations.cancel('acme', one.reference);
+      };
+      const poll = async (reference: string) => {
+        await expectations.pollNow([{ company: 'acme', reference }], [0]);
+        const all = await claimPolls(store);
+        return all.find(({ expectation }) => expectation.reference === reference);
+      };
+      for (const from of ['waiting', 'overdue', 'fulfilled', 'cancelled'] as const) {
+        await note(from, 'expect', (reference) => expectations.expect(expected({ reference })));
+        await note(from, 'receive', (reference, tx) =>
+          store.receive([fulfilling({ reference, orderingKey: tx })]),
+        );
+        await note(from, 'cancel', (reference) => expectations.cancel('acme', reference));
+        await note(from, 'attach (another transaction)', (reference, tx) =>
+          expectations.attach('acme', reference, tx),
+        );
+        await note(from, 'endRequest (cancelled)', async (reference) => {
+          const started = await expectations.startRequest('acme', reference, 1000);
+          const name = { company: 'acme', reference };
+          if (started?.token) await expectations.endRequest(name, started.token, 'cancelled');
+        });
+        await note(from, 'settlePoll (schedule ended)', async (reference) => {
+          const claimed = await poll(reference);
+          if (claimed) await settle(store, claimed, unknown('overdue'));
+        });
+        await note(from, 'settlePoll (event)', async (reference, tx) => {
+          const claimed = await poll(reference);
+          if (claimed) await settleFound(store, claimed, tx);
+        });
+      }
+      found.add('new waiting expect');
+      const listed = EXPECTATION_TRANSITIONS.map(({ from, to, by }) => `${from} ${to} ${by}`);
+      deepEqual([...found].toSorted(), listed.toSorted());
     },
   },
 ];

@@ -1,7 +1,7 @@
 import type { ActivityCounts, ActivityMinute } from '../../store/inbox-store.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
 import type { ResultRow } from '../connection/database-connection.js';
-import { asInterval, epochMs, IS_COUNTED, IS_LISTED } from './schema.js';
+import { asInterval, epochMs } from './schema.js';
 import { fromStored, toDate } from './stored-rows.js';
 
 /** How many minutes are stored at most: a day. */
@@ -112,11 +112,11 @@ WITH bounds AS (
 ), recent AS MATERIALIZED (
   -- No upper bound: ended_at is the end of the last attempt, and earlier attempts of the delivery may be in the range.
   SELECT d.event, d.handler, d.state, d.finished_at, d.history
-    FROM ${schema}.delivery d, bounds b WHERE d.ended_at >= b.starts AND ${IS_COUNTED}
+    FROM ${schema}.delivery d, bounds b WHERE d.ended_at >= b.starts
 ), entry AS (
   SELECT e.received_at AS at, d.handler, 1 AS received, 0 AS done, 0 AS failed, 0 AS dead, NULL::bigint AS took_ms
     FROM ${schema}.event e JOIN ${schema}.delivery d ON d.event = e.seq, bounds b
-   WHERE e.received_at >= b.starts AND e.received_at < b.ends AND ${IS_LISTED}
+   WHERE e.received_at >= b.starts AND e.received_at < b.ends
   UNION ALL
   SELECT f.finished_at, f.handler, 0, (f.state = 'done')::integer, 0, (f.state = 'dead')::integer,
          CASE WHEN f.state = 'done'
@@ -137,7 +137,7 @@ WITH bounds AS (
 ), events AS (
   SELECT date_trunc('minute', e.received_at, 'UTC') AS minute, count(*) AS received
     FROM ${schema}.event e, bounds b
-   WHERE e.received_at >= b.starts AND e.received_at < b.ends AND ${IS_LISTED} GROUP BY 1
+   WHERE e.received_at >= b.starts AND e.received_at < b.ends GROUP BY 1
 )
 INSERT INTO ${schema}.activity (minute, handler, received, done, failed, dead, p50_ms, p95_ms)
 SELECT s.minute, s.handler, s.received, s.done, s.failed, s.dead, s.p50_ms, s.p95_ms

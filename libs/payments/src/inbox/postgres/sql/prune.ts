@@ -1,7 +1,7 @@
 import type { InboxStore } from '../../store/inbox-store.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
 import { KEPT_MINUTES } from './activity.js';
-import { asInterval, epochMs } from './schema.js';
+import { asInterval, epochMs, NOW_MS } from './schema.js';
 
 /** How many old events one statement reads at most. Unfinished events are kept, and there may be millions of them. */
 const SLICE = 2000;
@@ -25,7 +25,7 @@ export class Pruning {
     private readonly schema: string,
   ) {}
 
-  /** Prunes one batch and returns how many events it changed. */
+  /** Prunes one batch and returns how many events and expectations it changed. */
   async prune({
     bodiesMs,
     tombstonesMs,
@@ -35,10 +35,14 @@ export class Pruning {
     const bodies = await this.#pruneBodies(bodiesMs, limit);
     const left = limit - bodies;
     const tombstones = left > 0 ? await pruneTombstones(source, schema, tombstonesMs, left) : 0;
+    const ended =
+      left > tombstones
+        ? await pruneExpectations(source, schema, tombstonesMs, left - tombstones)
+        : 0;
     await source.query(
       `DELETE FROM ${schema}.activity WHERE minute < clock_timestamp() - ${KEPT_MINUTES + 2} * interval '1 minute'`,
     );
-    return bodies + tombstones;
+    return bodies + tombstones + ended;
   }
 
   async #pruneBodies(olderMs: number, limit: number): Promise<number> {
@@ -129,22 +133,30 @@ async function pruneTombstones(
   limit: number,
 ): Promise<number> {
   const rows = await source.query(
-    `WITH deleted AS (
-       DELETE FROM ${schema}.event WHERE seq IN (
-         SELECT seq FROM ${schema}.event
-          WHERE raw IS NULL AND received_at < ${before('$1')} AND occurred_at < ${before('$1')}
-          ORDER BY received_at, seq LIMIT $2 FOR UPDATE SKIP LOCKED)
-       RETURNING seq, source
-     ), expectations AS (
-       -- In the order in which receives lock expectations, so that they cannot deadlock.
-       DELETE FROM ${schema}.expectation WHERE event IN (
-         SELECT x.event FROM ${schema}.expectation x JOIN deleted d ON d.seq = x.event
-          WHERE d.source = 'expectation' ORDER BY x.event FOR UPDATE OF x)
-       RETURNING event
-     ), transactions AS (
-       DELETE FROM ${schema}.expected_transaction t USING expectations x WHERE t.event = x.event
-     )
-     SELECT seq FROM deleted`,
+    `DELETE FROM ${schema}.event WHERE seq IN (
+       SELECT seq FROM ${schema}.event
+        WHERE raw IS NULL AND received_at < ${before('$1')} AND occurred_at < ${before('$1')}
+        ORDER BY received_at, seq LIMIT $2 FOR UPDATE SKIP LOCKED)
+     RETURNING seq`,
+    [olderMs, limit],
+  );
+  return rows.length;
+}
+
+/** Deletes expectations that ended that many milliseconds ago. It skips those that another transaction has locked. */
+async function pruneExpectations(
+  source: ConnectionSource,
+  schema: string,
+  olderMs: number,
+  limit: number,
+): Promise<number> {
+  const rows = await source.query(
+    `DELETE FROM ${schema}.expectation WHERE seq IN (
+       SELECT x.seq FROM ${schema}.expectation x
+        WHERE x.state IN ('fulfilled', 'cancelled') AND x.created_at < ${NOW_MS} - $1::float8
+          AND COALESCE(x.fulfilled_at, 0) < ${NOW_MS} - $1::float8
+        LIMIT $2 FOR UPDATE SKIP LOCKED)
+     RETURNING seq`,
     [olderMs, limit],
   );
   return rows.length;

@@ -139,7 +139,7 @@ function firstOfEachKey(events: readonly NewEvent[]): Set<NewEvent> {
   return new Set(
     events.filter(({ event, once }) => {
       const keys = [`id ${event.company} ${event.id}`];
-      if (once !== null) keys.push(`once ${once.toString('latin1')}`);
+      if (once !== null && !event.stale) keys.push(`once ${once.toString('latin1')}`);
       if (keys.some((key) => taken.has(key))) return false;
       for (const key of keys) taken.add(key);
       return true;

@@ -1,4 +1,9 @@
-import type { ClaimedDelivery, IncomingEvent, StoreReceipt } from '../../store/inbox-store.js';
+import type {
+  ClaimedDelivery,
+  EventSource,
+  IncomingEvent,
+  StoreReceipt,
+} from '../../store/inbox-store.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
 import { PostgresInboxError, prepared } from '../connection/database-connection.js';
 import type { PreparedStatement, ResultRow } from '../connection/database-connection.js';
@@ -15,6 +20,22 @@ const MAX_REPEATS = 20;
  * processes store copies of the same events between the rounds.
  */
 const MAX_ROUNDS = 5;
+
+/** The names and types of the parameters of the function `receive`. */
+export const RECEIVE_PARAMETERS = `p_companies text[], p_ids text[], p_once bytea[], p_types text[],
+  p_occurred_ms float8[], p_keys text[], p_orderings uuid[], p_digests bytea[], p_raws bytea[], p_headers text[],
+  p_stale boolean[], p_unhandled boolean[], p_versions bigint[], p_first boolean[],
+  p_sources text[], p_fulfils boolean[], p_references text[], s_references text[], s_amounts text[], s_currencies text[],
+  d_positions bigint[], d_handlers text[], d_workers uuid[], d_orderings uuid[], d_occurred_ms float8[]`;
+
+/** Their names. */
+export const RECEIVE_NAMES = RECEIVE_PARAMETERS.split(',')
+  .map((parameter) => parameter.trim().split(' ')[0])
+  .join(', ');
+
+/** The columns of its result, which {@link receiptsOf} reads. */
+export const RECEIPT_COLUMNS =
+  'o_received_ms double precision, o_seqs bigint[], o_runs boolean[], o_newer boolean[], o_not_stored json, o_fulfilled json';
 
 /** Stores the events of any number of webhook requests in one statement, and returns a receipt for each event. */
 export class ReceiveStatement {
@@ -40,16 +61,8 @@ export class ReceiveStatement {
       }
       const deliveries = deliveriesOf(events);
       const [row] = await this.source.query(this.#statement, valuesOf(events, deliveries));
-      for (const [index, receipt] of storedReceipts(events, deliveries, row!)) {
+      for (const [index, receipt] of receiptsOf(events, deliveries, row!))
         receipts[index] = receipt;
-      }
-      for (const [position, outcome, id] of JSON.parse(
-        row!['o_not_stored'] ?? '[]',
-      ) as NotStored[]) {
-        const { index, event } = events[position - 1]!;
-        const knownId = id === null ? event.id : fromStored(id);
-        receipts[index] = { outcome, id: knownId, claimed: [], pending: false };
-      }
       events = events.filter(({ index }) => receipts[index] === undefined);
     }
     return receipts;
@@ -58,6 +71,36 @@ export class ReceiveStatement {
 
 /** An event that was not stored: its position from 1, the outcome, and the id of the stored event that it conflicts with. */
 type NotStored = [position: number, outcome: StoreReceipt['outcome'], id: string | null];
+
+/** An expectation that an event fulfilled: the position of the event from 1, and the fields of the expectation. */
+type Fulfilled = [position: number, reference: string, transactionId: string | null, by: string];
+
+/** The receipts of the events whose outcome is known, by their index in the batch. `row` is the result of `receive`. */
+export function receiptsOf(
+  events: readonly NewEvent[],
+  deliveries: readonly NewDelivery[],
+  row: ResultRow,
+): Map<number, StoreReceipt> {
+  const receipts: Map<number, StoreReceipt> = storedReceipts(events, deliveries, row);
+  for (const [position, outcome, id] of JSON.parse(row['o_not_stored'] ?? '[]') as NotStored[]) {
+    const { index, event } = events[position - 1]!;
+    const knownId = id === null ? event.id : fromStored(id);
+    receipts.set(index, { outcome, id: knownId, claimed: [], pending: false, fulfilled: [] });
+  }
+  for (const [position, reference, transactionId, by] of JSON.parse(
+    row['o_fulfilled'] ?? '[]',
+  ) as Fulfilled[]) {
+    const { index } = events[position - 1]!;
+    const receipt = receipts.get(index)!;
+    const one = {
+      reference: fromStored(reference),
+      transactionId: transactionId && fromStored(transactionId),
+      by: by as EventSource,
+    };
+    receipts.set(index, { ...receipt, fulfilled: [...receipt.fulfilled, one] });
+  }
+  return receipts;
+}
 
 /** The receipts of the events that were stored, by their index in the batch. */
 function storedReceipts(
@@ -75,7 +118,13 @@ function storedReceipts(
   >();
   for (const [eventIndex, { index, event }] of events.entries()) {
     if (seqs[eventIndex] === 'NULL') continue;
-    receipts.set(index, { outcome: 'stored', id: event.id, claimed: [], pending: false });
+    receipts.set(index, {
+      outcome: 'stored',
+      id: event.id,
+      claimed: [],
+      pending: false,
+      fulfilled: [],
+    });
   }
   for (const [deliveryIndex, { eventIndex, handler }] of deliveries.entries()) {
     const { index, event } = events[eventIndex]!;
@@ -103,9 +152,10 @@ function storedReceipts(
   return receipts;
 }
 
-/** The last statement of `receive`, after all others that lock rows: see `expectation-functions.ts`. */
+/** The last statement of `receive`, after all others that lock rows: see `expectations.ts`. */
 const fulfil = (schema: string): string => `IF p_fulfils <> '{}' THEN
-      PERFORM ${schema}.fulfil(o_seqs, p_companies, p_ids, p_once, p_types, p_keys, p_references, p_fulfils);
+      o_fulfilled := ${schema}.fulfil(o_seqs, p_companies, p_ids, p_once, p_types, p_keys, p_references, p_fulfils,
+        p_digests);
     END IF;`;
 
 /**
@@ -118,12 +168,8 @@ const fulfil = (schema: string): string => `IF p_fulfils <> '{}' THEN
  * is the same for all processes, so that two processes with the same events or transactions do not deadlock.
  */
 export const receiveFunction = (schema: string, catalogLock: string): string => `
-CREATE FUNCTION ${schema}.receive(p_companies text[], p_ids text[], p_once bytea[], p_types text[],
-  p_occurred_ms float8[], p_keys text[], p_orderings uuid[], p_digests bytea[], p_raws bytea[], p_headers text[],
-  p_stale boolean[], p_unhandled boolean[], p_versions bigint[], p_first boolean[],
-  p_sources text[], p_fulfils boolean[], p_references text[], s_references text[], s_amounts text[], s_currencies text[],
-  d_positions bigint[], d_handlers text[], d_workers uuid[], d_orderings uuid[], d_occurred_ms float8[])
-RETURNS TABLE (o_received_ms double precision, o_seqs bigint[], o_runs boolean[], o_newer boolean[], o_not_stored json)
+CREATE FUNCTION ${schema}.receive(${RECEIVE_PARAMETERS})
+RETURNS TABLE (${RECEIPT_COLUMNS})
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
 AS $receive$
 DECLARE
@@ -217,24 +263,25 @@ BEGIN
   SELECT json_agg(json_build_array(i.position, CASE WHEN k.id IS NULL THEN 'outdated'
                                                WHEN k.id = i.id AND k.digest <> i.digest THEN 'conflict'
                                                ELSE 'duplicate' END, k.id)) INTO o_not_stored
-    FROM unnest(o_seqs, p_companies, p_ids, p_once, p_digests, p_versions)
-      WITH ORDINALITY AS i (seq, company, id, once, digest, version, position)
+    FROM unnest(o_seqs, p_companies, p_ids, p_once, p_digests, p_versions, p_stale)
+      WITH ORDINALITY AS i (seq, company, id, once, digest, version, stale, position)
     LEFT JOIN LATERAL (
       SELECT x.id, x.digest FROM (
         SELECT a.id, a.digest, 1 AS rank FROM ${schema}.event a WHERE a.company = i.company AND a.id = i.id
         UNION ALL
-        SELECT b.id, b.digest, 2 FROM ${schema}.event b WHERE b.once = i.once AND b.once IS NOT NULL
+        SELECT b.id, b.digest, 2 FROM ${schema}.event b
+         WHERE b.once = i.once AND b.once IS NOT NULL AND NOT b.stale AND NOT i.stale
       ) x ORDER BY x.rank LIMIT 1
     ) k ON true
    WHERE i.seq IS NULL AND (k.id IS NOT NULL OR i.version <> v_version);
-  RETURN NEXT;
 
   -- Notes each duplicate by once key that has another id, in the same order in all processes.
   FOR v_repeat IN
     SELECT e.seq, i.id
-      FROM unnest(o_seqs, p_companies, p_ids, p_once) WITH ORDINALITY AS i (seq, company, id, once, position)
-      JOIN ${schema}.event e ON e.once = i.once AND e.once IS NOT NULL
-     WHERE i.seq IS NULL AND e.id <> i.id
+      FROM unnest(o_seqs, p_companies, p_ids, p_once, p_stale)
+        WITH ORDINALITY AS i (seq, company, id, once, stale, position)
+      JOIN ${schema}.event e ON e.once = i.once AND e.once IS NOT NULL AND NOT e.stale
+     WHERE i.seq IS NULL AND NOT i.stale AND e.id <> i.id
        AND NOT EXISTS (SELECT FROM ${schema}.event own WHERE own.company = i.company AND own.id = i.id)
      ORDER BY e.seq, i.position
   LOOP
@@ -246,5 +293,6 @@ BEGIN
        SELECT FROM jsonb_array_elements(e.repeats) AS known (entry) WHERE known.entry ->> 0 = v_repeat.id);
   END LOOP;
   ${fulfil(schema)}
+  RETURN NEXT;
 END $receive$;
 `;

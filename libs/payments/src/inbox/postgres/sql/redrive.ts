@@ -1,6 +1,6 @@
-import type { DeliverySelection } from '../../store/inbox-store.js';
+import type { DeliverySelection, InboxStore } from '../../store/inbox-store.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
-import { asInterval, BY_INDEX, IS_LISTED, STORE_NOW } from './schema.js';
+import { asInterval, BY_INDEX, STORE_NOW } from './schema.js';
 import { toStored } from './stored-rows.js';
 
 /** Makes deliveries due again, and returns how many it changed or added. */
@@ -8,15 +8,15 @@ export async function redrive(
   source: ConnectionSource,
   schema: string,
   selections: readonly DeliverySelection[],
-  { force, dueInMs }: { readonly force: boolean; readonly dueInMs: readonly number[] },
+  { force, dueInMs, fulfils = [] }: Parameters<InboxStore['redrive']>[1],
 ): Promise<number> {
   const columns = columnsOf(selections);
   if (columns[0].length === 0) return 0;
   const due = selections.flatMap(({ handlers }, index) =>
     handlers.map(() => Math.max(0, dueInMs[index] ?? 0)),
   );
-  const text = `SELECT ${schema}.redrive($1::text[], $2::text[], $3::text[], $4::float8[], $5::boolean, false) AS changed`;
-  const [row] = await source.query(text, [...columns, due, force]);
+  const text = `SELECT ${schema}.redrive($1::text[], $2::text[], $3::text[], $4::float8[], $5::boolean, $6::text[]) AS changed`;
+  const [row] = await source.query(text, [...columns, due, force, fulfils.map(toStored)]);
   return Number(row!['changed']);
 }
 
@@ -43,19 +43,13 @@ function columnsOf(selections: readonly DeliverySelection[]): [string[], string[
 
 /**
  * SQL that finds the selected events and handlers, each pair once, and takes their locks: rule 4 in `ordering.ts`.
- *
- * @param condition SQL, for the events `e` to find
  */
-const lockSelected = (schema: string, condition: string): string => `
+const lockSelected = (schema: string): string => `
   SELECT array_agg(s.seq), array_agg(s.handler), array_agg(s.ordering) INTO v_events, v_names, v_orderings
     FROM (SELECT DISTINCT e.seq, w.handler, e.ordering
             FROM unnest(p_companies, p_ids, p_handlers) AS w (company, id, handler)
-            JOIN ${schema}.event e ON e.company = w.company AND e.id = w.id
-           WHERE ${condition}) s;
+            JOIN ${schema}.event e ON e.company = w.company AND e.id = w.id) s;
   PERFORM ${schema}.lock_keys(v_orderings, v_names);`;
-
-/** SQL: whether a redrive changes the deliveries of an event `e`. Only a redrive of polls changes polls. */
-const IS_REDRIVEN = `(e.source = 'expectation') = p_polls`;
 
 /**
  * The function `redrive` locks the events before the deliveries: it waits for an event that is being pruned, and then
@@ -63,7 +57,7 @@ const IS_REDRIVEN = `(e.source = 'expectation') = p_polls`;
  */
 const redriveFunction = (schema: string): string => `
 CREATE FUNCTION ${schema}.redrive(p_companies text[], p_ids text[], p_handlers text[], p_due_ms double precision[],
-  p_force boolean, p_polls boolean) RETURNS bigint
+  p_force boolean, p_fulfils text[]) RETURNS bigint
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
 AS $redrive$
 DECLARE
@@ -73,15 +67,33 @@ DECLARE
   v_names text[];
   v_changed bigint;
   v_added bigint[];
+  v_refused bigint[] := '{}';
+  v_stale record;
 BEGIN
-  ${lockSelected(schema, IS_REDRIVEN)}
+  ${lockSelected(schema)}
   PERFORM FROM ${schema}.event e WHERE e.seq = ANY (v_events) ORDER BY e.seq FOR NO KEY UPDATE;
+
+  -- A stale event counts as the event of its transaction from now on, unless another event does.
+  FOR v_stale IN
+    SELECT e.seq, e.company, e.id, e.once, e.event_type, e.ordering_key, e.reference, e.digest FROM ${schema}.event e
+     WHERE e.seq = ANY (v_events) AND e.stale AND e.raw IS NOT NULL
+       AND NOT EXISTS (SELECT FROM ${schema}.delivery d WHERE d.event = e.seq) ORDER BY e.seq
+  LOOP
+    BEGIN
+      UPDATE ${schema}.event e SET stale = false WHERE e.seq = v_stale.seq;
+      PERFORM ${schema}.fulfil(ARRAY[v_stale.seq], ARRAY[v_stale.company], ARRAY[v_stale.id], ARRAY[v_stale.once],
+        ARRAY[v_stale.event_type], ARRAY[v_stale.ordering_key], ARRAY[v_stale.reference],
+        ARRAY[v_stale.event_type = ANY (p_fulfils)], ARRAY[v_stale.digest]);
+    EXCEPTION WHEN unique_violation THEN
+      v_refused := v_refused || v_stale.seq;
+    END;
+  END LOOP;
 
   WITH wanted AS MATERIALIZED (
     SELECT e.seq, e.ordering, e.occurred_at, w.handler, v_now + ${asInterval('min(w.due_ms)')} AS due_at
       FROM unnest(p_companies, p_ids, p_handlers, p_due_ms) AS w (company, id, handler, due_ms)
       JOIN ${schema}.event e ON e.company = w.company AND e.id = w.id
-     WHERE e.raw IS NOT NULL AND ${IS_REDRIVEN}
+     WHERE e.raw IS NOT NULL AND e.seq <> ALL (v_refused)
      GROUP BY e.seq, e.ordering, e.occurred_at, w.handler
   ), existing AS MATERIALIZED (
     SELECT d.event, d.handler, w.due_at FROM wanted w
@@ -121,7 +133,7 @@ DECLARE
   v_names text[];
   v_skipped bigint;
 BEGIN
-  ${lockSelected(schema, IS_LISTED)}
+  ${lockSelected(schema)}
   WITH wanted AS MATERIALIZED (
     SELECT d.event, d.handler, d.state
       FROM unnest(v_events, v_names) AS w (event, handler)

@@ -1,5 +1,4 @@
 import { hash } from 'node:crypto';
-import { POLL_HANDLER } from '../../store/expectation-store.js';
 
 /** A number for an advisory lock of this schema. */
 export function lockNumber(schema: string, purpose: string): string {
@@ -44,26 +43,20 @@ export const LOOKED_UP = 'OFFSET 0';
 /** SQL for the current time in whole milliseconds, as dates in JavaScript are. It is not the start of the transaction. */
 export const STORE_NOW = `date_trunc('milliseconds', clock_timestamp())`;
 
+/** SQL for the same time in milliseconds since the epoch. */
+export const NOW_MS = 'floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
+
 /** SQL for milliseconds as an interval. */
 export const asInterval = (ms: string): string => `${ms} * interval '1 millisecond'`;
 
 /** SQL for milliseconds since the epoch, independent of the session's time zone and date style. */
 export const epochMs = (column: string): string => `extract(epoch FROM ${column}) * 1000`;
 
-/** SQL: whether an event `e` is listed and counted. The events of expectations are not. */
-export const IS_LISTED = `e.source <> 'expectation'`;
-
-/** SQL: whether a delivery `d` is listed and counted. The polls of expectations are not. */
-export const IS_COUNTED = `d.handler <> '${POLL_HANDLER}'`;
-
 /**
  * SQL: whether a delivery `d` failed and is pending, running or dead. Searches and counts of failures read its index. A
  * delivery that has never failed is not in it, so it costs receives nothing.
  */
-export const HAS_FAILED = `d.last_error IS NOT NULL AND d.state IN ('pending', 'running', 'dead') AND ${IS_COUNTED}`;
+export const HAS_FAILED = `d.last_error IS NOT NULL AND d.state IN ('pending', 'running', 'dead')`;
 
 /** SQL for the start of a text, which the indexes of searches contain: an index entry has a limited size. */
 export const indexed = (text: string): string => `left(${text}, 200)`;
-
-/** SQL: whether an event can fulfil an expectation `x`. */
-export const IS_OPEN = `x.state IN ('waiting', 'overdue')`;

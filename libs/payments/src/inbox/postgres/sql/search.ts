@@ -2,7 +2,7 @@ import { MAX_READ } from '../../store/stored-event.js';
 import type { EventFilter, EventPage, InboxStore, StoredEvent } from '../../store/inbox-store.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
 import type { Parameter, ResultRow } from '../connection/database-connection.js';
-import { epochMs, IS_COUNTED, IS_LISTED } from './schema.js';
+import { epochMs } from './schema.js';
 import { listedColumns, toEvent, toStored, wholeColumns } from './stored-rows.js';
 import { foundCondition, search } from './text-search.js';
 import type { Found } from './text-search.js';
@@ -127,7 +127,7 @@ function rangeOf(
   { filter: { from, to }, order, after, last = null }: Query & { readonly last?: string | null },
   values: ParameterList,
 ): string[] {
-  const found = [IS_LISTED];
+  const found = ['true'];
   const time = (ms: number): string => `to_timestamp(${values.add(ms, 'float8')} / 1000)`;
   const position = (text: string): string => {
     const { ms, seq } = parsePosition(text);
@@ -191,7 +191,7 @@ function deliveriesOf(
   }
   if (handler !== undefined) found.push(`d.handler = ${values.add(toStored(handler), 'text')}`);
   if (found.length === 0) return null;
-  return `SELECT d.event FROM ${schema}.delivery d WHERE ${[IS_COUNTED, ...found].join(' AND ')}`;
+  return `SELECT d.event FROM ${schema}.delivery d WHERE ${found.join(' AND ')}`;
 }
 
 function literal(state: string): string {

@@ -2,8 +2,7 @@ import { COUNT_CAP } from '../../store/stored-event.js';
 import type { CappedCount, InboxStats } from '../../store/inbox-store.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
 import { prepared } from '../connection/database-connection.js';
-import { POLL_HANDLER } from '../../store/expectation-store.js';
-import { BY_INDEX, epochMs, IS_COUNTED } from './schema.js';
+import { BY_INDEX, epochMs } from './schema.js';
 import { fromStored } from './stored-rows.js';
 
 /** Counts deliveries and keys with index scans. Each count stops at the cap. */
@@ -50,7 +49,7 @@ const countsOf = (schema: string, condition: string): string => `
            SELECT count(*) FROM (
              SELECT FROM ${schema}.delivery d WHERE ${condition} AND d.handler = n.handler LIMIT ${COUNT_CAP + 1}) x
          ) AS count
-    FROM name n WHERE n.handler <> '${POLL_HANDLER}'`;
+    FROM name n WHERE n.handler IS NOT NULL`;
 
 /** The function `stats` returns a row for each number. */
 export const statsFunction = (schema: string): string => `
@@ -71,7 +70,7 @@ BEGIN
   -- Without a cap: the slots of the workers bound the number of running deliveries.
   RETURN QUERY
   SELECT 'running', d.handler, count(*)::float8 FROM ${schema}.delivery d
-   WHERE d.state = 'running' AND d.worker IS NOT NULL AND ${IS_COUNTED} GROUP BY d.handler;
+   WHERE d.state = 'running' AND d.worker IS NOT NULL GROUP BY d.handler;
   RETURN QUERY
   SELECT CASE WHEN s.stale THEN 'stale' ELSE 'unhandled' END, NULL, (
            SELECT count(*) FROM (
@@ -81,8 +80,8 @@ BEGIN
   SELECT 'oldest', NULL, (${epochMs('clock_timestamp() - e.received_at')})::float8 FROM ${schema}.event e
    WHERE e.seq = least(
      (SELECT d.event FROM ${schema}.delivery d
-       WHERE d.worker IS NULL AND d.state = 'pending' AND ${IS_COUNTED} ORDER BY d.worker, d.event LIMIT 1),
-     (SELECT min(d.event) FROM ${schema}.delivery d WHERE d.worker IS NOT NULL AND d.state = 'running' AND ${IS_COUNTED}));
+       WHERE d.worker IS NULL AND d.state = 'pending' ORDER BY d.worker, d.event LIMIT 1),
+     (SELECT min(d.event) FROM ${schema}.delivery d WHERE d.worker IS NOT NULL AND d.state = 'running'));
   RETURN QUERY SELECT 'paused', p.handler, NULL::float8 FROM ${schema}.pause p ORDER BY p.handler;
 END $stats$;
 `;

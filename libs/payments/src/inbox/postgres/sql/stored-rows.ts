@@ -3,10 +3,8 @@ import type { HistoryEntry } from '../../store/stored-event.js';
 import type {
   DeliveryState,
   EventSource,
-  PollResult,
   StoredDelivery,
   StoredEvent,
-  StoredExpectation,
 } from '../../store/inbox-store.js';
 import type { ResultRow } from '../connection/database-connection.js';
 import { epochMs } from './schema.js';
@@ -118,40 +116,5 @@ function toDelivery(json: DeliveryJson): StoredDelivery {
       ...attempt,
       error: attempt.error === null ? null : fromStored(attempt.error),
     })),
-  };
-}
-
-/** The expectation of a row that `expectations.ts` selects. */
-export function toExpectation(row: ResultRow): StoredExpectation {
-  const text = (column: string): string | null => {
-    const value = row[column];
-    return value == null ? null : fromStored(value);
-  };
-  const date = (column: string): Date | null => (row[column] == null ? null : toDate(row[column]));
-  const lastPollAt = date('last_poll_at_ms');
-  const fulfilledAt = date('fulfilled_at_ms');
-  return {
-    company: text('company')!,
-    reference: text('reference')!,
-    transactionId: text('transaction_id'),
-    dueBy: date('due_by_ms'),
-    schedule: JSON.parse(row['schedule']!) as number[],
-    state: row['state'] as StoredExpectation['state'],
-    createdAt: date('created_at_ms')!,
-    ageMs: Number(row['age_ms']),
-    polls: Number(row['polls']),
-    lastPoll: lastPollAt && {
-      at: lastPollAt,
-      result: row['last_result'] as PollResult,
-      detail: text('last_detail'),
-    },
-    nextPollAt: date('next_ms'),
-    fulfilled: fulfilledAt && {
-      at: fulfilledAt,
-      by: row['fulfilled_by'] as EventSource,
-      eventId: text('fulfilled_id')!,
-      eventType: text('fulfilled_type')!,
-    },
-    contradiction: text('contradiction'),
   };
 }

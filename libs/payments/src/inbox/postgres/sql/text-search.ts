@@ -1,4 +1,3 @@
-import { EXPECTATION_ID } from '../../store/expectation-store.js';
 import { MAX_FAILED } from '../../store/event-summary.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
 import { prepared } from '../connection/database-connection.js';
@@ -59,18 +58,13 @@ function begins(column: (typeof SEARCHED)[number], start: string): string {
 const searchFunction = (schema: string): string => {
   const found = (condition: string): string =>
     `(SELECT e.seq FROM ${schema}.event e WHERE ${condition} LIMIT ${MAX_FOUND + 1})`;
-  const id = begins('e.id', 'p_text');
-  const [, ...others] = SEARCHED;
   return `
 CREATE FUNCTION ${schema}.search(p_text text, OUT o_events bigint[], OUT o_more boolean, OUT o_failed bigint[])
 LANGUAGE plpgsql STABLE ${BY_INDEX}
 AS $search$
 BEGIN
-  -- Two ranges of ids, because there may be many expectations between them.
   SELECT array_agg(f.seq) INTO o_events FROM (
-    ${found(`${id} AND e.id < '${EXPECTATION_ID}'`)}
-    UNION ALL ${found(`${id} AND e.id > '${EXPECTATION_ID}${LAST}'`)}
-    ${others.map((column) => `UNION ALL ${found(begins(column, 'p_text'))}`).join(' ')}
+    ${SEARCHED.map((column) => found(begins(column, 'p_text'))).join(' UNION ALL ')}
   ) f;
   o_more := COALESCE(cardinality(o_events), 0) > ${MAX_FOUND};
   IF o_more THEN o_events := NULL; END IF;

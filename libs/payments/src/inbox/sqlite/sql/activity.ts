@@ -1,6 +1,5 @@
 import type { ActivityCounts, ActivityMinute } from '../../store/inbox-store.js';
 import type { SqliteConnection, Times } from '../thread/connection.js';
-import { NO_EXPECTATION, NO_POLL } from './schema.js';
 
 const MINUTE_MS = 60_000;
 
@@ -122,7 +121,7 @@ interface CountRow {
 function newEvents(connection: SqliteConnection, minute: number): number {
   return connection.get<{ count: number }>(
     `SELECT count(*) AS count FROM payments_inbox_event INDEXED BY payments_inbox_event_received
-     WHERE ${NO_EXPECTATION} AND received_at >= ? AND received_at < ?`,
+     WHERE received_at >= ? AND received_at < ?`,
     [minute, minute + MINUTE_MS],
   )!.count;
 }
@@ -132,7 +131,7 @@ function received(connection: SqliteConnection, minute: number): CountRow[] {
     `SELECT d.handler, count(*) AS count
      FROM payments_inbox_event e INDEXED BY payments_inbox_event_received
        CROSS JOIN payments_inbox_delivery d ON d.event_seq = e.seq
-     WHERE e.${NO_EXPECTATION} AND e.received_at >= ? AND e.received_at < ? GROUP BY d.handler`,
+     WHERE e.received_at >= ? AND e.received_at < ? GROUP BY d.handler`,
     [minute, minute + MINUTE_MS],
   );
 }
@@ -144,7 +143,7 @@ function done(
   return connection.all(
     `SELECT handler, max(0, finished_at - received_at) AS tookMs
      FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_done
-     WHERE state = 'done' AND ${NO_POLL} AND finished_at >= ? AND finished_at < ?`,
+     WHERE state = 'done' AND finished_at >= ? AND finished_at < ?`,
     [minute, minute + MINUTE_MS],
   );
 }
@@ -154,7 +153,7 @@ function failed(connection: SqliteConnection, minute: number): CountRow[] {
   return connection.all<CountRow>(
     `SELECT handler, count(*) AS count
      FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_failed, json_each(history) AS attempt
-     WHERE failed_at IS NOT NULL AND ${NO_POLL} AND failed_at >= ?1 AND json_extract(attempt.value, '$[3]') IN ('f', 'l')
+     WHERE failed_at IS NOT NULL AND failed_at >= ?1 AND json_extract(attempt.value, '$[3]') IN ('f', 'l')
        AND json_extract(attempt.value, '$[1]') + json_extract(attempt.value, '$[2]') BETWEEN ?1 AND ?2
      GROUP BY handler`,
     [minute, minute + MINUTE_MS - 1],
@@ -165,7 +164,7 @@ function dead(connection: SqliteConnection, minute: number): CountRow[] {
   return connection.all<CountRow>(
     `SELECT handler, count(*) AS count
      FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_failed
-     WHERE failed_at IS NOT NULL AND ${NO_POLL} AND failed_at >= ? AND failed_at < ? AND state = 'dead'
+     WHERE failed_at IS NOT NULL AND failed_at >= ? AND failed_at < ? AND state = 'dead'
      GROUP BY handler`,
     [minute, minute + MINUTE_MS],
   );

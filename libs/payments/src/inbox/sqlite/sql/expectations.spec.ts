@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { SqliteDatabase } from '../../../../../../test/support/sqlite/sqlite-database.js';
-import { POLL_HANDLER } from '../../store/expectation-store.js';
 import type { ExpectationFilter } from '../../store/inbox-store.js';
 import { OPERATIONS } from '../thread/operations.js';
 import { listExpectations } from './expectations.js';
@@ -26,7 +25,7 @@ afterEach(() => inbox.close());
 function expectMany(count: number): void {
   for (let n = 0; n < count; n += 1) {
     const [company, reference] = [n % 2 === 0 ? 'acme' : 'umbrella', `order-${n}`];
-    const rest = { transactionId: `tx-${n}`, dueBy: null, schedule: [1], firstPollInMs: 0 };
+    const rest = { transactionId: `tx-${n}`, dueInMs: null, schedule: [1], firstPollInMs: 0 };
     OPERATIONS.expect(inbox.connection, { company, reference, ...rest }, inbox.times);
   }
   statements = [];
@@ -54,31 +53,27 @@ describe('open expectations on SQLite', () => {
     expect(plan).toContain('expectation_reference (reference=? AND company=?)');
   });
 
-  it('EX-14 the indexes of events and finished deliveries contain no expectation', () => {
-    const worker = inbox.worker();
-    inbox.receive({ id: 'event' });
-    expectMany(SLICE + 10);
-    const [lease] = inbox.claim(worker, 1, POLL_HANDLER);
-    const poll = { result: 'pending', detail: null, next: 'end' } as const;
-    OPERATIONS.settlePoll(inbox.connection, { lease: lease!, ...poll }, inbox.times);
-    for (const state of [undefined, 'pending', 'done', 'unhandled'] as const) {
-      const filter = state === undefined ? {} : { state };
-      const request = { filter, found: null, order: 'newest', limit: 5, after: null } as const;
-      const { found, next } = OPERATIONS.listSlice(inbox.connection, request, inbox.times);
-      expect(next).toBeNull();
-      expect(found).toHaveLength(state === undefined || state === 'pending' ? 1 : 0);
-    }
-    const entries = (index: string, where: string) =>
-      inbox.all(`SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_${index}
-        WHERE ${where} AND handler <> '${POLL_HANDLER}'`).length;
-    expect([entries('done', "state = 'done'"), entries('undone', "state <> 'done'")]).toEqual([
-      0, 1,
-    ]);
-    inbox.now += 500;
-    expect(OPERATIONS.stats(inbox.connection, null, inbox.times)).toMatchObject({
-      deliveries: [{ handler: 'book', state: 'pending', count: 1 }],
-      oldestPendingMs: 500,
-    });
+  it('EX-14 due polls are found with one index, and the next one too', () => {
+    expectMany(SLICE);
+    expect(OPERATIONS.nextPollInMs(inbox.connection, null, inbox.times)).toBe(0);
+    expect(planOf(statements.at(-1)!)).toContain('expectation_poll');
+    statements = [];
+    const request = { limit: 3, leaseMs: 1000 };
+    expect(OPERATIONS.claimPolls(inbox.connection, request, inbox.times)).toHaveLength(3);
+    const plan = planOf(statements.find((sql) => sql.includes('ORDER BY next_poll_at'))!);
+    expect(plan).toContain('SEARCH payments_inbox_expectation USING COVERING INDEX');
+    expect(plan).not.toContain('TEMP B-TREE');
+  });
+
+  it('EX-14 a list by state and company reads one slice, however many expectations are in the state', () => {
+    expectMany(2 * SLICE);
+    const filter = { state: 'waiting', company: 'nobody' } as const;
+    const request = { filter, limit: 5, after: null };
+    const { found, next } = listExpectations(inbox.connection, request, inbox.times);
+    expect(found).toEqual([]);
+    expect(next).not.toBeNull();
+    const rows = statements.find((sql) => sql.includes('+x.state = ?'))!;
+    expect(planOf(rows)).toMatch(/SEARCH x USING INTEGER PRIMARY KEY/);
   });
 
   it.each<[ExpectationFilter, string]>([

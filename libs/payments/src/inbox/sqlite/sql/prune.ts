@@ -1,5 +1,6 @@
 import type { SqliteConnection, Times } from '../thread/connection.js';
 import { pruneActivity } from './activity.js';
+import { pruneExpectations } from './expectations.js';
 import { UNDELIVERED } from './schema.js';
 
 /** How many events one call reads at most. Each prune reads old events again that still have unfinished deliveries. */
@@ -36,7 +37,8 @@ export function prune(
   const deleteBefore = times.wall - tombstonesMs;
   if (after === null) {
     pruneActivity(connection, times);
-    const deleted = deleteTombstones(connection, deleteBefore, limit);
+    const ended = pruneExpectations(connection, deleteBefore, limit);
+    const deleted = ended + deleteTombstones(connection, deleteBefore, limit - ended);
     if (deleted === limit) return { changed: deleted, done: false, next: null };
     // The next call deletes the bodies.
     if (deleted > 0) return { changed: deleted, done: false, next: START };

@@ -4,7 +4,7 @@ import type { IncomingEvent, StoreReceipt } from '../../store/inbox-store.js';
 import type { SqliteConnection, Times } from '../thread/connection.js';
 import { catalogVersion, unpaused } from './catalog.js';
 import { newerHandled, orderingState } from './ordering.js';
-import { fulfil } from './expectations.js';
+import { fulfil } from './fulfil.js';
 import { SOURCE, UNDELIVERED } from './schema.js';
 import { fromStored, hashOf, orderingOf, toStored } from './stored-rows.js';
 import { isLive } from './workers.js';
@@ -56,13 +56,15 @@ export function toReceipts(
   receipts: readonly ReceiptMessage[],
   events: readonly IncomingEvent[],
 ): StoreReceipt[] {
-  return Array.from(receipts, ({ outcome, id, pending, seq, receivedAt, claimed }, index) => {
+  return Array.from(receipts, (received, index) => {
+    const { outcome, id, pending, seq, receivedAt, claimed, fulfilled } = received;
     const { company, source, raw } = events[index]!;
     const first = { company, id, seq, token: 1, attempt: 1, crashes: 0, ageMs: 0, source, raw };
     return {
       outcome,
       id,
       pending,
+      fulfilled: Array.from(fulfilled, (one) => ({ ...one })),
       claimed: Array.from(claimed, ({ handler, newerHandled }) => ({
         ...first,
         handler,
@@ -89,18 +91,16 @@ export function receive(
     const receipt = { id: event.id, seq: seq ?? 0, receivedAt: times.wall };
     if (seq === null) {
       const known = findKnown(connection, event, digest, onceHash, times);
-      // Two polls that find the same event create different bodies, so the second receipt is a conflict.
-      const isStored = known?.outcome === 'duplicate' || event.source === 'poll';
-      if (event.fulfils && known !== undefined && isStored) {
-        fulfil(connection, event, known.id, times);
-      }
-      return { ...receipt, claimed: [], pending: false, ...(known ?? { outcome: 'outdated' }) };
+      const fulfils = event.fulfils && known?.outcome === 'duplicate';
+      const fulfilled = fulfils ? fulfil(connection, event, known.id, times) : [];
+      const stored = known ?? { outcome: 'outdated' as const };
+      return { ...receipt, claimed: [], pending: false, fulfilled, ...stored };
     }
     insertBody(connection, event, seq);
     const claimed = insertDeliveries(connection, event, seq, times);
     const pending = claimed.length < event.handlers.length;
-    if (event.fulfils) fulfil(connection, event, event.id, times);
-    return { ...receipt, claimed, pending, outcome: 'stored' };
+    const fulfilled = event.fulfils ? fulfil(connection, event, event.id, times) : [];
+    return { ...receipt, claimed, pending, fulfilled, outcome: 'stored' };
   });
 }
 
@@ -122,9 +122,9 @@ function findKnown(
   if (same !== undefined) {
     return { id: event.id, outcome: digest.equals(same.digest) ? 'duplicate' : 'conflict' };
   }
-  if (onceHash === null) return undefined;
+  if (onceHash === null || event.stale) return undefined;
   const first = connection.get<{ seq: number; id: string }>(
-    'SELECT seq, id FROM payments_inbox_event WHERE once_hash = ?',
+    'SELECT seq, id FROM payments_inbox_event WHERE once_hash = ? AND stale = 0',
     [onceHash],
   );
   if (first === undefined) return undefined;

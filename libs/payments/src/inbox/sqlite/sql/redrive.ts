@@ -1,9 +1,8 @@
-import { POLL_HANDLER } from '../../store/expectation-store.js';
 import type { DeliverySelection } from '../../store/inbox-store.js';
 import type { SqliteConnection, Times } from '../thread/connection.js';
-import type { ExpectationName } from './expectations.js';
+import { fulfil } from './fulfil.js';
 import { orderingState } from './ordering.js';
-import { NO_EXPECTATION, UNDELIVERED } from './schema.js';
+import { UNDELIVERED } from './schema.js';
 import { fromStored, historyOf, orderingOf, toStored } from './stored-rows.js';
 import type { HistoryRow } from './stored-rows.js';
 
@@ -11,12 +10,18 @@ export interface RedriveRequest {
   readonly selections: readonly DeliverySelection[];
   readonly force: boolean;
   readonly dueInMs: readonly number[];
+  /** The event types that fulfil expectations. */
+  readonly fulfils?: readonly string[];
 }
 
 interface EventRow {
   readonly seq: number;
+  readonly id: string;
   readonly company: string;
+  readonly event_type: string;
   readonly ordering_key: string | null;
+  readonly reference: string | null;
+  readonly stale: 0 | 1;
   readonly occurred_at: number;
   readonly received_at: number;
 }
@@ -31,8 +36,9 @@ interface Due {
 export function redrive(
   connection: SqliteConnection,
   request: RedriveRequest,
-  { clock }: Times,
+  times: Times,
 ): number {
+  const { clock } = times;
   let changed = 0;
   request.selections.forEach(({ company, id, handlers }, index) => {
     const event = findUnpruned(connection, company, id);
@@ -46,6 +52,9 @@ export function redrive(
       const ordering = orderingOf(event.company, key === null ? null : fromStored(key));
       const { busy } = orderingState(connection, handler, ordering, clock);
       const due: Due = { dueAt: clock + dueInMs, queue: busy && dueInMs <= 0 ? 'waiting' : 'due' };
+      if (event.stale === 1 && delivery === undefined && !hasDeliveries(connection, event.seq)) {
+        if (!refresh(connection, event, request.fulfils ?? [], times)) continue;
+      }
       if (delivery === undefined) add(connection, event, handler, ordering, due);
       else if (state === 'pending') bringForward(connection, event.seq, handler, due);
       else restart(connection, event.seq, handler, historyOf(delivery), due);
@@ -55,39 +64,48 @@ export function redrive(
   return changed;
 }
 
-/** Makes polls due, except running ones and those of cancelled expectations; returns how many. */
-export function pollNow(
-  connection: SqliteConnection,
-  request: { readonly selections: readonly ExpectationName[]; readonly dueInMs: readonly number[] },
-  { clock }: Times,
-): number {
-  return request.selections.reduce((changed, { company, reference }, index) => {
-    const dueAt = clock + Math.round(request.dueInMs[index] ?? 0);
-    return (
-      changed +
-      connection.run(
-        `UPDATE payments_inbox_delivery
-         SET state = 'pending', queue = iif(state = 'pending', queue, 'due'), attempts = 0, finished_at = NULL,
-           due_at = min(coalesce(due_at, ?1), ?1)
-         WHERE handler = '${POLL_HANDLER}' AND state <> 'running' AND event_seq = (
-           SELECT event_seq FROM payments_inbox_expectation
-           WHERE reference = ?2 AND company = ?3 AND state <> 'cancelled')`,
-        [dueAt, toStored(reference), company],
-      )
-    );
-  }, 0);
-}
-
 function findUnpruned(
   connection: SqliteConnection,
   company: string,
   id: string,
 ): EventRow | undefined {
   return connection.get<EventRow>(
-    `SELECT seq, company, ordering_key, occurred_at, received_at FROM payments_inbox_event
-     WHERE id = ? AND company = ? AND pruned = 0 AND ${NO_EXPECTATION}`,
+    `SELECT seq, id, company, event_type, ordering_key, reference, stale, occurred_at, received_at
+     FROM payments_inbox_event WHERE id = ? AND company = ? AND pruned = 0`,
     [toStored(id), company],
   );
+}
+
+function hasDeliveries(connection: SqliteConnection, seq: number): boolean {
+  const select = 'SELECT 1 FROM payments_inbox_delivery WHERE event_seq = ? LIMIT 1';
+  return connection.get(select, [seq]) !== undefined;
+}
+
+/**
+ * Makes a stale event count as the event of its transaction: it takes its once key, and fulfils expectations. Returns
+ * `false` if another event has the key.
+ */
+function refresh(
+  connection: SqliteConnection,
+  event: EventRow,
+  fulfils: readonly string[],
+  times: Times,
+): boolean {
+  const changed = connection.run(
+    'UPDATE OR IGNORE payments_inbox_event SET stale = 0 WHERE seq = ?',
+    [event.seq],
+  );
+  if (changed === 0) return false;
+  if (!fulfils.includes(fromStored(event.event_type))) return true;
+  const { company, ordering_key, reference } = event;
+  const orderingKey = ordering_key && fromStored(ordering_key);
+  fulfil(
+    connection,
+    { company, orderingKey, reference: reference && fromStored(reference) },
+    fromStored(event.id),
+    times,
+  );
+  return true;
 }
 
 function findDelivery(

@@ -1,5 +1,4 @@
 import { PaymentsError } from '../../../errors/payments-error.js';
-import { POLL_HANDLER } from '../../store/expectation-store.js';
 import type { EventSource } from '../../store/inbox-store.js';
 import { retryWhileBusy } from '../thread/connection.js';
 import type { SqliteConnection } from '../thread/connection.js';
@@ -14,7 +13,7 @@ export const SCHEMA_VERSION = 1;
 export const UNDELIVERED = { none: 0, unhandled: 1, stale: 2 } as const;
 
 /** How an event was received: the values of the column `source`. */
-export const SOURCE = { webhook: 0, poll: 1, overdue: 2, expectation: 3 } as const;
+export const SOURCE = { webhook: 0, poll: 1, overdue: 2 } as const;
 
 /** The name of a value of the column `source`. */
 export function sourceName(source: number): EventSource {
@@ -23,19 +22,12 @@ export function sourceName(source: number): EventSource {
 
 const SOURCE_NAMES = Object.keys(SOURCE) as EventSource[];
 
-/** SQL: leaves out the events that keep an expectation. The index of all other events is partial by this condition. */
-export const NO_EXPECTATION = `source <> ${SOURCE.expectation}`;
-
-/** SQL: leaves out the polls of expectations. Some indexes of deliveries are partial by this condition. */
-export const NO_POLL = `handler <> '${POLL_HANDLER}'`;
-
 /** SQL: whether a delivery failed and is pending, running or dead. Receives do not write the index of these deliveries. */
-export const HAS_FAILED = `last_error IS NOT NULL AND state IN ('pending', 'running', 'dead') AND ${NO_POLL}`;
+export const HAS_FAILED = `last_error IS NOT NULL AND state IN ('pending', 'running', 'dead')`;
 
 /**
  * Bodies are in a table of their own, because SQLite writes a whole row again when one column changes. Most indexes of
  * deliveries are partial: an index without done deliveries stays small, however many done deliveries the table keeps.
- * Lists and counts of events read only indexes without expectations, so that open expectations do not make them slower.
  */
 const TABLES = `
   CREATE TABLE payments_inbox_meta (
@@ -60,15 +52,15 @@ const TABLES = `
     currency TEXT,
     once_hash BLOB, -- hash of company, type and payment transaction, for types that run once per transaction
     digest BLOB NOT NULL, -- SHA-256 of the body
-    stale INTEGER NOT NULL, -- 1: the event was too old when it was received
+    stale INTEGER NOT NULL, -- 1: the event was too old when it was received, and was not redriven
     undelivered INTEGER NOT NULL, -- one of UNDELIVERED
     pruned INTEGER NOT NULL DEFAULT 0, -- 1: a tombstone, without body and deliveries
     source INTEGER NOT NULL DEFAULT ${SOURCE.webhook} -- one of SOURCE
   ) STRICT;
   CREATE UNIQUE INDEX payments_inbox_event_id ON payments_inbox_event (id, company);
-  CREATE UNIQUE INDEX payments_inbox_event_once ON payments_inbox_event (once_hash) WHERE once_hash IS NOT NULL;
-  CREATE INDEX payments_inbox_event_received ON payments_inbox_event (received_at)
-    WHERE ${NO_EXPECTATION};
+  CREATE UNIQUE INDEX payments_inbox_event_once ON payments_inbox_event (once_hash)
+    WHERE once_hash IS NOT NULL AND stale = 0;
+  CREATE INDEX payments_inbox_event_received ON payments_inbox_event (received_at);
   CREATE INDEX payments_inbox_event_transaction ON payments_inbox_event (ordering_key)
     WHERE ordering_key IS NOT NULL;
   CREATE INDEX payments_inbox_event_reference ON payments_inbox_event (reference) WHERE reference IS NOT NULL;
@@ -120,26 +112,30 @@ const TABLES = `
   CREATE UNIQUE INDEX payments_inbox_delivery_running ON payments_inbox_delivery (handler, ordering)
     WHERE state = 'running';
   CREATE INDEX payments_inbox_delivery_undone ON payments_inbox_delivery (state, received_at, event_seq)
-    WHERE state <> 'done' AND ${NO_POLL};
+    WHERE state <> 'done';
   CREATE INDEX payments_inbox_delivery_newest ON payments_inbox_delivery (handler, ordering, occurred_at)
     WHERE state = 'done' AND ordering IS NOT NULL;
   CREATE INDEX payments_inbox_delivery_done ON payments_inbox_delivery (finished_at, handler, received_at)
-    WHERE state = 'done' AND ${NO_POLL};
+    WHERE state = 'done';
   CREATE INDEX payments_inbox_delivery_failed ON payments_inbox_delivery (failed_at)
-    WHERE failed_at IS NOT NULL AND ${NO_POLL};
+    WHERE failed_at IS NOT NULL;
 
   CREATE INDEX payments_inbox_delivery_error ON payments_inbox_delivery (event_seq) WHERE ${HAS_FAILED};
 
-  CREATE TABLE payments_inbox_expectation ( -- the fields of an expectation that its event does not have
-    event_seq INTEGER PRIMARY KEY REFERENCES payments_inbox_event ON DELETE CASCADE,
+  CREATE TABLE payments_inbox_expectation (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT, -- AUTOINCREMENT: no number is used twice, because leases contain it
     company TEXT NOT NULL,
     reference TEXT NOT NULL,
     transaction_id TEXT,
     state TEXT NOT NULL DEFAULT 'waiting' CHECK (state IN ('waiting', 'fulfilled', 'overdue', 'cancelled')),
     created_at INTEGER NOT NULL, -- wall clock
     created_clock INTEGER NOT NULL, -- the same time by the store clock
-    due_by INTEGER,
+    due_in_ms INTEGER, -- after the creation
     schedule TEXT NOT NULL, -- a JSON array of milliseconds
+    next_poll_at INTEGER, -- store clock; while a poll is leased: the end of the lease
+    leased INTEGER NOT NULL DEFAULT 0,
+    token INTEGER NOT NULL DEFAULT 0, -- increases with each lease
+    lost_polls INTEGER NOT NULL DEFAULT 0, -- leases in a row that were not settled
     polls INTEGER NOT NULL DEFAULT 0,
     polled_at INTEGER,
     poll_result TEXT CHECK ((poll_result IS NULL) = (polled_at IS NULL)),
@@ -148,11 +144,18 @@ const TABLES = `
     fulfilled_source INTEGER, -- one of SOURCE
     fulfilled_id TEXT, -- id of the event
     fulfilled_type TEXT,
-    contradiction TEXT
+    fulfilled_transaction TEXT, -- ordering key of the event
+    contradiction TEXT,
+    other_event_id TEXT, -- id of an event of another transaction with this reference
+    request TEXT CHECK (request IN ('running', 'answered', 'unknown', 'accepted')), -- NULL: never
+    request_token INTEGER NOT NULL DEFAULT 0, -- increases with each request
+    request_until INTEGER -- store clock: the end of the lease of the last request
   ) STRICT;
   CREATE UNIQUE INDEX payments_inbox_expectation_reference ON payments_inbox_expectation (reference, company);
   CREATE INDEX payments_inbox_expectation_transaction ON payments_inbox_expectation (transaction_id, company)
     WHERE transaction_id IS NOT NULL;
+  CREATE INDEX payments_inbox_expectation_poll ON payments_inbox_expectation (next_poll_at)
+    WHERE next_poll_at IS NOT NULL;
   CREATE INDEX payments_inbox_expectation_created ON payments_inbox_expectation (created_at);
   CREATE INDEX payments_inbox_expectation_state ON payments_inbox_expectation (state, created_at);
   CREATE INDEX payments_inbox_expectation_polled ON payments_inbox_expectation (created_at)

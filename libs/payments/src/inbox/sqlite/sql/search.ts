@@ -1,7 +1,7 @@
 import type { EventFilter } from '../../store/inbox-store.js';
 import type { SqliteConnection, Times } from '../thread/connection.js';
-import { NO_EXPECTATION, NO_POLL, UNDELIVERED } from './schema.js';
-import { describe, EVENT_COLUMNS, fromStored, hashOf, toStored } from './stored-rows.js';
+import { UNDELIVERED } from './schema.js';
+import { describe, EVENT_COLUMNS, toStored } from './stored-rows.js';
 import type { EventBody, EventRow, StoredEventMessage } from './stored-rows.js';
 import { beginsWith } from './text-search.js';
 import type { Found } from './text-search.js';
@@ -118,19 +118,18 @@ function sourceOf(
 ): { table: string; seq: string; all?: unknown[] } {
   if (found?.many === false) {
     const table = `payments_inbox_event
-      WHERE ${NO_EXPECTATION} AND seq IN (SELECT value FROM json_each(?))`;
+      WHERE seq IN (SELECT value FROM json_each(?))`;
     return { table, seq: 'seq', all: [found.seqs] };
   }
-  if (ids !== undefined)
-    return { table: `payments_inbox_event WHERE ${NO_EXPECTATION}`, seq: 'seq' };
+  if (ids !== undefined) return { table: 'payments_inbox_event WHERE 1', seq: 'seq' };
   if (isUndone(state)) {
     const table = `payments_inbox_delivery INDEXED BY payments_inbox_delivery_undone
-      WHERE state <> 'done' AND ${NO_POLL}`;
+      WHERE state <> 'done'`;
     return { table, seq: 'event_seq' };
   }
   const [index, where] = isUndelivered(state)
     ? ['undelivered', `undelivered > 0 AND undelivered = ${UNDELIVERED[state]}`]
-    : ['received', NO_EXPECTATION];
+    : ['received', '1'];
   return {
     table: `payments_inbox_event INDEXED BY payments_inbox_event_${index} WHERE ${where}`,
     seq: 'seq',
@@ -220,22 +219,4 @@ export function find(
     [toStored(id), company],
   );
   return row && describe(connection, row, row, times);
-}
-
-/** The events of a transaction that are stored once per transaction, of these types. */
-export function eventsOf(
-  connection: SqliteConnection,
-  request: {
-    readonly company: string;
-    readonly transactionId: string;
-    readonly eventTypes: readonly string[];
-  },
-): { readonly id: string; readonly eventType: string }[] {
-  return request.eventTypes.flatMap((eventType) => {
-    const row = connection.get<{ id: string }>(
-      'SELECT id FROM payments_inbox_event WHERE once_hash = ?',
-      [hashOf(request.company, eventType, request.transactionId)],
-    );
-    return row === undefined ? [] : [{ id: fromStored(row.id), eventType }];
-  });
 }

@@ -1,13 +1,7 @@
 import { boundedError } from '../../store/stored-event.js';
-import type {
-  DeliverySelection,
-  Lease,
-  PollOutcome,
-  SettleResult,
-} from '../../store/inbox-store.js';
+import type { DeliverySelection, Lease, SettleResult } from '../../store/inbox-store.js';
 import type { SqliteConnection, Times } from '../thread/connection.js';
 import { releaseNext } from './ordering.js';
-import { NO_EXPECTATION } from './schema.js';
 import { toReadable, toStored, withAttempt } from './stored-rows.js';
 
 /** The fields of a lease that identify it. */
@@ -66,37 +60,6 @@ export function release(
   return settle(connection, lease, set, [clock + Math.round(dueInMs)]);
 }
 
-/** Records a poll, and makes its delivery done or due again. */
-export function settlePoll(
-  connection: SqliteConnection,
-  { lease, result, detail, next }: PollOutcome & { readonly lease: LeaseName },
-  times: Times,
-): SettleResult {
-  const waiting = connection.get(
-    "SELECT 1 FROM payments_inbox_expectation WHERE event_seq = ? AND state = 'waiting'",
-    [lease.seq],
-  );
-  const settled =
-    waiting !== undefined && typeof next === 'number'
-      ? settle(
-          connection,
-          lease,
-          "state = 'pending', queue = 'due', attempts = 0, crashes = 0, due_at = ?",
-          [times.clock + Math.round(next)],
-        )
-      : complete(connection, { lease }, times);
-  if (!settled.settled) return settled;
-  const line = detail === null ? null : toReadable(boundedError(detail));
-  connection.run(
-    `UPDATE payments_inbox_expectation
-     SET polls = polls + 1, polled_at = ?, poll_result = ?, poll_detail = ?, contradiction = coalesce(?, contradiction),
-       state = iif(? = 'overdue' AND state = 'waiting', 'overdue', state)
-     WHERE event_seq = ?`,
-    [times.wall, result, line, result === 'contradiction' ? line : null, String(next), lease.seq],
-  );
-  return settled;
-}
-
 /** SQL for the queue of a delivery that becomes pending again without an outcome. */
 export const FREED_QUEUE = "iif(crashes > 0, 'suspect', 'due')";
 
@@ -151,7 +114,7 @@ export function skip(
     for (const handler of new Set(handlers)) {
       const row = connection.get<{ event_seq: number; state: string }>(
         `SELECT event_seq, state FROM payments_inbox_delivery
-         WHERE event_seq = (SELECT seq FROM payments_inbox_event WHERE id = ? AND company = ? AND ${NO_EXPECTATION})
+         WHERE event_seq = (SELECT seq FROM payments_inbox_event WHERE id = ? AND company = ?)
            AND handler = ? AND state IN ('pending', 'dead')`,
         [toStored(id), company, handler],
       );

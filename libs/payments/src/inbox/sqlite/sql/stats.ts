@@ -1,9 +1,8 @@
-import { POLL_HANDLER } from '../../store/expectation-store.js';
 import { COUNT_CAP } from '../../store/stored-event.js';
-import type { CappedCount, ExpectationCounts, InboxStats } from '../../store/inbox-store.js';
+import type { CappedCount, InboxStats } from '../../store/inbox-store.js';
 import type { SqliteConnection, Times } from '../thread/connection.js';
 import { pausedHandlers } from './catalog.js';
-import { NO_POLL, UNDELIVERED } from './schema.js';
+import { UNDELIVERED } from './schema.js';
 
 /**
  * For each counted state, the index and the conditions that select its deliveries. The index starts with the handler.
@@ -24,7 +23,6 @@ type Part = (typeof PARTS)[number];
 export function stats(connection: SqliteConnection, _request: null, { wall }: Times): InboxStats {
   const deliveries = PARTS.flatMap((part) =>
     handlersIn(connection, part.index).flatMap((handler) => {
-      if (handler === POLL_HANDLER) return [];
       const counted = countOf(connection, part, handler);
       return counted.count === 0 ? [] : [{ handler, state: part.state, ...counted }];
     }),
@@ -43,7 +41,7 @@ export function stats(connection: SqliteConnection, _request: null, { wall }: Ti
 function oldestOf(connection: SqliteConnection, state: string): number {
   const row = connection.get<{ received_at: number }>(
     `SELECT received_at FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_undone
-     WHERE state <> 'done' AND ${NO_POLL} AND state = ? ORDER BY received_at LIMIT 1`,
+     WHERE state <> 'done' AND state = ? ORDER BY received_at LIMIT 1`,
     [state],
   );
   return row?.received_at ?? Infinity;
@@ -94,20 +92,6 @@ function undelivered(connection: SqliteConnection, reason: number): CappedCount 
 
 function capped(count: number): CappedCount {
   return { count: Math.min(count, COUNT_CAP), more: count > COUNT_CAP };
-}
-
-/** Counts open expectations. */
-export function countExpectations(connection: SqliteConnection): ExpectationCounts {
-  const countIn = (state: string) =>
-    capped(
-      connection.get<{ count: number }>(
-        `SELECT count(*) AS count FROM (
-           SELECT 1 FROM payments_inbox_expectation INDEXED BY payments_inbox_expectation_state
-           WHERE state = ? LIMIT ${COUNT_CAP + 1})`,
-        [state],
-      )!.count,
-    );
-  return { waiting: countIn('waiting'), overdue: countIn('overdue') };
 }
 
 function compare(a: string, b: string): number {

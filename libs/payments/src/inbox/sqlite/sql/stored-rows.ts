@@ -1,13 +1,7 @@
 import { hash } from 'node:crypto';
 import { HISTORY_LENGTH, toHistory } from '../../store/stored-event.js';
 import type { HistoryEntry } from '../../store/stored-event.js';
-import type {
-  DeliveryState,
-  ExpectationState,
-  PollResult,
-  StoredDelivery,
-  StoredEvent,
-} from '../../store/inbox-store.js';
+import type { DeliveryState, StoredDelivery, StoredEvent } from '../../store/inbox-store.js';
 import type { SqliteConnection, Times } from '../thread/connection.js';
 import { sourceName } from './schema.js';
 
@@ -65,29 +59,6 @@ export interface StoredEventMessage extends Omit<
   readonly headers: string | null;
   readonly repeats: readonly { readonly id: string; readonly receivedAt: number }[];
   readonly deliveries: readonly StoredDeliveryMessage[];
-}
-
-/** An expectation as the thread sends it. */
-export interface ExpectationRow {
-  readonly seq: number;
-  readonly company: string;
-  readonly reference: string;
-  readonly transaction_id: string | null;
-  readonly state: ExpectationState;
-  readonly created_at: number;
-  readonly age_ms: number;
-  readonly due_by: number | null;
-  readonly schedule: string;
-  readonly polls: number;
-  readonly polled_at: number | null;
-  readonly poll_result: PollResult | null;
-  readonly poll_detail: string | null;
-  readonly next_poll_at: number | null;
-  readonly fulfilled_at: number | null;
-  readonly fulfilled_source: number | null;
-  readonly fulfilled_id: string | null;
-  readonly fulfilled_type: string | null;
-  readonly contradiction: string | null;
 }
 
 /** The columns of an event that a list does not read. */

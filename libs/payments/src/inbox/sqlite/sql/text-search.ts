@@ -1,6 +1,6 @@
 import type { FailureCount } from '../../store/inbox-store.js';
 import type { SqliteConnection } from '../thread/connection.js';
-import { HAS_FAILED, NO_EXPECTATION } from './schema.js';
+import { HAS_FAILED } from './schema.js';
 import { fromStored, toReadable, toStored } from './stored-rows.js';
 
 /** How many failed deliveries, or events that begin with a text, one call reads: a few milliseconds of work. */
@@ -29,7 +29,7 @@ export function eventsBeginning(
   const seqs = COLUMNS.flatMap(([column, index]) =>
     connection.all<{ seq: number }>(
       `SELECT seq FROM payments_inbox_event INDEXED BY payments_inbox_event_${index}
-       WHERE ${column} >= ? AND ${column} < ? AND ${NO_EXPECTATION} LIMIT ${SLICE + 1}`,
+       WHERE ${column} >= ? AND ${column} < ? LIMIT ${SLICE + 1}`,
       [...prefixRange(text)],
     ),
   ).map(({ seq }) => seq);

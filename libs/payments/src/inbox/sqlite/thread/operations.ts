@@ -1,14 +1,28 @@
 import { activity, summarize } from '../sql/activity.js';
 import { catalog, forgetHandler, pause } from '../sql/catalog.js';
 import { claim, claimSuspect, nextDue } from '../sql/claim.js';
-import { attach, cancel, expect, findExpectation, listExpectations } from '../sql/expectations.js';
+import {
+  attach,
+  cancel,
+  claimPolls,
+  countExpectations,
+  endRequest,
+  expect,
+  findExpectation,
+  listExpectations,
+  nextPollInMs,
+  pollNow,
+  releasePolls,
+  settlePoll,
+  startRequest,
+} from '../sql/expectations.js';
 import { prune } from '../sql/prune.js';
 import { receive } from '../sql/receive.js';
-import { pollNow, redrive } from '../sql/redrive.js';
-import { eventsOf, find, listSlice } from '../sql/search.js';
+import { redrive } from '../sql/redrive.js';
+import { find, listSlice } from '../sql/search.js';
 import { eventsBeginning, failedSlice, failuresSlice } from '../sql/text-search.js';
-import { complete, fail, release, settlePoll, skip } from '../sql/settle.js';
-import { countExpectations, stats } from '../sql/stats.js';
+import { complete, fail, release, skip } from '../sql/settle.js';
+import { stats } from '../sql/stats.js';
 import { heartbeat, register, retire } from '../sql/workers.js';
 import type { SqliteConnection, StoredClock, ThreadFailure, Times } from './connection.js';
 import type { SqliteSettings } from '../sqlite-options.js';
@@ -19,8 +33,10 @@ export const WRITES = {
   attach,
   cancel,
   claim,
+  claimPolls,
   claimSuspect,
   complete,
+  endRequest,
   expect,
   fail,
   forgetHandler,
@@ -32,9 +48,11 @@ export const WRITES = {
   redrive,
   register,
   release,
+  releasePolls,
   retire,
   settlePoll,
   skip,
+  startRequest,
   summarize,
   sync,
 };
@@ -45,7 +63,6 @@ const READS = {
   catalog,
   countExpectations,
   eventsBeginning,
-  eventsOf,
   failedSlice,
   failuresSlice,
   find,
@@ -53,6 +70,7 @@ const READS = {
   listExpectations,
   listSlice,
   nextDue,
+  nextPollInMs,
   stats,
 };
 
