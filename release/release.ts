@@ -5,12 +5,15 @@
  * npm run release -- --version 0.2.0                sets the version in every package first
  * npm run release -- --repository acme/payments     sets the addresses of the repository in every package first
  * npm run release -- --publish                      checks, publishes to npm, and tags the commit
+ *
+ * If --publish fails half-way, run it again on the same commit: it skips what the registry contains already.
  */
 import { spawnSync } from 'node:child_process';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import {
-  PACKAGES,
+  isPublished,
+  publishArguments,
   readWorkspace,
   releaseProblems,
   setRepository,
@@ -56,20 +59,30 @@ if (flags.publish) {
 
 // Packs the packages, and checks the tarballs: their files, their dependencies, publint and attw.
 run('npm', ['run', 'smoke', '--', 'packages']);
-const publish = PACKAGES.map((folder) => ['publish', `./${folder}`, '--access', 'public']);
 if (flags.publish) {
-  for (const args of publish) run('npm', args);
+  for (const [folder, manifest] of workspace.packages) {
+    if (await isPublished(manifest)) {
+      console.log(`release: the registry contains ${manifest.name} ${version} already.`);
+    } else {
+      run('npm', publishArguments(folder, manifest));
+    }
+  }
   run('git', ['tag', tag]);
   console.log(`release: ${version} is published. Push the tag: git push origin ${tag}`);
 } else {
   console.log(`release: ${version} is ready. Nothing was published. With --publish, this runs:`);
-  for (const args of publish) console.log(`  npm ${args.join(' ')}`);
+  for (const [folder, manifest] of workspace.packages) {
+    console.log(`  npm ${publishArguments(folder, manifest).join(' ')}`);
+  }
   console.log(`  git tag ${tag}`);
 }
 
 function run(program: string, args: string[]): void {
   const { status } = spawnSync(program, args, { cwd: root, stdio: 'inherit' });
-  if (status !== 0) end(`"${program} ${args.join(' ')}" failed. Nothing after it was done.`);
+  if (status !== 0)
+    end(
+      `"${program} ${args.join(' ')}" failed. Nothing after it was done; the same command continues.`,
+    );
 }
 
 function output(program: string, args: string[]): string {

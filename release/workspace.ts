@@ -1,3 +1,4 @@
+import { execFile } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
@@ -108,6 +109,35 @@ export function releaseProblems(workspace: Workspace, publishing: boolean): stri
     problems.push(`CHANGELOG.md has no date for ${version}. Write "## ${version} – YYYY-MM-DD".`);
   }
   return problems;
+}
+
+/** Arguments of the `npm publish` of a package. npm would give a prerelease the dist-tag `latest`, or reject it. */
+export function publishArguments(folder: string, { version = '' }: Manifest): string[] {
+  const tag = version.includes('-') ? 'next' : 'latest';
+  return ['publish', `./${folder}`, '--access', 'public', '--tag', tag];
+}
+
+/**
+ * Whether the registry contains the version of a package.
+ *
+ * @param environment variables for npm, such as `npm_config_registry`
+ * @throws if the registry does not answer this
+ */
+export async function isPublished(
+  { name, version }: Manifest,
+  environment: NodeJS.ProcessEnv = process.env,
+): Promise<boolean> {
+  const args = ['view', `${name}@${version}`, 'version', '--json'];
+  const { failed, stdout, stderr } = await new Promise<
+    Record<'stdout' | 'stderr', string> & { failed: boolean }
+  >((done) =>
+    execFile('npm', args, { env: environment }, (error, stdout, stderr) =>
+      done({ failed: error !== null, stdout, stderr }),
+    ),
+  );
+  if (!failed) return stdout.trim() !== '';
+  if (/\bE404\b/.test(stdout + stderr)) return false;
+  throw new Error(`"npm ${args.join(' ')}" failed: ${stderr.trim()}`);
 }
 
 async function readManifest(folder: string): Promise<Manifest> {

@@ -1,6 +1,10 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { resolve } from 'node:path';
-import { beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import {
+  isPublished,
+  publishArguments,
   readWorkspace,
   releaseProblems,
   setRepository,
@@ -65,5 +69,64 @@ describe('The release check', () => {
     expect(releaseProblems({ ...workspace, changelog }, true)).toEqual([
       'CHANGELOG.md has no date for 1.2.3. Write "## 1.2.3 – YYYY-MM-DD".',
     ]);
+  });
+});
+
+describe('npm publish of a release', () => {
+  it('a release is published with the dist-tag latest', () => {
+    expect(publishArguments(CONSOLE, { name: 'a', version: '1.2.3' }).slice(-2)).toEqual([
+      '--tag',
+      'latest',
+    ]);
+  });
+
+  it('a prerelease is published with the dist-tag next', () => {
+    expect(publishArguments(CONSOLE, { name: 'a', version: '1.2.3-beta.1' }).slice(-2)).toEqual([
+      '--tag',
+      'next',
+    ]);
+  });
+});
+
+describe('The continuation of a release that failed half-way', () => {
+  const registry = createServer((request, response) => {
+    if (request.url === '/published') {
+      const versions = { '1.2.2': { name: 'published', version: '1.2.2' } };
+      response.end(
+        JSON.stringify({ name: 'published', 'dist-tags': { latest: '1.2.2' }, versions }),
+      );
+    } else {
+      response.statusCode = request.url === '/missing' ? 404 : 401;
+      response.end('{}');
+    }
+  });
+  let environment: NodeJS.ProcessEnv;
+  beforeAll(async () => {
+    await new Promise<void>((listening) => registry.listen(0, '127.0.0.1', listening));
+    const { port } = registry.address() as AddressInfo;
+    environment = { ...process.env, npm_config_registry: `http://127.0.0.1:${port}/` };
+  });
+  afterAll(() => void registry.close());
+
+  it('the release skips a version that the registry contains', async () => {
+    await expect(isPublished({ name: 'published', version: '1.2.2' }, environment)).resolves.toBe(
+      true,
+    );
+  });
+
+  it.each([
+    { name: 'published', version: '1.2.3' },
+    { name: 'missing', version: '1.2.3' },
+  ])(
+    'the release publishes $name $version, which the registry does not contain',
+    async (manifest) => {
+      await expect(isPublished(manifest, environment)).resolves.toBe(false);
+    },
+  );
+
+  it('the release ends if the registry does not answer whether it contains a version', async () => {
+    await expect(isPublished({ name: 'private', version: '1.2.3' }, environment)).rejects.toThrow(
+      '"npm view private@1.2.3 version --json" failed',
+    );
   });
 });
