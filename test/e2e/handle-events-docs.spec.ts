@@ -1,10 +1,12 @@
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { INestApplication, Type } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { PaymentInbox, PaymentsApiService, PaymentsModule } from 'nestjs-payments';
-import { deliver, FakePaymentsApi, paymentEvent } from 'nestjs-payments/testing';
+import { sqliteInbox } from 'nestjs-payments/sqlite';
+import { deliver, FakePaymentsApi, paymentEvent, settled } from 'nestjs-payments/testing';
 import { ReadmeProgram } from '../support/docs/readme-program.js';
 import { CapturedLog } from '../support/log/captured-log.js';
 
@@ -14,6 +16,13 @@ const HANDLERS = {
   'audit-log.js': 'AuditLog',
   'payouts.js': 'Payouts',
   'receipts.js': 'Receipts',
+};
+
+const OPTIONS = {
+  baseUrl: 'https://payments.example.com',
+  clientId: 'a',
+  clientSecret: 'b',
+  webhookSecret: 'whsec_1',
 };
 
 describe('docs/handle-events.md', () => {
@@ -31,11 +40,8 @@ describe('docs/handle-events.md', () => {
         return ((await import(url)) as Record<string, Type>)[name]!;
       }),
     );
-    const credentials = { clientId: 'a', clientSecret: 'b', webhookSecret: 'whsec_1' };
     const testing = await Test.createTestingModule({
-      imports: [
-        PaymentsModule.forRoot({ baseUrl: 'https://payments.example.com', ...credentials }),
-      ],
+      imports: [PaymentsModule.forRoot(OPTIONS)],
       providers,
     })
       .overrideProvider(PaymentsApiService)
@@ -72,6 +78,32 @@ describe('docs/handle-events.md', () => {
     const event = paymentEvent('transaction.completed', { amount: 0 });
     expect(await deliver(app, event)).toMatchObject({ status: 503 });
     expect(await deadHandlers(event.id)).toEqual(['transaction.completed#send']);
+  });
+
+  it('docs/handle-events.md shows a SQLite handler that stores its booking with the outcome of the delivery', async () => {
+    const file = join(program.folder, 'shop.db');
+    const { SqliteLedger } = (await import(
+      pathToFileURL(join(program.folder, 'sqlite-ledger.js')).href
+    )) as { SqliteLedger: Type };
+    const inbox = sqliteInbox({ file, allowOldSqlite: true });
+    const testing = await Test.createTestingModule({
+      imports: [PaymentsModule.forRoot({ ...OPTIONS, inbox })],
+      providers: [SqliteLedger],
+    }).compile();
+    const shop = testing.createNestApplication({ logger: false });
+    try {
+      const event = paymentEvent('transaction.completed', { transactionId: 't-1', amount: 350 });
+      await deliver(shop, event);
+      await settled(shop);
+      const stored = await shop.get(PaymentInbox).get(event.id);
+      expect(stored!.deliveries).toMatchObject([{ state: 'done', lastError: null }]);
+      const database = new DatabaseSync(file, { readOnly: true });
+      const rows = database.prepare('SELECT transaction_id, amount FROM bookings').all();
+      database.close();
+      expect(rows.map((row) => ({ ...row }))).toEqual([{ transaction_id: 't-1', amount: 350 }]);
+    } finally {
+      await shop.close();
+    }
   });
 
   async function deadHandlers(id: string): Promise<string[]> {

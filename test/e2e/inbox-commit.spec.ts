@@ -157,6 +157,14 @@ class Orders {
     expect(changes).toBe(1);
     // @ts-expect-error A SQLite transaction is not a client of pg.
     await context.commit((tx) => tx.query('SELECT 1'));
+    // @ts-expect-error The work of a SQLite transaction is synchronous.
+    await context.commit(async (tx) => tx.exec('SELECT 1'));
+    // @ts-expect-error The work of a SQLite transaction returns no promise.
+    await context.commit(() => Promise.resolve(1));
+    // @ts-expect-error The work of a SQLite transaction returns no promise, also not sometimes.
+    await context.commit(() => (id === '' ? Promise.resolve(1) : 1));
+    const nothing: void = await context.commit((tx) => tx.exec('SELECT 1'));
+    expect(nothing).toBeUndefined();
     // @ts-expect-error commit() resolves with what the work returns: a number.
     const text: string = await context.commit(() => 1);
     expect(text).toBe(1);
@@ -171,6 +179,8 @@ class Orders {
       tx.query('INSERT INTO ledger VALUES ($1)', [id]),
     );
     expect(rowCount).toBe(1);
+    const one: number = await context.commit(async () => 1);
+    expect(one).toBe(1);
     // @ts-expect-error A client of pg is not a SQLite transaction.
     await context.commit((tx) => tx.prepare('SELECT 1'));
     // @ts-expect-error commit() needs the work as its argument.

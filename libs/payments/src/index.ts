@@ -138,6 +138,10 @@ export type {
   PaymentEventHandler,
 } from './events/on-payment-event.decorator.js';
 export type {
+  AsyncCommit,
+  Commit,
+  HandlerContext,
+  NotAPromise,
   PaymentEvent,
   PaymentEventContext,
   PaymentEventData,
@@ -146,6 +150,7 @@ export type {
   PaymentEventType,
   PaymentOverdueData,
   PaymentOverdueEvent,
+  SyncCommit,
   TransactionCompletedData,
 } from './events/payment-event.js';
 

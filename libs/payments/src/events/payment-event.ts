@@ -84,7 +84,10 @@ export interface PaymentEvent<T extends PaymentEventType = string, D = PaymentEv
  * copy (`{ ...context }`) lacks `raw` and `signal`, which are getters. `Tx` is the transaction type of the inbox in use,
  * such as `PostgresTransaction`.
  */
-export interface PaymentEventContext<Tx = unknown> {
+export type PaymentEventContext<Tx = unknown> = HandlerContext<Commit<Tx>>;
+
+/** The fields of {@link PaymentEventContext}. `C` is the type of `commit`, which depends on the transaction. */
+export interface HandlerContext<C> {
   /** Id of the event's company: the company whose secret signed the webhook request, or whose payment was polled. */
   readonly company: string;
   /** Name of the handler that runs. */
@@ -116,7 +119,7 @@ export interface PaymentEventContext<Tx = unknown> {
   readonly signal: AbortSignal;
   /**
    * Runs `work` and marks this delivery as completed in one database transaction: both happen, or neither. Do slow work
-   * first (call the API, render a receipt) and commit last. If the handler fails after the commit, the delivery stays
+   * first (call the API, render a receipt) and commit last. On SQLite, `work` is synchronous. If the handler fails after the commit, the delivery stays
    * completed. E-mail and calls to other systems are not part of the transaction.
    *
    * Resolves with what `work` returns. Await it: otherwise the handler does not fail if its commit fails. An attempt
@@ -131,8 +134,35 @@ export interface PaymentEventContext<Tx = unknown> {
    * await context.commit((tx) => ledger.book(tx, transaction));
    * ```
    */
-  readonly commit: <R>(work: (tx: Tx) => R | Promise<R>) => Promise<R>;
+  readonly commit: C;
 }
+
+/** Type of `context.commit`. A transaction type with `synchronous: true`, such as `SqliteTransaction`, allows no promise. */
+export type Commit<Tx> = [unknown] extends [Tx]
+  ? AsyncCommit<Tx>
+  : [Tx] extends [never]
+    ? AsyncCommit<Tx>
+    : [Tx] extends [{ readonly synchronous: true }]
+      ? SyncCommit<Tx>
+      : AsyncCommit<Tx>;
+
+/** `context.commit` whose work may return a promise. */
+export type AsyncCommit<Tx> = <R>(work: (tx: Tx) => R | Promise<R>) => Promise<R>;
+
+/** `context.commit` whose transaction ends when the work returns. */
+export type SyncCommit<Tx> = <R extends NotAPromise>(work: (tx: Tx) => R) => Promise<R>;
+
+/** Every value that has no method `then`. */
+export type NotAPromise =
+  | (object & { readonly then?: never })
+  | string
+  | number
+  | bigint
+  | boolean
+  | symbol
+  | null
+  | undefined
+  | void;
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 const ISO_8601 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})$/;

@@ -29,6 +29,8 @@ export interface SqliteStatement {
  * ```
  */
 export interface SqliteTransaction {
+  /** The callback must not return a promise: the compiler rejects an `async` callback. */
+  readonly synchronous: true;
   /**
    * Prepares a statement. With `readBigInts`, it returns all integers as `bigint`; without, it throws on an integer
    * beyond 2^53.
@@ -75,6 +77,7 @@ export function openTransaction(database: DriverDatabase): {
     }
   };
   const tx: SqliteTransaction = {
+    synchronous: true,
     prepare(sql, options) {
       const statement = checked(sql, () => database.prepare(sql));
       if (options?.readBigInts === true) statement.setReadBigInts(true);
