@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { ReadmeProgram } from '../support/docs/readme-program.js';
 
-const GUARDS = ['operators.guard.ts', 'config.guard.ts', 'sso.module.ts'];
+const GUARDS = ['operators.guard.ts', 'config.guard.ts', 'config-ops.module.ts', 'sso.module.ts'];
 
 describe('documentation of the console', () => {
   it.each([
