@@ -7,6 +7,7 @@ import { repositoryOf } from '../../release/workspace.ts';
 import type { Manifest } from '../../release/workspace.ts';
 import { codeFileNames } from './code-file-names.ts';
 import { repositoryLinks } from './repository-links.ts';
+import { searchRank } from './search-rank.ts';
 import { SIDEBAR } from './sidebar.ts';
 
 const root = resolve(import.meta.dirname, '../..');
@@ -38,7 +39,10 @@ export default withMermaid(
     },
     vite: { plugins: [llms({ ignoreFiles: ['api/**', 'decisions/**'] })] },
     themeConfig: {
-      search: { provider: 'local' },
+      search: {
+        provider: 'local',
+        options: { miniSearch: { searchOptions: { boostDocument: searchRank } } },
+      },
       outline: [2, 3],
       sidebar: SIDEBAR,
       nav: [
