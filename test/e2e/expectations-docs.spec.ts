@@ -1,6 +1,9 @@
-import { join } from 'node:path';
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join, relative, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
 import type { INestApplication, Type } from '@nestjs/common';
@@ -13,7 +16,12 @@ import { PAGE_CONTEXT } from '../support/docs/page-context.js';
 import { runReaderTests } from '../support/docs/reader-tests.js';
 import { ReadmeProgram } from '../support/docs/readme-program.js';
 import { CapturedLog } from '../support/log/captured-log.js';
+import { freePort } from '../support/processes/free-port.js';
+import { ProgramProcess } from '../support/processes/program-process.js';
 import { eventually } from '../support/time/waiting.js';
+
+const root = resolve(import.meta.dirname, '../..');
+const textOf = (page: string) => readFileSync(join(root, page), 'utf8');
 
 @Injectable()
 class Bookings {
@@ -50,10 +58,18 @@ describe('docs/expectations.md', () => {
   let app: INestApplication;
 
   beforeAll(async () => {
-    program = new ReadmeProgram('docs/expectations.md', PAGE_CONTEXT['docs/expectations.md']);
+    const orders = /^```ts file=src\/orders\.ts\n(.*?)^```/ms.exec(
+      textOf('docs/getting-started.md'),
+    )![1]!;
+    program = new ReadmeProgram('docs/expectations.md', {
+      ...PAGE_CONTEXT['docs/expectations.md'],
+      'src/orders.ts': orders,
+    });
     expect(program.complaints).toEqual([]);
     const load = (file: string) =>
-      import(pathToFileURL(join(program.folder, file)).href) as Promise<Record<string, never>>;
+      import(pathToFileURL(join(program.folder, 'src', file)).href) as Promise<
+        Record<string, never>
+      >;
     const declined = await load('declined-orders.js');
     placeOrder = (await load('place-order.js'))['placeOrder']!;
     page = {
@@ -108,6 +124,38 @@ describe('docs/expectations.md', () => {
     await askNow('order-1');
     await eventually(() => expect(app.get(Bookings).references).toEqual(['order-1']));
     expect(await state('order-1')).toBe('fulfilled');
+  });
+
+  it('docs/expectations.md shows an application and a command that requests one payment', async () => {
+    const port = await freePort();
+    const { clientId, clientSecret, webhookSecret } = emulator.company;
+    emulator.setWebhook({ url: `http://127.0.0.1:${port}/webhooks/payments` });
+    emulator.setFaults({});
+    await using application = new ProgramProcess(
+      join(relative(root, program.folder), 'src/main.js'),
+      {
+        PORT: String(port),
+        PAYMENTS_BASE_URL: emulator.baseUrl,
+        PAYMENTS_CLIENT_ID: clientId,
+        PAYMENTS_CLIENT_SECRET: clientSecret,
+        PAYMENTS_WEBHOOK_SECRET: webhookSecret,
+      },
+      [],
+      program.folder,
+    );
+    await application.line(/successfully started/);
+    const [, command = ''] = /^```sh\n(curl .*)$/m.exec(textOf('docs/expectations.md'))!;
+    const shell = ['-c', command.replace(':3000', `:${port}`)];
+    const request = async () => {
+      const { stdout } = await promisify(execFile)('sh', shell);
+      return JSON.parse(stdout) as { checkoutUrl?: string };
+    };
+    const response = await eventually(request);
+    expect(response.checkoutUrl).toContain(transactionOf('order-60'));
+    expect(await request()).toEqual(response);
+    expect(emulator.transactions()).toHaveLength(1);
+    emulator.complete(transactionOf('order-60'));
+    await application.line(/Payment order-60: 350 paid/);
   });
 
   it('docs/expectations.md shows orders that are stored together with their expectations on SQLite', async () => {

@@ -160,16 +160,16 @@ const withService = (data: ExpectingData) =>
         clientSecret: 'secret',
         webhookSecret: `whsec_of_the_${company}`,
       })),
-      api: { deadlineMs: 1500, maxResponseBytes: 1024, retry: { attempts: 1 } },
+      api: { deadlineMs: 60_000, maxResponseBytes: 1024, retry: { attempts: 1 } },
       reconcile: { ...RECONCILE, find },
     },
     null,
   );
 
-const requestOf = (app: ExpectingApplication, company: string) =>
+const requestOf = (app: ExpectingApplication, company: string, deadlineMs = 60_000) =>
   app.expectations.request(
     { reference: 'order', company },
-    (api) => api.post<Invoice>(`/v1/${company}/invoices`, { body: {} }),
+    (api) => api.post<Invoice>(`/v1/${company}/invoices`, { body: {}, deadlineMs }),
     { attach: ({ transactionId }) => transactionId },
   );
 
@@ -183,9 +183,11 @@ onEachInbox((data) => {
     // After a failed token request, a process waits longer than this test takes.
     const cases = CASES.filter(({ token }) => token === undefined || second === other);
     const rows = cases.map(async (failure) => {
-      const { name, company, accepts } = failure;
+      const { name, company, accepts, respond, token } = failure;
       service.failing.set(company, failure);
-      const code = await outcomeOf(requestOf(first, company));
+      // Long enough for a busy machine to send the request.
+      const deadlineMs = [respond, token].includes(silence) ? 6000 : undefined;
+      const code = await outcomeOf(requestOf(first, company, deadlineMs));
       const state = (await first.expectations.get('order', { company }))?.state;
       service.failing.delete(company);
       const again = await outcomeOf(requestOf(second, company));
@@ -615,9 +617,9 @@ it('EX-15 an id that cannot be attached for 10 s is logged, and the payment is f
     attempts += 1;
     return Promise.reject(new Error('the store is down'));
   };
-  let ended = false;
-  const call = request(app, 'order').finally(() => (ended = true));
-  while (!ended) await runtime.advance(500);
+  const call = request(app, 'order');
+  // The last attempt is before the end of the 10 s.
+  for (let n = 0; n < 22; n += 1) await runtime.advance(500);
   expect(await call).toMatchObject({ requested: true, transactionId: 'order/0' });
   expect(attempts).toBeGreaterThan(3);
   expect(app.log.matching(/^error .*order\/0.*order.*the store is down/)).toHaveLength(1);

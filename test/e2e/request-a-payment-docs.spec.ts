@@ -76,8 +76,16 @@ describe('docs/request-a-payment.md', () => {
     await application.line(/Order order-3 is paid/);
   });
 
-  it('docs/request-a-payment.md shows an application that repeats a call that had no effect', async () => {
+  it('docs/request-a-payment.md shows an application that does not repeat a call that the service rejected with 429', async () => {
     emulator.setFaults({ api: { rateLimit: { next: 1 } } });
+    expect(await requestPayment('order-5')).toMatchObject({ state: 'unknown' });
+    expect(await requestPayment('order-5')).toMatchObject({ state: 'unknown' });
+    expect(transactionsOf('order-5')).toEqual([]);
+  });
+
+  it('docs/request-a-payment.md shows an application that repeats a call that had no effect', async () => {
+    // The module repeats the call once with a new token.
+    emulator.setFaults({ api: { unauthorized: { next: 2 } } });
     expect(await requestPayment('order-4')).toMatchObject({ state: 'failed' });
     expect(await requestPayment('order-4')).toMatchObject({ state: 'requested' });
   });

@@ -10,6 +10,8 @@ import { eventually } from '../support/time/waiting.js';
 
 /** The steps at which a process is killed: each is the last that an order has completed or begun. */
 const HALTS = ['expected', 'requesting', 'requested', 'attached', 'polling', 'handling', 'booked'];
+/** `created`: between the two statements before the request. `ignored`: the service received the request, and did nothing. */
+const REQUEST_HALTS = ['created', 'ignored', ...HALTS];
 const PROCESSES = 5;
 /** Orders of each process. */
 const ORDERS = 10;
@@ -20,14 +22,26 @@ let service: ScriptedService;
 let running: MerchantProcess[] = [];
 /** The transactions by reference. All are paid at once. */
 let transactions: Map<string, string>;
+/** How many payments were created with each reference. */
+let created: Map<string, number>;
+/** The references whose request the service has ignored. */
+let ignored: Set<string>;
 beforeEach(async () => {
   transactions = new Map();
+  created = new Map();
+  ignored = new Set();
   service = await ScriptedService.start();
   service.onCall = (request, response) => {
     const { pathname, searchParams } = new URL(request.path, 'http://service');
     if (request.method === 'POST') {
       const { externalReference } = JSON.parse(request.body) as { externalReference: string };
-      const transactionId = `t-${externalReference}`;
+      if (externalReference.includes('ignored') && !ignored.has(externalReference)) {
+        ignored.add(externalReference);
+        return silence(request, response);
+      }
+      const count = created.get(externalReference) ?? 0;
+      created.set(externalReference, count + 1);
+      const transactionId = `t-${externalReference}-${count}`;
       transactions.set(externalReference, transactionId);
       // The process is killed while it waits for the response.
       const respond = externalReference.includes('requesting')
@@ -48,8 +62,12 @@ afterEach(async () => {
 });
 
 /** Starts a process that places these orders. */
-async function start(data: InboxData, place: OrdersSetup['place']): Promise<MerchantProcess> {
-  const orders = { baseUrl: service.baseUrl, place };
+async function start(
+  data: InboxData,
+  place: OrdersSetup['place'],
+  more: Partial<OrdersSetup> = {},
+): Promise<MerchantProcess> {
+  const orders = { baseUrl: service.baseUrl, place, ...more };
   const merchant = await MerchantProcess.start(data, { worker, orders });
   running.push(merchant);
   return merchant;
@@ -94,4 +112,29 @@ onEachDurableInbox((durable) => {
     await last.kill();
     expect((await data.effects()).toSorted()).toEqual(paid);
   }, 180_000);
+
+  it(`EX-15 each of ${PROCESSES * ORDERS} orders is requested once and booked once, although kill -9 interrupts request() between two steps and the customer clicks again`, async () => {
+    const data = await durable.data();
+    const all: string[] = [];
+    for (let n = 0; n < PROCESSES; n += 1) {
+      const place = Array.from({ length: ORDERS }, (_, index) => {
+        const round = n * ORDERS + index;
+        const halt = REQUEST_HALTS[round % REQUEST_HALTS.length]!;
+        const webhook = round % 2 === 1 && ['requested', 'handling', 'booked'].includes(halt);
+        return { reference: `${round}-${halt}`, halt, webhook };
+      });
+      const merchant = await start(data, place, { request: true, again: all });
+      await untilKilled(merchant, place.filter(({ webhook }) => webhook).length);
+      all.push(...place.map(({ reference }) => reference));
+    }
+    all.sort();
+    const last = await start(data, [], { request: true, again: all });
+    // The outcome of a request is unknown 60 s after its start; then, the request is sent again unless the service has it.
+    await eventually(async () => expect((await data.effects()).toSorted()).toEqual(all), 120_000);
+    await last.kill();
+    expect((await data.effects()).toSorted()).toEqual(all);
+    expect(Object.fromEntries(created)).toEqual(
+      Object.fromEntries(all.map((reference) => [reference, 1])),
+    );
+  }, 240_000);
 });

@@ -36,8 +36,9 @@ export const PAGE_CONTEXT: Readonly<Record<string, Readonly<Record<string, strin
   'docs/deploying.md': { 'app.module.ts': APP_MODULE },
   'docs/expectations.md': {
     'globals.d.ts': TEST_GLOBALS,
+    'src/main.ts': GENERATED_FILES['src/main.ts'],
     // Of Getting started.
-    'orders.ts': 'export class Orders {}',
+    'src/orders.ts': 'export class Orders {}',
   },
   'docs/inbox-stores.md': { 'my-inbox.ts': MY_INBOX, 'globals.d.ts': `${TEST_GLOBALS}\n${CASES}` },
   'docs/testing.md': { 'globals.d.ts': TEST_GLOBALS },

@@ -18,6 +18,10 @@ export interface OrdersSetup {
     /** Whether the test sends a webhook request when the process reports `paid <reference> <transaction>`. */
     readonly webhook: boolean;
   }[];
+  /** Whether the orders are placed with `PaymentExpectations.request()`. */
+  readonly request?: boolean;
+  /** References of orders that earlier processes placed with `request()`. The process places them again until they are requested. */
+  readonly again?: readonly string[];
 }
 
 /** A process that runs `merchant.mjs`, or `ordering-merchant.mjs` if it has orders, on a durable inbox. */

@@ -13,10 +13,11 @@ import {
   PaymentsModule,
 } from 'nestjs-payments';
 import { sqliteInbox } from 'nestjs-payments/sqlite';
+import { INBOX_STORE } from '../../../libs/payments/dist/inbox/store/inbox-store.js';
 
 /** @type {{ kind: string, where: string, schema: string, worker: object, webhookSecret: string, orders: import('./merchant-process.js').OrdersSetup }} */
 const setup = JSON.parse(process.argv[2]);
-const { baseUrl, place } = setup.orders;
+const { baseUrl, place, request = false, again = [] } = setup.orders;
 /** @param {string[]} words */
 const report = (...words) => void writeSync(1, `${words.join(' ')}\n`);
 const die = () => process.kill(process.pid, 'SIGKILL');
@@ -99,19 +100,61 @@ report('ready', await app.getUrl());
 
 const expectations = app.get(PaymentExpectations);
 const api = app.get(PaymentsApiService);
-for (const { reference, webhook } of place) {
+
+/** Requests the payment, and returns the response. */
+async function send(reference, webhook, client = api) {
+  await step(reference, 'expected');
+  const call = client.post('/v1/transactions', { body: { externalReference: reference } });
+  if (halts.get(reference) === 'requesting') {
+    while ((await find(reference, api)) === undefined) await setTimeout(10);
+    await step(reference, 'requesting');
+  }
+  if (halts.get(reference) === 'ignored') {
+    // The service has received the request by then.
+    await setTimeout(500);
+    await step(reference, 'ignored');
+  }
+  const response = await call;
+  if (webhook) report('paid', reference, response.transactionId);
+  await step(reference, 'requested');
+  return response;
+}
+
+/** Places an order with the three methods. */
+async function placeInSteps({ reference, webhook }) {
+  await expectations.expect({ reference, schedule: webhook ? LATE : SOON });
+  const { transactionId } = await send(reference, webhook);
+  await expectations.attach(reference, { transactionId });
+  await step(reference, 'attached');
+}
+
+/** Places an order with `request()`. */
+async function placeWithRequest({ reference, webhook }) {
+  const result = await expectations.request(
+    { reference, schedule: webhook ? LATE : SOON },
+    (tracked) => send(reference, webhook, tracked),
+    { attach: ({ transactionId }) => transactionId },
+  );
+  await step(reference, 'attached');
+  return result;
+}
+
+if (request) {
+  const store = app.get(INBOX_STORE).expectations;
+  const startRequest = store.startRequest.bind(store);
+  store.startRequest = async (company, reference, leaseMs) => {
+    await step(reference, 'created');
+    return startRequest(company, reference, leaseMs);
+  };
+}
+for (const order of place) void (request ? placeWithRequest : placeInSteps)(order);
+// The customer clicks again and again, until the payment is requested.
+for (const reference of again) {
   void (async () => {
-    await expectations.expect({ reference, schedule: webhook ? LATE : SOON });
-    await step(reference, 'expected');
-    const request = api.post('/v1/transactions', { body: { externalReference: reference } });
-    if (halts.get(reference) === 'requesting') {
-      while ((await find(reference, api)) === undefined) await setTimeout(10);
-      await step(reference, 'requesting');
+    for (;;) {
+      const { requested, transactionId, state } = await placeWithRequest({ reference });
+      if (requested || transactionId !== null || state === 'fulfilled') return;
+      await setTimeout(500);
     }
-    const { transactionId } = await request;
-    if (webhook) report('paid', reference, transactionId);
-    await step(reference, 'requested');
-    await expectations.attach(reference, { transactionId });
-    await step(reference, 'attached');
   })();
 }

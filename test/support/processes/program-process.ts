@@ -24,7 +24,12 @@ export class ProgramProcess implements AsyncDisposable {
   readonly #child: ChildProcess;
   readonly #watchers = new Set<() => void>();
 
-  constructor(file: string, settings: Readonly<Record<string, string>>, args: string[] = []) {
+  constructor(
+    file: string,
+    settings: Readonly<Record<string, string>>,
+    args: string[] = [],
+    cwd = tmpdir(),
+  ) {
     const path = fileURLToPath(new URL(`../../../${file}`, import.meta.url));
     if (!existsSync(path)) throw new Error(`${file} is missing: run "npm run build" first`);
     // Without the environment and the .env of the developer, so that the test behaves the same on all machines.
@@ -32,7 +37,7 @@ export class ProgramProcess implements AsyncDisposable {
     const env = { PATH: process.env['PATH'], NO_COLOR: '1', SHOP_DATA: data, ...settings };
     this.#child = spawn(process.execPath, [path, ...args], {
       env,
-      cwd: tmpdir(),
+      cwd,
       stdio: 'pipe',
     });
     for (const [stream, lines] of [
