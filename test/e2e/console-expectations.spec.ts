@@ -53,6 +53,12 @@ consoleOnEachAdapter((start) => {
     await expectations.cancel('order-4');
     await app.deliver({ id: 'e-1', data: { transactionId: 't-hook' } });
     await app.post('ask', { expectations: [{ company: 'default', reference: 'order-2' }] });
+    // The event of a poll is no webhook request.
+    const webhook = (await app.get('/api/events?limit=200')).body as {
+      events: { id: string; receivedAt: string }[];
+    };
+    const { receivedAt } = webhook.events.find(({ id }) => id === 'e-1')!;
+    expect((await app.get('/api/overview')).body).toMatchObject({ lastReceivedAt: receivedAt });
     const list = async (query: string) => {
       const { status, body } = await app.get(`/api/expectations?${query}`);
       expect(status).toBe(200);

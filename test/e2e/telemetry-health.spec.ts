@@ -83,6 +83,8 @@ describe('health of an application with @nestjs/terminus', () => {
     { timeoutMs: 60_001 },
     { timeoutMs: Number.NaN },
     { maxDead: -1 },
+    { maxDead: 10_000 },
+    { maxOverdue: 10_000 },
     { maxOverdue: Number.NaN },
     { maxOldestPendingMs: '5' as never },
   ])('TE-07 a readiness check with %j fails, and the response is not 200', async (options) => {

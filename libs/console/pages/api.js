@@ -81,7 +81,7 @@
  * @property {Handler[]} handlers
  * @property {Stats} stats
  * @property {{ waiting: CappedCount, overdue: CappedCount } | null} expectations `null` without the option `reconcile`
- * @property {string | null} lastReceivedAt
+ * @property {string | null} lastReceivedAt of the newest webhook request
  * @property {Minute[]} activity closed minutes, oldest first
  *
  * @typedef {object} Expectation

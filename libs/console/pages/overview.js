@@ -128,7 +128,7 @@ function Figures({ overview: { stats, activity, expectations, lastReceivedAt }, 
           >${activity.length > 0 ? `events in closed minutes, last ${rangeOf(minutes)}` : 'no closed minute yet'}</small
         >
         <small class="newest"
-          >${lastReceivedAt !== null && html`newest <${Time} at=${lastReceivedAt} />`}</small
+          >${lastReceivedAt !== null && html`newest webhook <${Time} at=${lastReceivedAt} />`}</small
         >
       </a>
     </li>

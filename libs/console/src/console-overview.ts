@@ -49,7 +49,7 @@ export interface InboxOverview {
   readonly stats: InboxStats;
   /** How many expectations are open; `null` if the application has no option `reconcile`. */
   readonly expectations: ExpectationCounts | null;
-  /** When the newest event was received, by the store clock; `null` if no event is stored. */
+  /** When the newest webhook request was received, by the store clock; `null` if none is stored. */
   readonly lastReceivedAt: Date | null;
   /** Closed minutes, the oldest first; empty until the first one is written. */
   readonly activity: readonly ConsoleMinute[];
@@ -114,7 +114,7 @@ export class ConsoleOverview {
     const now = new Date(this.options.runtime.now());
     const [stats, newest, expectations] = await Promise.all([
       inbox.stats(),
-      inbox.list({ limit: 1 }),
+      inbox.list({ limit: 1, source: 'webhook' }),
       this.inbox.expectations?.counts() ?? null,
     ]);
     return {

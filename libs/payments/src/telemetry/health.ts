@@ -4,6 +4,7 @@ import type { HealthIndicatorResult } from '@nestjs/terminus';
 import { PaymentsError } from '../errors/payments-error.js';
 import { PaymentExpectations } from '../expectations/payment-expectations.js';
 import { PaymentInbox } from '../inbox/payment-inbox.js';
+import { COUNT_CAP } from '../inbox/store/stored-event.js';
 import { withTimeLimit } from '../runtime/deadline.js';
 import { systemRuntime } from '../runtime/payments-runtime.js';
 
@@ -13,9 +14,9 @@ export interface PaymentsReadinessOptions {
   timeoutMs?: number;
   /** `down` if the oldest unfinished delivery was received more than this many milliseconds ago. Default: no limit. */
   maxOldestPendingMs?: number;
-  /** `down` if more deliveries than this are dead. Default: no limit. */
+  /** `down` if more deliveries than this are dead, 0 to 9,999: larger numbers are not counted. Default: no limit. */
   maxDead?: number;
-  /** `down` if more expected payments than this are overdue. Default: no limit. */
+  /** `down` if more expected payments than this are overdue, 0 to 9,999. Default: no limit. */
   maxOverdue?: number;
 }
 
@@ -133,7 +134,10 @@ function codeOf(error: unknown): string {
   return error instanceof PaymentsError ? error.code : 'inbox_unavailable';
 }
 
+/** A limit of a count that can never be exceeded, because the store counts up to 10,000, is an error. */
 function checkLimit(option: string, limit: number | undefined): void {
-  if (limit === undefined || (Number.isFinite(limit) && limit >= 0)) return;
-  throw new TypeError(`"${option}" must be a number of 0 or more.`);
+  const max = option === LIMITS.oldestPendingMs ? Number.MAX_VALUE : COUNT_CAP - 1;
+  if (limit === undefined || (Number.isFinite(limit) && limit >= 0 && limit <= max)) return;
+  const bounds = max < COUNT_CAP ? 'from 0 to 9,999' : 'of 0 or more';
+  throw new TypeError(`"${option}" must be a number ${bounds}.`);
 }

@@ -64,7 +64,7 @@ export function describeEvent(row: MemoryEvent, toDate: ToDate, whole: boolean):
 }
 
 function matches(row: MemoryEvent, filter: EventFilter, { undelivered }: EventIndex): boolean {
-  const { company, ids, eventType, from, to, handler, state, search } = filter;
+  const { company, ids, eventType, source, from, to, handler, state, search } = filter;
   const { fixed, receivedMs } = row;
   const hasState = (): boolean => {
     if (state === 'unhandled' || state === 'stale') return undelivered[state].has(row);
@@ -79,6 +79,7 @@ function matches(row: MemoryEvent, filter: EventFilter, { undelivered }: EventIn
     (company === undefined || fixed.company === company) &&
     (ids === undefined || ids.includes(fixed.id)) &&
     (eventType === undefined || fixed.eventType === eventType) &&
+    (source === undefined || fixed.source === source) &&
     (from === undefined || receivedMs >= from.getTime()) &&
     (to === undefined || receivedMs < to.getTime()) &&
     (search === undefined || hasText(row, search)) &&

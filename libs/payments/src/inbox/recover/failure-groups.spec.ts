@@ -1,5 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
-import { errorGroup } from './failure-groups.js';
+import type { InboxStore } from '../store/inbox-store.js';
+import { boundedError } from '../store/stored-event.js';
+import { errorGroup, failureGroups } from './failure-groups.js';
 
 describe('groups of errors', () => {
   it.each([
@@ -14,6 +16,7 @@ describe('groups of errors', () => {
     ],
     ['line 12 at 10.0.0.7:5432', 'line 9 at 10.0.12.25:80'],
     ['HTTP 503 after 3 s', 'HTTP 503 after 12 s'],
+    [boundedError(`order 1 ${'x '.repeat(600)}`), boundedError(`order 12345 ${'x '.repeat(600)}`)],
   ])('%j and %j are one group', (a, b) => {
     expect(errorGroup(a)).toBe(errorGroup(b));
   });
@@ -27,5 +30,30 @@ describe('groups of errors', () => {
     ['deadbeef', 'defaced1'],
   ])('%j and %j are two groups', (a, b) => {
     expect(errorGroup(a)).not.toBe(errorGroup(b));
+  });
+
+  it('10,000 long errors are grouped in parts, between which the process does other work', async () => {
+    const at = new Date(0);
+    const counts = Array.from({ length: 10_000 }, (_, n) => ({
+      handler: 'h',
+      state: 'dead' as const,
+      error: `${'abc1 '.repeat(180)} ${n}`,
+      count: 1,
+      oldestAt: at,
+      newestAt: at,
+      company: 'c',
+      eventId: String(n),
+    }));
+    const store = { failures: async () => ({ counts, more: false }) } as unknown as InboxStore;
+    let turns = 0;
+    const turn = (): void => {
+      turns += 1;
+      pending = setImmediate(turn);
+    };
+    let pending = setImmediate(turn);
+    const { groups } = await failureGroups(store);
+    clearImmediate(pending);
+    expect(groups).toMatchObject([{ count: 10_000, eventId: '0' }]);
+    expect(turns).toBeGreaterThanOrEqual(10);
   });
 });

@@ -31,20 +31,32 @@ export interface Failures {
   readonly more: boolean;
 }
 
-/** The error without its ids and numbers. Errors with the same result are one group. */
+/** How many characters of an error without its numbers decide its group. Stores cut errors, so two long ones may end at different places. */
+const COMPARED = 300;
+/** How many errors are grouped before other work of the process gets a turn. */
+const AT_ONCE = 500;
+
+/** The start of the error without its ids and numbers. Errors with the same result are one group. */
 export function errorGroup(error: string): string {
-  return error.replace(NUMBERS, '#');
+  return error
+    .slice(0, 2 * COMPARED)
+    .replace(NUMBERS, '#')
+    .slice(0, COMPARED);
 }
 
 /** Counts failed deliveries in groups. */
 export async function failureGroups(store: InboxStore): Promise<Failures> {
   const { counts, more } = await store.failures();
-  const byGroup = Map.groupBy(counts, ({ handler, state, error }) =>
-    JSON.stringify([handler, state, errorGroup(error)]),
+  const byGroup = new Map<string, FailureGroup>();
+  for (const [index, one] of counts.entries()) {
+    if (index % AT_ONCE === AT_ONCE - 1) await new Promise((resolve) => setImmediate(resolve));
+    const key = JSON.stringify([one.handler, one.state, errorGroup(one.error)]);
+    const known = byGroup.get(key);
+    byGroup.set(key, known === undefined ? one : merged(known, one));
+  }
+  const groups = [...byGroup.values()].toSorted(
+    (a, b) => b.count - a.count || +b.newestAt - +a.newestAt,
   );
-  const groups = [...byGroup.values()]
-    .map((same) => same.reduce(merged))
-    .toSorted((a, b) => b.count - a.count || +b.newestAt - +a.newestAt);
   return { groups: groups.slice(0, MAX_GROUPS), more: more || groups.length > MAX_GROUPS };
 }
 

@@ -151,12 +151,13 @@ export function unknownHandler(name: string, known: readonly string[]): TypeErro
 }
 
 function filterOf(query: RedriveQuery, state: EventFilter['state']): EventFilter {
-  const { company, ids, eventType, from, to, handler, search } = query;
+  const { company, ids, eventType, source, from, to, handler, search } = query;
   const wanted = query.state ?? state;
   return {
     ...(company !== undefined && { company }),
     ...(ids !== undefined && { ids }),
     ...(eventType !== undefined && { eventType }),
+    ...(source !== undefined && { source }),
     ...(from !== undefined && { from }),
     ...(to !== undefined && { to }),
     ...(handler !== undefined && { handler }),

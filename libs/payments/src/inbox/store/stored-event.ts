@@ -155,6 +155,8 @@ export interface EventFilter {
   /** Only events with these ids, at most 1,000. */
   readonly ids?: readonly string[];
   readonly eventType?: string;
+  /** Only events that were received in this way. */
+  readonly source?: EventSource;
   /** Received at this time or later. */
   readonly from?: Date;
   /** Received before this time. */

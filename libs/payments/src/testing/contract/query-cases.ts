@@ -48,7 +48,7 @@ export const queryCases: readonly InboxContractCase[] = [
       const a = incoming({ id: 'alpha', orderingKey: 'tx_1%' });
       const b = incoming({ id: 'beta', eventType: 'payout.settled', company: 'umbrella' });
       const c = incoming({ id: 'gamma', handlers: ['mail'] });
-      const d = incoming({ id: 'delta', handlers: [] });
+      const d = incoming({ id: 'delta', handlers: [], source: 'poll' });
       const worker = await TestWorker.start(store);
       await store.receive([a]);
       await store.fail(await worker.claimOne(), { error: 'no', retryInMs: null });
@@ -60,6 +60,8 @@ export const queryCases: readonly InboxContractCase[] = [
       deepEqual(await ids(store, { ids: ['gamma', 'none'] }), ['gamma']);
       deepEqual(await ids(store, { ids: [] }), []);
       deepEqual(await ids(store, { eventType: 'payout.settled' }), ['beta']);
+      deepEqual(await ids(store, { source: 'poll' }), ['delta']);
+      deepEqual(await ids(store, { source: 'webhook', from: half, company: 'acme' }), ['gamma']);
       deepEqual(await ids(store, { to: half }), ['alpha']);
       deepEqual((await ids(store, { from: half })).length, 3);
       deepEqual(await ids(store, { handler: 'mail' }), ['gamma']);

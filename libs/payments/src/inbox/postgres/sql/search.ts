@@ -41,9 +41,9 @@ type Query = Parameters<InboxStore['list']>[0];
 
 /** Whether all events may have to be compared with the filter to fill a page. */
 function isUnbounded(filter: EventFilter, found: Found | null): boolean {
-  const { company, ids, eventType, handler, state } = filter;
+  const { company, ids, eventType, source, handler, state } = filter;
   const few = ids !== undefined || found?.more === false || hasIndex(state);
-  return !few && (found ?? company ?? eventType ?? handler ?? state) !== undefined;
+  return !few && (found ?? company ?? eventType ?? source ?? handler ?? state) !== undefined;
 }
 
 /** Whether an index contains the events in this state. */
@@ -165,7 +165,7 @@ export class ParameterList {
 }
 
 function eventConditions(
-  { company, ids, eventType, state }: EventFilter,
+  { company, ids, eventType, source, state }: EventFilter,
   values: ParameterList,
 ): string[] {
   const text = (value: string): string => values.add(toStored(value), 'text');
@@ -173,6 +173,7 @@ function eventConditions(
   if (company !== undefined) found.push(`e.company = ${text(company)}`);
   if (ids !== undefined) found.push(`e.id = ANY (${values.add(ids.map(toStored), 'text[]')})`);
   if (eventType !== undefined) found.push(`e.event_type = ${text(eventType)}`);
+  if (source !== undefined) found.push(`e.source = ${text(source)}`);
   if (state === 'unhandled') found.push('e.unhandled AND NOT e.stale');
   if (state === 'stale') found.push('e.unhandled AND e.stale');
   return found;

@@ -1,6 +1,6 @@
 import type { EventFilter } from '../../store/inbox-store.js';
 import type { SqliteConnection, Times } from '../thread/connection.js';
-import { UNDELIVERED } from './schema.js';
+import { SOURCE, UNDELIVERED } from './schema.js';
 import { describe, EVENT_COLUMNS, toStored } from './stored-rows.js';
 import type { EventBody, EventRow, StoredEventMessage } from './stored-rows.js';
 import { beginsWith } from './text-search.js';
@@ -171,7 +171,7 @@ function rangeOf({ filter, found, order, after }: ListRequest, seq: string): Con
 
 /** The conditions on the row of an event and on its deliveries. */
 function matchOf(
-  { company, eventType, handler, state }: EventFilter,
+  { company, eventType, source, handler, state }: EventFilter,
   found: Found | null,
 ): Conditions {
   const sql: string[] = [];
@@ -182,6 +182,7 @@ function matchOf(
   };
   if (company !== undefined) add('e.company = ?', company);
   if (eventType !== undefined) add('e.event_type = ?', toStored(eventType));
+  if (source !== undefined) add('e.source = ?', SOURCE[source]);
   if (found?.many === true) {
     const begins = beginsWith(found.text);
     const failed = 'e.seq IN (SELECT value FROM json_each(?))';
