@@ -164,7 +164,7 @@ export const APPLICATION_MUTANTS: readonly Mutant[] = [
     replace: '...(reference !== undefined && { externalReference: reference }),',
     by: '',
     specs: [],
-    smoke: 'quick-start',
+    smoke: 'guide',
   },
   {
     promise: 'AP-16',
@@ -181,5 +181,14 @@ export const APPLICATION_MUTANTS: readonly Mutant[] = [
     replace: "else if (event === 'data') emitData(stream, pending, listener);",
     by: 'else void [pending, emitData];',
     specs: ['test/e2e/webhook-own-middleware.spec.ts'],
+  },
+  {
+    promise: 'AP-21',
+    fault: 'the options of docs/orm.md are read before .env',
+    file: 'docs/orm.md',
+    replace: "if (existsSync('.env')) process.loadEnvFile();",
+    by: '',
+    specs: [],
+    smoke: 'guide',
   },
 ];
