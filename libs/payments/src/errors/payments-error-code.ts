@@ -57,8 +57,8 @@ export type PaymentsErrorCode =
   | 'request_rejected'
   /**
    * The number or the bytes of webhook requests whose signature is not verified yet reached `webhook.maxPending` or
-   * `webhook.maxPendingBytes`. Fix: none if it is short, because the service sends the events again. If it lasts,
-   * admit only the addresses of the service, or raise the limits if the requests are genuine.
+   * `webhook.maxPendingBytes`. Fix: admit only the addresses of the service, or raise the limits if the requests are
+   * genuine. The service does not promise to send these events again.
    */
   | 'webhook_busy'
   /**
@@ -76,14 +76,14 @@ export type PaymentsErrorCode =
   // Group: Receiving and handling events
   /**
    * The company directory threw, did not respond within `deadlineMs`, or had to look up too many unverified companies.
-   * Fix: the log contains the error of the directory. The service sends the event again. If strangers invent company
-   * ids, reject them in `webhook.before`, or raise `webhook.maxLookupsPerSecond`.
+   * Fix: the log contains the error of the directory. The service may send the event again. If strangers invent
+   * company ids, reject them in `webhook.before`, or raise `webhook.maxLookupsPerSecond`.
    */
   | 'directory_unavailable'
   /**
    * The database of the inbox failed or did not respond, or the application is starting or closing. Fix: the message
-   * or the log names the error of the database; repair it. Work continues without a restart, and the service sends the
-   * event again.
+   * or the log names the error of the database; repair it. Work continues without a restart. The service does
+   * not promise to send the event again.
    */
   | 'inbox_unavailable'
   /**
@@ -93,14 +93,14 @@ export type PaymentsErrorCode =
    */
   | 'inbox_full'
   /**
-   * The event was not stored (memory inbox: handled) within `deadlineMs` after it arrived. Fix: none if it is rare,
-   * because the service sends the event again. Otherwise use a durable inbox if handlers are slow, or check the load
-   * of the database.
+   * The event was not stored (memory inbox: handled) within `deadlineMs` after it arrived. Fix: use a durable
+   * inbox if handlers are slow, or check the load of the database. With a durable inbox, the event is often stored
+   * although the response was 503.
    */
   | 'deadline_passed'
   /**
    * Memory inbox only: a handler of the event failed. Fix: the log contains the error of the handler; fix it. The
-   * service sends the event again, and only the failed handlers run again.
+   * module retries the failed handlers by their schedule, and at once if a copy of the event arrives.
    */
   | 'handlers_failed'
   /**

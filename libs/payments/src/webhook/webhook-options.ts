@@ -99,8 +99,8 @@ export interface WebhookOptions {
   maxPendingBytes?: number;
   /**
    * Maximum number of lookups per second, and maximum number of lookups at the same time, in a {@link CompanyDirectory}
-   * for companies that never sent a webhook request with a valid signature. Above it, the response is 503, so that the
-   * service sends the event again. Lookups for the application's own calls are not limited. 1 to 10,000. Default 50.
+   * for companies that never sent a webhook request with a valid signature. Above it, the response is 503, after
+   * which the service may send the event again. Lookups for the application's own calls are not limited. 1 to 10,000. Default 50.
    */
   maxLookupsPerSecond?: number;
   /**
