@@ -138,10 +138,11 @@ async function openConsole(shop: PastedApplication): Promise<void> {
     ['another password', 401],
     [password, 200],
   ] as const) {
-    const authorization = `Basic ${btoa(`ops:${given}`)}`;
-    const { status } = await fetch('http://127.0.0.1:3000/ops/payments', {
-      headers: { authorization },
-    });
+    const headers = { authorization: `Basic ${btoa(`ops:${given}`)}` };
+    // Nest logs that it has started shortly before it listens.
+    const { status } = await eventually(() =>
+      fetch('http://127.0.0.1:3000/ops/payments', { headers }),
+    );
     if (status !== expected) throw new Error(`the console responds ${status}, not ${expected}`);
   }
 }
