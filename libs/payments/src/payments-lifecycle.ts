@@ -1,16 +1,17 @@
-import { Inject, Injectable, Logger } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import type {
   OnApplicationBootstrap,
   OnApplicationShutdown,
   OnModuleDestroy,
 } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
+import { ModuleLogger } from './errors/module-logger.js';
 import { prepareDataClasses } from './events/event-dispatcher.js';
 import { PaymentExpectations } from './expectations/payment-expectations.js';
 import { Poller } from './expectations/poller.js';
 import { HandlerExplorer } from './events/handler-explorer.js';
 import { HandlerRegistry } from './events/handler-registry.js';
-import { UnhandledRejections } from './events/unhandled-rejections.js';
+import { UnhandledRejections } from './errors/unhandled-rejections.js';
 import { INBOX_STORE } from './inbox/store/inbox-store.js';
 import type { InboxStore } from './inbox/store/inbox-store.js';
 import { PaymentInbox } from './inbox/payment-inbox.js';
@@ -34,7 +35,7 @@ const SHUTDOWN_CHECK_MS = 5000;
 export class PaymentsLifecycle
   implements OnApplicationBootstrap, OnModuleDestroy, OnApplicationShutdown
 {
-  readonly #logger = new Logger('PaymentInbox');
+  readonly #logger = new ModuleLogger('PaymentInbox');
   #cancelShutdownCheck: () => void = () => {};
 
   constructor(

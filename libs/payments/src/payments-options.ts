@@ -17,9 +17,12 @@ import type {
   ResolvedReconcileOptions,
 } from './expectations/reconcile-options.js';
 import { resolveReceiveOptions } from './inbox/inbox-options.js';
+import { defaultSummary } from './inbox/receive/event-summaries.js';
 import type { ReceiveOptions, ResolvedReceiveOptions } from './inbox/inbox-options.js';
 import { resolveWorkerOptions } from './inbox/inbox-options.js';
 import type { ResolvedWorkerOptions, WorkerOptions } from './inbox/inbox-options.js';
+import { createOptionGuard, guardRuntime } from './option-guard.js';
+import type { GuardOption } from './option-guard.js';
 import { ModuleRuntime } from './runtime/module-runtime.js';
 import { systemRuntime } from './runtime/payments-runtime.js';
 import type { PaymentsRuntime } from './runtime/payments-runtime.js';
@@ -167,21 +170,33 @@ export function resolveOptions(options: PaymentsModuleOptions): ResolvedPayments
   if (allowInsecureHttp !== undefined && typeof allowInsecureHttp !== 'boolean') {
     throw optionsInvalid('"allowInsecureHttp" must be true or false, not a string.');
   }
-  const runtime = new ModuleRuntime(timers);
+  const guarded = createOptionGuard((callback) => runtime.onClose(callback));
+  const runtime = new ModuleRuntime(guardRuntime(timers, guarded));
   const reconcile = resolveReconcileOptions(options.reconcile);
   const receive = resolveReceiveOptions(options, reconcile?.eventTypes);
   const webhook = resolveWebhookOptions(options.webhook, receive);
+  const codec = resolveBodyCodec(options.bodyCodec);
   const { maxLookupsPerSecond } = webhook;
   const limits = { maxLookupsPerSecond, deadlineMs: receive.deadlineMs };
   return Object.freeze({
-    companies: resolveCompanies(options, limits, runtime),
+    companies: resolveCompanies(options, limits, runtime, guarded),
     inbox,
-    bodyCodec: resolveBodyCodec(options.bodyCodec),
-    receive,
-    webhook,
+    bodyCodec: codec && {
+      encode: guarded<BodyCodec['encode']>('bodyCodec.encode', (...args) => codec.encode(...args)),
+      decode: guarded<BodyCodec['decode']>('bodyCodec.decode', (...args) => codec.decode(...args)),
+    },
+    receive:
+      receive.summary === defaultSummary
+        ? receive
+        : { ...receive, summary: guarded('summary', receive.summary) },
+    webhook: { ...webhook, before: guarded('webhook.before', webhook.before) },
     worker: resolveWorkerOptions(options.worker),
     api: resolveApiOptions(options.api),
-    reconcile,
+    reconcile: reconcile && {
+      ...reconcile,
+      interpret: guarded('reconcile.interpret', reconcile.interpret),
+      find: guarded('reconcile.find', reconcile.find),
+    },
     observers: resolveObservers(options.observers),
     runtime,
   });
@@ -191,6 +206,7 @@ function resolveCompanies(
   options: PaymentsModuleOptions,
   limits: LookupLimits,
   runtime: PaymentsRuntime,
+  guarded: GuardOption,
 ): Companies {
   const { companies, clientId, clientSecret, webhookSecret, baseUrl, allowInsecureHttp } = options;
   const defaults = { baseUrl, allowInsecureHttp };
@@ -204,7 +220,10 @@ function resolveCompanies(
       'give either "clientId", "clientSecret" and "webhookSecret", for one company, or "companies", not both.',
     );
   }
-  if (isDirectory(companies)) return new DirectoryCompanies(companies, defaults, limits, runtime);
+  if (isDirectory(companies)) {
+    const find = guarded('companies.find', (id: string) => companies.find(id));
+    return new DirectoryCompanies({ find }, defaults, limits, runtime);
+  }
   if (!Array.isArray(companies) || companies.length === 0) {
     throw optionsInvalid(
       '"companies" must be a list of at least one company, or a directory with a method "find(id)".',

@@ -8,7 +8,7 @@ import { EventDispatcher } from './events/event-dispatcher.js';
 import { HandlerExplorer } from './events/handler-explorer.js';
 import { HandlerInvoker } from './events/handler-invoker.js';
 import { HandlerRegistry } from './events/handler-registry.js';
-import { UnhandledRejections } from './events/unhandled-rejections.js';
+import { UnhandledRejections } from './errors/unhandled-rejections.js';
 import { PaymentExpectations } from './expectations/payment-expectations.js';
 import { Polls } from './expectations/poll.js';
 import { Poller } from './expectations/poller.js';
@@ -124,15 +124,9 @@ const OPTIONS: Provider[] = [
   option(INBOX_STORE, ({ inbox, runtime }) => inbox.create(runtime)),
   {
     provide: Observers,
-    inject: [RESOLVED, ModuleRef, UnhandledRejections],
-    useFactory: (
-      { observers, runtime }: ResolvedPaymentsOptions,
-      moduleRef: ModuleRef,
-      unhandled: UnhandledRejections,
-    ) =>
-      new Observers(observers, runtime, moduleRef, (onRejection, work) =>
-        unhandled.guard(onRejection, work),
-      ),
+    inject: [RESOLVED, ModuleRef],
+    useFactory: ({ observers, runtime }: ResolvedPaymentsOptions, moduleRef: ModuleRef) =>
+      new Observers(observers, runtime, moduleRef),
   },
   {
     provide: MAX_AGE_MS,

@@ -59,6 +59,22 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
     specs: ['test/e2e/handlers-failures.spec.ts'],
   },
   {
+    promise: 'WH-24',
+    fault: 'ends the process if interpret leaves a rejected promise behind',
+    file: 'libs/payments/src/payments-options.ts',
+    replace: "guarded('reconcile.interpret', reconcile.interpret)",
+    by: 'reconcile.interpret',
+    specs: ['test/e2e/handlers-unhandled-functions.spec.ts'],
+  },
+  {
+    promise: 'WH-24',
+    fault: 'ends the process if a span leaves a rejected promise behind',
+    file: 'libs/payments/src/telemetry/observers.ts',
+    replace: 'guard((reason) => this.#failed(method, reason), work)',
+    by: 'work()',
+    specs: ['test/e2e/handlers-unhandled-functions.spec.ts'],
+  },
+  {
     promise: 'WH-25',
     fault: 'looks up the handlers of an event type in an object with a prototype',
     file: 'libs/payments/src/inbox/store/handler-catalog-cache.ts',

@@ -6,7 +6,6 @@ import type {
   PaymentEvent,
   PaymentEventContext,
 } from '../../../libs/payments/src/events/payment-event.js';
-import { UnhandledRejections } from '../../../libs/payments/src/events/unhandled-rejections.js';
 import { HandlerCatalogCache } from '../../../libs/payments/src/inbox/store/handler-catalog-cache.js';
 import type {
   ClaimRequest,
@@ -73,7 +72,7 @@ export class WorkerHarness {
       resolveWorkerOptions(options),
       this.runtime,
       registry,
-      new EventDispatcher(registry, new UnhandledRejections()),
+      new EventDispatcher(registry),
       this.outcomes,
       new StoredBodies(null, this.runtime),
       this.catalog,

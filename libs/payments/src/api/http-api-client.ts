@@ -1,7 +1,9 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import type { Companies } from '../companies/companies.js';
 import type { ResolvedCompany } from '../companies/company.js';
-import { PaymentsError } from '../errors/payments-error.js';
+import { describeError, PaymentsError } from '../errors/payments-error.js';
+import { ThrottledLog } from '../errors/throttled-log.js';
+import { guard } from '../errors/unhandled-rejections.js';
 import { abortable, Deadline } from '../runtime/deadline.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 import { NO_OBSERVERS } from '../telemetry/observers.js';
@@ -37,12 +39,21 @@ export class HttpApiClient implements ApiClient {
   #closed = false;
 
   constructor(parts: HttpApiClientParts) {
-    const { options, logger } = parts;
+    const { options, logger, runtime } = parts;
+    const warn = (message: unknown): void => logger.warn(message);
+    const log = new ThrottledLog({ warn, error: warn }, runtime);
+    const onRejection = (reason: unknown): void =>
+      log.warn(
+        'api.http',
+        () =>
+          'An interceptor of "api.http" did not await a promise, which rejected. Calls are not affected. ' +
+          describeError(reason),
+      );
     this.#parts = parts;
     this.#observers = parts.observers ?? NO_OBSERVERS;
     this.#observe = guardedObserver(options.onRequest, logger);
-    this.#calls = new Transport(options, 'calls');
-    this.#tokenRequests = new Transport(options, 'token');
+    this.#calls = new Transport(options, 'calls', onRejection);
+    this.#tokenRequests = new Transport(options, 'token', onRejection);
     this.#tokens = new TokenCache(options.maxCompanies, (company) => this.#token(company));
   }
 
@@ -126,13 +137,14 @@ function guardedObserver(
     if (warned) return;
     warned = true;
     logger.warn(
-      'The function api.onRequest threw an error. Calls are not affected, and further errors are not logged',
+      'The function api.onRequest failed. Calls are not affected, and further errors are not logged',
     );
   };
   return (facts) => {
     try {
       // The observer may be an async function, and nothing else would handle its rejection.
-      Promise.resolve(observer(Object.freeze(facts))).catch(warnOnce);
+      const observed = guard(warnOnce, () => observer(Object.freeze(facts)));
+      Promise.resolve(observed).catch(warnOnce);
     } catch {
       warnOnce();
     }

@@ -1,6 +1,7 @@
-import { Inject, Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
+import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { COMPANIES, type Companies } from '../companies/companies.js';
 import { DEFAULT_COMPANY } from '../companies/company.js';
+import { callLogger, ModuleLogger } from '../errors/module-logger.js';
 import { PAYMENTS_RUNTIME, type PaymentsRuntime } from '../runtime/payments-runtime.js';
 import { NO_OBSERVERS, Observers } from '../telemetry/observers.js';
 import { PAYMENTS_API_OPTIONS, type ResolvedApiOptions } from './api-options.js';
@@ -106,7 +107,10 @@ export class PaymentsApiService extends CompanyApi implements OnApplicationShutd
     @Inject(PAYMENTS_RUNTIME) runtime: PaymentsRuntime,
     observers: Observers = NO_OBSERVERS,
   ) {
-    const logger = options.logger ?? new Logger('PaymentsApi');
+    const own = options.logger;
+    const logger = own
+      ? { warn: (message: unknown) => callLogger(() => own.warn(message)) }
+      : new ModuleLogger('PaymentsApi');
     super(new HttpApiClient({ companies, options, runtime, logger, observers }), DEFAULT_COMPANY);
   }
 

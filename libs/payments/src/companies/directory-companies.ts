@@ -1,5 +1,5 @@
-import { Logger } from '@nestjs/common';
 import { LogLine } from '../errors/log-line.js';
+import { ModuleLogger } from '../errors/module-logger.js';
 import { ThrottledLog } from '../errors/throttled-log.js';
 import { PaymentsError } from '../errors/payments-error.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
@@ -59,7 +59,7 @@ export class DirectoryCompanies implements Companies {
     private readonly limits: LookupLimits,
     private readonly runtime: PaymentsRuntime,
   ) {
-    this.#log = new ThrottledLog(new Logger('PaymentCompanies'), runtime);
+    this.#log = new ThrottledLog(new ModuleLogger('PaymentCompanies'), runtime);
     this.#lookup = new CompanyLookup(directory, defaults, limits.deadlineMs, runtime, this.#log);
     this.#budget = new LookupBudget(limits.maxLookupsPerSecond, runtime, this.#log);
   }

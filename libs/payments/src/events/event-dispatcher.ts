@@ -1,9 +1,11 @@
 import { Injectable } from '@nestjs/common';
-import { PaymentsError } from '../errors/payments-error.js';
+import { LogLine } from '../errors/log-line.js';
+import { ModuleLogger } from '../errors/module-logger.js';
+import { describeError, framesOf, PaymentsError } from '../errors/payments-error.js';
+import { guard } from '../errors/unhandled-rejections.js';
 import { HandlerRegistry, matchesPattern } from './handler-registry.js';
 import type { PaymentHandler } from './handler-registry.js';
 import type { PaymentEvent, PaymentEventContext } from './payment-event.js';
-import { UnhandledRejections } from './unhandled-rejections.js';
 
 /**
  * Thrown if the handler of this process does not handle the event's type. During a deployment, two versions of a handler
@@ -34,10 +36,9 @@ export class OtherVersionError extends PaymentsError {
 /** Runs one handler for one event. */
 @Injectable()
 export class EventDispatcher {
-  constructor(
-    private readonly registry: HandlerRegistry,
-    private readonly unhandled: UnhandledRejections,
-  ) {}
+  readonly #logger = new ModuleLogger('PaymentHandlers');
+
+  constructor(private readonly registry: HandlerRegistry) {}
 
   /**
    * Resolves when the handler named in `context` has succeeded.
@@ -58,11 +59,29 @@ export class EventDispatcher {
     if (!handler.patterns.some((pattern) => matchesPattern(pattern, event.eventType))) {
       throw new OtherVersionError(handler.name, event.eventType);
     }
-    const data = handler.data ? await parseData(handler.data, event) : event.data;
-    // Each handler gets a frozen copy, so that no handler sees changes that another made to the event.
-    const copy = Object.freeze({ ...event, data });
-    const attempt = { id: event.id, company: context.company, handler: context.handler };
-    await this.unhandled.watch(attempt, () => handler.invoke(copy, context));
+    await guard(
+      (reason) => this.#logRejection(reason, event, context),
+      async () => {
+        const data = handler.data ? await parseData(handler.data, event) : event.data;
+        // Each handler gets a frozen copy, so that no handler sees changes that another made to the event.
+        const copy = Object.freeze({ ...event, data });
+        await handler.invoke(copy, context);
+      },
+    );
+  }
+
+  #logRejection(
+    reason: unknown,
+    { id }: PaymentEvent,
+    { handler, company }: PaymentEventContext,
+  ): void {
+    this.#logger.error(
+      new LogLine(
+        `Handler ${handler} (company ${company}) did not await a promise, which rejected: ` +
+          `${describeError(reason)}. The outcome of its attempt ignores this error: await the promise.${framesOf(reason)}`,
+        { id, company, handler },
+      ),
+    );
   }
 }
 

@@ -1,7 +1,8 @@
-import { Injectable, Logger } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import type { Type } from '@nestjs/common';
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
 import { LogLine } from '../errors/log-line.js';
+import { ModuleLogger } from '../errors/module-logger.js';
 import { PaymentsError } from '../errors/payments-error.js';
 import {
   FILTERS,
@@ -23,7 +24,7 @@ import type { OnPaymentEventMetadata } from './on-payment-event.decorator.js';
 /** Finds every method that is decorated with `@OnPaymentEvent`, on the application's providers and controllers. */
 @Injectable()
 export class HandlerExplorer {
-  readonly #logger = new Logger('PaymentHandlers');
+  readonly #logger = new ModuleLogger('PaymentHandlers');
 
   constructor(
     private readonly discovery: DiscoveryService,

@@ -1,10 +1,12 @@
-import { Injectable, Logger } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import type { OnModuleInit, Type } from '@nestjs/common';
 import type { ModuleRef } from '@nestjs/core';
+import { ModuleLogger } from '../errors/module-logger.js';
 import { describeError, optionsInvalid, PaymentsError, shown } from '../errors/payments-error.js';
 import type { PaymentsErrorCode } from '../errors/payments-error-code.js';
 import { ThrottledLog } from '../errors/throttled-log.js';
 import type { ThrottledLogRuntime } from '../errors/throttled-log.js';
+import { guard } from '../errors/unhandled-rejections.js';
 import { OperationSpan } from './operation-span.js';
 import type {
   ObservedInbox,
@@ -42,13 +44,8 @@ export class Observers implements OnModuleInit {
     runtime: ThrottledLogRuntime,
     /** Finds the providers; `null` if {@link options} contains no class. */
     private readonly moduleRef: Pick<ModuleRef, 'get'> | null = null,
-    /** Runs work, and calls `onRejection` with the rejections of its promises that nothing handles. */
-    private readonly guard: (onRejection: (reason: unknown) => void, work: () => void) => void = (
-      _onRejection,
-      work,
-    ) => work(),
   ) {
-    this.#failures = new ThrottledLog(new Logger('PaymentObservers'), runtime);
+    this.#failures = new ThrottledLog(new ModuleLogger('PaymentObservers'), runtime);
     this.#use(options.filter((option) => typeof option !== 'function'));
   }
 
@@ -143,17 +140,12 @@ export class Observers implements OnModuleInit {
   }
 
   #callEach(method: string, call: (observer: PaymentsInstrumentation) => unknown): void {
-    this.guard(
-      (reason) => this.#failed(method, reason),
-      () => {
-        for (const observer of this.#observers) this.#attempt(method, () => call(observer));
-      },
-    );
+    for (const observer of this.#observers) this.#attempt(method, () => call(observer));
   }
 
   #attempt(method: string, work: () => unknown): void {
     try {
-      const result = work();
+      const result = guard((reason) => this.#failed(method, reason), work);
       if (result !== undefined) this.#handleRejection(method, result);
     } catch (error) {
       this.#failed(method, error);

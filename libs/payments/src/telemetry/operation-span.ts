@@ -1,3 +1,4 @@
+import { callersGuard } from '../errors/unhandled-rejections.js';
 import type { PaymentsSpan, SpanResult } from './payments-observer.js';
 
 /** Later versions of the format may have more fields. */
@@ -31,10 +32,11 @@ export class OperationSpan {
   /** Calls `work` exactly once, with the spans as the active ones. Returns or throws what `work` does. */
   run<R>(work: () => R): R {
     let result: { readonly value: R } | { readonly thrown: unknown } | undefined;
+    const inCallersGuard = callersGuard();
     const once = (): void => {
       if (result !== undefined) return;
       try {
-        result = { value: work() };
+        result = { value: inCallersGuard(work) };
       } catch (thrown) {
         result = { thrown };
       }

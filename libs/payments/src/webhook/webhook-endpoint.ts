@@ -1,8 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
-import { Inject, Injectable, Logger } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import type { OnModuleInit } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
+import { ModuleLogger } from '../errors/module-logger.js';
 import { PaymentsError } from '../errors/payments-error.js';
 import { PaymentInbox } from '../inbox/payment-inbox.js';
 import { beforeBodyParsers, emptyFastifyBody, httpAdapterOf } from '../nest-internals.js';
@@ -152,7 +153,7 @@ export class RawBodyMiddleware {
  */
 @Injectable()
 export class WebhookEndpoint implements OnModuleInit {
-  readonly #logger = new Logger('PaymentWebhook');
+  readonly #logger = new ModuleLogger('PaymentWebhook');
   #turn: Promise<void> | null = null;
 
   constructor(

@@ -1,4 +1,5 @@
-import { Inject, Injectable, Logger } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
+import { ModuleLogger } from '../errors/module-logger.js';
 import { describeError, framesOf, PaymentsError } from '../errors/payments-error.js';
 import type { PaymentsErrorCode } from '../errors/payments-error-code.js';
 import { LogLine } from '../errors/log-line.js';
@@ -104,7 +105,7 @@ export class RejectionLog {
     @Inject(PAYMENTS_RUNTIME) runtime: PaymentsRuntime,
     private readonly observers: Observers = NO_OBSERVERS,
   ) {
-    this.#log = new ThrottledLog(new Logger('PaymentWebhook'), runtime);
+    this.#log = new ThrottledLog(new ModuleLogger('PaymentWebhook'), runtime);
   }
 
   /** Logs an error that is not a {@link PaymentsError}, with its stack. */

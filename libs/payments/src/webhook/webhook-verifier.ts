@@ -1,15 +1,10 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import {
-  HttpException,
-  Inject,
-  Injectable,
-  Logger,
-  MethodNotAllowedException,
-} from '@nestjs/common';
+import { HttpException, Inject, Injectable, MethodNotAllowedException } from '@nestjs/common';
 import type { CanActivate, ExecutionContext } from '@nestjs/common';
 import { COMPANIES } from '../companies/companies.js';
 import type { Companies } from '../companies/companies.js';
 import type { ResolvedCompany } from '../companies/company.js';
+import { ModuleLogger } from '../errors/module-logger.js';
 import { PaymentsError } from '../errors/payments-error.js';
 import { LogLine } from '../errors/log-line.js';
 import { ThrottledLog } from '../errors/throttled-log.js';
@@ -53,7 +48,7 @@ export class WebhookVerifier {
     private readonly rejections: RejectionLog,
     @Inject(WEBHOOK_OPTIONS) private readonly options: ResolvedWebhookOptions,
   ) {
-    this.#log = new ThrottledLog(new Logger('PaymentWebhook'), runtime);
+    this.#log = new ThrottledLog(new ModuleLogger('PaymentWebhook'), runtime);
   }
 
   /**

@@ -4,6 +4,7 @@ import type { HttpService } from '@nestjs/axios';
 import type { AxiosInstance, AxiosRequestConfig, AxiosResponse } from 'axios';
 import { firstValueFrom } from 'rxjs';
 import { PaymentsError } from '../../errors/payments-error.js';
+import { guard } from '../../errors/unhandled-rejections.js';
 import type { ResolvedApiOptions } from '../api-options.js';
 import { openConnections, type Connections, type ConnectionPurpose } from './connections.js';
 import {
@@ -49,7 +50,12 @@ export class Transport {
   readonly #purpose: ConnectionPurpose;
   #opened: Promise<[HttpService, Connections]> | undefined;
 
-  constructor(options: ResolvedApiOptions, purpose: ConnectionPurpose) {
+  constructor(
+    options: ResolvedApiOptions,
+    purpose: ConnectionPurpose,
+    /** Gets the rejections of promises that interceptors of the application's `HttpService` did not await. */
+    private readonly onRejection: (reason: unknown) => void = () => {},
+  ) {
     this.#options = options;
     this.#purpose = purpose;
   }
@@ -80,8 +86,10 @@ export class Transport {
     const headers = { 'content-type': false, 'accept-encoding': ACCEPT_ENCODING, ...own };
     const config = { ...REQUEST, ...exchange.config, method, url, headers, data };
     try {
-      const sent = http.request<unknown>(config as AxiosRequestConfig);
-      return await readResponse(await firstValueFrom(sent), request);
+      const send = (): Promise<AxiosResponse<unknown>> =>
+        firstValueFrom(http.request<unknown>(config as AxiosRequestConfig));
+      const sent = this.#options.http ? guard(this.onRejection, send) : send();
+      return await readResponse(await sent, request);
     } catch (error) {
       return failure('connection_failed', error, exchange.unsent || neverConnected(error));
     }

@@ -1,4 +1,5 @@
-import { Inject, Injectable, Logger } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
+import { ModuleLogger } from '../../errors/module-logger.js';
 import { describeError, PaymentsError } from '../../errors/payments-error.js';
 import { LogLine } from '../../errors/log-line.js';
 import { ThrottledLog } from '../../errors/throttled-log.js';
@@ -95,7 +96,7 @@ export class EventReceiver {
   ) {
     this.#awaited = new AwaitedHandlers(store, outcomes, worker);
     this.#log = new ReceiptLog(runtime, catalog, maxAgeMs);
-    this.#failures = new ThrottledLog(new Logger('PaymentInbox'), runtime);
+    this.#failures = new ThrottledLog(new ModuleLogger('PaymentInbox'), runtime);
     this.#summaries = new EventSummaries(options.summary, runtime);
   }
 

@@ -1,4 +1,4 @@
-import { Logger } from '@nestjs/common';
+import { ModuleLogger } from '../../errors/module-logger.js';
 import { describeError, optionsInvalid, shown } from '../../errors/payments-error.js';
 import { ThrottledLog } from '../../errors/throttled-log.js';
 import type { ThrottledLogRuntime } from '../../errors/throttled-log.js';
@@ -34,7 +34,7 @@ export class EventSummaries {
     private readonly option: SummaryOption,
     runtime: ThrottledLogRuntime,
   ) {
-    this.#log = new ThrottledLog(new Logger('PaymentInbox'), runtime);
+    this.#log = new ThrottledLog(new ModuleLogger('PaymentInbox'), runtime);
   }
 
   /** The summary of an event; `null` if there is none. Never throws. */

@@ -1,5 +1,5 @@
-import { Logger } from '@nestjs/common';
 import { LogLine } from '../../errors/log-line.js';
+import { ModuleLogger } from '../../errors/module-logger.js';
 import { ThrottledLog } from '../../errors/throttled-log.js';
 import { TEST_EVENT_TYPE } from '../../events/payment-event.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
@@ -10,7 +10,7 @@ import { POLL_ID, staleWarning } from './verified-event.js';
 
 /** Logs receipts that an operator should know of. Lines that can be frequent are throttled. */
 export class ReceiptLog {
-  readonly #logger = new Logger('PaymentInbox');
+  readonly #logger = new ModuleLogger('PaymentInbox');
   readonly #unhandled: ThrottledLog;
   readonly #stale: ThrottledLog;
   readonly #repeats: ThrottledLog;

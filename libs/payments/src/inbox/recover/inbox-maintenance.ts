@@ -1,5 +1,6 @@
-import { Inject, Injectable, Logger } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import { LogLine } from '../../errors/log-line.js';
+import { ModuleLogger } from '../../errors/module-logger.js';
 import { ThrottledLog } from '../../errors/throttled-log.js';
 import { HandlerRegistry } from '../../events/handler-registry.js';
 import { describeError } from '../../errors/payments-error.js';
@@ -35,7 +36,7 @@ const MAX_LISTED = 10;
  */
 @Injectable()
 export class InboxMaintenance {
-  readonly #logger = new Logger('PaymentInbox');
+  readonly #logger = new ModuleLogger('PaymentInbox');
   readonly #failures: ThrottledLog;
   /** When each orphaned handler was last reported, by the monotonic clock. */
   readonly #reported = new Map<string, number>();

@@ -1,6 +1,7 @@
 import { isUint8Array } from 'node:util/types';
-import { Inject, Injectable, Logger } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import { LogLine } from '../../errors/log-line.js';
+import { ModuleLogger } from '../../errors/module-logger.js';
 import { ThrottledLog } from '../../errors/throttled-log.js';
 import { PaymentsError, describeError, optionsInvalid } from '../../errors/payments-error.js';
 import { PAYMENTS_RUNTIME } from '../../runtime/payments-runtime.js';
@@ -74,7 +75,7 @@ export class StoredBodies {
     @Inject(BODY_CODEC) private readonly codec: BodyCodec | null,
     @Inject(PAYMENTS_RUNTIME) runtime: PaymentsRuntime,
   ) {
-    this.#failures = new ThrottledLog(new Logger('PaymentInbox'), runtime);
+    this.#failures = new ThrottledLog(new ModuleLogger('PaymentInbox'), runtime);
   }
 
   /** @throws PaymentsError `inbox_unavailable`. The cause is logged at most once per minute. */

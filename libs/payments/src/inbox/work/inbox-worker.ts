@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { Inject, Injectable, Logger } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
+import { ModuleLogger } from '../../errors/module-logger.js';
 import { PaymentsError } from '../../errors/payments-error.js';
 import { ThrottledLog } from '../../errors/throttled-log.js';
 import { EventDispatcher } from '../../events/event-dispatcher.js';
@@ -49,7 +50,7 @@ export interface InboxCompanion {
 /** Runs deliveries: those that the store assigns on receipt, and those that it claims. Works with every store. */
 @Injectable()
 export class InboxWorker {
-  readonly #logger = new Logger('PaymentInbox');
+  readonly #logger = new ModuleLogger('PaymentInbox');
   readonly #slots = new HandlerSlots();
   readonly #policies = new Map<string, HandlerPolicy>();
   readonly #runDueCalls: RunDueCalls;
