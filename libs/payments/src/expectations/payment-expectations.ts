@@ -1,10 +1,11 @@
-import { Inject, Injectable, Logger } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import { PaymentsApiService } from '../api/payments-api.service.js';
 import type { PaymentsApi } from '../api/payments-api.js';
 import { COMPANIES } from '../companies/companies.js';
 import type { Companies } from '../companies/companies.js';
 import { DEFAULT_COMPANY, isCompanyId } from '../companies/company.js';
 import { LogLine } from '../errors/log-line.js';
+import { ModuleLogger } from '../errors/module-logger.js';
 import { describeError, optionsInvalid, PaymentsError } from '../errors/payments-error.js';
 import { isReference } from '../inbox/store/expectation-store.js';
 import type {
@@ -60,7 +61,7 @@ const PAGE = 500;
  */
 @Injectable()
 export class PaymentExpectations {
-  readonly #logger = new Logger('PaymentExpectations');
+  readonly #logger = new ModuleLogger('PaymentExpectations');
 
   constructor(
     @Inject(RECONCILE_OPTIONS) private readonly options: ResolvedReconcileOptions | null,

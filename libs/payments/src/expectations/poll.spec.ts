@@ -3,7 +3,6 @@ import { receiver, throwNo } from '../../../../test/support/inbox/receiver-harne
 import { logged } from '../../../../test/support/log/captured-log.js';
 import { PaymentsApiError } from '../api/call/api-error.js';
 import { HandlerRegistry } from '../events/handler-registry.js';
-import { UnhandledRejections } from '../events/unhandled-rejections.js';
 import type { NewExpectation } from '../inbox/store/inbox-store.js';
 import { HandlerCatalogCache } from '../inbox/store/handler-catalog-cache.js';
 import { FakePaymentsApi } from '../testing/fake-payments-api.js';
@@ -25,7 +24,7 @@ async function claimed(
   const api = new FakePaymentsApi();
   api.respond('GET', TRANSACTION, { status: 'complete' });
   const catalog = new HandlerCatalogCache(store, new HandlerRegistry());
-  const polls = new Polls(store, runtime, api, made, catalog, new UnhandledRejections());
+  const polls = new Polls(store, runtime, api, made, catalog);
   const options = resolveReconcileOptions({ interpret, ...given })!;
   const times = { dueInMs: null, schedule: [1000], firstPollInMs: 0, ...fields };
   await store.expectations.expect({ company: 'c', reference: 'r', transactionId, ...times });

@@ -1,11 +1,11 @@
-import { Inject, Injectable, Logger } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import { PaymentsApiService } from '../api/payments-api.service.js';
 import { LogLine } from '../errors/log-line.js';
+import { ModuleLogger } from '../errors/module-logger.js';
 import { describeError } from '../errors/payments-error.js';
 import { ThrottledLog } from '../errors/throttled-log.js';
 import { OVERDUE_EVENT_TYPE } from '../events/handler-registry.js';
 import type { PaymentEvent } from '../events/payment-event.js';
-import { UnhandledRejections } from '../events/unhandled-rejections.js';
 import { EventReceiver } from '../inbox/receive/event-receiver.js';
 import { idOf, OVERDUE_ID, POLL_ID, VerifiedEvent } from '../inbox/receive/verified-event.js';
 import type {
@@ -49,7 +49,7 @@ export interface PollEnd {
 /** Polls the service about expected payments, one payment at a time. */
 @Injectable()
 export class Polls {
-  readonly #logger = new Logger('PaymentExpectations');
+  readonly #logger = new ModuleLogger('PaymentExpectations');
   readonly #throttled: ThrottledLog;
 
   constructor(
@@ -58,7 +58,6 @@ export class Polls {
     private readonly api: PaymentsApiService,
     private readonly receiver: EventReceiver,
     private readonly catalog: HandlerCatalogCache,
-    private readonly unhandled: UnhandledRejections,
     private readonly observers: Observers = NO_OBSERVERS,
   ) {
     this.#throttled = new ThrottledLog(this.#logger, runtime);
@@ -157,23 +156,12 @@ export class Polls {
   ): Promise<AskResult> {
     const { company, reference } = expectation;
     const late = new AbortController();
-    const asked = this.unhandled.guard(
-      (reason) =>
-        this.#logger.error(
-          new LogLine(
-            `"reconcile.interpret" or "reconcile.find" (company ${company}) did not await a promise, which rejected: ` +
-              `${describeError(reason)}. The result of the poll ignores this error: await the promise.`,
-            { company },
-          ),
-        ),
-      () =>
-        askService(expectation, {
-          options,
-          api: this.api.forCompany(company),
-          signal: AbortSignal.any([signal, late.signal]),
-          attach: (id) => this.store.expectations.attach(company, reference, id),
-        }),
-    );
+    const asked = askService(expectation, {
+      options,
+      api: this.api.forCompany(company),
+      signal: AbortSignal.any([signal, late.signal]),
+      attach: (id) => this.store.expectations.attach(company, reference, id),
+    });
     const timeUp = new Error(`The poll took longer than ${ASK_MS} ms.`);
     try {
       return await withTimeLimit(asked, ASK_MS, this.runtime, () => timeUp);

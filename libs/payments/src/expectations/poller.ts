@@ -1,4 +1,5 @@
-import { Inject, Injectable, Logger } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
+import { ModuleLogger } from '../errors/module-logger.js';
 import { POLL_HANDLER } from '../inbox/store/expectation-store.js';
 import type { ClaimedPoll } from '../inbox/store/expectation-store.js';
 import { INBOX_STORE } from '../inbox/store/inbox-store.js';
@@ -41,7 +42,7 @@ export class Poller implements InboxCompanion {
   ) {
     this.#loop = new ClaimLoop({
       runtime,
-      logger: new Logger('PaymentExpectations'),
+      logger: new ModuleLogger('PaymentExpectations'),
       active: () => worker.active,
       claim: () => this.#claim(),
       nextDueInMs: () => store.expectations.nextPollInMs(),

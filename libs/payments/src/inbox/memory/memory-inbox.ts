@@ -1,4 +1,4 @@
-import { Logger } from '@nestjs/common';
+import { ModuleLogger } from '../../errors/module-logger.js';
 import { integerOption, optionsInvalid, shown } from '../../errors/payments-error.js';
 import type { InboxDefinition } from '../store/inbox-store.js';
 import type { MemoryLimits } from './event-index.js';
@@ -73,7 +73,7 @@ export function memoryInbox(options: MemoryInboxOptions = {}): InboxDefinition {
     name: 'memory',
     create: (runtime) => {
       if (runtime.environment === 'production' && !acceptInProduction) {
-        new Logger('PaymentInbox').warn(WARNING);
+        new ModuleLogger('PaymentInbox').warn(WARNING);
       }
       return new MemoryStore(limits, runtime);
     },

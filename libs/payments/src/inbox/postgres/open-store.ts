@@ -1,4 +1,4 @@
-import { Logger } from '@nestjs/common';
+import { ModuleLogger } from '../../errors/module-logger.js';
 import { describeError, optionsInvalid } from '../../errors/payments-error.js';
 import { Backoff, STORE_BACKOFF } from '../../runtime/backoff.js';
 import { abortableDelay, withTimeLimit } from '../../runtime/deadline.js';
@@ -115,7 +115,7 @@ async function reachServer(
       const mayRecover = error.sqlState === null || NOT_READY.test(error.sqlState);
       if (!mayRecover || runtime.monotonic() + waitMs > end) throw notReached(error, tries);
       if (tries === 1) {
-        new Logger('PostgresInbox').warn(
+        new ModuleLogger('PostgresInbox').warn(
           `The application waits up to ${startTimeoutMs} ms for the database of the inbox ("startTimeoutMs").`,
         );
       }

@@ -1,4 +1,4 @@
-import { Logger } from '@nestjs/common';
+import { ModuleLogger } from '../../errors/module-logger.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import type { CommitResult, Lease } from '../store/inbox-store.js';
 import { SqliteCommitter } from './sql/commit.js';
@@ -20,7 +20,7 @@ import type { OperationName, RequestOf, ResponseOf } from './thread/operations.j
  * loop, the clock, and the listeners for new deliveries.
  */
 export class SqliteSession {
-  readonly #logger = new Logger('PaymentInbox');
+  readonly #logger = new ModuleLogger('PaymentInbox');
   readonly #listeners = new Set<() => void>();
   readonly #clock: StoreClock;
   readonly #client: SqliteClient;

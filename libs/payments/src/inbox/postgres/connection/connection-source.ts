@@ -1,6 +1,6 @@
-import { Logger } from '@nestjs/common';
 import type pg from 'pg';
 import type { Client, Pool } from 'pg';
+import { ModuleLogger } from '../../../errors/module-logger.js';
 import { PaymentsError, describeError, optionsInvalid } from '../../../errors/payments-error.js';
 import { ThrottledLog } from '../../../errors/throttled-log.js';
 import type { PaymentsRuntime } from '../../../runtime/payments-runtime.js';
@@ -74,7 +74,7 @@ export function clientOf(pool: Pool): Client {
 
 /** Runs the inbox's statements on connections of the pool. Failures reject with `inbox_unavailable` in bounded time. */
 export class ConnectionSource {
-  readonly #logger = new Logger('PostgresInbox');
+  readonly #logger = new ModuleLogger('PostgresInbox');
   readonly #log: ThrottledLog;
   readonly #onPoolError = (error: Error): void => this.#logFailure(error);
   /** Whether each transaction sets READ COMMITTED, because the database has another default. */

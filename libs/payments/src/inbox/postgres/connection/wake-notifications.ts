@@ -1,5 +1,5 @@
-import { Logger } from '@nestjs/common';
 import type { Client } from 'pg';
+import { ModuleLogger } from '../../../errors/module-logger.js';
 import { describeError } from '../../../errors/payments-error.js';
 import { ThrottledLog } from '../../../errors/throttled-log.js';
 import { Backoff, STORE_BACKOFF } from '../../../runtime/backoff.js';
@@ -76,7 +76,7 @@ export class WakeListener {
     private readonly pollMs: number,
     private readonly runtime: PaymentsRuntime,
   ) {
-    this.#log = new ThrottledLog(new Logger('PostgresInbox'), runtime);
+    this.#log = new ThrottledLog(new ModuleLogger('PostgresInbox'), runtime);
     this.#backoff = new Backoff(runtime, STORE_BACKOFF);
   }
 
