@@ -17,9 +17,9 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
   {
     promise: 'TE-01',
     fault: 'does not handle the rejection of a promise that an observer did not return',
-    file: 'libs/payments/src/payments.module.ts',
-    replace: 'unhandled.guard(onRejection, work),',
-    by: 'work(),',
+    file: 'libs/payments/src/telemetry/observers.ts',
+    replace: 'guard((reason) => this.#failed(method, reason), work);',
+    by: 'guard((reason) => void Promise.reject(reason), work);',
     specs: [`${E2E}/handlers-unhandled-rejections.spec.ts`],
   },
   {
