@@ -264,7 +264,7 @@ export interface ExpectationName {
 
 /**
  * Stores expectations. Part of {@link InboxStore}. Every operation is atomic, and decides under the lock of the one row
- * that an expectation has. {@link EXPECTATION_TRANSITIONS} lists the states and the operations that change them.
+ * that an expectation has. `EXPECTATION_TRANSITIONS` lists the states and the operations that change them.
  *
  * `InboxStore.receive` fulfils expectations in its own transaction: an event with `IncomingEvent.fulfils` set, whose
  * receipt is `stored` or `duplicate`, fulfils each `waiting` or `overdue` expectation of its company whose transaction id
