@@ -21,7 +21,8 @@ interface BasicCredentials {
  * Requires a name and a password with HTTP Basic authentication (RFC 7617). Use it only behind TLS.
  *
  * Passwords are compared in constant time. Guesses are limited per user name over all clients: ten wrong passwords per
- * minute cause no delay; after more, each check waits up to 3 seconds, and at most 1,200 per minute are checked.
+ * minute cause no delay; after more, each check waits up to 3 seconds, and at most 1,200 per minute are checked, 120 of them
+ * for networks that sent ten wrong passwords, such as a proxy.
  * A client that signed in with the same name from the same network (IPv4 address, /48 of IPv6) within 12 hours does not
  * wait. `request.ip` identifies the client, so configure which proxies the application trusts. Wrong passwords are logged at
  * most once per minute.

@@ -11,6 +11,10 @@ const MAX_DELAY_MS = 3_000;
 const MAX_WRONG = UNDELAYED + MAX_DELAY_MS / STEP_MS;
 /** Maximum number of attempts of one user name that wait or are checked at the same time. */
 const SLOTS_PER_NAME = 60;
+/** Of these, the maximum number from networks that sent {@link SUSPECT} or more wrong passwords in the last minutes. */
+const SUSPECT_SLOTS = 6;
+/** Number of wrong passwords from which on a network is suspect. */
+const SUSPECT = 10;
 /** Maximum number of attempts of all user names that wait or are checked at the same time. */
 const SLOTS = 240;
 /** Number of counters for user names. A keyed hash selects the counter, so invented names need no more memory. */
@@ -19,6 +23,10 @@ const NAME_COUNTERS = 1_024;
 const NETWORK_COUNTERS = 2 ** 18;
 /** The counters of all networks are halved after this time, in milliseconds. */
 const HALVE_MS = 300_000;
+/** Maximum number of clients that the limiter remembers because it rejected them. */
+const REJECTED = 10_000;
+/** How long a rejected client is remembered, in milliseconds. */
+const REJECTED_MS = 60_000;
 /** Maximum number of pairs of user name and network whose sign-in is remembered. */
 const SIGNED_IN = 1_000;
 /** How long a sign-in is remembered, in milliseconds. */
@@ -44,12 +52,18 @@ interface SignedIn extends WrongCount {
 
 interface Name extends WrongCount {
   active: number;
+  /** How many of the active attempts came through a suspect network. */
+  suspects: number;
 }
 
 interface Attempt {
   readonly name: Name;
   /** Indexes of the counters of the networks that the request came through. */
   readonly networks: ReadonlySet<number>;
+  /** Whether the request came through a network that sent many wrong passwords. */
+  readonly suspect: boolean;
+  /** Whether the limiter has rejected the client within the last minute. */
+  readonly repeated: boolean;
   /** Rejects a waiting attempt, so that another attempt gets its slot; `null` as soon as the check has begun. */
   displace: (() => void) | null;
 }
@@ -59,10 +73,13 @@ interface Attempt {
  *
  * Up to 10 wrong passwords per minute of one user name cause no delay. After more wrong passwords, each check waits: 0.1 s,
  * 0.2 s and so on up to 3 s, for right and wrong passwords alike. At most 60 attempts of a user name wait or are checked
- * at the same time, so at most 1,200 per minute are checked.
+ * at the same time, so at most 1,200 per minute are checked. Of these, at most 6 may come through networks that sent 10 or
+ * more wrong passwords in the last minutes, which is 120 checks per minute. A proxy is such a network, too: its clients
+ * may invent their addresses.
  *
  * If no slot is free, the attempt gets the slot of a waiting attempt whose network sent more wrong passwords in the last
- * minutes. If there is no such attempt, the limiter rejects it without a check.
+ * minutes, or as many if only the new attempt repeats a rejected one: a client that invents an address for each attempt
+ * repeats none. If there is no such attempt, the limiter rejects it without a check.
  *
  * A client whose network signed in with the same user name within 12 hours is not delayed, unless this network itself
  * sends more than 10 wrong passwords per minute. Memory is bounded. Existing and unknown user names are treated alike.
@@ -73,6 +90,8 @@ export class SignInLimiter {
   /** Number of wrong passwords, by network counter. */
   readonly #networks = new Uint8Array(NETWORK_COUNTERS);
   readonly #attempts = new Set<Attempt>();
+  /** When the limiter rejected a client, by its network; the latest last. */
+  readonly #rejectedAt = new Map<string, number>();
   readonly #signedIn = new Map<string, SignedIn>();
   #halvedAt: number;
 
@@ -118,20 +137,23 @@ export class SignInLimiter {
 
   async #admitUnknown(
     name: string,
-    networks: readonly string[],
+    networks: readonly [string, ...string[]],
     pair: string,
   ): Promise<AdmittedAttempt | null> {
+    const now = this.runtime.monotonic();
+    const counters = networks.map((network) => this.#hash('network', network) % NETWORK_COUNTERS);
     const attempt: Attempt = {
       name: this.#nameOf(name),
-      networks: new Set(
-        networks.map((network) => this.#hash('network', network) % NETWORK_COUNTERS),
-      ),
+      networks: new Set(counters),
+      suspect: counters.some((counter) => this.#networks[counter]! >= SUSPECT),
+      repeated: now - (this.#rejectedAt.get(networks[0]) ?? -Infinity) < REJECTED_MS,
       displace: null,
     };
-    if (!this.#makeRoom(attempt)) return null;
-    const delayMs = delayOf(attempt.name, this.runtime.monotonic());
-    this.#addAttempt(attempt);
-    if (delayMs > 0 && !(await this.#wait(attempt, delayMs))) return null;
+    const delayMs = delayOf(attempt.name, now);
+    if (!this.#makeRoom(attempt) || !(await this.#wait(attempt, delayMs))) {
+      this.#rememberRejected(networks[0]);
+      return null;
+    }
     return {
       end: (right) => {
         this.#removeAttempt(attempt);
@@ -143,40 +165,46 @@ export class SignInLimiter {
 
   /** Whether the attempt has a slot. If none is free, it gets the slot of a waiting attempt with more wrong passwords. */
   #makeRoom(attempt: Attempt): boolean {
-    const full = attempt.name.active >= SLOTS_PER_NAME;
-    if (!full && this.#attempts.size < SLOTS) return true;
-    let mostWrong = this.#wrongOf(attempt);
+    const { name, suspect } = attempt;
+    const suspectsFull = suspect && name.suspects >= SUSPECT_SLOTS;
+    const nameFull = suspectsFull || name.active >= SLOTS_PER_NAME;
+    if (!nameFull && this.#attempts.size < SLOTS) return true;
     let worst: Attempt | undefined;
     for (const other of this.#attempts) {
-      if (other.displace === null || (full && other.name !== attempt.name)) continue;
-      const wrong = this.#wrongOf(other);
-      if (wrong <= mostWrong) continue;
-      mostWrong = wrong;
-      worst = other;
+      if (other.displace === null || (nameFull && other.name !== name)) continue;
+      if (suspectsFull && !other.suspect) continue;
+      if (this.#rankOf(other) > this.#rankOf(worst ?? attempt)) worst = other;
     }
     worst?.displace?.();
     return worst !== undefined;
   }
 
-  /** Number of wrong passwords of the attempt's networks. A proxy that all attempts share does not change their order. */
-  #wrongOf({ networks }: Attempt): number {
+  /**
+   * The attempt with the highest rank loses its slot: by the number of wrong passwords of its networks, then if it repeats
+   * no rejected attempt. A proxy that all attempts share does not change their order.
+   */
+  #rankOf({ networks, repeated }: Attempt): number {
     let wrong = 0;
     for (const network of networks) wrong += this.#networks[network]!;
-    return wrong;
+    return repeated ? wrong : wrong + 0.5;
   }
 
   #addAttempt(attempt: Attempt): void {
     this.#attempts.add(attempt);
     attempt.name.active += 1;
+    if (attempt.suspect) attempt.name.suspects += 1;
   }
 
   #removeAttempt(attempt: Attempt): void {
     this.#attempts.delete(attempt);
     attempt.name.active -= 1;
+    if (attempt.suspect) attempt.name.suspects -= 1;
   }
 
-  /** Resolves with `true` after the delay, or with `false` if another attempt got the slot. */
-  #wait(attempt: Attempt, delayMs: number): Promise<boolean> {
+  /** Takes a slot. Resolves with `true` after the delay, or with `false` if another attempt got the slot. */
+  async #wait(attempt: Attempt, delayMs: number): Promise<boolean> {
+    this.#addAttempt(attempt);
+    if (delayMs === 0) return true;
     return new Promise((resolve) => {
       const stop = this.runtime.schedule(delayMs, () => {
         attempt.displace = null;
@@ -190,9 +218,16 @@ export class SignInLimiter {
     });
   }
 
+  #rememberRejected(network: string): void {
+    this.#rejectedAt.delete(network);
+    this.#rejectedAt.set(network, this.runtime.monotonic());
+    const [oldest] = this.#rejectedAt.keys();
+    if (this.#rejectedAt.size > REJECTED) this.#rejectedAt.delete(oldest!);
+  }
+
   #nameOf(text: string): Name {
     const index = this.#hash('name', text) % NAME_COUNTERS;
-    const name = this.#names.get(index) ?? { wrong: 0, at: 0, active: 0 };
+    const name = this.#names.get(index) ?? { wrong: 0, at: 0, active: 0, suspects: 0 };
     this.#names.set(index, name);
     return name;
   }

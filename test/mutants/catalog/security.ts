@@ -115,6 +115,14 @@ export const SECURITY_MUTANTS: readonly Mutant[] = [
     specs: ['libs/console/src/sign-in-limiter.spec.ts'],
   },
   {
+    promise: 'SE-13',
+    fault: 'checks as many guesses through one proxy as from many networks',
+    file: 'libs/console/src/sign-in-limiter.ts',
+    replace: 'suspect && name.suspects >= SUSPECT_SLOTS',
+    by: 'suspect && name.suspects >= SLOTS_PER_NAME',
+    specs: ['libs/console/src/sign-in-limiter.spec.ts'],
+  },
+  {
     promise: 'SE-14',
     fault: 'starts in production only without the flag',
     file: 'libs/emulator/src/network-access.ts',
