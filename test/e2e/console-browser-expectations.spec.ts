@@ -148,9 +148,16 @@ describeInBrowser('expectations in the inbox console', (browser) => {
   it('EX-12 the console shows expectations and overdue payments only with the option reconcile', async () => {
     await using book = await openBook();
     const page = await book.app.open(browser());
-    await page.locator('.figures').getByText('1 expected payment waits').waitFor();
-    await page.locator('.masthead').getByRole('link', { name: '1 overdue' }).click();
-    await row(page, 'order-overdue').waitFor();
+    await page.locator('.figures').getByText('1 not paid, 1 expected payment waits').waitFor();
+    expect(await page.locator('.masthead .overdue').count()).toBe(0);
+    await book.expectations.expect({
+      reference: 'order-unknown',
+      transactionId: 't-nowhere',
+      dueBy: new Date(0),
+    });
+    await page.locator('.masthead').getByRole('link', { name: '1 overdue without' }).click();
+    await row(page, 'order-unknown').waitFor();
+    expect(await row(page, 'order-overdue').textContent()).toContain('not paid');
     await using without = await ConsoleApplication.start();
     const other = await without.open(browser());
     await other.locator('.figures').waitFor();

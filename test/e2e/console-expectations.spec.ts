@@ -145,7 +145,8 @@ consoleOnEachAdapter((start) => {
     const { body } = await app.get('/api/overview');
     expect(body['expectations']).toEqual({
       waiting: { count: 1, more: false },
-      overdue: { count: 0, more: false },
+      overdueUnpaid: { count: 0, more: false },
+      overdueUnknown: { count: 0, more: false },
     });
 
     await using without = await start();

@@ -29,7 +29,13 @@ onEachInbox((data) => {
     expect(app.books.overdue[0]).toMatchObject({
       id: expect.stringMatching(/^overdue:order-1:\d+$/),
       eventType: '@payments/overdue',
-      data: { reference: 'order-1', transactionId: 't-1', dueBy: expect.any(String), polls: 1 },
+      data: {
+        reference: 'order-1',
+        transactionId: 't-1',
+        dueBy: expect.any(String),
+        polls: 1,
+        lastResult: 'pending',
+      },
     });
     expect(app.books.all).toBe(0);
     const { id } = app.books.overdue[0]!;
@@ -37,7 +43,8 @@ onEachInbox((data) => {
     expect((await app.inbox.list({ search: 'order-1' })).events.map((one) => one.id)).toEqual([id]);
     expect(await app.expectations.counts()).toMatchObject({
       waiting: { count: 0 },
-      overdue: { count: 1 },
+      overdueUnpaid: { count: 1 },
+      overdueUnknown: { count: 0 },
     });
   });
 

@@ -26,7 +26,7 @@ describe('health of an application with @nestjs/terminus', () => {
     await using app = await startWithHealth(durable('details'), {}, { reconcile: RECONCILE });
     expect(await healthOf(app, 'ready')).toMatchObject({
       status: 200,
-      payments: { status: 'up', oldestPendingMs: null, dead: 0, overdue: 0, paused: [] },
+      payments: { status: 'up', oldestPendingMs: null, dead: 0, overdueUnknown: 0, paused: [] },
     });
     await post(app, 'e-1');
     await settled(app.app);
@@ -41,7 +41,8 @@ describe('health of an application with @nestjs/terminus', () => {
           status: 'up',
           oldestPendingMs: expect.any(Number),
           dead: 1,
-          overdue: 1,
+          overdueUnpaid: 0,
+          overdueUnknown: 1,
           paused: ['book'],
         },
       }),
@@ -49,7 +50,7 @@ describe('health of an application with @nestjs/terminus', () => {
   });
 
   it('TE-07 readiness is down and names the exceeded values if dead deliveries or overdue payments are above their limits', async () => {
-    const limits = { maxDead: 0, maxOverdue: 0, maxOldestPendingMs: 3_600_000 };
+    const limits = { maxDead: 0, maxOverdueUnknown: 0, maxOldestPendingMs: 3_600_000 };
     await using app = await startWithHealth(memoryInbox(), limits, { reconcile: RECONCILE });
     expect(await healthOf(app, 'ready')).toMatchObject({ status: 200 });
     await post(app, 'e-1');
@@ -60,7 +61,7 @@ describe('health of an application with @nestjs/terminus', () => {
     await app.app.get(PaymentExpectations).expect({ transactionId: 't-9', dueBy });
     await eventually(async () =>
       expect((await healthOf(app, 'ready')).payments['exceeded']).toEqual(
-        expect.arrayContaining(['overdue']),
+        expect.arrayContaining(['overdueUnknown']),
       ),
     );
     expect(await healthOf(app, 'live')).toMatchObject({ status: 200 });
@@ -84,8 +85,8 @@ describe('health of an application with @nestjs/terminus', () => {
     { timeoutMs: Number.NaN },
     { maxDead: -1 },
     { maxDead: 10_000 },
-    { maxOverdue: 10_000 },
-    { maxOverdue: Number.NaN },
+    { maxOverdueUnknown: 10_000 },
+    { maxOverdueUnknown: Number.NaN },
     { maxOldestPendingMs: '5' as never },
   ])('TE-07 a readiness check with %j fails, and the response is not 200', async (options) => {
     await using app = await startWithHealth(memoryInbox(), options);

@@ -59,17 +59,19 @@ onEachInbox((data) => {
     });
   });
 
-  it('TE-04 gauges show how many expected payments are waiting and overdue', async () => {
+  it('TE-04 gauges show how many expected payments are waiting, overdue and not paid, or overdue without an answer', async () => {
     const metrics = new Metrics();
     const observers = [metrics.observer];
     await using app = await ExpectingApplication.start(await data(), { observers });
     app.respond(3, apiError(404));
     for (const n of [1, 2]) await app.expect(n);
-    await app.expect(3, { dueBy: new Date('2026-01-01') });
+    app.respond(4, { status: 'processing' });
+    for (const n of [3, 4]) await app.expect(n, { dueBy: new Date('2026-01-01') });
     await eventually(async () =>
       expect(await metrics.values('payments.expectations')).toEqual({
         'state=waiting': 2,
-        'state=overdue': 1,
+        'state=overdue_unpaid': 1,
+        'state=overdue_unknown': 1,
       }),
     );
   });
@@ -79,7 +81,11 @@ onEachInbox((data) => {
 const EMPTY = {
   handlers: async () => [],
   stats: async () => ({ deliveries: [], oldestPendingMs: null, paused: [] }),
-  expectations: async () => ({ waiting: { count: 0 }, overdue: { count: 0 } }),
+  expectations: async () => ({
+    waiting: { count: 0 },
+    overdueUnpaid: { count: 0 },
+    overdueUnknown: { count: 0 },
+  }),
 } satisfies ObservedInbox;
 
 describe('reads of the gauges', () => {

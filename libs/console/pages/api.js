@@ -80,7 +80,7 @@
  * @property {{ durable: boolean }} capabilities
  * @property {Handler[]} handlers
  * @property {Stats} stats
- * @property {{ waiting: CappedCount, overdue: CappedCount } | null} expectations `null` without the option `reconcile`
+ * @property {{ waiting: CappedCount, overdueUnpaid: CappedCount, overdueUnknown: CappedCount } | null} expectations `null` without the option `reconcile`
  * @property {string | null} lastReceivedAt of the newest webhook request
  * @property {Minute[]} activity closed minutes, oldest first
  *

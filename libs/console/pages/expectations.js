@@ -173,7 +173,8 @@ function Row({ one, ask }) {
       ${company !== 'default' && html`<small>company <${Foreign} text=${company} /></small>`}
     </td>
     <td role="cell" class="state">
-      <${Badge} state=${state} />
+      <${Badge} state=${isUnpaid(one) ? 'unpaid' : state}>${state}<//>
+      ${isUnpaid(one) && html`<small>not paid</small>`}
       ${
         fulfilled !== null &&
         html`<small
@@ -210,6 +211,15 @@ function Row({ one, ask }) {
       }
     </td>
   </tr>`;
+}
+
+/**
+ * Whether an overdue expectation has the answer of the service that the customer has not paid.
+ *
+ * @param {Expectation} one
+ */
+function isUnpaid({ state, lastPoll }) {
+  return state === 'overdue' && lastPoll?.result === 'pending';
 }
 
 /** @param {Expectation} one */

@@ -18,7 +18,7 @@ export const PAGES = /** @type {const} */ ([
  */
 export function Masthead({ route: { view }, overview, onHelp }) {
   const dead = total((overview?.stats.deliveries ?? []).filter(({ state }) => state === 'dead'));
-  const overdue = overview?.expectations?.overdue;
+  const unknown = overview?.expectations?.overdueUnknown;
   return html`<header class="masthead">
     <strong class="brand">Payments inbox</strong>
     <nav aria-label="Console">
@@ -29,7 +29,7 @@ export function Masthead({ route: { view }, overview, onHelp }) {
           >`,
       )}
       ${dead.count > 0 && html`<a href="#/failures" class="badge dead">${capped(dead)} dead</a>`}
-      ${overdue && overdue.count > 0 && html`<a href="#/expectations?show=overdue" class="badge overdue">${capped(overdue)} overdue</a>`}
+      ${unknown && unknown.count > 0 && html`<a href="#/expectations?show=overdue" class="badge overdue">${capped(unknown)} overdue without an answer</a>`}
     </nav>
     ${overview?.who && html`<span class="who quiet">${visible(overview.who)}</span>`}
     <button

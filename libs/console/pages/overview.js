@@ -111,12 +111,13 @@ function Figures({ overview: { stats, activity, expectations, lastReceivedAt }, 
     }
     ${
       expectations &&
-      html`<li class=${expectations.overdue.count > 0 ? 'warn' : ''}>
+      html`<li class=${expectations.overdueUnknown.count > 0 ? 'warn' : ''}>
         <a
-          href=${expectationsLink({ show: expectations.overdue.count > 0 ? 'overdue' : 'waiting' })}
+          href=${expectationsLink({ show: expectations.overdueUnknown.count > 0 ? 'overdue' : 'waiting' })}
         >
-          <strong>${capped(expectations.overdue)}</strong> <span>overdue</span>${' '}
-          <small>${waitingText(expectations.waiting)}</small>
+          <strong>${capped(expectations.overdueUnknown)}</strong>${' '}
+          <span>overdue without an answer</span>${' '}
+          <small>${openText(expectations)}</small>
         </a>
       </li>`
     }
@@ -135,10 +136,11 @@ function Figures({ overview: { stats, activity, expectations, lastReceivedAt }, 
   </ul>`;
 }
 
-/** @param {import('./api.js').CappedCount} waiting */
-function waitingText(waiting) {
+/** @param {NonNullable<import('./api.js').Overview['expectations']>} expectations */
+function openText({ waiting, overdueUnpaid }) {
   const one = waiting.count === 1 && !waiting.more;
-  return `${capped(waiting)} ${one ? 'expected payment waits' : 'expected payments wait'}`;
+  const waits = `${capped(waiting)} ${one ? 'expected payment waits' : 'expected payments wait'}`;
+  return overdueUnpaid.count === 0 ? waits : `${capped(overdueUnpaid)} not paid, ${waits}`;
 }
 
 /** @param {{ stats: import('./api.js').Stats }} props */

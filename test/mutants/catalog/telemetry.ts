@@ -131,8 +131,8 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
     promise: 'TE-07',
     fault: 'does not count overdue payments in the health of the module',
     file: `${TELEMETRY}/health.ts`,
-    replace: 'overdue: overdue.count,',
-    by: 'overdue: 0,',
+    replace: 'overdueUnknown: overdueUnknown.count,',
+    by: 'overdueUnknown: 0,',
     specs: [`${E2E}/telemetry-health.spec.ts`],
   },
   {

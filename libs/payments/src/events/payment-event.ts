@@ -60,6 +60,8 @@ export type PaymentOverdueData = {
   createdAt: string;
   /** How many polls have ended. */
   polls: number;
+  /** `pending`: the customer has not paid. `unknown`: the last poll gave no usable result, and nobody knows. */
+  lastResult: 'pending' | 'unknown';
 };
 
 /** The event that an `@OnPaymentOverdue` handler gets. */

@@ -255,7 +255,7 @@ export class PaymentExpectations {
     return this.store.expectations.list({ filter: { ...filter, ...own }, limit, after });
   }
 
-  /** How many expectations are waiting or overdue, each exact up to 10,000. Cheap enough for every scrape of metrics. */
+  /** How many expectations are open, each count exact up to 10,000. Cheap enough for every scrape of metrics. */
   async counts(): Promise<ExpectationCounts> {
     return this.store.expectations.counts();
   }

@@ -5,7 +5,7 @@ import { ModuleLogger } from '../errors/module-logger.js';
 import { describeError } from '../errors/payments-error.js';
 import { ThrottledLog } from '../errors/throttled-log.js';
 import { OVERDUE_EVENT_TYPE } from '../events/handler-registry.js';
-import type { PaymentEvent } from '../events/payment-event.js';
+import type { PaymentEvent, PaymentOverdueData } from '../events/payment-event.js';
 import { EventReceiver } from '../inbox/receive/event-receiver.js';
 import { idOf, OVERDUE_ID, POLL_ID, VerifiedEvent } from '../inbox/receive/verified-event.js';
 import type {
@@ -139,7 +139,11 @@ export class Polls {
       keepLost,
     };
     const event =
-      found.result === 'event' ? pollEvent(found) : await this.#overdueEvent(expectation, next);
+      found.result === 'event'
+        ? pollEvent(found)
+        : next === 'overdue'
+          ? await this.#overdueEvent(expectation, found.result)
+          : null;
     const settled = await this.#settle(expectation, settlement, event, { readAt, signal });
     if (settled.settled) await this.#report(expectation, settled);
     return {
@@ -175,9 +179,8 @@ export class Polls {
   /** The event for `@OnPaymentOverdue` handlers; `null` unless the schedule has ended and any process has one. */
   async #overdueEvent(
     { reference, transactionId, dueBy, createdAt, polls }: StoredExpectation,
-    next: PollOutcome['next'],
+    lastResult: PaymentOverdueData['lastResult'],
   ): Promise<OwnEvent | null> {
-    if (next !== 'overdue') return null;
     const hasHandler = () => this.catalog.matching(OVERDUE_EVENT_TYPE, 'overdue').length > 0;
     if (!hasHandler()) await this.catalog.refresh();
     if (!hasHandler()) return null;
@@ -190,7 +193,8 @@ export class Polls {
       createdAt: createdAt.toISOString(),
       // The last poll has ended, and is not stored yet.
       polls: polls + 1,
-    };
+      lastResult,
+    } satisfies PaymentOverdueData & { externalReference: string };
     // A cancelled expectation that was opened again becomes overdue again.
     const id = idOf(OVERDUE_ID, `${reference}:${createdAt.getTime()}`);
     return { id, eventType: OVERDUE_EVENT_TYPE, data, source: 'overdue' };

@@ -16,8 +16,8 @@ export interface PaymentsReadinessOptions {
   maxOldestPendingMs?: number;
   /** `down` if more deliveries than this are dead, 0 to 9,999: larger numbers are not counted. Default: no limit. */
   maxDead?: number;
-  /** `down` if more expected payments than this are overdue, 0 to 9,999. Default: no limit. */
-  maxOverdue?: number;
+  /** `down` if more expected payments than this are overdue without an answer of the service, 0 to 9,999. Default: no limit. */
+  maxOverdueUnknown?: number;
 }
 
 /** Details of `PaymentsHealthIndicator.readiness()` if the store has responded. They contain no payload and no secret. */
@@ -26,8 +26,10 @@ export interface PaymentsHealthDetails {
   readonly oldestPendingMs: number | null;
   /** Dead deliveries, at most 10,000 of each handler. */
   readonly dead: number;
-  /** Expected payments that are overdue, at most 10,000. */
-  readonly overdue: number;
+  /** Expected payments that are overdue because the customer has not paid, at most 10,000. */
+  readonly overdueUnpaid: number;
+  /** Expected payments that are overdue, and nobody knows whether the customer paid; at most 10,000. */
+  readonly overdueUnknown: number;
   /** Names of the paused handlers, and `*` if all are paused. */
   readonly paused: readonly string[];
 }
@@ -36,7 +38,7 @@ export interface PaymentsHealthDetails {
 const LIMITS = {
   oldestPendingMs: 'maxOldestPendingMs',
   dead: 'maxDead',
-  overdue: 'maxOverdue',
+  overdueUnknown: 'maxOverdueUnknown',
 } as const;
 
 /**
@@ -116,7 +118,7 @@ export class PaymentsHealthIndicator {
   }
 
   async #readAll(): Promise<PaymentsHealthDetails> {
-    const [stats, { overdue }] = await Promise.all([
+    const [stats, { overdueUnpaid, overdueUnknown }] = await Promise.all([
       this.inbox.stats(),
       this.expectations.counts(),
     ]);
@@ -124,7 +126,8 @@ export class PaymentsHealthIndicator {
     return {
       oldestPendingMs: stats.oldestPendingMs,
       dead: dead.reduce((sum, { count }) => sum + count, 0),
-      overdue: overdue.count,
+      overdueUnpaid: overdueUnpaid.count,
+      overdueUnknown: overdueUnknown.count,
       paused: stats.paused,
     };
   }

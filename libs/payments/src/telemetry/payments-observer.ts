@@ -238,7 +238,9 @@ export interface ObservedInbox {
     readonly paused: readonly string[];
   }>;
   /** See `PaymentExpectations.counts()`. */
-  expectations(): Promise<Readonly<Record<'waiting' | 'overdue', { readonly count: number }>>>;
+  expectations(): Promise<
+    Readonly<Record<'waiting' | 'overdueUnpaid' | 'overdueUnknown', { readonly count: number }>>
+  >;
 }
 
 /** A {@link PaymentsObserver} that also traces and measures the module, as `openTelemetry()` does. */

@@ -288,9 +288,17 @@ export class MemoryExpectations implements ExpectationStore {
   }
 
   async counts(): ReturnType<ExpectationStore['counts']> {
-    const counts = { waiting: 0, overdue: 0, fulfilled: 0, cancelled: 0 };
-    for (const { state } of this.#rows.values()) counts[state] += 1;
-    return { waiting: capped(counts.waiting), overdue: capped(counts.overdue) };
+    let [waiting, unpaid, unknown] = [0, 0, 0];
+    for (const { state, lastPoll } of this.#rows.values()) {
+      if (state === 'waiting') waiting += 1;
+      else if (state === 'overdue' && lastPoll?.result === 'pending') unpaid += 1;
+      else if (state === 'overdue') unknown += 1;
+    }
+    return {
+      waiting: capped(waiting),
+      overdueUnpaid: capped(unpaid),
+      overdueUnknown: capped(unknown),
+    };
   }
 
   /** Fulfils the open expectations of an event that was received. `stored` is the event, or the first copy of it. */

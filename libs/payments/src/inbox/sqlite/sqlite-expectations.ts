@@ -117,8 +117,13 @@ export class SqliteExpectations implements ExpectationStore {
   }
 
   async counts(): Promise<ExpectationCounts> {
-    const { waiting, overdue } = await this.session.run('countExpectations', null);
-    return { waiting: { ...waiting }, overdue: { ...overdue } };
+    const counts = await this.session.run('countExpectations', null);
+    const { waiting, overdueUnpaid, overdueUnknown } = counts;
+    return {
+      waiting: { ...waiting },
+      overdueUnpaid: { ...overdueUnpaid },
+      overdueUnknown: { ...overdueUnknown },
+    };
   }
 }
 

@@ -253,7 +253,10 @@ export interface ExpectationPage {
 /** How many expectations are open. */
 export interface ExpectationCounts {
   readonly waiting: CappedCount;
-  readonly overdue: CappedCount;
+  /** Overdue, and the last poll was `pending`: the customer has not paid. */
+  readonly overdueUnpaid: CappedCount;
+  /** Overdue, and the last poll gave no usable result: nobody knows whether the customer paid. */
+  readonly overdueUnknown: CappedCount;
 }
 
 /** Identifies one expectation. */

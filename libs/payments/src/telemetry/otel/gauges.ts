@@ -56,7 +56,7 @@ export class Gauges {
     this.#expectations = gauge(
       'expectations',
       '{payment}',
-      'Expected payments that are waiting or overdue, at most 10,000 of each.',
+      'Expected payments that are waiting, overdue and not paid, or overdue without an answer; at most 10,000 of each.',
     );
   }
 
@@ -87,8 +87,10 @@ export class Gauges {
       result.observe(this.#paused, paused ? 1 : 0, { 'payments.handler': name });
     }
     result.observe(this.#oldestAge, (stats.oldestPendingMs ?? 0) / 1000);
-    for (const state of ['waiting', 'overdue'] as const) {
-      result.observe(this.#expectations, expectations[state].count, { 'payments.state': state });
+    const { waiting, overdueUnpaid, overdueUnknown } = expectations;
+    const states = { waiting, overdue_unpaid: overdueUnpaid, overdue_unknown: overdueUnknown };
+    for (const [state, { count }] of Object.entries(states)) {
+      result.observe(this.#expectations, count, { 'payments.state': state });
     }
   }
 

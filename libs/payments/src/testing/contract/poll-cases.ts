@@ -323,24 +323,27 @@ export const pollCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'EX-07 counts() returns how many expectations are waiting and overdue',
+    title:
+      'EX-07 counts() returns how many expectations are waiting, overdue and not paid, and overdue without an answer',
     async run({ store, another }) {
       const counts = async () => {
-        const { waiting, overdue } = await (await another()).expectations.counts();
-        return [waiting.count, waiting.more, overdue.count, overdue.more];
+        const { expectations } = await another();
+        const { waiting, overdueUnpaid, overdueUnknown } = await expectations.counts();
+        return [waiting, overdueUnpaid, overdueUnknown].map(({ count, more }) => more || count);
       };
-      deepEqual(await counts(), [0, false, 0, false]);
+      deepEqual(await counts(), [0, 0, 0]);
       const overdue = await expectOne(store, { transactionId: 'late' });
-      const claimed = await claimPoll(store);
+      await settle(store, await claimPoll(store), unknown('overdue'));
+      await expectOne(store, { transactionId: 'not paid' });
+      await settle(store, await claimPoll(store), { ...unknown('overdue'), result: 'pending' });
       for (let n = 0; n < 3; n += 1) await expectOne(store, { transactionId: `tx ${n}` });
-      await settle(store, claimed, unknown('overdue'));
-      deepEqual(await counts(), [3, false, 1, false]);
+      deepEqual(await counts(), [3, 1, 1]);
       await store.receive([
         fulfilling({ orderingKey: 'tx 0' }),
         fulfilling({ orderingKey: 'late' }),
       ]);
       equal((await stored(store, overdue)).state, 'fulfilled');
-      deepEqual(await counts(), [2, false, 0, false]);
+      deepEqual(await counts(), [2, 1, 0]);
     },
   },
   {

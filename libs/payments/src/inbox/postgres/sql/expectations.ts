@@ -285,7 +285,8 @@ export class PostgresExpectations implements ExpectationStore {
     });
     return {
       waiting: capped(Number(row!['o_waiting'])),
-      overdue: capped(Number(row!['o_overdue'])),
+      overdueUnpaid: capped(Number(row!['o_unpaid'])),
+      overdueUnknown: capped(Number(row!['o_unknown'])),
     };
   }
 
@@ -664,16 +665,19 @@ BEGIN
 END $settle$;
 `;
 
-/** The function `expectation_counts` counts up to the cap, with one index. */
+/** The function `expectation_counts` counts up to the cap, with one index for each count. */
 const countsFunction = (schema: string): string => `
-CREATE FUNCTION ${schema}.expectation_counts(OUT o_waiting bigint, OUT o_overdue bigint)
+CREATE FUNCTION ${schema}.expectation_counts(OUT o_waiting bigint, OUT o_unpaid bigint,
+  OUT o_unknown bigint)
 LANGUAGE plpgsql STABLE ${BY_INDEX}
 AS $counts$
 BEGIN
   SELECT count(*) INTO o_waiting FROM (
     SELECT FROM ${schema}.expectation x WHERE x.state = 'waiting' LIMIT ${COUNT_CAP + 1}) c;
-  SELECT count(*) INTO o_overdue FROM (
-    SELECT FROM ${schema}.expectation x WHERE x.state = 'overdue' LIMIT ${COUNT_CAP + 1}) c;
+  SELECT count(*) INTO o_unpaid FROM (
+    SELECT FROM ${schema}.expectation x WHERE x.state = 'overdue' AND x.last_result = 'pending' LIMIT ${COUNT_CAP + 1}) c;
+  SELECT count(*) INTO o_unknown FROM (
+    SELECT FROM ${schema}.expectation x WHERE x.state = 'overdue' AND x.last_result = 'unknown' LIMIT ${COUNT_CAP + 1}) c;
 END $counts$;
 `;
 

@@ -186,7 +186,7 @@ CREATE TABLE ${schema}.expectation (
   lost_polls integer NOT NULL DEFAULT 0,
   polls integer NOT NULL DEFAULT 0,
   last_poll_at bigint,
-  last_result text,
+  last_result text COLLATE "C",
   last_detail text,
   contradiction text,
   fulfilled_at bigint CHECK ((fulfilled_at IS NOT NULL) = (state = 'fulfilled')),
@@ -210,6 +210,7 @@ CREATE INDEX expectation_transaction ON ${schema}.expectation (transaction_id, c
 CREATE INDEX expectation_poll ON ${schema}.expectation (next_poll_at) WHERE next_poll_at IS NOT NULL;
 CREATE INDEX expectation_created ON ${schema}.expectation (created_at, seq);
 CREATE INDEX expectation_state ON ${schema}.expectation (state, created_at, seq);
+CREATE INDEX expectation_overdue ON ${schema}.expectation (last_result) WHERE state = 'overdue';
 CREATE INDEX expectation_by_poll ON ${schema}.expectation (created_at, seq) WHERE fulfilled_by = 'poll';
 CREATE INDEX expectation_contradiction ON ${schema}.expectation (created_at, seq) WHERE contradiction IS NOT NULL;
 `;

@@ -124,9 +124,13 @@ describe('open expectations on SQLite', () => {
     expectMany(3);
     expect(OPERATIONS.countExpectations(inbox.connection)).toEqual({
       waiting: { count: 3, more: false },
-      overdue: { count: 0, more: false },
+      overdueUnpaid: { count: 0, more: false },
+      overdueUnknown: { count: 0, more: false },
     });
     expect(statements.every((sql) => sql.includes('LIMIT 10001'))).toBe(true);
     expect(planOf(statements[0]!)).toContain('COVERING INDEX payments_inbox_expectation_state');
+    for (const statement of statements.slice(1, 3)) {
+      expect(planOf(statement)).toContain('expectation_overdue (poll_result=?)');
+    }
   });
 });

@@ -398,16 +398,19 @@ export function pruneExpectations(
 
 /** Counts open expectations. */
 export function countExpectations(connection: SqliteConnection): ExpectationCounts {
-  const countIn = (state: string): CappedCount => {
+  const countOf = (index: string, condition: string): CappedCount => {
     const { count } = connection.get<{ count: number }>(
       `SELECT count(*) AS count FROM (
-         SELECT 1 FROM payments_inbox_expectation INDEXED BY payments_inbox_expectation_state
-         WHERE state = ? LIMIT ${COUNT_CAP + 1})`,
-      [state],
+         SELECT 1 FROM payments_inbox_expectation INDEXED BY payments_inbox_expectation_${index}
+         WHERE ${condition} LIMIT ${COUNT_CAP + 1})`,
     )!;
     return { count: Math.min(count, COUNT_CAP), more: count > COUNT_CAP };
   };
-  return { waiting: countIn('waiting'), overdue: countIn('overdue') };
+  return {
+    waiting: countOf('state', "state = 'waiting'"),
+    overdueUnpaid: countOf('overdue', "state = 'overdue' AND poll_result = 'pending'"),
+    overdueUnknown: countOf('overdue', "state = 'overdue' AND poll_result = 'unknown'"),
+  };
 }
 
 /** SQL: expectations. The first values are the wall clock minus the store clock, and the store clock. */

@@ -158,6 +158,7 @@ const TABLES = `
     WHERE next_poll_at IS NOT NULL;
   CREATE INDEX payments_inbox_expectation_created ON payments_inbox_expectation (created_at);
   CREATE INDEX payments_inbox_expectation_state ON payments_inbox_expectation (state, created_at);
+  CREATE INDEX payments_inbox_expectation_overdue ON payments_inbox_expectation (poll_result) WHERE state = 'overdue';
   CREATE INDEX payments_inbox_expectation_polled ON payments_inbox_expectation (created_at)
     WHERE fulfilled_source = ${SOURCE.poll};
   CREATE INDEX payments_inbox_expectation_contradiction ON payments_inbox_expectation (created_at)
