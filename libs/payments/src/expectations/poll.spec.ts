@@ -29,7 +29,7 @@ async function claimed(
   const times = { dueInMs: null, schedule: [1000], firstPollInMs: 0, ...fields };
   await store.expectations.expect({ company: 'c', reference: 'r', transactionId, ...times });
   const { expectations } = store;
-  const claim = async () => (await expectations.claimPolls({ limit: 1, leaseMs: 45_000 }))[0]!;
+  const claim = async () => (await expectations.claimPolls({ limit: 1, leaseMs: 30_000 }))[0]!;
   const first = await claim();
   const poll = async (signal = new AbortController().signal, one = first) =>
     polls.run(one, options, signal);
@@ -50,7 +50,7 @@ it('EX-04 a poll whose event cannot be stored is tried again until its lease end
       runtime.advance(500);
       await new Promise((resolve) => setImmediate(resolve));
     }
-    expect(await end).toEqual({ nextPollInMs: 45_000, refusedMs: 0 });
+    expect(await end).toEqual({ nextPollInMs: 30_000, refusedMs: 0 });
     expect(log.lines.join()).toContain('could not be stored');
   });
   expect(calls).toBeGreaterThan(5);

@@ -30,9 +30,9 @@ import { nextPollInMs } from './poll-schedule.js';
 import type { ResolvedReconcileOptions } from './reconcile-options.js';
 
 /** Time limit of the calls of one poll, including `find` and `interpret`, in milliseconds. */
-const ASK_MS = 30_000;
+const ASK_MS = 20_000;
 /** How long a claimed poll is leased, in milliseconds: {@link ASK_MS} and time for the store. */
-export const POLL_LEASE_MS = 45_000;
+export const POLL_LEASE_MS = 30_000;
 /** After so many polls in a row that ended with their process, the service is not asked about the payment any more. */
 const MAX_LOST = 3;
 /** The longest `Retry-After` that a poll obeys, in milliseconds. */
