@@ -1,4 +1,5 @@
-// A minimal payments service: one token, one transaction, and a count of the token requests.
+// A minimal payments service: one token, one transaction, and a count of the token requests. It never responds about a
+// transaction whose id contains `hung`.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { serveCommands } from '../processes/command-server.ts';
@@ -17,6 +18,7 @@ const server = createServer({ keepAliveTimeout: 60_000 }, (request, response) =>
   const isToken = request.url === '/v1/auth/token';
   if (isToken) tokenRequests += 1;
   request.resume();
+  if (request.url?.includes('hung')) return;
   const body = isToken ? TOKEN : TRANSACTION;
   response
     .writeHead(200, { 'content-type': 'application/json', 'content-length': body.length })

@@ -1,16 +1,16 @@
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { postgresInbox } from 'nestjs-payments/postgres';
-import type { ClaimedDelivery, InboxStore } from 'nestjs-payments';
+import type { InboxStore } from 'nestjs-payments';
 import type { ExpectingAppSetup } from '../apps/expecting.ts';
 import type { InboxChoice } from '../apps/payments-options.ts';
 import { Child } from '../processes/child.ts';
 import type { Contender, Row, Scale, Table } from '../rounds/row.ts';
 import { atMost, sized } from '../rounds/row.ts';
-import { PER_SECOND, quantileOf, responseTimes } from './event-latency.ts';
+import { atMostMs, PER_SECOND, quantileOf, responseTimes } from './event-latency.ts';
 import { expectMany, grownPostgres, grownSqlite } from './expected-payments.ts';
 import { openSqlite } from './growth-sqlite.ts';
-import { register, systemRuntime } from './store-operations.ts';
+import { systemRuntime } from './store-operations.ts';
 import { ownPostgres, temporaryFolder } from './temporary-storage.ts';
 
 const POLL_HANDLER = '@payments/poll';
@@ -20,10 +20,12 @@ const CLAIMED = 64;
 const CLAIMS = 20;
 const DUE_AT_ONCE = 10_000;
 const IDLE_MS = 20_000;
+/** Polls of the company whose service does not respond. */
+const HUNG = 1000;
 const WITH = 'with polls';
 const WITHOUT = 'without polls';
 
-/** EX-14: what open expectations cost. */
+/** EX-14, EX-18 and EX-19: what open expectations cost. */
 export const expectations: Row = {
   name: 'expectations',
   title: 'Open expectations',
@@ -67,6 +69,12 @@ export const expectations: Row = {
         await start({ kind: 'sqlite', file }, true),
         openSqlite(file),
       ),
+      await hungTable('PostgreSQL', scale, async () =>
+        start({ kind: 'postgres', url: await server.createDatabase() }, true),
+      ),
+      await hungTable('SQLite', scale, async (name) =>
+        start({ kind: 'sqlite', file: join(folder, `${name}.db`) }, true),
+      ),
     ];
   },
 };
@@ -82,13 +90,12 @@ async function claimTable(
   for (const count of [sized(scale, 1_000_000), sized(scale, 10_000)]) {
     const store = await grown(count);
     ending.defer(() => store.close());
-    const worker = await register(store);
     await expectMany(store, 'due', CLAIMED, 0);
     contenders.push({
       name: `${count.toLocaleString('en')} open expectations`,
       async measure() {
         const taken: number[] = [];
-        for (let n = 0; n < CLAIMS; n += 1) taken.push(await claimOnce(store, worker));
+        for (let n = 0; n < CLAIMS; n += 1) taken.push(await claimOnce(store));
         return {
           value: quantileOf(
             taken.toSorted((a, b) => a - b),
@@ -109,15 +116,15 @@ async function claimTable(
   };
 }
 
-async function claimOnce(store: InboxStore, worker: string): Promise<number> {
+async function claimOnce({ expectations: polls }: InboxStore): Promise<number> {
   const start = performance.now();
-  let leases: ClaimedDelivery[] = [];
-  if (((await store.nextDueInMs([POLL_HANDLER])) ?? 1) <= 0) {
-    leases = await store.claim({ worker, wanted: [{ handler: POLL_HANDLER, limit: CLAIMED }] });
-  }
+  const leases = await polls.claimPolls({ limit: CLAIMED, leaseMs: 60_000 });
   const took = performance.now() - start;
   if (leases.length < CLAIMED) throw new Error(`${leases.length} of ${CLAIMED} were claimed.`);
-  await Promise.all(leases.map((lease) => store.release(lease)));
+  await polls.releasePolls(
+    leases,
+    leases.map(() => 0),
+  );
   return took;
 }
 
@@ -195,5 +202,40 @@ async function receiveTable(
       },
     ],
     targets: [atMost(1.25, busy, idle, 'within 1.25 of no due poll')],
+  };
+}
+
+/** Polls of a company, next to one whose service does not respond. */
+async function hungTable(
+  database: string,
+  scale: Scale,
+  start: (name: string) => Promise<Child>,
+): Promise<Table> {
+  const [hung, alone] = [`next to ${HUNG} polls without a response`, 'alone'];
+  const contender = async (name: string, polls: number): Promise<Contender> => {
+    const app = await start(name.slice(0, 5).trim());
+    if (polls > 0) await app.ask('hang', polls);
+    let count = 0;
+    return {
+      name,
+      async measure() {
+        const taken: number[] = [];
+        // The rate of a company is limited to five polls per second.
+        for (let n = 0; n < sized(scale, 40); n += 1) {
+          taken.push(await app.ask<number>('poll', `poll-${(count += 1)}`));
+          await wait(200);
+        }
+        const sorted = taken.toSorted((a, b) => a - b);
+        return { value: quantileOf(sorted, 0.95), more: { p50Ms: quantileOf(sorted, 0.5) } };
+      },
+    };
+  };
+  return {
+    id: `expectations-${database.toLowerCase()}-hung`,
+    title: `${database}: p95 of a poll that is due now`,
+    unit: 'ms',
+    better: 'lower',
+    contenders: [await contender(hung, HUNG), await contender(alone, 0)],
+    targets: [atMostMs(hung, 1000)],
   };
 }

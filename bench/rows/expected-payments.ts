@@ -22,7 +22,7 @@ export async function expectMany(
     store.expectations.expect({
       ...selection,
       transactionId: `${selection.reference}-tx`,
-      dueBy: null,
+      dueInMs: null,
       schedule: [DAY_MS],
       firstPollInMs,
     }),
@@ -30,12 +30,12 @@ export async function expectMany(
   return all;
 }
 
-/** SQL before the number of a copy. */
-const COPIED = {
-  id: `'expectation:copy-' || `,
-  reference: `'copy-' || `,
-  transaction_id: `'tx-copy-' || `,
-};
+/** SQL: the columns of a copy of the row `t` with the number in the column `n`. */
+const copied = (n: string): Record<string, string> => ({
+  reference: `'copy-' || ${n}`,
+  transaction_id: `'tx-copy-' || ${n}`,
+  next_poll_at: `t.next_poll_at + ${n}`,
+});
 
 /** A PostgreSQL inbox with open expectations that are not due. */
 export async function grownPostgres(server: PostgresServer, count: number): Promise<InboxStore> {
@@ -44,20 +44,7 @@ export async function grownPostgres(server: PostgresServer, count: number): Prom
   const store = postgresInbox(options).create(systemRuntime);
   await store.open();
   await expectMany(store, 'first', 1, DAY_MS);
-  const numbered = Object.entries(COPIED).map(([column, prefix]) => [column, `${prefix}n`]);
-  await copy(
-    server,
-    url,
-    count - 1,
-    {
-      ...(Object.fromEntries(numbered) as Record<string, string>),
-      ordering_key: 'NULL',
-      ordering: 'NULL::uuid',
-      once: 'NULL::bytea',
-      due_at: `t.due_at + n * interval '1 ms'`,
-    },
-    ['event', 'delivery', 'expectation', 'expected_transaction'],
-  );
+  await copy(server, url, count - 1, copied('n'), ['expectation']);
   return store;
 }
 
@@ -67,14 +54,7 @@ export async function grownSqlite(file: string, count: number): Promise<InboxSto
   await first.open();
   await expectMany(first, 'first', 1, DAY_MS);
   await first.close();
-  const numbered = Object.entries(COPIED).map(([column, prefix]) => [column, `${prefix}i`]);
-  copyRows(file, count, ['event', 'body', 'delivery', 'expectation'], {
-    ...(Object.fromEntries(numbered) as Record<string, string>),
-    ordering_key: 'NULL',
-    ordering: 'NULL',
-    once_hash: 'NULL',
-    due_at: 't.due_at + i',
-  });
+  copyRows(file, count, ['expectation'], copied('i'));
   const store = openSqlite(file);
   await store.open();
   return store;

@@ -78,7 +78,7 @@ export async function copy(
   }
   await server.query(
     url,
-    `SELECT setval(pg_get_serial_sequence('${SCHEMA}.event', 'seq'), (SELECT max(seq) FROM ${SCHEMA}.event))`,
+    `SELECT setval(pg_get_serial_sequence('${SCHEMA}.${tables[0]}', 'seq'), (SELECT max(seq) FROM ${SCHEMA}.${tables[0]}))`,
   );
   await server.query(url, 'VACUUM ANALYZE');
   await server.query(url, 'CHECKPOINT');

@@ -86,7 +86,7 @@ function copyStatement(
     .prepare('SELECT name FROM pragma_table_info(?)')
     .all(table)
     .map(({ name }) => String(name));
-  const key = table === 'payments_inbox_event' ? 'seq' : 'event_seq';
+  const key = columns.includes('event_seq') ? 'event_seq' : 'seq';
   return `
     WITH RECURSIVE n (i) AS (SELECT ? UNION ALL SELECT i + 1 FROM n WHERE i < ?)
     INSERT INTO ${table} (${columns.join(', ')})
