@@ -24,6 +24,8 @@ export class DeliveryModel {
   readonly #deliveries = new Map<string, ModelDelivery>();
   /** Id of the first event, by company, type and transaction. */
   readonly #once = new Map<string, string>();
+  /** The stale events that no operator has redriven, by company and id. */
+  readonly #stale = new Map<string, IncomingEvent>();
   readonly #lastTokens = new Map<string, number>();
 
   readonly #store: InboxStore;
@@ -61,7 +63,12 @@ export class DeliveryModel {
         if (receipt.outcome !== 'outdated') repeats.push([event, receipt]);
         return;
       }
-      const { company, id, orderingKey, eventType } = event;
+      const { company, id, orderingKey, eventType, stale } = event;
+      if (stale) {
+        this.#stale.set(`${company}/${id}`, event);
+        if (event.handlers.length > 0) this.violations.push(`${company}/${id} is stale, and runs`);
+        return;
+      }
       const once = `${company}/${eventType}/${orderingKey}`;
       const first = this.#once.get(once);
       const isOnce = POLLED_TYPES.some((type) => type === eventType);
@@ -158,15 +165,28 @@ export class DeliveryModel {
     }
   }
 
-  /** Call it after an operator's action: it checks the changes, and applies them to the model. */
-  async operated(selections: readonly DeliverySelection[], by: OperatorAction): Promise<void> {
+  /**
+   * Call it after an operator's action: it checks the changes, and applies them to the model. Returns the stale events that
+   * it redrove.
+   */
+  async operated(
+    selections: readonly DeliverySelection[],
+    by: OperatorAction,
+  ): Promise<readonly IncomingEvent[]> {
+    const redriven: IncomingEvent[] = [];
     for (const { company, id, handlers } of selections) {
       const stored = await this.#store.find(company, id);
+      const stale = this.#stale.get(`${company}/${id}`);
+      if (stale !== undefined && stored?.stale === false) {
+        this.#stale.delete(`${company}/${id}`);
+        redriven.push(stale);
+      }
       for (const { handler, state, attempts } of stored?.deliveries ?? []) {
         if (handlers.includes(handler))
           this.#operated(`${company}/${id}/${handler}`, state, attempts, by);
       }
     }
+    return redriven;
   }
 
   /** Call it after a handler was forgotten: its pending and dead deliveries are skipped. */

@@ -1,8 +1,11 @@
 import type { ProcessFleet } from './process-fleet.ts';
 import { SLOTS } from './scenario.ts';
 import type { EventPlan } from './scenario.ts';
-import { referenceOf } from './simulated-service.ts';
+import { webhookReference } from './simulated-service.ts';
 import type { Timeline } from './virtual-timeline.ts';
+
+/** Ends the ids of events with an old timestamp. */
+export const REPLAY = '-replay';
 
 interface SentEvent {
   readonly company: string;
@@ -39,10 +42,12 @@ export class EventSender {
   planned(index: number, suffix: string): { company: string; id: string; body: Buffer } {
     const events = this.#events;
     const number = index % events.length;
-    const { company, eventType, transactionId, scripts } = events[number]!;
+    const plan = events[number]!;
+    const { company, eventType, transactionId, scripts } = plan;
     const id = `e${number}${suffix}`;
-    const timestamp = new Date(Date.UTC(2026, 0, 1) + number).toISOString();
-    const externalReference = referenceOf(number);
+    const year = suffix === REPLAY ? 2020 : 2026;
+    const timestamp = new Date(Date.UTC(year, 0, 1) + number).toISOString();
+    const externalReference = webhookReference(plan, number);
     const data = { ...(transactionId !== null && { transactionId }), externalReference, scripts };
     return { company, id, body: Buffer.from(JSON.stringify({ id, eventType, timestamp, data })) };
   }

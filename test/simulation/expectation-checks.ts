@@ -10,6 +10,9 @@ import type { Timeline } from './virtual-timeline.ts';
 /** Plays the steps of expected payments, and checks the expectations at the end. */
 export class ExpectationChecks {
   readonly violations: string[] = [];
+  /** Company and reference of the payments that were requested, and of those that were cancelled. */
+  readonly #requested = new Set<string>();
+  readonly #cancelled = new Set<string>();
   readonly #database: SimulatedDatabase;
   readonly #service: SimulatedService;
   readonly #timeline: Timeline;
@@ -27,6 +30,23 @@ export class ExpectationChecks {
     this.#model = model;
   }
 
+  /** Checks that a payment that was created on request is expected, and was created once. */
+  async checkRequests(): Promise<void> {
+    const stored = await this.stored();
+    for (const key of this.#requested) {
+      const [company, reference] = key.split('/') as [string, string];
+      const created = this.#service.created(company, reference);
+      if (created === 0 || this.#cancelled.has(key)) continue;
+      const one = stored.find((row) => row.company === company && row.reference === reference);
+      if (one === undefined || one.state === 'cancelled')
+        this.violations.push(
+          `EX-15 the payment ${key} exists, and its expectation is ${one?.state}`,
+        );
+      if (created > 1)
+        this.violations.push(`EX-15 the payment ${key} was requested ${created} times`);
+    }
+  }
+
   async stored(): Promise<readonly StoredExpectation[]> {
     const { expectations } = this.#database.store;
     return (await expectations.list({ filter: {}, limit: 1000, after: null })).expectations;
@@ -36,6 +56,7 @@ export class ExpectationChecks {
   play(step: ExpectationStep, application: SimulatedApplication | null): void {
     const { index, ...plan } = this.#service.planned(step.event);
     if (step.step === 'service answers') return this.#service.answer(plan, step.answer);
+    if (step.step === 'service hangs') return this.#service.answer(plan, 'hangs');
     if (!application?.started) return;
     const { company, transactionId } = plan;
     const reference = referenceOf(index);
@@ -49,7 +70,20 @@ export class ExpectationChecks {
       if (transactionId !== null)
         ignore(expectations.attach(reference, { company, transactionId }));
     } else if (step.step === 'cancel') {
+      this.#cancelled.add(`${company}/${reference}`);
       ignore(expectations.cancel(reference, { company }));
+    } else if (step.step === 'request') {
+      // Only a payment with a transaction id can be found after the response was lost.
+      if (transactionId === null) return;
+      this.#requested.add(`${company}/${reference}`);
+      const body = { reference, end: step.end };
+      ignore(
+        expectations.request(
+          { company, reference },
+          (api) => api.post<{ transactionId: string }>('/payments', { body }),
+          { attach: (response) => response.transactionId },
+        ),
+      );
     } else ignore(expectations.askNow({ company, reference }));
   }
 

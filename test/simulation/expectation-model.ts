@@ -6,11 +6,14 @@ import type {
   NewExpectation,
   PollLease,
   PollSettlement,
+  RequestState,
   SettledPoll,
+  StartedRequest,
   StoredExpectation,
   StoreReceipt,
 } from '../../libs/payments/dist/inbox/store/inbox-store.js';
-import { POLLED_TYPES, referenceOf } from './simulated-service.ts';
+import type { EventPlan } from './scenario.ts';
+import { POLLED_TYPES, webhookReference } from './simulated-service.ts';
 
 /** The expected state of an expectation and of its polls. */
 interface ModelExpectation {
@@ -22,6 +25,9 @@ interface ModelExpectation {
   fulfilled: { readonly transaction: string | null; readonly event: string } | null;
   /** Whether a poll is scheduled. */
   scheduled: boolean;
+  /** The last request of the payment. */
+  request:
+    'never' | 'answered' | 'unknown' | 'accepted' | { token: number; readonly until: number };
   /** The poll that is leased. */
   claim: { readonly token: number; readonly until: number } | null;
   lastToken: number;
@@ -35,10 +41,14 @@ export class ExpectationModel {
   readonly #sources = new Map<string, string>();
   /** Ids of the events that are stored once per transaction and type. */
   readonly #once = new Map<string, string>();
+  /** The stale events that no operator has redriven, by company and id. */
+  readonly #stale = new Map<string, IncomingEvent>();
   readonly #now: () => number;
+  readonly #events: readonly EventPlan[];
 
-  constructor(now: () => number) {
+  constructor(now: () => number, events: readonly EventPlan[]) {
     this.#now = now;
+    this.#events = events;
   }
 
   expected({ company, reference, transactionId }: NewExpectation, isNew: boolean): void {
@@ -48,7 +58,7 @@ export class ExpectationModel {
       this.violations.push(`EX-01 EX-16 expect of ${key}: ${isNew}`);
     if (!isNew) return;
     const poll = { scheduled: true, claim: null, lastToken: -Infinity };
-    const state = { state: 'waiting', fulfilled: null } as const;
+    const state = { state: 'waiting', fulfilled: null, request: 'never' } as const;
     this.#rows.set(key, { company, reference, transactionId, ...state, ...poll });
   }
 
@@ -78,6 +88,51 @@ export class ExpectationModel {
     if (row !== undefined && result) end(row, 'cancelled');
   }
 
+  /** Call it after `startRequest`. */
+  requestStarted(
+    company: string,
+    reference: string,
+    leaseMs: number,
+    result: StartedRequest | undefined,
+  ): void {
+    const row = this.#rows.get(`${company}/${reference}`);
+    if ((row === undefined) !== (result === undefined))
+      this.violations.push(`EX-15 startRequest of ${reference}: ${result?.previous}`);
+    if (row === undefined || result === undefined) return;
+    const { request } = row;
+    const previous =
+      row.transactionId !== null
+        ? 'accepted'
+        : typeof request === 'string'
+          ? request
+          : request.until > this.#now()
+            ? 'running'
+            : 'unknown';
+    const granted = isOpen(row) && previous !== 'running' && previous !== 'accepted';
+    if (result.previous !== previous || (result.token !== null) !== granted)
+      this.violations.push(
+        `EX-15 the request of ${reference} was ${result.previous}, token ${result.token}: ${previous}`,
+      );
+    if (result.token !== null) row.request = { token: result.token, until: this.#now() + leaseMs };
+  }
+
+  /** Call it after `endRequest`. */
+  requestEnded(
+    { company, reference }: ExpectationName,
+    token: number,
+    to: RequestState | 'cancelled',
+    result: boolean,
+  ): void {
+    const row = this.#rows.get(`${company}/${reference}`);
+    const isCurrent = typeof row?.request === 'object' && row.request.token === token;
+    if (result !== isCurrent)
+      this.violations.push(`EX-15 the end of the request of ${reference} with ${to}: ${result}`);
+    if (row === undefined || !isCurrent || to === 'running') return;
+    row.request = to === 'cancelled' ? 'never' : to;
+    if (to === 'cancelled' && row.state === 'waiting' && row.transactionId === null)
+      end(row, 'cancelled');
+  }
+
   polledNow(selections: readonly ExpectationName[]): void {
     for (const { company, reference } of selections) {
       const row = this.#rows.get(`${company}/${reference}`);
@@ -90,33 +145,63 @@ export class ExpectationModel {
     events.forEach((event, index) => {
       const { outcome, id, fulfilled } = receipts[index]!;
       if (outcome === 'outdated') return;
-      const { company, orderingKey, source, eventType } = event;
+      const { company, source, eventType } = event;
       const stored = `${company}/${id}`;
       if (outcome === 'stored') {
         this.#sources.set(stored, source);
-        if (event.onceKey !== null) this.#once.set(`${company}/${event.onceKey}/${eventType}`, id);
+        if (event.stale) this.#stale.set(stored, event);
+        else this.#storedOnce(event);
       }
-      const fulfils = POLLED_TYPES.some((type) => type === eventType);
+      const fulfils = !event.stale && isPolled(eventType);
       if (event.fulfils !== fulfils) this.violations.push(`EX-05 ${stored} fulfils: ${!fulfils}`);
-      const reference =
-        source === 'webhook' ? referenceOf(Number.parseInt(event.id.slice(1))) : null;
+      const reference = this.#referenceOf(event);
       if (fulfils && event.reference !== reference)
         this.violations.push(`EX-05 ${stored} has no reference`);
-      const changed: string[] = [];
-      for (const row of fulfils && outcome !== 'conflict' ? this.#rows.values() : []) {
-        if (row.company !== company || !isOpen(row)) continue;
-        const isOwn =
-          row.transactionId === null
-            ? row.reference === reference
-            : row.transactionId === orderingKey;
-        if (!isOwn) continue;
-        this.#fulfil(row, id, orderingKey);
-        changed.push(row.reference);
-      }
+      const changed = fulfils && outcome !== 'conflict' ? this.#fulfilAll(event, id) : [];
       const reported = fulfilled.map((one) => one.reference).toSorted();
       if (reported.join() !== changed.toSorted().join())
         this.violations.push(`EX-05 ${stored} fulfilled ${reported.join()}, not ${changed.join()}`);
     });
+  }
+
+  /** Call it after an operator redrove a stale event, which then counts as the event of its transaction. */
+  redriven(company: string, id: string): void {
+    const event = this.#stale.get(`${company}/${id}`);
+    if (event === undefined) return;
+    this.#stale.delete(`${company}/${id}`);
+    this.#storedOnce(event);
+    if (isPolled(event.eventType)) this.#fulfilAll(event, id);
+  }
+
+  #storedOnce({ company, onceKey, eventType, id }: IncomingEvent): void {
+    if (onceKey === null) return;
+    const key = `${company}/${onceKey}/${eventType}`;
+    const first = this.#once.get(key);
+    if (first !== undefined)
+      this.violations.push(`EX-17 ${company}/${id} has the transaction of ${first}`);
+    this.#once.set(key, id);
+  }
+
+  /** The application's reference in an event. */
+  #referenceOf({ source, id }: IncomingEvent): string | null {
+    const index = Number.parseInt(id.slice(1));
+    return source === 'webhook' ? webhookReference(this.#events[index]!, index) : null;
+  }
+
+  /** Fulfils the open expectations of a received event. `id` is that of the event or of its first copy. */
+  #fulfilAll(event: IncomingEvent, id: string): string[] {
+    const { company, orderingKey } = event;
+    const reference = this.#referenceOf(event);
+    const own = [...this.#rows.values()].filter(
+      (row) =>
+        row.company === company &&
+        isOpen(row) &&
+        (row.transactionId === null
+          ? row.reference === reference
+          : row.transactionId === orderingKey),
+    );
+    for (const row of own) this.#fulfil(row, id, orderingKey);
+    return own.map((row) => row.reference);
   }
 
   /** Call it with the polls that were claimed. */
@@ -212,6 +297,10 @@ export class ExpectationModel {
     row.fulfilled = { transaction, event: `${id} by ${this.#sources.get(`${row.company}/${id}`)}` };
     end(row, 'fulfilled');
   }
+}
+
+function isPolled(eventType: string): boolean {
+  return POLLED_TYPES.some((type) => type === eventType);
 }
 
 function isOpen({ state }: ModelExpectation): boolean {

@@ -22,6 +22,8 @@ export interface EventPlan {
   readonly company: string;
   readonly eventType: string;
   readonly transactionId: string | null;
+  /** Whether its webhook request has the reference of the first event: the customer paid twice for one order. */
+  readonly sharesReference: boolean;
   readonly scripts: Readonly<Record<HandlerName, readonly Behaviour[]>>;
 }
 
@@ -36,6 +38,19 @@ export const ANSWERS = [
 ] as const;
 export type Answer = (typeof ANSWERS)[number];
 
+/**
+ * How a request for a payment ends: with its transaction; before it was sent; with status 400, which created no payment;
+ * or without a response, after the service had created the payment or not.
+ */
+export const REQUEST_ENDS = [
+  'accepted',
+  'not sent',
+  'rejected',
+  'lost after it was accepted',
+  'lost',
+] as const;
+export type RequestEnd = (typeof REQUEST_ENDS)[number];
+
 /** A step of an expected payment: of the payment of an event. */
 export type ExpectationStep =
   | {
@@ -47,13 +62,26 @@ export type ExpectationStep =
       readonly dueInMs: number | null;
     }
   | { readonly step: 'attach' | 'cancel' | 'ask now'; readonly event: number; readonly in: number }
+  | {
+      readonly step: 'request';
+      readonly event: number;
+      readonly in: number;
+      readonly end: RequestEnd;
+    }
+  | { readonly step: 'service hangs'; readonly event: number }
   | { readonly step: 'service answers'; readonly event: number; readonly answer: Answer };
 
 /** One step of a scenario. `event`, `to` and `in` are indexes, modulo the number of events or processes. */
 export type Step =
   | ExpectationStep
   | { readonly step: 'send'; readonly event: number; readonly to: number }
-  | { readonly step: 'send under another id'; readonly event: number; readonly to: number }
+  | {
+      /** `send a replay`: with a timestamp so old that the event is stale. */
+      readonly step: 'send under another id' | 'send a replay';
+      readonly event: number;
+      readonly to: number;
+    }
+  | { readonly step: 'redrive the replay'; readonly event: number; readonly in: number }
   | { readonly step: 'pass time'; readonly ms: number }
   | { readonly step: 'fault'; readonly in: number; readonly fault: Fault }
   | { readonly step: 'outage'; readonly in: number | 'all'; readonly ms: number }
@@ -92,6 +120,8 @@ export interface ScenarioBounds {
 export const EVERY_STEP: ReadonlySet<Step['step']> = new Set<Step['step']>([
   'send',
   'send under another id',
+  'send a replay',
+  'redrive the replay',
   'pass time',
   'fault',
   'outage',
@@ -108,7 +138,9 @@ export const EVERY_STEP: ReadonlySet<Step['step']> = new Set<Step['step']>([
   'attach',
   'cancel',
   'ask now',
+  'request',
   'service answers',
+  'service hangs',
 ]);
 
 export const VIRTUAL: ScenarioBounds = {
@@ -140,6 +172,8 @@ const STEPS: readonly { readonly weight: number; readonly arbitrary: fc.Arbitrar
     weight: 1,
     arbitrary: fc.record({ step: fc.constant('send under another id'), event, to: slot }),
   },
+  { weight: 1, arbitrary: fc.record({ step: fc.constant('send a replay'), event, to: slot }) },
+  { weight: 1, arbitrary: fc.record({ step: fc.constant('redrive the replay'), event, in: slot }) },
   { weight: 8, arbitrary: fc.record({ step: fc.constant('pass time'), ms: passMs }) },
   {
     weight: 5,
@@ -210,6 +244,16 @@ const STEPS: readonly { readonly weight: number; readonly arbitrary: fc.Arbitrar
       dueInMs: fc.constantFrom(null, null, 2_000),
     }),
   },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      step: fc.constant('request'),
+      event,
+      in: slot,
+      end: fc.constantFrom(...REQUEST_ENDS),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ step: fc.constant('service hangs'), event }) },
   { weight: 1, arbitrary: fc.record({ step: fc.constant('attach'), event, in: slot }) },
   { weight: 1, arbitrary: fc.record({ step: fc.constant('cancel'), event, in: slot }) },
   { weight: 1, arbitrary: fc.record({ step: fc.constant('ask now'), event, in: slot }) },
@@ -230,6 +274,7 @@ export function scenarios(bounds: ScenarioBounds): fc.Arbitrary<Scenario> {
     company: fc.constantFrom('a', 'b'),
     eventType: fc.constantFrom('transaction.completed', 'transaction.pending', 'refund.created'),
     transactionId: fc.constantFrom('t1', 't1', 't2', null),
+    sharesReference: fc.constantFrom(false, false, true),
     scripts: fc.record({ book: script, mail: script, log: script, audit: script }),
   });
   const steps = STEPS.filter(({ arbitrary }) => bounds.steps.has(stepOf(arbitrary)));

@@ -117,7 +117,8 @@ export class SimulatedApplication {
       [RECONCILE_OPTIONS, resolveReconcileOptions(service.options(times.polls))],
       [PaymentsApiService, service.client(process, times.workMs)],
       [COMPANIES, { known: (id: string) => ({ id }) }],
-      [MAX_AGE_MS, Infinity],
+      // The timestamps of replays are six years old.
+      [MAX_AGE_MS, 4 * 365 * 86_400_000],
       [BODY_CODEC, null],
     ]);
     const registry = container.get(HandlerRegistry);

@@ -19,6 +19,8 @@ export const FAULTY_OPERATIONS = [
   'expectations.claimPolls',
   'expectations.attach',
   'expectations.settlePoll',
+  'expectations.startRequest',
+  'expectations.endRequest',
 ] as const;
 
 /** A fault of the next call of one store operation. */

@@ -1,20 +1,42 @@
 import type { ReconcileOptions } from '../../libs/payments/dist/expectations/reconcile-options.js';
 import type { PaymentTransaction } from '../../libs/payments/dist/api/payments-api.js';
-import type { Answer, EventPlan } from './scenario.ts';
+import { PaymentsApiError } from '../../libs/payments/dist/api/call/api-error.js';
+import { PaymentsError } from '../../libs/payments/dist/errors/payments-error.js';
+import type { PaymentsErrorCode } from '../../libs/payments/dist/errors/payments-error-code.js';
+import type { Answer, EventPlan, RequestEnd } from './scenario.ts';
 import { never } from './simulated-process.ts';
 import type { SimulatedProcess } from './simulated-process.ts';
 
 /** The event types that a poll can find. */
 export const POLLED_TYPES = ['transaction.completed', 'transaction.declined'] as const;
 
+/** The body of a request for a payment. */
+interface PaymentRequest {
+  readonly reference: string;
+  readonly end: RequestEnd;
+}
+
+function rejection(company: string): Error {
+  const facts = { method: 'POST', path: '/payments', attempts: 1, status: 400 };
+  const unknown = { requestId: undefined, retryAfterMs: undefined, reason: undefined, body: null };
+  return new PaymentsApiError('request_rejected', 'rejected', { company, ...facts, ...unknown });
+}
+
 /** The application's reference of the payment of an event. */
 export function referenceOf(event: number): string {
   return `r${event}`;
 }
 
+/** The reference in the webhook requests of a planned event. */
+export function webhookReference({ sharesReference }: EventPlan, event: number): string {
+  return referenceOf(sharesReference ? 0 : event);
+}
+
 /** The payments service, as polls see it: a scenario decides what it responds for each transaction. */
 export class SimulatedService {
-  readonly #answers = new Map<string, Answer>();
+  readonly #answers = new Map<string, Answer | 'hangs'>();
+  /** How many payments the service has created on request, by company and reference. */
+  readonly #created = new Map<string, number>();
   readonly #events: readonly EventPlan[];
 
   constructor(events: readonly EventPlan[]) {
@@ -27,7 +49,7 @@ export class SimulatedService {
     return { ...this.#events[own]!, index: own };
   }
 
-  answer({ company, transactionId }: EventPlan, answer: Answer): void {
+  answer({ company, transactionId }: EventPlan, answer: Answer | 'hangs'): void {
     this.#answers.set(`${company}/${transactionId}`, answer);
   }
 
@@ -36,6 +58,11 @@ export class SimulatedService {
     const { transactionId } = this.planned(Number(reference.slice(1)));
     const answer = this.#answers.get(`${company}/${transactionId}`);
     return transactionId !== null && (answer === 'completed' || answer === 'declined');
+  }
+
+  /** How many payments the service has created on request, for the payment with the reference. */
+  created(company: string, reference: string): number {
+    return this.#created.get(`${company}/${reference}`) ?? 0;
   }
 
   /** The options with which the application polls. */
@@ -48,10 +75,11 @@ export class SimulatedService {
         if (status !== 'completed' && status !== 'declined') return 'pending';
         return { eventType: `transaction.${status}`, data: { transactionId: id, scripts } };
       },
-      // Only some payments can be found before the service reports their result.
+      // Of the payments that were not requested, only some can be found before the service reports their result.
       find: async (reference) => {
-        const plan = this.planned(Number(reference.slice(1)));
-        return this.reports(plan.company, reference) ? plan.transactionId : null;
+        const { company, transactionId } = this.planned(Number(reference.slice(1)));
+        const known = this.reports(company, reference) || this.created(company, reference) > 0;
+        return known ? transactionId : null;
       },
     };
   }
@@ -60,7 +88,7 @@ export class SimulatedService {
   client(process: SimulatedProcess, slowMs: number): unknown {
     const getTransaction = async (company: string, id: string): Promise<unknown> => {
       await (process.oneIn(8) ? process.sleep(slowMs) : process.transfer());
-      if (!process.alive) return never();
+      if (!process.alive || this.#answers.get(`${company}/${id}`) === 'hangs') return never();
       const status = this.#answers.get(`${company}/${id}`) ?? 'pending';
       const plan = this.#events.find((one) => one.company === company && one.transactionId === id);
       await process.transfer();
@@ -69,9 +97,25 @@ export class SimulatedService {
       const shown = other ? 'completed' : status;
       return { id: other ? 'other' : id, status: shown, scripts: plan?.scripts };
     };
+    const requestPayment = async (company: string, request: PaymentRequest): Promise<unknown> => {
+      const { reference, end } = request;
+      await process.transfer();
+      if (!process.alive) return never();
+      const refused = (code: PaymentsErrorCode): Error => new PaymentsError(code, end);
+      if (end === 'not sent') throw refused('connection_failed');
+      if (end === 'lost') throw refused('outcome_unknown');
+      if (end === 'rejected') throw rejection(company);
+      this.#created.set(`${company}/${reference}`, this.created(company, reference) + 1);
+      await (process.oneIn(4) ? process.sleep(slowMs) : process.transfer());
+      if (!process.alive) return never();
+      if (end === 'lost after it was accepted') throw refused('outcome_unknown');
+      return { transactionId: this.planned(Number(reference.slice(1))).transactionId };
+    };
     return {
       forCompany: (company: string) => ({
         getTransaction: (id: string) => getTransaction(company, id),
+        post: (_path: string, { body }: { readonly body: PaymentRequest }) =>
+          requestPayment(company, body),
       }),
     };
   }

@@ -14,6 +14,7 @@ const event = (over: Partial<EventPlan> = {}): EventPlan => ({
   company: 'a',
   eventType: 'transaction.completed',
   transactionId: 't1',
+  sharesReference: false,
   scripts: { book: ['commit'], mail: ['succeed'], log: ['succeed'], audit: ['succeed'] },
   ...over,
 });

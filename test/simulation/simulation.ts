@@ -1,7 +1,7 @@
 import { SeededRandom } from '../../apps/demo/src/chaos/seeded-random.ts';
 import { DeliveryModel } from './delivery-model.ts';
 import type { SimulatedDatabase } from './durable-memory-store.ts';
-import { EventSender } from './event-sender.ts';
+import { EventSender, REPLAY } from './event-sender.ts';
 import { ExpectationChecks } from './expectation-checks.ts';
 import { ExpectationModel } from './expectation-model.ts';
 import { FinalChecks, stuck } from './final-checks.ts';
@@ -67,7 +67,7 @@ export class Simulation {
     );
     this.#model = new DeliveryModel(database.store, this.#journal, times.retry.attempts, now);
     const service = new SimulatedService(scenario.events);
-    this.#polls = new ExpectationModel(now);
+    this.#polls = new ExpectationModel(now, scenario.events);
     const models = [this.#journal, this.#model, this.#polls] as const;
     this.#observation = new StoreObservation(...models, setup, (line) => this.#trace(line));
     this.#expectations = new ExpectationChecks(database, service, timeline, this.#polls);
@@ -121,6 +121,14 @@ export class Simulation {
       case 'send under another id':
         this.#sender.send(step.event, '-again', step.to);
         break;
+      case 'send a replay':
+        this.#sender.send(step.event, REPLAY, step.to);
+        break;
+      case 'redrive the replay': {
+        const { id } = this.#sender.planned(step.event, REPLAY);
+        this.#operate(step.in, (inbox) => inbox.redrive({ ids: [id], state: 'stale' }));
+        break;
+      }
       case 'pass time':
         break;
       case 'fault':
@@ -169,6 +177,8 @@ export class Simulation {
       case 'attach':
       case 'cancel':
       case 'ask now':
+      case 'request':
+      case 'service hangs':
       case 'service answers':
         this.#expectations.play(step, 'in' in step ? slotOf(step.in).application : null);
     }
@@ -216,6 +226,7 @@ export class Simulation {
       );
     await this.#checks.checkStats();
     await this.#expectations.checkEvents();
+    await this.#expectations.checkRequests();
     if (this.#setup.exact) await this.#model.checkStored();
     if (this.#setup.exact) this.#polls.checkStored(await this.#expectations.stored());
     await this.#checks.checkEffects(events);

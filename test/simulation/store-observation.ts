@@ -137,6 +137,12 @@ export class StoreObservation implements StoreObserver {
       case 'expectations.cancel':
         model.cancelled(first, second, result as boolean);
         break;
+      case 'expectations.startRequest':
+        model.requestStarted(first, second, third, result as never);
+        break;
+      case 'expectations.endRequest':
+        model.requestEnded(first, second, third, result as boolean);
+        break;
       case 'expectations.pollNow':
         model.polledNow(first);
         break;
@@ -198,7 +204,9 @@ export class StoreObservation implements StoreObserver {
       }
       case 'redrive': {
         const { force } = second as { readonly force: boolean };
-        await model.operated(first as DeliverySelection[], force ? 'redrive by force' : 'redrive');
+        const by = force ? 'redrive by force' : 'redrive';
+        const redriven = await model.operated(first as DeliverySelection[], by);
+        for (const { company, id } of redriven) this.#expectations.redriven(company, id);
         break;
       }
       case 'skip':
