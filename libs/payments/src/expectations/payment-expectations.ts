@@ -16,6 +16,7 @@ import type {
 } from '../inbox/store/expectation-store.js';
 import { INBOX_STORE } from '../inbox/store/inbox-store.js';
 import type { InboxStore } from '../inbox/store/inbox-store.js';
+import { assertDate, assertTimes } from '../inbox/store/list-arguments.js';
 import { Backoff, STORE_BACKOFF } from '../runtime/backoff.js';
 import { abortableDelay } from '../runtime/deadline.js';
 import { PAYMENTS_RUNTIME } from '../runtime/payments-runtime.js';
@@ -243,13 +244,14 @@ export class PaymentExpectations {
   /**
    * A page of expectations, the newest first.
    *
-   * @throws TypeError if `limit` is out of bounds.
+   * @throws TypeError if `limit`, `after`, `from` or `to` is invalid.
    */
   async list(query: ExpectationQuery = {}): Promise<ExpectationPage> {
     const { limit = 50, after = null, ...filter } = query;
     if (!Number.isInteger(limit) || limit < 1 || limit > 1000) {
       throw new TypeError('"limit" must be a whole number of expectations from 1 to 1,000.');
     }
+    assertTimes(query);
     const { company } = filter;
     const own = company !== undefined && { company: this.#ownId(company) };
     return this.store.expectations.list({ filter: { ...filter, ...own }, limit, after });
@@ -414,9 +416,4 @@ function assertTransactionId(value: unknown, name = '"transactionId"'): void {
   throw new TypeError(
     `${name} must be a string of 1 to 255 characters without control characters.`,
   );
-}
-
-function assertDate(name: string, value: unknown): void {
-  if (value instanceof Date && !Number.isNaN(value.getTime())) return;
-  throw new TypeError(`"${name}" must be a valid Date.`);
 }

@@ -16,6 +16,7 @@ import { InboxWorker } from './work/inbox-worker.js';
 import type { ActivityMinute, EventFilter, EventPage, InboxStats } from './store/inbox-store.js';
 import type { InboxCapabilities, InboxStore, StoredEvent } from './store/inbox-store.js';
 import { INBOX_STORE } from './store/inbox-store.js';
+import { assertTimes } from './store/list-arguments.js';
 import { StoredBodies } from './store/body-codec.js';
 import type { VerifiedEvent } from './receive/verified-event.js';
 
@@ -123,12 +124,15 @@ export class PaymentInbox {
   /**
    * A page of events, without their bodies, headers and histories. One call compares at most 20,000 events with the filter,
    * so a page may have fewer events than `limit`, or none, and a `next`: continue until `next` is `null`.
+   *
+   * @throws TypeError if `limit`, `after`, `from` or `to` is invalid.
    */
   async list(query: ListQuery = {}): Promise<EventPage> {
     const { order = 'newest', limit = 50, after = null, ...filter } = query;
     if (!Number.isInteger(limit) || limit < 1 || limit > 1000) {
       throw new TypeError('"limit" must be a whole number of events from 1 to 1,000.');
     }
+    assertTimes(query);
     return this.store.list({ filter, order, limit, after });
   }
 
@@ -168,7 +172,7 @@ export class PaymentInbox {
    * Runs matching deliveries again, by default only dead ones, from their first attempt, at 100 events per second.
    * Idempotent. Does not change a running delivery.
    *
-   * @throws TypeError for a handler that no process has registered, or a rate that is not above 0.
+   * @throws TypeError for a handler that no process has registered, a rate that is not above 0, or an invalid time.
    */
   async redrive(query: RedriveQuery): Promise<SelectionResult> {
     const result = await this.#redrive.redrive(query);
@@ -198,7 +202,11 @@ export class PaymentInbox {
     return this.worker.runDue(forMs);
   }
 
-  /** Skips matching deliveries, by default only dead ones. They stay in the inbox as `skipped` and do not run. */
+  /**
+   * Skips matching deliveries, by default only dead ones. They stay in the inbox as `skipped` and do not run.
+   *
+   * @throws TypeError for an invalid time.
+   */
   async skip(query: DeliveryQuery): Promise<SelectionResult> {
     return this.#redrive.skip(query);
   }

@@ -18,7 +18,7 @@ import type {
   StoreReceipt,
 } from '../store/inbox-store.js';
 import { boundedError } from '../store/stored-event.js';
-import { capped, matchesExpectation } from './memory-queries.js';
+import { capped, matchesExpectation, parseSeq } from './memory-queries.js';
 import type { MemoryEvent } from './memory-rows.js';
 
 const FULL =
@@ -178,7 +178,7 @@ export class MemoryExpectations implements ExpectationStore {
     limit,
     after,
   }: Parameters<ExpectationStore['list']>[0]): Promise<ExpectationPage> {
-    const before = after === null ? Infinity : Number(after);
+    const before = after === null ? Infinity : parseSeq(after);
     const rows = [...this.#rows.values()].toReversed();
     const page = rows.filter((row) => row.seq < before && matchesExpectation(row, filter));
     return {

@@ -9,6 +9,7 @@ import type {
   StoredDelivery,
   StoredEvent,
 } from '../store/inbox-store.js';
+import { assertTimes } from '../store/list-arguments.js';
 import { errorGroup } from './failure-groups.js';
 
 /** Events per call of the store: few enough that a receive never waits long for the call. */
@@ -150,7 +151,9 @@ export function unknownHandler(name: string, known: readonly string[]): TypeErro
   return new TypeError(`No handler is named "${name}". There are: ${names}.`);
 }
 
+/** @throws TypeError for an invalid time. */
 function filterOf(query: RedriveQuery, state: EventFilter['state']): EventFilter {
+  assertTimes(query);
   const { company, ids, eventType, source, from, to, handler, search } = query;
   const wanted = query.state ?? state;
   return {

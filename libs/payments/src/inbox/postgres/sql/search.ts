@@ -1,5 +1,6 @@
 import { MAX_READ } from '../../store/stored-event.js';
 import type { EventFilter, EventPage, InboxStore, StoredEvent } from '../../store/inbox-store.js';
+import { parseCursor } from '../../store/list-arguments.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
 import type { Parameter, ResultRow } from '../connection/database-connection.js';
 import { epochMs } from './schema.js';
@@ -148,8 +149,7 @@ function positionOf(row: ResultRow): string {
 
 /** Reads the `next` of a page: the time and the number of its last event or expectation. */
 export function parsePosition(next: string): { ms: number; seq: string } {
-  const parts = /^(\d{1,15})-(\d{1,18})$/.exec(next);
-  if (parts === null) throw new TypeError('"after" must be the "next" of the previous page.');
+  const parts = parseCursor(next, /^(\d{1,15})-(\d{1,18})$/);
   return { ms: Number(parts[1]), seq: parts[2]! };
 }
 

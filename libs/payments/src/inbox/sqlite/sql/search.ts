@@ -1,4 +1,5 @@
 import type { EventFilter } from '../../store/inbox-store.js';
+import { parseCursor } from '../../store/list-arguments.js';
 import type { SqliteConnection, Times } from '../thread/connection.js';
 import { SOURCE, UNDELIVERED } from './schema.js';
 import { describe, EVENT_COLUMNS, toStored } from './stored-rows.js';
@@ -64,10 +65,7 @@ export async function readPage<Found extends { readonly at: Cursor }>(
 }
 
 function toCursor(after: string): Cursor {
-  const [, receivedAt, seq] = /^(-?\d{1,16})\.(\d{1,16})$/.exec(after) ?? [];
-  if (receivedAt === undefined || seq === undefined) {
-    throw new TypeError('"after" must be the "next" of the previous page, or null.');
-  }
+  const [, receivedAt, seq] = parseCursor(after, /^(-?\d{1,16})\.(\d{1,16})$/);
   return { receivedAt: Number(receivedAt), seq: Number(seq) };
 }
 

@@ -1,0 +1,63 @@
+import { expect, it } from '@jest/globals';
+import { PaymentExpectations, PaymentInbox } from 'nestjs-payments';
+import { ExpectingApplication, onEachInbox } from '../support/inbox/expecting-application.js';
+
+const BAD_CURSORS: readonly unknown[] = ['', '7/7', '1e3', 'x', 7, {}, ' 7', '99999999999999999'];
+const BAD_TIMES: readonly unknown[] = [new Date('x'), '2026-01-31', 1_767_225_600_000, null];
+const CURSOR = /^"after" must be the "next" of the previous page .* or null for the first page\.$/;
+
+onEachInbox((data) => {
+  it('an invalid cursor of a list is a TypeError that names the cause and the fix', async () => {
+    await using app = await ExpectingApplication.start(await data());
+    const inbox = app.app.get(PaymentInbox);
+    const expectations = app.app.get(PaymentExpectations);
+    // The cursors of the other stores, too: they mean nothing in this one.
+    const own = await cursorOf(inbox, app);
+    const others = ['7', '7.7', '7-7'].filter((other) => formOf(other) !== formOf(own));
+    for (const cursor of [...BAD_CURSORS, ...others]) {
+      const after = cursor as string;
+      for (const list of [inbox, expectations]) {
+        await expectTypeError(() => list.list({ after }), CURSOR);
+      }
+    }
+    expect((await inbox.list({ after: own })).events).toHaveLength(1);
+  });
+
+  it('an invalid time of a list, a redrive, a skip or a sweep is a TypeError that names the cause and the fix', async () => {
+    await using app = await ExpectingApplication.start(await data());
+    const inbox = app.app.get(PaymentInbox);
+    const expectations = app.app.get(PaymentExpectations);
+    const now = new Date();
+    for (const time of BAD_TIMES) {
+      for (const name of ['from', 'to']) {
+        const query = { from: now, to: now, [name]: time };
+        for (const call of [
+          () => inbox.list(query),
+          () => inbox.redrive(query),
+          () => inbox.skip(query),
+          () => expectations.list(query),
+          () => expectations.sweep(query),
+        ]) {
+          await expectTypeError(call, new RegExp(`^"${name}" must be a valid Date; `));
+        }
+      }
+    }
+  });
+});
+
+async function expectTypeError(call: () => Promise<unknown>, message: RegExp): Promise<void> {
+  await expect(call).rejects.toThrow(TypeError);
+  await expect(call).rejects.toThrow(message);
+}
+
+/** The cursor after the first of two events. */
+async function cursorOf(inbox: PaymentInbox, app: ExpectingApplication): Promise<string> {
+  await app.webhook('t-1');
+  await app.webhook('t-2');
+  return (await inbox.list({ limit: 1 })).next!;
+}
+
+/** A cursor without its numbers. */
+function formOf(cursor: string): string {
+  return cursor.replaceAll(/\d+/g, '');
+}
