@@ -16,6 +16,7 @@ import {
   outlineOf,
   setHidden,
   weakTexts,
+  weakTextsUnderPointer,
   widthOf,
 } from '../support/browser/page-appearance.js';
 import { eventually } from '../support/time/waiting.js';
@@ -102,12 +103,13 @@ describeInBrowser('accessibility of the inbox console', (browser) => {
   });
 
   it.each(['light', 'dark'] as const)(
-    'the console has readable contrast in the %s color scheme',
+    'the console has readable contrast in the %s color scheme, also under the pointer',
     async (colorScheme) => {
       await using app = await ConsoleApplication.start();
       const page = await app.open(browser(), '', { colorScheme });
       for await (const view of views(app, page)) {
         expect({ view, weak: await weakTexts(page) }).toEqual({ view, weak: [] });
+        expect({ view, weak: await weakTextsUnderPointer(page) }).toEqual({ view, weak: [] });
       }
       expect((await brightness(page)) > 0.5).toBe(colorScheme === 'light');
     },

@@ -44,6 +44,22 @@ export function weakTexts(page: Page): Promise<string[]> {
   });
 }
 
+/** The {@link weakTexts} of a page on which the pointer is over all buttons and links at once. */
+export async function weakTextsUnderPointer(page: Page): Promise<string[]> {
+  const session = await page.context().newCDPSession(page);
+  await session.send('DOM.enable');
+  await session.send('CSS.enable');
+  const { nodeId } = (await session.send('DOM.getDocument')).root;
+  const selector = 'button, a';
+  const { nodeIds } = await session.send('DOM.querySelectorAll', { nodeId, selector });
+  for (const id of nodeIds) {
+    await session.send('CSS.forcePseudoState', { nodeId: id, forcedPseudoClasses: ['hover'] });
+  }
+  const weak = await weakTexts(page);
+  await session.detach();
+  return weak;
+}
+
 /** The brightness of the page's background, from 0 to 1. */
 export function brightness(page: Page): Promise<number> {
   return page.evaluate(() => {
