@@ -45,6 +45,7 @@ async function* views(app: ConsoleApplication, page: Page): AsyncGenerator<strin
   await changed(page, 'overview', (overview) => ({
     ...overview,
     handlers: [...overview.handlers, { ...overview.handlers[0], name: long, here: false }],
+    newest: { webhook: overview.now, poll: null, overdue: null, usualGapMs: 30_000, late: true },
   }));
   for (const [place, shown] of [
     ['', '.elsewhere'],

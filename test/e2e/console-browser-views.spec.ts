@@ -86,6 +86,29 @@ describeInBrowser('views of the inbox console', (browser) => {
     expect(await list.locator('.events tbody tr').count()).toBe(1);
   });
 
+  it('the console shows the newest webhook request apart from polls, in amber if the next is late', async () => {
+    await using app = await ConsoleApplication.start();
+    await app.receive({ id: 'evt_1' });
+    const page = await app.open(browser());
+    const figure = page.getByRole('listitem').filter({ has: page.locator('.newest') });
+    await figure.getByText(/^newest webhook/).waitFor();
+    expect(await figure.getAttribute('class')).not.toContain('warn');
+    expect(await figure.getByText('newest poll').count()).toBe(0);
+    await changed(page, 'overview', (overview) => ({
+      ...overview,
+      newest: {
+        webhook: new Date(Date.now() - 600_000).toISOString(),
+        poll: new Date().toISOString(),
+        overdue: null,
+        usualGapMs: 30_000,
+        late: true,
+      },
+    }));
+    await figure.getByText(/^newest webhook .*: late, usually within 30 s$/).waitFor();
+    await figure.getByText(/^newest poll /).waitFor();
+    expect(await figure.getAttribute('class')).toBe('warn');
+  });
+
   it('the console shows p50 and p95 of each handler, and links all dead deliveries to the failures', async () => {
     await using app = await ConsoleApplication.start();
     const page = await app.open(browser());

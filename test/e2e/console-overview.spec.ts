@@ -4,7 +4,7 @@ import { consoleOnEachAdapter, Receipts } from '../support/console/console-appli
 import { turns } from '../support/time/waiting.js';
 
 consoleOnEachAdapter((start) => {
-  it('the console shows handlers, counts and the time of the newest event', async () => {
+  it('the console shows handlers, counts and the times of the newest events', async () => {
     await using app = await start();
     await app.deliver({ id: 'e-1' });
     await app.deliver({ id: 'e-2' }, 'dead');
@@ -28,15 +28,45 @@ consoleOnEachAdapter((start) => {
         oldestPendingMs: null,
         paused: [handler],
       },
-      lastReceivedAt: new Date(app.runtime.now()).toISOString(),
+      newest: {
+        webhook: new Date(app.runtime.now()).toISOString(),
+        poll: null,
+        overdue: null,
+        usualGapMs: null,
+        late: false,
+      },
       // No minute is closed yet.
       activity: [],
     });
   });
 
+  it.each([
+    { gapMs: 30_000, requests: 11, lateAfterMs: 90_000 },
+    { gapMs: 1000, requests: 11, lateAfterMs: 60_000 },
+    { gapMs: 30_000, requests: 10, lateAfterMs: null },
+  ])(
+    'the console shows whether the next webhook request is late: %j',
+    async ({ gapMs, requests, lateAfterMs }) => {
+      await using app = await start();
+      for (let n = 1; n <= requests; n += 1) {
+        app.runtime.advance(gapMs);
+        await app.deliver({ id: `e-${n}` });
+      }
+      const webhook = new Date(app.runtime.now()).toISOString();
+      const usualGapMs = lateAfterMs === null ? null : gapMs;
+      const expectLate = async (afterMs: number, late: boolean) => {
+        app.runtime.advance(afterMs);
+        const { newest } = (await app.get('/api/overview')).body;
+        expect(newest).toEqual({ webhook, poll: null, overdue: null, usualGapMs, late });
+      };
+      await expectLate(lateAfterMs ?? 3_600_000, false);
+      await expectLate(5000, lateAfterMs !== null);
+    },
+  );
+
   it('IN-38 the console shows closed minutes, and sums of each handler over the minutes shown', async () => {
     await using app = await start({ providers: [Receipts] });
-    expect((await app.get('/api/overview')).body).toMatchObject({ lastReceivedAt: null });
+    expect((await app.get('/api/overview')).body).toMatchObject({ newest: null });
     await app.deliver({ id: 'e-1' });
     await app.deliver({ id: 'e-2' }, 'dead');
     app.runtime.advance(60_000);

@@ -74,6 +74,13 @@
  *
  * @typedef {{ groups: FailureGroup[], more: boolean }} Failures
  *
+ * @typedef {object} NewestEvents when the newest event of each source was received
+ * @property {string | null} webhook
+ * @property {string | null} poll
+ * @property {string | null} overdue
+ * @property {number | null} usualGapMs between two webhook requests
+ * @property {boolean} late whether the next webhook request is late
+ *
  * @typedef {object} Overview
  * @property {string} now the server's clock
  * @property {string | null} who
@@ -81,7 +88,7 @@
  * @property {Handler[]} handlers
  * @property {Stats} stats
  * @property {{ waiting: CappedCount, overdueUnpaid: CappedCount, overdueUnknown: CappedCount } | null} expectations `null` without the option `reconcile`
- * @property {string | null} lastReceivedAt of the newest webhook request
+ * @property {NewestEvents | null} newest
  * @property {Minute[]} activity closed minutes, oldest first
  *
  * @typedef {object} Expectation

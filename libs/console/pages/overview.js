@@ -17,12 +17,12 @@ export const RANGES = { 15: '15 min', 60: '1 h', 360: '6 h', 1440: '24 h' };
  * @param {(action: import('./actions.js').Action) => void} props.ask
  */
 export function Overview({ overview, minutes, onRange, ask }) {
-  const { now, stats, activity, handlers, capabilities, lastReceivedAt } = overview;
+  const { now, stats, activity, handlers, capabilities, newest } = overview;
   return html`
     <h1 tabindex="-1">Overview</h1>
     <${Figures} overview=${overview} minutes=${minutes} />
     ${
-      lastReceivedAt === null &&
+      newest === null &&
       html`<p class="empty">
         <strong>No event received yet.</strong> Send a test webhook with${' '}
         <code>payments.sendTestWebhook()</code>. It then appears here.
@@ -78,7 +78,7 @@ function rangeOf(minutes) {
 }
 
 /** @param {{ overview: import('./api.js').Overview, minutes: number }} props */
-function Figures({ overview: { stats, activity, expectations, lastReceivedAt }, minutes }) {
+function Figures({ overview: { stats, activity, expectations, newest }, minutes }) {
   const dead = sum(stats, 'dead');
   const { unhandled, stale } = stats;
   const received = activity.reduce((total, minute) => total + minute.received, 0);
@@ -121,19 +121,38 @@ function Figures({ overview: { stats, activity, expectations, lastReceivedAt }, 
         </a>
       </li>`
     }
-    <li>
+    <li class=${newest?.late ? 'warn' : ''}>
       <a href=${listLink()}>
         <strong>${activity.length > 0 ? number(received) : '–'}</strong>${' '}
         <span>received</span>${' '}
         <small
           >${activity.length > 0 ? `events in closed minutes, last ${rangeOf(minutes)}` : 'no closed minute yet'}</small
         >
-        <small class="newest"
-          >${lastReceivedAt !== null && html`newest webhook <${Time} at=${lastReceivedAt} />`}</small
-        >
+        ${newest !== null && html`<${Newest} newest=${newest} />`}
       </a>
     </li>
   </ul>`;
+}
+
+/**
+ * The newest event of each source. The module itself stores the events of polls and overdue payments, so they do not
+ * show that webhook requests arrive.
+ *
+ * @param {{ newest: import('./api.js').NewestEvents }} props
+ */
+function Newest({ newest: { webhook, poll, overdue, usualGapMs, late } }) {
+  const usual = usualGapMs === null ? '' : `, usually within ${duration(usualGapMs)}`;
+  return html`
+    <small class="newest"
+      >${
+        webhook === null
+          ? 'no recent event by webhook'
+          : html`newest webhook <${Time} at=${webhook} />${late && `: late${usual}`}`
+      }</small
+    >
+    ${poll !== null && html`<small>newest poll <${Time} at=${poll} /></small>`}
+    ${overdue !== null && html`<small>newest overdue <${Time} at=${overdue} /></small>`}
+  `;
 }
 
 /** @param {NonNullable<import('./api.js').Overview['expectations']>} expectations */

@@ -2,6 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import type {
   ActivityCounts,
   ActivityMinute,
+  EventSource,
   ExpectationCounts,
   Failures,
   InboxCapabilities,
@@ -17,8 +18,19 @@ const FRESH_MS = 1000;
 /** The same for the closed minutes. A minute is added once per minute, and a day of them is expensive to read. */
 const ACTIVITY_FRESH_MS = 10_000;
 
-/** The same for the failures: up to 10,000 failed deliveries are expensive to group. */
-const FAILURES_FRESH_MS = 4000;
+/**
+ * The same for the failures and the newest events: up to 10,000 failed deliveries are expensive to group, and a list of
+ * one source may compare 20,000 events.
+ */
+const SEARCH_FRESH_MS = 4000;
+
+/** How many of the newest webhook requests determine the usual gap. */
+const GAPS_FROM = 100;
+/** How many gaps there must be before one is usual. */
+const MIN_GAPS = 10;
+/** A webhook request is late after this many times the usual gap, but not before {@link MIN_LATE_MS} milliseconds. */
+const LATE_FACTOR = 3;
+const MIN_LATE_MS = 60_000;
 
 /** A handler that an operator can select. */
 export interface ConsoleHandler {
@@ -32,6 +44,17 @@ export interface ConsoleHandler {
    * minute; `null` if there is no minute yet.
    */
   readonly activity: ActivityCounts | null;
+}
+
+/** When the newest event of each source was received, by the store clock; `null` if none of the newest 20,000 events has the source. */
+export interface NewestEvents {
+  readonly webhook: Date | null;
+  readonly poll: Date | null;
+  readonly overdue: Date | null;
+  /** The usual time between two webhook requests: 90% arrive within it. `null` if there were too few. */
+  readonly usualGapMs: number | null;
+  /** Whether the next webhook request is late for the usual gap, or no recent event came by webhook. */
+  readonly late: boolean;
 }
 
 /** The activity of all handlers in one closed minute. */
@@ -49,18 +72,18 @@ export interface InboxOverview {
   readonly stats: InboxStats;
   /** How many expectations are open; `null` if the application has no option `reconcile`. */
   readonly expectations: ExpectationCounts | null;
-  /** When the newest webhook request was received, by the store clock; `null` if none is stored. */
-  readonly lastReceivedAt: Date | null;
+  /** The newest events of each source; `null` if no event is stored. */
+  readonly newest: NewestEvents | null;
   /** Closed minutes, the oldest first; empty until the first one is written. */
   readonly activity: readonly ConsoleMinute[];
 }
 
 /** The part of the overview that does not depend on the number of minutes. */
-type InboxState = Omit<InboxOverview, 'activity' | 'handlers'> & {
+type InboxState = Omit<InboxOverview, 'activity' | 'handlers' | 'newest'> & {
   readonly handlers: readonly Omit<ConsoleHandler, 'activity'>[];
 };
 
-/** Counts, queried at most once per second, failures at most every 4 and activity at most every 10 seconds. */
+/** Counts, queried at most once per second, failures and newest events at most every 4 and activity at most every 10 seconds. */
 @Injectable()
 export class ConsoleOverview {
   /** Counts, and activity by number of minutes. A request has 1 to 1,440 minutes, which bounds the size of the cache. */
@@ -73,8 +96,9 @@ export class ConsoleOverview {
 
   /** @throws ConsoleException 503 if the inbox is not reachable. */
   async show(minutes: number): Promise<InboxOverview> {
-    const [state, { activity, byHandler }] = await Promise.all([
+    const [state, newest, { activity, byHandler }] = await Promise.all([
       this.#cached('state', FRESH_MS, (inbox) => this.#stateOf(inbox)),
+      this.#cached('newest', SEARCH_FRESH_MS, (inbox) => this.#newestOf(inbox)),
       this.#cached(`activity of ${minutes}`, ACTIVITY_FRESH_MS, async (inbox) =>
         summaryOf(await inbox.activity(minutes)),
       ),
@@ -83,12 +107,12 @@ export class ConsoleOverview {
       ...handler,
       activity: activity.length === 0 ? null : (byHandler.get(handler.name) ?? NO_ACTIVITY),
     }));
-    return { ...state, handlers, activity };
+    return { ...state, handlers, newest, activity };
   }
 
   /** The failed deliveries, grouped by handler and error. @throws ConsoleException 503 if the inbox is not reachable. */
   failures(): Promise<Failures> {
-    return this.#cached('failures', FAILURES_FRESH_MS, (inbox) => inbox.failures());
+    return this.#cached('failures', SEARCH_FRESH_MS, (inbox) => inbox.failures());
   }
 
   /** Makes the next {@link show} and {@link failures} query the inbox. Call it after an action. */
@@ -112,9 +136,8 @@ export class ConsoleOverview {
 
   async #stateOf(inbox: PaymentInbox): Promise<InboxState> {
     const now = new Date(this.options.runtime.now());
-    const [stats, newest, expectations] = await Promise.all([
+    const [stats, expectations] = await Promise.all([
       inbox.stats(),
-      inbox.list({ limit: 1, source: 'webhook' }),
       this.inbox.expectations?.counts() ?? null,
     ]);
     return {
@@ -123,9 +146,35 @@ export class ConsoleOverview {
       handlers: await handlersOf(inbox, stats),
       stats,
       expectations,
-      lastReceivedAt: newest.events[0]?.receivedAt ?? null,
     };
   }
+
+  async #newestOf(inbox: PaymentInbox): Promise<NewestEvents | null> {
+    const now = this.options.runtime.now();
+    const timesOf = async (source: EventSource, limit = 1): Promise<Date[]> =>
+      (await inbox.list({ source, limit })).events.map(({ receivedAt }) => receivedAt);
+    const hasPolls = this.inbox.expectations !== null;
+    const [webhooks, [poll = null], [overdue = null]] = await Promise.all([
+      timesOf('webhook', GAPS_FROM),
+      hasPolls ? timesOf('poll') : [],
+      hasPolls ? timesOf('overdue') : [],
+    ]);
+    const [webhook = null] = webhooks;
+    if ((webhook ?? poll ?? overdue) === null) return null;
+    const usualGapMs = usualGapOf(webhooks);
+    const lateAfterMs = Math.max(MIN_LATE_MS, LATE_FACTOR * (usualGapMs ?? Infinity));
+    const late = webhook === null || now - +webhook > lateAfterMs;
+    return { webhook, poll, overdue, usualGapMs, late };
+  }
+}
+
+/** The 90th percentile of the times between webhook requests, the newest first; `null` if there are too few. */
+function usualGapOf(times: readonly Date[]): number | null {
+  const gaps = times
+    .slice(1)
+    .map((time, index) => +times[index]! - +time)
+    .toSorted((a, b) => a - b);
+  return gaps.length < MIN_GAPS ? null : gaps[Math.floor(gaps.length * 0.9)]!;
 }
 
 /** All handlers that an operator can select, sorted by name. */
