@@ -143,6 +143,7 @@ describe('PostgreSQL with 30,000 events and 600 failed deliveries', () => {
     ['event type', { eventType: 'nothing' }],
     ['handler', { handler: 'nobody' }],
     ['done delivery of a handler', { state: 'done', handler: 'nobody' }],
+    ['skipped delivery', { state: 'skipped' }],
     ['search that finds thousands', { search: 'order 0', company: 'nobody' }],
   ])('a page without events ends after 20,000 events: %s', async (_, filter) => {
     const first = await list(filter);

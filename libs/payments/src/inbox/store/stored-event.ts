@@ -190,7 +190,7 @@ export interface DeliverySelection {
   readonly handlers: readonly string[];
 }
 
-/** How many events one call of `list()` reads at most. */
+/** How many events one call of `list()` compares with the filter at most; for exceptions, see `PaymentInbox.list()`. */
 export const MAX_READ = 20_000;
 
 /** Counts are exact up to this number. */

@@ -49,7 +49,7 @@ function isUnbounded(filter: EventFilter, found: Found | null): boolean {
 
 /** Whether an index contains the events in this state. */
 function hasIndex(state: EventFilter['state']): boolean {
-  return state !== undefined && state !== 'done';
+  return state !== undefined && state !== 'done' && state !== 'skipped';
 }
 
 /** The position of the last event that a page compares with the filter; `null` if it compares all. */
