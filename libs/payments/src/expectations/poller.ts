@@ -17,7 +17,9 @@ import type { ResolvedReconcileOptions } from './reconcile-options.js';
 /** Polls of all companies that run in this process at most. */
 const MAX_RUNNING = 500;
 /** Polls that one claim leases at most: few enough that no receive waits for the claim. */
-const BATCH = 50;
+const BATCH = 10;
+/** The time between two claims of polls that are all postponed, in milliseconds, in which the store serves receives. */
+const PACE_MS = 5;
 /** How long a suspect waits for the suspect that runs, in milliseconds. */
 const SUSPECT_MS = 1000;
 
@@ -98,7 +100,10 @@ export class Poller implements InboxCompanion {
     for (const [index, poll] of claimed.entries()) if (waits[index] === 0) void this.#run(poll);
     const dueInMs = waits.filter((ms) => ms > 0);
     if (postponed.length > 0) await expectations.releasePolls(postponed, dueInMs);
-    return claimed.length === limit;
+    if (claimed.length < limit) return false;
+    if (postponed.length < limit) return true;
+    this.#loop.wakeIn(PACE_MS);
+    return false;
   }
 
   /** Returns 0 if the poll may run now, and otherwise in how many milliseconds to try again. */
