@@ -87,6 +87,7 @@ describeInBrowser('the plots of the inbox console', (browser) => {
     await changed(page, 'overview', (overview) => ({
       ...overview,
       now: '2026-11-20T08:20:00.000Z',
+      completeFrom: '2026-11-20T08:00:00.000Z',
       activity: Array.from({ length: 15 }, (_, minute) => ({
         startsAt: new Date(Date.UTC(2026, 10, 20, 8, minute)).toISOString(),
         received: 5,
@@ -151,25 +152,34 @@ describeInBrowser('the plots of the inbox console', (browser) => {
     await eventually(async () => expect(await painted()).toBeGreaterThan(0));
   });
 
-  it('the console shows activity until the newest closed minute, and the delay of that minute', async () => {
+  it('IN-38 the console shows until when minutes are closed, and from when on they are complete', async () => {
     await using app = await ConsoleApplication.start();
     const page = await app.open(browser());
-    let late = 0;
+    let completeFrom = '2026-11-20T08:00:00.000Z';
     const none = { received: 0, done: 0, failed: 0, dead: 0, p50Ms: null, p95Ms: null };
     await changed(page, 'overview', (overview) => ({
       ...overview,
-      now: new Date(Date.UTC(2026, 10, 20, 8, 1) + late).toISOString(),
-      activity: [{ startsAt: '2026-11-20T08:00:00.000Z', ...none }],
+      now: '2026-11-20T08:02:10.000Z',
+      activity: ['00', '01'].map((minute) => ({
+        startsAt: `2026-11-20T08:${minute}:00.000Z`,
+        ...none,
+      })),
+      completeFrom,
     }));
-    for (const [ms, text] of [
-      [70_000, /^Closed minutes until [^.]*\.\s+Later minutes are not counted yet\.$/],
-      [240_000, /^Closed minutes until [^.]*\.\s+That was 4 min ago: later minutes are not stored/],
+    for (const [from, text, figure] of [
+      ['08:00', /^Closed minutes until [^.]*\. Later minutes are not counted yet\.$/, 'last hour'],
+      [
+        '08:01',
+        /not counted yet\. Complete from .* 08:01:00 UTC: before that, only stored events among the 100,000 newest/,
+        'last hour, incomplete',
+      ],
     ] as const) {
-      late = ms;
+      completeFrom = `2026-11-20T${from}:00.000Z`;
       await page.reload();
       const note = page.getByText('Closed minutes until');
       await note.waitFor();
-      expect((await note.textContent())!.trim()).toMatch(text);
+      expect((await note.textContent())!.trim().replaceAll(/\s+/g, ' ')).toMatch(text);
+      await page.getByText(`events in closed minutes, ${figure}`, { exact: true }).waitFor();
     }
   });
 });

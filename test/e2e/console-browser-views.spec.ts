@@ -31,19 +31,6 @@ async function showDead(page: Page, dead: Record<string, CappedCount>): Promise<
 }
 
 describeInBrowser('views of the inbox console', (browser) => {
-  it('the console shows minutes that are not counted yet as unknown, not as zero', async () => {
-    await using app = await ConsoleApplication.start();
-    await app.receive({ id: 'evt_1' });
-    const page = await app.open(browser());
-    await page.getByText('No closed minute yet.').waitFor();
-    for (const title of ['done', 'failed', 'p50', 'p95']) {
-      expect((await count(page, 'Orders.markPaid', title).textContent())!.trim()).toBe('–');
-    }
-    const received = page.getByRole('listitem').filter({ hasText: 'no closed minute yet' });
-    expect(await received.textContent()).toMatch(/^– received/);
-    expect(await page.getByText('No event received yet.').count()).toBe(0);
-  });
-
   it('IN-28 the console shows counts above 10,000 as 10,000+', async () => {
     await using app = await ConsoleApplication.start();
     const page = await app.open(browser());

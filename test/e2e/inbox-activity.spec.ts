@@ -31,8 +31,8 @@ const doomed: Handle = (event) => {
 };
 
 describe('the activity of an inbox in memory', () => {
-  const start = (runtime = systemRuntime) =>
-    startOn({ inbox: () => memoryInbox() }, { doomed }, { runtime });
+  const start = (runtime = systemRuntime, options: Parameters<typeof startOn>[2] = {}) =>
+    startOn({ inbox: () => memoryInbox() }, { doomed }, { ...options, runtime });
 
   it('activity() counts received, done, failed and dead in a closed minute', async () => {
     const { runtime, closeMinute } = movedClock();
@@ -42,8 +42,8 @@ describe('the activity of an inbox in memory', () => {
     expect(await post(app, 'a')).toBe(200);
     expect(await post(app, 'doomed')).toBe(503);
     closeMinute();
-    await inbox.prune();
-    const minutes = await inbox.activity(3);
+    const { minutes, completeFrom } = await inbox.activity(3);
+    expect(completeFrom).toEqual(minutes[0]!.startsAt);
     expect(sum(minutes)).toEqual([2, 1, 1, 1]);
     expect(sum(minutes, 'doomed')).toEqual([2, 1, 1, 1]);
     const { p50Ms, p95Ms } = minutes
@@ -51,16 +51,22 @@ describe('the activity of an inbox in memory', () => {
       .find(({ done }) => done > 0)!;
     expect(p50Ms).toBeGreaterThanOrEqual(0);
     expect(p95Ms).toBe(p50Ms);
-    // prune() writes the activity again, with the same result.
-    await inbox.prune();
-    expect(await inbox.activity(3)).toEqual(minutes);
   });
 
-  it('activity() is empty before the first minute is written, and rejects minutes out of bounds', async () => {
+  it('IN-38 activity() is complete since "worker.keepMs" ago, because older events may be pruned', async () => {
+    const { runtime } = movedClock();
+    await using app = await start(runtime, { worker: { keepMs: 600_000 } });
+    const { completeFrom } = await inboxOf(app).activity();
+    const agoMs = runtime.now() - completeFrom.getTime();
+    expect(agoMs).toBeGreaterThan(500_000);
+    expect(agoMs).toBeLessThan(600_000);
+  });
+
+  it('activity() rejects minutes out of bounds', async () => {
     await using app = await start();
     const inbox = inboxOf(app);
-    expect(await inbox.activity()).toEqual([]);
-    expect(await inbox.activity(1440)).toEqual([]);
+    expect((await inbox.activity()).minutes).toHaveLength(60);
+    expect((await inbox.activity(1440)).minutes).toHaveLength(1440);
     for (const minutes of [0, 1441, 1.5, NaN, '5' as never]) {
       await expect(inbox.activity(minutes)).rejects.toThrow(TypeError);
     }
@@ -101,8 +107,7 @@ onEachDurableInbox(
       }
       closeMinute();
       await using other = await startOn(data, {}, { runtime });
-      await inboxOf(other).prune();
-      const minutes = await inboxOf(other).activity(5);
+      const { minutes } = await inboxOf(other).activity(5);
       expect(sum(minutes)).toEqual([2, 3, 1, 1]);
       expect(sum(minutes, 'commits')).toEqual([2, 2, 0, 0]);
       expect(sum(minutes, 'doomed')).toEqual([2, 1, 1, 1]);

@@ -9,14 +9,14 @@ import {
   startWorker,
   usePostgresInboxes,
 } from '../support/postgres/postgres-inboxes.js';
+import { RecordingPool } from '../support/postgres/recording-pool.js';
 
 describe('activity in PostgreSQL', () => {
   const inboxes = usePostgresInboxes();
 
-  it('IN-38 summarize() writes the same counts as a scan of all events and deliveries', async () => {
+  it('IN-38 activity() has the same counts as a scan of all events and deliveries', async () => {
     const schema = freshSchema();
     const [store, other] = [await inboxes.open({ schema }), await inboxes.open({ schema })];
-    expect(await store.activity(3)).toEqual([]);
     const handlers = ['book', 'mail'];
     await store.receive(Array.from({ length: 40 }, (_, n) => incoming(`e${n}`, { handlers })));
     const worker = await startWorker(store);
@@ -40,9 +40,7 @@ describe('activity in PostgreSQL', () => {
              FROM jsonb_array_elements(d.history) x)
         FROM (SELECT event, handler, make_interval(secs => 120 - event % 13 * 5) AS s FROM ${schema}.delivery) shift
        WHERE shift.event = d.event AND shift.handler = d.handler`);
-    await Promise.all([store.summarize(), other.summarize()]);
-    await store.summarize();
-    const minutes = await other.activity(1440);
+    const { minutes } = await other.activity(1440, 1e9);
     expect(minutes).toHaveLength(1440);
     const scanned: StoredEvent[] = [];
     for (let n = 0; n < 40; n += 1) scanned.push((await store.find('default', `e${n}`))!);
@@ -59,14 +57,41 @@ describe('activity in PostgreSQL', () => {
     for (const field of ['received', 'done', 'failed', 'dead'] as const) {
       expect(counted.some(({ total }) => total[field] > 0)).toBe(true);
     }
-    await inboxes.query(`UPDATE ${schema}.activity SET minute = minute - interval '1 day'`);
-    await store.prune({ bodiesMs: 1e9, tombstonesMs: 1e9, limit: 10 });
-    expect(
-      await inboxes.query(
-        `SELECT FROM ${schema}.activity WHERE minute < now() - interval '1442 minutes'`,
-      ),
-    ).toEqual([]);
   });
+
+  it('IN-38 activity() reads a range of 10,000 events per statement, of the 100,000 newest', async () => {
+    const schema = freshSchema();
+    const pool = new RecordingPool({ connectionString: inboxes.connectionString });
+    const store = await inboxes.open({ schema, pool });
+    // No statistics: the planner believes that the tables are empty.
+    await inboxes.query(`
+      ALTER TABLE ${schema}.event SET (autovacuum_enabled = off);
+      ALTER TABLE ${schema}.delivery SET (autovacuum_enabled = off);
+      INSERT INTO ${schema}.event (seq, company, id, event_type, occurred_at, received_at, digest, stale, unhandled)
+      SELECT n, 'default', 'e' || n, 't', now(), now() - (120000 - n) * interval '500 ms', '', false, false
+        FROM generate_series(1, 120000) n;
+      INSERT INTO ${schema}.delivery (event, handler, state, occurred_at, finished_at)
+      SELECT seq, 'book', 'done', occurred_at, received_at + interval '5 ms' FROM ${schema}.event`);
+    const client = await inboxes.openClient();
+    for (const statistics of ['', 'VACUUM ANALYZE']) {
+      if (statistics !== '') await inboxes.query(statistics);
+      pool.recorded.length = 0;
+      const { minutes, completeFrom } = await store.activity(1440, 1e9);
+      expect(minutes.at(-1)!.total).toMatchObject({ received: 120, done: 120, p50Ms: 5, p95Ms: 5 });
+      const hours = (minutes.at(-1)!.startsAt.getTime() - completeFrom.getTime()) / 3_600_000;
+      expect(hours).toBeCloseTo(50_000 / 3600, 0);
+      const reads = pool.recorded.filter(({ text }) => text.includes('delivery'));
+      expect(reads).toHaveLength(10);
+      const { text, values } = reads.at(-1)!;
+      const { rows } = await client.query<Record<string, string>>(`EXPLAIN ${text}`, [...values]);
+      const plan = rows.map((row) => row['QUERY PLAN']!);
+      expect(plan.filter((line) => line.includes('Seq Scan'))).toEqual([]);
+      const conditions = plan.filter((line) => line.includes('Index Cond'));
+      expect(conditions.length).toBeGreaterThanOrEqual(6);
+      expect(conditions.filter((line) => !/>= '20001'.*< '30001'/.test(line))).toEqual([]);
+    }
+    await pool.end();
+  }, 30_000);
 });
 
 /** The expected activity of a minute, from a scan of all events. */

@@ -186,7 +186,6 @@ describe('PostgreSQL with many open expectations', () => {
       oldest: () => list('oldest'),
       pending: () => list('newest', 'pending'),
       dead: () => list('newest', 'dead'),
-      summarize: () => store.summarize(),
       find: () => expectations.find('default', 'order 79'),
       cancel: () => expectations.cancel('default', 'order 80'),
       pollNow: () => expectations.pollNow([{ company: 'default', reference: 'order 81' }], [0]),
@@ -198,6 +197,7 @@ describe('PostgreSQL with many open expectations', () => {
     };
     const others: Operations = {
       receive: () => store.receive([event]),
+      activity: () => store.activity(60, 1e9),
       claim: () => store.claim({ worker, wanted: [{ handler: 'book', limit: 20 }] }),
       claimPolls: () => expectations.claimPolls({ limit: 10, leaseMs: 1000 }),
       page: () => expected({}),
@@ -211,10 +211,9 @@ describe('PostgreSQL with many open expectations', () => {
       pool.recorded.length = 0;
       await operate();
       const isMain = ({ text }: { text: string }): boolean =>
-        name === 'summarize' ? text.includes('WITH bounds') : !text.includes('pg_notify');
+        name === 'activity' ? text.includes('delivery') : !text.includes('pg_notify');
       statements[name] = pool.recorded.find(isMain)!;
     }
-    await inboxes.query(`UPDATE many.summary SET summarized_to = NULL`);
     const client = await inboxes.openClient();
     const expectFewPages = async (bound: number): Promise<void> => {
       for (const [name, { text, values }] of Object.entries(statements)) {

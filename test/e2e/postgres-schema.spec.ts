@@ -113,7 +113,7 @@ describe('the schema in PostgreSQL', () => {
     const [lease] = await claim(store);
     await store.commit(lease!, (tx) => tx.query('SELECT 1'));
     expect(await store.stats()).toMatchObject({ deliveries: [], unhandled: { count: 1 } });
-    await store.summarize();
+    await store.activity(60, 1e9);
     await store.prune({ bodiesMs: 0, tombstonesMs: 0, limit: 10 });
   });
 
@@ -129,7 +129,7 @@ describe('the schema in PostgreSQL', () => {
     expect((await store.complete((await claim(store))[0]!)).settled).toBe(true);
     expect((await store.heartbeat(await startWorker(store))).alive).toBe(true);
     await store.prune({ bodiesMs: 0, tombstonesMs: 0, limit: 10 });
-    await store.summarize();
+    await store.activity(60, 1e9);
   });
 
   it('open() rejects with the GRANT statements if the role cannot set up the schema', async () => {

@@ -69,8 +69,7 @@ function runEverything(): void {
   OPERATIONS.retire(connection, { worker, graceMs: 0 }, inbox.times);
   OPERATIONS.forgetHandler(connection, { handler: 'audit' }, inbox.times);
   inbox.now += 120_000;
-  OPERATIONS.summarize(connection, { from: null }, inbox.times);
-  OPERATIONS.activity(connection, { minutes: 5 }, inbox.times);
+  OPERATIONS.activitySlice(connection, { before: 1000, fromMinute: 0 });
   for (const tombstonesMs of [1e9, 2]) {
     const prune = { bodiesMs: 1, tombstonesMs, limit: 5, after: null };
     OPERATIONS.prune(connection, prune, inbox.times);

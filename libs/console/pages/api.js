@@ -53,7 +53,7 @@
  * @property {string} name
  * @property {boolean} here whether the process that responds has the handler
  * @property {string | null} lastSeenAt when a live process last had the handler
- * @property {Counts | null} activity in the shown minutes; `null` if no minute is closed yet
+ * @property {Counts} activity in the shown minutes
  *
  * @typedef {object} Stats
  * @property {(CappedCount & { handler: string, state: 'pending' | 'running' | 'dead' })[]} deliveries
@@ -90,6 +90,7 @@
  * @property {{ waiting: CappedCount, overdueUnpaid: CappedCount, overdueUnknown: CappedCount } | null} expectations `null` without the option `reconcile`
  * @property {NewestEvents | null} newest
  * @property {Minute[]} activity closed minutes, oldest first
+ * @property {string} completeFrom from when on `activity` counts every event
  *
  * @typedef {object} Expectation
  * @property {string} company

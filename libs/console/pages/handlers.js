@@ -98,13 +98,13 @@ function Count({ stats, state, handler }) {
 
 /** @typedef {Pick<import('./api.js').Counts, 'done' | 'failed' | 'p50Ms' | 'p95Ms'>} Attempts */
 
-/** The attempts in the shown minutes. @param {{ counts: Attempts | null }} props */
+/** The attempts in the shown minutes. @param {{ counts: Attempts }} props */
 function Done({ counts }) {
   const values = {
-    done: counts === null ? '–' : number(counts.done),
-    failed: counts === null ? '–' : number(counts.failed),
-    p50: timeOf(counts?.p50Ms),
-    p95: timeOf(counts?.p95Ms),
+    done: number(counts.done),
+    failed: number(counts.failed),
+    p50: timeOf(counts.p50Ms),
+    p95: timeOf(counts.p95Ms),
   };
   return Object.entries(values).map(
     ([title, value]) =>
@@ -114,9 +114,9 @@ function Done({ counts }) {
   );
 }
 
-/** @param {number | null | undefined} ms */
+/** @param {number | null} ms */
 function timeOf(ms) {
-  return ms === null || ms === undefined ? '–' : duration(ms);
+  return ms === null ? '–' : duration(ms);
 }
 
 /**
@@ -152,10 +152,9 @@ export function sum(stats, state, handler) {
 
 /**
  * @param {import('./api.js').Minute[]} activity
- * @returns {Attempts | null}
+ * @returns {Attempts}
  */
 function together(activity) {
-  if (activity.length === 0) return null;
   /** @param {'p50Ms' | 'p95Ms'} field */
   const slowest = (field) => {
     const times = activity.flatMap((minute) => minute[field] ?? []);

@@ -17,10 +17,12 @@ export const RANGES = { 15: '15 min', 60: '1 h', 360: '6 h', 1440: '24 h' };
  * @param {(action: import('./actions.js').Action) => void} props.ask
  */
 export function Overview({ overview, minutes, onRange, ask }) {
-  const { now, stats, activity, handlers, capabilities, newest } = overview;
+  const { now, stats, activity, completeFrom, handlers, capabilities, newest } = overview;
+  const incomplete = completeFrom > /** @type {import('./api.js').Minute} */ (activity[0]).startsAt;
+  const range = `last ${rangeOf(minutes)}${incomplete ? ', incomplete' : ''}`;
   return html`
     <h1 tabindex="-1">Overview</h1>
-    <${Figures} overview=${overview} minutes=${minutes} />
+    <${Figures} overview=${overview} range=${range} />
     ${
       newest === null &&
       html`<p class="empty">
@@ -36,7 +38,7 @@ export function Overview({ overview, minutes, onRange, ask }) {
               handlers=${handlers}
               stats=${stats}
               activity=${activity}
-              range=${`last ${rangeOf(minutes)}`}
+              range=${range}
               ask=${ask}
             />`
           : html`<p class="empty">
@@ -62,7 +64,12 @@ export function Overview({ overview, minutes, onRange, ask }) {
           )}
         </div>
       </div>
-      <${Plots} activity=${activity} now=${now} range=${`last ${rangeOf(minutes)}`} />
+      <${Plots}
+        activity=${activity}
+        completeFrom=${incomplete ? completeFrom : null}
+        now=${now}
+        range=${range}
+      />
     </section>
     ${
       !capabilities.durable &&
@@ -77,8 +84,8 @@ function rangeOf(minutes) {
   return minutes === 60 ? 'hour' : `${minutes / 60} hours`;
 }
 
-/** @param {{ overview: import('./api.js').Overview, minutes: number }} props */
-function Figures({ overview: { stats, activity, expectations, newest }, minutes }) {
+/** @param {{ overview: import('./api.js').Overview, range: string }} props */
+function Figures({ overview: { stats, activity, expectations, newest }, range }) {
   const dead = sum(stats, 'dead');
   const { unhandled, stale } = stats;
   const received = activity.reduce((total, minute) => total + minute.received, 0);
@@ -123,11 +130,8 @@ function Figures({ overview: { stats, activity, expectations, newest }, minutes 
     }
     <li class=${newest?.late ? 'warn' : ''}>
       <a href=${listLink()}>
-        <strong>${activity.length > 0 ? number(received) : '–'}</strong>${' '}
-        <span>received</span>${' '}
-        <small
-          >${activity.length > 0 ? `events in closed minutes, last ${rangeOf(minutes)}` : 'no closed minute yet'}</small
-        >
+        <strong>${number(received)}</strong>${' '} <span>received</span>${' '}
+        <small>${`events in closed minutes, ${range}`}</small>
         ${newest !== null && html`<${Newest} newest=${newest} />`}
       </a>
     </li>

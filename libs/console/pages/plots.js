@@ -59,33 +59,25 @@ const PLOTS = [
   },
 ];
 
-/** Age from which the newest closed minute is late, in milliseconds. A minute is usually written 10 to 70 s after its end. */
-const LATE_MS = 3 * 60_000;
-
 /**
  * @param {object} props
  * @param {Minute[]} props.activity
+ * @param {string | null} props.completeFrom from when on `activity` is complete; `null`: all of it
  * @param {string} props.now
  * @param {string} props.range label of the time range of `activity`
  */
-export function Plots({ activity, now, range }) {
+export function Plots({ activity, completeFrom, now, range }) {
   const points = useMemo(() => grouped(activity), [activity]);
-  const newest = activity.at(-1);
-  if (!newest) {
-    return html`<p class="empty">
-      <strong>No closed minute yet.</strong> Activity is stored once per minute. The first minute
-      appears about two minutes after the start.
-    </p>`;
-  }
+  const newest = /** @type {Minute} */ (activity.at(-1));
   const size = groupSize(activity.length);
   const endedAt = Date.parse(newest.startsAt) + 60_000;
-  const lateMs = Date.parse(now) - endedAt;
-  return html`<p class=${`until ${lateMs > LATE_MS ? 'late' : 'quiet'}`}>
-      Closed minutes until${' '}<${Time} at=${new Date(endedAt).toISOString()} />.${' '}
-      ${
-        lateMs > LATE_MS
-          ? `That was ${duration(lateMs)} ago: later minutes are not stored yet.`
-          : 'Later minutes are not counted yet.'
+  return html`<p class="until quiet">
+      Closed minutes until${' '}<${Time} at=${new Date(endedAt).toISOString()} />. Later minutes are
+      not counted
+      yet.${
+        completeFrom &&
+        html`${' '}Complete from${' '}<${Time} at=${completeFrom} />: before that, only stored
+          events among the 100,000 newest are counted.`
       }
     </p>
     <div class="plots">

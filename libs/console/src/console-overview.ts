@@ -1,10 +1,10 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type {
   ActivityCounts,
-  ActivityMinute,
   EventSource,
   ExpectationCounts,
   Failures,
+  InboxActivity,
   InboxCapabilities,
   InboxStats,
   PaymentInbox,
@@ -15,7 +15,7 @@ import type { ResolvedConsoleOptions } from './console-options.js';
 
 /** How long a result is reused, in milliseconds, so that many open consoles query the store as rarely as one. */
 const FRESH_MS = 1000;
-/** The same for the closed minutes. A minute is added once per minute, and a day of them is expensive to read. */
+/** The same for the closed minutes, which are expensive to compute. */
 const ACTIVITY_FRESH_MS = 10_000;
 
 /**
@@ -41,9 +41,9 @@ export interface ConsoleHandler {
   readonly lastSeenAt: Date | null;
   /**
    * Counts of the handler over the minutes of {@link InboxOverview.activity}, with `p50Ms` and `p95Ms` of the slowest
-   * minute; `null` if there is no minute yet.
+   * minute.
    */
-  readonly activity: ActivityCounts | null;
+  readonly activity: ActivityCounts;
 }
 
 /** When the newest event of each source was received, by the store clock; `null` if none of the newest 20,000 events has the source. */
@@ -74,12 +74,14 @@ export interface InboxOverview {
   readonly expectations: ExpectationCounts | null;
   /** The newest events of each source; `null` if no event is stored. */
   readonly newest: NewestEvents | null;
-  /** Closed minutes, the oldest first; empty until the first one is written. */
+  /** Closed minutes, the oldest first. */
   readonly activity: readonly ConsoleMinute[];
+  /** From when on the minutes are complete; see `InboxActivity.completeFrom`. */
+  readonly completeFrom: Date;
 }
 
 /** The part of the overview that does not depend on the number of minutes. */
-type InboxState = Omit<InboxOverview, 'activity' | 'handlers' | 'newest'> & {
+type InboxState = Omit<InboxOverview, 'activity' | 'completeFrom' | 'handlers' | 'newest'> & {
   readonly handlers: readonly Omit<ConsoleHandler, 'activity'>[];
 };
 
@@ -96,7 +98,7 @@ export class ConsoleOverview {
 
   /** @throws ConsoleException 503 if the inbox is not reachable. */
   async show(minutes: number): Promise<InboxOverview> {
-    const [state, newest, { activity, byHandler }] = await Promise.all([
+    const [state, newest, { byHandler, ...activity }] = await Promise.all([
       this.#cached('state', FRESH_MS, (inbox) => this.#stateOf(inbox)),
       this.#cached('newest', SEARCH_FRESH_MS, (inbox) => this.#newestOf(inbox)),
       this.#cached(`activity of ${minutes}`, ACTIVITY_FRESH_MS, async (inbox) =>
@@ -105,9 +107,9 @@ export class ConsoleOverview {
     ]);
     const handlers = state.handlers.map((handler) => ({
       ...handler,
-      activity: activity.length === 0 ? null : (byHandler.get(handler.name) ?? NO_ACTIVITY),
+      activity: byHandler.get(handler.name) ?? NO_ACTIVITY,
     }));
-    return { ...state, handlers, newest, activity };
+    return { ...state, handlers, newest, ...activity };
   }
 
   /** The failed deliveries, grouped by handler and error. @throws ConsoleException 503 if the inbox is not reachable. */
@@ -201,8 +203,10 @@ const NO_ACTIVITY: ActivityCounts = Object.freeze({
   p95Ms: null,
 });
 
-function summaryOf(minutes: readonly ActivityMinute[]): {
-  activity: ConsoleMinute[];
+function summaryOf({ minutes, completeFrom }: InboxActivity): Pick<
+  InboxOverview,
+  'activity' | 'completeFrom'
+> & {
   byHandler: Map<string, ActivityCounts>;
 } {
   const byHandler = new Map<string, ActivityCounts>();
@@ -219,7 +223,8 @@ function summaryOf(minutes: readonly ActivityMinute[]): {
       });
     }
   }
-  return { activity: minutes.map(({ startsAt, total }) => ({ startsAt, ...total })), byHandler };
+  const activity = minutes.map(({ startsAt, total }) => ({ startsAt, ...total }));
+  return { activity, completeFrom, byHandler };
 }
 
 function slower(a: number | null, b: number | null): number | null {

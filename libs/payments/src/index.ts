@@ -99,6 +99,7 @@ export type {
   HandlerDeclaration,
   HeartbeatResult,
   InboxCapabilities,
+  InboxActivity,
   InboxStats,
   IncomingEvent,
   KnownHandler,

@@ -240,4 +240,20 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
     by: "IN ('f')",
     specs: [SQLITE],
   },
+  {
+    promise: 'IN-38',
+    fault: 'counts only the 10,000 newest events',
+    file: `${INBOX}/store/activity.ts`,
+    replace: 'COUNTED_EVENTS = 100_000',
+    by: 'COUNTED_EVENTS = 10_000',
+    specs: [`${INBOX}/store/activity.spec.ts`],
+  },
+  {
+    promise: 'IN-38',
+    fault: 'calls minutes complete whose events may be pruned',
+    file: `${INBOX}/store/activity.ts`,
+    replace: 'let uncountedMs = deletedMs;',
+    by: 'let uncountedMs = -Infinity;',
+    specs: [MEMORY],
+  },
 ];

@@ -71,7 +71,7 @@ async function readTables(
   { child: { where, schema } }: InboxData,
 ): Promise<Buffer> {
   const query = <R>(text: string) => durable.server().query<R>(where, text);
-  const tables = ['event', 'delivery', 'activity'];
+  const tables = ['event', 'delivery'];
   const rows = await Promise.all(
     tables.map((table) =>
       query<{ row: string }>(`SELECT t::text AS row FROM ${schema}.${table} t`),

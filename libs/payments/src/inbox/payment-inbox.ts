@@ -11,9 +11,11 @@ import { failureGroups } from './recover/failure-groups.js';
 import type { Failures } from './recover/failure-groups.js';
 import { InboxRedrive, unknownHandler } from './recover/inbox-redrive.js';
 import type { DeliveryQuery, RedriveQuery, SelectionResult } from './recover/inbox-redrive.js';
+import { WORKER_OPTIONS } from './inbox-options.js';
+import type { ResolvedWorkerOptions } from './inbox-options.js';
 import { POLL_HANDLER } from './store/expectation-store.js';
 import { InboxWorker } from './work/inbox-worker.js';
-import type { ActivityMinute, EventFilter, EventPage, InboxStats } from './store/inbox-store.js';
+import type { EventFilter, EventPage, InboxActivity, InboxStats } from './store/inbox-store.js';
 import type { InboxCapabilities, InboxStore, StoredEvent } from './store/inbox-store.js';
 import { INBOX_STORE } from './store/inbox-store.js';
 import { assertTimes } from './store/list-arguments.js';
@@ -56,6 +58,7 @@ export class PaymentInbox {
     private readonly registry: HandlerRegistry,
     private readonly catalog: HandlerCatalogCache,
     private readonly bodies: StoredBodies,
+    @Inject(WORKER_OPTIONS) private readonly options: ResolvedWorkerOptions,
     observers: Observers = NO_OBSERVERS,
   ) {
     this.#redrive = new InboxRedrive(store, catalog, observers);
@@ -157,17 +160,16 @@ export class PaymentInbox {
 
   /**
    * The activity of the inbox and of each handler in each of the last `minutes` closed minutes (1 to 1,440, default
-   * 60), in all processes together: the oldest first, with zeros for a minute without activity. A minute is closed 10 s
-   * after its end, and one of the processes writes it within a minute after that. Empty until the first minute was
-   * written.
+   * 60), in all processes together. It is computed from the 100,000 newest events, so do not call it more often than you need
+   * it; `completeFrom` says from when on it is complete.
    *
    * @throws TypeError if `minutes` is out of bounds.
    */
-  async activity(minutes = 60): Promise<ActivityMinute[]> {
+  async activity(minutes = 60): Promise<InboxActivity> {
     if (!Number.isInteger(minutes) || minutes < 1 || minutes > 1440) {
       throw new TypeError('"minutes" must be a whole number of minutes from 1 to 1,440.');
     }
-    return this.store.activity(minutes);
+    return this.store.activity(minutes, this.options.keepMs);
   }
 
   /**
@@ -238,8 +240,8 @@ export class PaymentInbox {
   }
 
   /**
-   * Deletes one batch of old events now, according to `worker.keepMs` and `worker.knowMs`, and writes the activity of
-   * closed minutes. Each process does both every minute, unless `worker.background` is `false`.
+   * Deletes one batch of old events now, according to `worker.keepMs` and `worker.knowMs`. Each process does this every
+   * minute, unless `worker.background` is `false`.
    *
    * @param limit how many events to change at most, 1 to 10,000
    * @returns how many events it changed; if that is `limit`, there may be more.
@@ -249,6 +251,6 @@ export class PaymentInbox {
     if (!Number.isInteger(limit) || limit < 1 || limit > 10_000) {
       throw new TypeError('"limit" must be a whole number of events from 1 to 10,000.');
     }
-    return this.maintenance.run(limit);
+    return this.maintenance.prune(limit);
   }
 }

@@ -31,6 +31,8 @@ export class EventIndex {
   readonly #tombstones = new LinkedList<MemoryEvent>();
   /** Events without deliveries, by the reason. */
   readonly undelivered = { unhandled: new Set<MemoryEvent>(), stale: new Set<MemoryEvent>() };
+  /** Until when events were received that are deleted, or whose deliveries are hidden, by the wall clock. */
+  deletedMs = -Infinity;
   #bytes = 0;
   #unfinishedBytes = 0;
 
@@ -169,7 +171,10 @@ export class EventIndex {
     if (row.finishedAt === null) {
       this.#unfinished.delete(row);
       this.#unfinishedBytes -= sizeOf(row);
-    } else (row.raw === null ? this.#tombstones : this.#finished).delete(row);
+    } else {
+      (row.raw === null ? this.#tombstones : this.#finished).delete(row);
+      this.deletedMs = Math.max(this.deletedMs, row.receivedMs);
+    }
     this.#bytes -= sizeOf(row);
     this.undelivered.unhandled.delete(row);
     this.undelivered.stale.delete(row);

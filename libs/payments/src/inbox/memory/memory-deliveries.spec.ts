@@ -88,8 +88,7 @@ describe('MemoryDeliveries', () => {
     await store.complete(await worker.claimOne());
     await store.redrive([selection], REDRIVE_FORCED);
     clock.now = 130_000;
-    await store.summarize();
-    const minutes = await store.activity(1440);
+    const { minutes } = await store.activity(1440, 1e9);
     expect(minutes.map(({ total }) => total.failed).filter((failed) => failed > 0)).toEqual([]);
     expect(minutes.reduce((sum, { total }) => sum + total.received, 0)).toBe(1);
   });

@@ -33,6 +33,22 @@ async function kept(...ids: string[]): Promise<string[]> {
 }
 
 describe('MemoryStore', () => {
+  it('IN-38 the activity is complete from the minute after the events that were deleted to make room', async () => {
+    await start({ maxEvents: 2, retentionMs: 1e9 });
+    const completeFrom = async () => (await store.activity(60, 1e9)).completeFrom.getTime();
+    await finish('a');
+    clock.now = 600_000;
+    await finish('b');
+    clock.now = 1_200_000;
+    expect(await completeFrom()).toBe(-2_460_000);
+    await store.receive([event('c')]);
+    expect(await completeFrom()).toBe(60_000);
+    await store.receive([event('d')]);
+    expect(await completeFrom()).toBe(660_000);
+    await expect(store.receive([event('e')])).rejects.toThrow(/full/);
+    expect(await completeFrom()).toBe(660_000);
+  });
+
   it('receive rejects a whole batch with inbox_full, and counts its duplicates once', async () => {
     await start({ maxEvents: 2 });
     const batch = [event('a'), event('b'), event('c')];

@@ -1,6 +1,7 @@
+import { setImmediate } from 'node:timers/promises';
+import { minuteOf } from '../store/activity.js';
+import type { ActivityPart, countActivity } from '../store/activity.js';
 import type {
-  ActivityCounts,
-  ActivityMinute,
   CappedCount,
   EventFilter,
   EventPage,
@@ -16,13 +17,6 @@ import { COUNT_CAP, toHistory } from '../store/stored-event.js';
 import type { EventIndex } from './event-index.js';
 import type { HandlerQueue, MemoryEvent } from './memory-rows.js';
 import { hasText, visibleDeliveries } from './memory-search.js';
-
-const MINUTE_MS = 60_000;
-const KEPT_MINUTES = 1440;
-/** How long after its end a minute is closed. */
-const CLOSING_MS = 10_000;
-/** How many closed minutes are written again if the wall clock was set back. */
-const REWRITTEN_MINUTES = 2;
 
 /** Converts a time of the monotonic clock to a date. */
 type ToDate = (monotonicMs: number) => Date;
@@ -127,82 +121,45 @@ export function capped(count: number): CappedCount {
   return { count: Math.min(count, COUNT_CAP), more: count > COUNT_CAP };
 }
 
-/** A receipt or a finished attempt, which the activity of a minute counts. */
-interface Occurrence {
-  /** `null`: counts only in the total of all handlers. */
-  readonly handler: string | null;
-  readonly kind: 'received' | 'done' | 'failed' | 'dead';
-  /** Milliseconds from receipt to `done`; 0 for other kinds. */
-  readonly tookMs: number;
+/** How many events one slice has. */
+const SLICE = 5000;
+
+/** Reads the slices of {@link countActivity}, the newest first. Receives run between two slices. */
+export function activitySlices(events: EventIndex): Parameters<typeof countActivity>[3] {
+  const rows = [...events.all()];
+  return async () => {
+    const slice = rows.splice(-SLICE);
+    if (rows.length > 0) await setImmediate();
+    const oldest = slice[0] ?? null;
+    return {
+      parts: slice.flatMap(partsOf),
+      events: slice.length,
+      oldest: oldest && { seq: oldest.seq, receivedMs: oldest.receivedMs },
+    };
+  };
 }
 
-/** The activity of the closed minutes of a memory store. */
-export class MemoryActivity {
-  #minutes: ActivityMinute[] = [];
-  /** End of the last minute that was written. */
-  #end = -Infinity;
-
-  /** Writes the minutes that were closed since the last call. `now` is on the wall clock, as all times here are. */
-  summarize(rows: Iterable<MemoryEvent>, now: number): void {
-    const end = startOf(now - CLOSING_MS);
-    if (end < this.#end) this.#rewriteFrom(end - REWRITTEN_MINUTES * MINUTE_MS);
-    const start = Math.max(this.#end, end - KEPT_MINUTES * MINUTE_MS);
-    const byMinute = new Map<number, Occurrence[]>();
-    for (let minute = start; minute < end; minute += MINUTE_MS) byMinute.set(minute, []);
-    const add = (at: number, handler: string | null, kind: Occurrence['kind'], tookMs = 0) =>
-      byMinute.get(startOf(at))?.push({ handler, kind, tookMs });
-    for (const { receivedMs, deliveries } of rows) {
-      add(receivedMs, null, 'received');
-      for (const { handler, state, finishedAt, earlier } of deliveries) {
-        add(receivedMs, handler.name, 'received');
-        for (const [, startedMs, tookMs, outcome] of earlier) {
-          if (outcome !== 'd') add(startedMs + Math.max(0, tookMs), handler.name, 'failed');
-        }
-        if (state !== 'done' && state !== 'dead') continue;
-        add(finishedAt!, handler.name, state, Math.max(0, finishedAt! - receivedMs));
-      }
+function partsOf(row: MemoryEvent): ActivityPart[] {
+  const { receivedMs } = row;
+  const part = (at: number, handler: string, counts: Partial<ActivityPart>): ActivityPart => ({
+    received: 0,
+    failed: 0,
+    dead: 0,
+    tookMs: [],
+    ...counts,
+    minute: minuteOf(at),
+    handler,
+  });
+  const parts = [part(receivedMs, '', { received: 1 })];
+  for (const { handler, state, finishedAt, earlier } of visibleDeliveries(row)) {
+    const { name } = handler;
+    parts.push(part(receivedMs, name, { received: 1 }));
+    for (const [, startedMs, tookMs, outcome] of earlier) {
+      if (outcome !== 'd') parts.push(part(startedMs + Math.max(0, tookMs), name, { failed: 1 }));
     }
-    for (const [minute, all] of byMinute) {
-      const total = countsOf(all.filter(({ kind, handler }) => kind !== 'received' || !handler));
-      const byHandler = Map.groupBy(all, ({ handler }) => handler ?? '');
-      byHandler.delete('');
-      const counts = [...byHandler].map(([handler, own]) => [handler, countsOf(own)]);
-      const handlers = Object.fromEntries(counts) as ActivityMinute['handlers'];
-      this.#minutes.push({ startsAt: new Date(minute), total, handlers });
-    }
-    this.#end = end;
-    this.prune(now);
+    const tookMs = Math.max(0, finishedAt! - receivedMs);
+    if (state === 'done') parts.push(part(finishedAt!, name, { tookMs: [tookMs] }));
+    else if (state === 'dead') parts.push(part(finishedAt!, name, { dead: 1 }));
   }
-
-  /** The last minutes that were written. */
-  last(minutes: number): ActivityMinute[] {
-    return this.#minutes.filter(({ startsAt }) => +startsAt >= this.#end - minutes * MINUTE_MS);
-  }
-
-  /** Deletes the minutes from `start` on after the wall clock was set back. summarize() writes them again when they are closed. */
-  #rewriteFrom(start: number): void {
-    this.#minutes = this.#minutes.filter(({ startsAt }) => startsAt.getTime() < start);
-    this.#end = start;
-  }
-
-  /** Deletes minutes that are older than a day. */
-  prune(now: number): void {
-    const start = now - (KEPT_MINUTES + 2) * MINUTE_MS;
-    this.#minutes = this.#minutes.filter(({ startsAt }) => startsAt.getTime() >= start);
-  }
-}
-
-function countsOf(all: readonly Occurrence[]): ActivityCounts {
-  const of = (kind: Occurrence['kind']) => all.filter((occurrence) => occurrence.kind === kind);
-  const sorted = of('done')
-    .map(({ tookMs }) => tookMs)
-    .toSorted((a, b) => a - b);
-  const nearestRank = (share: number) => sorted[Math.ceil(share * sorted.length) - 1] ?? null;
-  const [p50Ms, p95Ms] = [nearestRank(0.5), nearestRank(0.95)];
-  const [received, failed, dead] = [of('received').length, of('failed').length, of('dead').length];
-  return { received, done: sorted.length, failed, dead, p50Ms, p95Ms };
-}
-
-function startOf(ms: number): number {
-  return Math.floor(ms / MINUTE_MS) * MINUTE_MS;
+  return parts;
 }

@@ -2,10 +2,10 @@ import { inspect } from 'node:util';
 import { PaymentsError } from '../../errors/payments-error.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import type {
-  ActivityMinute,
   EventPage,
   HandlerCatalog,
   HeartbeatResult,
+  InboxActivity,
   InboxStats,
   InboxStore,
   IncomingEvent,
@@ -13,15 +13,16 @@ import type {
   StoreReceipt,
   WorkerRegistration,
 } from '../store/inbox-store.js';
+import { countActivity } from '../store/activity.js';
 import { addCopy, EventIndex } from './event-index.js';
 import type { MemoryLimits } from './event-index.js';
 import { MemoryDeliveries } from './memory-deliveries.js';
 import { MemoryExpectations } from './memory-expectations.js';
 import {
+  activitySlices,
   capped,
   countDeliveries,
   describeEvent,
-  MemoryActivity,
   pageOf,
 } from './memory-queries.js';
 import { MemoryEvent } from './memory-rows.js';
@@ -38,7 +39,6 @@ export class MemoryStore extends MemoryDeliveries implements InboxStore<never> {
   });
   readonly expectations: MemoryExpectations;
   readonly #workers: MemoryWorkers;
-  readonly #activity = new MemoryActivity();
   #seq = 0;
 
   constructor(limits: MemoryLimits, runtime: PaymentsRuntime) {
@@ -168,18 +168,14 @@ export class MemoryStore extends MemoryDeliveries implements InboxStore<never> {
     return countFailures(this.events);
   }
 
-  async summarize(): Promise<void> {
-    this.#activity.summarize(this.events.all(), this.runtime.now());
-  }
-
-  async activity(minutes: number): Promise<ActivityMinute[]> {
-    return this.#activity.last(minutes);
+  async activity(minutes: number, bodiesMs: number): Promise<InboxActivity> {
+    const now = this.runtime.now();
+    const deletedMs = Math.max(this.events.deletedMs, now - bodiesMs);
+    return countActivity(minutes, now, deletedMs, activitySlices(this.events));
   }
 
   async prune(request: Parameters<InboxStore['prune']>[0]): Promise<number> {
-    const wallMs = this.runtime.now();
-    this.#activity.prune(wallMs);
-    const now = this.runtime.monotonic();
+    const [now, wallMs] = [this.runtime.monotonic(), this.runtime.now()];
     const pruned = this.events.prune(request, now, wallMs);
     return pruned + this.expectations.prune(request.tombstonesMs, request.limit - pruned);
   }

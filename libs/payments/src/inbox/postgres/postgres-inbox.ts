@@ -1,6 +1,5 @@
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import type {
-  ActivityMinute,
   ClaimedDelivery,
   ClaimRequest,
   CommitResult,
@@ -8,6 +7,7 @@ import type {
   EventPage,
   HandlerCatalog,
   HeartbeatResult,
+  InboxActivity,
   InboxDefinition,
   InboxStats,
   InboxStore,
@@ -28,13 +28,13 @@ import type {
   PostgresTransaction,
   ResolvedPostgresOptions,
 } from './postgres-options.js';
-import { readActivity, summarize } from './sql/activity.js';
+import { readActivity } from './sql/activity.js';
 import { forgetHandler, pause, readCatalog } from './sql/catalog.js';
 import { claimSuspect } from './sql/claim.js';
 import { PostgresExpectations } from './sql/expectations.js';
 import { readFailures } from './sql/failures.js';
 import { redrive, skip } from './sql/redrive.js';
-import { lockNumber, quoted } from './sql/schema.js';
+import { quoted } from './sql/schema.js';
 import { find, list } from './sql/search.js';
 import { completed, failed, released } from './sql/settle.js';
 import type { LeaseOutcome } from './sql/settle.js';
@@ -190,13 +190,8 @@ class PostgresStore implements InboxStore<PostgresTransaction> {
     return readFailures(this.#open().source, this.#schema);
   }
 
-  async summarize(): Promise<void> {
-    const lock = lockNumber(this.options.schema, 'activity');
-    await summarize(this.#open().source, this.#schema, lock);
-  }
-
-  async activity(minutes: number): Promise<ActivityMinute[]> {
-    return readActivity(this.#open().source, this.#schema, minutes);
+  async activity(minutes: number, bodiesMs: number): Promise<InboxActivity> {
+    return readActivity(this.#open().source, this.#schema, minutes, bodiesMs);
   }
 
   async redrive(

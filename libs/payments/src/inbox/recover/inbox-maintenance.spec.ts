@@ -26,7 +26,6 @@ function maintenanceWith(operations: Partial<InboxStore> = {}) {
   const calls: unknown[] = [];
   const known: KnownHandler[] = [];
   const store = {
-    summarize: async () => void calls.push('summarize'),
     prune: async (request: Parameters<InboxStore['prune']>[0]) => {
       calls.push(request);
       return operations.prune?.(request) ?? 0;
@@ -36,7 +35,6 @@ function maintenanceWith(operations: Partial<InboxStore> = {}) {
       deliveries: [{ handler: 'gone', state: 'pending', count: 10_000, more: true }],
     }),
     expectations: operations.expectations,
-    ...(operations.summarize && { summarize: operations.summarize }),
   } as unknown as InboxStore;
   const registry = new HandlerRegistry();
   registry.add({
@@ -67,7 +65,7 @@ function maintenanceWith(operations: Partial<InboxStore> = {}) {
 const BATCH = { bodiesMs: 5000, tombstonesMs: 9000, limit: 500 };
 
 describe('InboxMaintenance', () => {
-  it('maintenance summarizes and prunes a batch every minute, by keepMs and knowMs', async () => {
+  it('maintenance prunes a batch every minute, by keepMs and knowMs', async () => {
     const { runtime, calls, maintenance } = maintenanceWith();
     maintenance.start();
     await turns(5);
@@ -75,7 +73,7 @@ describe('InboxMaintenance', () => {
     for (let minute = 1; minute <= 3; minute += 1) {
       runtime.advance(60_000);
       await turns(10);
-      expect(calls.splice(0)).toEqual(['summarize', BATCH]);
+      expect(calls.splice(0)).toEqual([BATCH]);
     }
   });
 
@@ -91,7 +89,7 @@ describe('InboxMaintenance', () => {
     maintenance.start();
     runtime.advance(60_000);
     await turns(10);
-    expect(calls.splice(0)).toEqual(['summarize', BATCH]);
+    expect(calls.splice(0)).toEqual([BATCH]);
     for (let batch = 2; batch <= 3; batch += 1) {
       expect(runtime.nextIn).toBeGreaterThanOrEqual(10);
       expect(runtime.nextIn).toBeLessThan(1000);
@@ -104,14 +102,13 @@ describe('InboxMaintenance', () => {
 
   it('a step that fails does not stop the other steps, and is tried again a minute later', async () => {
     const down = () => Promise.reject(new Error('down'));
-    const { runtime, calls, maintenance } = maintenanceWith({ summarize: down, catalog: down });
+    const { runtime, calls, maintenance } = maintenanceWith({ catalog: down });
     maintenance.start();
     for (let round = 1; round <= 3; round += 1) {
       runtime.advance(60_000);
       await turns(10);
       expect(calls.splice(0)).toEqual([BATCH]);
     }
-    expect(warnings).toContain('The payment inbox could not summarize its activity: Error: down');
     expect(warnings.filter((line) => line.includes('find handlers'))).not.toEqual([]);
   });
 
@@ -123,7 +120,7 @@ describe('InboxMaintenance', () => {
     for (let round = 1; round <= 2; round += 1) {
       runtime.advance(60_000);
       await turns(10);
-      expect(calls.splice(0)).toEqual(['summarize', BATCH]);
+      expect(calls.splice(0)).toEqual([BATCH]);
     }
   });
 
@@ -162,10 +159,10 @@ describe('InboxMaintenance', () => {
     ]);
   });
 
-  it('run() summarizes activity and prunes up to the given number of events at once', async () => {
+  it('prune() prunes up to the given number of events at once', async () => {
     const { calls, maintenance } = maintenanceWith({ prune: async () => 7 });
-    expect(await maintenance.run(10)).toBe(7);
-    expect(calls).toEqual(['summarize', { ...BATCH, limit: 10 }]);
+    expect(await maintenance.prune(10)).toBe(7);
+    expect(calls).toEqual([{ ...BATCH, limit: 10 }]);
   });
 
   it('IN-32 the start logs one line about handlers that this process does not register', async () => {

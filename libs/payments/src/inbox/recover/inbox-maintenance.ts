@@ -31,8 +31,8 @@ const REPORT_EVERY_MS = 86_400_000;
 const MAX_LISTED = 10;
 
 /**
- * Runs once a minute in each process: writes the activity of closed minutes, deletes old events in small batches
- * according to `keepMs` and `knowMs`, and reports orphaned handlers, which no process has any more.
+ * Runs once a minute in each process: deletes old events in small batches according to `keepMs` and `knowMs`, and
+ * reports orphaned handlers, which no process has any more.
  */
 @Injectable()
 export class InboxMaintenance {
@@ -67,27 +67,21 @@ export class InboxMaintenance {
     await this.#round;
   }
 
-  /** Writes the activity of closed minutes and deletes one batch, now. Returns how many events it changed. */
-  async run(limit: number): Promise<number> {
-    await this.store.summarize();
-    return this.#prune(limit);
+  /** Deletes one batch now. Returns how many events it changed. */
+  prune(limit: number): Promise<number> {
+    const { keepMs, knowMs } = this.options;
+    return this.store.prune({ bodiesMs: keepMs, tombstonesMs: knowMs, limit });
   }
 
   async #startRound(): Promise<void> {
-    await this.#try('summarize its activity', () => this.store.summarize());
     await this.#try('find handlers without a process', () => this.#reportOrphans());
     await this.#pruneBatch();
   }
 
   async #pruneBatch(): Promise<void> {
-    const changed = await this.#try('prune old events', () => this.#prune(BATCH));
+    const changed = await this.#try('prune old events', () => this.prune(BATCH));
     if (changed === BATCH) this.#next(BETWEEN_BATCHES_MS, () => this.#pruneBatch());
     else this.#next(BETWEEN_ROUNDS_MS, () => this.#startRound());
-  }
-
-  #prune(limit: number): Promise<number> {
-    const { keepMs, knowMs } = this.options;
-    return this.store.prune({ bodiesMs: keepMs, tombstonesMs: knowMs, limit });
   }
 
   #next(ms: number, work: () => Promise<void>): void {

@@ -1,6 +1,5 @@
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import type {
-  ActivityMinute,
   ClaimedDelivery,
   ClaimRequest,
   CommitResult,
@@ -8,6 +7,7 @@ import type {
   EventPage,
   HandlerCatalog,
   HeartbeatResult,
+  InboxActivity,
   IncomingEvent,
   InboxDefinition,
   InboxStats,
@@ -19,8 +19,9 @@ import type {
   SuspectRequest,
   WorkerRegistration,
 } from '../store/inbox-store.js';
+import { countActivity } from '../store/activity.js';
 import { failures, listPage } from './event-lists.js';
-import { toActivity } from './sql/activity.js';
+import { toActivitySlice } from './sql/activity.js';
 import { FORGET_SLICE, toCatalog } from './sql/catalog.js';
 import { toClaimed } from './sql/claim.js';
 import type { PruneCursor } from './sql/prune.js';
@@ -75,7 +76,10 @@ export class SqliteStore implements InboxStore<SqliteTransaction> {
   readonly expectations: SqliteExpectations;
   readonly #session: SqliteSession;
 
-  constructor(settings: SqliteSettings, runtime: PaymentsRuntime) {
+  constructor(
+    settings: SqliteSettings,
+    private readonly runtime: PaymentsRuntime,
+  ) {
     this.#session = new SqliteSession(settings, runtime);
     this.expectations = new SqliteExpectations(this.#session);
   }
@@ -189,15 +193,11 @@ export class SqliteStore implements InboxStore<SqliteTransaction> {
     return failures(this.#session);
   }
 
-  async summarize(): Promise<void> {
-    let from: number | null = null;
-    do {
-      from = await this.#session.run('summarize', { from });
-    } while (from !== null);
-  }
-
-  async activity(minutes: number): Promise<ActivityMinute[]> {
-    return toActivity(await this.#session.run('activity', { minutes }));
+  async activity(minutes: number, bodiesMs: number): Promise<InboxActivity> {
+    const now = this.runtime.now();
+    return countActivity(minutes, now, now - bodiesMs, async (before, fromMinute) =>
+      toActivitySlice(await this.#session.run('activitySlice', { before, fromMinute })),
+    );
   }
 
   async redrive(

@@ -16,7 +16,7 @@ import type {
   WorkerRegistration,
 } from './store-operations.js';
 import type {
-  ActivityMinute,
+  InboxActivity,
   DeliverySelection,
   EventFilter,
   EventPage,
@@ -192,17 +192,12 @@ export interface InboxStore<Tx = unknown> {
   failures(): Promise<{ readonly counts: readonly FailureCount[]; readonly more: boolean }>;
 
   /**
-   * Writes the activity of every closed minute that is not written yet, at most the last 1,440, from the stored events
-   * and deliveries. A minute is closed 10 s after its end. The last two written minutes are written again, for
-   * transactions that committed late. Idempotent, and safe in several processes at once.
+   * The activity of the last `minutes` (1 to 1,440) closed minutes, from at least the 100,000 newest events. It reads them
+   * in slices, so that no receive waits.
+   *
+   * @param bodiesMs as of {@link prune}: events that were received longer ago may have been pruned
    */
-  summarize(): Promise<void>;
-
-  /**
-   * The last `minutes` (1 to 1,440) closed minutes that {@link summarize} wrote, the oldest first, each once, with
-   * zeros for a minute without activity. Empty before the first {@link summarize}.
-   */
-  activity(minutes: number): Promise<ActivityMinute[]>;
+  activity(minutes: number, bodiesMs: number): Promise<InboxActivity>;
 
   /**
    * Makes dead, skipped and pending deliveries due again, and done ones if `force` is set. Ignores running deliveries
@@ -238,7 +233,6 @@ export interface InboxStore<Tx = unknown> {
    * - tombstones of events that were received more than `tombstonesMs` ago and whose own time (`occurredAt`) is as long
    *   ago. The tombstone of an event from the future stays longer, so that every deleted event is older than
    *   `tombstonesMs`.
-   * - activity older than 1,440 minutes.
    * - expectations; see {@link ExpectationStore}.
    *
    * Returns how many events and expectations it changed.

@@ -221,6 +221,18 @@ export interface InboxStats {
   readonly paused: readonly string[];
 }
 
+/** The activity of the inbox in the last closed minutes, in all processes together. */
+export interface InboxActivity {
+  /** The oldest first, with zeros for a minute without activity. */
+  readonly minutes: readonly ActivityMinute[];
+  /**
+   * From this minute on, {@link minutes} counts every event and all attempts of these events. It is the start of the
+   * first minute, unless the inbox received more than 100,000 events since then, or deletes events earlier. Of older
+   * events, only those among the 100,000 newest count.
+   */
+  readonly completeFrom: Date;
+}
+
 /** The activity of the inbox, or of one handler, in one minute. */
 export interface ActivityCounts {
   /** For the inbox: new events stored. For a handler: new events with a delivery to it. */
@@ -239,7 +251,7 @@ export interface ActivityCounts {
   readonly p95Ms: number | null;
 }
 
-/** The activity of one closed minute, in all processes together. */
+/** The activity of one closed minute. A minute is closed 10 s after its end. */
 export interface ActivityMinute {
   /** Start of the minute, UTC, by the store clock. */
   readonly startsAt: Date;

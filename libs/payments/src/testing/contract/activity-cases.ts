@@ -1,7 +1,7 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import type { ActivityCounts, ActivityMinute, InboxStore } from '../../inbox/store/inbox-store.js';
-import { incoming, listAll, pruneAll, TestWorker, twoWorkers } from './contract-fixtures.js';
-import type { InboxContractCase } from './contract-fixtures.js';
+import { incoming, listAll, twoWorkers } from './contract-fixtures.js';
+import type { InboxContractCase, TestWorker } from './contract-fixtures.js';
 
 const MINUTE_MS = 60_000;
 /** Enough for every minute so far to be closed. */
@@ -109,6 +109,8 @@ async function workFourMinutes(
   }
 }
 
+const DAY_MS = 1440 * MINUTE_MS;
+
 /** The counts of each closed minute. */
 export const activityCases: readonly InboxContractCase[] = [
   {
@@ -120,12 +122,12 @@ export const activityCases: readonly InboxContractCase[] = [
       await worker.claimOne('audit');
       await other.declareOthersDead(advance);
       await advance(CLOSED_MS);
-      await store.summarize();
       const expected = await fullScan(store);
       ok(expected.size >= 4);
-      const minutes = await other.store.activity(30);
+      const { minutes, completeFrom } = await other.store.activity(30, DAY_MS);
       equal(minutes.length, 30);
       assertContiguous(minutes);
+      deepEqual(completeFrom, minutes[0]!.startsAt);
       for (const { startsAt, total, handlers } of minutes) {
         const scanned = expected.get(startsAt.getTime());
         expected.delete(startsAt.getTime());
@@ -140,91 +142,39 @@ export const activityCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-38 repeated and concurrent calls of summarize give the same activity',
-    async run({ store, another, advance }) {
-      const worker = await TestWorker.start(store);
-      const other = await another();
-      await workFourMinutes(worker, advance);
-      await advance(CLOSED_MS);
-      await Promise.all([store.summarize(), other.summarize(), store.summarize()]);
-      const busy = async () =>
-        (await other.activity(60)).filter(({ total }) => total.received + total.done > 0);
-      const once = await busy();
-      ok(once.length > 0);
-      await store.summarize();
-      await other.summarize();
-      deepEqual(await busy(), once);
-    },
-  },
-  {
-    title: 'IN-38 the activity has every closed minute once, also if summarize did not run in it',
-    async run({ store, advance }) {
-      deepEqual(await store.activity(5), []);
-      await store.receive([incoming()]);
-      await advance(CLOSED_MS);
-      await store.summarize();
-      await advance(10 * MINUTE_MS);
-      await store.receive([incoming(), incoming()]);
-      await advance(3 * MINUTE_MS);
-      await store.summarize();
-      const minutes = await store.activity(30);
-      equal(minutes.length, 30);
-      assertContiguous(minutes);
-      const busy = minutes.filter(({ total }) => total.received > 0);
-      deepEqual(
-        busy.map(({ total }) => total.received),
-        [1, 2],
-      );
-      const apartMs = busy[1]!.startsAt.getTime() - busy[0]!.startsAt.getTime();
-      ok([12, 13].includes(apartMs / MINUTE_MS), `${apartMs} ms apart`);
-      ok(
-        minutes.every(
-          ({ total, handlers }) => total.received > 0 || Object.keys(handlers).length === 0,
-        ),
-      );
-      deepEqual((await store.activity(3)).length, 3);
-    },
-  },
-  {
     title: 'IN-38 the activity has no minute that is not closed yet',
     async run({ store, advance }) {
-      await store.summarize();
       const event = incoming();
       await store.receive([event]);
-      await store.summarize();
       const received = async () =>
-        (await store.activity(10)).reduce((sum, { total }) => sum + total.received, 0);
+        (await store.activity(10, DAY_MS)).minutes.reduce(
+          (sum, { total }) => sum + total.received,
+          0,
+        );
       equal(await received(), 0);
       const { receivedAt } = (await store.find('acme', event.id))!;
-      const last = (await store.activity(1))[0];
-      if (last) ok(last.startsAt.getTime() + MINUTE_MS <= receivedAt.getTime() + 2000);
+      const last = (await store.activity(1, DAY_MS)).minutes[0]!;
+      ok(last.startsAt.getTime() + MINUTE_MS <= receivedAt.getTime() + 2000);
       await advance(CLOSED_MS);
-      await store.summarize();
       equal(await received(), 1);
     },
   },
   {
-    title: 'IN-38 the activity of a day stays after its events were pruned',
+    title: 'IN-38 the activity is complete from the minute after the events that may be pruned',
     async run({ store, advance }) {
       await store.receive([incoming({ handlers: [] })]);
-      await advance(CLOSED_MS);
-      await store.summarize();
-      // The store writes the last two minutes again, so their events must still be stored.
-      await advance(5 * MINUTE_MS);
-      await store.summarize();
-      await advance(1425 * MINUTE_MS);
-      await pruneAll(store, 1000, 1000);
-      await store.summarize();
-      const received = async (minutes: number) =>
-        (await store.activity(minutes)).reduce((sum, { total }) => sum + total.received, 0);
-      equal(await received(1440), 1);
-      equal(await received(60), 0);
-      await advance(20 * MINUTE_MS);
-      await store.summarize();
-      equal(await store.prune({ bodiesMs: 1000, tombstonesMs: 1000, limit: 10 }), 0);
-      equal(await received(1440), 0);
-      equal((await store.activity(1440)).length, 1440);
-      assertContiguous(await store.activity(1440));
+      await advance(10 * MINUTE_MS);
+      const { minutes, completeFrom } = await store.activity(30, 5 * MINUTE_MS);
+      equal(
+        minutes.reduce((sum, { total }) => sum + total.received, 0),
+        1,
+      );
+      const complete = minutes.filter(({ startsAt }) => startsAt >= completeFrom);
+      // The last minute ended 10 to 70 s ago.
+      ok([3, 4].includes(complete.length), `${complete.length} complete minutes`);
+      const { minutes: none, completeFrom: later } = await store.activity(1440, 1);
+      equal(none.length, 1440);
+      ok(later > none.at(-1)!.startsAt);
     },
   },
 ];

@@ -1,6 +1,5 @@
 import type { InboxStore } from '../../store/inbox-store.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
-import { KEPT_MINUTES } from './activity.js';
 import { asInterval, epochMs, NOW_MS } from './schema.js';
 
 /** How many old events one statement reads at most. Unfinished events are kept, and there may be millions of them. */
@@ -39,9 +38,6 @@ export class Pruning {
       left > tombstones
         ? await pruneExpectations(source, schema, tombstonesMs, left - tombstones)
         : 0;
-    await source.query(
-      `DELETE FROM ${schema}.activity WHERE minute < clock_timestamp() - ${KEPT_MINUTES + 2} * interval '1 minute'`,
-    );
     return bodies + tombstones + ended;
   }
 

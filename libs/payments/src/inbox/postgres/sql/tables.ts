@@ -116,7 +116,6 @@ CREATE INDEX delivery_done ON ${schema}.delivery (ordering, handler, occurred_at
   WHERE state = 'done' AND ordering IS NOT NULL;
 -- Failed deliveries that are not finished or are dead, the newest event last. Most deliveries never enter it.
 CREATE INDEX delivery_failed ON ${schema}.delivery (event) WHERE ${unaliased(HAS_FAILED)};
-CREATE INDEX delivery_ended ON ${schema}.delivery (ended_at) WHERE ended_at IS NOT NULL;
 
 ${expectationTables(schema)}CREATE TABLE ${schema}.worker (
   id uuid PRIMARY KEY,
@@ -137,30 +136,11 @@ CREATE TABLE ${schema}.pause (
   handler text COLLATE "C" PRIMARY KEY,
   since timestamptz NOT NULL DEFAULT now()
 );
--- Only minutes with activity. The row of the handler '' has the counts of all handlers together.
-CREATE TABLE ${schema}.activity (
-  minute timestamptz NOT NULL,
-  handler text COLLATE "C" NOT NULL,
-  received bigint NOT NULL,
-  done bigint NOT NULL,
-  failed bigint NOT NULL,
-  dead bigint NOT NULL,
-  p50_ms bigint,
-  p95_ms bigint,
-  PRIMARY KEY (minute, handler)
-);
 CREATE TABLE ${schema}.meta (
   single boolean PRIMARY KEY DEFAULT true CHECK (single),
   schema_version integer NOT NULL,
   catalog_version bigint NOT NULL DEFAULT 0
 );
--- Not in meta: a process that stops while it summarizes keeps this row locked, and must not block the catalog.
-CREATE TABLE ${schema}.summary (
-  single boolean PRIMARY KEY DEFAULT true CHECK (single),
-  -- End of the last minute that was summarized.
-  summarized_to timestamptz
-);
-INSERT INTO ${schema}.summary DEFAULT VALUES;
 `;
 
 /** Expected payments. Times are in milliseconds since the epoch. */

@@ -1,207 +1,69 @@
-import type { ActivityCounts, ActivityMinute } from '../../store/inbox-store.js';
-import type { SqliteConnection, Times } from '../thread/connection.js';
+import type { ActivityPart, ActivitySlice } from '../../store/activity.js';
+import type { SqliteConnection } from '../thread/connection.js';
 
-const MINUTE_MS = 60_000;
+/** How many events one call reads: a millisecond of work, so that a receive between two calls does not wait. */
+const SLICE = 500;
 
-/** How many minutes the table keeps. */
-const KEPT_MINUTES = 1440;
-
-/** How long after its end a minute is closed, in milliseconds. */
-const CLOSING_MS = 10_000;
-
-/** How many of the last written minutes are written again, because transactions may have committed late. */
-const REWRITTEN_MINUTES = 2;
-
-/** The activity of one handler in one minute, or of all handlers together (`''`). */
-export interface ActivityRow extends ActivityCounts {
-  readonly minute: number;
-  readonly handler: string;
+export interface ActivityRequest {
+  /** The newest events with a lower number are read. */
+  readonly before: number;
+  readonly fromMinute: number;
 }
 
-/** How many minutes one call of {@link summarize} writes at most. A minute without activity costs almost nothing. */
-const SLICE_MINUTES = 60;
+/** An {@link ActivitySlice} as the thread sends it: the times of a part are JSON. */
+export interface ActivitySliceMessage extends Omit<ActivitySlice, 'parts'> {
+  readonly parts: readonly (Omit<ActivityPart, 'tookMs'> & { readonly tookMs: string })[];
+}
 
-/**
- * Writes the closed minutes from `from` on, at most {@link SLICE_MINUTES}; without `from`, from the first minute that
- * is not written yet. It returns after a minute with activity, so that a receive can run before the next minute.
- * Returns `from` of the next call; `null` if all minutes are written.
- */
-export function summarize(
+/** The activity of the {@link SLICE} newest events before a number. */
+export function activitySlice(
   connection: SqliteConnection,
-  { from }: { readonly from: number | null },
-  { wall }: Times,
-): number | null {
-  const end = closedUntil(wall);
-  const first = Math.max(from ?? firstUnwritten(connection, end), end - KEPT_MINUTES * MINUTE_MS);
-  const sliceEnd = Math.min(end, first + SLICE_MINUTES * MINUTE_MS);
-  for (let minute = first; minute < sliceEnd; minute += MINUTE_MS) {
-    if (write(connection, minute) > 0) return minute + MINUTE_MS;
-  }
-  return sliceEnd < end ? sliceEnd : null;
-}
-
-/** The last `minutes` written minutes, oldest first, each with a row for all handlers together. */
-export function activity(
-  connection: SqliteConnection,
-  { minutes }: { readonly minutes: number },
-  { wall }: Times,
-): ActivityRow[] {
-  const last = lastWritten(connection, closedUntil(wall));
-  if (last === null) return [];
-  return connection.all<ActivityRow>(
-    `SELECT minute, handler, received, done, failed, dead, p50_ms AS p50Ms, p95_ms AS p95Ms
-     FROM payments_inbox_activity WHERE minute > ? AND minute <= ? ORDER BY minute, handler`,
-    [last - minutes * MINUTE_MS, last],
-  );
-}
-
-/** Deletes the minutes that {@link activity} no longer returns. */
-export function pruneActivity(connection: SqliteConnection, { wall }: Times): void {
-  connection.run('DELETE FROM payments_inbox_activity WHERE minute < ?', [
-    closedUntil(wall) - KEPT_MINUTES * MINUTE_MS,
-  ]);
-}
-
-function closedUntil(wall: number): number {
-  return Math.floor((wall - CLOSING_MS) / MINUTE_MS) * MINUTE_MS;
-}
-
-function firstUnwritten(connection: SqliteConnection, end: number): number {
-  const last = lastWritten(connection, end);
-  return last === null ? -Infinity : last - (REWRITTEN_MINUTES - 1) * MINUTE_MS;
-}
-
-/**
- * The last written minute before `end`. After the wall clock was set back, there are written minutes in the future;
- * they are written again when they are closed.
- */
-function lastWritten(connection: SqliteConnection, end: number): number | null {
-  return connection.get<{ minute: number | null }>(
-    'SELECT max(minute) AS minute FROM payments_inbox_activity WHERE minute < ?',
-    [end],
-  )!.minute;
-}
-
-interface Tally {
-  received: number;
-  failed: number;
-  dead: number;
-  tookMs: number[];
-}
-
-/** Writes one minute; returns how many handlers had activity in it. */
-function write(connection: SqliteConnection, minute: number): number {
-  const handlers = new Map<string, Tally>();
-  const tallyOf = (handler: string): Tally => {
-    const tally = handlers.get(handler) ?? { received: 0, failed: 0, dead: 0, tookMs: [] };
-    handlers.set(handler, tally);
-    return tally;
+  { before, fromMinute }: ActivityRequest,
+): ActivitySliceMessage {
+  const { seq, receivedMs, events } = connection.get<{
+    seq: number | null;
+    receivedMs: number;
+    events: number;
+  }>(
+    `SELECT min(seq) AS seq, received_at AS receivedMs, count(*) AS events FROM (
+       SELECT seq, received_at FROM payments_inbox_event WHERE seq < ? ORDER BY seq DESC LIMIT ${SLICE})`,
+    [before],
+  )!;
+  if (seq === null) return { parts: [], events, oldest: null };
+  return {
+    parts: connection.all(PARTS, [seq, before, fromMinute]),
+    events,
+    oldest: { seq, receivedMs },
   };
-  for (const { handler, count } of received(connection, minute)) tallyOf(handler).received = count;
-  for (const { handler, count } of failed(connection, minute)) tallyOf(handler).failed = count;
-  for (const { handler, count } of dead(connection, minute)) tallyOf(handler).dead = count;
-  for (const { handler, tookMs } of done(connection, minute)) tallyOf(handler).tookMs.push(tookMs);
-  const total: Tally = { received: newEvents(connection, minute), failed: 0, dead: 0, tookMs: [] };
-  for (const { failed, dead, tookMs } of handlers.values()) {
-    total.failed += failed;
-    total.dead += dead;
-    total.tookMs = total.tookMs.concat(tookMs);
-  }
-  connection.run('DELETE FROM payments_inbox_activity WHERE minute = ?', [minute]);
-  for (const [handler, tally] of handlers) insert(connection, minute, handler, tally);
-  insert(connection, minute, '', total);
-  return handlers.size + total.received;
 }
 
-interface CountRow {
-  readonly handler: string;
-  readonly count: number;
-}
+/** Counts failed attempts in the histories, because a delivery may have failed in one minute and again later. */
+const PARTS = `
+  SELECT minute, handler, sum(received) AS received, sum(failed) AS failed, sum(dead) AS dead,
+         json_group_array(took) FILTER (WHERE took IS NOT NULL) AS tookMs
+  FROM (
+    SELECT received_at / 60000 AS minute, '' AS handler, 1 AS received, 0 AS failed, 0 AS dead, NULL AS took
+    FROM payments_inbox_event WHERE seq >= ?1 AND seq < ?2
+    UNION ALL
+    SELECT received_at / 60000, handler, 1, 0, 0, NULL
+    FROM payments_inbox_delivery WHERE event_seq >= ?1 AND event_seq < ?2
+    UNION ALL
+    SELECT finished_at / 60000, handler, 0, 0, state = 'dead',
+           CASE state WHEN 'done' THEN max(0, finished_at - received_at) END
+    FROM payments_inbox_delivery WHERE event_seq >= ?1 AND event_seq < ?2 AND state IN ('done', 'dead')
+    UNION ALL
+    SELECT (json_extract(value, '$[1]') + json_extract(value, '$[2]')) / 60000, handler, 0, 1, 0, NULL
+    FROM payments_inbox_delivery, json_each(history)
+    WHERE event_seq >= ?1 AND event_seq < ?2 AND failed_at IS NOT NULL AND json_extract(value, '$[3]') IN ('f', 'l')
+  ) WHERE minute >= ?3 GROUP BY minute, handler`;
 
-function newEvents(connection: SqliteConnection, minute: number): number {
-  return connection.get<{ count: number }>(
-    `SELECT count(*) AS count FROM payments_inbox_event INDEXED BY payments_inbox_event_received
-     WHERE received_at >= ? AND received_at < ?`,
-    [minute, minute + MINUTE_MS],
-  )!.count;
-}
-
-function received(connection: SqliteConnection, minute: number): CountRow[] {
-  return connection.all<CountRow>(
-    `SELECT d.handler, count(*) AS count
-     FROM payments_inbox_event e INDEXED BY payments_inbox_event_received
-       CROSS JOIN payments_inbox_delivery d ON d.event_seq = e.seq
-     WHERE e.received_at >= ? AND e.received_at < ? GROUP BY d.handler`,
-    [minute, minute + MINUTE_MS],
-  );
-}
-
-function done(
-  connection: SqliteConnection,
-  minute: number,
-): { readonly handler: string; readonly tookMs: number }[] {
-  return connection.all(
-    `SELECT handler, max(0, finished_at - received_at) AS tookMs
-     FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_done
-     WHERE state = 'done' AND finished_at >= ? AND finished_at < ?`,
-    [minute, minute + MINUTE_MS],
-  );
-}
-
-/** Counts failed attempts in the histories, because a delivery may have failed in that minute and again later. */
-function failed(connection: SqliteConnection, minute: number): CountRow[] {
-  return connection.all<CountRow>(
-    `SELECT handler, count(*) AS count
-     FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_failed, json_each(history) AS attempt
-     WHERE failed_at IS NOT NULL AND failed_at >= ?1 AND json_extract(attempt.value, '$[3]') IN ('f', 'l')
-       AND json_extract(attempt.value, '$[1]') + json_extract(attempt.value, '$[2]') BETWEEN ?1 AND ?2
-     GROUP BY handler`,
-    [minute, minute + MINUTE_MS - 1],
-  );
-}
-
-function dead(connection: SqliteConnection, minute: number): CountRow[] {
-  return connection.all<CountRow>(
-    `SELECT handler, count(*) AS count
-     FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_failed
-     WHERE failed_at IS NOT NULL AND failed_at >= ? AND failed_at < ? AND state = 'dead'
-     GROUP BY handler`,
-    [minute, minute + MINUTE_MS],
-  );
-}
-
-function insert(
-  connection: SqliteConnection,
-  minute: number,
-  handler: string,
-  { received, failed, dead, tookMs }: Tally,
-): void {
-  const sorted = Float64Array.from(tookMs).toSorted();
-  const nearestRank = (share: number) => sorted[Math.ceil(share * sorted.length) - 1] ?? null;
-  connection.run('INSERT INTO payments_inbox_activity VALUES (?, ?, ?, ?, ?, ?, ?, ?)', [
-    minute,
-    handler,
-    received,
-    sorted.length,
-    failed,
-    dead,
-    nearestRank(0.5),
-    nearestRank(0.95),
-  ]);
-}
-
-/** Groups the rows that the SQLite thread returns by minute. */
-export function toActivity(rows: readonly ActivityRow[]): ActivityMinute[] {
-  const minutes = new Map<number, ActivityRow[]>();
-  for (const row of rows) minutes.set(row.minute, [...(minutes.get(row.minute) ?? []), row]);
-  return Array.from(minutes, ([minute, found]) => ({
-    startsAt: new Date(minute),
-    // Every minute has a row for all handlers together, whose name `''` sorts first.
-    total: toCounts(found[0]!),
-    handlers: Object.fromEntries(found.slice(1).map((row) => [row.handler, toCounts(row)])),
-  }));
-}
-
-function toCounts({ received, done, failed, dead, p50Ms, p95Ms }: ActivityRow): ActivityCounts {
-  return { received, done, failed, dead, p50Ms, p95Ms };
+/** Converts a slice that the thread sent. */
+export function toActivitySlice({ parts, ...rest }: ActivitySliceMessage): ActivitySlice {
+  return {
+    ...rest,
+    parts: Array.from(parts, (part) => ({
+      ...part,
+      tookMs: JSON.parse(part.tookMs) as number[],
+    })),
+  };
 }

@@ -1,5 +1,4 @@
 import type { SqliteConnection, Times } from '../thread/connection.js';
-import { pruneActivity } from './activity.js';
 import { pruneExpectations } from './expectations.js';
 import { UNDELIVERED } from './schema.js';
 
@@ -36,7 +35,6 @@ export function prune(
 ): Pruned {
   const deleteBefore = times.wall - tombstonesMs;
   if (after === null) {
-    pruneActivity(connection, times);
     const ended = pruneExpectations(connection, deleteBefore, limit);
     const deleted = ended + deleteTombstones(connection, deleteBefore, limit - ended);
     if (deleted === limit) return { changed: deleted, done: false, next: null };

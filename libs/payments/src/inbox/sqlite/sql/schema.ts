@@ -115,11 +115,6 @@ const TABLES = `
     WHERE state <> 'done';
   CREATE INDEX payments_inbox_delivery_newest ON payments_inbox_delivery (handler, ordering, occurred_at)
     WHERE state = 'done' AND ordering IS NOT NULL;
-  CREATE INDEX payments_inbox_delivery_done ON payments_inbox_delivery (finished_at, handler, received_at)
-    WHERE state = 'done';
-  CREATE INDEX payments_inbox_delivery_failed ON payments_inbox_delivery (failed_at)
-    WHERE failed_at IS NOT NULL;
-
   CREATE INDEX payments_inbox_delivery_error ON payments_inbox_delivery (event_seq) WHERE ${HAS_FAILED};
 
   CREATE TABLE payments_inbox_expectation (
@@ -190,18 +185,6 @@ const TABLES = `
 
   CREATE TABLE payments_inbox_pause (
     handler TEXT PRIMARY KEY -- a name, or * for all handlers
-  ) STRICT, WITHOUT ROWID;
-
-  CREATE TABLE payments_inbox_activity (
-    minute INTEGER NOT NULL, -- start of the minute, wall clock
-    handler TEXT NOT NULL, -- '' for all handlers together
-    received INTEGER NOT NULL,
-    done INTEGER NOT NULL,
-    failed INTEGER NOT NULL,
-    dead INTEGER NOT NULL,
-    p50_ms INTEGER,
-    p95_ms INTEGER,
-    PRIMARY KEY (minute, handler)
   ) STRICT, WITHOUT ROWID;
 
   INSERT INTO payments_inbox_meta VALUES (1, ${SCHEMA_VERSION}, 0, 0, 0, 0);

@@ -1,7 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { SqliteDatabase } from '../../../../../../test/support/sqlite/sqlite-database.js';
 import { OPERATIONS, perform } from '../thread/operations.js';
+import { countActivity } from '../../store/activity.js';
 import { listPage } from '../event-lists.js';
+import { toActivitySlice } from './activity.js';
 import { SLICE } from './search.js';
 import type { EventFilter } from '../../store/inbox-store.js';
 
@@ -11,7 +13,7 @@ beforeEach(async () => {
 });
 afterEach(() => inbox.close());
 
-const { fail, heartbeat, stats, summarize } = OPERATIONS;
+const { fail, heartbeat, stats } = OPERATIONS;
 
 describe('queries and maintenance on SQLite', () => {
   it('a list finds a few matching events among several slices of others', async () => {
@@ -115,43 +117,36 @@ describe('queries and maintenance on SQLite', () => {
     ).toBeNull();
   });
 
-  it('IN-38 summarize writes a day, and rewrites the last two minutes and minutes that a clock jump repeats', () => {
+  it('IN-38 activity reads the 100,000 newest events in slices of 500', async () => {
     const MINUTE = 60_000;
-    const minutes = () =>
-      inbox
-        .all<{ minute: number; received: number }>(
-          "SELECT minute / 60000 AS minute, received FROM payments_inbox_activity WHERE handler = '' ORDER BY 1",
-        )
-        .map(({ minute, received }) => [minute, received]);
-    const summarizeAt = (ms: number) => {
-      inbox.now = ms;
-      for (let from: number | null | undefined; from !== null;) {
-        from = summarize(inbox.connection, { from: from ?? null }, inbox.times);
-      }
-    };
     inbox.now = 2000 * MINUTE;
-    inbox.receive();
-    summarizeAt(2001 * MINUTE + 10_000);
-    expect(minutes()).toHaveLength(1440);
-    expect(minutes().slice(-2)).toEqual([
-      [1999, 0],
-      [2000, 1],
-    ]);
-    // A transaction that committed late.
-    inbox.now = 2001 * MINUTE - 1;
-    inbox.receive();
-    summarizeAt(2001 * MINUTE + 20_000);
-    expect(minutes().at(-1)).toEqual([2000, 2]);
-    // The wall clock is set back by an hour, so that it repeats minutes that were written.
-    inbox.now = 1941 * MINUTE;
-    inbox.receive();
-    summarizeAt(1942 * MINUTE + 10_000);
-    expect(minutes().find(([minute]) => minute === 1941)).toEqual([1941, 1]);
-    const last = OPERATIONS.activity(inbox.connection, { minutes: 2 }, inbox.times);
-    expect(last.filter(({ handler }) => handler === '').map(({ minute }) => minute)).toEqual([
-      1940 * MINUTE,
-      1941 * MINUTE,
-    ]);
+    // 120 events per minute, and one delivery of each, which was done in the next minute.
+    inbox.connection.exec(`
+      INSERT INTO payments_inbox_event (seq, company, id, event_type, occurred_at, received_at, digest, stale, undelivered)
+        WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 101000)
+        SELECT i, 'acme', 'e' || i, 't', 1, ${inbox.now} - (101000 - i) * 500, x'00', 0, 0 FROM n;
+      INSERT INTO payments_inbox_delivery (event_seq, handler, state, occurred_at, received_at, finished_at)
+        SELECT seq, 'book', 'done', 1, received_at, received_at + 60000 + seq % 10 FROM payments_inbox_event`);
+    let slices = 0;
+    const { minutes, completeFrom } = await countActivity(
+      1440,
+      inbox.now,
+      0,
+      async (before, fromMinute) => {
+        slices += 1;
+        const request = { before, fromMinute };
+        return toActivitySlice(OPERATIONS.activitySlice(inbox.connection, request));
+      },
+    );
+    expect(slices).toBe(200);
+    expect(completeFrom).toEqual(new Date(1167 * MINUTE));
+    const ofMinute = { done: 120, failed: 0, dead: 0, p50Ms: 60_004, p95Ms: 60_009 };
+    expect(minutes.at(-1)).toEqual({
+      startsAt: new Date(1998 * MINUTE),
+      total: { received: 120, ...ofMinute },
+      handlers: { book: { received: 120, ...ofMinute } },
+    });
+    expect(minutes).toHaveLength(1440);
   });
 
   it('IN-28 stats count pending deliveries that wait for their turn or are suspects', () => {

@@ -1,4 +1,4 @@
-import { activity, summarize } from '../sql/activity.js';
+import { activitySlice } from '../sql/activity.js';
 import { catalog, forgetHandler, pause } from '../sql/catalog.js';
 import { claim, claimSuspect, nextDue } from '../sql/claim.js';
 import {
@@ -53,13 +53,12 @@ export const WRITES = {
   settlePoll,
   skip,
   startRequest,
-  summarize,
   sync,
 };
 
 /** Operations that only read. The thread runs them at once, because they do not need the lock of the writer. */
 const READS = {
-  activity,
+  activitySlice,
   catalog,
   countExpectations,
   eventsBeginning,
