@@ -56,7 +56,6 @@ function questionsFor(events: number): [string, Omit<ConsoleQuestion, 'times'>][
     ['first request for a handler without events', { list: { handler: 'none' }, atLeast: 0 }],
     ['search for a transaction', search(transactionOf(middle), 1)],
     ['search for an event id', search(idOf(middle), 1)],
-    ['search for a part of an error', search('another amount', 50)],
     ['search that finds nothing', search('nothing has this text', 0)],
     ['failures', { atLeast: 4 }],
   ];

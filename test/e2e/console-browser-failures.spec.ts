@@ -32,7 +32,9 @@ describeInBrowser('failures in the inbox console', (browser) => {
     );
     await group.getByRole('link', { name: /HTTP 503/ }).click();
     await page.getByText('3 events on this page, with 3 dead deliveries').waitFor();
-    expect(await page.locator('#search').inputValue()).toMatch(/HTTP 503 from ledger, request$/);
+    expect(await page.locator('[name=error]').inputValue()).toMatch(
+      /HTTP 503 from ledger, request a1/,
+    );
   });
 
   it('the console redrives one group of failures after a confirmation', async () => {

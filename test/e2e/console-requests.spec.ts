@@ -45,11 +45,11 @@ const QUERIES: [string, string][] = [
 const event = { company: 'default', id: 'e-1' };
 const many = (length: number) => Array.from({ length }, (_, i) => ({ ...event, id: `e-${i}` }));
 const A_LIST = '"events" must be a list of 1 to 1,000 events, each with "company" and "id".';
-const FILTER = 'a JSON object with: company, eventType, handler, state, search, from, to.';
+const FILTER = 'a JSON object with: company, eventType, handler, state, search, error, from, to.';
 
 /** Actions with a body that is not valid: title, action, body, and part of the message. */
 const BODIES: [string, string, unknown, string][] = [
-  ['a list', 'redrive', [], 'The body must be a JSON object with: events, filter, handler, error'],
+  ['a list', 'redrive', [], 'The body must be a JSON object with: events, filter, handler, '],
   ['no selection', 'redrive', {}, 'The body must have either "events" or "filter".'],
   ['two selections', 'skip', { events: [event], filter: {} }, 'either "events" or "filter"'],
   ['no events', 'redrive', { events: [] }, A_LIST],
@@ -85,12 +85,11 @@ const BODIES: [string, string, unknown, string][] = [
     '"ratePerSecond" is only for "filter": leave it out with "events".',
   ],
   [
-    'an error for selected events',
-    'redrive',
-    { events: [event], error: 'x' },
-    '"error" is only for "filter": leave it out with "events".',
+    'an empty error',
+    'skip',
+    { filter: { error: '' } },
+    '"filter.error" must be a text of 1 to 1000 char',
   ],
-  ['an empty error', 'skip', { filter: {}, error: '' }, '"error" must be a text of 1 to 1000 char'],
   [
     'an unknown field',
     'redrive',

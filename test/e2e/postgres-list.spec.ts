@@ -50,8 +50,8 @@ describe('lists of events in PostgreSQL', () => {
     expect(await listed(store, { state: 'done', handler: 'mail' })).toEqual([]);
     expect(await listed(store, { state: 'pending' })).toEqual(['a', 'b']);
     expect(await listed(store, { state: 'unhandled' })).toEqual(['c']);
-    expect(await listed(store, { search: '100% \0 "t' })).toEqual(['a']);
-    expect(await listed(store, { search: '00% \0 "t' })).toEqual([]);
+    expect(await listed(store, { search: '100% \0 "tx"' })).toEqual(['a']);
+    expect(await listed(store, { search: '100% \0 "t' })).toEqual([]);
     expect(await listed(store, { company: 'one', state: 'unhandled' })).toEqual([]);
   });
 });

@@ -89,14 +89,12 @@ describe('PostgreSQL with 30,000 events and 600 failed deliveries', () => {
       id: `evt ${'0'.repeat(40)}`,
       nothing: 'no event has this text',
       percent: 'order%',
-      error: 'http 503 for ORDER 29',
     };
     for (const statistics of [false, true]) {
       if (statistics) await inboxes.query('VACUUM ANALYZE');
       for (const [name, search] of Object.entries(searches)) {
         const pages = await pagesOf(() => list({ search }));
-        // The 600 failed deliveries, which every search reads, are in as many pages at most.
-        expect([name, pages < 1000, pages]).toEqual([name, true, pages]);
+        expect([name, pages < 400, pages]).toEqual([name, true, pages]);
       }
       expect(await pagesOf(() => store.failures())).toBeLessThan(5000);
     }
@@ -120,7 +118,6 @@ describe('PostgreSQL with 30,000 events and 600 failed deliveries', () => {
     expect(await allReferences({ search: 'order 0', company: 'nobody' })).toEqual([]);
     const north = await allReferences({ search: 'order 0', company: 'north' });
     expect([north.length, north[0]]).toEqual([3333, 'order 09999']);
-    // An event that is found by its reference and by an error is in the page once.
     expect(await references({ search: 'order 0', state: 'dead' })).toHaveLength(50);
     expect((await references({ search: 'order 0', state: 'dead' }))[0]).toBe('order 09900');
   });
@@ -134,8 +131,6 @@ describe('PostgreSQL with 30,000 events and 600 failed deliveries', () => {
         (_, n) => `order ${String(COUNT - n * 300).padStart(5, '0')}`,
       ),
     );
-    const [error] = await references({ state: 'dead', search: 'for order 12300', handler: 'book' });
-    expect(error).toBe('order 12300');
   });
 
   it.each<[string, EventFilter]>([
@@ -166,6 +161,6 @@ describe('PostgreSQL with 30,000 events and 600 failed deliveries', () => {
     }
     const found = async (search: string) => idsOf((await list({ search })).events);
     expect(await found(`${long}a`)).toEqual(['long a']);
-    expect((await found(long)).toSorted()).toEqual(['long a', 'long b']);
+    expect(await found(long)).toEqual([]);
   });
 });

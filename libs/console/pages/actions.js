@@ -5,8 +5,7 @@ import { counted } from './format.js';
  * An action of an operator. `target` is the part of the body that selects the deliveries.
  *
  * @typedef {{ events: { company: string, id: string }[], handler?: string }
- *   | { filter: Record<string, string>, handler?: string, error?: string }} Target `error`: only deliveries with this
- *   error, or with an error that differs only in ids
+ *   | { filter: Record<string, string>, handler?: string }} Target
  * @typedef {{ kind: 'redrive' | 'skip', target: Target, done?: boolean }} DeliveryAction
  *   `done`: the selected deliveries are done, so only force runs them again
  * @typedef {{ kind: 'pause' | 'resume' | 'forget', handler: string }} HandlerAction `*` pauses or resumes all handlers
@@ -60,15 +59,13 @@ export function scopeOf(action, force) {
     const one = target.events.length === 1 && first;
     return `${one ? `Event ${one.id}` : `${counted(target.events.length, 'event')} selected`}${to}`;
   }
-  const { state = force ? '' : 'dead', handler: _, ...others } = target.filter;
+  const { state = force ? '' : 'dead', handler: _, error, ...others } = target.filter;
   const undelivered = state === 'unhandled' || state === 'stale';
   const which = undelivered ? `${state} events` : `${state} deliveries`.trim();
   const fields = Object.entries(others).map(([name, value]) => `${name} ${value}`);
   const filter = fields.length > 0 ? `, that match ${fields.join(', ')}` : '';
   const failed =
-    target.error === undefined
-      ? ''
-      : `, with the error “${target.error}” or one that differs only in ids`;
+    error === undefined ? '' : `, with the error “${error}” or one that differs only in ids`;
   return `All ${which}${to}${filter}${failed}`;
 }
 

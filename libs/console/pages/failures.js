@@ -7,11 +7,6 @@ import { eventLink, listLink } from './route.js';
 
 /** @typedef {import('./api.js').FailureGroup} FailureGroup */
 
-/** Parts of an error in which the errors of one group can differ: ids and numbers that are no HTTP status. */
-const NUMBERS = /[\da-f-]{8,}|\d{4,}|(?<![\da-z_])(?![1-5]\d\d(?![\da-z]| m?s\b))\d+/gi;
-/** Longest text that the link to the list of a group looks for, in characters. */
-const MAX_SEARCH = 200;
-
 /**
  * The failed deliveries, grouped by handler and error.
  *
@@ -101,15 +96,13 @@ function Groups({ groups, ask }) {
 function Group({ group, ask }) {
   const { handler, error, state, count, oldestAt, newestAt, company, eventId } = group;
   // The list has a filter for pending events. A running delivery is pending again after an error.
-  const filter = { state: state === 'dead' ? 'dead' : 'pending', handler };
-  const target = { filter, handler, error };
+  const filter = { state: state === 'dead' ? 'dead' : 'pending', handler, error };
+  const target = { filter, handler };
   const label = `${visible(error)}, ${visible(handler)}`;
   const again = state === 'dead' ? 'Redrive …' : 'Run now …';
   return html`<tr role="row">
     <td role="cell" class="what">
-      <a href=${listLink({ ...filter, search: searchOf(error) })}
-        ><${Foreign} text=${error} class="type"
-      /></a>
+      <a href=${listLink(filter)}><${Foreign} text=${error} class="type" /></a>
       <${Foreign} text=${handler} class="handler" />
     </td>
     <td role="cell" class="state"><${Badge} state=${state} /></td>
@@ -133,18 +126,4 @@ function Group({ group, ask }) {
       </button>
     </td>
   </tr>`;
-}
-
-/**
- * The longest part that all errors of the group contain, for a search.
- *
- * @param {string} error
- */
-function searchOf(error) {
-  const parts = error.split(NUMBERS).map((part) => part.trim());
-  const [longest = ''] = parts.toSorted((a, b) => b.length - a.length);
-  return longest
-    .slice(0, MAX_SEARCH)
-    .toWellFormed()
-    .replace(/\uFFFD$/, '');
 }

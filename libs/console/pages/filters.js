@@ -3,7 +3,16 @@ import { useEffect, useRef } from 'preact/hooks';
 import { STATES, dayAndTime, visible } from './format.js';
 
 /** Parameters of the hash that are filters, with the names that the server uses. */
-export const FILTERS = ['search', 'state', 'handler', 'eventType', 'company', 'from', 'to'];
+export const FILTERS = [
+  'search',
+  'state',
+  'handler',
+  'error',
+  'eventType',
+  'company',
+  'from',
+  'to',
+];
 
 /**
  * @param {Record<string, string>} params
@@ -60,15 +69,14 @@ export function Filters({ params, handlers, types, companies, onFilter }) {
         name="search"
         type="search"
         maxlength="1000"
-        placeholder="Transaction, reference or event id, or a part of an error"
+        placeholder="Transaction, reference or event id"
         aria-describedby="search-hint"
         autocomplete="off"
         spellcheck=${false}
       />
       <button type="submit">Search</button>
       <small id="search-hint">
-        Finds events whose transaction, reference or id begins with the text, or whose failed
-        delivery has it in its error.
+        Finds events whose reference or id begins with the text, or whose transaction id it is.
       </small>
     </div>
     <details>
@@ -90,6 +98,16 @@ export function Filters({ params, handlers, types, companies, onFilter }) {
             <option value="">any</option>
             ${names.map((name) => html`<option value=${name}>${name}</option>`)}
           </select>
+        </label>
+        <label
+          >Error, or one that differs only in ids
+          <input
+            name="error"
+            maxlength="1000"
+            autocomplete="off"
+            spellcheck=${false}
+            onChange=${apply}
+          />
         </label>
         <label
           >Event type

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { EventFilter, PaymentInbox, SelectionResult } from 'nestjs-payments';
+import type { ListQuery, PaymentInbox, SelectionResult } from 'nestjs-payments';
 import { AuditTrail } from './audit-trail.js';
 import type { ActionResult, ConsoleAction } from './audit-trail.js';
 import { BulkSelection } from './bulk-selection.js';
@@ -105,15 +105,12 @@ export class ConsoleActions {
 
 /** Checks the rules about combinations of fields. @throws ConsoleException 400. */
 function requireOneSelection(request: SkipDto | RedriveDto): void {
-  const { events, filter, handler, error } = request;
+  const { events, filter, handler } = request;
   if ((events === undefined) === (filter === undefined)) {
     throw badRequest('The body must have either "events" or "filter".');
   }
   if (handler !== undefined && (filter?.handler ?? handler) !== handler) {
     throw badRequest('"handler" and "filter.handler" are different handlers: leave one out.');
-  }
-  if (events !== undefined && error !== undefined) {
-    throw badRequest('"error" is only for "filter": leave it out with "events".');
   }
   if (
     events !== undefined &&
@@ -125,7 +122,7 @@ function requireOneSelection(request: SkipDto | RedriveDto): void {
 }
 
 async function redrive(inbox: PaymentInbox, request: RedriveDto): Promise<SelectionResult> {
-  const { events, filter, handler, error, force, dryRun, ratePerSecond } = request;
+  const { events, filter, handler, force, dryRun, ratePerSecond } = request;
   // The inbox adds deliveries only to the handlers that it knows.
   const handlers = (await inbox.handlers())
     .map(({ name }) => name)
@@ -145,7 +142,6 @@ async function redrive(inbox: PaymentInbox, request: RedriveDto): Promise<Select
     ...filter!.toFilter(),
     force,
     dryRun,
-    ...(error !== undefined && { error }),
     ...(ratePerSecond !== undefined && { ratePerSecond }),
   };
   if (query.state !== 'unhandled' && query.state !== 'stale') {
@@ -156,9 +152,9 @@ async function redrive(inbox: PaymentInbox, request: RedriveDto): Promise<Select
 }
 
 async function skip(inbox: PaymentInbox, request: SkipDto): Promise<SelectionResult> {
-  const { events, filter, handler, error, dryRun } = request;
+  const { events, filter, handler, dryRun } = request;
   if (events === undefined) {
-    const query = { ...filter!.toFilter(), dryRun, ...(error !== undefined && { error }) };
+    const query = { ...filter!.toFilter(), dryRun };
     return inbox.skip({ ...query, ...(handler !== undefined && { handler }) });
   }
   const selection = await BulkSelection.find(inbox, events, handler);
@@ -173,14 +169,13 @@ const MAX_NAMED = 5;
 
 /** Describes a request for the audit trail. */
 function describe(request: SkipDto | RedriveDto): string {
-  const { events, filter, handler, error, dryRun } = request;
+  const { events, filter, handler, dryRun } = request;
   const { force = false, ratePerSecond } = request as Partial<RedriveDto>;
   return [
     events === undefined
-      ? `the filter ${JSON.stringify(withoutSearch(filter!.toFilter()))}`
+      ? `the filter ${JSON.stringify(withoutTexts(filter!.toFilter()))}`
       : named(events),
     ...(handler === undefined ? [] : [`handler ${JSON.stringify(handler)}`]),
-    ...(error === undefined ? [] : [`an error of ${error.length} characters`]),
     ...(force ? ['including done ones'] : []),
     ...(ratePerSecond === undefined ? [] : [`${ratePerSecond} per second`]),
     ...(dryRun ? ['counted only'] : []),
@@ -201,7 +196,11 @@ function named(events: readonly EventIdDto[]): string {
   return `${events.length} events: ${names.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
 }
 
-/** Replaces the search text by its length, because it may be a customer's data. */
-function withoutSearch({ search, ...filter }: EventFilter): object {
-  return { ...filter, ...(search !== undefined && { search: `${search.length} characters` }) };
+/** Replaces the search text and the error by their lengths, because they may contain a customer's data. */
+function withoutTexts({ search, error, ...filter }: ListQuery): object {
+  return {
+    ...filter,
+    ...(search !== undefined && { search: `${search.length} characters` }),
+    ...(error !== undefined && { error: `${error.length} characters` }),
+  };
 }

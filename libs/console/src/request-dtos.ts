@@ -1,12 +1,6 @@
 import { Type } from 'class-transformer';
 import { IsBoolean, IsObject, IsPositive, Matches, Max, ValidateNested } from 'class-validator';
-import type {
-  EventFilter,
-  EventState,
-  ExpectationFilter,
-  ExpectationState,
-  ListQuery,
-} from 'nestjs-payments';
+import type { EventState, ExpectationFilter, ExpectationState, ListQuery } from 'nestjs-payments';
 import {
   AnyText,
   Choice,
@@ -84,6 +78,11 @@ export class EventFilterDto {
   @AnyText()
   search?: string;
 
+  /** Only deliveries whose last error is in the group of this error. */
+  @Optional()
+  @AnyText()
+  error?: string;
+
   @Optional()
   @DateOrTime()
   from?: string;
@@ -92,10 +91,10 @@ export class EventFilterDto {
   @DateOrTime()
   to?: string;
 
-  toFilter(): EventFilter {
-    const { company, eventType, handler, state, search } = this;
+  toFilter(): Omit<ListQuery, 'order' | 'limit' | 'after'> {
+    const { company, eventType, handler, state, search, error } = this;
     const [from, to] = [this.from, this.to].map((time) => time && new Date(time));
-    const filter = { company, eventType, handler, state, search, from, to };
+    const filter = { company, eventType, handler, state, search, error, from, to };
     return Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== undefined));
   }
 }
@@ -175,11 +174,6 @@ export class SkipDto {
   @Optional()
   @Text(200)
   handler?: string;
-
-  /** Only deliveries whose last error is in the group of this error. Only for a `filter`. */
-  @Optional()
-  @AnyText()
-  error?: string;
 
   /** Count the deliveries only. */
   @IsBoolean(BOOLEAN)

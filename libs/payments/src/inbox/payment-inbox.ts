@@ -9,7 +9,7 @@ import type { InboxHandler } from './store/handler-catalog-cache.js';
 import { InboxMaintenance } from './recover/inbox-maintenance.js';
 import { failureGroups } from './recover/failure-groups.js';
 import type { Failures } from './recover/failure-groups.js';
-import { InboxRedrive, unknownHandler } from './recover/inbox-redrive.js';
+import { InboxRedrive, matchingHandlers, unknownHandler } from './recover/inbox-redrive.js';
 import type { DeliveryQuery, RedriveQuery, SelectionResult } from './recover/inbox-redrive.js';
 import { WORKER_OPTIONS } from './inbox-options.js';
 import type { ResolvedWorkerOptions } from './inbox-options.js';
@@ -24,6 +24,12 @@ import type { VerifiedEvent } from './receive/verified-event.js';
 
 /** Which page of the stored events `PaymentInbox.list()` returns. */
 export interface ListQuery extends EventFilter {
+  /**
+   * Only events with a delivery (to `handler` and in `state`, if they are given) whose last error is in the group of this
+   * error; see {@link PaymentInbox.failures}. Events without such a delivery are left out of the page that the other
+   * fields select.
+   */
+  readonly error?: string;
   /** By receipt. Default `newest` first. */
   readonly order?: 'newest' | 'oldest';
   /** Events on a page, 1 to 1,000. Default 50. */
@@ -133,12 +139,15 @@ export class PaymentInbox {
    * @throws TypeError if `limit`, `after`, `from` or `to` is invalid.
    */
   async list(query: ListQuery = {}): Promise<EventPage> {
-    const { order = 'newest', limit = 50, after = null, ...filter } = query;
+    const { order = 'newest', limit = 50, after = null, error, ...filter } = query;
     if (!Number.isInteger(limit) || limit < 1 || limit > 1000) {
       throw new TypeError('"limit" must be a whole number of events from 1 to 1,000.');
     }
     assertTimes(query);
-    return this.store.list({ filter, order, limit, after });
+    const { events, next } = await this.store.list({ filter, order, limit, after });
+    if (error === undefined) return { events, next };
+    const matches = (event: StoredEvent) => matchingHandlers(event, query, query.state).length > 0;
+    return { events: events.filter(matches), next };
   }
 
   /**

@@ -12,17 +12,7 @@ export function visibleDeliveries({ raw, deliveries }: MemoryEvent): readonly Me
 /** Whether a search for the text finds the event. */
 export function hasText(row: MemoryEvent, text: string): boolean {
   const { id, orderingKey } = row.fixed;
-  return (
-    [id, orderingKey, row.summary.reference].some((one) => one?.startsWith(text)) ||
-    visibleDeliveries(row).some(
-      (delivery) => isFailed(delivery) && lowerCase(delivery.lastError!).includes(lowerCase(text)),
-    )
-  );
-}
-
-/** Only the letters A to Z, as the other stores compare them. */
-function lowerCase(text: string): string {
-  return text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
+  return [id, row.summary.reference].some((one) => one?.startsWith(text)) || orderingKey === text;
 }
 
 /** Whether a delivery failed and is pending, running or dead. */

@@ -169,9 +169,10 @@ function filterOf(query: RedriveQuery, state: EventFilter['state']): EventFilter
   };
 }
 
-function matchingHandlers(
+/** The handlers of the deliveries of an event that match the query. */
+export function matchingHandlers(
   { deliveries }: StoredEvent,
-  { handler, error }: DeliveryQuery,
+  { handler, error }: Pick<DeliveryQuery, 'handler' | 'error'>,
   state: EventFilter['state'],
 ): string[] {
   return deliveries

@@ -41,5 +41,5 @@ export interface FailureCount {
   readonly eventId: string;
 }
 
-/** How many failed deliveries {@link InboxStore.failures} and a search by an error read: those of the newest events. */
+/** How many failed deliveries {@link InboxStore.failures} reads: those of the newest events. */
 export const MAX_FAILED = 10_000;

@@ -166,9 +166,7 @@ export interface EventFilter {
   /** With a delivery in this state (to `handler`, if it is given), or without deliveries for this reason. */
   readonly state?: EventState;
   /**
-   * The id, the transaction id (the ordering key) or the reference begins with this text, or the last error of a failed
-   * delivery that is pending, running or dead contains it; the letters A to Z match in either case. Of failed
-   * deliveries, a search reads those of the 10,000 newest events.
+   * The id or the reference begins with this text, or it is the transaction id (the ordering key).
    */
   readonly search?: string;
 }

@@ -53,7 +53,7 @@ export const asInterval = (ms: string): string => `${ms} * interval '1 milliseco
 export const epochMs = (column: string): string => `extract(epoch FROM ${column}) * 1000`;
 
 /**
- * SQL: whether a delivery `d` failed and is pending, running or dead. Searches and counts of failures read its index. A
+ * SQL: whether a delivery `d` failed and is pending, running or dead. Counts of failures read its index. A
  * delivery that has never failed is not in it, so it costs receives nothing.
  */
 export const HAS_FAILED = `d.last_error IS NOT NULL AND d.state IN ('pending', 'running', 'dead')`;

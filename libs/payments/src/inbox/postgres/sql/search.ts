@@ -5,7 +5,7 @@ import type { ConnectionSource } from '../connection/connection-source.js';
 import type { Parameter, ResultRow } from '../connection/database-connection.js';
 import { epochMs } from './schema.js';
 import { listedColumns, toEvent, toStored, wholeColumns } from './stored-rows.js';
-import { foundCondition, search } from './text-search.js';
+import { foundConditions, search } from './text-search.js';
 import type { Found } from './text-search.js';
 
 /** Returns the event with an id, with its body, headers, repeats and histories. */
@@ -78,10 +78,11 @@ function pageStatements(
   const { filter, order, limit } = query;
   const values = new ParameterList();
   const range = rangeOf(query, values);
-  const known = found && values.add([...found.events, ...found.failed], 'bigint[]');
+  const known = found?.more === false ? values.add(found.events, 'bigint[]') : null;
   const ofEvent = [...range, ...eventConditions(filter, values)];
   if (found?.more) {
-    ofEvent.push(foundCondition(values.add(toStored(filter.search!), 'text'), known!));
+    const text = values.add(toStored(filter.search!), 'text');
+    ofEvent.push(`(${foundConditions(text).join(' OR ')})`);
   }
   const deliveries = deliveriesOf(schema, filter, values);
   // OFFSET 0: the planner looks up the deliveries of each event. It could read all deliveries instead.
@@ -101,7 +102,7 @@ function pageStatements(
     FROM (SELECT DISTINCT * FROM (${numbers}) n) n (seq)
     CROSS JOIN LATERAL (SELECT e.seq, e.received_at ${from} ${where} AND e.seq = n.seq OFFSET 0) e`;
   let texts = [`SELECT ${columns} ${from} ${conditions} ${page}`];
-  if (known !== null && !found!.more) {
+  if (known !== null) {
     texts = [sorted(lookUp(`SELECT unnest(${known})`, conditions))];
   } else if (isUnbounded(filter, found)) {
     texts = [inOrder('OFFSET 0')];

@@ -46,7 +46,7 @@ describe('queries and maintenance on SQLite', () => {
     expect(await ids({ state: 'dead' })).toEqual(['event-1', 'event-0']);
     expect(await ids({ state: 'pending', handler: 'book' })).toEqual(['event-2']);
     expect(await ids({ search: 'event-2', to: new Date(1_000_001) })).toEqual(['event-2']);
-    // More than 2,000 events begin with this text.
+    // The ids of more than 2,000 events begin with this text.
     expect(await ids({ search: 'event-', handler: 'book' })).toHaveLength(3);
     expect(await ids({ search: 'event-', state: 'dead' })).toEqual(['event-1', 'event-0']);
     expect(await ids({ state: 'running' })).toEqual([]);

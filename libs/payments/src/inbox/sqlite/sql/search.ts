@@ -4,7 +4,7 @@ import type { SqliteConnection, Times } from '../thread/connection.js';
 import { SOURCE, UNDELIVERED } from './schema.js';
 import { describe, EVENT_COLUMNS, toStored } from './stored-rows.js';
 import type { EventBody, EventRow, StoredEventMessage } from './stored-rows.js';
-import { beginsWith } from './text-search.js';
+import { isFound } from './text-search.js';
 import type { Found } from './text-search.js';
 
 /**
@@ -182,9 +182,8 @@ function matchOf(
   if (eventType !== undefined) add('e.event_type = ?', toStored(eventType));
   if (source !== undefined) add('e.source = ?', SOURCE[source]);
   if (found?.many === true) {
-    const begins = beginsWith(found.text);
-    const failed = 'e.seq IN (SELECT value FROM json_each(?))';
-    add(`(${begins.sql} OR ${failed})`, ...begins.values, found.seqs);
+    const searched = isFound(found.text);
+    add(`(${searched.sql})`, ...searched.values);
   }
   if (isUndelivered(state)) add('e.undelivered = ?', UNDELIVERED[state]);
   const delivered: string[] = ['event_seq = e.seq'];

@@ -1,47 +1,52 @@
 import type { FailureCount } from '../../store/inbox-store.js';
 import type { SqliteConnection } from '../thread/connection.js';
 import { HAS_FAILED } from './schema.js';
-import { fromStored, toReadable, toStored } from './stored-rows.js';
+import { fromStored, toStored } from './stored-rows.js';
 
-/** How many failed deliveries, or events that begin with a text, one call reads: a few milliseconds of work. */
+/** How many failed deliveries, or events that a search finds, one call reads: a few milliseconds of work. */
 export const SLICE = 2000;
-/** The searched columns that are compared with the start of a text, and their indexes. */
-const COLUMNS = [
-  ['id', 'id'],
-  ['ordering_key', 'transaction'],
-  ['reference', 'reference'],
-] as const;
 
 /** What a search found. */
 export interface Found {
-  /** Numbers of events, as JSON. If {@link many} is set, only those of events with a failed delivery. */
+  /** Numbers of events, as JSON. Empty if {@link many} is set. */
   readonly seqs: string;
-  /** More than 2,000 events begin with the text, so the list reads events in its order and compares each. */
+  /** There are more than 2,000 such events, so the list reads events in its order and compares each. */
   readonly many: boolean;
   readonly text: string;
 }
 
-/** Numbers of the events whose id, transaction or reference begins with a text. */
-export function eventsBeginning(
+/** Finds the events whose id or reference begins with a text, or whose transaction it is. */
+export function eventsFound(
   connection: SqliteConnection,
   { text }: { readonly text: string },
-): Pick<Found, 'many'> & { readonly seqs: readonly number[] } {
-  const seqs = COLUMNS.flatMap(([column, index]) =>
+): Found {
+  const seqs = conditionsOf(text).flatMap(({ index, sql, values }) =>
     connection.all<{ seq: number }>(
-      `SELECT seq FROM payments_inbox_event INDEXED BY payments_inbox_event_${index}
-       WHERE ${column} >= ? AND ${column} < ? LIMIT ${SLICE + 1}`,
-      [...prefixRange(text)],
+      `SELECT seq FROM payments_inbox_event e INDEXED BY payments_inbox_event_${index}
+       WHERE ${sql} LIMIT ${SLICE + 1}`,
+      values,
     ),
-  ).map(({ seq }) => seq);
+  );
   const many = seqs.length > SLICE;
-  return { seqs: many ? [] : seqs, many };
+  return { seqs: JSON.stringify(many ? [] : seqs.map(({ seq }) => seq)), many, text };
 }
 
-/** The same comparison for the row of an event `e`, with the values of its placeholders. */
-export function beginsWith(text: string): { readonly sql: string; readonly values: string[] } {
-  const range = prefixRange(text);
-  const parts = COLUMNS.map(([column]) => `(e.${column} >= ? AND e.${column} < ?)`);
-  return { sql: parts.join(' OR '), values: COLUMNS.flatMap(() => range) };
+/** SQL: whether a search finds an event `e`, with the values of its placeholders. */
+export function isFound(text: string): { readonly sql: string; readonly values: string[] } {
+  const parts = conditionsOf(text);
+  return {
+    sql: parts.map(({ sql }) => `(${sql})`).join(' OR '),
+    values: parts.flatMap(({ values }) => values),
+  };
+}
+
+function conditionsOf(text: string): { index: string; sql: string; values: string[] }[] {
+  const range = [...prefixRange(text)];
+  return [
+    { index: 'id', sql: 'e.id >= ? AND e.id < ?', values: range },
+    { index: 'reference', sql: 'e.reference >= ? AND e.reference < ?', values: range },
+    { index: 'transaction', sql: 'e.ordering_key = ?', values: [toStored(text)] },
+  ];
 }
 
 /** The first stored text that begins with `text`, and a text after all of them. */
@@ -54,32 +59,6 @@ export function prefixRange(text: string): readonly [begin: string, end: string]
 export interface Position {
   readonly seq: number;
   readonly handler: string;
-}
-
-export interface FailedRequest {
-  readonly text: string;
-  /** `next` of the previous slice; `null` for the first. */
-  readonly before: Position | null;
-}
-
-export interface FailedSlice {
-  /** Numbers of the events. */
-  readonly seqs: readonly number[];
-  /** `null` after the last slice. */
-  readonly next: Position | null;
-}
-
-/** The events of one slice with a failed delivery whose error contains a text. */
-export function failedSlice(
-  connection: SqliteConnection,
-  { text, before }: FailedRequest,
-): FailedSlice {
-  const found = 'instr(lower(last_error), lower(?3)) > 0 AS found';
-  const rows = connection.all<Position & { found: 0 | 1 }>(
-    `SELECT event_seq AS seq, handler, ${found} ${FAILED_BEFORE}`,
-    [...valuesOf(before), toReadable(text)],
-  );
-  return { seqs: rows.filter((row) => row.found === 1).map(({ seq }) => seq), next: nextOf(rows) };
 }
 
 /** SQL: the failed deliveries before a position, those of the newest events first. */
@@ -113,10 +92,10 @@ export interface FailuresSlice {
   readonly next: Position | null;
 }
 
-/** Counts the failed deliveries of one slice by handler, state and error. */
+/** Counts the failed deliveries of one slice by handler, state and error, from `next` of the previous slice on. */
 export function failuresSlice(
   connection: SqliteConnection,
-  { before }: Pick<FailedRequest, 'before'>,
+  { before }: { readonly before: Position | null },
 ): FailuresSlice {
   const rows = connection.all<FailureRow>(
     `SELECT event_seq AS seq, handler, state = 'dead' AS dead, last_error AS error, failed_at ${FAILED_BEFORE}`,

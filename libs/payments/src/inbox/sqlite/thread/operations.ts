@@ -20,7 +20,7 @@ import { prune } from '../sql/prune.js';
 import { receive } from '../sql/receive.js';
 import { redrive } from '../sql/redrive.js';
 import { find, listSlice } from '../sql/search.js';
-import { eventsBeginning, failedSlice, failuresSlice } from '../sql/text-search.js';
+import { eventsFound, failuresSlice } from '../sql/text-search.js';
 import { complete, fail, release, skip } from '../sql/settle.js';
 import { stats } from '../sql/stats.js';
 import { heartbeat, register, retire } from '../sql/workers.js';
@@ -61,8 +61,7 @@ const READS = {
   activitySlice,
   catalog,
   countExpectations,
-  eventsBeginning,
-  failedSlice,
+  eventsFound,
   failuresSlice,
   find,
   findExpectation,
