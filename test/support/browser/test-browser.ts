@@ -59,7 +59,7 @@ export class TestBrowser implements AsyncDisposable {
   async page(options: BrowserContextOptions = {}): Promise<Page> {
     const context = await this.#browser.newContext(options);
     this.#contexts.add(context);
-    context.setDefaultTimeout(20_000);
+    context.setDefaultTimeout(60_000);
     context.on('weberror', (error) => this.#troubles.push(`uncaught: ${error.error().message}`));
     // Chromium logs a response with 401 or 404 as an error; tests send such requests on purpose.
     context.on('console', (message) => {

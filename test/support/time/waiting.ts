@@ -2,7 +2,7 @@ import { setTimeout } from 'node:timers/promises';
 import type { FakeRuntime } from './fake-runtime.js';
 
 /** Repeats an assertion until it holds. After `deadlineMs` milliseconds, it throws the last error of the assertion. */
-export async function eventually<T>(assert: () => Promise<T> | T, deadlineMs = 15_000): Promise<T> {
+export async function eventually<T>(assert: () => Promise<T> | T, deadlineMs = 60_000): Promise<T> {
   const end = performance.now() + deadlineMs;
   for (;;) {
     try {
@@ -16,7 +16,7 @@ export async function eventually<T>(assert: () => Promise<T> | T, deadlineMs = 1
 
 /** Waits, turn by turn of the event loop, until `condition` holds, for example for a real socket. */
 export async function until(condition: () => boolean, what = 'the condition'): Promise<void> {
-  const end = performance.now() + 15_000;
+  const end = performance.now() + 60_000;
   while (!condition()) {
     if (performance.now() > end) throw new Error(`${what} did not happen`);
     await new Promise((resolve) => setImmediate(resolve));
