@@ -67,7 +67,7 @@ describe('concurrent operations in PostgreSQL', () => {
         for (let n = 0; n < 20 && going(); n += 1) {
           const wanted = HANDLERS.map((handler) => ({ handler, limit: 20 }));
           const leases = await store.claim({ worker, wanted });
-          const suspect = await store.claimSuspect({ worker, handlers: HANDLERS, alone: true });
+          const suspect = await store.claimSuspect({ worker, handlers: HANDLERS });
           if (n === 19) break;
           await Promise.all([...leases, suspect ?? []].flat().map((lease) => settle(store, lease)));
         }
@@ -107,7 +107,7 @@ describe('concurrent operations in PostgreSQL', () => {
     for (let idle = 0; idle < 30;) {
       const wanted = HANDLERS.map((handler) => ({ handler, limit: 500 }));
       const leases = await store.claim({ worker, wanted });
-      const suspect = await store.claimSuspect({ worker, handlers: HANDLERS, alone: true });
+      const suspect = await store.claimSuspect({ worker, handlers: HANDLERS });
       if (suspect !== null) leases.push(suspect);
       await Promise.all(leases.map((lease) => store.complete(lease)));
       idle = leases.length > 0 ? 0 : idle + 1;

@@ -31,7 +31,7 @@ describe('functions in PostgreSQL that were planned with empty tables', () => {
     array_fill('done'::text, ARRAY[20]), ${nulls('text')}, ${nulls('float8')})`;
   const texts = {
     claim: `SELECT * FROM payments.claim('${worker}', '{book}', '{20}', '{NULL}')`,
-    suspect: `SELECT * FROM payments.claim_suspect('${worker}', '{book}', true)`,
+    suspect: `SELECT * FROM payments.claim_suspect('${worker}', '{book}')`,
     finish: `SELECT payments.finish($1::bigint, 'book', $2::bigint)`,
     heartbeat: `SELECT * FROM payments.heartbeat('${worker}')`,
     due: `SELECT payments.first_due_ms('book', NULL, NULL)`,

@@ -44,7 +44,7 @@ function runEverything(): void {
   inbox.claim(dying, 1, 'mail');
   inbox.now += 1001;
   OPERATIONS.heartbeat(connection, { worker }, inbox.times);
-  const request = { worker, handlers: ['mail'], alone: false };
+  const request = { worker, handlers: ['mail'] };
   const suspect = OPERATIONS.claimSuspect(connection, request, inbox.times)!;
   OPERATIONS.complete(connection, { lease: suspect }, inbox.times);
   const [first] = inbox.claim(worker);

@@ -1,4 +1,4 @@
-import type { Lease } from '../../libs/payments/dist/inbox/store/inbox-store.js';
+import type { ClaimedDelivery, Lease } from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import type { SimulatedProcess } from './simulated-process.ts';
 
 /** One attempt, as its handler records it. */
@@ -13,7 +13,8 @@ export interface JournalAttempt {
   readonly signal: AbortSignal;
   /** Id of the worker that claimed the delivery. */
   readonly worker: string;
-  readonly alone: boolean;
+  /** Whether the delivery was a suspect when it was claimed. */
+  readonly suspect: boolean;
   ended: boolean;
   /** Whether a commit of this attempt took effect. */
   committed: boolean;
@@ -22,7 +23,7 @@ export interface JournalAttempt {
 /** The claim of a delivery. */
 interface Claim {
   readonly worker: string;
-  readonly alone: boolean;
+  readonly suspect: boolean;
 }
 
 /** The heartbeats and the end of a worker, in milliseconds of virtual time. */
@@ -102,8 +103,8 @@ export class AttemptJournal {
     return (this.#heartbeats.get(worker)?.retiredUntil ?? Infinity) < Infinity;
   }
 
-  claimed(process: SimulatedProcess, worker: string, lease: Lease, alone: boolean): void {
-    this.#claims.set(claimKey(process, lease), { worker, alone });
+  claimed(process: SimulatedProcess, worker: string, lease: ClaimedDelivery): void {
+    this.#claims.set(claimKey(process, lease), { worker, suspect: lease.crashes > 0 });
   }
 
   /** Call it when a handler begins an attempt. */
@@ -113,7 +114,7 @@ export class AttemptJournal {
       'process' | 'handler' | 'company' | 'id' | 'orderingKey' | 'attempt' | 'signal'
     >,
   ): JournalAttempt {
-    const holder = this.#claims.get(claimKey(run.process, run)) ?? { worker: '?', alone: false };
+    const holder = this.#claims.get(claimKey(run.process, run)) ?? { worker: '?', suspect: false };
     const begun: JournalAttempt = {
       ...run,
       ...holder,
@@ -123,7 +124,7 @@ export class AttemptJournal {
     };
     this.#checkOverlap(begun);
     this.#checkSlots(begun);
-    this.#checkAlone(begun);
+    this.#checkSuspects(begun);
     this.#attempts.push(begun);
     begun.signal.addEventListener('abort', () => this.#checkAbort(begun));
     this.#trace(`begin ${nameOf(begun)}`);
@@ -215,14 +216,13 @@ export class AttemptJournal {
     }
   }
 
-  #checkAlone(run: JournalAttempt): void {
-    const others = this.#live().filter(
-      (other) => other.process === run.process && !other.signal.aborted,
+  #checkSuspects(run: JournalAttempt): void {
+    const other = this.#live().find(
+      ({ process, suspect, signal }) => process === run.process && suspect && !signal.aborted,
     );
-    const alone = run.alone ? others[0] : others.find((other) => other.alone);
-    if (alone !== undefined) {
+    if (run.suspect && other !== undefined) {
       this.violations.push(
-        `IN-19 ${nameOf(run)} and ${nameOf(alone)} ran together, but one of them must run alone`,
+        `IN-19 ${nameOf(run)} and ${nameOf(other)} are suspects and ran together`,
       );
     }
   }

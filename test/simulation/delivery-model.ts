@@ -90,7 +90,7 @@ export class DeliveryModel {
         if (this.#deliveries.has(key)) this.violations.push(`IN-02 ${key} was stored twice`);
         this.#deliveries.set(key, newDelivery());
       }
-      this.claimed(event.assign?.worker ?? '?', receipt.claimed, false);
+      this.claimed(event.assign?.worker ?? '?', receipt.claimed);
     });
     for (const [{ company, id }, receipt] of repeats) {
       const first = await this.#store.find(company, receipt.id);
@@ -101,7 +101,7 @@ export class DeliveryModel {
     }
   }
 
-  claimed(worker: string, claimed: readonly ClaimedDelivery[], alone: boolean): void {
+  claimed(worker: string, claimed: readonly ClaimedDelivery[]): void {
     for (const lease of claimed) {
       const key = keyOf(lease);
       const delivery = this.#deliveries.get(key);
@@ -118,15 +118,15 @@ export class DeliveryModel {
       if (lease.token <= (this.#lastTokens.get(key) ?? -Infinity)) {
         this.violations.push(`IN-13 the token of ${key} did not increase`);
       }
-      if (lease.crashes >= 2 && !alone) {
-        this.violations.push(
-          `IN-19 ${key} with ${lease.crashes} crashes was claimed by a worker that runs other deliveries`,
-        );
-      }
       this.#lastTokens.set(key, lease.token);
       delivery.state = 'running';
       delivery.attempts = lease.attempt;
-      delivery.holder = { token: lease.token, worker, alone, since: this.#now() };
+      delivery.holder = {
+        token: lease.token,
+        worker,
+        suspect: lease.crashes > 0,
+        since: this.#now(),
+      };
     }
   }
 
@@ -231,7 +231,7 @@ export class DeliveryModel {
     if (!this.#journal.lost(holder.worker, holder.since)) {
       this.violations.push(`IN-11 ${key} was claimed while worker ${holder.worker} ran it`);
     }
-    const charged = holder.alone && !this.#journal.hasRetired(holder.worker);
+    const charged = holder.suspect && !this.#journal.hasRetired(holder.worker);
     return charged ? attempts + 1 : attempts;
   }
 

@@ -5,7 +5,7 @@ export interface ModelDelivery {
   state: DeliveryState;
   attempts: number;
   /** The last claim, while the delivery is `running`. */
-  holder: { token: number; worker: string; alone: boolean; since: number } | null;
+  holder: { token: number; worker: string; suspect: boolean; since: number } | null;
   /** How often an operator forced a delivery that was done to run again. */
   forced: number;
 }

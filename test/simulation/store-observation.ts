@@ -103,19 +103,18 @@ export class StoreObservation implements StoreObserver {
     request: unknown,
     result: unknown,
   ): void {
-    const note = (worker: string, claimed: readonly ClaimedDelivery[], alone: boolean): void => {
-      for (const lease of claimed) this.#journal.claimed(process, worker, lease, alone);
+    const note = (worker: string, claimed: readonly ClaimedDelivery[]): void => {
+      for (const lease of claimed) this.#journal.claimed(process, worker, lease);
     };
     if (operation === 'claim' && result) {
-      note((request as ClaimRequest).worker, result as ClaimedDelivery[], false);
+      note((request as ClaimRequest).worker, result as ClaimedDelivery[]);
     }
     if (operation === 'claimSuspect' && result) {
-      const { worker, alone } = request as SuspectRequest;
-      note(worker, [result as ClaimedDelivery], alone);
+      note((request as SuspectRequest).worker, [result as ClaimedDelivery]);
     }
     if (operation === 'receive' && result) {
       (result as StoreReceipt[]).forEach(({ claimed }, index) => {
-        note((request as IncomingEvent[])[index]!.assign?.worker ?? '?', claimed, false);
+        note((request as IncomingEvent[])[index]!.assign?.worker ?? '?', claimed);
       });
     }
   }
@@ -186,13 +185,13 @@ export class StoreObservation implements StoreObserver {
         this.#expectations.received(first as IncomingEvent[], result as StoreReceipt[]);
         break;
       case 'claim':
-        model.claimed((first as ClaimRequest).worker, result as ClaimedDelivery[], false);
+        model.claimed((first as ClaimRequest).worker, result as ClaimedDelivery[]);
         break;
-      case 'claimSuspect': {
-        const { worker, alone } = first as SuspectRequest;
-        if (result !== null) model.claimed(worker, [result as ClaimedDelivery], alone);
+      case 'claimSuspect':
+        if (result !== null) {
+          model.claimed((first as SuspectRequest).worker, [result as ClaimedDelivery]);
+        }
         break;
-      }
       case 'complete':
       case 'release':
         model.settled(first as Lease, operation, result as SettleResult);

@@ -1,6 +1,6 @@
 import { fixed } from '../../../libs/payments/src/events/retry-schedule.js';
 import type { WorkerOptions } from '../../../libs/payments/src/inbox/inbox-options.js';
-import { pass, turns, WorkerHarness } from './worker-harness.js';
+import { turns, WorkerHarness } from './worker-harness.js';
 
 /** Worker options of each process. */
 export const OPTIONS = { leaseMs: 3000, timeoutMs: 600_000, retry: fixed([0, 0, 0]) };
@@ -11,8 +11,6 @@ export class CrashingProcesses {
   current: WorkerHarness;
   /** Ids of the events that each process ran, in order. */
   readonly ran: string[][] = [];
-  /** Ids of the events that ran next to the poison event, for each crash. */
-  readonly nextTo: string[][] = [];
   readonly #open = new Map<string, () => void>();
 
   constructor(private readonly options: WorkerOptions = {}) {
@@ -27,16 +25,10 @@ export class CrashingProcesses {
     const harness = this.current;
     const ran: string[] = [];
     this.ran.push(ran);
-    const running = new Set<string>();
     harness.handle = async ({ id }) => {
       ran.push(id);
-      running.add(id);
-      if (id === poison) {
-        this.nextTo.push([...running].filter((other) => other !== id));
-        harness.crash();
-      }
+      if (id === poison) harness.crash();
       await new Promise<void>((resolve) => this.#open.set(id, resolve));
-      running.delete(id);
     };
     harness.worker.start();
     return harness;
@@ -47,17 +39,4 @@ export class CrashingProcesses {
     this.#open.get(id)?.();
     await turns();
   }
-}
-
-/** Processes of which two crashed while they ran the event `suspect`, so that it must run alone next time. */
-export async function withSuspect(): Promise<CrashingProcesses> {
-  const processes = new CrashingProcesses();
-  for (let crashes = 0; crashes < 2; crashes += 1) {
-    const harness = processes.start(null);
-    await turns();
-    await harness.receive('suspect');
-    await pass(harness, 8);
-    harness.crash();
-  }
-  return processes;
 }

@@ -93,9 +93,9 @@ export type JournalEntry =
   | { readonly kind: 'worker-registered'; readonly at: number; readonly end: number }
   /** The store has retired the worker. The worker keeps its deliveries for a grace period, without heartbeats. */
   | { readonly kind: 'worker-retired'; readonly at: number; readonly worker: string }
-  /** The process claimed a delivery that may have crashed a process, and runs nothing else at the same time. */
+  /** The process claimed a suspect: a delivery that ran when another process died. */
   | {
-      readonly kind: 'claimed-alone';
+      readonly kind: 'claimed-suspect';
       readonly at: number;
       readonly event: string;
       readonly handler: string;

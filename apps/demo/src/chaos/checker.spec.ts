@@ -84,16 +84,16 @@ describe('check()', () => {
     expect(rules(changes)).toEqual(expected);
   });
 
-  it('check() allows counted attempts that failed, or that were lost while they ran alone', () => {
+  it('check() allows counted attempts that failed, or that were lost while they were suspects', () => {
     const history = [
       { outcome: 'failed', error: 'Error' },
       { outcome: 'lost', error: null },
       { outcome: 'done', error: null },
     ];
     const deliveries = [done('audit', { attempts: 3, history }), done('book')];
-    const alone = { kind: 'claimed-alone', at: 1, event: 'a', handler: 'audit' } as const;
+    const suspect = { kind: 'claimed-suspect', at: 1, event: 'a', handler: 'audit' } as const;
     const changes = { stored: [stored('a', { deliveries }), GOOD.stored[1]!] };
-    const processes = [{ ...GOOD.processes[0]!, journal: [...heartbeats(0, 5000), alone] }];
+    const processes = [{ ...GOOD.processes[0]!, journal: [...heartbeats(0, 5000), suspect] }];
     expect(rules({ ...changes, processes })).toEqual([]);
     expect(rules(changes)).toEqual(['attempt-charged']);
   });

@@ -44,7 +44,7 @@ export interface Observations {
  * - `unexpected-dead-letter`: a delivery is dead, although its event kills no process.
  * - `missing-dead-letter`: an event kills its process in each attempt, and its delivery is not dead.
  * - `attempt-charged`: `attempts` includes an attempt that neither completed nor failed. The inbox may count such an
- *   attempt only if it ran alone in its process when the process ended.
+ *   attempt only if it claimed the delivery as a suspect.
  * - `overlapping-attempts`: two attempts of one handler and transaction overlap, and no lease was lost.
  * - `missing-heartbeat`: a process sent no heartbeat for a whole lease, and no fault or busy machine explains it.
  * - `process-exited`: a process ended by itself.
@@ -175,8 +175,8 @@ function checkDeliveries({ events, stored, processes }: Observations): Violation
   const poisoned = new Set(
     events.flatMap(({ id, poisoned }) => poisoned.map((handler) => `${id} ${handler}`)),
   );
-  const alone = Map.groupBy(
-    processes.flatMap(({ journal }) => journal.filter((entry) => entry.kind === 'claimed-alone')),
+  const claims = Map.groupBy(
+    processes.flatMap(({ journal }) => journal.filter((entry) => entry.kind === 'claimed-suspect')),
     ({ event, handler }) => `${event} ${handler}`,
   );
   return stored.flatMap(({ id, deliveries }) =>
@@ -191,7 +191,7 @@ function checkDeliveries({ events, stored, processes }: Observations): Violation
       if (history.length >= 20) return [];
       const failed = history.filter(({ outcome }) => outcome === 'failed').length;
       const charged = attempts - failed - (state === 'done' ? 1 : 0);
-      const allowed = alone.get(`${id} ${handler}`)?.length ?? 0;
+      const allowed = claims.get(`${id} ${handler}`)?.length ?? 0;
       return charged > allowed ? [violation('attempt-charged', subject)] : [];
     }),
   );

@@ -29,8 +29,9 @@ export function observedInbox(inbox: InboxDefinition, journal: Journal): InboxDe
         },
         claimSuspect: async (request) => {
           const claimed = await store.claimSuspect(request);
-          if (claimed !== null && request.alone) {
-            journal.write({ kind: 'claimed-alone', event: claimed.id, handler: claimed.handler });
+          if (claimed !== null) {
+            const { id, handler } = claimed;
+            journal.write({ kind: 'claimed-suspect', event: id, handler });
           }
           return claimed;
         },

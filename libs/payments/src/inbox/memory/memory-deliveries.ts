@@ -43,17 +43,15 @@ export abstract class MemoryDeliveries {
     return claimed;
   }
 
-  async claimSuspect(request: SuspectRequest): Promise<ClaimedDelivery | null> {
-    const { worker, handlers, alone } = request;
+  async claimSuspect({ worker, handlers }: SuspectRequest): Promise<ClaimedDelivery | null> {
     const now = this.runtime.monotonic();
     const ready = this.unpaused(handlers)
       .flatMap(({ suspects }) => [...suspects])
-      .filter(({ dueAt, crashes }) => dueAt <= now && (alone || crashes === 1))
-      .filter(({ key }) => !key?.running);
+      .filter(({ dueAt, key }) => dueAt <= now && !key?.running);
     const [row] = ready.toSorted((a, b) => (dueBefore(a, b) ? -1 : 1));
     if (row === undefined) return null;
     row.handler.move(row, 'running', now);
-    return this.#lease(row, worker, now, alone);
+    return this.#lease(row, worker, now);
   }
 
   async complete(lease: Lease): Promise<SettleResult> {
@@ -156,11 +154,9 @@ export abstract class MemoryDeliveries {
 
   /** Frees a running delivery: its worker was declared dead (`lost`), or has retired and its grace is over. */
   protected free(row: MemoryDelivery, lost: boolean): void {
-    if (lost) {
-      this.#addAttempt(row, 'l');
-      row.crashes += 1;
-    }
-    if (!lost || !row.alone) row.attempts -= 1;
+    if (lost) this.#addAttempt(row, 'l');
+    if (!lost || row.crashes === 0) row.attempts -= 1;
+    if (lost) row.crashes += 1;
     this.reopen(row, 0);
   }
 
@@ -193,12 +189,11 @@ export abstract class MemoryDeliveries {
     return this.paused.has('*') || this.paused.has(handler);
   }
 
-  #lease(row: MemoryDelivery, worker: string, now: number, alone = false): ClaimedDelivery {
+  #lease(row: MemoryDelivery, worker: string, now: number): ClaimedDelivery {
     const { fixed, seq, receivedAt, receivedMs, occurredMs, raw, headers } = row.event;
     row.token = this.#token += 1;
     row.attempts += 1;
     row.worker = worker;
-    row.alone = alone;
     row.startedAt = this.runtime.now();
     this.running.set(row.token, row);
     return {

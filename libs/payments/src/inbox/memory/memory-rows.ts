@@ -71,7 +71,6 @@ export class MemoryDelivery {
   state: DeliveryState = 'pending';
   attempts = 0;
   crashes = 0;
-  alone = false;
   /** Fencing token, and id of the worker, of the last claim. */
   token = 0;
   worker = '';

@@ -79,9 +79,9 @@ export interface InboxStore<Tx = unknown> {
    * and frees the running deliveries of all workers that are not live.
    *
    * A freed delivery of a dead worker becomes pending and due now, with the attempt added to the history as `lost`. The
-   * attempt is charged only if it ran `alone`; otherwise `attempts` decreases by one. The delivery becomes a suspect
-   * ({@link ClaimedDelivery.crashes} increases by one). A freed delivery of a retired worker becomes pending as after
-   * {@link release}: without a charge and without an entry in the history, and a suspect only if it was one before.
+   * attempt is counted only if the delivery was a suspect already; otherwise `attempts` decreases by one. The delivery
+   * becomes a suspect ({@link ClaimedDelivery.crashes} increases by one). A freed delivery of a retired worker becomes
+   * pending as after {@link release}: not counted and without an entry in the history, and a suspect only if it was one.
    *
    * A heartbeat that is itself late by more than the worker's `leaseMs` declares no worker dead: the store may have
    * been unreachable for all workers, so the others also get the time to renew their heartbeats.
@@ -126,8 +126,7 @@ export interface InboxStore<Tx = unknown> {
   claim(request: ClaimRequest): Promise<ClaimedDelivery[]>;
 
   /**
-   * Leases at most one suspect of the named handlers, the earliest due. Without `alone`, only a suspect with one crash.
-   * With `alone`, any suspect, which is marked as running alone until it is settled or freed.
+   * Leases at most one suspect of the named handlers, the earliest due.
    */
   claimSuspect(request: SuspectRequest): Promise<ClaimedDelivery | null>;
 

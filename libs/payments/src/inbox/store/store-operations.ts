@@ -190,8 +190,6 @@ export interface SuspectRequest {
   /** Id of a registered worker. */
   readonly worker: string;
   readonly handlers: readonly string[];
-  /** Whether nothing else runs in this process until the suspect is settled. */
-  readonly alone: boolean;
 }
 
 /** The promises that a store can and cannot keep. */

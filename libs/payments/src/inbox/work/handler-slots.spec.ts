@@ -73,19 +73,14 @@ describe('HandlerSlots', () => {
     expect(slots.reserve(['h'])).toEqual(['h']);
   });
 
-  it('close() leaves no slot free, and whenIdle() resolves when nothing is leased', async () => {
+  it('whenIdle() resolves when nothing is leased', async () => {
     const slots = caughtUp(2);
     slots.reserve(['h']);
-    slots.close();
-    slots.wake();
-    expect([slots.wanting, slots.reserve(['h']), slots.withFreeSlot]).toEqual([false, [], []]);
     let idle = false;
     const wait = slots.whenIdle().then(() => (idle = true));
     await Promise.resolve();
     expect(idle).toBe(false);
     slots.free('h');
     await wait;
-    slots.open();
-    expect(slots.withFreeSlot).toEqual(['h']);
   });
 });

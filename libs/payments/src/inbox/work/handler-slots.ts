@@ -23,7 +23,6 @@ interface WantedDeliveries {
  */
 export class HandlerSlots {
   readonly #handlers = new Map<string, Slots>();
-  #closed = false;
   /** Sum of `leased` of all handlers. */
   #leased = 0;
   #onIdle: (() => void)[] = [];
@@ -56,17 +55,15 @@ export class HandlerSlots {
 
   /** Handlers without known due deliveries. */
   get caughtUp(): string[] {
-    return this.#names(({ backlog, woken }) => !backlog && !woken);
+    return this.names.filter((name) => {
+      const { backlog, woken } = this.#handlers.get(name)!;
+      return !backlog && !woken;
+    });
   }
 
   /** All handlers. */
   get names(): string[] {
     return [...this.#handlers.keys()];
-  }
-
-  /** Handlers with a free slot. */
-  get withFreeSlot(): string[] {
-    return this.#names((slots) => this.#free(slots) > 0);
   }
 
   /**
@@ -78,7 +75,7 @@ export class HandlerSlots {
       const slots = this.#handlers.get(handler);
       if (slots === undefined || slots.backlog) return false;
       if (this.#free(slots) <= (slots.woken ? 1 : 0)) return false;
-      this.take(handler);
+      this.#take(slots, 1);
       return true;
     });
   }
@@ -90,7 +87,7 @@ export class HandlerSlots {
       const limit = this.#wanted(slots);
       if (limit <= 0) continue;
       slots.woken = false;
-      this.take(handler, limit);
+      this.#take(slots, limit);
       wanted.push({ handler, limit });
     }
     return wanted;
@@ -116,14 +113,6 @@ export class HandlerSlots {
     }
   }
 
-  /** Takes slots, even if none is free. */
-  take(handler: string, count = 1): void {
-    const slots = this.#handlers.get(handler)!;
-    slots.used += count;
-    slots.leased += count;
-    this.#leased += count;
-  }
-
   /** Frees slots that were taken and that no attempt needs. */
   free(handler: string, count = 1): void {
     this.handled(handler, count);
@@ -143,15 +132,6 @@ export class HandlerSlots {
     for (const resolve of this.#onIdle.splice(0)) resolve();
   }
 
-  /** Until {@link open} is called, no slot counts as free. */
-  close(): void {
-    this.#closed = true;
-  }
-
-  open(): void {
-    this.#closed = false;
-  }
-
   /** Resolves when no slot is reserved or taken and all deliveries are settled. */
   whenIdle(): Promise<void> {
     if (this.idle) return Promise.resolve();
@@ -162,8 +142,13 @@ export class HandlerSlots {
     return this.#leased === 0;
   }
 
+  #take(slots: Slots, count: number): void {
+    slots.used += count;
+    slots.leased += count;
+    this.#leased += count;
+  }
+
   #free({ limit, used, leased }: Slots): number {
-    if (this.#closed) return 0;
     // If the store settles more slowly than handlers end, the number of leases stays bounded.
     return Math.min(limit - used, 2 * limit - leased);
   }
@@ -173,9 +158,5 @@ export class HandlerSlots {
     const free = this.#free(slots);
     if (slots.backlog) return free;
     return slots.woken ? Math.ceil(free / 2) : 0;
-  }
-
-  #names(condition: (slots: Slots) => boolean): string[] {
-    return [...this.#handlers].filter(([, slots]) => condition(slots)).map(([name]) => name);
   }
 }

@@ -10,8 +10,6 @@ import { NO_OBSERVERS, Observers } from '../../telemetry/observers.js';
 import { policyOf, WORKER_OPTIONS } from '../inbox-options.js';
 import type { HandlerPolicy, ResolvedWorkerOptions } from '../inbox-options.js';
 import { OutcomeWatches } from '../receive/awaited-handlers.js';
-import { StaggeredRecovery } from '../recover/staggered-recovery.js';
-import type { ClaimingWorker } from '../recover/staggered-recovery.js';
 import { WorkerHeartbeat } from '../recover/worker-heartbeat.js';
 import { StoredBodies } from '../store/body-codec.js';
 import { HandlerCatalogCache } from '../store/handler-catalog-cache.js';
@@ -56,8 +54,10 @@ export class InboxWorker {
   readonly #runDueCalls: RunDueCalls;
   readonly #heartbeat: WorkerHeartbeat;
   readonly #attempts: RunningAttempts;
-  readonly #recovery: StaggeredRecovery;
   readonly #claims: ClaimLoop;
+  /** The handlers that may have due suspects: deliveries during which their process died. */
+  readonly #withSuspects = new Set<string>();
+  #suspectRuns = false;
   #companion: InboxCompanion | null = null;
   #state: 'idle' | 'working' | 'draining' = 'idle';
   #background = true;
@@ -94,7 +94,9 @@ export class InboxWorker {
       onRegistered: (known) => catalog.set(known),
       onSuccess: () => this.wake(),
       onDeclaredDead: (id) => this.#declaredDead(id),
-      onSuspects: () => this.active && this.#recovery.suspectsDue(),
+      onSuspects: () => {
+        for (const handler of this.#slots.names) this.#withSuspects.add(handler);
+      },
     });
     this.#attempts = new RunningAttempts({
       services: { store, runtime, logger, throttled, dispatcher, bodies, catalog, observers },
@@ -105,21 +107,11 @@ export class InboxWorker {
       onFree: () => this.#claimIfWanting(),
       onEnded: (delivery, result) => this.#ended(delivery, result),
     });
-    const claiming: ClaimingWorker = {
-      store,
-      runtime,
-      logger,
-      slots: this.#slots,
-      heartbeat: this.#heartbeat,
-      active: () => this.active,
-      run: (delivery, id) => this.#attempts.start(delivery, id),
-    };
-    this.#recovery = new StaggeredRecovery(claiming, () => this.#claims.claimSoon());
     this.#claims = new ClaimLoop({
       runtime,
       logger,
       active: () => this.active,
-      claim: () => this.#claim(claiming),
+      claim: () => this.#claim(),
       // A worker cannot claim before it is registered. Its registration wakes the loop.
       nextDueInMs: async () =>
         this.#heartbeat.current() === null ? undefined : store.nextDueInMs(this.#slots.caughtUp),
@@ -137,7 +129,7 @@ export class InboxWorker {
 
   /** Whether no delivery and no poll runs in this process, or is about to. */
   get idle(): boolean {
-    return this.#slots.idle && !this.#recovery.busy && (this.#companion?.idle ?? true);
+    return this.#slots.idle && (this.#companion?.idle ?? true);
   }
 
   /** Whether deliveries and polls may be claimed now. */
@@ -255,23 +247,57 @@ export class InboxWorker {
     return this.#companion === null ? own : [...own, this.#companion.declaration];
   }
 
-  async #claim(claiming: ClaimingWorker): Promise<boolean> {
-    const { store, slots, heartbeat } = claiming;
-    const worker = this.active ? heartbeat.current() : null;
+  async #claim(): Promise<boolean> {
+    const slots = this.#slots;
+    const worker = this.active ? this.#heartbeat.current() : null;
     if (worker === null) return false;
     const wanted = slots.requestForClaim();
     if (wanted.length === 0) return false;
+    let suspect: ClaimedDelivery | null;
     let claimed: ClaimedDelivery[];
     try {
-      claimed = await store.claim({ worker, wanted });
+      suspect = await this.#claimSuspect(
+        worker,
+        wanted.map(({ handler }) => handler),
+      );
+      const others = wanted
+        .map(({ handler, limit }) => ({
+          handler,
+          limit: handler === suspect?.handler ? limit - 1 : limit,
+        }))
+        .filter(({ limit }) => limit > 0);
+      claimed = others.length === 0 ? [] : await this.store.claim({ worker, wanted: others });
     } catch (error) {
       slots.claimFailed(wanted);
-      heartbeat.replace(worker);
+      // Frees a suspect that was claimed, too.
+      this.#heartbeat.replace(worker);
       throw error;
     }
-    slots.claimed(wanted, claimed);
-    for (const delivery of claimed) void claiming.run(delivery, worker);
+    slots.claimed(wanted, suspect === null ? claimed : [suspect, ...claimed]);
+    if (suspect !== null) void this.#runSuspect(suspect, worker);
+    for (const delivery of claimed) void this.#attempts.start(delivery, worker);
     return slots.wanting;
+  }
+
+  /**
+   * Claims a suspect before other deliveries, unless one runs here. A suspect may be the cause of the death of its process.
+   * If this process dies as well, the only suspect that it ran is counted.
+   */
+  async #claimSuspect(worker: string, free: readonly string[]): Promise<ClaimedDelivery | null> {
+    const handlers = free.filter((handler) => this.#withSuspects.has(handler));
+    if (this.#suspectRuns || handlers.length === 0) return null;
+    for (const handler of handlers) this.#withSuspects.delete(handler);
+    const suspect = await this.store.claimSuspect({ worker, handlers });
+    if (suspect !== null) for (const handler of handlers) this.#withSuspects.add(handler);
+    return suspect;
+  }
+
+  async #runSuspect(suspect: ClaimedDelivery, worker: string): Promise<void> {
+    this.#suspectRuns = true;
+    await this.#attempts.start(suspect, worker);
+    this.#suspectRuns = false;
+    this.#slots.wake(this.#withSuspects);
+    this.#claimIfWanting();
   }
 
   async #endsWithin(ms: number): Promise<boolean> {
@@ -281,7 +307,6 @@ export class InboxWorker {
     });
     const ended = Promise.all([
       this.#claims.stop(),
-      this.#recovery.stop(),
       this.#slots.whenIdle(),
       this.#companion?.stop(),
     ]);

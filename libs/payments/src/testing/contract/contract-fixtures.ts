@@ -131,8 +131,8 @@ export class TestWorker {
     return claimed[0]!;
   }
 
-  async claimSuspect(alone: boolean, handlers = ['book']): Promise<ClaimedDelivery | null> {
-    return this.store.claimSuspect({ worker: this.id, handlers, alone });
+  async claimSuspect(handlers = ['book']): Promise<ClaimedDelivery | null> {
+    return this.store.claimSuspect({ worker: this.id, handlers });
   }
 
   /** Sends two heartbeats: if the first one is late, it only renews, and declares no worker dead. */

@@ -31,7 +31,7 @@ export const fencingCases: readonly InboxContractCase[] = [
       };
       await settlesNothing();
       deepEqual(await states(store, event), { book: 'pending 0' });
-      const current = (await other.claimSuspect(false))!;
+      const current = (await other.claimSuspect())!;
       ok(current.token > stale.token);
       await settlesNothing();
       deepEqual(await states(store, event), { book: 'running 1' });
@@ -158,7 +158,7 @@ export const fencingCases: readonly InboxContractCase[] = [
       await other.declareOthersDead(advance);
       const late = store.commit(stale, (tx) => effects!.write(tx, 'late'));
       await rejects(late, { code: 'lease_lost' });
-      const current = (await other.claimSuspect(false))!;
+      const current = (await other.claimSuspect())!;
       const stillLate = store.commit(stale, (tx) => effects!.write(tx, 'stale'));
       await rejects(stillLate, { code: 'lease_lost' });
       deepEqual(await effects!.read(), []);
@@ -218,7 +218,7 @@ export const fencingCases: readonly InboxContractCase[] = [
       await store.receive([event]);
       await worker.claimOne();
       await other.declareOthersDead(advance);
-      const suspect = (await other.claimSuspect(false))!;
+      const suspect = (await other.claimSuspect())!;
       await other.store.commit(suspect, (tx) => effects!.write(tx, 'done'));
       const selection = select(event.id);
       await store.redrive(selection, REDRIVE_FORCED);

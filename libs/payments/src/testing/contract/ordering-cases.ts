@@ -236,12 +236,12 @@ export const orderingCases: readonly InboxContractCase[] = [
       const done: string[] = [];
       for (let n = 0; n < 3; n += 1) {
         const next = await other.claimOne();
-        equal(await other.claimSuspect(false), null, 'two deliveries of one key run');
+        equal(await other.claimSuspect(), null, 'two deliveries of one key run');
         await other.store.complete(next);
         done.push(next.id);
       }
       deepEqual(done, waiting);
-      const suspect = await other.claimSuspect(false);
+      const suspect = await other.claimSuspect();
       equal(suspect?.id, lease.id);
       equal((await worker.store.complete(lease)).settled, false);
       equal((await other.store.complete(suspect)).settled, true);

@@ -143,7 +143,7 @@ export const settleCases: readonly InboxContractCase[] = [
       deepEqual(await attemptsOf(store, event), [[1, 'failed', 'no luck']]);
       await worker.claimOne();
       await other.declareOthersDead(advance);
-      const again = (await other.claimSuspect(false))!;
+      const again = (await other.claimSuspect())!;
       await advance(20_000);
       await other.store.complete(again);
       deepEqual(await attemptsOf(store, event), [

@@ -1,5 +1,4 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
-import type { ClaimedDelivery } from '../../inbox/store/inbox-store.js';
 import {
   attemptsOf,
   Crashes,
@@ -20,7 +19,7 @@ export const suspectCases: readonly InboxContractCase[] = [
       const { store, observer } = crashes;
       const event = crashes.event();
       await store.receive([event]);
-      equal(await observer.claimSuspect(true), null);
+      equal(await observer.claimSuspect(), null);
       equal((await observer.heartbeat()).suspects, false);
       await crashes.crash((worker) => worker.claimOne());
       equal((await observer.heartbeat()).suspects, true);
@@ -29,9 +28,9 @@ export const suspectCases: readonly InboxContractCase[] = [
       deepEqual(await mailer.heartbeat(), { alive: true, suspects: false });
       await store.receive([crashes.event({ id: 'fresh' })]);
       equal((await observer.claimOne()).id, 'fresh');
-      equal(await observer.claimSuspect(false, ['mail']), null);
-      equal(await observer.claimSuspect(false, []), null);
-      const suspect = (await observer.claimSuspect(false))!;
+      equal(await observer.claimSuspect(['mail']), null);
+      equal(await observer.claimSuspect([]), null);
+      const suspect = (await observer.claimSuspect())!;
       const { id, attempt, crashes: count, raw } = suspect;
       deepEqual([id, attempt, count], [event.id, 1, 1]);
       ok(raw.equals(event.raw));
@@ -55,8 +54,8 @@ export const suspectCases: readonly InboxContractCase[] = [
         await advance(10);
       }
       const { observer } = crashes;
-      for (const id of ids) equal((await observer.claimSuspect(false))?.id, id);
-      equal(await observer.claimSuspect(false), null);
+      for (const id of ids) equal((await observer.claimSuspect())?.id, id);
+      equal(await observer.claimSuspect(), null);
     },
   },
   {
@@ -74,7 +73,7 @@ export const suspectCases: readonly InboxContractCase[] = [
       ];
       const claimed: string[] = [];
       for (let round = 0; round < 20 && claimed.length < 10; round += 1) {
-        const suspects = await Promise.all(workers.map((worker) => worker.claimSuspect(false)));
+        const suspects = await Promise.all(workers.map((worker) => worker.claimSuspect()));
         for (const suspect of suspects) if (suspect !== null) claimed.push(suspect.id);
       }
       equal(claimed.length, 10);
@@ -88,16 +87,16 @@ export const suspectCases: readonly InboxContractCase[] = [
       const { store } = crashes;
       const event = await crashes.addSuspect();
       const { observer } = crashes;
-      const suspect = (await observer.claimSuspect(true))!;
+      const suspect = (await observer.claimSuspect())!;
       await store.fail(suspect, { error: 'no', retryInMs: 0 });
       equal((await observer.heartbeat()).suspects, false);
       const normal = await observer.claimOne();
       deepEqual([normal.crashes, normal.attempt], [0, 2]);
-      // The next attempt does not run alone, so a crash of it is not charged.
+      // It is no suspect now, so the next crash is not counted.
       await store.release(normal);
       await crashes.crash((worker) => worker.claimOne());
       deepEqual(await states(store, event), { book: 'pending 1' });
-      equal((await observer.claimSuspect(false))?.crashes, 1);
+      equal((await observer.claimSuspect())?.crashes, 1);
     },
   },
   {
@@ -107,7 +106,7 @@ export const suspectCases: readonly InboxContractCase[] = [
       const { store } = crashes;
       const event = await crashes.addSuspect();
       const { observer } = crashes;
-      await store.complete((await observer.claimSuspect(false))!);
+      await store.complete((await observer.claimSuspect())!);
       const selection = select(event.id);
       equal(await store.redrive(selection, REDRIVE_FORCED), 1);
       const again = await observer.claimOne();
@@ -121,12 +120,12 @@ export const suspectCases: readonly InboxContractCase[] = [
       const crashes = await Crashes.start(inbox);
       const event = await crashes.addSuspect();
       const { observer } = crashes;
-      await store.release((await observer.claimSuspect(false))!, 30_000);
+      await store.release((await observer.claimSuspect())!, 30_000);
       equal((await observer.claim()).length, 0);
-      equal(await observer.claimSuspect(false), null);
+      equal(await observer.claimSuspect(), null);
       await advance(31_000);
       equal((await observer.claim()).length, 0);
-      const again = await observer.claimSuspect(false);
+      const again = await observer.claimSuspect();
       deepEqual([again?.id, again?.crashes, again?.attempt], [event.id, 1, 1]);
     },
   },
@@ -138,9 +137,9 @@ export const suspectCases: readonly InboxContractCase[] = [
       const event = await crashes.addSuspect({ orderingKey: 'k' });
       await store.receive([crashes.event({ orderingKey: 'k' })]);
       const lease = await observer.claimOne();
-      equal(await observer.claimSuspect(true), null);
+      equal(await observer.claimSuspect(), null);
       await store.complete(lease);
-      const suspect = await observer.claimSuspect(true);
+      const suspect = await observer.claimSuspect();
       equal(suspect?.id, event.id);
       // While the suspect runs, the other deliveries of the key wait.
       const next = crashes.event({ orderingKey: 'k' });
@@ -159,10 +158,10 @@ export const suspectCases: readonly InboxContractCase[] = [
       for (const paused of ['book', '*']) {
         await store.pause(paused, true);
         equal((await observer.heartbeat()).suspects, false);
-        equal(await observer.claimSuspect(true), null);
+        equal(await observer.claimSuspect(), null);
         await store.pause(paused, false);
       }
-      ok(await observer.claimSuspect(true));
+      ok(await observer.claimSuspect());
     },
   },
   {
@@ -175,47 +174,30 @@ export const suspectCases: readonly InboxContractCase[] = [
       equal(await store.redrive(selection, REDRIVE_NOW), 1);
       equal((await crashes.observer.claim()).length, 0);
       equal(await store.skip(selection), 1);
-      equal(await crashes.observer.claimSuspect(true), null);
+      equal(await crashes.observer.claimSuspect(), null);
       equal((await crashes.observer.heartbeat()).suspects, false);
       equal(await store.redrive(selection, REDRIVE_NOW), 1);
       equal((await crashes.observer.claimOne()).crashes, 0);
     },
   },
   {
-    title: 'IN-19 a suspect with two crashes is leased only to a process that runs nothing else',
-    async run(inbox) {
-      const crashes = await Crashes.start(inbox);
-      const { observer } = crashes;
-      const event = await crashes.addSuspect();
-      await crashes.crash((worker) => worker.claimSuspect(false));
-      equal((await observer.heartbeat()).suspects, true);
-      equal(await observer.claimSuspect(false), null);
-      const suspect = await observer.claimSuspect(true);
-      deepEqual([suspect?.id, suspect?.crashes, suspect?.attempt], [event.id, 2, 1]);
-    },
-  },
-  {
-    title:
-      'IN-19 a poison event reaches its last attempt: lost attempts that ran alone are charged',
+    title: 'IN-19 a poison event reaches its last attempt: lost attempts of a suspect are counted',
     async run(inbox) {
       const crashes = await Crashes.start(inbox);
       const { store } = crashes;
       const event = await crashes.addSuspect();
       deepEqual(await states(store, event), { book: 'pending 0' });
-      await crashes.crash((worker) => worker.claimSuspect(false));
-      deepEqual(await states(store, event), { book: 'pending 0' });
       for (const attempt of [1, 2, 3]) {
-        const suspect = await crashes.crash((worker) => worker.claimSuspect(true));
+        const suspect = await crashes.crash((worker) => worker.claimSuspect());
         equal(suspect?.attempt, attempt);
-        equal(suspect?.crashes, attempt + 1);
+        equal(suspect?.crashes, attempt);
         deepEqual(await states(store, event), { book: `pending ${attempt}` });
       }
-      const last = (await crashes.observer.claimSuspect(true))!;
+      const last = (await crashes.observer.claimSuspect())!;
       equal(last.attempt, 4);
       await store.fail(last, { error: 'out of attempts', retryInMs: null });
       deepEqual(await states(store, event), { book: 'dead 4' });
       deepEqual(await attemptsOf(store, event), [
-        [1, 'lost', null],
         [1, 'lost', null],
         [1, 'lost', null],
         [2, 'lost', null],
@@ -225,26 +207,27 @@ export const suspectCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-19 deliveries that ran next to a crash are not charged',
+    title: 'IN-19 if a suspect runs when its process dies, only its attempt is counted',
     async run(inbox) {
       const crashes = await Crashes.start(inbox);
       const { store } = crashes;
+      const suspect = await crashes.addSuspect();
       const events = Array.from({ length: 5 }, () => crashes.event());
       await store.receive(events);
-      await crashes.crash((worker) => worker.claim());
-      await crashes.crash((worker) => worker.claimSuspect(false));
+      await crashes.crash(async (worker) => {
+        equal((await worker.claimSuspect())?.id, suspect.id);
+        equal((await worker.claim()).length, 5);
+      });
+      deepEqual(await states(store, suspect), { book: 'pending 1' });
       for (const event of events) deepEqual(await states(store, event), { book: 'pending 0' });
-      const { observer } = crashes;
-      const done: ClaimedDelivery[] = [];
-      for (let next = await observer.claimSuspect(false); next;) {
-        await observer.store.complete(next);
-        done.push(next);
-        next = await observer.claimSuspect(false);
+      const counts = new Map<string, number[]>();
+      for (let next = await crashes.observer.claimSuspect(); next;) {
+        await store.complete(next);
+        counts.set(next.id, [next.attempt, next.crashes]);
+        next = await crashes.observer.claimSuspect();
       }
-      // The delivery with two crashes waits for a process that runs nothing else.
-      equal(done.length, 4);
-      ok(done.every(({ attempt, crashes: count }) => attempt === 1 && count === 1));
-      equal((await observer.claimSuspect(true))?.crashes, 2);
+      deepEqual(counts.get(suspect.id), [2, 2]);
+      for (const { id } of events) deepEqual(counts.get(id), [1, 1]);
     },
   },
 ];

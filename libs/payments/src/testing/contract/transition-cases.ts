@@ -102,7 +102,7 @@ class Interleaving {
     for (let idle = 0; idle < 2;) {
       for (const lease of this.#leases) await store!.complete(lease);
       const dueInMs = await store!.nextDueInMs(HANDLERS);
-      const suspect = await worker!.claimSuspect(true, HANDLERS);
+      const suspect = await worker!.claimSuspect(HANDLERS);
       if (dueInMs !== null && dueInMs > 0) await this.advance(dueInMs);
       this.#leases = await worker!.claim(HANDLERS, 1000);
       if (suspect) this.#leases.push(suspect);
@@ -148,8 +148,7 @@ class Interleaving {
 
   async #claimSuspect(): Promise<void> {
     const worker = this.#pick(this.#workers);
-    const alone = this.#random() < 0.5;
-    const suspect = await this.#during('claimSuspect', () => worker.claimSuspect(alone, HANDLERS));
+    const suspect = await this.#during('claimSuspect', () => worker.claimSuspect(HANDLERS));
     if (suspect) this.#leases.push(suspect);
   }
 
@@ -223,7 +222,7 @@ export const transitionCases: readonly InboxContractCase[] = [
       await during('skip', () => store.skip(select(event.id)));
       // The worker dies while the assigned delivery runs.
       await during('heartbeat', () => other.declareOthersDead(advance));
-      const suspect = await during('claimSuspect', () => other.claimSuspect(false));
+      const suspect = await during('claimSuspect', () => other.claimSuspect());
       equal(suspect?.id, assigned.id);
       const { transactional } = store.capabilities;
       if (transactional) await during('commit', () => other.store.commit(suspect, () => {}));

@@ -20,8 +20,8 @@ const claimedValues = (schema: string): string => `
   e.event_type, substring(e.headers FROM '"traceparent":"([0-9a-f-]+)"')`;
 
 /** The columns that an UPDATE sets to lease a delivery `d`. */
-const leased = (alone: string): string => `
-  state = 'running', worker = p_worker, alone = ${alone}, due_at = NULL,
+const LEASED = `
+  state = 'running', worker = p_worker, due_at = NULL,
   attempts = d.attempts + 1, token = d.token + 1, started_at = ${STORE_NOW}`;
 
 /**
@@ -116,7 +116,7 @@ BEGIN
         ), taken AS (
           -- By ctid, since the rows are locked. A row that was changed since this statement began is not found by its ctid,
           -- and remains for the next claim.
-          UPDATE ${schema}.delivery d SET ${leased('false')} FROM chosen c WHERE d.ctid = c.tuple
+          UPDATE ${schema}.delivery d SET ${LEASED} FROM chosen c WHERE d.ctid = c.tuple
           RETURNING c.position, d.event
         )
         SELECT array_agg(t.event ORDER BY t.position), (SELECT count(*) FROM waiting) INTO v_taken, v_waiting FROM taken t;
@@ -142,7 +142,7 @@ END $claim$;
 
 /** The function `claim_suspect` leases the earliest due suspect. It takes the locks of `claim`. */
 const claimSuspectFunction = (schema: string): string => `
-CREATE FUNCTION ${schema}.claim_suspect(p_worker uuid, p_handlers text[], p_alone boolean)
+CREATE FUNCTION ${schema}.claim_suspect(p_worker uuid, p_handlers text[])
 RETURNS TABLE (${CLAIMED_TYPES})
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
 AS $suspect$
@@ -157,7 +157,7 @@ BEGIN
      CROSS JOIN LATERAL (
        SELECT d.event, d.handler, d.ordering, d.due_at FROM ${schema}.delivery d
         WHERE d.handler = h.name AND d.state = 'pending' AND NOT d.waiting AND d.crashes > 0
-          AND (p_alone OR d.crashes = 1) AND d.due_at <= v_now
+          AND d.due_at <= v_now
         ORDER BY d.due_at, d.event LIMIT ${SUSPECT_WINDOW}
      ) s
      WHERE NOT EXISTS (SELECT FROM ${schema}.pause p WHERE p.handler IN (h.name, '*'))
@@ -168,14 +168,14 @@ BEGIN
     v_busy := v_one.ordering IS NOT NULL AND ${isRunning(schema, 'v_one.ordering', 'v_one.handler')};
     PERFORM FROM ${schema}.delivery d
       WHERE d.event = v_one.event AND d.handler = v_one.handler
-        AND ${withoutPartialIndex(`d.state = 'pending' AND NOT d.waiting AND d.crashes > 0 AND (p_alone OR d.crashes = 1)`)}
+        AND ${withoutPartialIndex(`d.state = 'pending' AND NOT d.waiting AND d.crashes > 0`)}
       FOR UPDATE SKIP LOCKED;
     CONTINUE WHEN NOT FOUND;
     IF v_busy THEN
       UPDATE ${schema}.delivery d SET waiting = true WHERE d.event = v_one.event AND d.handler = v_one.handler;
       CONTINUE;
     END IF;
-    UPDATE ${schema}.delivery d SET ${leased('p_alone')}
+    UPDATE ${schema}.delivery d SET ${LEASED}
      WHERE d.event = v_one.event AND d.handler = v_one.handler;
     RETURN QUERY
     SELECT ${claimedValues(schema)}

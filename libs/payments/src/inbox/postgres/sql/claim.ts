@@ -102,11 +102,11 @@ export class ClaimStatements {
 export async function claimSuspect(
   source: ConnectionSource,
   schema: string,
-  { worker, handlers, alone }: SuspectRequest,
+  { worker, handlers }: SuspectRequest,
 ): Promise<ClaimedDelivery | null> {
   const [row] = await source.query(
-    `SELECT ${CLAIMED_COLUMNS} FROM ${schema}.claim_suspect($1::uuid, $2::text[], $3::boolean)`,
-    [worker, handlers.map(toStored), alone],
+    `SELECT ${CLAIMED_COLUMNS} FROM ${schema}.claim_suspect($1::uuid, $2::text[])`,
+    [worker, handlers.map(toStored)],
   );
   return row === undefined ? null : toClaimed(row);
 }

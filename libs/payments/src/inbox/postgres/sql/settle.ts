@@ -122,7 +122,6 @@ BEGIN
     UPDATE ${schema}.delivery d
        SET state = CASE WHEN s.kind = 'done' THEN 'done' WHEN s.due_ms IS NULL THEN 'dead' ELSE 'pending' END,
            worker = NULL,
-           alone = false,
            due_at = v_now + ${asInterval('s.due_ms')},
            finished_at = CASE WHEN s.due_ms IS NULL THEN v_now END,
            attempts = CASE s.kind WHEN 'released' THEN d.attempts - 1 ELSE d.attempts END,
@@ -186,7 +185,7 @@ DECLARE
   v_ordering uuid;
 BEGIN
   UPDATE ${schema}.delivery d
-     SET state = 'done', worker = NULL, alone = false, crashes = 0, finished_at = v_now, ended_at = v_now,
+     SET state = 'done', worker = NULL, crashes = 0, finished_at = v_now, ended_at = v_now,
          history = ${historyWith('v_now', `'d'`)}
    WHERE d.event = p_event AND d.handler = p_handler AND d.token = p_token AND ${withoutPartialIndex(`d.state = 'running'`)}
   RETURNING d.ordering INTO v_ordering;

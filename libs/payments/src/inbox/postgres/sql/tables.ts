@@ -73,8 +73,6 @@ CREATE TABLE ${schema}.delivery (
   waiting boolean NOT NULL DEFAULT false CHECK (NOT waiting OR state = 'pending'),
   -- How many attempts in a row were lost. Above 0, the delivery is a suspect.
   crashes integer NOT NULL DEFAULT 0,
-  -- Whether the delivery runs while its worker runs nothing else.
-  alone boolean NOT NULL DEFAULT false,
   attempts integer NOT NULL DEFAULT 0,
   -- Fencing token.
   token bigint NOT NULL DEFAULT 0,

@@ -129,8 +129,8 @@ BEGIN
       ) l
   ), freed AS (
     UPDATE ${schema}.delivery d
-       SET state = 'pending', worker = NULL, alone = false, due_at = v_now, token = d.token + 1,
-           attempts = CASE WHEN d.alone AND NOT COALESCE(l.of_retired, false) THEN d.attempts ELSE d.attempts - 1 END,
+       SET state = 'pending', worker = NULL, due_at = v_now, token = d.token + 1,
+           attempts = CASE WHEN d.crashes > 0 AND NOT COALESCE(l.of_retired, false) THEN d.attempts ELSE d.attempts - 1 END,
            crashes = CASE WHEN l.of_retired THEN d.crashes ELSE d.crashes + 1 END,
            ended_at = CASE WHEN l.of_retired THEN d.ended_at ELSE v_now END,
            history = CASE WHEN l.of_retired THEN d.history ELSE ${historyWith('v_now', `'l'`)} END

@@ -63,7 +63,7 @@ function claimOf(
         makeWait(connection, event_seq, handler);
         madeWaiting += 1;
       } else {
-        claimed.push(lease(connection, event_seq, handler, worker, false, times));
+        claimed.push(lease(connection, event_seq, handler, worker, times));
       }
     }
     if (rows.length < size) break;
@@ -116,7 +116,6 @@ function lease(
   seq: number,
   handler: string,
   worker: string,
-  alone: boolean,
   { wall }: Times,
 ): ClaimedMessage {
   const row = connection.get<LeasedRow>(
@@ -130,10 +129,10 @@ function lease(
   )!;
   connection.run(
     `UPDATE payments_inbox_delivery
-     SET state = 'running', worker = ?, alone = ?, attempts = attempts + 1, token = token + 1, queue = NULL, due_at = NULL,
+     SET state = 'running', worker = ?, attempts = attempts + 1, token = token + 1, queue = NULL, due_at = NULL,
        started_at = ?
      WHERE event_seq = ? AND handler = ?`,
-    [worker, alone ? 1 : 0, wall, seq, handler],
+    [worker, wall, seq, handler],
   );
   return {
     company: row.company,
@@ -155,27 +154,27 @@ function lease(
   };
 }
 
-/** Leases the earliest due suspect whose ordering key is free; without `alone`, only a suspect with a single crash. */
+/** Leases the earliest due suspect whose ordering key is free. */
 export function claimSuspect(
   connection: SqliteConnection,
-  { worker, handlers, alone }: SuspectRequest,
+  { worker, handlers }: SuspectRequest,
   times: Times,
 ): ClaimedMessage | null {
   if (!isLive(connection, worker)) return null;
   const due = unpaused(connection, handlers).flatMap((handler) => {
     const row = connection.get<{ event_seq: number; due_at: number }>(
       `SELECT event_seq, due_at FROM payments_inbox_delivery d INDEXED BY payments_inbox_delivery_queue
-       WHERE handler = ? AND queue = 'suspect' AND due_at <= ? AND crashes <= ?
+       WHERE handler = ? AND queue = 'suspect' AND due_at <= ?
          AND NOT EXISTS (
            SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_running
            WHERE state = 'running' AND handler = d.handler AND ordering = d.ordering)
        ORDER BY due_at, event_seq LIMIT 1`,
-      [handler, times.clock, alone ? Number.MAX_SAFE_INTEGER : 1],
+      [handler, times.clock],
     );
     return row === undefined ? [] : [{ ...row, handler }];
   });
   const [first] = due.toSorted((a, b) => a.due_at - b.due_at || a.event_seq - b.event_seq);
-  return first ? lease(connection, first.event_seq, first.handler, worker, alone, times) : null;
+  return first ? lease(connection, first.event_seq, first.handler, worker, times) : null;
 }
 
 /** Milliseconds until the first delivery of these handlers becomes claimable; `null` if there is none. */

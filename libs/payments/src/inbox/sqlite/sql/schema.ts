@@ -90,7 +90,6 @@ const TABLES = `
         WHEN 'dead' THEN queue IS 'dead' ELSE queue IS NULL END)
       CHECK (queue IS NOT 'waiting' OR ordering IS NOT NULL),
     crashes INTEGER NOT NULL DEFAULT 0,
-    alone INTEGER NOT NULL DEFAULT 0,
     attempts INTEGER NOT NULL DEFAULT 0,
     token INTEGER NOT NULL DEFAULT 0,
     worker TEXT CHECK ((worker IS NULL) = (state <> 'running')),

@@ -23,7 +23,7 @@ describe('claims and outcomes on SQLite', () => {
     inbox.receive({ assign });
     expect(pending()).toHaveLength(1);
     expect(inbox.claim('unknown')).toEqual([]);
-    const request = { worker: 'unknown', handlers: ['book'], alone: true };
+    const request = { worker: 'unknown', handlers: ['book'] };
     expect(OPERATIONS.claimSuspect(inbox.connection, request, inbox.times)).toBeNull();
   });
 

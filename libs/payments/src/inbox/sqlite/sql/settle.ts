@@ -80,7 +80,7 @@ function settle(
   values: readonly unknown[],
 ): SettleResult {
   const changed = connection.run(
-    `UPDATE payments_inbox_delivery SET ${set}, worker = NULL, alone = 0 WHERE ${FENCE}`,
+    `UPDATE payments_inbox_delivery SET ${set}, worker = NULL WHERE ${FENCE}`,
     [...values, seq, handler, token],
   );
   if (changed === 0) return LOST;

@@ -114,7 +114,6 @@ interface OrphanRow {
   readonly handler: string;
   readonly worker: string;
   readonly attempts: number;
-  readonly alone: 0 | 1;
   readonly started_at: number;
   readonly history: string;
 }
@@ -129,7 +128,7 @@ function freeOrphans(
   times: Times,
 ): number {
   const orphans = connection.all<OrphanRow>(
-    `SELECT event_seq, handler, worker, attempts, alone, started_at, history
+    `SELECT event_seq, handler, worker, attempts, started_at, history
      FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_running
      WHERE state = 'running' AND worker NOT IN (SELECT id FROM payments_inbox_worker)`,
   );
@@ -141,13 +140,12 @@ function freeOrphans(
   return orphans.length;
 }
 
-const FREED = "state = 'pending', worker = NULL, alone = 0, token = token + 1, due_at = ?";
+const FREED = "state = 'pending', worker = NULL, token = token + 1, due_at = ?";
 
 function freeLost(connection: SqliteConnection, row: OrphanRow, { wall, clock }: Times): void {
   connection.run(
-    `UPDATE payments_inbox_delivery SET ${FREED}, queue = 'suspect', attempts = attempts - iif(alone = 1, 0, 1),
-       crashes = crashes + 1,
-       failed_at = ?, history = ?
+    `UPDATE payments_inbox_delivery SET ${FREED}, queue = 'suspect', attempts = attempts - (crashes = 0),
+       crashes = crashes + 1, failed_at = ?, history = ?
      WHERE event_seq = ? AND handler = ?`,
     [clock, wall, withAttempt(row, wall, 'l'), row.event_seq, row.handler],
   );

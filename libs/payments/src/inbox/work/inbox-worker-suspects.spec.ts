@@ -1,0 +1,215 @@
+import { describe, expect, it } from '@jest/globals';
+import {
+  CrashingProcesses,
+  OPTIONS,
+} from '../../../../../test/support/inbox/crashing-processes.js';
+import { pass, turns, WorkerHarness } from '../../../../../test/support/inbox/worker-harness.js';
+
+const INNOCENTS = Array.from({ length: 10 }, (_, n) => `i-${n + 1}`);
+
+describe('suspects of an InboxWorker', () => {
+  it('IN-19 a delivery that ends its process becomes dead, and no other delivery is counted an attempt', async () => {
+    const processes = new CrashingProcesses();
+    processes.start(null);
+    await turns();
+    const ids = [...INNOCENTS.slice(0, 5), 'poison', ...INNOCENTS.slice(5)];
+    for (const id of ids) await processes.current.receive(id);
+    await turns();
+    expect(processes.ran[0]).toEqual(ids);
+    processes.current.crash();
+    for (let life = 0; life < 20; life += 1) {
+      const harness = processes.start();
+      // Each handler takes 6 s.
+      for (let round = 0; round < 11; round += 1) {
+        await pass(harness, 6);
+        for (const id of INNOCENTS) await processes.end(id);
+      }
+      if ((await harness.delivery('poison')).state === 'dead') break;
+    }
+    expect(await processes.first.delivery('poison')).toMatchObject({
+      state: 'dead',
+      attempts: 5,
+      lastError: expect.stringMatching(/last of 4 attempts ended without a result/),
+    });
+    for (const id of INNOCENTS) {
+      expect(await processes.first.delivery(id)).toMatchObject({ state: 'done', attempts: 1 });
+    }
+    // One crash with all others running, and four as the only suspect that ran. Only these four are counted.
+    expect(processes.ran.filter((ran) => ran.includes('poison'))).toHaveLength(5);
+  });
+
+  it('IN-19 suspects run one at a time, in parallel to other deliveries', async () => {
+    const processes = new CrashingProcesses();
+    processes.start(null);
+    await turns();
+    for (const id of INNOCENTS) await processes.current.receive(id);
+    await turns();
+    processes.current.crash();
+    const harness = processes.start(null);
+    await pass(harness, 8);
+    expect(processes.ran[1]).toEqual(['i-1']);
+    expect(await harness.assign('new')).toEqual(['h']);
+    expect(processes.ran[1]).toEqual(['i-1', 'new']);
+    await processes.end('i-1');
+    expect(processes.ran[1]).toEqual(['i-1', 'new', 'i-2']);
+    for (const id of INNOCENTS) await processes.end(id);
+    expect(await harness.delivery('i-10')).toMatchObject({ state: 'done', attempts: 1 });
+  });
+
+  it('IN-25 a suspect is freed if the response to its claim was lost', async () => {
+    const processes = new CrashingProcesses();
+    processes.start(null);
+    await turns();
+    await processes.current.receive('suspect');
+    await turns();
+    processes.current.crash();
+    const harness = processes.start(null);
+    const claimSuspect = harness.store.claimSuspect.bind(harness.store);
+    harness.store.claimSuspect = async (request) => {
+      const suspect = await claimSuspect(request);
+      if (suspect === null) return null;
+      harness.store.claimSuspect = claimSuspect;
+      throw new Error('the connection was cut');
+    };
+    await pass(harness, 15);
+    expect(processes.ran[1]).toEqual(['suspect']);
+    await processes.end('suspect');
+    expect(await harness.delivery('suspect')).toMatchObject({ state: 'done', attempts: 1 });
+  });
+
+  it('IN-30 a claim does not take the slot of a suspect that is claimed at the same time', async () => {
+    const processes = new CrashingProcesses({ concurrency: 1 });
+    processes.start(null);
+    await turns();
+    await processes.current.receive('suspect');
+    await turns();
+    processes.current.crash();
+    const harness = processes.start(null);
+    const claimSuspect = harness.store.claimSuspect.bind(harness.store);
+    harness.store.claimSuspect = async (request) => {
+      harness.store.claimSuspect = claimSuspect;
+      const suspect = await claimSuspect(request);
+      await harness.receive('new');
+      await turns();
+      return suspect;
+    };
+    await pass(harness, 8);
+    expect(processes.ran[1]).toEqual(['suspect']);
+    await processes.end('suspect');
+    expect(processes.ran[1]).toEqual(['suspect', 'new']);
+  });
+
+  it('a pending delivery gets the slot that was taken for a suspect of another handler', async () => {
+    const handlers = { g: { concurrency: 1 }, h: { concurrency: 1 } };
+    const first = new WorkerHarness(OPTIONS, { handlers });
+    first.handle = () => new Promise(() => {});
+    first.worker.start();
+    await turns();
+    await first.receive('suspect', null, ['h']);
+    await turns();
+    first.crash();
+    const harness = new WorkerHarness({ ...OPTIONS, leaseMs: 60_000 }, { of: first, handlers });
+    const claimSuspect = harness.store.claimSuspect.bind(harness.store);
+    harness.store.claimSuspect = async (request) => {
+      harness.store.claimSuspect = claimSuspect;
+      const suspect = await claimSuspect(request);
+      await harness.receive('pending', null, ['g']);
+      await turns();
+      return suspect;
+    };
+    harness.handle = ({ id }) => (id === 'suspect' ? new Promise(() => {}) : undefined);
+    harness.runtime.advance(8000);
+    harness.worker.start();
+    await turns();
+    await turns();
+    expect(harness.ids).toEqual(['suspect', 'pending']);
+    expect(await harness.isDone('pending', 'g')).toBe(true);
+  });
+
+  it('IN-25 a suspect is freed and not counted if the claim of other deliveries after it failed', async () => {
+    const processes = new CrashingProcesses();
+    processes.start(null);
+    await turns();
+    await processes.current.receive('suspect');
+    await turns();
+    processes.current.crash();
+    const harness = processes.start(null);
+    const claim = harness.store.claim.bind(harness.store);
+    const claimSuspect = harness.store.claimSuspect.bind(harness.store);
+    harness.store.claimSuspect = async (request) => {
+      const suspect = await claimSuspect(request);
+      if (suspect !== null) {
+        harness.store.claimSuspect = claimSuspect;
+        harness.store.claim = () => {
+          harness.store.claim = claim;
+          throw new Error('the connection was cut');
+        };
+      }
+      return suspect;
+    };
+    await pass(harness, 15);
+    expect(processes.ran[1]).toEqual(['suspect']);
+    await processes.end('suspect');
+    expect(await harness.delivery('suspect')).toMatchObject({ state: 'done', attempts: 1 });
+  });
+
+  it('IN-19 a suspect gets the next free slot of a handler with a backlog', async () => {
+    const processes = new CrashingProcesses({ concurrency: 1 });
+    processes.start(null);
+    await turns();
+    await processes.current.receive('suspect');
+    await turns();
+    processes.current.crash();
+    const harness = processes.start(null);
+    await turns();
+    for (const id of ['a', 'b', 'c']) await harness.receive(id);
+    await pass(harness, 8);
+    expect(processes.ran[1]).toEqual(['a']);
+    await processes.end('a');
+    expect(processes.ran[1]).toEqual(['a', 'suspect']);
+    await processes.end('suspect');
+    expect(processes.ran[1]).toEqual(['a', 'suspect', 'b']);
+  });
+
+  it('after no suspect could be claimed, the worker claims suspects only after the next heartbeat', async () => {
+    const harness = new WorkerHarness(OPTIONS);
+    let heartbeats = 0;
+    let claims = 0;
+    const heartbeat = harness.store.heartbeat.bind(harness.store);
+    harness.store.heartbeat = async (id) => {
+      heartbeats += 1;
+      return { ...(await heartbeat(id)), suspects: true };
+    };
+    harness.store.claimSuspect = async () => {
+      claims += 1;
+      return null;
+    };
+    harness.worker.start();
+    for (let second = 0; second < 20; second += 1) {
+      await pass(harness, 1);
+      await harness.receive(`other-${second}`);
+      await turns();
+    }
+    expect(harness.ids).toHaveLength(20);
+    expect(claims).toBe(heartbeats);
+  });
+
+  it('IN-24 drain() waits for the suspect that runs, and starts no other', async () => {
+    const processes = new CrashingProcesses();
+    processes.start(null);
+    await turns();
+    for (const id of ['s-1', 's-2']) await processes.current.receive(id);
+    await turns();
+    processes.current.crash();
+    const harness = processes.start(null);
+    await pass(harness, 8);
+    let drained = false;
+    void harness.worker.drain().then(() => (drained = true));
+    await turns();
+    expect(drained).toBe(false);
+    await processes.end('s-1');
+    expect(drained).toBe(true);
+    expect(processes.ran[1]).toEqual(['s-1']);
+    expect(await harness.delivery('s-2')).toMatchObject({ state: 'pending', attempts: 0 });
+  });
+});
