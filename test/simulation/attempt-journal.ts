@@ -86,6 +86,8 @@ export class AttemptJournal {
   retired(worker: string, graceMs: number, closing: boolean): void {
     const known = this.#heartbeats.get(worker);
     if (known === undefined) return;
+    // Other workers may have freed its deliveries already.
+    if (this.#now() - known.last >= this.#limits.leaseMs) known.lostAt = this.#now();
     known.retiredUntil = Math.min(known.retiredUntil, this.#now() + graceMs);
     const mustMs = closing ? Math.max(graceMs, GRACE_MS) : graceMs;
     known.graceUntil = Math.min(known.graceUntil, this.#now() + mustMs);

@@ -57,6 +57,8 @@ export class ExpectationModel {
     if (isNew !== (known === undefined || known.state === 'cancelled'))
       this.violations.push(`EX-01 EX-16 expect of ${key}: ${isNew}`);
     if (!isNew) return;
+    // The cancelled expectation is replaced, and the lease of its poll with it.
+    if (known !== undefined) known.claim = null;
     const poll = { scheduled: true, claim: null, lastToken: -Infinity };
     const state = { state: 'waiting', fulfilled: null, request: 'never' } as const;
     this.#rows.set(key, { company, reference, transactionId, ...state, ...poll });
