@@ -108,8 +108,8 @@ describe('claims in PostgreSQL', () => {
     await holder.query('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1');
     // Dead entries at the start of the index that claims read, as after minutes of work.
     await inboxes.query(`
-      INSERT INTO ${schema}.delivery (event, handler, state, due_at, occurred_at)
-      SELECT -n, 'book', 'pending', now() - interval '1 hour' + n * interval '1 ms', now()
+      INSERT INTO ${schema}.delivery (event, handler, state, due_at)
+      SELECT -n, 'book', 'pending', now() - interval '1 hour' + n * interval '1 ms'
         FROM generate_series(1, 150000) n`);
     await inboxes.query(
       `UPDATE ${schema}.delivery SET state = 'skipped', due_at = NULL WHERE event < 0`,
@@ -133,8 +133,8 @@ describe('claims in PostgreSQL', () => {
       WITH e AS (
         INSERT INTO ${schema}.event (company, id, event_type, occurred_at, received_at, digest, raw, stale, unhandled)
         VALUES ('default', 'late', 't', now(), now(), '', '{}', false, false) RETURNING seq)
-      INSERT INTO ${schema}.delivery (event, handler, state, due_at, occurred_at)
-      SELECT seq, 'book', 'pending', now() - interval '10 minutes', now() FROM e RETURNING event`);
+      INSERT INTO ${schema}.delivery (event, handler, state, due_at)
+      SELECT seq, 'book', 'pending', now() - interval '10 minutes' FROM e RETURNING event`);
     expect(deep).toBeDefined();
     const found: string[] = [];
     while (found.length === 0) found.push(...idsOf(await claim(store, 1, worker)));

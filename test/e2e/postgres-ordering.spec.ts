@@ -150,23 +150,4 @@ describe('ordering keys in PostgreSQL', () => {
     await store.prune({ bodiesMs: 1e9, tombstonesMs: 1e9, limit: 1 });
     expect(await claim(store)).toEqual([]);
   });
-
-  it('claim() returns whether a newer event of the key was handled, even after that event was pruned', async () => {
-    const store = await inboxes.open();
-    const at = (second: number): Date => new Date(Date.UTC(2026, 0, 1, 0, 0, second));
-    await store.receive([incoming('newer', { orderingKey: 'k', occurredAt: at(2) })]);
-    const [newer] = await claim(store);
-    expect(newer!.newerHandled).toBe(false);
-    await store.complete(newer!);
-    await store.receive([
-      incoming('older', { orderingKey: 'k', occurredAt: at(1), handlers: ['book', 'mail'] }),
-      incoming('other', { orderingKey: 'x', occurredAt: at(1) }),
-    ]);
-    await inboxes.query('SELECT pg_sleep(0.005)');
-    expect(await store.prune({ bodiesMs: 0, tombstonesMs: 1e9, limit: 10 })).toBe(1);
-    const wanted = ['book', 'mail'].map((handler) => ({ handler, limit: 9 }));
-    const claimed = await store.claim({ worker: await startWorker(store), wanted });
-    const seen = claimed.map(({ id, handler, newerHandled }) => `${id} ${handler} ${newerHandled}`);
-    expect(seen.toSorted()).toEqual(['older book true', 'older mail false', 'other book false']);
-  });
 });

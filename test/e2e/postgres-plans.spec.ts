@@ -130,11 +130,11 @@ describe('PostgreSQL with a large backlog of one ordering key and one handler', 
     await full.receive([incoming('hot', { orderingKey: 'hot' })]);
     await claim(full, 1);
     await inboxes.query(`
-      INSERT INTO "full".delivery (event, handler, state, waiting, due_at, ordering, occurred_at)
-      SELECT 1000 + n, 'book', 'pending', true, now(), (SELECT ordering FROM "full".event), now()
+      INSERT INTO "full".delivery (event, handler, state, waiting, due_at, ordering)
+      SELECT 1000 + n, 'book', 'pending', true, now(), (SELECT ordering FROM "full".event)
         FROM generate_series(1, 20000) n;
-      INSERT INTO "full".delivery (event, handler, state, due_at, occurred_at)
-      SELECT 1000 + n, 'big', 'pending', now(), now() FROM generate_series(1, 80000) n`);
+      INSERT INTO "full".delivery (event, handler, state, due_at)
+      SELECT 1000 + n, 'big', 'pending', now() FROM generate_series(1, 80000) n`);
     const client = await inboxes.openClient();
     const pages: Record<string, number> = {};
     for (const [schema, store] of Object.entries({ empty, full })) {

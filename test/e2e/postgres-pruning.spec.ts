@@ -40,9 +40,9 @@ describe('pruning in PostgreSQL', () => {
       WITH old AS (
         INSERT INTO ${schema}.event (company, id, event_type, occurred_at, received_at, digest, raw, stale, unhandled)
         SELECT 'default', 'dead ' || n, 'x', now(), now() - interval '2 days', '', '', false, false
-          FROM generate_series(1, ${UNFINISHED}) n RETURNING seq, occurred_at)
-      INSERT INTO ${schema}.delivery (event, handler, state, occurred_at)
-      SELECT seq, 'gone', 'dead', occurred_at FROM old`);
+          FROM generate_series(1, ${UNFINISHED}) n RETURNING seq)
+      INSERT INTO ${schema}.delivery (event, handler, state)
+      SELECT seq, 'gone', 'dead' FROM old`);
     await inboxes.query(`ANALYZE ${schema}.event, ${schema}.delivery`);
     await store.receive(['a', 'b', 'c'].map((id) => incoming(id)));
     for (const lease of await claim(store)) await store.complete(lease);
@@ -87,11 +87,11 @@ describe('pruning in PostgreSQL', () => {
     const store = await inboxes.open({ schema });
     // One delivery of each key runs, except for the last key. So no settle makes the delivery of the last key claimable.
     await inboxes.query(`
-      INSERT INTO ${schema}.delivery (event, handler, state, worker, occurred_at, ordering)
-      SELECT n, 'book', 'running', gen_random_uuid(), now(), lpad(to_hex(n), 32, '0')::uuid
+      INSERT INTO ${schema}.delivery (event, handler, state, worker, ordering)
+      SELECT n, 'book', 'running', gen_random_uuid(), lpad(to_hex(n), 32, '0')::uuid
         FROM generate_series(1, 2000) n;
-      INSERT INTO ${schema}.delivery (event, handler, state, waiting, due_at, occurred_at, ordering)
-      SELECT 10000 + n, 'book', 'pending', true, now(), now(), lpad(to_hex(n), 32, '0')::uuid
+      INSERT INTO ${schema}.delivery (event, handler, state, waiting, due_at, ordering)
+      SELECT 10000 + n, 'book', 'pending', true, now(), lpad(to_hex(n), 32, '0')::uuid
         FROM generate_series(1, 2001) n`);
     const waiting = async (): Promise<number> => {
       const rows = await inboxes.query<{ count: number }>(

@@ -110,9 +110,12 @@ export interface HandlerContext<C> {
   readonly raw: Buffer;
   /**
    * Whether this handler has already completed an event of the same transaction (`data.transactionId`) that has a later
-   * timestamp. The service sends events in any order, so this event may be out of date.
+   * timestamp. The service sends events in any order, so this event may be out of date. Looked up in the inbox with each
+   * call; a later event whose body was pruned counts as completed. Call it before `commit`.
+   *
+   * @throws PaymentsError `inbox_unavailable`, or an error of the database driver, if the inbox cannot be read.
    */
-  readonly newerHandled: boolean;
+  newerHandled(): Promise<boolean>;
   /**
    * Aborts if the attempt takes longer than `timeoutMs`, if the process was disconnected for so long that another process
    * may run the delivery, and if the application closes and its drain time is over. Pass it to `fetch`, to

@@ -43,23 +43,24 @@ describe('paymentEvent()', () => {
 });
 
 describe('handlerContext()', () => {
-  it('AP-11 handlerContext() builds the context of a first attempt by default', () => {
-    const { signal, receivedAt, commit, ...context } = handlerContext();
+  it('AP-11 handlerContext() builds the context of a first attempt by default', async () => {
+    const { signal, receivedAt, commit, newerHandled, ...context } = handlerContext();
     expect(signal.aborted).toBe(false);
     expect(receivedAt).toBeInstanceOf(Date);
     expect(commit).toEqual(expect.any(Function));
+    expect(await newerHandled()).toBe(false);
     expect(context).toEqual({
       company: 'default',
       handler: 'transaction.completed#handle',
       attempt: 1,
       raw: Buffer.from('{}'),
-      newerHandled: false,
       source: 'webhook',
     });
   });
 
   it('AP-11 handlerContext() sets every given field of a handler context', () => {
-    const fields = { company: 'acme', attempt: 3, signal: AbortSignal.abort(), newerHandled: true };
+    const newerHandled = async () => true;
+    const fields = { company: 'acme', attempt: 3, signal: AbortSignal.abort(), newerHandled };
     expect(handlerContext(fields)).toMatchObject(fields);
   });
 

@@ -73,7 +73,7 @@ function completedPayment(): PaymentEventData<'transaction.completed'> {
  *
  * @typeParam Tx the transaction of your inbox, for example `PostgresTransaction`.
  * @param fields replace the defaults: company `default`, handler `transaction.completed#handle`, attempt 1, received now,
- *   an empty JSON object as `raw`, `newerHandled: false`, and a signal that is not aborted.
+ *   an empty JSON object as `raw`, a `newerHandled()` that resolves with `false`, and a signal that is not aborted.
  * @example
  * ```ts
  * await orders.markPaid(paymentEvent('transaction.completed'), handlerContext({ attempt: 2 }));
@@ -92,7 +92,7 @@ export function handlerContext<Tx = unknown>(
     receivedAt: new Date(),
     source: 'webhook',
     raw: Buffer.from('{}'),
-    newerHandled: false,
+    newerHandled: async () => false,
     signal: new AbortController().signal,
     commit: () => Promise.reject(commitUnsupported()),
     ...fields,

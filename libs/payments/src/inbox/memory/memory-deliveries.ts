@@ -54,6 +54,11 @@ export abstract class MemoryDeliveries {
     return this.#lease(row, worker, now);
   }
 
+  async newerHandled({ token }: Lease): Promise<boolean> {
+    const { key, event } = this.running.get(token) ?? {};
+    return key != null && key.newestDone > event!.occurredMs;
+  }
+
   async complete(lease: Lease): Promise<SettleResult> {
     return this.settle(lease, (row) => {
       const { key, event } = row;
@@ -190,7 +195,7 @@ export abstract class MemoryDeliveries {
   }
 
   #lease(row: MemoryDelivery, worker: string, now: number): ClaimedDelivery {
-    const { fixed, seq, receivedAt, receivedMs, occurredMs, raw, headers } = row.event;
+    const { fixed, seq, receivedAt, receivedMs, raw, headers } = row.event;
     row.token = this.#token += 1;
     row.attempts += 1;
     row.worker = worker;
@@ -208,7 +213,6 @@ export abstract class MemoryDeliveries {
       source: fixed.source,
       // The body of an unfinished event is never deleted. The worker gives the handler a copy.
       raw: raw!,
-      newerHandled: row.key !== null && row.key.newestDone > occurredMs,
       crashes: row.crashes,
       traced: { traceparent: headers['traceparent'] ?? null, eventType: fixed.eventType },
     };

@@ -34,6 +34,7 @@ import { claimSuspect } from './sql/claim.js';
 import { PostgresExpectations } from './sql/expectations.js';
 import { readFailures } from './sql/failures.js';
 import { redrive, skip } from './sql/redrive.js';
+import { newerHandled } from './sql/ordering.js';
 import { quoted } from './sql/schema.js';
 import { find, list } from './sql/search.js';
 import { completed, failed, released } from './sql/settle.js';
@@ -134,6 +135,10 @@ class PostgresStore implements InboxStore<PostgresTransaction> {
 
   async claimSuspect(request: SuspectRequest): Promise<ClaimedDelivery | null> {
     return claimSuspect(this.#open().source, this.#schema, request);
+  }
+
+  async newerHandled(lease: Lease): Promise<boolean> {
+    return newerHandled(this.#open().source, this.#schema, lease);
   }
 
   async complete(lease: Lease): Promise<SettleResult> {

@@ -139,6 +139,10 @@ export class SqliteStore implements InboxStore<SqliteTransaction> {
     return claimed && toClaimed(claimed);
   }
 
+  async newerHandled(lease: Lease): Promise<boolean> {
+    return this.#session.run('newerHandled', { lease: leaseName(lease) });
+  }
+
   async complete(lease: Lease): Promise<SettleResult> {
     return this.#settled(await this.#session.run('complete', { lease: leaseName(lease) }));
   }

@@ -130,6 +130,12 @@ export interface InboxStore<Tx = unknown> {
    */
   claimSuspect(request: SuspectRequest): Promise<ClaimedDelivery | null>;
 
+  /**
+   * Whether the handler of a delivery has done another event of the same company and ordering key whose own time
+   * (`occurredAt`) is later. A later event whose body was pruned counts as done by every handler.
+   */
+  newerHandled(lease: Lease): Promise<boolean>;
+
   /** Marks a delivery done. Like {@link fail} and {@link commit}, it adds the attempt to the history. */
   complete(lease: Lease): Promise<SettleResult>;
 

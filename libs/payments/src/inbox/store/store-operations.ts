@@ -109,11 +109,6 @@ export interface ClaimedDelivery extends Lease {
   /** The stored body. */
   readonly raw: Buffer;
   /**
-   * Whether this handler has already completed an event of the same company and ordering key whose own time
-   * (`occurredAt`) is later than the time of this event.
-   */
-  readonly newerHandled: boolean;
-  /**
    * How many attempts in a row were lost because their process died or was cut off. A delivery with 1 or more is a
    * suspect: it may be the cause of the death.
    */

@@ -27,23 +27,22 @@ export class AttemptContext implements PaymentEventContext {
   readonly handler: string;
   readonly attempt: number;
   readonly receivedAt: Date;
-  readonly newerHandled: boolean;
   readonly source: PaymentEventSource;
   readonly #body: Buffer;
   readonly #abort: AbortController;
   #copy: Buffer | null = null;
 
   constructor(
-    { company, handler, attempt, receivedAt, newerHandled, source }: ClaimedDelivery,
+    { company, handler, attempt, receivedAt, source }: ClaimedDelivery,
     body: Buffer,
     abort: AbortController,
     readonly commit: PaymentEventContext['commit'],
+    readonly newerHandled: PaymentEventContext['newerHandled'],
   ) {
     this.company = company;
     this.handler = handler;
     this.attempt = attempt;
     this.receivedAt = receivedAt;
-    this.newerHandled = newerHandled;
     this.source = source;
     this.#body = body;
     this.#abort = abort;

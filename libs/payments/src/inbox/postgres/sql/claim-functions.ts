@@ -1,4 +1,4 @@
-import { isRunning, keyLock, newerHandled } from './ordering.js';
+import { isRunning, keyLock } from './ordering.js';
 import { BY_INDEX, epochMs, STORE_NOW, withoutPartialIndex } from './schema.js';
 
 /** How often a claim searches further for one handler, after deliveries that it could not lease. */
@@ -10,13 +10,12 @@ const SUSPECT_WINDOW = 50;
 
 /** The columns of the functions that lease deliveries. */
 const CLAIMED_TYPES = `o_seq bigint, o_company text, o_id text, o_handler text, o_token bigint,
-  o_attempt integer, o_crashes integer, o_received_at timestamptz, o_source text, o_raw bytea, o_newer boolean,
+  o_attempt integer, o_crashes integer, o_received_at timestamptz, o_source text, o_raw bytea,
   o_type text, o_traceparent text`;
 
-/** The values of {@link CLAIMED_TYPES}, of an event `e` and its leased delivery `l`. */
-const claimedValues = (schema: string): string => `
+/** The values of {@link CLAIMED_TYPES}: of an event `e` and its leased delivery `l`. */
+const CLAIMED_VALUES = `
   e.seq, e.company, e.id, l.handler, l.token, l.attempts, l.crashes, e.received_at, e.source, e.raw,
-  e.ordering IS NOT NULL AND ${newerHandled(schema, 'e.ordering', 'l.handler', 'e.occurred_at')},
   e.event_type, substring(e.headers FROM '"traceparent":"([0-9a-f-]+)"')`;
 
 /** The columns that an UPDATE sets to lease a delivery `d`. */
@@ -128,14 +127,14 @@ BEGIN
     END LOOP;
   END LOOP;
   RETURN QUERY
-  SELECT ${claimedValues(schema)}, NULL::timestamptz, NULL::double precision
+  SELECT ${CLAIMED_VALUES}, NULL::timestamptz, NULL::double precision
     FROM unnest(v_claimed_events, v_claimed_handlers) WITH ORDINALITY AS n (event, handler, position)
     JOIN ${schema}.delivery l ON l.event = n.event AND l.handler = n.handler
     JOIN ${schema}.event e ON e.seq = n.event
    ORDER BY n.position;
   RETURN QUERY
   SELECT NULL::bigint, NULL, NULL, n.handler, NULL::bigint, NULL::integer, NULL::integer, NULL::timestamptz,
-         NULL, NULL::bytea, NULL::boolean, NULL, NULL, n.cursor, n.search_ms
+         NULL, NULL::bytea, NULL, NULL, n.cursor, n.search_ms
     FROM unnest(p_handlers, v_cursors, v_search_ms) AS n (handler, cursor, search_ms);
 END $claim$;
 `;
@@ -178,7 +177,7 @@ BEGIN
     UPDATE ${schema}.delivery d SET ${LEASED}
      WHERE d.event = v_one.event AND d.handler = v_one.handler;
     RETURN QUERY
-    SELECT ${claimedValues(schema)}
+    SELECT ${CLAIMED_VALUES}
       FROM ${schema}.delivery l JOIN ${schema}.event e ON e.seq = l.event
      WHERE l.event = v_one.event AND l.handler = v_one.handler;
     RETURN;

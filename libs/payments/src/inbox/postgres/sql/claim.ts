@@ -27,7 +27,7 @@ const LOOK_BACK_PAUSE_FACTOR = 20;
 const MAX_LOOK_BACK_MS = 5000;
 
 /** The columns that the functions `claim` and `claim_suspect` return for a delivery, as {@link toClaimed} reads them. */
-const CLAIMED_COLUMNS = `o_seq, o_company, o_id, o_handler, o_token, o_attempt, o_crashes, o_source, o_newer,
+const CLAIMED_COLUMNS = `o_seq, o_company, o_id, o_handler, o_token, o_attempt, o_crashes, o_source,
   o_type, o_traceparent,
   ${epochMs('o_received_at')} AS received_ms, ${epochMs('clock_timestamp() - o_received_at')} AS age_ms,
   encode(o_raw, 'base64') AS raw`;
@@ -46,7 +46,6 @@ function toClaimed(row: ResultRow): ClaimedDelivery {
     // Only events whose deliveries are all finished are pruned, so an event with a claimed delivery has its body.
     raw: Buffer.from(row['raw']!, 'base64'),
     source: row['o_source'] as EventSource,
-    newerHandled: row['o_newer'] === 't',
     traced: { traceparent: row['o_traceparent'] ?? null, eventType: fromStored(row['o_type']!) },
   };
 }

@@ -608,8 +608,8 @@ BEGIN
     END;
   IF v_receive THEN
     BEGIN
-      SELECT r.o_received_ms, r.o_seqs, r.o_runs, r.o_newer, r.o_not_stored, r.o_fulfilled
-        INTO o_received_ms, o_seqs, o_runs, o_newer, o_not_stored, o_fulfilled
+      SELECT r.o_received_ms, r.o_seqs, r.o_runs, r.o_not_stored, r.o_fulfilled
+        INTO o_received_ms, o_seqs, o_runs, o_not_stored, o_fulfilled
         FROM ${schema}.receive(${RECEIVE_NAMES}) r;
       IF o_not_stored -> 0 ->> 1 = 'outdated' THEN o_state := v_before; RETURN NEXT; RETURN; END IF;
       SELECT * INTO v FROM ${schema}.expectation x WHERE x.seq = p_seq AND x.token = p_token AND x.leased FOR UPDATE;
@@ -623,7 +623,7 @@ BEGIN
         IF v.state <> 'waiting' OR v_stored.o_id IS NOT NULL THEN RAISE EXCEPTION USING ERRCODE = 'PYUND'; END IF;
       END IF;
     EXCEPTION WHEN SQLSTATE 'PYUND' THEN
-      o_received_ms := NULL; o_seqs := NULL; o_runs := NULL; o_newer := NULL; o_not_stored := NULL; o_fulfilled := NULL;
+      o_received_ms := NULL; o_seqs := NULL; o_runs := NULL; o_not_stored := NULL; o_fulfilled := NULL;
       v_receive := false;
     END;
   END IF;

@@ -1,5 +1,7 @@
 import type { ConnectionSource } from '../connection/connection-source.js';
-import { BY_INDEX, LOOKED_UP, STORE_NOW } from './schema.js';
+import type { Lease } from '../../store/inbox-store.js';
+import { BY_INDEX, indexed, LOOKED_UP, STORE_NOW } from './schema.js';
+import { toStored } from './stored-rows.js';
 
 /** How many ordering keys one call of {@link WaitingDeliveries.release} checks. The next call continues after them. */
 const MAX_KEYS = 1000;
@@ -17,20 +19,24 @@ export const isRunning = (schema: string, ordering: string, handler: string): st
    WHERE other.ordering = ${ordering} AND other.handler = ${handler}
      AND other.state = 'running' AND other.ordering IS NOT NULL ${LOOKED_UP})`;
 
-/** SQL for whether the handler has completed a later event of the ordering key. */
-export const newerHandled = (
+/** See `InboxStore.newerHandled`. */
+export async function newerHandled(
+  source: ConnectionSource,
   schema: string,
-  ordering: string,
-  handler: string,
-  occurredAt: string,
-): string => `(EXISTS (
-    SELECT FROM ${schema}.delivery newer
-     WHERE newer.ordering = ${ordering} AND newer.handler = ${handler} AND newer.occurred_at > ${occurredAt}
-       AND newer.state = 'done' AND newer.ordering IS NOT NULL)
-  OR EXISTS (
-    SELECT FROM ${schema}.event pruned
-     WHERE pruned.ordering = ${ordering} AND pruned.occurred_at > ${occurredAt}
-       AND ${handler} = ANY (pruned.done_by) AND pruned.done_by IS NOT NULL AND pruned.ordering IS NOT NULL))`;
+  { seq, handler }: Lease,
+): Promise<boolean> {
+  const [row] = await source.query(
+    `SELECT EXISTS (
+       SELECT FROM ${schema}.event e
+         JOIN ${schema}.event newer ON ${indexed('newer.ordering_key')} = ${indexed('e.ordering_key')}
+          AND newer.ordering_key IS NOT NULL AND newer.ordering = e.ordering
+        WHERE e.seq = $1::bigint AND newer.occurred_at > e.occurred_at AND (newer.raw IS NULL OR EXISTS (
+          SELECT FROM ${schema}.delivery d
+           WHERE d.event = newer.seq AND d.handler = $2::text AND d.state = 'done'))) AS newer`,
+    [seq, toStored(handler)],
+  );
+  return row!['newer'] === 't';
+}
 
 /**
  * These rules ensure that two deliveries of one ordering key and handler never run at the same time, and that every waiting

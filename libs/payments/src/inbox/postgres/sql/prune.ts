@@ -107,14 +107,10 @@ async function pruneChosen(
          SELECT e.seq FROM ${schema}.event e WHERE e.seq = ANY ($1::bigint[]) AND ${isFinished(schema)}
        ), deleted AS (
          DELETE FROM ${schema}.delivery d USING finished f WHERE d.event = f.seq
-         RETURNING d.event, d.handler, d.state
-       ), done AS (
-         SELECT event, array_agg(handler) AS handlers FROM deleted WHERE state = 'done' GROUP BY event
        )
        UPDATE ${schema}.event e SET raw = NULL, headers = NULL, reference = NULL, amount = NULL, currency = NULL,
-                unhandled = false, done_by = d.handlers
-         FROM finished f LEFT JOIN done d ON d.event = f.seq
-        WHERE e.seq = f.seq
+                unhandled = false
+         FROM finished f WHERE e.seq = f.seq
        RETURNING e.seq`,
       [rows.map(({ seq }) => seq!)],
     );

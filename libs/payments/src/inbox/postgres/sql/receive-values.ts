@@ -9,7 +9,7 @@ import { toStored } from './stored-rows.js';
  * the deliveries.
  */
 export const RECEIVE_TYPES =
-  'text[] text[] bytea[] text[] float8[] text[] uuid[] bytea[] bytea[] text[] boolean[] boolean[] bigint[] boolean[] text[] boolean[] text[] text[] text[] text[] bigint[] text[] uuid[] uuid[] float8[]'.split(
+  'text[] text[] bytea[] text[] float8[] text[] uuid[] bytea[] bytea[] text[] boolean[] boolean[] bigint[] boolean[] text[] boolean[] text[] text[] text[] text[] bigint[] text[] uuid[] uuid[]'.split(
     ' ',
   );
 
@@ -107,7 +107,6 @@ export function valuesOf(
     textArray(deliveries.map(({ handler }) => toStored(handler))),
     deliveries.map(({ worker }) => worker),
     deliveries.map(({ eventIndex }) => events[eventIndex]!.ordering),
-    deliveries.map(({ eventIndex }) => events[eventIndex]!.event.occurredAt.getTime()),
   ];
 }
 

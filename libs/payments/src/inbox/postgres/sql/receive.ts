@@ -7,7 +7,7 @@ import type {
 import type { ConnectionSource } from '../connection/connection-source.js';
 import { PostgresInboxError, prepared } from '../connection/database-connection.js';
 import type { PreparedStatement, ResultRow } from '../connection/database-connection.js';
-import { isRunning, keyLock, newerHandled } from './ordering.js';
+import { isRunning, keyLock } from './ordering.js';
 import { deliveriesOf, newEventOf, RECEIVE_TYPES, valuesOf } from './receive-values.js';
 import type { NewDelivery, NewEvent } from './receive-values.js';
 import { BY_INDEX, epochMs, LOOKED_UP, STORE_NOW } from './schema.js';
@@ -26,7 +26,7 @@ export const RECEIVE_PARAMETERS = `p_companies text[], p_ids text[], p_once byte
   p_occurred_ms float8[], p_keys text[], p_orderings uuid[], p_digests bytea[], p_raws bytea[], p_headers text[],
   p_stale boolean[], p_unhandled boolean[], p_versions bigint[], p_first boolean[],
   p_sources text[], p_fulfils boolean[], p_references text[], s_references text[], s_amounts text[], s_currencies text[],
-  d_positions bigint[], d_handlers text[], d_workers uuid[], d_orderings uuid[], d_occurred_ms float8[]`;
+  d_positions bigint[], d_handlers text[], d_workers uuid[], d_orderings uuid[]`;
 
 /** Their names. */
 export const RECEIVE_NAMES = RECEIVE_PARAMETERS.split(',')
@@ -35,7 +35,7 @@ export const RECEIVE_NAMES = RECEIVE_PARAMETERS.split(',')
 
 /** The columns of its result, which {@link receiptsOf} reads. */
 export const RECEIPT_COLUMNS =
-  'o_received_ms double precision, o_seqs bigint[], o_runs boolean[], o_newer boolean[], o_not_stored json, o_fulfilled json';
+  'o_received_ms double precision, o_seqs bigint[], o_runs boolean[], o_not_stored json, o_fulfilled json';
 
 /** Stores the events of any number of webhook requests in one statement, and returns a receipt for each event. */
 export class ReceiveStatement {
@@ -110,7 +110,6 @@ function storedReceipts(
 ): Map<number, StoreReceipt> {
   const seqs = elementsOf(row['o_seqs']);
   const runs = elementsOf(row['o_runs']);
-  const newer = elementsOf(row['o_newer']);
   const receivedAt = toDate(row['o_received_ms']!);
   const receipts = new Map<
     number,
@@ -145,7 +144,6 @@ function storedReceipts(
       ageMs: 0,
       raw: event.raw,
       source: event.source,
-      newerHandled: newer[deliveryIndex] === 't',
       crashes: 0,
     });
   }
@@ -160,8 +158,7 @@ const fulfil = (schema: string): string => `IF p_fulfils <> '{}' THEN
 
 /**
  * The function `receive` stores the events that are new. It returns one row: the number of each event that it stored,
- * whether each delivery runs under its worker, whether the handler has completed a later event, and the outcomes of the
- * events that it did not store. It has several small statements, because PostgreSQL takes longer to set up one join of all
+ * whether each delivery runs under its worker, and the outcomes of the events that it did not store. It has several small statements, because PostgreSQL takes longer to set up one join of all
  * these arrays than to run it.
  *
  * Events are numbered in the order of the batch, which is the order of lists and claims. They are inserted in an order that
@@ -198,13 +195,9 @@ BEGIN
                           ELSE pg_try_advisory_xact_lock(${keyLock('d.ordering', 'd.handler')}) END)
       INTO v_free FROM unnest(d_workers, d_handlers, d_orderings) AS d (worker, handler, ordering);
     -- A new statement after the locks: rule 2 in ordering.ts.
-    SELECT array_agg(c.action = 'run'), array_agg(c.action = 'wait'),
-           array_agg(CASE WHEN c.action = 'run' AND c.ordering IS NOT NULL
-                          THEN ${newerHandled(schema, 'c.ordering', 'c.handler', 'to_timestamp(c.occurred_ms / 1000)')}
-                          ELSE false END)
-      INTO o_runs, v_waiting, o_newer
+    SELECT array_agg(c.action = 'run'), array_agg(c.action = 'wait') INTO o_runs, v_waiting
       FROM (
-        SELECT d.*, CASE
+        SELECT CASE
                  WHEN NOT d.free THEN 'claim'
                  WHEN d.ordering IS NULL THEN 'run'
                  WHEN ${isRunning(schema, 'd.ordering', 'd.handler')} THEN 'wait'
@@ -214,7 +207,7 @@ BEGIN
                                WHERE w.ordering = d.ordering AND w.handler = d.handler AND w.due_at <= v_now
                                  AND w.state = 'pending' AND NOT w.waiting AND w.ordering IS NOT NULL ${LOOKED_UP}) THEN 'claim'
                  ELSE 'run' END AS action
-          FROM unnest(v_free, d_handlers, d_orderings, d_occurred_ms) AS d (free, handler, ordering, occurred_ms)
+          FROM unnest(v_free, d_handlers, d_orderings) AS d (free, handler, ordering)
         -- Keeps the planner from merging the subqueries, so that each action is computed once.
         OFFSET 0
       ) c;
@@ -240,16 +233,15 @@ BEGIN
     SELECT array_agg(CASE WHEN i.seq = ANY (v_stored) THEN i.seq END) INTO o_seqs FROM unnest(o_seqs) AS i (seq);
   END IF;
 
-  INSERT INTO ${schema}.delivery (event, handler, ordering, occurred_at, state, waiting, due_at, worker, token,
-                                  attempts, started_at)
-  SELECT d.seq, d.handler, d.ordering, to_timestamp(d.occurred_ms / 1000),
+  INSERT INTO ${schema}.delivery (event, handler, ordering, state, waiting, due_at, worker, token, attempts, started_at)
+  SELECT d.seq, d.handler, d.ordering,
          CASE WHEN d.run THEN 'running' ELSE 'pending' END, d.waiting, CASE WHEN NOT d.run THEN v_now END,
          CASE WHEN d.run THEN d.worker END, d.run::integer, d.run::integer, CASE WHEN d.run THEN v_now END
     FROM (
-      SELECT o_seqs[n.position] AS seq, n.handler, n.worker, n.ordering, n.occurred_ms,
+      SELECT o_seqs[n.position] AS seq, n.handler, n.worker, n.ordering,
              COALESCE(n.run, false) AS run, COALESCE(n.waiting, false) AS waiting
-        FROM unnest(d_positions, d_handlers, d_workers, d_orderings, d_occurred_ms, o_runs, v_waiting)
-          AS n (position, handler, worker, ordering, occurred_ms, run, waiting)
+        FROM unnest(d_positions, d_handlers, d_workers, d_orderings, o_runs, v_waiting)
+          AS n (position, handler, worker, ordering, run, waiting)
     ) d WHERE d.seq IS NOT NULL;
 
   o_received_ms := ${epochMs('v_now')};

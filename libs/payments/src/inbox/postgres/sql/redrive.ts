@@ -90,11 +90,11 @@ BEGIN
   END LOOP;
 
   WITH wanted AS MATERIALIZED (
-    SELECT e.seq, e.ordering, e.occurred_at, w.handler, v_now + ${asInterval('min(w.due_ms)')} AS due_at
+    SELECT e.seq, e.ordering, w.handler, v_now + ${asInterval('min(w.due_ms)')} AS due_at
       FROM unnest(p_companies, p_ids, p_handlers, p_due_ms) AS w (company, id, handler, due_ms)
       JOIN ${schema}.event e ON e.company = w.company AND e.id = w.id
      WHERE e.raw IS NOT NULL AND e.seq <> ALL (v_refused)
-     GROUP BY e.seq, e.ordering, e.occurred_at, w.handler
+     GROUP BY e.seq, e.ordering, w.handler
   ), existing AS MATERIALIZED (
     SELECT d.event, d.handler, w.due_at FROM wanted w
       JOIN ${schema}.delivery d ON d.event = w.seq AND d.handler = w.handler
@@ -108,8 +108,8 @@ BEGIN
       FROM existing x WHERE d.event = x.event AND d.handler = x.handler
     RETURNING 1
   ), added AS (
-    INSERT INTO ${schema}.delivery (event, handler, ordering, occurred_at, state, due_at)
-    SELECT w.seq, w.handler, w.ordering, w.occurred_at, 'pending', w.due_at FROM wanted w
+    INSERT INTO ${schema}.delivery (event, handler, ordering, state, due_at)
+    SELECT w.seq, w.handler, w.ordering, 'pending', w.due_at FROM wanted w
      WHERE NOT EXISTS (SELECT FROM ${schema}.delivery d WHERE d.event = w.seq AND d.handler = w.handler)
      ORDER BY w.seq, w.handler
     ON CONFLICT DO NOTHING

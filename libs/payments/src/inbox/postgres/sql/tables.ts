@@ -46,8 +46,6 @@ CREATE TABLE ${schema}.event (
   unhandled boolean NOT NULL,
   -- The other events with the same "once": [[id, time in ms], …], the oldest first.
   repeats jsonb,
-  -- The handlers that completed the event; only in a tombstone.
-  done_by text[],
   -- In this order, so that a search finds an id of any company.
   UNIQUE (id, company)
 );
@@ -59,8 +57,6 @@ CREATE INDEX event_unhandled ON ${schema}.event (stale, seq) WHERE unhandled;
 -- Searches read these two indexes. They contain the start of the text, because an index entry has a limited size.
 CREATE INDEX event_transaction ON ${schema}.event (${unaliased(indexed('e.ordering_key'))}) WHERE ordering_key IS NOT NULL;
 CREATE INDEX event_reference ON ${schema}.event (${unaliased(indexed('e.reference'))}) WHERE reference IS NOT NULL;
-CREATE INDEX event_done_by ON ${schema}.event (ordering, occurred_at)
-  WHERE done_by IS NOT NULL AND ordering IS NOT NULL;
 
 -- No foreign key to event: it would lock the event of each delivery that is stored. The statements that store deliveries
 -- do not need that, because they have just stored the events or have locked them.
@@ -85,9 +81,8 @@ CREATE TABLE ${schema}.delivery (
   -- When the delivery became done, dead or skipped.
   finished_at timestamptz,
   last_error text,
-  -- Copies of the event's columns.
+  -- A copy of the event's column.
   ordering uuid,
-  occurred_at timestamptz NOT NULL,
   -- An array of the type HistoryEntry in stored-event.ts.
   history jsonb,
   PRIMARY KEY (event, handler)
@@ -110,8 +105,6 @@ CREATE INDEX delivery_pending ON ${schema}.delivery (worker, event)
   WHERE state = 'pending';
 CREATE INDEX delivery_of_worker ON ${schema}.delivery (worker, event) WHERE state = 'running';
 CREATE INDEX delivery_dead ON ${schema}.delivery (handler, event) WHERE state = 'dead';
-CREATE INDEX delivery_done ON ${schema}.delivery (ordering, handler, occurred_at)
-  WHERE state = 'done' AND ordering IS NOT NULL;
 -- Failed deliveries that are not finished or are dead, the newest event last. Most deliveries never enter it.
 CREATE INDEX delivery_failed ON ${schema}.delivery (event) WHERE ${unaliased(HAS_FAILED)};
 

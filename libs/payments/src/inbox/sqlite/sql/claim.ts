@@ -1,7 +1,7 @@
 import type { ClaimedDelivery, ClaimRequest, SuspectRequest } from '../../store/inbox-store.js';
 import type { SqliteConnection, Times } from '../thread/connection.js';
 import { unpaused } from './catalog.js';
-import { isOrderingRunning, newerHandled } from './ordering.js';
+import { isOrderingRunning } from './ordering.js';
 import { sourceName } from './schema.js';
 import { fromStored, toBuffer } from './stored-rows.js';
 import { isLive } from './workers.js';
@@ -97,7 +97,6 @@ interface LeasedRow {
   readonly token: number;
   readonly crashes: number;
   readonly ordering: Uint8Array | null;
-  readonly occurred_at: number;
   readonly company: string;
   readonly id: string;
   readonly received_at: number;
@@ -119,7 +118,7 @@ function lease(
   { wall }: Times,
 ): ClaimedMessage {
   const row = connection.get<LeasedRow>(
-    `SELECT d.attempts, d.token, d.crashes, d.ordering, d.occurred_at, e.company, e.id, e.received_at, e.source,
+    `SELECT d.attempts, d.token, d.crashes, e.company, e.id, e.received_at, e.source,
        e.event_type, b.raw, b.headers
      FROM payments_inbox_delivery d
        CROSS JOIN payments_inbox_event e ON e.seq = d.event_seq
@@ -145,7 +144,6 @@ function lease(
     ageMs: Math.max(0, wall - row.received_at),
     source: sourceName(row.source),
     raw: row.raw,
-    newerHandled: newerHandled(connection, handler, row.ordering, row.occurred_at),
     crashes: row.crashes,
     traced: {
       traceparent: TRACEPARENT.exec(row.headers)?.[1] ?? null,

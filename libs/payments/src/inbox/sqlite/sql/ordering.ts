@@ -1,4 +1,5 @@
 import type { SqliteConnection } from '../thread/connection.js';
+import type { LeaseName } from './settle.js';
 
 /** The state of all deliveries that have the same company, handler and ordering key. */
 export interface OrderingState {
@@ -48,23 +49,19 @@ export function isOrderingRunning(
   return running === 1;
 }
 
-/**
- * Whether the handler has done a delivery of that ordering key whose event occurred later than `occurredAt`; see
- * {@link ClaimedDelivery.newerHandled}.
- */
+/** See `InboxStore.newerHandled`. */
 export function newerHandled(
   connection: SqliteConnection,
-  handler: string,
-  ordering: Uint8Array | null,
-  occurredAt: number,
+  { lease: { seq, handler } }: { readonly lease: LeaseName },
 ): boolean {
-  if (ordering === null) return false;
   const { newer } = connection.get<{ newer: 0 | 1 }>(
-    `SELECT EXISTS (SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_newest
-         WHERE state = 'done' AND handler = ?1 AND ordering = ?2 AND occurred_at > ?3)
-       OR EXISTS (SELECT 1 FROM payments_inbox_handled
-         WHERE handler = ?1 AND ordering = ?2 AND occurred_at > ?3) AS newer`,
-    [handler, ordering, occurredAt],
+    `SELECT EXISTS (SELECT 1 FROM payments_inbox_event e
+         CROSS JOIN payments_inbox_event newer INDEXED BY payments_inbox_event_transaction
+           ON newer.ordering_key = e.ordering_key
+       WHERE e.seq = ?1 AND newer.company = e.company AND newer.occurred_at > e.occurred_at
+         AND (newer.pruned OR EXISTS (SELECT 1 FROM payments_inbox_delivery d
+           WHERE d.event_seq = newer.seq AND d.handler = ?2 AND d.state = 'done'))) AS newer`,
+    [seq, handler],
   )!;
   return newer === 1;
 }

@@ -96,12 +96,6 @@ function deleteEvent(connection: SqliteConnection, seq: number): void {
 }
 
 function makeTombstone(connection: SqliteConnection, seq: number): void {
-  connection.run(
-    `INSERT INTO payments_inbox_handled (event_seq, handler, ordering, occurred_at)
-     SELECT event_seq, handler, ordering, occurred_at FROM payments_inbox_delivery
-     WHERE event_seq = ? AND state = 'done' AND ordering IS NOT NULL`,
-    [seq],
-  );
   connection.run('DELETE FROM payments_inbox_body WHERE event_seq = ?', [seq]);
   connection.run('DELETE FROM payments_inbox_delivery WHERE event_seq = ?', [seq]);
   connection.run(

@@ -3,7 +3,7 @@ import { TEST_EVENT_TYPE } from '../../../events/payment-event.js';
 import type { IncomingEvent, StoreReceipt } from '../../store/inbox-store.js';
 import type { SqliteConnection, Times } from '../thread/connection.js';
 import { catalogVersion, unpaused } from './catalog.js';
-import { newerHandled, orderingState } from './ordering.js';
+import { orderingState } from './ordering.js';
 import { fulfil } from './fulfil.js';
 import { SOURCE, UNDELIVERED } from './schema.js';
 import { fromStored, hashOf, orderingOf, toStored } from './stored-rows.js';
@@ -25,7 +25,8 @@ export interface ReceiptMessage extends Omit<StoreReceipt, 'claimed'> {
   /** The number of the new event; 0 if no event was stored. */
   readonly seq: number;
   readonly receivedAt: number;
-  readonly claimed: readonly { readonly handler: string; readonly newerHandled: boolean }[];
+  /** The handlers of the deliveries that run at once. */
+  readonly claimed: readonly string[];
 }
 
 /** Converts an event for the thread. */
@@ -65,10 +66,9 @@ export function toReceipts(
       id,
       pending,
       fulfilled: Array.from(fulfilled, (one) => ({ ...one })),
-      claimed: Array.from(claimed, ({ handler, newerHandled }) => ({
+      claimed: Array.from(claimed, (handler) => ({
         ...first,
         handler,
-        newerHandled,
         receivedAt: new Date(receivedAt),
       })),
     };
@@ -192,13 +192,13 @@ function insertBody(
   );
 }
 
-/** Adds the deliveries of a new event; returns the deliveries that run at once. */
+/** Adds the deliveries of a new event; returns the handlers of those that run at once. */
 function insertDeliveries(
   connection: SqliteConnection,
-  { company, orderingKey, occurredAt, handlers, assign }: EventMessage,
+  { company, orderingKey, handlers, assign }: EventMessage,
   seq: number,
   { wall, clock }: Times,
-): { readonly handler: string; readonly newerHandled: boolean }[] {
+): string[] {
   const ordering = orderingOf(company, orderingKey);
   const assignable = assignableHandlers(connection, assign);
   return handlers.flatMap((handler) => {
@@ -207,19 +207,19 @@ function insertDeliveries(
       // A delivery whose key is busy waits from the start, so that no claim has to make it wait.
       connection.run(
         `INSERT INTO payments_inbox_delivery
-           (event_seq, handler, state, queue, due_at, ordering, occurred_at, received_at)
-         VALUES (?, ?, 'pending', ?, ?, ?, ?, ?)`,
-        [seq, handler, busy ? 'waiting' : 'due', clock, ordering, occurredAt, wall],
+           (event_seq, handler, state, queue, due_at, ordering, received_at)
+         VALUES (?, ?, 'pending', ?, ?, ?, ?)`,
+        [seq, handler, busy ? 'waiting' : 'due', clock, ordering, wall],
       );
       return [];
     }
     connection.run(
       `INSERT INTO payments_inbox_delivery
-         (event_seq, handler, state, attempts, token, worker, started_at, ordering, occurred_at, received_at)
-       VALUES (?, ?, 'running', 1, 1, ?, ?, ?, ?, ?)`,
-      [seq, handler, assign!.worker, wall, ordering, occurredAt, wall],
+         (event_seq, handler, state, attempts, token, worker, started_at, ordering, received_at)
+       VALUES (?, ?, 'running', 1, 1, ?, ?, ?, ?)`,
+      [seq, handler, assign!.worker, wall, ordering, wall],
     );
-    return [{ handler, newerHandled: newerHandled(connection, handler, ordering, occurredAt) }];
+    return [handler];
   });
 }
 

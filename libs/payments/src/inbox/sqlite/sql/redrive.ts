@@ -22,7 +22,6 @@ interface EventRow {
   readonly ordering_key: string | null;
   readonly reference: string | null;
   readonly stale: 0 | 1;
-  readonly occurred_at: number;
   readonly received_at: number;
 }
 
@@ -70,7 +69,7 @@ function findUnpruned(
   id: string,
 ): EventRow | undefined {
   return connection.get<EventRow>(
-    `SELECT seq, id, company, event_type, ordering_key, reference, stale, occurred_at, received_at
+    `SELECT seq, id, company, event_type, ordering_key, reference, stale, received_at
      FROM payments_inbox_event WHERE id = ? AND company = ? AND pruned = 0`,
     [toStored(id), company],
   );
@@ -150,15 +149,15 @@ function restart(
 
 function add(
   connection: SqliteConnection,
-  { seq, occurred_at, received_at }: EventRow,
+  { seq, received_at }: EventRow,
   handler: string,
   ordering: Uint8Array | null,
   { dueAt, queue }: Due,
 ): void {
   connection.run(
-    `INSERT INTO payments_inbox_delivery (event_seq, handler, state, queue, due_at, ordering, occurred_at, received_at)
-     VALUES (?, ?, 'pending', ?, ?, ?, ?, ?)`,
-    [seq, handler, queue, dueAt, ordering, occurred_at, received_at],
+    `INSERT INTO payments_inbox_delivery (event_seq, handler, state, queue, due_at, ordering, received_at)
+     VALUES (?, ?, 'pending', ?, ?, ?, ?)`,
+    [seq, handler, queue, dueAt, ordering, received_at],
   );
   connection.run(
     `UPDATE payments_inbox_event SET undelivered = ${UNDELIVERED.none} WHERE seq = ?`,

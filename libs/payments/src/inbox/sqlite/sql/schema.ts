@@ -99,7 +99,6 @@ const TABLES = `
     finished_at INTEGER,
     last_error TEXT,
     ordering BLOB, -- hash of company and ordering key
-    occurred_at INTEGER NOT NULL,
     received_at INTEGER NOT NULL,
     history TEXT NOT NULL DEFAULT '[]', -- a JSON array of arrays, without the attempt that made the delivery done
     PRIMARY KEY (event_seq, handler)
@@ -112,8 +111,6 @@ const TABLES = `
     WHERE state = 'running';
   CREATE INDEX payments_inbox_delivery_undone ON payments_inbox_delivery (state, received_at, event_seq)
     WHERE state <> 'done';
-  CREATE INDEX payments_inbox_delivery_newest ON payments_inbox_delivery (handler, ordering, occurred_at)
-    WHERE state = 'done' AND ordering IS NOT NULL;
   CREATE INDEX payments_inbox_delivery_error ON payments_inbox_delivery (event_seq) WHERE ${HAS_FAILED};
 
   CREATE TABLE payments_inbox_expectation (
@@ -157,15 +154,6 @@ const TABLES = `
     WHERE fulfilled_source = ${SOURCE.poll};
   CREATE INDEX payments_inbox_expectation_contradiction ON payments_inbox_expectation (created_at)
     WHERE contradiction IS NOT NULL;
-
-  CREATE TABLE payments_inbox_handled ( -- the done deliveries of tombstones that had an ordering key
-    handler TEXT NOT NULL,
-    ordering BLOB NOT NULL,
-    occurred_at INTEGER NOT NULL,
-    event_seq INTEGER NOT NULL REFERENCES payments_inbox_event ON DELETE CASCADE,
-    PRIMARY KEY (handler, ordering, occurred_at, event_seq)
-  ) STRICT, WITHOUT ROWID;
-  CREATE INDEX payments_inbox_handled_event ON payments_inbox_handled (event_seq);
 
   CREATE TABLE payments_inbox_handler (
     name TEXT PRIMARY KEY,

@@ -27,27 +27,6 @@ describe('claims and outcomes on SQLite', () => {
     expect(OPERATIONS.claimSuspect(inbox.connection, request, inbox.times)).toBeNull();
   });
 
-  it('newerHandled is false for an event of the same time', () => {
-    const worker = inbox.worker();
-    for (const [id, occurredAt] of [
-      ['first', 10],
-      ['same', 10],
-      ['older', 9],
-    ] as const) {
-      inbox.receive({ id, orderingKey: 'k', occurredAt });
-    }
-    const newer = Array.from({ length: 3 }, () => {
-      const [lease] = inbox.claim(worker);
-      complete(inbox.connection, { lease: lease! }, inbox.times);
-      return [lease!.id, lease!.newerHandled];
-    });
-    expect(newer).toEqual([
-      ['first', false],
-      ['same', false],
-      ['older', true],
-    ]);
-  });
-
   it('IN-20 the history keeps each attempt of a done delivery that runs again', () => {
     const worker = inbox.worker();
     const id = inbox.receive();

@@ -16,6 +16,7 @@ import {
   settlePoll,
   startRequest,
 } from '../sql/expectations.js';
+import { newerHandled } from '../sql/ordering.js';
 import { prune } from '../sql/prune.js';
 import { receive } from '../sql/receive.js';
 import { redrive } from '../sql/redrive.js';
@@ -67,6 +68,7 @@ const READS = {
   findExpectation,
   listExpectations,
   listSlice,
+  newerHandled,
   nextDue,
   nextPollInMs,
   stats,
