@@ -2,8 +2,25 @@ import type { Mutant } from '../mutant.ts';
 
 const INBOX = 'libs/payments/src/inbox';
 
-/** Recovery after crashes: IN-19. */
+/** Recovery after crashes: IN-12 and IN-19. */
 export const INBOX_RECOVERY_MUTANTS: readonly Mutant[] = [
+  {
+    promise: 'IN-12',
+    fault: 'sends heartbeats half as often',
+    file: `${INBOX}/recover/worker-heartbeat.ts`,
+    replace: 'this.worker.leaseMs / 4 +',
+    by: 'this.worker.leaseMs / 2 +',
+    specs: [`${INBOX}/recover/worker-heartbeat.spec.ts`],
+  },
+  {
+    promise: 'IN-12',
+    fault:
+      'uses the time of the request for the age of a heartbeat, which may be earlier than the heartbeat',
+    file: `${INBOX}/sqlite/sql/workers.ts`,
+    replace: 'check(rows, machineMs() + times.processOffset)',
+    by: 'check(rows, times.clock)',
+    specs: [`${INBOX}/sqlite/sql/workers-liveness.spec.ts`],
+  },
   {
     promise: 'IN-19',
     fault: 'counts an attempt of each delivery that ran when its process died',

@@ -228,8 +228,8 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
     promise: 'IN-36',
     fault: 'measures the age of a heartbeat by the wall clock',
     file: `${INBOX}/sqlite/sql/workers.ts`,
-    replace: '{ monotonic }: Times',
-    by: '{ wall: monotonic }: Times',
+    replace: 'check(rows, machineMs() + times.processOffset)',
+    by: 'check(rows, times.wall)',
     specs: [SQLITE],
   },
   {

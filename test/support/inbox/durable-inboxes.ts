@@ -41,7 +41,9 @@ export function onEachDurableInbox(
   promises: (durable: DurableInbox) => void,
   kinds: readonly DurableInbox['kind'][] = ['sqlite', 'postgres'],
 ): void {
-  describe.each(kinds)('on %s', (kind) => promises(kind === 'sqlite' ? sqlite() : postgres()));
+  describe.each(kinds)('on %s', (kind) =>
+    promises(kind === 'sqlite' ? durableSqlite() : durablePostgres()),
+  );
 }
 
 /** Writes an effect with `context.commit`. */
@@ -53,7 +55,8 @@ export function book(
   return context.commit((tx) => data.write(tx, effect));
 }
 
-function sqlite(): DurableInbox {
+/** SQLite. Call it in a `describe` block. */
+export function durableSqlite(): DurableInbox {
   const undo: (() => void)[] = [];
   afterEach(() => {
     for (const step of undo.splice(0).toReversed()) step();
@@ -91,7 +94,8 @@ function sqlite(): DurableInbox {
   };
 }
 
-function postgres(): DurableInbox {
+/** PostgreSQL, with a server of its own. Call it in a `describe` block. */
+export function durablePostgres(): DurableInbox {
   let server: PostgresServer;
   let connectionString: string;
   let schemas = 0;

@@ -4,6 +4,7 @@ import type { EventMessage } from '../../../libs/payments/src/inbox/sqlite/sql/r
 import { createTables } from '../../../libs/payments/src/inbox/sqlite/sql/schema.js';
 import {
   loadDriver,
+  machineMs,
   SqliteConnection,
 } from '../../../libs/payments/src/inbox/sqlite/thread/connection.js';
 import type {
@@ -31,7 +32,7 @@ export class SqliteDatabase {
   }
 
   get times(): Times {
-    return { wall: this.now, clock: this.now, monotonic: this.now };
+    return { wall: this.now, clock: this.now, processOffset: this.now - machineMs() };
   }
 
   /** Registers a worker without handlers, so that the version of the catalog stays 0. */

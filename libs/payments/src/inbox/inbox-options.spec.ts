@@ -87,7 +87,7 @@ describe('resolveWorkerOptions', () => {
       concurrency: 20,
       timeoutMs: 60_000,
       retry: exponential(),
-      leaseMs: 60_000,
+      leaseMs: 20_000,
       drainMs: 20_000,
       keepMs: 7 * 86_400_000,
       knowMs: 30 * 86_400_000,

@@ -140,7 +140,7 @@ export interface WorkerOptions {
   retry?: RetrySchedule;
   /**
    * Milliseconds without a heartbeat after which this process counts as dead and other processes run its deliveries.
-   * It sends a heartbeat every `leaseMs / 3`. 1,000 to 3,600,000. Default 60,000.
+   * It sends a heartbeat every `leaseMs / 4`. 1,000 to 3,600,000. Default 20,000.
    */
   leaseMs?: number;
   /**
@@ -168,7 +168,7 @@ const MS = 'milliseconds';
 const BOUNDS = {
   concurrency: { default: 20, min: 1, max: 1000, unit: 'attempts' },
   timeoutMs: { default: 60_000, min: 1, max: 3_600_000, unit: MS },
-  leaseMs: { default: 60_000, min: 1000, max: 3_600_000, unit: MS },
+  leaseMs: { default: 20_000, min: 1000, max: 3_600_000, unit: MS },
   drainMs: { default: 20_000, min: 0, max: 600_000, unit: MS },
   keepMs: { default: 7 * DAY, min: 1000, max: 365 * DAY, unit: MS },
   knowMs: { default: 30 * DAY, min: 1000, max: 3650 * DAY, unit: MS },

@@ -145,8 +145,8 @@ describe('WorkerHeartbeat', () => {
     expect(seen).toEqual([undefined]);
   });
 
-  it('heartbeats are sent every third of the lease, one at a time, for any number of attempts', async () => {
-    const harness = await started(new WorkerHarness({ leaseMs: 3000 }));
+  it('IN-12 heartbeats are sent every quarter of the lease and 2 ms, one at a time, for any number of attempts', async () => {
+    const harness = await started(new WorkerHarness({ leaseMs: 4 * 998 }));
     harness.handle = () => new Promise(() => {});
     for (let i = 0; i < 10; i += 1) await harness.assign(`e-${i}`);
     let beats = 0;

@@ -10,6 +10,12 @@ import type { HandlerCatalog, HandlerDeclaration, InboxStore } from '../store/in
 const RETIRE_MS = 2000;
 
 /**
+ * Added to the time between heartbeats, because a timer may run up to 1 ms early: the fourth heartbeat after a process of
+ * SQLite has died must find that its lease is over.
+ */
+const TIMER_MS = 2;
+
+/**
  * The shortest time between two registrations, in milliseconds. Without it, each failed claim would cause a
  * registration.
  */
@@ -34,7 +40,7 @@ export interface RegisteredWorker {
 }
 
 /**
- * Registers this process as a worker, sends a heartbeat every third of `leaseMs`, and registers again under a new id if
+ * Registers this process as a worker, sends a heartbeat every quarter of `leaseMs`, and registers again under a new id if
  * the store declared the worker dead. A failed heartbeat changes nothing: only the store declares a worker dead.
  */
 export class WorkerHeartbeat {
@@ -136,6 +142,10 @@ export class WorkerHeartbeat {
     return runtime.monotonic() - this.#succeededAt < leaseMs;
   }
 
+  get #intervalMs(): number {
+    return this.worker.leaseMs / 4 + TIMER_MS;
+  }
+
   async #retireAll(graceMs: number): Promise<void> {
     await this.#sending;
     const ids = this.#id === null ? [...this.#former] : [...this.#former, this.#id];
@@ -203,9 +213,9 @@ export class WorkerHeartbeat {
     if (this.#failing) this.worker.logger.log('The payment worker sends heartbeats again.');
     this.#failing = false;
     this.#backoff.reset();
-    const { runtime, leaseMs } = this.worker;
+    const { runtime } = this.worker;
     this.#sendIn(
-      this.#id === null ? Math.max(0, this.#registerAt - runtime.monotonic()) : leaseMs / 3,
+      this.#id === null ? Math.max(0, this.#registerAt - runtime.monotonic()) : this.#intervalMs,
     );
     if (this.#id === null || this.#stopped) return;
     this.worker.onSuccess();
@@ -221,7 +231,7 @@ export class WorkerHeartbeat {
       );
     }
     this.#failing = true;
-    this.#sendIn(Math.min(this.#backoff.nextMs(), this.worker.leaseMs / 3));
+    this.#sendIn(Math.min(this.#backoff.nextMs(), this.#intervalMs));
   }
 
   #sendIn(ms: number): void {

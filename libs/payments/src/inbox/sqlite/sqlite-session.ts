@@ -2,7 +2,7 @@ import { ModuleLogger } from '../../errors/module-logger.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import type { CommitResult, Lease } from '../store/inbox-store.js';
 import { SqliteCommitter } from './sql/commit.js';
-import { loadDriver, toError, toFailure, unavailable } from './thread/connection.js';
+import { loadDriver, machineMs, toError, toFailure, unavailable } from './thread/connection.js';
 import type { SqliteConnection, StoredClock, Times } from './thread/connection.js';
 import type { SqliteSettings } from './sqlite-options.js';
 import type { SqliteTransaction } from './sqlite-transaction.js';
@@ -143,8 +143,9 @@ export class StoreClock {
   }
 
   read(): Times {
-    const monotonic = Math.floor(this.runtime.monotonic());
+    const monotonic = this.runtime.monotonic();
     const wall = Math.floor(this.runtime.now());
-    return { wall, clock: monotonic + (this.#offset ?? 0), monotonic };
+    const clock = Math.floor(monotonic) + (this.#offset ?? 0);
+    return { wall, clock, processOffset: monotonic - machineMs() };
   }
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import {
+  pass,
   recordClaims,
   started,
   turns,
@@ -102,9 +103,7 @@ describe('the drain of an InboxWorker', () => {
       await turns();
       expect(other.ids).toEqual([]);
     }
-    harness.runtime.advance(2000);
-    await turns();
-    await turns();
+    await pass(harness, 2);
     expect(other.ids.toSorted()).toEqual(['hangs', 'next']);
     expect(await harness.delivery('hangs')).toMatchObject({ state: 'done', attempts: 1 });
   });

@@ -3,6 +3,7 @@ import type {
   HeartbeatResult,
   WorkerRegistration,
 } from '../../store/inbox-store.js';
+import { machineMs } from '../thread/connection.js';
 import type { SqliteConnection, Times } from '../thread/connection.js';
 import { catalog, refreshCatalog, unpaused } from './catalog.js';
 import type { CatalogMessage } from './catalog.js';
@@ -20,7 +21,7 @@ export function register(
     'INSERT OR REPLACE INTO payments_inbox_worker (id, lease_ms, heartbeat_at, handlers) VALUES (?, ?, ?, ?)',
     [id, leaseMs, times.clock, JSON.stringify(handlers)],
   );
-  livenessOf(connection).check(allWorkers(connection), times);
+  deadWorkers(connection, times);
   refreshCatalog(connection, times);
   return catalog(connection);
 }
@@ -41,7 +42,7 @@ export function heartbeat(
       'UPDATE payments_inbox_worker SET heartbeat_at = ? WHERE id = ? AND retired = 0',
       [times.clock, worker],
     ) === 1;
-  const withoutHeartbeat = livenessOf(connection).check(allWorkers(connection), times);
+  const withoutHeartbeat = deadWorkers(connection, times);
   const dead = late ? [] : withoutHeartbeat;
   for (const { id } of dead) remove(connection, id);
   const retired = new Set(dead.filter((row) => row.retired === 1).map(({ id }) => id));
@@ -69,7 +70,7 @@ export function retire(
       [Math.round(graceMs), times.clock, worker],
     );
   }
-  livenessOf(connection).check(allWorkers(connection), times);
+  deadWorkers(connection, times);
   refreshCatalog(connection, times);
 }
 
@@ -81,10 +82,13 @@ export function isLive(connection: SqliteConnection, worker: string): boolean {
   });
 }
 
-function allWorkers(connection: SqliteConnection): WorkerRow[] {
-  return connection.all<WorkerRow>(
+/** The workers that send no heartbeats. Call it in a transaction that writes, so that no heartbeat is stored meanwhile. */
+function deadWorkers(connection: SqliteConnection, times: Times): WorkerRow[] {
+  const rows = connection.all<WorkerRow>(
     'SELECT id, lease_ms, heartbeat_at, retired FROM payments_inbox_worker',
   );
+  // The time now, not that of the request, which may have waited for a lock.
+  return livenessOf(connection).check(rows, machineMs() + times.processOffset);
 }
 
 function handlersOf(connection: SqliteConnection, worker: string): string[] {
@@ -169,28 +173,27 @@ export interface WorkerRow {
 
 interface KnownHeartbeat {
   readonly heartbeatAt: number;
-  /** From when the age of the heartbeat counts, by this process's monotonic clock; `null`: from the next check. */
-  readonly since: number | null;
+  /** When a check first read the heartbeat, by this process's monotonic clock. */
+  readonly since: number;
 }
 
 /**
  * Finds the workers that send no heartbeats. It compares no clocks of different processes, because they may differ by
- * any amount after a jump of the wall clock: a change of `heartbeat_at` is a heartbeat. A check has the time at which
- * it was requested. If the check then waits for a lock, it reads heartbeats that are later than its time. So the age of
- * a heartbeat counts from the check after the one that first read it.
+ * any amount after a jump of the wall clock: a change of `heartbeat_at` is a heartbeat, and its age counts from the check
+ * that first read it.
  */
 export class WorkerLiveness {
   #known = new Map<string, KnownHeartbeat>();
 
-  /** Takes the rows of all workers; returns those that are dead, or whose grace has ended. */
-  check<Row extends WorkerRow>(rows: readonly Row[], { monotonic }: Times): Row[] {
+  /** Takes the rows of all workers that are stored `now`; returns those that are dead, or whose grace has ended. */
+  check(rows: readonly WorkerRow[], now: number): WorkerRow[] {
     const next = new Map<string, KnownHeartbeat>();
-    const dead: Row[] = [];
+    const dead: WorkerRow[] = [];
     for (const row of rows) {
       const known = this.#known.get(row.id);
-      const since = known?.heartbeatAt === row.heartbeat_at ? (known.since ?? monotonic) : null;
+      const since = known?.heartbeatAt === row.heartbeat_at ? known.since : now;
       next.set(row.id, { heartbeatAt: row.heartbeat_at, since });
-      const ageMs = since === null ? 0 : monotonic - since;
+      const ageMs = now - since;
       // A grace of 0 ends at once.
       if (row.retired === 1 ? ageMs >= row.lease_ms : ageMs > row.lease_ms) dead.push(row);
     }

@@ -21,7 +21,7 @@ describe('SqliteClient with a thread whose disk hangs', () => {
     const threadPath = join(folder, 'thread.mjs');
     writeFileSync(threadPath, HUNG_THREAD);
     const settings = resolveSqliteOptions({ file: join(folder, 'inbox.db'), threadPath });
-    const times = { wall: 0, clock: 0, monotonic: 0 };
+    const times = { wall: 0, clock: 0, processOffset: 0 };
     client = new SqliteClient(
       // Calls time out at once.
       { ...settings, busyTimeoutMs: -2500 },

@@ -56,8 +56,13 @@ export interface Times {
   readonly wall: number;
   /** The store clock, for due times. It continues after a restart, and all processes of one file use the same. */
   readonly clock: number;
-  /** The process clock (`PaymentsRuntime.monotonic()`), for intervals within this process. */
-  readonly monotonic: number;
+  /** The process clock (`PaymentsRuntime.monotonic()`) less {@link machineMs}, for intervals within this process. */
+  readonly processOffset: number;
+}
+
+/** The machine's monotonic clock in milliseconds. It is the same in all threads. */
+export function machineMs(): number {
+  return Number(process.hrtime.bigint()) / 1e6;
 }
 
 /** The store clock in the file, and the wall clock when it was stored; zeros in a new file. */

@@ -18,7 +18,7 @@ import {
 import type { Call, CallResponse, FromThread, ToThread } from './operations.js';
 import { SqliteServer } from './sqlite-thread.js';
 
-const NOW: Times = { wall: 1_000_000, clock: 1_000_000, monotonic: 1000 };
+const NOW: Times = { wall: 1_000_000, clock: 1_000_000, processOffset: 0 };
 const FULL = 2;
 const SETTINGS = { busyTimeoutMs: 100, maxBatch: 300, wakePollMs: 10 };
 
