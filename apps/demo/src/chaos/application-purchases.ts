@@ -98,9 +98,6 @@ export class Purchases {
   async #inPostgres(reference: string): Promise<boolean> {
     this.#pool ??= this.#openPool();
     const client = await (await this.#pool).connect();
-    // The next statement also fails. Without a listener, a lost connection would end the process.
-    const ignore = (): void => {};
-    client.on('error', ignore);
     let failed = true;
     try {
       await client.query('BEGIN');
@@ -111,7 +108,6 @@ export class Purchases {
       failed = false;
       return rowCount === 1;
     } finally {
-      client.off('error', ignore);
       client.release(failed);
     }
   }
@@ -126,6 +122,8 @@ export class Purchases {
     });
     // The next query uses another connection.
     pool.on('error', () => {});
+    // A connection was lost while a transaction used it, or before its promise resolved. The next statement fails.
+    pool.on('connect', (client) => client.on('error', () => {}));
     return pool;
   }
 }

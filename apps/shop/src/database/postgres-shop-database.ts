@@ -62,6 +62,8 @@ export class PostgresShopDatabase extends ShopDatabase<PostgresTransaction> {
     // An idle connection was lost. The next statement uses another. Without this listener, the error would end the process.
     const logger = new Logger(PostgresShopDatabase.name);
     pool.on('error', ({ message }) => logger.warn(`An idle connection was lost: ${message}`));
+    // A connection was lost while a transaction used it, or before its promise resolved. The next statement fails.
+    pool.on('connect', (client) => client.on('error', () => {}));
     try {
       await pool.query(TABLES);
       return new PostgresShopDatabase(connectionString, pool);
@@ -76,9 +78,6 @@ export class PostgresShopDatabase extends ShopDatabase<PostgresTransaction> {
     expectPayment: (tx: unknown) => Promise<unknown>,
   ): Promise<Order> {
     const client = await this.pool.connect();
-    // The next statement also fails. Without a listener, a lost connection would end the process.
-    const ignore = (): void => {};
-    client.on('error', ignore);
     let failure: unknown;
     try {
       await client.query('BEGIN');
@@ -91,7 +90,6 @@ export class PostgresShopDatabase extends ShopDatabase<PostgresTransaction> {
       throw error;
     } finally {
       // PostgreSQL rolls an open transaction back when its connection is closed.
-      client.off('error', ignore);
       client.release(failure !== undefined);
     }
     const select = `SELECT ${ORDER} FROM shop_order WHERE reference = $1`;
