@@ -115,7 +115,7 @@ export interface HandlerContext<C> {
    *
    * @throws PaymentsError `inbox_unavailable`, or an error of the database driver, if the inbox cannot be read.
    */
-  newerHandled(): Promise<boolean>;
+  readonly newerHandled: () => Promise<boolean>;
   /**
    * Aborts if the attempt takes longer than `timeoutMs`, if the process was disconnected for so long that another process
    * may run the delivery, and if the application closes and its drain time is over. Pass it to `fetch`, to

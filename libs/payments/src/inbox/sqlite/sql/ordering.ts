@@ -1,5 +1,5 @@
+import type { Lease } from '../../store/inbox-store.js';
 import type { SqliteConnection } from '../thread/connection.js';
-import type { LeaseName } from './settle.js';
 
 /** The state of all deliveries that have the same company, handler and ordering key. */
 export interface OrderingState {
@@ -52,7 +52,7 @@ export function isOrderingRunning(
 /** See `InboxStore.newerHandled`. */
 export function newerHandled(
   connection: SqliteConnection,
-  { lease: { seq, handler } }: { readonly lease: LeaseName },
+  { lease: { seq, handler } }: { readonly lease: Pick<Lease, 'seq' | 'handler'> },
 ): boolean {
   const { newer } = connection.get<{ newer: 0 | 1 }>(
     `SELECT EXISTS (SELECT 1 FROM payments_inbox_event e
