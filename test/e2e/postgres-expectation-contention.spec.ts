@@ -9,6 +9,8 @@ import {
 } from '../support/postgres/postgres-inboxes.js';
 
 const SECONDS = 5;
+/** How many payments there are at least. */
+const PAYMENTS = 250;
 const COMPANY = 'default';
 
 /** A payment that the application expects. Its transaction id is known from the start, or attached later. */
@@ -25,8 +27,9 @@ describe('concurrent operations on expectations in PostgreSQL', () => {
     const schema = freshSchema();
     const stores = await Promise.all([1, 2, 3].map(() => inboxes.open({ schema })));
     const until = performance.now() + SECONDS * 1000;
-    const going = (): boolean => performance.now() < until;
     const payments: Payment[] = [];
+    // A busy machine needs more time for as many payments.
+    const going = (): boolean => performance.now() < until || payments.length < PAYMENTS;
     const byReference = new Map<string, Payment>();
     const received = new Set<Payment>();
     const some = (count: number): Payment[] =>
@@ -130,7 +133,6 @@ describe('concurrent operations on expectations in PostgreSQL', () => {
         while (going()) await operate(stores[n % 3]!);
       }),
     ]);
-    expect(payments.length).toBeGreaterThan(200);
     // The polls that are left run until nothing is due.
     const [store] = stores as [InboxStore];
     let idle = 0;
