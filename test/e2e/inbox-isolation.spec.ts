@@ -79,6 +79,8 @@ function send(app: WebhookApplication, eventType: string, count: number): void {
 /** Stores 10,000 pending deliveries of the handler `busy`. */
 async function storeMany(app: WebhookApplication): Promise<void> {
   const store: InboxStore = app.app.get(INBOX_STORE);
+  // The worker registers its handlers in the background, which changes the version that receives must have.
+  await eventually(async () => expect((await store.catalog()).handlers).toHaveLength(4));
   const { version } = await store.catalog();
   for (let first = 0; first < MANY; first += 500) {
     await store.receive(
