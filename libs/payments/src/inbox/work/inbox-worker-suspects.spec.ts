@@ -212,4 +212,29 @@ describe('suspects of an InboxWorker', () => {
     expect(processes.ran[1]).toEqual(['s-1']);
     expect(await harness.delivery('s-2')).toMatchObject({ state: 'pending', attempts: 0 });
   });
+
+  it('IN-24 a drain that begins while the worker claims a suspect stops the claim of other deliveries', async () => {
+    const harness = new WorkerHarness(OPTIONS);
+    const { promise, resolve } = Promise.withResolvers<null>();
+    const heartbeat = harness.store.heartbeat.bind(harness.store);
+    harness.store.heartbeat = async (id) => ({ ...(await heartbeat(id)), suspects: true });
+    let claimsSuspect = false;
+    harness.store.claimSuspect = async () => {
+      claimsSuspect = true;
+      return promise;
+    };
+    harness.worker.start();
+    await pass(harness, 8);
+    expect(claimsSuspect).toBe(true);
+    const draining = harness.worker.drain();
+    let claims = 0;
+    const claim = harness.store.claim.bind(harness.store);
+    harness.store.claim = async (request) => {
+      claims += 1;
+      return claim(request);
+    };
+    resolve(null);
+    await draining;
+    expect(claims).toBe(0);
+  });
 });

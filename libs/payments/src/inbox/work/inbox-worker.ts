@@ -266,7 +266,9 @@ export class InboxWorker {
           limit: handler === suspect?.handler ? limit - 1 : limit,
         }))
         .filter(({ limit }) => limit > 0);
-      claimed = others.length === 0 ? [] : await this.store.claim({ worker, wanted: others });
+      // The drain may have begun while the store looked for a suspect.
+      const claims = others.length > 0 && this.active;
+      claimed = claims ? await this.store.claim({ worker, wanted: others }) : [];
     } catch (error) {
       slots.claimFailed(wanted);
       // Frees a suspect that was claimed, too.
