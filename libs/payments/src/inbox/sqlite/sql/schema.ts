@@ -22,6 +22,9 @@ export function sourceName(source: number): EventSource {
 
 const SOURCE_NAMES = Object.keys(SOURCE) as EventSource[];
 
+/** SQL: whether a delivery is pending, dead or skipped. Events that are handled at once do not write the index of these. */
+export const UNDONE = "state NOT IN ('done', 'running')";
+
 /** SQL: whether a delivery failed and is pending, running or dead. Receives do not write the index of these deliveries. */
 export const HAS_FAILED = `last_error IS NOT NULL AND state IN ('pending', 'running', 'dead')`;
 
@@ -110,7 +113,7 @@ const TABLES = `
   CREATE UNIQUE INDEX payments_inbox_delivery_running ON payments_inbox_delivery (handler, ordering)
     WHERE state = 'running';
   CREATE INDEX payments_inbox_delivery_undone ON payments_inbox_delivery (state, received_at, event_seq)
-    WHERE state <> 'done';
+    WHERE ${UNDONE};
   CREATE INDEX payments_inbox_delivery_error ON payments_inbox_delivery (event_seq) WHERE ${HAS_FAILED};
 
   CREATE TABLE payments_inbox_expectation (

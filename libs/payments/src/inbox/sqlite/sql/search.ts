@@ -1,7 +1,7 @@
 import type { EventFilter } from '../../store/inbox-store.js';
 import { parseCursor } from '../../store/list-arguments.js';
 import type { SqliteConnection, Times } from '../thread/connection.js';
-import { SOURCE, UNDELIVERED } from './schema.js';
+import { SOURCE, UNDELIVERED, UNDONE } from './schema.js';
 import { describe, EVENT_COLUMNS, toStored } from './stored-rows.js';
 import type { EventBody, EventRow, StoredEventMessage } from './stored-rows.js';
 import { isFound } from './text-search.js';
@@ -121,8 +121,9 @@ function sourceOf(
   }
   if (ids !== undefined) return { table: 'payments_inbox_event WHERE 1', seq: 'seq' };
   if (isUndone(state)) {
-    const table = `payments_inbox_delivery INDEXED BY payments_inbox_delivery_undone
-      WHERE state <> 'done'`;
+    const source =
+      state === 'running' ? "running WHERE state = 'running'" : `undone WHERE ${UNDONE}`;
+    const table = `payments_inbox_delivery INDEXED BY payments_inbox_delivery_${source}`;
     return { table, seq: 'event_seq' };
   }
   const [index, where] = isUndelivered(state)

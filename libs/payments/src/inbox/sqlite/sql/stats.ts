@@ -2,7 +2,7 @@ import { COUNT_CAP } from '../../store/stored-event.js';
 import type { CappedCount, InboxStats } from '../../store/inbox-store.js';
 import type { SqliteConnection, Times } from '../thread/connection.js';
 import { pausedHandlers } from './catalog.js';
-import { UNDELIVERED } from './schema.js';
+import { UNDELIVERED, UNDONE } from './schema.js';
 
 /**
  * For each counted state, the index and the conditions that select its deliveries. The index starts with the handler.
@@ -27,7 +27,7 @@ export function stats(connection: SqliteConnection, _request: null, { wall }: Ti
       return counted.count === 0 ? [] : [{ handler, state: part.state, ...counted }];
     }),
   );
-  const oldest = Math.min(...['pending', 'running'].map((state) => oldestOf(connection, state)));
+  const oldest = Math.min(oldestPending(connection), oldestRunning(connection));
   return {
     deliveries: deliveries.toSorted((a, b) => compare(a.handler, b.handler)),
     unhandled: undelivered(connection, UNDELIVERED.unhandled),
@@ -37,14 +37,22 @@ export function stats(connection: SqliteConnection, _request: null, { wall }: Ti
   };
 }
 
-/** The time of receipt of the oldest delivery of that state. */
-function oldestOf(connection: SqliteConnection, state: string): number {
+/** The time of receipt of the oldest pending delivery. */
+function oldestPending(connection: SqliteConnection): number {
   const row = connection.get<{ received_at: number }>(
     `SELECT received_at FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_undone
-     WHERE state <> 'done' AND state = ? ORDER BY received_at LIMIT 1`,
-    [state],
+     WHERE ${UNDONE} AND state = 'pending' ORDER BY received_at LIMIT 1`,
   );
   return row?.received_at ?? Infinity;
+}
+
+/** The time of receipt of the oldest running delivery: few deliveries run at the same time. */
+function oldestRunning(connection: SqliteConnection): number {
+  const row = connection.get<{ oldest: number | null }>(
+    `SELECT min(received_at) AS oldest FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_running
+     WHERE state = 'running'`,
+  );
+  return row?.oldest ?? Infinity;
 }
 
 /** The handlers in an index. Looks up one name after the other, so that it reads one index entry for each handler. */
