@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { setImmediate } from 'node:timers/promises';
+import { setImmediate, setTimeout } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { PaymentsEmulator } from 'payments-emulator';
 import { eventually } from '../support/time/waiting.js';
@@ -13,6 +13,20 @@ import { RunningShop, settingsFor } from '../support/shop/running-shop.js';
 import { PageEvents } from '../support/shop/shop-pages.js';
 
 jest.setTimeout(90_000);
+
+/** Pauses a shop while it writes nothing: SQLite has one writer, and one that is paused in a transaction keeps the lock. */
+async function pauseIdle(shop: RunningShop, other: RunningShop): Promise<void> {
+  for (;;) {
+    shop.process.pause();
+    const written = other.createOrder(randomUUID(), 1).then(
+      ({ reference }) => reference !== undefined,
+      () => false,
+    );
+    if (await Promise.race([written, setTimeout(2000, false)])) return;
+    shop.process.resume();
+    await written;
+  }
+}
 
 /** Creates databases that remain after the shops have ended. */
 interface Storage {
@@ -137,7 +151,7 @@ describe.each([
     expect(await ledger.next()).toEqual(none);
     // Pause the first instance, so that the other one records the payments.
     emulator.setWebhook({ url: other.webhookUrl });
-    one.process.pause();
+    await pauseIdle(one, other);
     for (const [externalReference, amount, recorded] of [
       ['watched', 0.1, [0.1]],
       ['watched', 0.2, [0.1, 0.2]],
