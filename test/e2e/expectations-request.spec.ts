@@ -1,9 +1,10 @@
 import { describe, expect, it } from '@jest/globals';
 import { NOT_REQUESTED_CODES } from 'nestjs-payments';
 import type { PaymentsErrorCode, ReconcileOptions } from 'nestjs-payments';
-import { apiError, settled } from 'nestjs-payments/testing';
+import { apiError, settled, TestRuntime } from 'nestjs-payments/testing';
 import { INBOX_STORE } from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import type { InboxStore } from '../../libs/payments/dist/inbox/store/inbox-store.js';
+import { systemRuntime } from '../../libs/payments/dist/runtime/payments-runtime.js';
 import {
   ExpectingApplication,
   MEMORY,
@@ -205,6 +206,18 @@ onEachInbox((data) => {
     expect(posts(app)).toBe(1);
   });
 
+  it('EX-15 a second call finds the id that the response of the first did not have', async () => {
+    let found: string | null = null;
+    await using app = await startWithFind(await data(), async () => found);
+    app.api.respond('POST', PATH, {});
+    expect(await request(app)).toMatchObject({ requested: true, transactionId: null });
+    expect(await request(app)).toMatchObject({ requested: false, transactionId: null });
+    found = 't-1';
+    expect(await request(app)).toMatchObject({ requested: false, transactionId: 't-1' });
+    expect((await app.find(1)).transactionId).toBe('t-1');
+    expect(posts(app)).toBe(1);
+  });
+
   it('EX-15 a response without an id keeps the request accepted, and the reference fulfils', async () => {
     await using app = await ExpectingApplication.start(await data());
     app.api.respond('POST', PATH, {});
@@ -282,6 +295,39 @@ onEachInbox((data) => {
 });
 
 describe('request() after a failure', () => {
+  it('EX-15 a find that does not return ends after 20 s, its signal aborts, and nothing is sent', async () => {
+    const runtime = new TestRuntime();
+    let signal: AbortSignal | undefined;
+    const find: ReconcileOptions['find'] = (_reference, _api, options) => {
+      signal = options.signal;
+      return new Promise<never>(() => {});
+    };
+    const options = { reconcile: { ...RECONCILE, find }, runtime };
+    await using app = await ExpectingApplication.start(MEMORY, options);
+    app.api.respond('POST', PATH, apiError('outcome_unknown'));
+    expect(await caught(request(app))).toBe('outcome_unknown');
+    const second = caught(request(app));
+    await runtime.advance(20_000);
+    expect(await second).toBe('outcome_unknown');
+    expect(signal!.aborted).toBe(true);
+    expect(posts(app)).toBe(1);
+  });
+
+  it('EX-15 a request that cannot begin within 30 s is not sent, because another call may send it', async () => {
+    let now = 0;
+    const runtime = { ...systemRuntime, monotonic: () => performance.now() + now };
+    const find: ReconcileOptions['find'] = async () => {
+      now += 31_000;
+      return null;
+    };
+    const options = { reconcile: { ...RECONCILE, find }, runtime };
+    await using app = await ExpectingApplication.start(MEMORY, options);
+    app.api.respond('POST', PATH, apiError('outcome_unknown'));
+    expect(await caught(request(app))).toBe('outcome_unknown');
+    expect(await caught(request(app))).toBe('lease_lost');
+    expect(posts(app)).toBe(1);
+  });
+
   it('EX-15 the message of an unknown outcome names the fix', async () => {
     await using app = await ExpectingApplication.start(MEMORY);
     app.api.respond('POST', PATH, apiError('outcome_unknown', POST));

@@ -60,7 +60,8 @@ export class ExpectationModel {
     // The cancelled expectation is replaced, and the lease of its poll with it.
     if (known !== undefined) known.claim = null;
     const poll = { scheduled: true, claim: null, lastToken: -Infinity };
-    const state = { state: 'waiting', fulfilled: null, request: 'never' } as const;
+    const request = typeof known?.request === 'object' ? known.request : 'never';
+    const state = { state: 'waiting', fulfilled: null, request } as const;
     this.#rows.set(key, { company, reference, transactionId, ...state, ...poll });
   }
 

@@ -63,7 +63,10 @@ export type RequestedPayment<R> =
   | {
       /** An earlier or concurrent call requested the payment, so this call sent nothing. */
       readonly requested: false;
-      /** The attached transaction id; `null` if it is not known yet, because the other call is still under way. */
+      /**
+       * The attached transaction id; `null` if it is not known: the other call is still under way, or its response had no
+       * id and `reconcile.find` finds none.
+       */
       readonly transactionId: string | null;
       readonly response?: undefined;
       /** The state of the expectation: `fulfilled` if the payment has an event already. */

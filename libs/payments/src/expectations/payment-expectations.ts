@@ -18,7 +18,7 @@ import { INBOX_STORE } from '../inbox/store/inbox-store.js';
 import type { InboxStore } from '../inbox/store/inbox-store.js';
 import { assertDate, assertTimes } from '../inbox/store/list-arguments.js';
 import { Backoff, STORE_BACKOFF } from '../runtime/backoff.js';
-import { abortableDelay } from '../runtime/deadline.js';
+import { abortableDelay, withTimeLimit } from '../runtime/deadline.js';
 import { PAYMENTS_RUNTIME } from '../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 import { isTransactionId } from './ask-service.js';
@@ -41,6 +41,10 @@ import { trackChanges } from './request-payment.js';
 
 /** How long {@link PaymentExpectations.request} may take until its outcome counts as unknown, in milliseconds. */
 const REQUEST_MS = 60_000;
+/** Time limit of `reconcile.find` before a request, in milliseconds. */
+const FIND_MS = 20_000;
+/** A request that did not begin within this time is not sent: the rest of {@link REQUEST_MS} is for its response. */
+const BEGIN_MS = 30_000;
 /** How long {@link PaymentExpectations.request} tries to store the transaction id while the store is down, in milliseconds. */
 const ATTACH_MS = 10_000;
 /** Expectations per call of the store in {@link PaymentExpectations.sweep}. */
@@ -113,6 +117,7 @@ export class PaymentExpectations {
     const key = this.#key(payment);
     const { company, reference } = key;
     const created = await this.expect(payment);
+    const startedAt = this.runtime.monotonic();
     const started = await this.store.expectations.startRequest(company, reference, REQUEST_MS);
     if (started === undefined) {
       throw new PaymentsError(
@@ -122,11 +127,20 @@ export class PaymentExpectations {
     }
     const { expectation, previous, token } = started;
     const { transactionId: known, state } = expectation;
-    if (token === null) return { requested: false, transactionId: known, state };
-    const end = (to: Exclude<RequestState, 'running'> | 'cancelled') =>
-      this.store.expectations.endRequest(key, token, to);
     const changes = trackChanges(this.api.forCompany(company));
     const { api } = changes;
+    if (token === null) {
+      // The response of the accepted request had no id.
+      const isOpen = state === 'waiting' || state === 'overdue';
+      const isMissing = previous === 'accepted' && known === null && isOpen;
+      const found = isMissing
+        ? await this.#find(reference, previous, { api, options, repeatable })
+        : null;
+      if (found !== null) await this.#attach(key, found);
+      return { requested: false, transactionId: known ?? found, state };
+    }
+    const end = (to: Exclude<RequestState, 'running'> | 'cancelled') =>
+      this.store.expectations.endRequest(key, token, to);
     if (previous === 'unknown' || previous === 'answered') {
       const found = await this.#find(reference, previous, { api, options, repeatable }).catch(
         async (error: unknown) => {
@@ -138,6 +152,14 @@ export class PaymentExpectations {
         await this.#attach(key, found);
         return { requested: false, transactionId: found, state };
       }
+    }
+    if (this.runtime.monotonic() - startedAt > BEGIN_MS) {
+      await end(previous === 'running' ? 'unknown' : previous).catch(() => {});
+      throw new PaymentsError(
+        'lease_lost',
+        `The request for the payment ${reference} could not begin within ${BEGIN_MS / 1000} s, so it was not sent: another ` +
+          'call may send it. Call request() again.',
+      );
     }
     let response: R;
     try {
@@ -338,10 +360,22 @@ export class PaymentExpectations {
   ): Promise<string | null> {
     const { find } = parts.options;
     if (typeof find === 'function') {
-      const { signal } = new AbortController();
-      const found: unknown = (await find(reference, parts.api, { signal })) ?? null;
-      if (found !== null) assertTransactionId(found, 'The result of "reconcile.find"');
-      return found as string | null;
+      const late = new AbortController();
+      const timeUp = new PaymentsError(
+        'outcome_unknown',
+        `"reconcile.find" took longer than ${FIND_MS / 1000} s, so the request for the payment ${reference} was not sent.`,
+      );
+      const work = (async (): Promise<unknown> =>
+        find(reference, parts.api, { signal: late.signal }))();
+      const found = await withTimeLimit(work, FIND_MS, this.runtime, () => timeUp).catch(
+        (error: unknown) => {
+          late.abort(error);
+          throw error;
+        },
+      );
+      if (found == null) return null;
+      assertTransactionId(found, 'The result of "reconcile.find"');
+      return found as string;
     }
     if (previous !== 'unknown' || parts.repeatable) return null;
     throw new PaymentsError(

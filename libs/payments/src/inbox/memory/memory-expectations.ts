@@ -105,7 +105,7 @@ export class MemoryExpectations implements ExpectationStore {
       nextPollMs: createdMs + firstPollInMs,
       leased: false,
       token: 0,
-      request: 'never',
+      request: typeof known?.request === 'object' ? known.request : 'never',
     };
     this.#rows.set(keyOf(row), row);
     this.#bySeq.set(row.seq, row);

@@ -256,6 +256,42 @@ export const expectationCases: readonly InboxContractCase[] = [
     },
   },
   {
+    title:
+      'EX-15 a request that runs while its expectation is cancelled and opened again is not sent twice',
+    async run({ store, another, advance }) {
+      const one = await expectOne(store);
+      const other = (await another()).expectations;
+      const start = async () => (await other.startRequest('acme', one.reference, 60_000))!;
+      const reopen = async () => {
+        equal(await other.cancel('acme', one.reference), true);
+        equal(
+          await store.expectations.expect({
+            ...one,
+            schedule: [1000],
+            dueInMs: null,
+            firstPollInMs: 1000,
+          }),
+          true,
+        );
+      };
+      const first = await start();
+      await reopen();
+      const second = await start();
+      deepEqual([second.previous, second.token], ['running', null]);
+      equal(await store.expectations.endRequest(one, first.token!, 'unknown'), true);
+      await reopen();
+      const third = await start();
+      equal(third.previous, 'never');
+      equal(await store.expectations.endRequest(one, first.token!, 'cancelled'), false);
+      await reopen();
+      await advance(61_000);
+      const fourth = await start();
+      equal(fourth.previous, 'unknown');
+      equal(await store.expectations.endRequest(one, third.token!, 'cancelled'), false);
+      equal(await store.expectations.endRequest(one, fourth.token!, 'accepted'), true);
+    },
+  },
+  {
     title: 'EX-15 one request for a payment runs at a time, and its end is fenced by its token',
     async run({ store, another, advance }) {
       const one = await expectOne(store);

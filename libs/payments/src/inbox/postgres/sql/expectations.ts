@@ -387,7 +387,7 @@ const FULFILLED_BY = `state = 'fulfilled', fulfilled_at = ${NOW_MS}, fulfilled_b
 
 /**
  * The function `expect` also runs in transactions of the application, with any isolation level. It only inserts a row, or
- * deletes a cancelled one, so no other process waits for such a transaction, except for one that stores the same
+ * opens a cancelled one, so no other process waits for such a transaction, except for one that stores the same
  * reference. It returns a number, which all drivers return alike.
  */
 const expectFunctions = (schema: string): string => `
@@ -402,17 +402,18 @@ BEGIN
   IF current_setting('synchronous_commit') = 'off' THEN
     PERFORM set_config('synchronous_commit', 'on', true);
   END IF;
-  FOR v_round IN 1..2 LOOP
-    INSERT INTO ${schema}.expectation (company, reference, transaction_id, created_at, due_in_ms, schedule, next_poll_at)
-    VALUES (p_company, p_reference, NULLIF(p_transaction, ''), v_now, NULLIF(p_due_in_ms, '')::bigint, p_schedule,
-      v_now + p_first_ms::bigint)
-    ON CONFLICT DO NOTHING;
-    IF FOUND THEN RETURN 1; END IF;
-    DELETE FROM ${schema}.expectation x
-     WHERE x.reference = p_reference AND x.company = p_company AND x.state = 'cancelled';
-    IF NOT FOUND THEN RETURN 0; END IF;
-  END LOOP;
-  RETURN 0;
+  INSERT INTO ${schema}.expectation (company, reference, transaction_id, created_at, due_in_ms, schedule, next_poll_at)
+  VALUES (p_company, p_reference, NULLIF(p_transaction, ''), v_now, NULLIF(p_due_in_ms, '')::bigint, p_schedule,
+    v_now + p_first_ms::bigint)
+  ON CONFLICT DO NOTHING;
+  IF FOUND THEN RETURN 1; END IF;
+  UPDATE ${schema}.expectation x
+     SET transaction_id = NULLIF(p_transaction, ''), created_at = v_now, due_in_ms = NULLIF(p_due_in_ms, '')::bigint,
+         schedule = p_schedule, next_poll_at = v_now + p_first_ms::bigint, state = 'waiting', leased = false,
+         token = x.token + 1, lost_polls = 0, polls = 0, last_poll_at = NULL, last_result = NULL, last_detail = NULL,
+         contradiction = NULL, other_event_id = NULL, request = CASE x.request WHEN 'running' THEN 'running' END
+   WHERE x.reference = p_reference AND x.company = p_company AND x.state = 'cancelled';
+  RETURN FOUND::integer;
 END $expect$;
 
 CREATE FUNCTION ${schema}.attach(p_company text, p_reference text, p_transaction text, OUT o_outcome text,

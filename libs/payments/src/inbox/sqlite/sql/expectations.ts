@@ -66,28 +66,32 @@ export function expect(
   { wall, clock }: Times,
 ): boolean {
   const { company, reference, transactionId, dueInMs, schedule, firstPollInMs } = expectation;
-  const insert = (): boolean =>
-    connection.run(
-      `INSERT INTO payments_inbox_expectation (created_clock, next_poll_at, company, reference, transaction_id, created_at,
-         due_in_ms, schedule)
-       VALUES (${NOW}, ${NOW} + ?1, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT DO NOTHING`,
-      [
-        Math.round(firstPollInMs),
-        clock,
-        company,
-        toStored(reference),
-        transactionId && toStored(transactionId),
-        wall,
-        dueInMs,
-        JSON.stringify(schedule),
-      ],
-    ) > 0;
-  if (insert()) return true;
-  const replaced = connection.run(
-    "DELETE FROM payments_inbox_expectation WHERE reference = ? AND company = ? AND state = 'cancelled'",
-    [toStored(reference), company],
+  const values = [
+    Math.round(firstPollInMs),
+    clock,
+    company,
+    toStored(reference),
+    transactionId && toStored(transactionId),
+    wall,
+    dueInMs,
+    JSON.stringify(schedule),
+  ];
+  const inserted = connection.run(
+    `INSERT INTO payments_inbox_expectation (created_clock, next_poll_at, company, reference, transaction_id, created_at,
+       due_in_ms, schedule)
+     VALUES (${NOW}, ${NOW} + ?1, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT DO NOTHING`,
+    values,
   );
-  return replaced > 0 && insert();
+  if (inserted > 0) return true;
+  const opened = connection.run(
+    `UPDATE payments_inbox_expectation SET created_clock = ${NOW}, next_poll_at = ${NOW} + ?1, transaction_id = ?5,
+       created_at = ?6, due_in_ms = ?7, schedule = ?8, state = 'waiting', leased = 0, token = token + 1, lost_polls = 0,
+       polls = 0, polled_at = NULL, poll_result = NULL, poll_detail = NULL, contradiction = NULL, other_event_id = NULL,
+       request = iif(request = 'running', request, NULL)
+     WHERE reference = ?4 AND company = ?3 AND state = 'cancelled'`,
+    values,
+  );
+  return opened > 0;
 }
 
 interface StateRow {
