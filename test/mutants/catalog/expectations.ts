@@ -127,6 +127,14 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
   },
   {
     promise: 'EX-15',
+    fault: 'an expectation that is opened again forgets the request that runs for it',
+    file: 'libs/payments/src/inbox/memory/memory-expectations.ts',
+    replace: "request: typeof known?.request === 'object' ? known.request : 'never',",
+    by: "request: 'never',",
+    specs: [`${E2E}/inbox-contract-memory.spec.ts`],
+  },
+  {
+    promise: 'EX-15',
     fault: 'cancels the expectation of a payment that another call requested',
     file: `${EXPECTATIONS}/payment-expectations.ts`,
     replace: "effect === 'never' && created ? 'cancelled' : effect",
