@@ -17,8 +17,8 @@ import type {
   StoredExpectation,
   StoreReceipt,
 } from '../store/inbox-store.js';
-import { boundedError } from '../store/stored-event.js';
-import { capped, matchesExpectation, parseSeq } from './memory-queries.js';
+import { boundedError, capped } from '../store/stored-event.js';
+import { matchesExpectation, parseSeq } from './memory-queries.js';
 import type { MemoryEvent } from './memory-rows.js';
 
 const FULL =

@@ -2,7 +2,6 @@ import { setImmediate } from 'node:timers/promises';
 import { minuteOf } from '../store/activity.js';
 import type { ActivityPart, countActivity } from '../store/activity.js';
 import type {
-  CappedCount,
   EventFilter,
   EventPage,
   ExpectationFilter,
@@ -13,7 +12,7 @@ import type {
   StoredExpectation,
 } from '../store/inbox-store.js';
 import { parseCursor } from '../store/list-arguments.js';
-import { COUNT_CAP, toHistory } from '../store/stored-event.js';
+import { capped, toHistory } from '../store/stored-event.js';
 import type { EventIndex } from './event-index.js';
 import type { HandlerQueue, MemoryEvent } from './memory-rows.js';
 import { hasText, visibleDeliveries } from './memory-search.js';
@@ -114,11 +113,6 @@ export function countDeliveries(handlers: Iterable<HandlerQueue>): InboxStats['d
       .filter((state) => counts[state] > 0)
       .map((state) => ({ handler, state, ...capped(counts[state]) })),
   );
-}
-
-/** A count as `stats()` returns it. */
-export function capped(count: number): CappedCount {
-  return { count: Math.min(count, COUNT_CAP), more: count > COUNT_CAP };
 }
 
 /** How many events one slice has. */

@@ -14,17 +14,12 @@ import type {
   WorkerRegistration,
 } from '../store/inbox-store.js';
 import { countActivity } from '../store/activity.js';
+import { capped } from '../store/stored-event.js';
 import { addCopy, EventIndex } from './event-index.js';
 import type { MemoryLimits } from './event-index.js';
 import { MemoryDeliveries } from './memory-deliveries.js';
 import { MemoryExpectations } from './memory-expectations.js';
-import {
-  activitySlices,
-  capped,
-  countDeliveries,
-  describeEvent,
-  pageOf,
-} from './memory-queries.js';
+import { activitySlices, countDeliveries, describeEvent, pageOf } from './memory-queries.js';
 import { MemoryEvent } from './memory-rows.js';
 import { countFailures } from './memory-search.js';
 import { MemoryWorkers } from './memory-workers.js';

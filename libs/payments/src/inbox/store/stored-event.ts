@@ -202,6 +202,11 @@ export interface CappedCount {
   readonly more: boolean;
 }
 
+/** The count of rows of which at most {@link COUNT_CAP} + 1 were counted. */
+export function capped(count: number): CappedCount {
+  return { count: Math.min(count, COUNT_CAP), more: count > COUNT_CAP };
+}
+
 /** Counts for a dashboard or a scraper. */
 export interface InboxStats {
   /** Unfinished deliveries by handler and state. Pairs without deliveries are absent. */

@@ -9,7 +9,7 @@ import type {
   SettledPoll,
   StoredExpectation,
 } from '../../store/inbox-store.js';
-import { boundedError, COUNT_CAP } from '../../store/stored-event.js';
+import { boundedError, capped, COUNT_CAP } from '../../store/stored-event.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
 import { prepared } from '../connection/database-connection.js';
 import type { PreparedStatement, ResultRow } from '../connection/database-connection.js';
@@ -281,10 +281,6 @@ export class PostgresExpectations implements ExpectationStore {
   async counts(): ReturnType<ExpectationStore['counts']> {
     const text = `SELECT * FROM ${this.schema}.expectation_counts()`;
     const [row] = await this.open().source.query(text);
-    const capped = (count: number) => ({
-      count: Math.min(count, COUNT_CAP),
-      more: count > COUNT_CAP,
-    });
     return {
       waiting: capped(Number(row!['o_waiting'])),
       overdueUnpaid: capped(Number(row!['o_unpaid'])),

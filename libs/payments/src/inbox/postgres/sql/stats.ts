@@ -1,5 +1,5 @@
-import { COUNT_CAP } from '../../store/stored-event.js';
-import type { CappedCount, InboxStats } from '../../store/inbox-store.js';
+import { capped, COUNT_CAP } from '../../store/stored-event.js';
+import type { InboxStats } from '../../store/inbox-store.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
 import { prepared } from '../connection/database-connection.js';
 import { BY_INDEX, epochMs } from './schema.js';
@@ -29,13 +29,9 @@ export async function readStats(source: ConnectionSource, schema: string): Promi
   };
 }
 
-function capped(count: number): CappedCount {
-  return { count: Math.min(count, COUNT_CAP), more: count > COUNT_CAP };
-}
-
 /**
  * SQL for the number of deliveries of each handler that meet a condition. It reads one index, and there it goes directly
- * from the last counted entry of one handler to the first entry of the next. It does not count polls.
+ * from the last counted entry of one handler to the first entry of the next.
  */
 const countsOf = (schema: string, condition: string): string => `
   WITH RECURSIVE name AS (

@@ -1,4 +1,4 @@
-import { boundedError, COUNT_CAP } from '../../store/stored-event.js';
+import { boundedError, capped, COUNT_CAP } from '../../store/stored-event.js';
 import { contradictionDetail, POLL_HANDLER } from '../../store/expectation-store.js';
 import type {
   CappedCount,
@@ -408,7 +408,7 @@ export function countExpectations(connection: SqliteConnection): ExpectationCoun
          SELECT 1 FROM payments_inbox_expectation INDEXED BY payments_inbox_expectation_${index}
          WHERE ${condition} LIMIT ${COUNT_CAP + 1})`,
     )!;
-    return { count: Math.min(count, COUNT_CAP), more: count > COUNT_CAP };
+    return capped(count);
   };
   return {
     waiting: countOf('state', "state = 'waiting'"),

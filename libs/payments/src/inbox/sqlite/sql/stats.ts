@@ -1,4 +1,4 @@
-import { COUNT_CAP } from '../../store/stored-event.js';
+import { capped, COUNT_CAP } from '../../store/stored-event.js';
 import type { CappedCount, InboxStats } from '../../store/inbox-store.js';
 import type { SqliteConnection, Times } from '../thread/connection.js';
 import { pausedHandlers } from './catalog.js';
@@ -48,11 +48,11 @@ function oldestPending(connection: SqliteConnection): number {
 
 /** The time of receipt of the oldest running delivery: few deliveries run at the same time. */
 function oldestRunning(connection: SqliteConnection): number {
-  const row = connection.get<{ oldest: number | null }>(
+  const { oldest } = connection.get<{ oldest: number | null }>(
     `SELECT min(received_at) AS oldest FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_running
      WHERE state = 'running'`,
-  );
-  return row?.oldest ?? Infinity;
+  )!;
+  return oldest ?? Infinity;
 }
 
 /** The handlers in an index. Looks up one name after the other, so that it reads one index entry for each handler. */
@@ -96,10 +96,6 @@ function undelivered(connection: SqliteConnection, reason: number): CappedCount 
     [reason],
   )!;
   return capped(count);
-}
-
-function capped(count: number): CappedCount {
-  return { count: Math.min(count, COUNT_CAP), more: count > COUNT_CAP };
 }
 
 function compare(a: string, b: string): number {
