@@ -17,6 +17,12 @@ export {
   TestWorker,
 } from '../../../libs/payments/dist/testing/contract/contract-fixtures.js';
 
+/**
+ * The wall clock of every store: the monotonic clock plus a whole number. The machine's wall clock may tick at another
+ * fraction of a millisecond or be set, and then two stores of one file could differ by a millisecond or more.
+ */
+const STARTED_AT = Math.floor(Date.now() - performance.now());
+
 /** SQLite stores on one new file with one clock, and the application's own connections to the file. */
 export class SqliteHarness {
   readonly folder = mkdtempSync(join(tmpdir(), 'payments-inbox-'));
@@ -43,7 +49,8 @@ export class SqliteHarness {
       { ...resolveSqliteOptions({ file: this.file, allowOldSqlite: true }), ...settings },
       {
         ...systemRuntime,
-        now: () => Date.now() + this.#aheadMs + this.#wallJumpMs + clockOffsetMs,
+        now: () =>
+          STARTED_AT + performance.now() + this.#aheadMs + this.#wallJumpMs + clockOffsetMs,
         monotonic: () => performance.now() + this.#aheadMs,
       },
     );
