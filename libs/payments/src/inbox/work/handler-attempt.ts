@@ -136,12 +136,9 @@ export class HandlerAttempt implements EndedAttempt {
     try {
       if (delivery.attempt > policy.retry.attempts) throw outOfAttempts(delivery, policy);
       const body = await services.bodies.decode(delivery.raw, delivery);
-      const context = new AttemptContext(delivery, body, this.#abort, this.#commit.commit, () => {
-        const newer = services.store.newerHandled(delivery);
-        // A handler that does not await it ends no process.
-        newer.catch(() => {});
-        return newer;
-      });
+      const newerHandled = (): Promise<boolean> => services.store.newerHandled(delivery);
+      const { commit } = this.#commit;
+      const context = new AttemptContext(delivery, body, this.#abort, commit, newerHandled);
       await services.dispatcher.dispatch(parseEnvelope(body), context);
     } catch (thrown) {
       failure = { thrown };
