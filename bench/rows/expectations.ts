@@ -212,8 +212,8 @@ async function hungTable(
   start: (name: string) => Promise<Child>,
 ): Promise<Table> {
   const [hung, alone] = [`next to ${HUNG} polls without a response`, 'alone'];
-  const contender = async (name: string, polls: number): Promise<Contender> => {
-    const app = await start(name.slice(0, 5).trim());
+  const contender = async (name: string, file: string, polls: number): Promise<Contender> => {
+    const app = await start(file);
     if (polls > 0) await app.ask('hang', polls);
     let count = 0;
     return {
@@ -235,7 +235,7 @@ async function hungTable(
     title: `${database}: p95 of a poll that is due now`,
     unit: 'ms',
     better: 'lower',
-    contenders: [await contender(hung, HUNG), await contender(alone, 0)],
+    contenders: [await contender(hung, 'hung', HUNG), await contender(alone, 'alone', 0)],
     targets: [atMostMs(hung, 1000)],
   };
 }

@@ -134,7 +134,7 @@ onEachDurableInbox((durable) => {
       { worker: { ...AT_ONCE, leaseMs: 1000 } },
     );
     await post(app, 'paid');
-    // The lost attempt is not charged.
+    // The lost attempt is not counted.
     await eventually(async () => expect(await states(app, 'paid')).toEqual({ book: 'done 1' }));
     expect(runs).toBe(2);
     expect(rejections).toEqual(['lease_lost']);

@@ -44,7 +44,7 @@ onEachDurableInbox((durable) => {
     expect(await data.effects()).toEqual(['late', 'running', 'waiting']);
   });
 
-  it('IN-24 close() aborts slow handlers uncharged, and the lease of a handler that ignores it lasts longer', async () => {
+  it('IN-24 close() aborts slow handlers uncounted, and the lease of a handler that ignores it lasts longer', async () => {
     const data = await durable.data();
     const started: string[] = [];
     const aborted: string[] = [];

@@ -231,8 +231,8 @@ export class DeliveryModel {
     if (!this.#journal.lost(holder.worker, holder.since)) {
       this.violations.push(`IN-11 ${key} was claimed while worker ${holder.worker} ran it`);
     }
-    const charged = holder.suspect && !this.#journal.hasRetired(holder.worker);
-    return charged ? attempts + 1 : attempts;
+    const counted = holder.suspect && !this.#journal.hasRetired(holder.worker);
+    return counted ? attempts + 1 : attempts;
   }
 
   #operated(key: string, state: DeliveryState, attempts: number, by: OperatorAction): void {

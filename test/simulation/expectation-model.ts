@@ -41,8 +41,6 @@ export class ExpectationModel {
   readonly #sources = new Map<string, string>();
   /** Ids of the events that are stored once per transaction and type. */
   readonly #once = new Map<string, string>();
-  /** The stale events that no operator has redriven, by company and id. */
-  readonly #stale = new Map<string, IncomingEvent>();
   readonly #now: () => number;
   readonly #events: readonly EventPlan[];
 
@@ -152,8 +150,7 @@ export class ExpectationModel {
       const stored = `${company}/${id}`;
       if (outcome === 'stored') {
         this.#sources.set(stored, source);
-        if (event.stale) this.#stale.set(stored, event);
-        else this.#storedOnce(event);
+        if (!event.stale) this.#storedOnce(event);
       }
       const fulfils = !event.stale && isPolled(eventType);
       if (event.fulfils !== fulfils) this.violations.push(`EX-05 ${stored} fulfils: ${!fulfils}`);
@@ -168,12 +165,9 @@ export class ExpectationModel {
   }
 
   /** Call it after an operator redrove a stale event, which then counts as the event of its transaction. */
-  redriven(company: string, id: string): void {
-    const event = this.#stale.get(`${company}/${id}`);
-    if (event === undefined) return;
-    this.#stale.delete(`${company}/${id}`);
+  redriven(event: IncomingEvent): void {
     this.#storedOnce(event);
-    if (isPolled(event.eventType)) this.#fulfilAll(event, id);
+    if (isPolled(event.eventType)) this.#fulfilAll(event, event.id);
   }
 
   #storedOnce({ company, onceKey, eventType, id }: IncomingEvent): void {

@@ -205,7 +205,7 @@ export class StoreObservation implements StoreObserver {
         const { force } = second as { readonly force: boolean };
         const by = force ? 'redrive by force' : 'redrive';
         const redriven = await model.operated(first as DeliverySelection[], by);
-        for (const { company, id } of redriven) this.#expectations.redriven(company, id);
+        for (const event of redriven) this.#expectations.redriven(event);
         break;
       }
       case 'skip':

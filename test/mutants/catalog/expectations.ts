@@ -57,8 +57,8 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     promise: 'EX-07',
     fault: 'no handler runs for an overdue expectation',
     file: `${EXPECTATIONS}/poll.ts`,
-    replace: ": next === 'overdue'",
-    by: ": next === 'end'",
+    replace: "else if (next === 'overdue')",
+    by: "else if (next === 'end')",
     specs: [`${E2E}/expectations-overdue.spec.ts`],
   },
   {

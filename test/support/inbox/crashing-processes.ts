@@ -34,6 +34,15 @@ export class CrashingProcesses {
     return harness;
   }
 
+  /** Starts a process that crashes while it runs these events. */
+  async crashWhileRunning(...ids: readonly string[]): Promise<void> {
+    this.start(null);
+    await turns();
+    for (const id of ids) await this.current.receive(id);
+    await turns();
+    this.current.crash();
+  }
+
   /** Ends the handler of an event. */
   async end(id: string): Promise<void> {
     this.#open.get(id)?.();

@@ -72,7 +72,7 @@ describe('check()', () => {
     [
       'a counted attempt that ended in a crash of another delivery',
       { stored: [stored('a', { deliveries: [done('audit', { attempts: 2 })] }), GOOD.stored[1]!] },
-      ['attempt-charged'],
+      ['attempt-counted'],
     ],
     [
       'a process that ended by itself',
@@ -95,7 +95,7 @@ describe('check()', () => {
     const changes = { stored: [stored('a', { deliveries }), GOOD.stored[1]!] };
     const processes = [{ ...GOOD.processes[0]!, journal: [...heartbeats(0, 5000), suspect] }];
     expect(rules({ ...changes, processes })).toEqual([]);
-    expect(rules(changes)).toEqual(['attempt-charged']);
+    expect(rules(changes)).toEqual(['attempt-counted']);
   });
 
   it('check() requires effects of the new handler for events sent after the store recorded it, and none for earlier ones', () => {

@@ -43,8 +43,8 @@ export interface Observations {
  * - `stuck`: a delivery is still pending or running when the chaos run ends.
  * - `unexpected-dead-letter`: a delivery is dead, although its event kills no process.
  * - `missing-dead-letter`: an event kills its process in each attempt, and its delivery is not dead.
- * - `attempt-charged`: `attempts` includes an attempt that neither completed nor failed. The inbox may count such an
- *   attempt only if it claimed the delivery as a suspect.
+ * - `attempt-counted`: `attempts` includes an attempt that neither completed nor failed. The inbox may count such an
+ *   attempt only if the delivery was a suspect when its process died.
  * - `overlapping-attempts`: two attempts of one handler and transaction overlap, and no lease was lost.
  * - `missing-heartbeat`: a process sent no heartbeat for a whole lease, and no fault or busy machine explains it.
  * - `process-exited`: a process ended by itself.
@@ -63,7 +63,7 @@ export type Rule =
   | 'stuck'
   | 'unexpected-dead-letter'
   | 'missing-dead-letter'
-  | 'attempt-charged'
+  | 'attempt-counted'
   | 'overlapping-attempts'
   | 'missing-heartbeat'
   | 'process-exited'
@@ -190,9 +190,9 @@ function checkDeliveries({ events, stored, processes }: Observations): Violation
       // The inbox keeps only the last 20 attempts of a delivery.
       if (history.length >= 20) return [];
       const failed = history.filter(({ outcome }) => outcome === 'failed').length;
-      const charged = attempts - failed - (state === 'done' ? 1 : 0);
+      const counted = attempts - failed - (state === 'done' ? 1 : 0);
       const allowed = claims.get(`${id} ${handler}`)?.length ?? 0;
-      return charged > allowed ? [violation('attempt-charged', subject)] : [];
+      return counted > allowed ? [violation('attempt-counted', subject)] : [];
     }),
   );
 }

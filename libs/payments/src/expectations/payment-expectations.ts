@@ -361,18 +361,16 @@ export class PaymentExpectations {
     const { find } = parts.options;
     if (typeof find === 'function') {
       const late = new AbortController();
-      const timeUp = new PaymentsError(
-        'outcome_unknown',
-        `"reconcile.find" took longer than ${FIND_MS / 1000} s, so the request for the payment ${reference} was not sent.`,
-      );
       const work = (async (): Promise<unknown> =>
         find(reference, parts.api, { signal: late.signal }))();
-      const found = await withTimeLimit(work, FIND_MS, this.runtime, () => timeUp).catch(
-        (error: unknown) => {
-          late.abort(error);
-          throw error;
-        },
-      );
+      const found = await withTimeLimit(work, FIND_MS, this.runtime, () => {
+        const timeUp = new PaymentsError(
+          'outcome_unknown',
+          `"reconcile.find" took longer than ${FIND_MS / 1000} s for the payment ${reference}. This call sent no request.`,
+        );
+        late.abort(timeUp);
+        return timeUp;
+      });
       if (found == null) return null;
       assertTransactionId(found, 'The result of "reconcile.find"');
       return found as string;

@@ -138,12 +138,9 @@ export class Polls {
       eventTypes: options.eventTypes,
       keepLost,
     };
-    const event =
-      found.result === 'event'
-        ? pollEvent(found)
-        : next === 'overdue'
-          ? await this.#overdueEvent(expectation, found.result)
-          : null;
+    let event: OwnEvent | null = null;
+    if (found.result === 'event') event = pollEvent(found);
+    else if (next === 'overdue') event = await this.#overdueEvent(expectation, found.result);
     const settled = await this.#settle(expectation, settlement, event, { readAt, signal });
     if (settled.settled) await this.#report(expectation, settled);
     return {

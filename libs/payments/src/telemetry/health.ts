@@ -16,7 +16,7 @@ export interface PaymentsReadinessOptions {
   maxOldestPendingMs?: number;
   /** `down` if more deliveries than this are dead, 0 to 9,999: larger numbers are not counted. Default: no limit. */
   maxDead?: number;
-  /** `down` if more expected payments than this are overdue without an answer of the service, 0 to 9,999. Default: no limit. */
+  /** `down` if more payments than this are overdue and nobody knows whether they were paid, 0 to 9,999. Default: no limit. */
   maxOverdueUnknown?: number;
 }
 

@@ -60,7 +60,7 @@ export interface AttemptInfo {
  * - `completed`: the handler succeeded, and the delivery is done.
  * - `failed`: the delivery runs again in `retryInMs`.
  * - `dead`: the last attempt failed.
- * - `released`: the attempt is not charged, because the application closes or another version of the handler is needed.
+ * - `released`: the attempt is not counted, because the application closes or another version of the handler is needed.
  * - `lost`: the outcome was not stored, because the lease was lost or the store was down when the application closed.
  */
 export type ObservedOutcome = 'completed' | 'failed' | 'dead' | 'released' | 'lost';

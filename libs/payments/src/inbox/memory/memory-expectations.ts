@@ -105,6 +105,7 @@ export class MemoryExpectations implements ExpectationStore {
       nextPollMs: createdMs + firstPollInMs,
       leased: false,
       token: 0,
+      // A request that runs for the cancelled expectation goes on.
       request: typeof known?.request === 'object' ? known.request : 'never',
     };
     this.#rows.set(keyOf(row), row);

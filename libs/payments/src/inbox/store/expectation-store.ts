@@ -287,8 +287,8 @@ export interface ExpectationStore {
   /**
    * Stores an expectation in the state `waiting`, with its first poll due in `firstPollInMs`. With `tx`, stores it in
    * this open transaction of the application, which must be on the database of the store. A cancelled expectation with
-   * the same reference is opened again, as a new one; a request that is still running for it goes on. Returns `false`, and changes nothing, if the company has one with that reference in
-   * another state.
+   * the same reference is opened again, as a new one; a request that is still running for it goes on. Returns `false`,
+   * and changes nothing, if the company has one with that reference in another state.
    *
    * @throws TypeError if the store cannot use `tx`. PaymentsError `inbox_full`.
    */

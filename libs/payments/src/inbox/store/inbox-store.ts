@@ -125,9 +125,7 @@ export interface InboxStore<Tx = unknown> {
    */
   claim(request: ClaimRequest): Promise<ClaimedDelivery[]>;
 
-  /**
-   * Leases at most one suspect of the named handlers, the earliest due.
-   */
+  /** Leases at most one suspect of the named handlers, the earliest due. */
   claimSuspect(request: SuspectRequest): Promise<ClaimedDelivery | null>;
 
   /**

@@ -43,7 +43,7 @@ export interface DeliveryAttempt {
 export interface StoredDelivery {
   readonly handler: string;
   readonly state: DeliveryState;
-  /** Attempts that were started and charged. A released or lost attempt that was not charged does not count. */
+  /** Attempts that count: not those that were released, nor those that were lost in a first crash. */
   readonly attempts: number;
   /** One line about the last failure, `null` if there was none. */
   readonly lastError: string | null;
@@ -165,9 +165,7 @@ export interface EventFilter {
   readonly handler?: string;
   /** With a delivery in this state (to `handler`, if it is given), or without deliveries for this reason. */
   readonly state?: EventState;
-  /**
-   * The id or the reference begins with this text, or it is the transaction id (the ordering key).
-   */
+  /** The id or the reference of the event begins with this text, or this text is its transaction id (the ordering key). */
   readonly search?: string;
 }
 

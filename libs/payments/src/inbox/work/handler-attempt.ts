@@ -59,7 +59,7 @@ export class HandlerAttempt implements EndedAttempt {
       : this.#run();
   }
 
-  /** Aborts the signal because the application closes. If the handler fails after that, the attempt is not charged. */
+  /** Aborts the signal because the application closes. If the handler fails after that, the attempt is not counted. */
   abandon(): void {
     this.#closing = true;
     this.#cancelTimeLimit();

@@ -10,13 +10,9 @@ const INNOCENTS = Array.from({ length: 10 }, (_, n) => `i-${n + 1}`);
 describe('suspects of an InboxWorker', () => {
   it('IN-19 a delivery that ends its process becomes dead, and no other delivery is counted an attempt', async () => {
     const processes = new CrashingProcesses();
-    processes.start(null);
-    await turns();
     const ids = [...INNOCENTS.slice(0, 5), 'poison', ...INNOCENTS.slice(5)];
-    for (const id of ids) await processes.current.receive(id);
-    await turns();
+    await processes.crashWhileRunning(...ids);
     expect(processes.ran[0]).toEqual(ids);
-    processes.current.crash();
     for (let life = 0; life < 20; life += 1) {
       const harness = processes.start();
       // Each handler takes 6 s.
@@ -40,11 +36,7 @@ describe('suspects of an InboxWorker', () => {
 
   it('IN-19 suspects run one at a time, in parallel to other deliveries', async () => {
     const processes = new CrashingProcesses();
-    processes.start(null);
-    await turns();
-    for (const id of INNOCENTS) await processes.current.receive(id);
-    await turns();
-    processes.current.crash();
+    await processes.crashWhileRunning(...INNOCENTS);
     const harness = processes.start(null);
     await pass(harness, 8);
     expect(processes.ran[1]).toEqual(['i-1']);
@@ -58,11 +50,7 @@ describe('suspects of an InboxWorker', () => {
 
   it('IN-25 a suspect is freed if the response to its claim was lost', async () => {
     const processes = new CrashingProcesses();
-    processes.start(null);
-    await turns();
-    await processes.current.receive('suspect');
-    await turns();
-    processes.current.crash();
+    await processes.crashWhileRunning('suspect');
     const harness = processes.start(null);
     const claimSuspect = harness.store.claimSuspect.bind(harness.store);
     harness.store.claimSuspect = async (request) => {
@@ -79,11 +67,7 @@ describe('suspects of an InboxWorker', () => {
 
   it('IN-30 a claim does not take the slot of a suspect that is claimed at the same time', async () => {
     const processes = new CrashingProcesses({ concurrency: 1 });
-    processes.start(null);
-    await turns();
-    await processes.current.receive('suspect');
-    await turns();
-    processes.current.crash();
+    await processes.crashWhileRunning('suspect');
     const harness = processes.start(null);
     const claimSuspect = harness.store.claimSuspect.bind(harness.store);
     harness.store.claimSuspect = async (request) => {
@@ -128,11 +112,7 @@ describe('suspects of an InboxWorker', () => {
 
   it('IN-25 a suspect is freed and not counted if the claim of other deliveries after it failed', async () => {
     const processes = new CrashingProcesses();
-    processes.start(null);
-    await turns();
-    await processes.current.receive('suspect');
-    await turns();
-    processes.current.crash();
+    await processes.crashWhileRunning('suspect');
     const harness = processes.start(null);
     const claim = harness.store.claim.bind(harness.store);
     const claimSuspect = harness.store.claimSuspect.bind(harness.store);
@@ -155,11 +135,7 @@ describe('suspects of an InboxWorker', () => {
 
   it('IN-19 a suspect gets the next free slot of a handler with a backlog', async () => {
     const processes = new CrashingProcesses({ concurrency: 1 });
-    processes.start(null);
-    await turns();
-    await processes.current.receive('suspect');
-    await turns();
-    processes.current.crash();
+    await processes.crashWhileRunning('suspect');
     const harness = processes.start(null);
     await turns();
     for (const id of ['a', 'b', 'c']) await harness.receive(id);
@@ -196,11 +172,7 @@ describe('suspects of an InboxWorker', () => {
 
   it('IN-24 drain() waits for the suspect that runs, and starts no other', async () => {
     const processes = new CrashingProcesses();
-    processes.start(null);
-    await turns();
-    for (const id of ['s-1', 's-2']) await processes.current.receive(id);
-    await turns();
-    processes.current.crash();
+    await processes.crashWhileRunning('s-1', 's-2');
     const harness = processes.start(null);
     await pass(harness, 8);
     let drained = false;

@@ -116,7 +116,7 @@ export class RunningAttempts {
     return lost.length;
   }
 
-  /** Releases a delivery that was claimed too late. The attempt is not charged. */
+  /** Releases a delivery that was claimed too late. The attempt is not counted. */
   async #release(delivery: ClaimedDelivery, id: string): Promise<void> {
     const { services, slots, heartbeat } = this.worker;
     try {

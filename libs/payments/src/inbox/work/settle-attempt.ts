@@ -74,12 +74,12 @@ export function settleActionFor(
   const error = describeError(thrown);
   const failed = `Delivery ${name} failed (attempt ${delivery.attempt} of ${retry.attempts})`;
   if (closing) {
-    const line = `${failed} as the application closes, so the attempt is not charged. ${error}`;
+    const line = `${failed} as the application closes, so the attempt is not counted. ${error}`;
     return { ...RELEASE, log: () => services.logger.warn(new LogLine(line, delivery)) };
   }
   const { handler } = delivery;
   if (OtherVersionError.is(thrown) && services.catalog.takesElsewhere(handler, thrown.eventType)) {
-    const line = `Delivery ${name} is left to another version of the handler, so the attempt is not charged. ${error}`;
+    const line = `Delivery ${name} is left to another version of the handler, so the attempt is not counted. ${error}`;
     const log = () => services.throttled.warn(`version of ${handler}`, new LogLine(line, delivery));
     return { ...RELEASE, keepSlotMs: OTHER_VERSION_MS, log };
   }

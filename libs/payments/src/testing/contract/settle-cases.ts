@@ -74,7 +74,7 @@ export const settleCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-24 a released delivery is due at once, and its attempt is not charged',
+    title: 'IN-24 a released delivery is due at once, and its attempt is not counted',
     async run({ store }) {
       const worker = await TestWorker.start(store);
       const event = incoming();

@@ -23,7 +23,7 @@ async function running(inbox: InboxUnderTest) {
 export const workerCases: readonly InboxContractCase[] = [
   {
     title:
-      'IN-12 a worker without heartbeats loses its deliveries, and their attempts are not charged',
+      'IN-12 a worker without heartbeats loses its deliveries, and their attempts are not counted',
     async run(inbox) {
       const { worker, other, event } = await running(inbox);
       const { store, advance } = inbox;

@@ -96,7 +96,6 @@ interface LeasedRow {
   readonly attempts: number;
   readonly token: number;
   readonly crashes: number;
-  readonly ordering: Uint8Array | null;
   readonly company: string;
   readonly id: string;
   readonly received_at: number;
