@@ -32,7 +32,7 @@ describe('expectations in the transaction of an application on SQLite', () => {
 
   it('EX-01 a connection that reads integers as bigint stores the same expectation', async () => {
     const store = await harness.open();
-    const tx = new DatabaseSync(harness.file, { readBigInts: true });
+    const tx = new DatabaseSync(harness.file, { readBigInts: true, timeout: 5000 });
     tx.exec('BEGIN');
     await store.expectations.expect(order('a', { transactionId: 'tx' }), tx);
     tx.exec('COMMIT');
