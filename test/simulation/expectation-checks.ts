@@ -94,17 +94,23 @@ export class ExpectationChecks {
     );
   }
 
-  /** Polls every open expectation once more. Then all payments that the service reports must be fulfilled. */
+  /**
+   * Polls every open expectation twice: the first poll may have started before the service answered. Then all payments
+   * that the service reports must be fulfilled.
+   */
   async askAgain(limitMs: number): Promise<void> {
-    const open = (await this.stored()).filter(({ state }) => state === 'overdue');
-    const polls = new Map(open.map((one) => [`${one.company}/${one.reference}`, one.polls]));
-    await this.#database.store.expectations.pollNow(open, []);
-    this.#model.polledNow(open);
-    const asked = async (): Promise<boolean> =>
-      (await this.stored()).every(
-        ({ company, reference, ...one }) =>
-          one.state !== 'overdue' || one.polls > polls.get(`${company}/${reference}`)!,
+    const before = new Map(
+      (await this.stored()).map((one) => [`${one.company}/${one.reference}`, one.polls]),
+    );
+    const asked = async (): Promise<boolean> => {
+      const left = (await this.stored()).filter(
+        ({ company, reference, state, polls }) =>
+          state === 'overdue' && polls < before.get(`${company}/${reference}`)! + 2,
       );
+      await this.#database.store.expectations.pollNow(left, []);
+      this.#model.polledNow(left);
+      return left.length === 0;
+    };
     if (!(await this.#timeline.until(asked, limitMs)))
       this.violations.push('EX-03 expectations were not polled, although all faults are over');
     for (const { company, reference, state, contradiction } of await this.stored()) {

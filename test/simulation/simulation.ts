@@ -207,11 +207,12 @@ export class Simulation {
       for (const { process } of this.#fleet.slots) process?.heal();
       if (this.#setup.exact) this.#journal.checkHeartbeats();
       if (this.violations.length > 0) return true;
+      // Read before the deliveries: the end of an expectation may store an event.
+      const received = this.#sender.allAcknowledged && (await this.#expectations.haveEnded());
       const { deliveries, paused } = await database.store.stats();
       // The pause of an operator may take effect only now, so resume all paused handlers.
       for (const handler of paused) await database.store.pause(handler, false);
-      const handled = deliveries.every(({ state }) => state === 'dead');
-      return this.#sender.allAcknowledged && handled && this.#expectations.haveEnded();
+      return received && deliveries.every(({ state }) => state === 'dead');
     };
     let settled = await timeline.until(final, settleMs);
     await this.#expectations.askAgain(settleMs);
