@@ -101,11 +101,11 @@ consoleOnEachAdapter((start) => {
       if (user === 'down') throw new Error('ldap://10.0.0.7');
       return (user === 'odd' ? 'yes' : password === PASSWORD) as boolean;
     };
-    await using app = await start({ console: guarded({ verify, realm: 'Ops' }) });
+    await using app = await start({ console: guarded({ verify }) });
     const refused = await app.get('/api/overview', basic('odd', PASSWORD));
     expect(refused).toMatchObject({
       status: 401,
-      headers: { 'www-authenticate': expect.stringContaining('realm="Ops"') },
+      headers: { 'www-authenticate': CHALLENGE },
     });
     expect(await app.get('/api/overview', basic('ann', PASSWORD))).toMatchObject({ status: 200 });
     const down = await app.get('/api/overview', basic('down', PASSWORD));
@@ -150,8 +150,6 @@ describe('BasicAuthGuard', () => {
     ['a name with a colon', { users: { 'a:b': PASSWORD } }, /colon/],
     ['an empty name', { users: { '': PASSWORD } }, /1 to 100 characters/],
     ['verify that is not a function', { verify: 'yes' }, /"verify" must be a function/],
-    ['a realm with quotes', { users: { ops: PASSWORD }, realm: 'a"b' }, /"realm"/],
-    ['a realm with a line end', { users: { ops: PASSWORD }, realm: 'a\r\nx: y' }, /"realm"/],
   ])('BasicAuthGuard rejects %s at boot', (_, options, message) => {
     const make = () => new BasicAuthGuard(options as BasicAuthOptions);
     expect(codeOf(make)).toBe('options_invalid');

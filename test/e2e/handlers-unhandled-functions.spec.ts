@@ -34,7 +34,6 @@ const LINES: Readonly<Record<string, string>> = {
   'runtime.random': ofOption('runtime.random'),
   'runtime.schedule': ofOption('runtime.schedule'),
   'api.http': 'An interceptor of "api.http" did not await a promise, which rejected.',
-  'api.onRequest': 'The function api.onRequest failed.',
   'api.logger': 'PaymentsWarning: The logger of the application failed',
   logger: 'PaymentsWarning: The logger of the application failed',
   'observer eventReceived': ofObserver('eventReceived'),

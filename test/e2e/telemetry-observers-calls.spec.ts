@@ -65,7 +65,7 @@ describe('calls of the service', () => {
     ]);
   });
 
-  it('TE-01 the path that an observer gets has no segment with digits and no query, without a template too', async () => {
+  it('HT-30 the path that an observer gets has no segment with digits and no query, without a template too', async () => {
     await using run = await start();
     await run.api.get('/v1/customers/254700000001/limits', { query: { pin: '1234' } });
     await run.api.get('/v2/customers/254700000001', { pathTemplate: '/v2/customers/{phone}' });

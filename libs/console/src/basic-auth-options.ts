@@ -13,8 +13,6 @@ export interface BasicAuthOptions {
    * is set.
    */
   verify?: (name: string, password: string) => boolean | Promise<boolean>;
-  /** Name of the protected area, which some browsers show in the password dialog. Default `Payments console`. */
-  realm?: string;
   /** Clock and timers for the limit of wrong passwords. Default: the system's. */
   runtime?: ConsoleRuntime;
 }
@@ -49,16 +47,6 @@ export function checkedUsers(
     }
     return [name.normalize('NFC'), password.normalize('NFC')];
   });
-}
-
-/** @throws PaymentsError `options_invalid`. */
-export function checkedRealm(realm: unknown = 'Payments console'): string {
-  if (typeof realm !== 'string' || !/^[\x20\x21\x23-\x5B\x5D-\x7E]{1,100}$/.test(realm)) {
-    throw basicAuthInvalid(
-      '"realm" must be 1 to 100 ASCII characters, without quotes and backslashes.',
-    );
-  }
-  return realm;
 }
 
 /** The error for an option of the guard that is missing or not valid. */

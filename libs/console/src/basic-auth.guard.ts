@@ -2,7 +2,7 @@ import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { Logger } from '@nestjs/common';
 import type { CanActivate, ExecutionContext, OnApplicationShutdown } from '@nestjs/common';
 import { ThrottledLog } from 'nestjs-payments';
-import { basicAuthInvalid, checkedRealm, checkedUsers } from './basic-auth-options.js';
+import { basicAuthInvalid, checkedUsers } from './basic-auth-options.js';
 import type { BasicAuthOptions } from './basic-auth-options.js';
 import { clientAddress, networksOfClient } from './client-network.js';
 import { ConsoleException } from './console-exception.filter.js';
@@ -10,6 +10,8 @@ import { systemRuntime } from './console-options.js';
 import type { ConsoleRequest } from './console-request.js';
 import { OPERATOR, printable } from './operator-name.js';
 import { SignInLimiter } from './sign-in-limiter.js';
+
+const CHALLENGE = 'Basic realm="Payments console", charset="UTF-8"';
 
 /** The name and the password that a client sent. */
 interface BasicCredentials {
@@ -48,13 +50,12 @@ export class BasicAuthGuard implements CanActivate, OnApplicationShutdown {
   readonly #key = randomBytes(32);
   readonly #digests: ReadonlyMap<string, Buffer>;
   readonly #verify: BasicAuthOptions['verify'];
-  readonly #challenge: string;
   readonly #limiter: SignInLimiter;
   readonly #log: ThrottledLog;
 
   /** @throws PaymentsError `options_invalid`. */
   constructor(options: BasicAuthOptions) {
-    const { users, verify, realm, runtime = systemRuntime } = options ?? {};
+    const { users, verify, runtime = systemRuntime } = options ?? {};
     if ((users === undefined) === (verify === undefined)) {
       throw basicAuthInvalid(
         'give either "users" (passwords by name) or "verify": new BasicAuthGuard({ users: { ops: … } }).',
@@ -66,7 +67,6 @@ export class BasicAuthGuard implements CanActivate, OnApplicationShutdown {
     const known = users === undefined ? [] : checkedUsers(users);
     this.#digests = new Map(known.map(([name, password]) => [name, this.#digest(password)]));
     this.#verify = verify;
-    this.#challenge = `Basic realm="${checkedRealm(realm)}", charset="UTF-8"`;
     this.#limiter = new SignInLimiter(runtime);
     this.#log = new ThrottledLog(new Logger('BasicAuthGuard'), runtime);
   }
@@ -79,7 +79,7 @@ export class BasicAuthGuard implements CanActivate, OnApplicationShutdown {
     const response = http.getResponse<{ header(name: string, value: string): unknown }>();
     const credentials = parseBasic(request.headers.authorization);
     if (credentials === null) {
-      response.header('WWW-Authenticate', this.#challenge);
+      response.header('WWW-Authenticate', CHALLENGE);
       throw new ConsoleException(401, 'A name and a password are required.');
     }
     const attempt = await this.#limiter.admit(credentials.name, networksOfClient(request));
@@ -102,7 +102,7 @@ export class BasicAuthGuard implements CanActivate, OnApplicationShutdown {
       // The log line has no name, because some users type their password into the field of the name.
       const from = printable(clientAddress(request));
       this.#log.warn('wrong', `A wrong name or password came from ${from}.`);
-      response.header('WWW-Authenticate', this.#challenge);
+      response.header('WWW-Authenticate', CHALLENGE);
       throw new ConsoleException(401, 'Name or password is wrong.');
     }
     // Not enumerable, so that a log of the request does not show it as a field of the application.

@@ -173,7 +173,6 @@ export type { TokenErrorFacts } from './api/token/token-request.js';
 export type { ApiLogger } from './api/api-options.js';
 export type { PaymentsApiOptions } from './api/api-options.js';
 export type { HttpAdapter, HttpAgents, HttpOptions } from './api/http/http-options.js';
-export type { RequestFacts, RequestObserver } from './api/api-options.js';
 export type { RetryPolicy } from './api/call/retry-policy.js';
 
 export type { ObserverOption } from './telemetry/observers.js';

@@ -79,11 +79,11 @@ export const API_MUTANTS: readonly Mutant[] = [
   },
   {
     promise: 'HT-30',
-    fault: 'passes the path with its ids to onRequest',
-    file: 'libs/payments/src/api/call/api-call.ts',
-    replace: 'const { method, headers, body, pathTemplate } = this.#request;',
-    by: 'const { method, headers, body, pathAndQuery: pathTemplate } = this.#request;',
-    specs: ['test/e2e/http-connection.spec.ts'],
+    fault: 'passes the path with its ids to observers',
+    file: 'libs/payments/src/api/call/observe-call.ts',
+    replace: 'const { method, pathTemplate: path } = request;',
+    by: 'const { method, pathAndQuery: path } = request;',
+    specs: ['test/e2e/telemetry-observers-calls.spec.ts'],
   },
   {
     promise: 'HT-31',

@@ -160,7 +160,6 @@ Module({
       },
       api: {
         http,
-        onRequest: () => leave('api.onRequest'),
         logger: { warn: (line) => leave('api.logger', console.log(String(line))) },
       },
       observers: [instrumentation, observer],

@@ -31,7 +31,6 @@ describe('resolveApiOptions', () => {
       requestIdHeader: 'x-request-id',
       idempotencyHeader: undefined,
       userAgent: 'nestjs-payments',
-      onRequest: undefined,
       logger: undefined,
     });
     expect(options.agents).toEqual({});
@@ -77,7 +76,6 @@ describe('resolveApiOptions', () => {
       /must be the name of an HTTP header.*; it is another text of 3 characters/,
     ],
     ['idempotencyHeader', '', /name of an HTTP header/],
-    ['onRequest', 'log', /"api\.onRequest" must be a function; it is a string/],
     ['logger', {}, /"api\.logger" must be a logger with warn\(\)/],
     ['agents', 'proxy', /agents/],
     ['agents', { http: 'proxy' }, /agents\.http/],

@@ -15,33 +15,6 @@ export interface ApiLogger {
   warn(message: unknown): void;
 }
 
-/**
- * Facts about one attempt of a request. They contain no header, body or token. `path` contains no ids if the call gave a
- * template.
- */
-export interface RequestFacts {
-  /** Id of the company that the request was made for. */
-  company: string;
-  /** HTTP method, in capitals. */
-  method: string;
-  /** Path template, like `/v1/transactions/{id}`, or the path if the call gave no template. */
-  path: string;
-  /** Status of the response; `undefined` if there was no response. */
-  status: number | undefined;
-  /**
-   * Why there was no usable response: `timeout`, `aborted`, `connection_failed`, `response_too_large` or
-   * `response_invalid`; `undefined` if there was one.
-   */
-  failure: string | undefined;
-  /** Number of the attempt within its call, from 1. */
-  attempt: number;
-  /** How long the attempt took, in milliseconds. */
-  elapsedMs: number;
-}
-
-/** Called after every attempt. See {@link PaymentsApiOptions.onRequest}. */
-export type RequestObserver = (facts: RequestFacts) => void;
-
 /** How the module calls the payments service. Every option has a default. */
 export interface PaymentsApiOptions extends HttpOptions {
   /**
@@ -82,16 +55,6 @@ export interface PaymentsApiOptions extends HttpOptions {
   idempotencyHeader?: string;
   /** The `User-Agent` header of requests. 1 to 200 printable ASCII characters. Default `nestjs-payments`. */
   userAgent?: string;
-  /**
-   * Called after every attempt and every token request, with facts that are safe to log or count. Errors of this
-   * function do not affect the call; a warning is logged for the first error. Default: none.
-   *
-   * @example
-   * ```ts
-   * onRequest: ({ method, path, status, elapsedMs }) => histogram.observe({ method, path, status }, elapsedMs)
-   * ```
-   */
-  onRequest?: RequestObserver;
   /** The logger for warnings. Default: a Nest `Logger` with the context `PaymentsApi`. */
   logger?: ApiLogger;
 }
@@ -108,7 +71,6 @@ export interface ResolvedApiOptions extends ResolvedHttpOptions {
   readonly requestIdHeader: string;
   readonly idempotencyHeader: string | undefined;
   readonly userAgent: string;
-  readonly onRequest: RequestObserver | undefined;
   readonly logger: ApiLogger | undefined;
 }
 
@@ -135,7 +97,6 @@ const NAMES = [
   'requestIdHeader',
   'idempotencyHeader',
   'userAgent',
-  'onRequest',
   'logger',
   ...Object.keys(NUMBERS),
 ];
@@ -164,7 +125,6 @@ export function resolveApiOptions(input: PaymentsApiOptions = {}): ResolvedApiOp
     requestIdHeader: headerName('requestIdHeader', input.requestIdHeader) ?? 'x-request-id',
     idempotencyHeader: headerName('idempotencyHeader', input.idempotencyHeader),
     userAgent: userAgent(input.userAgent),
-    onRequest: observer(input.onRequest),
     logger: logger(input.logger),
   };
   return Object.freeze(addHttpOptions(resolved, input));
@@ -196,11 +156,6 @@ function headerName(name: string, value: unknown): string | undefined {
   throw optionsInvalid(
     `"api.${name}" must be the name of an HTTP header of 1 to 100 characters, such as x-request-id; it is ${shownText(value)}.`,
   );
-}
-
-function observer(value: RequestObserver | undefined): RequestObserver | undefined {
-  if (value === undefined || typeof value === 'function') return value;
-  throw optionsInvalid(`"api.onRequest" must be a function; it is ${shown(value)}.`);
 }
 
 function logger(value: ApiLogger | undefined): ApiLogger | undefined {

@@ -3,12 +3,11 @@ import type { Companies } from '../companies/companies.js';
 import type { ResolvedCompany } from '../companies/company.js';
 import { describeError, PaymentsError } from '../errors/payments-error.js';
 import { ThrottledLog } from '../errors/throttled-log.js';
-import { guard } from '../errors/unhandled-rejections.js';
 import { abortable, Deadline } from '../runtime/deadline.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 import { NO_OBSERVERS } from '../telemetry/observers.js';
 import type { Observers } from '../telemetry/observers.js';
-import type { ApiLogger, RequestObserver, ResolvedApiOptions } from './api-options.js';
+import type { ApiLogger, ResolvedApiOptions } from './api-options.js';
 import { ApiCall } from './call/api-call.js';
 import { observeCall } from './call/observe-call.js';
 import { endedError } from './call/api-error.js';
@@ -33,7 +32,6 @@ export class HttpApiClient implements ApiClient {
   readonly #calls: Transport;
   readonly #tokenRequests: Transport;
   readonly #tokens: TokenCache;
-  readonly #observe: RequestObserver;
   readonly #observers: Observers;
   readonly #underWay = new Set<Deadline>();
   #closed = false;
@@ -51,7 +49,6 @@ export class HttpApiClient implements ApiClient {
       );
     this.#parts = parts;
     this.#observers = parts.observers ?? NO_OBSERVERS;
-    this.#observe = guardedObserver(options.onRequest, logger);
     this.#calls = new Transport(options, 'calls', onRejection);
     this.#tokenRequests = new Transport(options, 'token', onRejection);
     this.#tokens = new TokenCache(options.maxCompanies, (company) => this.#token(company));
@@ -69,7 +66,6 @@ export class HttpApiClient implements ApiClient {
       const call = new ApiCall(request, company, deadline, {
         token: this.#tokens.get(company),
         send: (sent) => this.#calls.send(sent),
-        observe: this.#observe,
         options,
         runtime,
       });
@@ -112,7 +108,6 @@ export class HttpApiClient implements ApiClient {
       send: this.#tokenRequests.send.bind(this.#tokenRequests),
       runtime,
       logger,
-      observe: this.#observe,
       userAgent: options.userAgent,
     };
     return new AccessToken({
@@ -124,31 +119,6 @@ export class HttpApiClient implements ApiClient {
       onEnded: (info) => this.#observers.active && this.#observers.notify('tokenFetched', info),
     });
   }
-}
-
-/** Wraps the application's observer, so that its errors do not affect the call. */
-function guardedObserver(
-  observer: RequestObserver | undefined,
-  logger: ApiLogger,
-): RequestObserver {
-  if (!observer) return () => {};
-  let warned = false;
-  const warnOnce = (): void => {
-    if (warned) return;
-    warned = true;
-    logger.warn(
-      'The function api.onRequest failed. Calls are not affected, and further errors are not logged',
-    );
-  };
-  return (facts) => {
-    try {
-      // The observer may be an async function, and nothing else would handle its rejection.
-      const observed = guard(warnOnce, () => observer(Object.freeze(facts)));
-      Promise.resolve(observed).catch(warnOnce);
-    } catch {
-      warnOnce();
-    }
-  };
 }
 
 /**

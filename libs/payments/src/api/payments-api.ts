@@ -30,7 +30,7 @@ export interface RequestOptions extends CallOptions {
    */
   query?: Readonly<Record<string, QueryValue | readonly QueryValue[]>>;
   /**
-   * The path with `{…}` in place of ids, like `/v1/customers/{id}`. Errors, logs and `onRequest` show it instead of the
+   * The path with `{…}` in place of ids, like `/v1/customers/{id}`. Errors, logs and observers show it instead of the
    * path. Default: the path, with `{id}` for segments with digits.
    */
   pathTemplate?: string;

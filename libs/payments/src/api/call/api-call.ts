@@ -1,7 +1,7 @@
 import type { ResolvedCompany } from '../../companies/company.js';
 import { abortableDelay, Deadline } from '../../runtime/deadline.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
-import type { RequestObserver, ResolvedApiOptions } from '../api-options.js';
+import type { ResolvedApiOptions } from '../api-options.js';
 import {
   isSuccess,
   parseBody,
@@ -31,7 +31,6 @@ import { isRetryableStatus, retryDelayMs } from './retry-policy.js';
 export interface ApiCallParts {
   token: AccessToken;
   send: (request: HttpRequest) => Promise<HttpResponse | HttpFailure>;
-  observe: RequestObserver;
   options: ResolvedApiOptions;
   runtime: PaymentsRuntime;
 }
@@ -95,10 +94,9 @@ export class ApiCall {
   async #attempt(
     token: string,
   ): Promise<{ result: HttpResponse | HttpFailure; timedOut: boolean }> {
-    const { runtime, options, send, observe } = this.#parts;
-    const { method, headers, body, pathTemplate } = this.#request;
+    const { runtime, options, send } = this.#parts;
+    const { method, headers, body } = this.#request;
     this.#attempts += 1;
-    const began = runtime.monotonic();
     const deadline = new Deadline(runtime, options.attemptTimeoutMs, this.#deadline.signal);
     const result = await send({
       method,
@@ -109,17 +107,7 @@ export class ApiCall {
       maxBytes: options.maxResponseBytes,
     });
     deadline.release();
-    const timedOut = deadline.ended === 'timeout';
-    observe({
-      company: this.#company.id,
-      method,
-      path: pathTemplate,
-      status: result.status,
-      failure: result.kind === 'failure' ? (deadline.ended ?? result.reason) : undefined,
-      attempt: this.#attempts,
-      elapsedMs: runtime.monotonic() - began,
-    });
-    return { result, timedOut };
+    return { result, timedOut: deadline.ended === 'timeout' };
   }
 
   /** Sets one of the two token headers. `false` for the other one also removes a header that axios would add. */

@@ -2,7 +2,7 @@ import type { ResolvedCompany } from '../../companies/company.js';
 import { LogLine } from '../../errors/log-line.js';
 import { PaymentsError } from '../../errors/payments-error.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
-import type { ApiLogger, RequestObserver } from '../api-options.js';
+import type { ApiLogger } from '../api-options.js';
 import { callUrl } from '../call/call-request.js';
 import {
   isSuccess,
@@ -68,7 +68,6 @@ export interface TokenRequestParts {
   send: (request: HttpRequest) => Promise<HttpResponse | HttpFailure>;
   runtime: PaymentsRuntime;
   logger: ApiLogger;
-  observe: RequestObserver;
   userAgent: string;
 }
 
@@ -78,8 +77,6 @@ export async function requestToken(
   parts: TokenRequestParts,
   signal: AbortSignal,
 ): Promise<TokenResult> {
-  const { runtime, observe } = parts;
-  const began = runtime.monotonic();
   const result = await parts.send({
     method: 'POST',
     url: callUrl(company.baseUrl, PATH),
@@ -94,15 +91,6 @@ export async function requestToken(
     signal,
     maxBytes: MAX_BYTES,
   });
-  observe({
-    company: company.id,
-    method: 'POST',
-    path: PATH,
-    status: result.status,
-    failure: result.kind === 'failure' ? result.reason : undefined,
-    attempt: 1,
-    elapsedMs: runtime.monotonic() - began,
-  });
   const endpoint = `The token endpoint of company '${company.id}' at ${new URL(company.baseUrl).host}`;
   if (result.kind === 'failure') {
     const cause = result.errno ?? result.reason;
@@ -110,7 +98,7 @@ export async function requestToken(
   }
   return isSuccess(result.status)
     ? readToken(result, endpoint, company.id, parts.logger)
-    : errorStatus(result, endpoint, runtime.now());
+    : errorStatus(result, endpoint, parts.runtime.now());
 }
 
 /** The `Authorization` header of a token request, in UTF-8, because a secret may contain any character. */
