@@ -77,14 +77,6 @@ describe('failures of a SQLite inbox', () => {
     });
   });
 
-  it('tables of an unreleased version are rejected with the statements that drop them', async () => {
-    harness.connect().exec('CREATE TABLE payments_inbox_schema (version INTEGER)');
-    await expect(harness.store().open()).rejects.toMatchObject({
-      code: 'inbox_unavailable',
-      message: expect.stringMatching(/Delete the file.*DROP TABLE payments_inbox_schema;/),
-    });
-  });
-
   it('a SQLite with the WAL-reset bug is rejected before a file is created', async () => {
     const old = { allowOldSqlite: false, sqliteVersion: '3.51.2' };
     await expect(harness.store(old).open()).rejects.toMatchObject({

@@ -185,9 +185,6 @@ export function versionOne(name: string): string {
 /** Each step changes the schema from one version to the next. Released steps never change. */
 const MIGRATIONS: readonly ((schema: string) => string)[] = [versionOne];
 
-/** Tables of versions that were never released, which this version cannot read. */
-const UNRELEASED_TABLES = ['migrations', 'events', 'deliveries'];
-
 /** How long a statement of the migration may take, in milliseconds, without its waits for locks. */
 const MIGRATION_MS = 300_000;
 /** How long one try waits for a lock, in milliseconds. Receives of that time wait behind it. */
@@ -230,22 +227,11 @@ export async function migrate(
 
 /** The version of the schema; 0 if it has no tables of the inbox. */
 async function versionOf(source: ConnectionSource, schema: string, known: number): Promise<number> {
-  const found = await source.query(
-    'SELECT n.name FROM unnest($2::text[]) AS n (name) WHERE to_regclass($1 || n.name) IS NOT NULL',
-    [`${schema}.`, ['meta', ...UNRELEASED_TABLES]],
-  );
-  const names = new Set(found.map(({ name }) => name));
-  if (names.has('meta')) {
-    const text = `SELECT schema_version AS version FROM ${quoted(schema)}.meta`;
-    const [meta] = await source.query(text);
-    return checkedVersion(Number(meta?.['version'] ?? 0), schema, known);
-  }
-  if (!UNRELEASED_TABLES.every((table) => names.has(table))) return 0;
-  throw optionsInvalid(
-    `An unreleased version of nestjs-payments created the schema "${schema}", and the installed version cannot read its ` +
-      `tables. If you no longer need its events, drop it: DROP SCHEMA "${schema}" CASCADE. Or set another "schema" of ` +
-      'postgresInbox.',
-  );
+  const found = 'SELECT to_regclass($1) IS NOT NULL AS found';
+  const [table] = await source.query(found, [`${schema}.meta`]);
+  if (table!['found'] !== 't') return 0;
+  const [meta] = await source.query(`SELECT schema_version AS version FROM ${quoted(schema)}.meta`);
+  return checkedVersion(Number(meta?.['version'] ?? 0), schema, known);
 }
 
 async function runMigrations(

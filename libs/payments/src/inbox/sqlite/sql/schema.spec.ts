@@ -46,28 +46,6 @@ describe('the tables of the SQLite inbox', () => {
     insert("'pending', 'waiting', x'00'");
   });
 
-  it('SQLite tables of an unreleased version are rejected, and the error contains the statements that drop them', () => {
-    connection.exec(`
-      CREATE TABLE payments_inbox_schema (version INTEGER);
-      CREATE TABLE payments_inbox_event (seq INTEGER PRIMARY KEY);
-      CREATE TABLE payments_inbox_body (event_seq INTEGER REFERENCES payments_inbox_event);
-      PRAGMA foreign_keys = ON`);
-    let rejection: unknown;
-    try {
-      createTables(connection, 100);
-    } catch (error) {
-      rejection = error;
-    }
-    expect(rejection).toMatchObject({
-      code: 'inbox_unavailable',
-      message: expect.stringContaining('Delete the file'),
-    });
-    const drops = /DROP TABLE.*/.exec(String(rejection))![0];
-    connection.exec(drops);
-    expect(names()).toEqual([]);
-    createTables(connection, 100);
-  });
-
   it('the tables of the SQLite inbox are rejected if another version of the package created them', () => {
     createTables(connection, 100);
     connection.run('UPDATE payments_inbox_meta SET version = 99');

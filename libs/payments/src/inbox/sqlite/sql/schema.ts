@@ -188,14 +188,9 @@ const TABLES = `
 export function createTables(connection: SqliteConnection, busyTimeoutMs: number): void {
   retryWhileBusy(busyTimeoutMs, () => connection.run('BEGIN IMMEDIATE'));
   try {
-    const tables = connection
-      .all<{ name: string }>(
-        String.raw`SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE 'payments\_inbox\_%' ESCAPE '\'
-         ORDER BY rowid DESC`,
-      )
-      .map(({ name }) => name);
-    if (tables.length === 0) connection.exec(TABLES);
-    else checkVersion(connection, tables);
+    const select = "SELECT name FROM sqlite_schema WHERE name = 'payments_inbox_meta'";
+    if (connection.get(select) === undefined) connection.exec(TABLES);
+    else checkVersion(connection);
     connection.run('COMMIT');
   } catch (error) {
     connection.rollback();
@@ -203,23 +198,11 @@ export function createTables(connection: SqliteConnection, busyTimeoutMs: number
   }
 }
 
-function checkVersion(connection: SqliteConnection, tables: readonly string[]): void {
-  if (!tables.includes('payments_inbox_meta')) throw unreleasedTables(tables);
+function checkVersion(connection: SqliteConnection): void {
   const meta = connection.get<{ version: number }>('SELECT version FROM payments_inbox_meta');
-  if (meta !== undefined && meta.version !== SCHEMA_VERSION) throw otherVersion(meta.version);
-}
-
-function unreleasedTables(tables: readonly string[]): PaymentsError {
-  return new PaymentsError(
-    'inbox_unavailable',
-    'The SQLite file has inbox tables of a version of nestjs-payments that was never released; they cannot be ' +
-      'upgraded. Delete the file and its -wal and -shm files, or drop these tables if the file also has your own: ' +
-      tables.map((name) => `DROP TABLE ${name};`).join(' '),
-  );
-}
-
-function otherVersion(found: number): PaymentsError {
-  return new PaymentsError(
+  const found = meta?.version ?? 0;
+  if (found === SCHEMA_VERSION) return;
+  throw new PaymentsError(
     'inbox_unavailable',
     `The SQLite file has inbox tables of version ${found}, and this nestjs-payments knows version ${SCHEMA_VERSION}: ` +
       'another version of the package has opened the file. Run that version here too.',
