@@ -164,10 +164,13 @@ export class ExpectationModel {
     });
   }
 
-  /** Call it after an operator redrove a stale event, which then counts as the event of its transaction. */
-  redriven(event: IncomingEvent): void {
+  /**
+   * Call it after an operator redrove a stale event, which then counts as the event of its transaction. `fulfils`: the
+   * event types that the process knew to fulfil expectations; a process that has just started may know none.
+   */
+  redriven(event: IncomingEvent, fulfils: readonly string[]): void {
     this.#storedOnce(event);
-    if (isPolled(event.eventType)) this.#fulfilAll(event, event.id);
+    if (fulfils.includes(event.eventType)) this.#fulfilAll(event, event.id);
   }
 
   #storedOnce({ company, onceKey, eventType, id }: IncomingEvent): void {

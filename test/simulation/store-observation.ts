@@ -202,10 +202,10 @@ export class StoreObservation implements StoreObserver {
         break;
       }
       case 'redrive': {
-        const { force } = second as { readonly force: boolean };
+        const { force, fulfils } = second as { force: boolean; fulfils: readonly string[] };
         const by = force ? 'redrive by force' : 'redrive';
         const redriven = await model.operated(first as DeliverySelection[], by);
-        for (const event of redriven) this.#expectations.redriven(event);
+        for (const event of redriven) this.#expectations.redriven(event, fulfils);
         break;
       }
       case 'skip':
