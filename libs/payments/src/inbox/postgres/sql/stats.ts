@@ -66,7 +66,7 @@ BEGIN
   -- Without a cap: the slots of the workers bound the number of running deliveries.
   RETURN QUERY
   SELECT 'running', d.handler, count(*)::float8 FROM ${schema}.delivery d
-   WHERE d.state = 'running' AND d.worker IS NOT NULL GROUP BY d.handler;
+   WHERE d.state = 'running' GROUP BY d.handler;
   RETURN QUERY
   SELECT CASE WHEN s.stale THEN 'stale' ELSE 'unhandled' END, NULL, (
            SELECT count(*) FROM (
@@ -77,7 +77,7 @@ BEGIN
    WHERE e.seq = least(
      (SELECT d.event FROM ${schema}.delivery d
        WHERE d.worker IS NULL AND d.state = 'pending' ORDER BY d.worker, d.event LIMIT 1),
-     (SELECT min(d.event) FROM ${schema}.delivery d WHERE d.worker IS NOT NULL AND d.state = 'running'));
+     (SELECT min(d.event) FROM ${schema}.delivery d WHERE d.state = 'running'));
   RETURN QUERY SELECT 'paused', p.handler, NULL::float8 FROM ${schema}.pause p ORDER BY p.handler;
 END $stats$;
 `;

@@ -97,13 +97,11 @@ CREATE INDEX delivery_suspect ON ${schema}.delivery (handler, due_at, event)
 CREATE INDEX delivery_waiting ON ${schema}.delivery (handler, ordering, due_at, event) WHERE waiting;
 CREATE INDEX delivery_due_by_key ON ${schema}.delivery (ordering, handler, due_at)
   WHERE state = 'pending' AND NOT waiting AND ordering IS NOT NULL;
--- A second safeguard for the rule in ordering.ts: one running delivery for each ordering key and handler.
-CREATE UNIQUE INDEX delivery_running ON ${schema}.delivery (ordering, handler)
-  WHERE state = 'running' AND ordering IS NOT NULL;
+-- All running deliveries. A second safeguard for the rule in ordering.ts: one for each ordering key and handler.
+CREATE UNIQUE INDEX delivery_running ON ${schema}.delivery (ordering, handler) WHERE state = 'running';
 -- Finds the oldest pending delivery. The worker, which is NULL, makes this the only index in the order of the query.
 CREATE INDEX delivery_pending ON ${schema}.delivery (worker, event)
   WHERE state = 'pending';
-CREATE INDEX delivery_of_worker ON ${schema}.delivery (worker, event) WHERE state = 'running';
 CREATE INDEX delivery_dead ON ${schema}.delivery (handler, event) WHERE state = 'dead';
 -- Failed deliveries that are not finished or are dead, the newest event last. Most deliveries never enter it.
 CREATE INDEX delivery_failed ON ${schema}.delivery (event) WHERE ${unaliased(HAS_FAILED)};

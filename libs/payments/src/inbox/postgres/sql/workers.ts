@@ -111,22 +111,13 @@ BEGIN
            WHERE ${isExpired('w')} AND v_late IS NOT TRUE ORDER BY w.id FOR UPDATE SKIP LOCKED) x;
 
   -- Finds the deliveries that run under no live worker, even if they were claimed after their worker was declared dead. It
-  -- reads the gaps between the ids of live workers in the index, and so no delivery of a live worker.
+  -- reads all running deliveries: they are few, because the slots of the workers bound them.
   WITH lost AS MATERIALIZED (
-    SELECT l.tuple, l.worker = ANY (v_retired) AS of_retired
-      FROM (
-        SELECT COALESCE(lag(i.id) OVER (ORDER BY i.id), '00000000-0000-0000-0000-000000000000'::uuid) AS low,
-               i.id AS high
-          FROM (
-            SELECT w.id FROM ${schema}.worker w
-             WHERE w.id <> ALL (COALESCE(v_dead, '{}')) AND w.id <> ALL (COALESCE(v_retired, '{}'))
-            UNION ALL SELECT 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid
-          ) i
-      ) gap CROSS JOIN LATERAL (
-        SELECT d.ctid AS tuple, d.worker FROM ${schema}.delivery d
-         WHERE d.worker > gap.low AND d.worker < gap.high AND d.state = 'running'
-           FOR UPDATE OF d SKIP LOCKED
-      ) l
+    SELECT d.ctid AS tuple, d.worker = ANY (v_retired) AS of_retired FROM ${schema}.delivery d
+     WHERE d.state = 'running' AND NOT EXISTS (
+             SELECT FROM ${schema}.worker w WHERE w.id = d.worker
+                AND w.id <> ALL (COALESCE(v_dead, '{}')) AND w.id <> ALL (COALESCE(v_retired, '{}')))
+       FOR UPDATE OF d SKIP LOCKED
   ), freed AS (
     UPDATE ${schema}.delivery d
        SET state = 'pending', worker = NULL, due_at = v_now, token = d.token + 1,
