@@ -1,5 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import type { IncomingEvent, InboxStore } from 'nestjs-payments';
+import type {
+  InboxStore,
+  IncomingEvent,
+} from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import { postgresInbox } from 'nestjs-payments/postgres';
 import type { Contender, Row, Target } from '../rounds/row.ts';
 import { atMost, sized } from '../rounds/row.ts';

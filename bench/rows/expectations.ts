@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { postgresInbox } from 'nestjs-payments/postgres';
-import type { InboxStore } from 'nestjs-payments';
+import type { InboxStore } from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import type { ExpectingAppSetup } from '../apps/expecting.ts';
 import type { InboxChoice } from '../apps/payments-options.ts';
 import { Child } from '../processes/child.ts';

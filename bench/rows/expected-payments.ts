@@ -1,4 +1,4 @@
-import type { InboxStore } from 'nestjs-payments';
+import type { InboxStore } from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import { postgresInbox } from 'nestjs-payments/postgres';
 import type { PostgresServer } from 'test-postgres';
 import { copy } from './growth-postgres.ts';

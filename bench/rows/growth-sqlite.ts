@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { sqliteInbox } from 'nestjs-payments/sqlite';
-import type { InboxStore } from 'nestjs-payments';
+import type { InboxStore } from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import type { Row } from '../rounds/row.ts';
 import { completeOne, register, systemRuntime } from './store-operations.ts';
 import { growthTables, sizesOf } from './growth-tables.ts';

@@ -1,4 +1,4 @@
-import type { InboxStore } from 'nestjs-payments';
+import type { InboxStore } from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import type { Contender, Scale, Table, Target } from '../rounds/row.ts';
 import { atMost } from '../rounds/row.ts';
 import { quantile } from '../rounds/statistics.ts';

@@ -1,5 +1,5 @@
 import { postgresInbox } from 'nestjs-payments/postgres';
-import type { IncomingEvent } from 'nestjs-payments';
+import type { IncomingEvent } from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import { openLimitStore } from '../apps/limit-store.ts';
 import { delivery } from '../load/deliveries.ts';
 import { startLoad, underLoad } from '../load/load-generator.ts';

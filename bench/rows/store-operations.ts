@@ -1,6 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as later } from 'node:timers';
-import type { IncomingEvent, InboxStore, PaymentsRuntime } from 'nestjs-payments';
+import type { PaymentsRuntime } from 'nestjs-payments';
+import type {
+  InboxStore,
+  IncomingEvent,
+} from '../../libs/payments/dist/inbox/store/inbox-store.js';
 
 /** The system clocks and random numbers, for a store without an application. */
 export const systemRuntime: PaymentsRuntime = {

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { sqliteInbox } from 'nestjs-payments/sqlite';
-import type { InboxStore } from 'nestjs-payments';
+import type { InboxStore } from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import { delivery } from '../load/deliveries.ts';
 import { jobsPerSecond, startWorkers } from '../queues/queue.ts';
 import type { Contender, Row } from '../rounds/row.ts';

@@ -54,7 +54,7 @@ export const SIDEBAR: SidebarGroup[] = [
     text: 'Internals',
     items: [
       { text: 'How it works', link: '/architecture' },
-      { text: 'Write a store', link: '/inbox-stores' },
+      { text: 'What a store must do', link: '/inbox-stores' },
       { text: 'Decisions', link: '/decisions/' },
     ],
   },

@@ -1,6 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { PaymentInbox, memoryInbox, PaymentInboxError } from 'nestjs-payments';
-import type { InboxDefinition, InboxStore } from 'nestjs-payments';
+import type { InboxDefinition } from 'nestjs-payments';
+import type { InboxStore } from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import { consoleOnEachAdapter } from '../support/console/console-application.js';
 
 const METHODS = ['find', 'list', 'stats', 'activity', 'redrive', 'skip', 'pause', 'forgetHandler'];

@@ -1,5 +1,5 @@
 import { describe, it } from '@jest/globals';
-import { inboxContract } from 'nestjs-payments/testing';
+import { inboxContract } from '../store-contract/inbox-contract.ts';
 import { MemoryStore } from '../../libs/payments/src/inbox/memory/memory-store.js';
 import { FakeRuntime } from '../support/time/fake-runtime.js';
 

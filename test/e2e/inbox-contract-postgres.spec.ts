@@ -1,5 +1,5 @@
 import { describe, it } from '@jest/globals';
-import { inboxContract } from 'nestjs-payments/testing';
+import { inboxContract } from '../store-contract/inbox-contract.ts';
 import type { InboxStore } from '../../libs/payments/src/inbox/store/inbox-store.js';
 import { postgresInbox } from '../../libs/payments/src/inbox/postgres/index.js';
 import type { PostgresTransaction } from '../../libs/payments/src/inbox/postgres/index.js';

@@ -1,5 +1,5 @@
 import { describe, it } from '@jest/globals';
-import { inboxContract } from 'nestjs-payments/testing';
+import { inboxContract } from '../store-contract/inbox-contract.ts';
 import type { SqliteTransaction } from 'nestjs-payments/sqlite';
 import { SqliteHarness } from '../support/sqlite/sqlite-harness.ts';
 

@@ -4,7 +4,7 @@ import { basename, join, posix } from 'node:path';
 /** Files whose titles name promises: specs, the cases of the inbox contract, and the parts of the smoke test. */
 const TESTS = [
   'libs/*/src/**/*.spec.ts',
-  'libs/payments/src/testing/contract/*-cases.ts',
+  'test/store-contract/*-cases.ts',
   'apps/*/src/**/*.spec.ts',
   'test/{e2e,slow,simulation}/**/*.spec.ts',
   'test/smoke/parts/*.ts',

@@ -52,7 +52,7 @@ export type {
 export type { ReceiveOptions } from './inbox/inbox-options.js';
 export { VerifiedEvent } from './inbox/receive/verified-event.js';
 export type { WorkerOptions } from './inbox/inbox-options.js';
-export type { InboxDefinition, InboxStore } from './inbox/store/inbox-store.js';
+export type { InboxDefinition } from './inbox/store/inbox-store.js';
 export { COUNT_CAP } from './inbox/store/stored-event.js';
 export { PaymentExpectations } from './expectations/payment-expectations.js';
 export { NOT_REQUESTED_CODES } from './expectations/request-payment.js';
@@ -79,11 +79,7 @@ export type {
   ActivityCounts,
   ActivityMinute,
   CappedCount,
-  ClaimedDelivery,
-  ClaimRequest,
-  CommitResult,
   DeliveryAttempt,
-  DeliverySelection,
   DeliveryState,
   EventFilter,
   EventPage,
@@ -91,37 +87,17 @@ export type {
   EventState,
   ExpectationCounts,
   ExpectationFilter,
-  ExpectationName,
   ExpectationPage,
   ExpectationState,
-  ExpectationStore,
-  HandlerCatalog,
-  HandlerDeclaration,
-  HeartbeatResult,
   InboxCapabilities,
   InboxActivity,
   InboxStats,
-  IncomingEvent,
   KnownHandler,
-  Lease,
   FulfilledExpectation,
-  NewExpectation,
-  PollLease,
-  PollOutcome,
   PollResult,
-  PollSettlement,
-  RequestState,
-  SettledPoll,
-  StartedRequest,
-  ClaimedPoll,
-  SettleResult,
   StoredDelivery,
   StoredEvent,
   StoredExpectation,
-  StoreReceipt,
-  SuspectRequest,
-  TracedEvent,
-  WorkerRegistration,
 } from './inbox/store/inbox-store.js';
 
 export { exponential, fixed, none } from './events/retry-schedule.js';

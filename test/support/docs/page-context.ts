@@ -23,10 +23,6 @@ export const GENERATED_FILES = {
 const EMULATOR_GLOBALS = `
 declare const applicationUrl: string;
 declare const emulator: import('payments-emulator').PaymentsEmulator;`;
-const MY_INBOX = `
-import { memoryInbox } from 'nestjs-payments';
-export const myInbox = () => memoryInbox();`;
-const CASES = `declare const cases: readonly import('nestjs-payments/testing').ReadyCase[];`;
 const APP_MODULE = `export class AppModule {}`;
 
 /** Files that the code of a page needs and the page does not show, by page and file. */
@@ -40,7 +36,6 @@ export const PAGE_CONTEXT: Readonly<Record<string, Readonly<Record<string, strin
     // Of Getting started.
     'src/orders.ts': 'export class Orders {}',
   },
-  'docs/inbox-stores.md': { 'my-inbox.ts': MY_INBOX, 'globals.d.ts': `${TEST_GLOBALS}\n${CASES}` },
   'docs/testing.md': { 'globals.d.ts': TEST_GLOBALS },
   'libs/emulator/README.md': { 'globals.d.ts': EMULATOR_GLOBALS },
 };

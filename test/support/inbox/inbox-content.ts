@@ -1,7 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { describe } from '@jest/globals';
 import { memoryInbox } from 'nestjs-payments';
-import type { IncomingEvent, InboxDefinition } from 'nestjs-payments';
+import type { InboxDefinition } from 'nestjs-payments';
+import type { IncomingEvent } from '../../../libs/payments/dist/inbox/store/inbox-store.js';
 import { onEachDurableInbox } from './durable-inboxes.js';
 import type { InboxData, DurableInbox } from './durable-inboxes.js';
 

@@ -1,6 +1,6 @@
 import { MemoryStore } from '../../../libs/payments/src/inbox/memory/memory-store.js';
 import type { MemoryLimits } from '../../../libs/payments/src/inbox/memory/event-index.js';
-import { TestWorker } from '../../../libs/payments/src/testing/contract/contract-fixtures.js';
+import { TestWorker } from '../../store-contract/contract-fixtures.ts';
 
 /** A memory store with a registered worker, and a clock that the test sets. */
 export interface MemoryHarness {

@@ -9,13 +9,10 @@ import { resolveSqliteOptions } from '../../../libs/payments/dist/inbox/sqlite/s
 import type { SqliteSettings } from '../../../libs/payments/dist/inbox/sqlite/sqlite-options.js';
 import { SqliteStore } from '../../../libs/payments/dist/inbox/sqlite/sqlite-store.js';
 
-import { TestWorker } from '../../../libs/payments/dist/testing/contract/contract-fixtures.js';
+import { TestWorker } from '../../store-contract/contract-fixtures.ts';
 import type { ClaimedDelivery } from '../../../libs/payments/dist/inbox/store/inbox-store.js';
 
-export {
-  incoming,
-  TestWorker,
-} from '../../../libs/payments/dist/testing/contract/contract-fixtures.js';
+export { incoming, TestWorker } from '../../store-contract/contract-fixtures.ts';
 
 /**
  * The wall clock of every store: the monotonic clock plus a whole number. The machine's wall clock may tick at another

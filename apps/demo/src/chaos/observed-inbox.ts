@@ -1,4 +1,4 @@
-import type { InboxDefinition, InboxStore } from 'nestjs-payments';
+import type { InboxDefinition } from 'nestjs-payments';
 import { monotonicMs } from './application-protocol.js';
 import type { Journal } from './journal.js';
 
@@ -8,7 +8,7 @@ export function observedInbox(inbox: InboxDefinition, journal: Journal): InboxDe
     name: inbox.name,
     create: (runtime) => {
       const store = inbox.create(runtime);
-      const observed: Partial<InboxStore> = {
+      const observed: Partial<typeof store> = {
         register: (worker) =>
           recordHeartbeat(worker.id, async () => {
             const at = monotonicMs();

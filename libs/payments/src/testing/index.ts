@@ -1,5 +1,5 @@
 /**
- * Helpers for tests of handlers, of the webhook route, and of inbox stores.
+ * Helpers for tests of handlers and of the webhook route.
  *
  * @module nestjs-payments/testing
  */
@@ -7,9 +7,6 @@ export { deliver } from './deliver.js';
 export type { DeliverOptions, DeliverResponse } from './deliver.js';
 export { apiError, FakePaymentsApi } from './fake-payments-api.js';
 export type { FakeCall, FakeResponse } from './fake-payments-api.js';
-export { inboxContract } from './contract/inbox-contract.js';
-export type { ReadyCase } from './contract/inbox-contract.js';
-export type { InboxContractOptions, InboxUnderTest } from './contract/contract-fixtures.js';
 export { handlerContext, paymentEvent, signedRequest } from './payment-event-builders.js';
 export type {
   EnvelopeFields,

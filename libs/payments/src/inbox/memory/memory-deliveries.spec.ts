@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import { incoming, REDRIVE_FORCED } from '../../testing/contract/contract-fixtures.js';
+import { incoming, REDRIVE_FORCED } from '../../../../../test/store-contract/contract-fixtures.js';
 import { startMemoryStore } from '../../../../../test/support/inbox/memory-harness.js';
 import type { MemoryHarness } from '../../../../../test/support/inbox/memory-harness.js';
 import type { IncomingEvent } from '../store/inbox-store.js';

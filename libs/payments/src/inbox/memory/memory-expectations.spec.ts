@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import { incoming } from '../../testing/contract/contract-fixtures.js';
-import { expected, fulfilling } from '../../testing/contract/expectation-cases.js';
+import { incoming } from '../../../../../test/store-contract/contract-fixtures.js';
+import { expected, fulfilling } from '../../../../../test/store-contract/expectation-cases.js';
 import { startMemoryStore } from '../../../../../test/support/inbox/memory-harness.js';
 import type { MemoryHarness } from '../../../../../test/support/inbox/memory-harness.js';
 

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import { incoming } from '../../testing/contract/contract-fixtures.js';
+import { incoming } from '../../../../../test/store-contract/contract-fixtures.js';
 import { startMemoryStore } from '../../../../../test/support/inbox/memory-harness.js';
 import type { MemoryHarness } from '../../../../../test/support/inbox/memory-harness.js';
 import type { IncomingEvent } from '../store/inbox-store.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { seededRandom } from '../../testing/contract/contract-fixtures.js';
+import { seededRandom } from '../../../../../test/store-contract/contract-fixtures.js';
 import { LinkedList, PriorityQueue } from './memory-queues.js';
 import type { Linked, Queued } from './memory-queues.js';
 

@@ -92,11 +92,11 @@ export interface NewExpectation {
 export interface StoredExpectation {
   readonly company: string;
   readonly reference: string;
-  /** See {@link NewExpectation.transactionId}. */
+  /** The service's id of the transaction; `null` if it is not known yet. */
   readonly transactionId: string | null;
   /** When the expectation becomes overdue, by the store clock; `null`: after the last delay of the schedule. */
   readonly dueBy: Date | null;
-  /** See {@link NewExpectation.schedule}. */
+  /** Delays of the polls after the creation, in milliseconds, ascending. */
   readonly schedule: readonly number[];
   readonly state: ExpectationState;
   /** When it was stored, or opened again, by the store clock. */

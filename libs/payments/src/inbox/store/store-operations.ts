@@ -196,7 +196,7 @@ export interface InboxCapabilities {
   readonly durable: boolean;
   /** Whether several processes may share the store. */
   readonly shared: boolean;
-  /** Whether {@link InboxStore.commit} works: the handler's effects and the settled delivery in one transaction. */
+  /** Whether `context.commit` works: the handler's effects and the settled delivery in one transaction. */
   readonly transactional: boolean;
   /** Whether heartbeats and due times use a clock of the store instead of the process clocks of the workers. */
   readonly ownClock: boolean;

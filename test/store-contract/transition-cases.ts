@@ -1,6 +1,9 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
-import { DELIVERY_TRANSITIONS } from '../../inbox/store/store-operations.js';
-import type { ClaimedDelivery, InboxStore } from '../../inbox/store/inbox-store.js';
+import { DELIVERY_TRANSITIONS } from '../../libs/payments/dist/inbox/store/store-operations.js';
+import type {
+  ClaimedDelivery,
+  InboxStore,
+} from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import {
   idsOf,
   incoming,
@@ -12,8 +15,8 @@ import {
   select,
   TestWorker,
   twoWorkers,
-} from './contract-fixtures.js';
-import type { InboxContractCase } from './contract-fixtures.js';
+} from './contract-fixtures.ts';
+import type { InboxContractCase } from './contract-fixtures.ts';
 
 const HANDLERS = ['book', 'mail', 'gone'];
 

@@ -1,8 +1,11 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
-import { EXPECTATION_TRANSITIONS, POLL_HANDLER } from '../../inbox/store/expectation-store.js';
-import type { ExpectationState } from '../../inbox/store/inbox-store.js';
-import { incoming } from './contract-fixtures.js';
-import type { InboxContractCase } from './contract-fixtures.js';
+import {
+  EXPECTATION_TRANSITIONS,
+  POLL_HANDLER,
+} from '../../libs/payments/dist/inbox/store/expectation-store.js';
+import type { ExpectationState } from '../../libs/payments/dist/inbox/store/inbox-store.js';
+import { incoming } from './contract-fixtures.ts';
+import type { InboxContractCase } from './contract-fixtures.ts';
 import {
   claimPoll,
   claimPolls,
@@ -14,7 +17,7 @@ import {
   settleFound,
   stored,
   unknown,
-} from './expectation-cases.js';
+} from './expectation-cases.ts';
 
 /** The schedule of polls, their results, and the end of expectations. */
 export const pollCases: readonly InboxContractCase[] = [

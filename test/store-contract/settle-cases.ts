@@ -1,5 +1,9 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
-import type { DeliveryAttempt, InboxStore, StoredDelivery } from '../../inbox/store/inbox-store.js';
+import type {
+  DeliveryAttempt,
+  InboxStore,
+  StoredDelivery,
+} from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import {
   attemptsOf,
   REDRIVE_NOW,
@@ -8,8 +12,8 @@ import {
   select,
   states,
   twoWorkers,
-} from './contract-fixtures.js';
-import type { InboxContractCase } from './contract-fixtures.js';
+} from './contract-fixtures.ts';
+import type { InboxContractCase } from './contract-fixtures.ts';
 
 /** How far two clock readings of one operation may be apart on a slow machine. */
 const SLACK_MS = 10_000;

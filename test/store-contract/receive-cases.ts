@@ -1,5 +1,8 @@
 import { deepEqual, equal, ok, rejects } from 'node:assert/strict';
-import type { InboxStore, IncomingEvent } from '../../inbox/store/inbox-store.js';
+import type {
+  InboxStore,
+  IncomingEvent,
+} from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import {
   DAY_MS,
   REDRIVE_NOW,
@@ -10,8 +13,8 @@ import {
   pruneAll,
   select,
   states,
-} from './contract-fixtures.js';
-import type { InboxContractCase } from './contract-fixtures.js';
+} from './contract-fixtures.ts';
+import type { InboxContractCase } from './contract-fixtures.ts';
 
 const RECEIVE_LIMIT_MS = 20_000;
 /** Text with characters that databases treat specially. */

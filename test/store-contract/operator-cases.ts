@@ -1,5 +1,5 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
-import type { IncomingEvent } from '../../inbox/store/inbox-store.js';
+import type { IncomingEvent } from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import {
   handlersOf,
   incoming,
@@ -9,8 +9,8 @@ import {
   states,
   TestWorker,
   twoWorkers,
-} from './contract-fixtures.js';
-import type { InboxContractCase } from './contract-fixtures.js';
+} from './contract-fixtures.ts';
+import type { InboxContractCase } from './contract-fixtures.ts';
 
 /** An event whose delivery to `book` is dead, and to `mail` done. */
 async function deadAndDone(worker: TestWorker): Promise<IncomingEvent> {

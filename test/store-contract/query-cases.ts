@@ -1,8 +1,12 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
-import { COUNT_CAP } from '../../inbox/store/stored-event.js';
-import type { EventFilter, InboxStore, EventPage } from '../../inbox/store/inbox-store.js';
-import { REDRIVE_NOW, TestWorker, idsOf, incoming, listAll, select } from './contract-fixtures.js';
-import type { InboxContractCase } from './contract-fixtures.js';
+import { COUNT_CAP } from '../../libs/payments/dist/inbox/store/stored-event.js';
+import type {
+  EventFilter,
+  InboxStore,
+  EventPage,
+} from '../../libs/payments/dist/inbox/store/inbox-store.js';
+import { REDRIVE_NOW, TestWorker, idsOf, incoming, listAll, select } from './contract-fixtures.ts';
+import type { InboxContractCase } from './contract-fixtures.ts';
 
 const NONE = { count: 0, more: false };
 

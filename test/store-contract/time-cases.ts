@@ -1,5 +1,5 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
-import type { InboxStore } from '../../inbox/store/inbox-store.js';
+import type { InboxStore } from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import {
   DAY_MS,
   TestWorker,
@@ -9,8 +9,8 @@ import {
   select,
   states,
   twoWorkers,
-} from './contract-fixtures.js';
-import type { InboxContractCase } from './contract-fixtures.js';
+} from './contract-fixtures.ts';
+import type { InboxContractCase } from './contract-fixtures.ts';
 
 const HOUR_MS = 3_600_000;
 

@@ -1,24 +1,24 @@
 import { deepEqual } from 'node:assert/strict';
-import { activityCases } from './activity-cases.js';
-import { assignCases } from './assign-cases.js';
-import { catalogCases } from './catalog-cases.js';
-import { claimCases } from './claim-cases.js';
-import { duplicateCases } from './duplicate-cases.js';
-import { expectationCases } from './expectation-cases.js';
-import { fencingCases } from './fencing-cases.js';
-import { fulfilmentCases } from './fulfilment-cases.js';
-import { operatorCases } from './operator-cases.js';
-import { orderingCases } from './ordering-cases.js';
-import { pollCases } from './poll-cases.js';
-import { queryCases } from './query-cases.js';
-import { searchCases } from './search-cases.js';
-import { receiveCases } from './receive-cases.js';
-import { settleCases } from './settle-cases.js';
-import { suspectCases } from './suspect-cases.js';
-import { timeCases } from './time-cases.js';
-import { transitionCases } from './transition-cases.js';
-import { workerCases } from './worker-cases.js';
-import type { InboxContractCase, InboxContractOptions } from './contract-fixtures.js';
+import { activityCases } from './activity-cases.ts';
+import { assignCases } from './assign-cases.ts';
+import { catalogCases } from './catalog-cases.ts';
+import { claimCases } from './claim-cases.ts';
+import { duplicateCases } from './duplicate-cases.ts';
+import { expectationCases } from './expectation-cases.ts';
+import { fencingCases } from './fencing-cases.ts';
+import { fulfilmentCases } from './fulfilment-cases.ts';
+import { operatorCases } from './operator-cases.ts';
+import { orderingCases } from './ordering-cases.ts';
+import { pollCases } from './poll-cases.ts';
+import { queryCases } from './query-cases.ts';
+import { searchCases } from './search-cases.ts';
+import { receiveCases } from './receive-cases.ts';
+import { settleCases } from './settle-cases.ts';
+import { suspectCases } from './suspect-cases.ts';
+import { timeCases } from './time-cases.ts';
+import { transitionCases } from './transition-cases.ts';
+import { workerCases } from './worker-cases.ts';
+import type { InboxContractCase, InboxContractOptions } from './contract-fixtures.ts';
 
 /** A case for any test runner. */
 export interface ReadyCase {

@@ -1,7 +1,11 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
-import type { ActivityCounts, ActivityMinute, InboxStore } from '../../inbox/store/inbox-store.js';
-import { incoming, listAll, twoWorkers } from './contract-fixtures.js';
-import type { InboxContractCase, TestWorker } from './contract-fixtures.js';
+import type {
+  ActivityCounts,
+  ActivityMinute,
+  InboxStore,
+} from '../../libs/payments/dist/inbox/store/inbox-store.js';
+import { incoming, listAll, twoWorkers } from './contract-fixtures.ts';
+import type { InboxContractCase, TestWorker } from './contract-fixtures.ts';
 
 const MINUTE_MS = 60_000;
 /** Enough for every minute so far to be closed. */

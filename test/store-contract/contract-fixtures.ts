@@ -11,7 +11,7 @@ import type {
   IncomingEvent,
   StoredEvent,
   StoreReceipt,
-} from '../../inbox/store/inbox-store.js';
+} from '../../libs/payments/dist/inbox/store/inbox-store.js';
 
 /** A new, empty store, and what a test must be able to do with it. */
 export interface InboxUnderTest {

@@ -4,15 +4,16 @@ import type {
   ClaimedPoll,
   ExpectationFilter,
   ExpectationPage,
+  IncomingEvent,
   InboxStore,
   NewExpectation,
   PollOutcome,
   PollSettlement,
   SettledPoll,
   StoredExpectation,
-} from '../../inbox/store/inbox-store.js';
-import { incoming, TestWorker } from './contract-fixtures.js';
-import type { InboxContractCase } from './contract-fixtures.js';
+} from '../../libs/payments/dist/inbox/store/inbox-store.js';
+import { incoming, TestWorker } from './contract-fixtures.ts';
+import type { InboxContractCase } from './contract-fixtures.ts';
 
 /** An expectation whose first poll is due at once. The given fields replace the defaults. */
 export function expected(fields: Partial<NewExpectation> = {}): NewExpectation {
@@ -48,7 +49,7 @@ export async function stored(
 }
 
 /** An event that fulfils the expectations of its transaction and reference, and is handled once per transaction. */
-export function fulfilling(event: Parameters<typeof incoming>[0] = {}) {
+export function fulfilling(event: Parameters<typeof incoming>[0] = {}): IncomingEvent {
   const { orderingKey = null } = event ?? {};
   return incoming({ fulfils: true, handlers: [], onceKey: orderingKey, ...event });
 }

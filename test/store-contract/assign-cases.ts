@@ -3,7 +3,7 @@ import type {
   ClaimedDelivery,
   IncomingEvent,
   StoreReceipt,
-} from '../../inbox/store/inbox-store.js';
+} from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import {
   attemptsOf,
   handlersOf,
@@ -14,8 +14,8 @@ import {
   states,
   TestWorker,
   twoWorkers,
-} from './contract-fixtures.js';
-import type { InboxContractCase } from './contract-fixtures.js';
+} from './contract-fixtures.ts';
+import type { InboxContractCase } from './contract-fixtures.ts';
 
 /** An event for a worker with a free slot for each of its handlers. */
 function assigned(worker: TestWorker, event: Partial<IncomingEvent> = {}): IncomingEvent {

@@ -1,5 +1,5 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
-import type { ClaimedDelivery } from '../../inbox/store/inbox-store.js';
+import type { ClaimedDelivery } from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import {
   REDRIVE_FORCED,
   TestWorker,
@@ -8,8 +8,8 @@ import {
   select,
   states,
   twoWorkers,
-} from './contract-fixtures.js';
-import type { InboxContractCase } from './contract-fixtures.js';
+} from './contract-fixtures.ts';
+import type { InboxContractCase } from './contract-fixtures.ts';
 
 /** Which deliveries a claim leases. */
 export const claimCases: readonly InboxContractCase[] = [

@@ -1,5 +1,8 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
-import type { HandlerCatalog, InboxStore } from '../../inbox/store/inbox-store.js';
+import type {
+  HandlerCatalog,
+  InboxStore,
+} from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import {
   idsOf,
   incoming,
@@ -8,8 +11,8 @@ import {
   outcomesOf,
   states,
   TestWorker,
-} from './contract-fixtures.js';
-import type { InboxContractCase } from './contract-fixtures.js';
+} from './contract-fixtures.ts';
+import type { InboxContractCase } from './contract-fixtures.ts';
 
 const book = { name: 'book', patterns: ['transaction.*'] };
 const mail = { name: 'mail', patterns: ['transaction.completed', 'payout.*'] };

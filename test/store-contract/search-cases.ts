@@ -1,7 +1,7 @@
 import { deepEqual, equal } from 'node:assert/strict';
-import type { EventFilter, InboxStore } from '../../inbox/store/inbox-store.js';
-import { incoming, TestWorker } from './contract-fixtures.js';
-import type { InboxContractCase } from './contract-fixtures.js';
+import type { EventFilter, InboxStore } from '../../libs/payments/dist/inbox/store/inbox-store.js';
+import { incoming, TestWorker } from './contract-fixtures.ts';
+import type { InboxContractCase } from './contract-fixtures.ts';
 
 /** The ids of the events that a search finds, sorted. */
 async function found(store: InboxStore, search: string, filter: EventFilter = {}) {

@@ -1,6 +1,6 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
-import { idsOf, incoming, listAll, outcomesOf, states, TestWorker } from './contract-fixtures.js';
-import type { InboxContractCase } from './contract-fixtures.js';
+import { idsOf, incoming, listAll, outcomesOf, states, TestWorker } from './contract-fixtures.ts';
+import type { InboxContractCase } from './contract-fixtures.ts';
 
 /** Which events are copies of others: by their id, and once per transaction. */
 export const duplicateCases: readonly InboxContractCase[] = [

@@ -7,8 +7,8 @@ import {
   select,
   states,
   TestWorker,
-} from './contract-fixtures.js';
-import type { InboxContractCase } from './contract-fixtures.js';
+} from './contract-fixtures.ts';
+import type { InboxContractCase } from './contract-fixtures.ts';
 
 /** Suspects: deliveries whose process died while they ran. */
 export const suspectCases: readonly InboxContractCase[] = [

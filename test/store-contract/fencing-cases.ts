@@ -9,8 +9,8 @@ import {
   states,
   TestWorker,
   twoWorkers,
-} from './contract-fixtures.js';
-import type { InboxContractCase } from './contract-fixtures.js';
+} from './contract-fixtures.ts';
+import type { InboxContractCase } from './contract-fixtures.ts';
 
 const NOT_SETTLED = { settled: false, nextDue: false };
 

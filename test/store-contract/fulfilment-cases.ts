@@ -1,6 +1,6 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
-import { incoming, outcomesOf, REDRIVE_NOW, select } from './contract-fixtures.js';
-import type { InboxContractCase } from './contract-fixtures.js';
+import { incoming, outcomesOf, REDRIVE_NOW, select } from './contract-fixtures.ts';
+import type { InboxContractCase } from './contract-fixtures.ts';
 import {
   claimPoll,
   claimPolls,
@@ -10,7 +10,7 @@ import {
   settleFound,
   stored,
   unknown,
-} from './expectation-cases.js';
+} from './expectation-cases.ts';
 
 /** Which events fulfil an expectation, also while its poll runs. */
 export const fulfilmentCases: readonly InboxContractCase[] = [

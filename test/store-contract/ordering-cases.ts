@@ -4,7 +4,7 @@ import type {
   InboxStore,
   Lease,
   SettleResult,
-} from '../../inbox/store/inbox-store.js';
+} from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import {
   idsOf,
   incoming,
@@ -14,8 +14,8 @@ import {
   states,
   TestWorker,
   twoWorkers,
-} from './contract-fixtures.js';
-import type { InboxContractCase, InboxUnderTest } from './contract-fixtures.js';
+} from './contract-fixtures.ts';
+import type { InboxContractCase, InboxUnderTest } from './contract-fixtures.ts';
 
 const key = { orderingKey: 'k' };
 

@@ -8,8 +8,8 @@ import {
   states,
   TestWorker,
   twoWorkers,
-} from './contract-fixtures.js';
-import type { InboxContractCase, InboxUnderTest } from './contract-fixtures.js';
+} from './contract-fixtures.ts';
+import type { InboxContractCase, InboxUnderTest } from './contract-fixtures.ts';
 
 /** Two workers of two processes, and an event whose delivery `worker` runs. */
 async function running(inbox: InboxUnderTest) {
