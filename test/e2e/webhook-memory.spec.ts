@@ -70,7 +70,9 @@ describe.each(['express', 'fastify'])(
       const request = [head({ path, signature: FORGED, lines }), ...body];
       const { responses, rssGrowthMb } = await attack(600, request);
       expect(rssGrowthMb).toBeLessThan(MB_BAR);
-      expect(new Set(responses.map(({ statuses }) => statuses[0]))).toEqual(new Set([408, 503]));
+      expect(responses.filter(({ hung }) => hung)).toEqual([]);
+      // A client that is still sending when the server closes its connection may not get the response.
+      expect(new Set(responses.flatMap(({ statuses }) => statuses))).toEqual(new Set([408, 503]));
       expect(await deliver('after 600 connections')).toBe(200);
     });
   },
