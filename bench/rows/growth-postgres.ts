@@ -57,7 +57,6 @@ export async function copy(
     id: 'gen_random_uuid()::text',
     ordering_key: 'gen_random_uuid()::text',
     ordering: 'gen_random_uuid()',
-    once: 'sha256(gen_random_uuid()::text::bytea)',
     digest: 'sha256(gen_random_uuid()::text::bytea)',
     ...values,
   };

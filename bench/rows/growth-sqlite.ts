@@ -78,7 +78,6 @@ function copyStatement(
     id: random,
     ordering_key: random,
     digest: 'randomblob(32)',
-    once_hash: 'randomblob(16)',
     ordering: 'randomblob(16)',
     ...values,
   };

@@ -47,7 +47,7 @@ export function incoming(raw: Buffer = Buffer.alloc(400, 'x')): IncomingEvent {
     raw,
     headers: {},
     stale: false,
-    onceKey: randomUUID(),
+    oncePerTransaction: true,
     handlers: ['book'],
     catalogVersion: 1,
     assign: null,

@@ -98,7 +98,7 @@ async function storeMany(app: WebhookApplication): Promise<void> {
           eventType: 'busy.done',
           occurredAt: new Date(),
           orderingKey: null,
-          onceKey: null,
+          oncePerTransaction: false,
           raw: Buffer.from(JSON.stringify(event)),
           headers: {},
           handlers: ['busy'],

@@ -42,7 +42,7 @@ describe('concurrent operations on expectations in PostgreSQL', () => {
     const eventOf = ({ transactionId, reference }: Payment, source: 'webhook' | 'poll') =>
       incoming(source === 'poll' ? `poll:${transactionId}` : randomUUID(), {
         orderingKey: transactionId,
-        onceKey: transactionId,
+        oncePerTransaction: true,
         reference: Math.random() < 0.5 ? reference : null,
         raw: Buffer.from(randomUUID()),
         handlers: [],

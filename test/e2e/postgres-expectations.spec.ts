@@ -24,7 +24,7 @@ const order = (reference: string, given: Partial<NewExpectation> = {}): NewExpec
 });
 
 const paid = (id: string, transactionId: string, given: Parameters<typeof incoming>[1] = {}) =>
-  incoming(id, { orderingKey: transactionId, onceKey: transactionId, fulfils: true, ...given });
+  incoming(id, { orderingKey: transactionId, oncePerTransaction: true, fulfils: true, ...given });
 
 describe('expectations in PostgreSQL', () => {
   const inboxes = usePostgresInboxes();

@@ -34,10 +34,10 @@ describe('PostgreSQL with 30,000 events and 600 failed deliveries', () => {
     await store.failures();
     await inboxes.query(`
       WITH stored AS (
-        INSERT INTO many.event (company, id, event_type, source, occurred_at, received_at, digest, raw, stale, unhandled,
+        INSERT INTO many.event (company, id, event_type, source, occurred_at, received_at, digest, raw, once, stale, unhandled,
                                 ordering_key, reference)
         SELECT CASE n % 3 WHEN 0 THEN 'north' ELSE 'default' END, 'evt ' || md5(n::text), 'transaction.completed',
-               'webhook', now(), date_trunc('milliseconds', now()) + n * interval '1 ms', '', '{}', false, false, 'txn ' || md5('t' || n),
+               'webhook', now(), date_trunc('milliseconds', now()) + n * interval '1 ms', '', '{}', n % 2 = 0, false, false, 'txn ' || md5('t' || n),
                'order ' || lpad(n::text, 5, '0')
           FROM generate_series(1, ${COUNT}) n RETURNING seq, reference
       )

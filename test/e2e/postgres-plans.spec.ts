@@ -106,15 +106,17 @@ describe('functions in PostgreSQL that were planned with empty tables', () => {
     await pagesOf(text);
     for (let n = 0; n < 3000; n += 500) {
       await small.receive(
-        Array.from({ length: 500 }, (_, m) => incoming(`later ${n + m}`, { onceKey: `${n + m}` })),
+        Array.from({ length: 500 }, (_, m) =>
+          incoming(`later ${n + m}`, { orderingKey: `${n + m}`, oncePerTransaction: true }),
+        ),
       );
     }
     expect(await pagesOf(text)).toBeLessThan(200);
     // A copy by transaction is detected.
-    await small.receive([incoming('known', { onceKey: 'known' })]);
-    expect(await small.receive([incoming('copy', { onceKey: 'known' })])).toMatchObject([
-      { outcome: 'duplicate', id: 'known' },
-    ]);
+    await small.receive([incoming('known', { orderingKey: 'known', oncePerTransaction: true })]);
+    expect(
+      await small.receive([incoming('copy', { orderingKey: 'known', oncePerTransaction: true })]),
+    ).toMatchObject([{ outcome: 'duplicate', id: 'known' }]);
   });
 });
 

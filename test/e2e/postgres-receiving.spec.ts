@@ -36,9 +36,9 @@ describe('receive() in PostgreSQL', () => {
   it('IN-03 receive() reports duplicates within one batch, by id or transaction, and stores the first', async () => {
     const store = await inboxes.open();
     const receipts = await store.receive([
-      incoming('b', { onceKey: 'k' }),
-      incoming('a', { onceKey: 'k' }),
-      incoming('b', { onceKey: 'z', raw: Buffer.from('other') }),
+      incoming('b', { orderingKey: 'k', oncePerTransaction: true }),
+      incoming('a', { orderingKey: 'k', oncePerTransaction: true }),
+      incoming('b', { orderingKey: 'z', oncePerTransaction: true, raw: Buffer.from('other') }),
       incoming('c'),
       incoming('c'),
     ]);
@@ -56,22 +56,23 @@ describe('receive() in PostgreSQL', () => {
 
   it('receive() stores an event although the batch has a duplicate of another transaction with the same id', async () => {
     const store = await inboxes.open();
-    await store.receive([incoming('first', { onceKey: 'k' })]);
+    await store.receive([incoming('first', { orderingKey: 'k', oncePerTransaction: true })]);
     const receipts = await store.receive([
-      incoming('x', { onceKey: 'k' }),
-      incoming('x', { onceKey: 'other' }),
+      incoming('x', { orderingKey: 'k', oncePerTransaction: true }),
+      incoming('x', { orderingKey: 'other', oncePerTransaction: true }),
     ]);
     expect(outcomes(receipts)).toEqual(['duplicate first', 'stored x']);
   });
 
   it('receive() stores events of the same transaction but of other companies and types', async () => {
     const store = await inboxes.open();
-    const once = (id: string, given = {}) => incoming(id, { onceKey: 'k', ...given });
+    const once = (id: string, given = {}) =>
+      incoming(id, { orderingKey: 'k', oncePerTransaction: true, ...given });
     const receipts = await store.receive([
       once('a'),
       once('b', { company: 'other' }),
       once('c', { eventType: 'transaction.refunded' }),
-      once('d', { onceKey: 'K' }),
+      once('d', { orderingKey: 'K', oncePerTransaction: true }),
       once('e'),
     ]);
     expect(outcomes(receipts)).toEqual([
@@ -86,12 +87,16 @@ describe('receive() in PostgreSQL', () => {
   it('receive() notes the last 20 repeats of an event, each once, from all processes', async () => {
     const schema = freshSchema();
     const stores = [await inboxes.open({ schema }), await inboxes.open({ schema })];
-    await stores[0]!.receive([incoming('first', { onceKey: 'k' })]);
+    await stores[0]!.receive([incoming('first', { orderingKey: 'k', oncePerTransaction: true })]);
     const ids = Array.from({ length: 22 }, (_, n) => `r${n}`);
-    await Promise.all(ids.map((id, n) => stores[n % 2]!.receive([incoming(id, { onceKey: 'k' })])));
+    await Promise.all(
+      ids.map((id, n) =>
+        stores[n % 2]!.receive([incoming(id, { orderingKey: 'k', oncePerTransaction: true })]),
+      ),
+    );
     await stores[0]!.receive([
-      incoming('last', { onceKey: 'k' }),
-      incoming('last', { onceKey: 'k' }),
+      incoming('last', { orderingKey: 'k', oncePerTransaction: true }),
+      incoming('last', { orderingKey: 'k', oncePerTransaction: true }),
     ]);
     const { repeats } = (await stores[1]!.find('default', 'first'))!;
     expect(repeats).toHaveLength(20);
@@ -151,10 +156,10 @@ describe('receive() in PostgreSQL', () => {
     }
   });
 
-  it('receive() stores ordering keys and once keys of any length', async () => {
+  it('receive() stores ordering keys of any length, also of an event that is handled once', async () => {
     const store = await inboxes.open();
     const long = randomBytes(50_000).toString('hex');
-    const event = incoming('long', { orderingKey: long, onceKey: long });
+    const event = incoming('long', { orderingKey: long, oncePerTransaction: true });
     expect(outcomes(await store.receive([event]))).toEqual(['stored long']);
     expect((await store.find('default', 'long'))?.orderingKey).toBe(long);
   });

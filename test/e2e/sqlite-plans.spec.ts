@@ -38,8 +38,8 @@ function runEverything(): void {
   const [dying, worker] = [inbox.worker(1000), inbox.worker(3_600_000)];
   const assign = { worker, handlers: ['book'] };
   for (const id of ['a', 'b', 'c', 'd']) inbox.receive({ id, orderingKey: 'k' });
-  inbox.receive({ id: 'e', handlers: ['mail'], onceKey: 'tx', orderingKey: 'j' });
-  inbox.receive({ id: 'f', handlers: ['mail'], onceKey: 'tx' });
+  inbox.receive({ id: 'e', handlers: ['mail'], orderingKey: 'tx', oncePerTransaction: true });
+  inbox.receive({ id: 'f', handlers: ['mail'], orderingKey: 'tx', oncePerTransaction: true });
   inbox.receive({ id: 'g', handlers: [] });
   inbox.claim(dying, 1, 'mail');
   inbox.now += 1001;
@@ -159,8 +159,8 @@ describe('the plans of the statements on SQLite', () => {
       'SEARCH payments_inbox_event USING INDEX payments_inbox_event_id (id=? AND company=?)',
     ],
     [
-      ['SELECT seq, id', 'once_hash = ?'],
-      'SEARCH payments_inbox_event USING INDEX payments_inbox_event_once (once_hash=?)',
+      ['SELECT seq, id', 'once = 1'],
+      'SEARCH payments_inbox_event USING INDEX payments_inbox_event_once (ordering_key=? AND event_type=? AND company=?)',
     ],
   ])('IN-33 the statement with %j reads only the index entries that it needs', (texts, plan) => {
     runEverything();
@@ -179,11 +179,17 @@ describe('the plans of the statements on SQLite', () => {
 
   it('a search reads ranges of indexes, and sorts neither events nor failed deliveries', () => {
     runEverything();
-    const indexes = ['event_id', 'event_transaction', 'event_reference', 'delivery_error'];
+    const indexes = [
+      'event_id',
+      'event_once',
+      'event_transaction',
+      'event_reference',
+      'delivery_error',
+    ];
     const searches = indexes.map((index) =>
       plans().filter(({ sql }) => sql.includes(`INDEXED BY payments_inbox_${index}`)),
     );
-    expect(searches.map((found) => found.length)).toEqual([1, 1, 1, 1]);
+    expect(searches.map((found) => found.length)).toEqual([1, 1, 1, 1, 1]);
     const lines = searches.flat().flatMap((plan) => plan.lines);
     expect(lines.filter((line) => /^SCAN payments_|TEMP B-TREE/.test(line))).toEqual([]);
   });

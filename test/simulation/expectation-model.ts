@@ -173,9 +173,9 @@ export class ExpectationModel {
     if (fulfils.includes(event.eventType)) this.#fulfilAll(event, event.id);
   }
 
-  #storedOnce({ company, onceKey, eventType, id }: IncomingEvent): void {
-    if (onceKey === null) return;
-    const key = `${company}/${onceKey}/${eventType}`;
+  #storedOnce({ company, orderingKey, oncePerTransaction, eventType, id }: IncomingEvent): void {
+    if (!oncePerTransaction || orderingKey === null) return;
+    const key = `${company}/${orderingKey}/${eventType}`;
     const first = this.#once.get(key);
     if (first !== undefined)
       this.violations.push(`EX-17 ${company}/${id} has the transaction of ${first}`);

@@ -111,7 +111,7 @@ export const catalogCases: readonly InboxContractCase[] = [
     title: 'IN-32 an event that was matched with another version of the catalog is not stored',
     async run({ store, another }) {
       const other = await another();
-      const before = incoming({ onceKey: 'tx' });
+      const before = incoming({ orderingKey: 'tx', oncePerTransaction: true });
       await store.receive([before]);
       const worker = await TestWorker.start(other, [book]);
       const { version } = await store.catalog();
@@ -121,7 +121,7 @@ export const catalogCases: readonly InboxContractCase[] = [
         late,
         before,
         current,
-        incoming({ onceKey: 'tx' }),
+        incoming({ orderingKey: 'tx', oncePerTransaction: true }),
         incoming({ handlers: [] }),
         late,
       ]);

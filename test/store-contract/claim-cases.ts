@@ -103,9 +103,9 @@ export const claimCases: readonly InboxContractCase[] = [
       const at = (time: string) => new Date(`2026-11-20T${time}.000Z`);
       const newerHandled = async (time: string, company = 'acme', handler = 'book') => {
         const occurredAt = at(time);
-        await store.receive([
-          incoming({ orderingKey: 'k', occurredAt, company, handlers: [handler] }),
-        ]);
+        const oncePerTransaction = time === '13:00:00';
+        const key = { orderingKey: 'k', oncePerTransaction };
+        await store.receive([incoming({ ...key, occurredAt, company, handlers: [handler] })]);
         const lease = await worker.claimOne(handler);
         const newer = await store.newerHandled(lease);
         await store.complete(lease);

@@ -83,7 +83,7 @@ export function incoming(event: Partial<IncomingEvent> = {}): IncomingEvent {
     orderingKey: null,
     raw: Buffer.from(`{"id":"${id}"}`),
     headers: {},
-    onceKey: null,
+    oncePerTransaction: false,
     handlers: ['book'],
     catalogVersion: 0,
     assign: null,

@@ -66,7 +66,12 @@ export const duplicateCases: readonly InboxContractCase[] = [
     title: 'IN-05 a copy with another body is a conflict, and the original stays unchanged',
     async run({ store }) {
       const event = incoming();
-      const other = { ...event, raw: Buffer.from('another body'), onceKey: 'another key' };
+      const other = {
+        ...event,
+        raw: Buffer.from('another body'),
+        orderingKey: 'another key',
+        oncePerTransaction: true,
+      };
       const receipt = { id: event.id, claimed: [], pending: false, fulfilled: [] };
       await store.receive([event]);
       deepEqual(await store.receive([other]), [{ ...receipt, outcome: 'conflict' }]);
@@ -109,8 +114,12 @@ export const duplicateCases: readonly InboxContractCase[] = [
   {
     title: 'IN-02 a second event of a transaction is a duplicate, and a repeat of the first event',
     async run({ store, another }) {
-      const first = incoming({ onceKey: 'tx' });
-      const again = incoming({ onceKey: 'tx', raw: Buffer.from('another body') });
+      const first = incoming({ orderingKey: 'tx', oncePerTransaction: true });
+      const again = incoming({
+        orderingKey: 'tx',
+        oncePerTransaction: true,
+        raw: Buffer.from('another body'),
+      });
       const receipt = {
         outcome: 'duplicate',
         id: first.id,
@@ -139,7 +148,9 @@ export const duplicateCases: readonly InboxContractCase[] = [
     title: 'IN-02 of 50 concurrent events of one transaction, one is stored, with 20 repeats',
     async run({ store, another }) {
       const stores = [store, await another()];
-      const events = Array.from({ length: 50 }, () => incoming({ onceKey: 'tx' }));
+      const events = Array.from({ length: 50 }, () =>
+        incoming({ orderingKey: 'tx', oncePerTransaction: true }),
+      );
       const receipts = await Promise.all(
         events.map((event, index) => stores[index % 2]!.receive([event])),
       );
@@ -156,9 +167,9 @@ export const duplicateCases: readonly InboxContractCase[] = [
     title: 'IN-03 a second event of a transaction in the same batch is a duplicate',
     async run({ store }) {
       const [a, b, c] = [
-        incoming({ onceKey: 'tx' }),
-        incoming({ onceKey: 'tx' }),
-        incoming({ onceKey: 'other' }),
+        incoming({ orderingKey: 'tx', oncePerTransaction: true }),
+        incoming({ orderingKey: 'tx', oncePerTransaction: true }),
+        incoming({ orderingKey: 'other', oncePerTransaction: true }),
       ];
       deepEqual(
         (await store.receive([a, b, c, b])).map(({ outcome, id }) => [outcome, id]),
@@ -175,11 +186,11 @@ export const duplicateCases: readonly InboxContractCase[] = [
   {
     title: 'an event keeps its last 20 repeats, the oldest first',
     async run({ store, advance }) {
-      const first = incoming({ onceKey: 'tx' });
+      const first = incoming({ orderingKey: 'tx', oncePerTransaction: true });
       await store.receive([first]);
       const ids: string[] = [];
       for (let n = 0; n < 25; n += 1) {
-        const again = incoming({ onceKey: 'tx' });
+        const again = incoming({ orderingKey: 'tx', oncePerTransaction: true });
         await store.receive([again]);
         await advance(10);
         ids.push(again.id);
@@ -193,11 +204,15 @@ export const duplicateCases: readonly InboxContractCase[] = [
     title: 'IN-04 one transaction id of two companies, or of two event types, makes no duplicates',
     async run({ store }) {
       const events = [
-        incoming({ onceKey: 'tx' }),
-        incoming({ onceKey: 'tx', company: 'umbrella' }),
-        incoming({ onceKey: 'tx', eventType: 'transaction.refunded' }),
-        incoming({ onceKey: null, orderingKey: 'tx' }),
-        // An event whose id is the `onceKey` of others.
+        incoming({ orderingKey: 'tx', oncePerTransaction: true }),
+        incoming({ orderingKey: 'tx', oncePerTransaction: true, company: 'umbrella' }),
+        incoming({
+          orderingKey: 'tx',
+          oncePerTransaction: true,
+          eventType: 'transaction.refunded',
+        }),
+        incoming({ orderingKey: 'tx' }),
+        // An event whose id is the transaction of others.
         incoming({ id: 'tx' }),
       ];
       const outcomes = (await store.receive(events)).map(({ outcome }) => outcome);
@@ -206,7 +221,7 @@ export const duplicateCases: readonly InboxContractCase[] = [
         deepEqual((await store.find(company, id))!.repeats, []);
         deepEqual(await states(store, { company, id }), { book: 'pending 0' });
       }
-      const again = incoming({ onceKey: 'tx', company: 'umbrella' });
+      const again = incoming({ orderingKey: 'tx', oncePerTransaction: true, company: 'umbrella' });
       equal((await store.receive([again]))[0]!.id, events[1]!.id);
       deepEqual((await store.find('acme', events[0]!.id))!.repeats, []);
     },

@@ -50,8 +50,7 @@ export async function stored(
 
 /** An event that fulfils the expectations of its transaction and reference, and is handled once per transaction. */
 export function fulfilling(event: Parameters<typeof incoming>[0] = {}): IncomingEvent {
-  const { orderingKey = null } = event ?? {};
-  return incoming({ fulfils: true, handlers: [], onceKey: orderingKey, ...event });
+  return incoming({ fulfils: true, handlers: [], oncePerTransaction: true, ...event });
 }
 
 /** The lease of the polls in these cases, in milliseconds. */

@@ -117,7 +117,7 @@ export const fulfilmentCases: readonly InboxContractCase[] = [
     title:
       'EX-04 a duplicate fulfils with the id and the source of the stored event, and a conflict does not',
     async run({ store }) {
-      const once = { onceKey: 'tx', orderingKey: 'tx' };
+      const once = { orderingKey: 'tx', oncePerTransaction: true };
       const first = fulfilling({ id: 'poll:tx', source: 'poll', ...once });
       const copy = fulfilling(once);
       await store.receive([first, fulfilling({ id: 'again', orderingKey: 'again' })]);

@@ -53,13 +53,14 @@ export const searchCases: readonly InboxContractCase[] = [
       const summary = { reference: 'order-17', amount: null, currency: null };
       await store.receive([
         incoming({ id: 'alpha', orderingKey: 'tx_1%' }),
+        incoming({ id: 'delta', orderingKey: 'tx_1%', oncePerTransaction: true }),
         incoming({ id: 'beta', summary, company: 'umbrella' }),
         incoming({ id: 'order-1' }),
         incoming({ id: 'gamma', orderingKey: 'order-1' }),
       ]);
       deepEqual(await found(store, 'alph'), ['alpha']);
       deepEqual(await found(store, 'lpha'), []);
-      deepEqual(await found(store, 'tx_1%'), ['alpha']);
+      deepEqual(await found(store, 'tx_1%'), ['alpha', 'delta']);
       deepEqual(await found(store, 'tx_1'), []);
       deepEqual(await found(store, 'order-1'), ['beta', 'gamma', 'order-1']);
       deepEqual(await found(store, 'order-1', { company: 'umbrella' }), ['beta']);

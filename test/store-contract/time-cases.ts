@@ -49,8 +49,8 @@ export const timeCases: readonly InboxContractCase[] = [
     title: 'IN-07 a second event of a pruned transaction is a duplicate until the retention ends',
     async run({ store, advance }) {
       const worker = await TestWorker.start(store);
-      const first = incoming({ onceKey: 'tx' });
-      const again = () => incoming({ onceKey: 'tx' });
+      const first = incoming({ orderingKey: 'tx', oncePerTransaction: true });
+      const again = () => incoming({ orderingKey: 'tx', oncePerTransaction: true });
       await store.receive([first]);
       await store.complete(await worker.claimOne());
       await advance(8 * DAY_MS);

@@ -46,8 +46,8 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
     promise: 'WH-23',
     fault: 'handles every type of event once per transaction',
     file: 'libs/payments/src/inbox/receive/verified-event.ts',
-    replace: 'onceKey: oncePerTransaction ?',
-    by: 'onceKey: stale || !stale ?',
+    replace: '    oncePerTransaction,\n',
+    by: '    oncePerTransaction: stale || !stale,\n',
     specs: ['libs/payments/src/inbox/receive/event-receiver-once-per-transaction.spec.ts'],
   },
   {

@@ -139,7 +139,7 @@ export class WorkerHarness {
         eventType: 't',
         occurredAt: new Date(timestamp),
         orderingKey: null,
-        onceKey: null,
+        oncePerTransaction: false,
         raw,
         headers: {},
         stale: false,

@@ -119,7 +119,7 @@ export function incoming(id: string, given: Partial<IncomingEvent> = {}): Incomi
     orderingKey: null,
     raw: Buffer.from(`{"id":${JSON.stringify(id)}}`),
     headers: {},
-    onceKey: null,
+    oncePerTransaction: false,
     handlers: ['book'],
     catalogVersion: 0,
     assign: null,

@@ -60,7 +60,7 @@ export class SqliteDatabase {
       orderingKey: null,
       raw: Buffer.from(id),
       headers: '{}',
-      onceKey: null,
+      oncePerTransaction: false,
       handlers: ['book'],
       catalogVersion: 0,
       assign: null,

@@ -67,7 +67,7 @@ export class EventIndex {
     return true;
   }
 
-  /** The event of that type that is stored for the transaction, under `IncomingEvent.onceKey`. */
+  /** The event of that type that is stored for the transaction, once per transaction. */
   findOnce(company: string, eventType: string, transactionId: string): MemoryEvent | undefined {
     return this.#byOnceKey.get(onceKeyOf(company, eventType, transactionId));
   }

@@ -65,7 +65,10 @@ describe('MemoryStore', () => {
 
   it('receive stores neither copies nor outdated events, so they need no room', async () => {
     await start({ maxEvents: 1 });
-    const copies = [event('a', 10, { onceKey: 'tx' }), event('b', 10, { onceKey: 'tx' })];
+    const copies = [
+      event('a', 10, { orderingKey: 'tx', oncePerTransaction: true }),
+      event('b', 10, { orderingKey: 'tx', oncePerTransaction: true }),
+    ];
     expect(await outcomes(...copies, event('c', 10, { catalogVersion: 7 }))).toEqual([
       'stored',
       'duplicate',
@@ -85,12 +88,17 @@ describe('MemoryStore', () => {
     expect(await kept('a', 'b')).toEqual(['forgotten', 'body']);
   });
 
-  it('receive makes room by deleting the events that finished first, with their ids and once keys', async () => {
-    for (const id of ['a', 'b', 'c', 'd']) await finish(id, 10, { onceKey: `key of ${id}` });
+  it('receive makes room by deleting the events that finished first, with their ids and transactions', async () => {
+    for (const id of ['a', 'b', 'c', 'd'])
+      await finish(id, 10, { orderingKey: `key of ${id}`, oncePerTransaction: true });
     await store.receive([event('e'), event('f')]);
     expect(await kept('a', 'b', 'c', 'd')).toEqual(['forgotten', 'forgotten', 'body', 'body']);
-    expect(await outcomes(event('x', 10, { onceKey: 'key of d' }))).toEqual(['duplicate']);
-    expect(await outcomes(event('y', 10, { onceKey: 'key of a' }))).toEqual(['stored']);
+    expect(
+      await outcomes(event('x', 10, { orderingKey: 'key of d', oncePerTransaction: true })),
+    ).toEqual(['duplicate']);
+    expect(
+      await outcomes(event('y', 10, { orderingKey: 'key of a', oncePerTransaction: true })),
+    ).toEqual(['stored']);
   });
 
   it('receive deletes nothing if unfinished events leave too little room', async () => {

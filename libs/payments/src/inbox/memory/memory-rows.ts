@@ -47,12 +47,13 @@ export class MemoryEvent {
     readonly receivedAt: number,
     readonly seq: number,
   ) {
-    const { company, id, source, eventType, occurredAt, orderingKey, onceKey, stale } = event;
+    const { company, id, source, eventType, occurredAt, orderingKey, stale } = event;
     this.fixed = { company, id, source, eventType, orderingKey, stale };
     this.occurredMs = occurredAt.getTime();
     // No company, id or type contains a line break.
     this.idKey = `${company}\n${id}`;
-    this.onceKey = onceKey === null ? null : onceKeyOf(company, eventType, onceKey);
+    const isOnce = event.oncePerTransaction && orderingKey !== null;
+    this.onceKey = isOnce ? onceKeyOf(company, eventType, orderingKey) : null;
     this.reference = event.reference;
     // A copy: the caller may reuse its buffer.
     this.raw = Buffer.from(event.raw);

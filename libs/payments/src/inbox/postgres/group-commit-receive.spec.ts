@@ -10,7 +10,7 @@ const event = (id: string, bytes = 10): IncomingEvent => ({
   orderingKey: null,
   raw: Buffer.alloc(bytes),
   headers: {},
-  onceKey: null,
+  oncePerTransaction: false,
   handlers: [],
   catalogVersion: 0,
   assign: null,

@@ -110,7 +110,7 @@ export function toIncomingEvent(
     eventType: event.eventType,
     occurredAt: new Date(event.timestamp),
     orderingKey,
-    onceKey: oncePerTransaction ? orderingKey : null,
+    oncePerTransaction,
     raw,
     headers,
     stale,

@@ -41,7 +41,7 @@ function redriveHarness() {
         raw: Buffer.from('{}'),
         headers: {},
         stale: false,
-        onceKey: null,
+        oncePerTransaction: false,
         handlers,
         catalogVersion,
         assign: null,

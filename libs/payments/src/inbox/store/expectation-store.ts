@@ -167,7 +167,7 @@ export interface PollSettlement {
   readonly lease: PollLease;
   readonly outcome: PollOutcome;
   /**
-   * With the result `event`: the event that the poll found, with its transaction as `onceKey` and `orderingKey`.
+   * With the result `event`: the event that the poll found, with `oncePerTransaction`.
    * Otherwise, with `next: 'overdue'`: the event for the handlers of overdue payments, or `null` if there is no such
    * handler.
    */

@@ -209,8 +209,8 @@ export interface InboxStore<Tx = unknown> {
    * 0 again, unless it was pending. Returns how many deliveries it changed or added; a pending delivery counts.
    *
    * The first delivery that is added to a stale event makes the event count as the event of its transaction: it is not
-   * stale any more, takes its {@link IncomingEvent.onceKey}, and fulfils expectations as on receipt if its type is in
-   * `fulfils`. If another event has the key, nothing is added.
+   * stale any more, and fulfils expectations as on receipt if its type is in `fulfils`. If another event counts as the
+   * event of the transaction, nothing is added; see {@link IncomingEvent.oncePerTransaction}.
    */
   redrive(
     selections: readonly DeliverySelection[],

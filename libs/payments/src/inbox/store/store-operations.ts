@@ -21,11 +21,11 @@ export interface IncomingEvent {
   /** The headers to store, by lower-case name; see {@link StoredEvent.headers}. */
   readonly headers: Readonly<Record<string, string>>;
   /**
-   * The transaction id, if the event's type is handled once per transaction. Another event of the same company, type
-   * and `onceKey` is then a duplicate, whatever its id. `null` for other types. Any length and content. A stale event
-   * takes its key only when a redrive adds its first delivery.
+   * Whether the event's type is handled once per transaction. Another event of the same company, type and
+   * {@link orderingKey} is then a duplicate, whatever its id. A stale event counts as the event of its transaction only
+   * when a redrive adds its first delivery. Without an ordering key, this has no effect.
    */
-  readonly onceKey: string | null;
+  readonly oncePerTransaction: boolean;
   /** Names of the handlers to deliver to, each once. Without handlers, the event is stored as unhandled or stale. */
   readonly handlers: readonly string[];
   /** The {@link HandlerCatalog.version} from which {@link handlers} was computed. */

@@ -17,7 +17,7 @@ import type { WakeNotifier } from '../connection/wake-notifications.js';
 import { firstValueOf } from './commit.js';
 import { deliveriesOf, newEventOf, RECEIVE_TYPES, valuesOf } from './receive-values.js';
 import { RECEIPT_COLUMNS, RECEIVE_NAMES, RECEIVE_PARAMETERS, receiptsOf } from './receive.js';
-import { BY_INDEX, indexed, NOW_MS } from './schema.js';
+import { BY_INDEX, countsOnce, indexed, isOnceOf, NOW_MS } from './schema.js';
 import { ParameterList, parsePosition } from './search.js';
 import { MAX_DUE_MS } from './settle.js';
 import { fromStored, LAST, toDate, toStored } from './stored-rows.js';
@@ -471,8 +471,8 @@ END $start$;
  * event and the fields of the expectation.
  */
 const fulfilFunction = (schema: string): string => `
-CREATE FUNCTION ${schema}.fulfil(p_seqs bigint[], p_companies text[], p_ids text[], p_once bytea[], p_types text[],
-  p_keys text[], p_references text[], p_fulfils boolean[], p_digests bytea[]) RETURNS json
+CREATE FUNCTION ${schema}.fulfil(p_seqs bigint[], p_companies text[], p_ids text[], p_once boolean[], p_types text[],
+  p_keys text[], p_orderings uuid[], p_references text[], p_fulfils boolean[], p_digests bytea[]) RETURNS json
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
 AS $fulfil$
 DECLARE
@@ -484,11 +484,11 @@ BEGIN
   SELECT array_agg(f.expected), array_agg(f.event), array_agg(f.position) INTO v_expected, v_received, v_positions
     FROM (
       SELECT DISTINCT ON (x.seq) x.seq AS expected, COALESCE(i.seq, k.seq) AS event, i.position
-        FROM unnest(p_seqs, p_companies, p_ids, p_once, p_types, p_keys, p_references, p_fulfils, p_digests)
-          WITH ORDINALITY AS i (seq, company, id, once, event_type, key, reference, fulfils, digest, position)
+        FROM unnest(p_seqs, p_companies, p_ids, p_once, p_types, p_keys, p_orderings, p_references, p_fulfils, p_digests)
+          WITH ORDINALITY AS i (seq, company, id, once, event_type, ordering_key, ordering, reference, fulfils, digest, position)
        CROSS JOIN LATERAL (
          SELECT t.seq, true AS own FROM ${schema}.expectation t
-          WHERE t.transaction_id = i.key AND t.company = i.company
+          WHERE t.transaction_id = i.ordering_key AND t.company = i.company
          UNION ALL
          SELECT r.seq, r.transaction_id IS NULL FROM ${schema}.expectation r
           WHERE r.reference = i.reference AND r.company = i.company
@@ -498,7 +498,7 @@ BEGIN
             SELECT a.seq, a.digest = i.digest AS same, 1 AS rank FROM ${schema}.event a
              WHERE a.company = i.company AND a.id = i.id
             UNION ALL
-            SELECT b.seq, true, 2 FROM ${schema}.event b WHERE b.once = i.once AND b.once IS NOT NULL AND NOT b.stale
+            SELECT b.seq, true, 2 FROM ${schema}.event b WHERE i.once AND ${isOnceOf('b', 'i')}
           ) y WHERE i.seq IS NULL ORDER BY y.rank LIMIT 1
         ) k ON k.same
        WHERE i.fulfils AND COALESCE(i.seq, k.seq) IS NOT NULL
@@ -574,9 +574,9 @@ LANGUAGE plpgsql STABLE ${BY_INDEX}
 AS $stored$
 BEGIN
   SELECT e.id, e.event_type INTO o_id, o_type FROM ${schema}.event e
-   WHERE ${indexed('e.ordering_key')} = ${indexed('p_transaction')} AND e.ordering_key IS NOT NULL
+   WHERE ${indexed('e.ordering_key')} = ${indexed('p_transaction')} AND ${countsOnce('e')}
      AND e.ordering_key = p_transaction AND e.company = p_company AND e.event_type = ANY (p_types)
-     AND e.once IS NOT NULL AND NOT e.stale AND e.event_type IS DISTINCT FROM p_except
+     AND e.event_type IS DISTINCT FROM p_except
    ORDER BY e.seq LIMIT 1;
 END $stored$;
 

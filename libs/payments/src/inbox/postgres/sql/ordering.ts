@@ -1,6 +1,6 @@
 import type { ConnectionSource } from '../connection/connection-source.js';
 import type { Lease } from '../../store/inbox-store.js';
-import { BY_INDEX, indexed, LOOKED_UP, STORE_NOW } from './schema.js';
+import { BY_INDEX, countsOnce, indexed, LOOKED_UP, notOnce, STORE_NOW } from './schema.js';
 import { toStored } from './stored-rows.js';
 
 /** How many ordering keys one call of {@link WaitingDeliveries.release} checks. The next call continues after them. */
@@ -25,12 +25,15 @@ export async function newerHandled(
   schema: string,
   { seq, handler }: Lease,
 ): Promise<boolean> {
+  const ofTransaction = [countsOnce('n'), notOnce('n')].map(
+    (condition) => `SELECT n.seq, n.ordering, n.occurred_at, n.raw FROM ${schema}.event n
+      WHERE ${indexed('n.ordering_key')} = ${indexed('e.ordering_key')} AND ${condition}`,
+  );
   const [row] = await source.query(
     `SELECT EXISTS (
-       SELECT FROM ${schema}.event e
-         JOIN ${schema}.event newer ON ${indexed('newer.ordering_key')} = ${indexed('e.ordering_key')}
-          AND newer.ordering_key IS NOT NULL AND newer.ordering = e.ordering
-        WHERE e.seq = $1::bigint AND newer.occurred_at > e.occurred_at AND (newer.raw IS NULL OR EXISTS (
+       SELECT FROM ${schema}.event e CROSS JOIN LATERAL (${ofTransaction.join(' UNION ALL ')}) newer
+        WHERE e.seq = $1::bigint AND newer.ordering = e.ordering AND newer.occurred_at > e.occurred_at
+          AND (newer.raw IS NULL OR EXISTS (
           SELECT FROM ${schema}.delivery d
            WHERE d.event = newer.seq AND d.handler = $2::text AND d.state = 'done'))) AS newer`,
     [seq, toStored(handler)],

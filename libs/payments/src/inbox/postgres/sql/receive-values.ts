@@ -9,7 +9,7 @@ import { toStored } from './stored-rows.js';
  * the deliveries.
  */
 export const RECEIVE_TYPES =
-  'text[] text[] bytea[] text[] float8[] text[] uuid[] bytea[] bytea[] text[] boolean[] boolean[] bigint[] boolean[] text[] boolean[] text[] text[] text[] text[] bigint[] text[] uuid[] uuid[]'.split(
+  'text[] text[] boolean[] text[] float8[] text[] uuid[] bytea[] bytea[] text[] boolean[] boolean[] bigint[] boolean[] text[] boolean[] text[] text[] text[] text[] bigint[] text[] uuid[] uuid[]'.split(
     ' ',
   );
 
@@ -28,8 +28,8 @@ const NULL_LENGTH = -1;
 export interface NewEvent {
   readonly index: number;
   readonly event: IncomingEvent;
-  /** Hash of company, type and once key; `null` without a once key. */
-  readonly once: Buffer | null;
+  /** Whether the event is handled once per transaction, and has one. */
+  readonly once: boolean;
   /** Hash of company and ordering key, as a UUID; `null` without an ordering key. */
   readonly ordering: string | null;
   /** Hash of the body. */
@@ -47,20 +47,15 @@ export interface NewDelivery {
 
 /** Hashes an event of a batch. */
 export function newEventOf(event: IncomingEvent, index: number): NewEvent {
-  const { company, eventType, orderingKey, onceKey } = event;
+  const { company, orderingKey, oncePerTransaction } = event;
   const ordering = orderingKey === null ? null : sha256(`${company}\n${toStored(orderingKey)}`);
   return {
     index,
     event,
-    once: onceKey === null ? null : onceHash(company, eventType, onceKey),
+    once: oncePerTransaction && orderingKey !== null,
     ordering: ordering === null ? null : ordering.subarray(0, 16).toString('hex'),
     digest: sha256(event.raw),
   };
-}
-
-/** Hash of company, type and once key. */
-export function onceHash(company: string, eventType: string, onceKey: string): Buffer {
-  return sha256(JSON.stringify([company, eventType, onceKey]));
 }
 
 /** The deliveries of all events. Of those with the same ordering key and handler, only the first may run at once. */
@@ -88,7 +83,7 @@ export function valuesOf(
   return [
     textArray(events.map(({ event }) => event.company)),
     textArray(events.map(({ event }) => toStored(event.id))),
-    byteaArray(events.map(({ once }) => once)),
+    events.map(({ once }) => String(once)),
     textArray(events.map(({ event }) => toStored(event.eventType))),
     events.map(({ event }) => event.occurredAt.getTime()),
     textArray(events.map(({ event: { orderingKey } }) => orderingKey && toStored(orderingKey))),
@@ -130,15 +125,15 @@ function summaryValues(events: readonly IncomingEvent[]): Parameter[] {
 }
 
 /**
- * The first event of each id and of each once key. Only these are inserted: the outcome of the others depends on whether
- * the first one is stored.
+ * The first event of each id, and of each transaction and type that is handled once. Only these are inserted: the outcome
+ * of the others depends on whether the first one is stored.
  */
 function firstOfEachKey(events: readonly NewEvent[]): Set<NewEvent> {
   const taken = new Set<string>();
   return new Set(
-    events.filter(({ event, once }) => {
+    events.filter(({ event, once, ordering }) => {
       const keys = [`id ${event.company} ${event.id}`];
-      if (once !== null && !event.stale) keys.push(`once ${once.toString('latin1')}`);
+      if (once && !event.stale) keys.push(`once ${ordering} ${event.eventType}`);
       if (keys.some((key) => taken.has(key))) return false;
       for (const key of keys) taken.add(key);
       return true;

@@ -10,7 +10,7 @@ import type { PreparedStatement, ResultRow } from '../connection/database-connec
 import { isRunning, keyLock } from './ordering.js';
 import { deliveriesOf, newEventOf, RECEIVE_TYPES, valuesOf } from './receive-values.js';
 import type { NewDelivery, NewEvent } from './receive-values.js';
-import { BY_INDEX, epochMs, LOOKED_UP, STORE_NOW } from './schema.js';
+import { BY_INDEX, countsOnce, epochMs, isOnceOf, LOOKED_UP, STORE_NOW } from './schema.js';
 import { elementsOf, fromStored, toDate } from './stored-rows.js';
 
 /** How many repeats of an event are kept. */
@@ -22,7 +22,7 @@ const MAX_REPEATS = 20;
 const MAX_ROUNDS = 5;
 
 /** The names and types of the parameters of the function `receive`. */
-export const RECEIVE_PARAMETERS = `p_companies text[], p_ids text[], p_once bytea[], p_types text[],
+export const RECEIVE_PARAMETERS = `p_companies text[], p_ids text[], p_once boolean[], p_types text[],
   p_occurred_ms float8[], p_keys text[], p_orderings uuid[], p_digests bytea[], p_raws bytea[], p_headers text[],
   p_stale boolean[], p_unhandled boolean[], p_versions bigint[], p_first boolean[],
   p_sources text[], p_fulfils boolean[], p_references text[], s_references text[], s_amounts text[], s_currencies text[],
@@ -152,8 +152,8 @@ function storedReceipts(
 
 /** The last statement of `receive`, after all others that lock rows: see `expectations.ts`. */
 const fulfil = (schema: string): string => `IF p_fulfils <> '{}' THEN
-      o_fulfilled := ${schema}.fulfil(o_seqs, p_companies, p_ids, p_once, p_types, p_keys, p_references, p_fulfils,
-        p_digests);
+      o_fulfilled := ${schema}.fulfil(o_seqs, p_companies, p_ids, p_once, p_types, p_keys, p_orderings,
+        p_references, p_fulfils, p_digests);
     END IF;`;
 
 /**
@@ -224,7 +224,8 @@ BEGIN
                   p_headers, p_stale, p_unhandled, p_sources, s_references, s_amounts, s_currencies)
         AS i (seq, company, id, once, event_type, occurred_ms, ordering_key, ordering, digest, raw, headers, stale,
               unhandled, source, reference, amount, currency)
-     WHERE i.seq IS NOT NULL ORDER BY i.once, i.company, i.id
+     WHERE i.seq IS NOT NULL
+     ORDER BY CASE WHEN i.once THEN i.ordering END, CASE WHEN i.once THEN i.event_type END, i.company, i.id
     ON CONFLICT DO NOTHING
     RETURNING seq
   )
@@ -251,29 +252,29 @@ BEGIN
     RETURN;
   END IF;
 
-  -- For each event that was not stored: the stored event with its id, or else with its once key.
+  -- For each event that was not stored: the stored event with its id, or else the one of its transaction.
   SELECT json_agg(json_build_array(i.position, CASE WHEN k.id IS NULL THEN 'outdated'
                                                WHEN k.id = i.id AND k.digest <> i.digest THEN 'conflict'
                                                ELSE 'duplicate' END, k.id)) INTO o_not_stored
-    FROM unnest(o_seqs, p_companies, p_ids, p_once, p_digests, p_versions, p_stale)
-      WITH ORDINALITY AS i (seq, company, id, once, digest, version, stale, position)
+    FROM unnest(o_seqs, p_companies, p_ids, p_once, p_types, p_keys, p_orderings, p_digests, p_versions, p_stale)
+      WITH ORDINALITY AS i (seq, company, id, once, event_type, ordering_key, ordering, digest, version, stale, position)
     LEFT JOIN LATERAL (
       SELECT x.id, x.digest FROM (
         SELECT a.id, a.digest, 1 AS rank FROM ${schema}.event a WHERE a.company = i.company AND a.id = i.id
         UNION ALL
         SELECT b.id, b.digest, 2 FROM ${schema}.event b
-         WHERE b.once = i.once AND b.once IS NOT NULL AND NOT b.stale AND NOT i.stale
+         WHERE ${isOnceOf('b', 'i')} AND ${countsOnce('i')}
       ) x ORDER BY x.rank LIMIT 1
     ) k ON true
    WHERE i.seq IS NULL AND (k.id IS NOT NULL OR i.version <> v_version);
 
-  -- Notes each duplicate by once key that has another id, in the same order in all processes.
+  -- Notes each duplicate by transaction that has another id, in the same order in all processes.
   FOR v_repeat IN
     SELECT e.seq, i.id
-      FROM unnest(o_seqs, p_companies, p_ids, p_once, p_stale)
-        WITH ORDINALITY AS i (seq, company, id, once, stale, position)
-      JOIN ${schema}.event e ON e.once = i.once AND e.once IS NOT NULL AND NOT e.stale
-     WHERE i.seq IS NULL AND NOT i.stale AND e.id <> i.id
+      FROM unnest(o_seqs, p_companies, p_ids, p_once, p_types, p_keys, p_orderings, p_stale)
+        WITH ORDINALITY AS i (seq, company, id, once, event_type, ordering_key, ordering, stale, position)
+      JOIN ${schema}.event e ON ${isOnceOf('e', 'i')}
+     WHERE i.seq IS NULL AND ${countsOnce('i')} AND e.id <> i.id
        AND NOT EXISTS (SELECT FROM ${schema}.event own WHERE own.company = i.company AND own.id = i.id)
      ORDER BY e.seq, i.position
   LOOP

@@ -75,14 +75,15 @@ BEGIN
 
   -- A stale event counts as the event of its transaction from now on, unless another event does.
   FOR v_stale IN
-    SELECT e.seq, e.company, e.id, e.once, e.event_type, e.ordering_key, e.reference, e.digest FROM ${schema}.event e
+    SELECT e.seq, e.company, e.id, e.once, e.event_type, e.ordering_key, e.ordering, e.reference, e.digest
+      FROM ${schema}.event e
      WHERE e.seq = ANY (v_events) AND e.stale AND e.raw IS NOT NULL
        AND NOT EXISTS (SELECT FROM ${schema}.delivery d WHERE d.event = e.seq) ORDER BY e.seq
   LOOP
     BEGIN
       UPDATE ${schema}.event e SET stale = false WHERE e.seq = v_stale.seq;
       PERFORM ${schema}.fulfil(ARRAY[v_stale.seq], ARRAY[v_stale.company], ARRAY[v_stale.id], ARRAY[v_stale.once],
-        ARRAY[v_stale.event_type], ARRAY[v_stale.ordering_key], ARRAY[v_stale.reference],
+        ARRAY[v_stale.event_type], ARRAY[v_stale.ordering_key], ARRAY[v_stale.ordering], ARRAY[v_stale.reference],
         ARRAY[v_stale.event_type = ANY (p_fulfils)], ARRAY[v_stale.digest]);
     EXCEPTION WHEN unique_violation THEN
       v_refused := v_refused || v_stale.seq;

@@ -58,5 +58,17 @@ export const epochMs = (column: string): string => `extract(epoch FROM ${column}
  */
 export const HAS_FAILED = `d.last_error IS NOT NULL AND d.state IN ('pending', 'running', 'dead')`;
 
+/** SQL: whether an event counts as the only one of its transaction and type. Its transaction is then in `event_once`. */
+export const countsOnce = (event: string): string => `${event}.once AND NOT ${event}.stale`;
+
+/** SQL: whether the transaction of an event is in `event_transaction`: it has one, and is not in `event_once`. */
+export const notOnce = (event: string): string =>
+  `${event}.ordering_key IS NOT NULL AND (NOT ${event}.once OR ${event}.stale)`;
+
+/** SQL: whether an event counts as the only one of the transaction and type of another event. Reads `event_once`. */
+export const isOnceOf = (event: string, other: string): string =>
+  `${indexed(`${event}.ordering_key`)} = ${indexed(`${other}.ordering_key`)} AND ${event}.ordering = ${other}.ordering
+     AND ${event}.event_type = ${other}.event_type AND ${countsOnce(event)}`;
+
 /** SQL for the start of a text, which the indexes of searches contain: an index entry has a limited size. */
 export const indexed = (text: string): string => `left(${text}, 200)`;

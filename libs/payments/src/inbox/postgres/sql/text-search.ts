@@ -1,7 +1,7 @@
 import type { ConnectionSource } from '../connection/connection-source.js';
 import { prepared } from '../connection/database-connection.js';
 import { failuresFunction } from './failures.js';
-import { BY_INDEX, indexed } from './schema.js';
+import { BY_INDEX, countsOnce, indexed, notOnce } from './schema.js';
 import { elementsOf, LAST, toStored } from './stored-rows.js';
 
 /** How many events the function `search` finds at most. */
@@ -30,7 +30,10 @@ export async function search(
 export const foundConditions = (text: string): string[] => [
   begins('e.id', 'e.id', text, text),
   begins('e.reference', indexed('e.reference'), text, indexed(text)),
-  `e.ordering_key IS NOT NULL AND ${indexed('e.ordering_key')} = ${indexed(text)} AND e.ordering_key = ${text}`,
+  ...[countsOnce('e'), notOnce('e')].map(
+    (condition) =>
+      `${condition} AND ${indexed('e.ordering_key')} = ${indexed(text)} AND e.ordering_key = ${text}`,
+  ),
 ];
 
 /** SQL: whether a column begins with a text. The range of the index is independent of the collation of the database. */

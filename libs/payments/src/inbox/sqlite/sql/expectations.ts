@@ -18,10 +18,10 @@ import { unpaused } from './catalog.js';
 import { fulfilWith, OPEN, UNSCHEDULED } from './fulfil.js';
 import { receive } from './receive.js';
 import type { EventMessage, ReceiptMessage } from './receive.js';
-import { SOURCE } from './schema.js';
+import { COUNTS_ONCE, SOURCE } from './schema.js';
 import { SLICE } from './search.js';
 import type { Cursor, Slice } from './search.js';
-import { fromStored, hashOf, toReadable, toStored } from './stored-rows.js';
+import { fromStored, toReadable, toStored } from './stored-rows.js';
 import { prefixRange } from './text-search.js';
 
 /** An expectation as the thread sends it. Times are numbers, and texts are as stored. */
@@ -342,11 +342,11 @@ function storedEvents(
   eventTypes: readonly string[],
 ): { readonly id: string; readonly eventType: string }[] {
   if (transaction_id === null) return [];
-  const key = fromStored(transaction_id);
   return eventTypes.flatMap((eventType) => {
     const found = connection.get<{ id: string }>(
-      'SELECT id FROM payments_inbox_event WHERE once_hash = ? AND stale = 0',
-      [hashOf(company, eventType, key)],
+      `SELECT id FROM payments_inbox_event
+       WHERE ordering_key = ? AND event_type = ? AND company = ? AND ${COUNTS_ONCE}`,
+      [transaction_id, toStored(eventType), company],
     );
     return found === undefined ? [] : [{ id: fromStored(found.id), eventType }];
   });

@@ -1,5 +1,6 @@
 import type { Lease } from '../../store/inbox-store.js';
 import type { SqliteConnection } from '../thread/connection.js';
+import { COUNTS_ONCE, NOT_ONCE } from './schema.js';
 
 /** The state of all deliveries that have the same company, handler and ordering key. */
 export interface OrderingState {
@@ -54,14 +55,19 @@ export function newerHandled(
   connection: SqliteConnection,
   { lease: { seq, handler } }: { readonly lease: Pick<Lease, 'seq' | 'handler'> },
 ): boolean {
+  const event = connection.get(
+    'SELECT ordering_key, company, occurred_at FROM payments_inbox_event WHERE seq = ?',
+    [seq],
+  );
+  if (event === undefined) return false;
+  const newerIn = (index: string, condition: string) =>
+    `EXISTS (SELECT 1 FROM payments_inbox_event e INDEXED BY payments_inbox_event_${index}
+       WHERE ordering_key = ?1 AND ${condition} AND company = ?2 AND occurred_at > ?3
+         AND (pruned OR EXISTS (SELECT 1 FROM payments_inbox_delivery d
+           WHERE d.event_seq = e.seq AND d.handler = ?4 AND d.state = 'done')))`;
   const { newer } = connection.get<{ newer: 0 | 1 }>(
-    `SELECT EXISTS (SELECT 1 FROM payments_inbox_event e
-         CROSS JOIN payments_inbox_event newer INDEXED BY payments_inbox_event_transaction
-           ON newer.ordering_key = e.ordering_key
-       WHERE e.seq = ?1 AND newer.company = e.company AND newer.occurred_at > e.occurred_at
-         AND (newer.pruned OR EXISTS (SELECT 1 FROM payments_inbox_delivery d
-           WHERE d.event_seq = newer.seq AND d.handler = ?2 AND d.state = 'done'))) AS newer`,
-    [seq, handler],
+    `SELECT ${newerIn('once', COUNTS_ONCE)} OR ${newerIn('transaction', NOT_ONCE)} AS newer`,
+    [event['ordering_key'], event['company'], event['occurred_at'], handler],
   )!;
   return newer === 1;
 }

@@ -5,8 +5,8 @@ import type { SqliteConnection, Times } from '../thread/connection.js';
 import { catalogVersion, unpaused } from './catalog.js';
 import { orderingState } from './ordering.js';
 import { fulfil } from './fulfil.js';
-import { SOURCE, UNDELIVERED } from './schema.js';
-import { fromStored, hashOf, orderingOf, toStored } from './stored-rows.js';
+import { COUNTS_ONCE, SOURCE, UNDELIVERED } from './schema.js';
+import { fromStored, orderingOf, toStored } from './stored-rows.js';
 import { isLive } from './workers.js';
 
 /** How many other events of the same payment transaction are stored with the first event. */
@@ -40,7 +40,7 @@ export function toEventMessage(event: IncomingEvent): EventMessage {
     // A copy of the body only: `postMessage` would copy the whole memory pool of a pooled buffer.
     raw: new Uint8Array(event.raw),
     headers: JSON.stringify(event.headers),
-    onceKey: event.onceKey,
+    oncePerTransaction: event.oncePerTransaction,
     handlers: event.handlers,
     catalogVersion: event.catalogVersion,
     assign: event.assign,
@@ -83,14 +83,12 @@ export function receive(
 ): ReceiptMessage[] {
   return events.map((event) => {
     const digest = hash('sha256', event.raw, 'buffer');
-    const onceHash =
-      event.onceKey === null ? null : hashOf(event.company, event.eventType, event.onceKey);
     const isCurrent = event.catalogVersion === catalogVersion(connection);
     // Nearly all events are new, so an event is looked up only after its insert failed on a unique index.
-    const seq = isCurrent ? insertEvent(connection, event, digest, onceHash, times) : null;
+    const seq = isCurrent ? insertEvent(connection, event, digest, times) : null;
     const receipt = { id: event.id, seq: seq ?? 0, receivedAt: times.wall };
     if (seq === null) {
-      const known = findKnown(connection, event, digest, onceHash, times);
+      const known = findKnown(connection, event, digest, times);
       const fulfils = event.fulfils && known?.outcome === 'duplicate';
       const fulfilled = fulfils ? fulfil(connection, event, known.id, times) : [];
       const stored = known ?? { outcome: 'outdated' as const };
@@ -112,7 +110,6 @@ function findKnown(
   connection: SqliteConnection,
   event: EventMessage,
   digest: Buffer,
-  onceHash: Uint8Array | null,
   times: Times,
 ): Pick<StoreReceipt, 'id' | 'outcome'> | undefined {
   const same = connection.get<{ digest: Uint8Array }>(
@@ -122,10 +119,11 @@ function findKnown(
   if (same !== undefined) {
     return { id: event.id, outcome: digest.equals(same.digest) ? 'duplicate' : 'conflict' };
   }
-  if (onceHash === null || event.stale) return undefined;
+  if (!isOnce(event) || event.stale) return undefined;
   const first = connection.get<{ seq: number; id: string }>(
-    'SELECT seq, id FROM payments_inbox_event WHERE once_hash = ? AND stale = 0',
-    [onceHash],
+    `SELECT seq, id FROM payments_inbox_event
+     WHERE ordering_key = ? AND event_type = ? AND company = ? AND ${COUNTS_ONCE}`,
+    [toStored(event.orderingKey!), toStored(event.eventType), event.company],
   );
   if (first === undefined) return undefined;
   addRepeat(connection, first.seq, event.id, times);
@@ -146,19 +144,23 @@ function addRepeat(connection: SqliteConnection, seq: number, id: string, { wall
   );
 }
 
+/** Whether the event is handled once per transaction, and has one. */
+function isOnce({ oncePerTransaction, orderingKey }: EventMessage): boolean {
+  return oncePerTransaction && orderingKey !== null;
+}
+
 /** Returns the number of the new event; `null` if the event is known. */
 function insertEvent(
   connection: SqliteConnection,
   event: EventMessage,
   digest: Uint8Array,
-  onceHash: Uint8Array | null,
   { wall }: Times,
 ): number | null {
   const { company, id, eventType, occurredAt, orderingKey, stale, handlers, source, summary } =
     event;
   const isUndelivered = handlers.length === 0 && eventType !== TEST_EVENT_TYPE;
   return connection.insert(
-    `INSERT INTO payments_inbox_event (company, id, event_type, occurred_at, received_at, ordering_key, once_hash,
+    `INSERT INTO payments_inbox_event (company, id, event_type, occurred_at, received_at, ordering_key, once,
        digest, stale, undelivered, source, reference, amount, currency)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
     [
@@ -168,7 +170,7 @@ function insertEvent(
       occurredAt,
       wall,
       orderingKey === null ? null : toStored(orderingKey),
-      onceHash,
+      isOnce(event) ? 1 : 0,
       digest,
       stale ? 1 : 0,
       !isUndelivered ? UNDELIVERED.none : stale ? UNDELIVERED.stale : UNDELIVERED.unhandled,

@@ -81,8 +81,8 @@ function hasDeliveries(connection: SqliteConnection, seq: number): boolean {
 }
 
 /**
- * Makes a stale event count as the event of its transaction: it takes its once key, and fulfils expectations. Returns
- * `false` if another event has the key.
+ * Makes a stale event count as the event of its transaction: it fulfils expectations as on receipt. Returns
+ * `false` if another event counts as the event of the transaction.
  */
 function refresh(
   connection: SqliteConnection,

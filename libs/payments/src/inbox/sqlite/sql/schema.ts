@@ -28,6 +28,12 @@ export const UNDONE = "state NOT IN ('done', 'running')";
 /** SQL: whether a delivery failed and is pending, running or dead. Receives do not write the index of these deliveries. */
 export const HAS_FAILED = `last_error IS NOT NULL AND state IN ('pending', 'running', 'dead')`;
 
+/** SQL: whether an event counts as the only one of its transaction and type. */
+export const COUNTS_ONCE = 'once = 1 AND stale = 0';
+
+/** SQL: whether an event has a transaction, and does not count as its only one. */
+export const NOT_ONCE = 'ordering_key IS NOT NULL AND (once = 0 OR stale = 1)';
+
 /**
  * Bodies are in a table of their own, because SQLite writes a whole row again when one column changes. Most indexes of
  * deliveries are partial: an index without done deliveries stays small, however many done deliveries the table keeps.
@@ -53,7 +59,7 @@ const TABLES = `
     reference TEXT, -- this column, amount and currency are the summary; NULL in a tombstone
     amount TEXT,
     currency TEXT,
-    once_hash BLOB, -- hash of company, type and payment transaction, for types that run once per transaction
+    once INTEGER NOT NULL DEFAULT 0, -- 1: the type is handled once per transaction, and the event has a transaction
     digest BLOB NOT NULL, -- SHA-256 of the body
     stale INTEGER NOT NULL, -- 1: the event was too old when it was received, and was not redriven
     undelivered INTEGER NOT NULL, -- one of UNDELIVERED
@@ -61,11 +67,12 @@ const TABLES = `
     source INTEGER NOT NULL DEFAULT ${SOURCE.webhook} -- one of SOURCE
   ) STRICT;
   CREATE UNIQUE INDEX payments_inbox_event_id ON payments_inbox_event (id, company);
-  CREATE UNIQUE INDEX payments_inbox_event_once ON payments_inbox_event (once_hash)
-    WHERE once_hash IS NOT NULL AND stale = 0;
-  CREATE INDEX payments_inbox_event_received ON payments_inbox_event (received_at);
+  -- Each event with a transaction is in one of the next two indexes: a look-up of a transaction reads both.
+  CREATE UNIQUE INDEX payments_inbox_event_once ON payments_inbox_event (ordering_key, event_type, company)
+    WHERE ${COUNTS_ONCE};
   CREATE INDEX payments_inbox_event_transaction ON payments_inbox_event (ordering_key)
-    WHERE ordering_key IS NOT NULL;
+    WHERE ${NOT_ONCE};
+  CREATE INDEX payments_inbox_event_received ON payments_inbox_event (received_at);
   CREATE INDEX payments_inbox_event_reference ON payments_inbox_event (reference) WHERE reference IS NOT NULL;
   CREATE INDEX payments_inbox_event_pruned ON payments_inbox_event (pruned, received_at);
   CREATE INDEX payments_inbox_event_undelivered ON payments_inbox_event (undelivered, received_at)

@@ -1,6 +1,6 @@
 import type { FailureCount } from '../../store/inbox-store.js';
 import type { SqliteConnection } from '../thread/connection.js';
-import { HAS_FAILED } from './schema.js';
+import { COUNTS_ONCE, HAS_FAILED, NOT_ONCE } from './schema.js';
 import { fromStored, toStored } from './stored-rows.js';
 
 /** How many failed deliveries, or events that a search finds, one call reads: a few milliseconds of work. */
@@ -45,7 +45,8 @@ function conditionsOf(text: string): { index: string; sql: string; values: strin
   return [
     { index: 'id', sql: 'e.id >= ? AND e.id < ?', values: range },
     { index: 'reference', sql: 'e.reference >= ? AND e.reference < ?', values: range },
-    { index: 'transaction', sql: 'e.ordering_key = ?', values: [toStored(text)] },
+    { index: 'once', sql: `e.ordering_key = ? AND ${COUNTS_ONCE}`, values: [toStored(text)] },
+    { index: 'transaction', sql: `e.ordering_key = ? AND ${NOT_ONCE}`, values: [toStored(text)] },
   ];
 }
 

@@ -93,7 +93,7 @@ function receive(number: number, times = NOW): Call {
     orderingKey: null,
     raw: new Uint8Array([1]),
     headers: '{}',
-    onceKey: null,
+    oncePerTransaction: false,
     handlers: ['book'],
     catalogVersion: 0,
     assign: null,
