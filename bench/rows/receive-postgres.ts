@@ -81,8 +81,8 @@ export const receivePostgres: Row = {
         better: 'higher',
         contenders: [
           received(STORE, count, (event) => receive(store, [event])),
-          received(WRITES, count, ({ id, onceKey, raw }) =>
-            limitStore.store({ id, transaction: onceKey!, body: raw }),
+          received(WRITES, count, ({ id, orderingKey, raw }) =>
+            limitStore.store({ id, transaction: orderingKey!, body: raw }),
           ),
         ],
         targets: [],
