@@ -104,12 +104,15 @@ export class ExpectationChecks {
       const polls = new Map(open.map((one) => [`${one.company}/${one.reference}`, one.polls]));
       await this.#database.store.expectations.pollNow(open, []);
       this.#model.polledNow(open);
-      // A step that is still under way may add an expectation.
-      const asked = async (): Promise<boolean> =>
-        (await this.stored()).every(
+      // A step that is still under way may pause the polls or add an expectation.
+      const asked = async (): Promise<boolean> => {
+        const { paused } = await this.#database.store.stats();
+        for (const handler of paused) await this.#database.store.pause(handler, false);
+        return (await this.stored()).every(
           ({ company, reference, ...one }) =>
             one.state !== 'overdue' || one.polls > (polls.get(`${company}/${reference}`) ?? -1),
         );
+      };
       if (!(await this.#timeline.until(asked, limitMs)))
         this.violations.push('EX-03 expectations were not polled, although all faults are over');
     }
