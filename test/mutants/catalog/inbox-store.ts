@@ -34,7 +34,7 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
     promise: 'IN-03',
     fault: 'a copy aborts its batch',
     file: `${INBOX}/sqlite/sql/receive.ts`,
-    replace: ' ON CONFLICT DO NOTHING',
+    replace: '\n     ON CONFLICT DO NOTHING',
     by: '',
     specs: [SQLITE],
   },

@@ -1,7 +1,7 @@
 import type { ClaimedDelivery, ClaimRequest, SuspectRequest } from '../../store/inbox-store.js';
 import type { SqliteConnection, Times } from '../thread/connection.js';
 import { unpaused } from './catalog.js';
-import { isOrderingRunning } from './ordering.js';
+import { beganToWait, isOrderingRunning } from './ordering.js';
 import { sourceName } from './schema.js';
 import { fromStored, toBuffer } from './stored-rows.js';
 import { isLive } from './workers.js';
@@ -90,6 +90,7 @@ function makeWait(connection: SqliteConnection, seq: number, handler: string): v
     "UPDATE payments_inbox_delivery SET queue = 'waiting' WHERE event_seq = ? AND handler = ?",
     [seq, handler],
   );
+  beganToWait(connection, handler);
 }
 
 interface LeasedRow {

@@ -1,6 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { SqliteDatabase } from '../../../../../../test/support/sqlite/sqlite-database.js';
+import type { SettleResult } from '../../store/inbox-store.js';
+import { runBatch } from '../thread/batch.js';
 import { OPERATIONS } from '../thread/operations.js';
+import type { Call } from '../thread/operations.js';
 
 let inbox: SqliteDatabase;
 beforeEach(async () => {
@@ -93,5 +96,43 @@ describe('the deliveries of one ordering key on SQLite', () => {
       { id: 'dead', queue: 'waiting', crashes: 0 },
       { id: 'dead', queue: 'due', crashes: 0 },
     ]);
+  });
+
+  it('an outcome releases a delivery that began to wait earlier in the same batch', () => {
+    const worker = inbox.worker();
+    const assign = { worker, handlers: ['book'] };
+    for (const orderingKey of ['a', 'b', 'c'])
+      inbox.receive({ id: orderingKey, orderingKey, assign });
+    const complete = (seq: number) => {
+      const request = { lease: { seq, handler: 'book', token: 1 } };
+      return { number: seq, name: 'complete', request, times: inbox.times } as const;
+    };
+    const events = [inbox.event({ id: 'late', orderingKey: 'b' })];
+    const receive = {
+      number: 4,
+      name: 'receive',
+      request: { events },
+      times: inbox.times,
+    } as const;
+    inbox.receive({ id: 'due', orderingKey: 'c' });
+    inbox.connection.exec(
+      "UPDATE payments_inbox_delivery SET queue = 'due' WHERE state = 'pending'",
+    );
+    const wanted = [{ handler: 'book', limit: 1 }];
+    const claim = {
+      number: 5,
+      name: 'claim',
+      request: { worker, wanted },
+      times: inbox.times,
+    } as const;
+    const settings = { busyTimeoutMs: 1000, slowCommitMs: 0 };
+    const nextDue = (calls: readonly Call[]) =>
+      runBatch(inbox.connection, calls, settings)
+        .filter(({ number }) => number < 4)
+        .map((response) => (response as unknown as { value: SettleResult }).value.nextDue);
+    // The first outcome finds that no delivery of the handler waits.
+    expect(nextDue([complete(1), receive, complete(2)])).toEqual([false, true]);
+    inbox.receive({ id: 'd', orderingKey: 'd', assign });
+    expect(nextDue([{ ...complete(6), number: 1 }, claim, complete(3)])).toEqual([false, true]);
   });
 });

@@ -2,34 +2,31 @@ import type { Lease } from '../../store/inbox-store.js';
 import type { SqliteConnection } from '../thread/connection.js';
 import { COUNTS_ONCE, NOT_ONCE } from './schema.js';
 
-/** The state of all deliveries that have the same company, handler and ordering key. */
-export interface OrderingState {
-  /** Whether a new delivery may run at once: no other delivery of the key runs, or is pending and due. */
-  readonly free: boolean;
-  /**
-   * Whether a due delivery must wait for its turn: another delivery of the key runs or is claimable now. When an
-   * attempt of the key ends, the next delivery becomes claimable. So a claim reads one delivery of a key, not its whole
-   * backlog. Suspects do not count.
-   */
-  readonly busy: boolean;
-}
+/** SQL: whether a delivery of the handler `?1` and the ordering key `?2` is due at `?3` in a queue. Reads one index entry. */
+const due = (queue: string): string =>
+  `EXISTS (SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_ordering
+     WHERE state = 'pending' AND handler = ?1 AND ordering = ?2 AND queue = '${queue}' AND due_at <= ?3)`;
 
-/** Reads the state of an ordering key; `ordering` is its hash. Reads one index entry of each queue of the key. */
-export function orderingState(
+/** SQL: whether any delivery of the handler `?1` and the ordering key `?2` is pending and due at `?3`. */
+export const ANY_DUE = ['waiting', 'due', 'suspect'].map(due).join(' OR ');
+
+/**
+ * Whether a due delivery must wait for its turn: another delivery of its handler and ordering key runs or is claimable
+ * now. When an attempt of the key ends, the next delivery becomes claimable. So a claim reads one delivery of a key, not
+ * its whole backlog. Suspects do not count.
+ */
+export function isOrderingBusy(
   connection: SqliteConnection,
   handler: string,
   ordering: Uint8Array | null,
   clock: number,
-): OrderingState {
-  if (ordering === null) return { free: true, busy: false };
-  const due = (queue: string) =>
-    `EXISTS (SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_ordering
-       WHERE state = 'pending' AND handler = ?1 AND ordering = ?2 AND queue = '${queue}' AND due_at <= ?3)`;
-  const { busy, suspect } = connection.get<{ busy: 0 | 1; suspect: 0 | 1 }>(
-    `SELECT ${RUNNING} OR ${due('waiting')} OR ${due('due')} AS busy, ${due('suspect')} AS suspect`,
+): boolean {
+  if (ordering === null) return false;
+  const { busy } = connection.get<{ busy: 0 | 1 }>(
+    `SELECT ${RUNNING} OR ${due('waiting')} OR ${due('due')} AS busy`,
     [handler, ordering, clock],
   )!;
-  return { free: busy === 0 && suspect === 0, busy: busy === 1 };
+  return busy === 1;
 }
 
 /** SQL: whether a delivery of the handler `?1` and the ordering key `?2` runs. */
@@ -78,6 +75,7 @@ export function newerHandled(
  * so it stays before deliveries of the key that were received later. Returns whether there was a waiting delivery.
  */
 export function releaseNext(connection: SqliteConnection, seq: number, handler: string): boolean {
+  if (!hasWaiting(connection, handler)) return false;
   const next = connection.get<{ event_seq: number }>(
     `SELECT next.event_seq FROM payments_inbox_delivery ended
        CROSS JOIN payments_inbox_delivery next INDEXED BY payments_inbox_delivery_ordering
@@ -95,3 +93,19 @@ export function releaseNext(connection: SqliteConnection, seq: number, handler: 
   );
   return true;
 }
+
+/** Whether a delivery of the handler waits. Most handlers have none, so one look-up serves all outcomes of a batch. */
+function hasWaiting(connection: SqliteConnection, handler: string): boolean {
+  return connection.cached(waitingOf(handler), () => {
+    const sql = `SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_queue
+      WHERE handler = ? AND queue = 'waiting' LIMIT 1`;
+    return connection.get(sql, [handler]) !== undefined;
+  });
+}
+
+/** Call it after a delivery of the handler began to wait. */
+export function beganToWait(connection: SqliteConnection, handler: string): void {
+  connection.uncache(waitingOf(handler));
+}
+
+const waitingOf = (handler: string): string => `waiting ${handler}`;

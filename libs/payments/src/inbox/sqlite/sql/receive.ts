@@ -3,7 +3,7 @@ import { TEST_EVENT_TYPE } from '../../../events/payment-event.js';
 import type { IncomingEvent, StoreReceipt } from '../../store/inbox-store.js';
 import type { SqliteConnection, Times } from '../thread/connection.js';
 import { catalogVersion, unpaused } from './catalog.js';
-import { orderingState } from './ordering.js';
+import { ANY_DUE, beganToWait, isOrderingBusy } from './ordering.js';
 import { fulfil } from './fulfil.js';
 import { COUNTS_ONCE, SOURCE, UNDELIVERED } from './schema.js';
 import { fromStored, orderingOf, toStored } from './stored-rows.js';
@@ -162,7 +162,8 @@ function insertEvent(
   return connection.insert(
     `INSERT INTO payments_inbox_event (company, id, event_type, occurred_at, received_at, ordering_key, once,
        digest, stale, undelivered, source, reference, amount, currency)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+     ON CONFLICT DO NOTHING`,
     [
       company,
       toStored(id),
@@ -204,24 +205,25 @@ function insertDeliveries(
   const ordering = orderingOf(company, orderingKey);
   const assignable = assignableHandlers(connection, assign);
   return handlers.flatMap((handler) => {
-    const { free, busy } = orderingState(connection, handler, ordering, clock);
-    if (!assignable.includes(handler) || !free) {
-      // A delivery whose key is busy waits from the start, so that no claim has to make it wait.
-      connection.run(
+    if (assignable.includes(handler)) {
+      // Inserts nothing if another delivery of the key runs, which the index of running deliveries detects, or is due.
+      const inserted = connection.run(
         `INSERT INTO payments_inbox_delivery
-           (event_seq, handler, state, queue, due_at, ordering, received_at)
-         VALUES (?, ?, 'pending', ?, ?, ?, ?)`,
-        [seq, handler, busy ? 'waiting' : 'due', clock, ordering, wall],
+           (event_seq, handler, state, attempts, token, worker, started_at, ordering, received_at)
+         SELECT ?4, ?1, 'running', 1, 1, ?5, ?6, ?2, ?6 WHERE NOT (${ANY_DUE}) ON CONFLICT DO NOTHING`,
+        [handler, ordering, clock, seq, assign!.worker, wall],
       );
-      return [];
+      if (inserted > 0) return [handler];
     }
+    // A delivery whose key is busy waits from the start, so that no claim has to make it wait.
+    const busy = isOrderingBusy(connection, handler, ordering, clock);
     connection.run(
-      `INSERT INTO payments_inbox_delivery
-         (event_seq, handler, state, attempts, token, worker, started_at, ordering, received_at)
-       VALUES (?, ?, 'running', 1, 1, ?, ?, ?, ?)`,
-      [seq, handler, assign!.worker, wall, ordering, wall],
+      `INSERT INTO payments_inbox_delivery (event_seq, handler, state, queue, due_at, ordering, received_at)
+       VALUES (?, ?, 'pending', ?, ?, ?, ?)`,
+      [seq, handler, busy ? 'waiting' : 'due', clock, ordering, wall],
     );
-    return [handler];
+    if (busy) beganToWait(connection, handler);
+    return [];
   });
 }
 

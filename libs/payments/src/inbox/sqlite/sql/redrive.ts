@@ -1,7 +1,7 @@
 import type { DeliverySelection } from '../../store/inbox-store.js';
 import type { SqliteConnection, Times } from '../thread/connection.js';
 import { fulfil } from './fulfil.js';
-import { orderingState } from './ordering.js';
+import { isOrderingBusy } from './ordering.js';
 import { UNDELIVERED } from './schema.js';
 import { fromStored, historyOf, orderingOf, toStored } from './stored-rows.js';
 import type { HistoryRow } from './stored-rows.js';
@@ -49,7 +49,7 @@ export function redrive(
       if (state === 'running' || (state === 'done' && !request.force)) continue;
       const key = event.ordering_key;
       const ordering = orderingOf(event.company, key === null ? null : fromStored(key));
-      const { busy } = orderingState(connection, handler, ordering, clock);
+      const busy = isOrderingBusy(connection, handler, ordering, clock);
       const due: Due = { dueAt: clock + dueInMs, queue: busy && dueInMs <= 0 ? 'waiting' : 'due' };
       if (event.stale === 1 && delivery === undefined && !hasDeliveries(connection, event.seq)) {
         if (!refresh(connection, event, request.fulfils ?? [], times)) continue;

@@ -126,6 +126,11 @@ export class SqliteConnection {
     return this.#cache.get(name) as T;
   }
 
+  /** Removes a value from the cache of {@link cached}. */
+  uncache(name: string): void {
+    this.#cache?.delete(name);
+  }
+
   /** Empties the cache of {@link cached}, and turns it on or off. */
   resetCache(on: boolean): void {
     this.#cache = on ? new Map() : null;
