@@ -468,12 +468,12 @@ END $start$;
  * Fulfils the expectations of received events, after all other statements of `receive` that lock rows. It locks
  * expectations in their order, so that no two transactions can deadlock. p_seqs has the number of each event that was
  * stored now; of the others, those fulfil that are duplicates of a stored event. Returns an array of the position of the
- * event and the fields of the expectation.
+ * event and the fields of the expectation. The function inherits the settings of those that call it; see BY_INDEX.
  */
 const fulfilFunction = (schema: string): string => `
 CREATE FUNCTION ${schema}.fulfil(p_seqs bigint[], p_companies text[], p_ids text[], p_once boolean[], p_types text[],
   p_keys text[], p_orderings uuid[], p_references text[], p_fulfils boolean[], p_digests bytea[]) RETURNS json
-LANGUAGE plpgsql VOLATILE ${BY_INDEX}
+LANGUAGE plpgsql VOLATILE
 AS $fulfil$
 DECLARE
   v_expected bigint[];

@@ -62,9 +62,10 @@ export async function newerHandled(
  * the disk; redrive and skip wait for claims. So these operations cannot deadlock.
  */
 export const orderingFunctions = (schema: string): string => `
+-- This function and the next one inherit the settings of the functions that call them; see BY_INDEX.
 -- Takes the advisory locks of keys, and waits for them. Returns whether there was a key.
 CREATE FUNCTION ${schema}.lock_keys(p_orderings uuid[], p_handlers text[]) RETURNS boolean
-LANGUAGE plpgsql VOLATILE ${BY_INDEX}
+LANGUAGE plpgsql VOLATILE
 AS $lock$
 BEGIN
   PERFORM pg_advisory_xact_lock(k.lock) FROM (
@@ -77,7 +78,7 @@ END $lock$;
 -- Makes the next waiting delivery of each key claimable, due now. Returns the keys that had one.
 CREATE FUNCTION ${schema}.release_next(p_orderings uuid[], p_handlers text[])
 RETURNS TABLE (o_ordering uuid, o_handler text)
-LANGUAGE plpgsql VOLATILE ${BY_INDEX}
+LANGUAGE plpgsql VOLATILE
 AS $release$
 BEGIN
   IF NOT ${schema}.lock_keys(p_orderings, p_handlers) THEN RETURN; END IF;

@@ -15,7 +15,8 @@ export function quoted(schema: string): string {
 /**
  * Settings of the functions that run all day. The statistics of a queue are misleading: PostgreSQL takes them in a quiet
  * moment, when the indexes of unfinished deliveries are empty, and a plan made from them later reads a whole backlog. With
- * these settings every plan uses the indexes, for any statistics. `postgres-plans.spec.ts` fails without them.
+ * these settings every plan uses the indexes, for any statistics. `postgres-plans.spec.ts` fails without them. A function
+ * that only such functions call inherits the settings: to set and to reset them takes time.
  */
 export const BY_INDEX = `
   SET search_path = pg_catalog, pg_temp
