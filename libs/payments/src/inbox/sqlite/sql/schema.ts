@@ -35,8 +35,9 @@ export const COUNTS_ONCE = 'once = 1 AND stale = 0';
 export const NOT_ONCE = 'ordering_key IS NOT NULL AND (once = 0 OR stale = 1)';
 
 /**
- * Bodies are in a table of their own, because SQLite writes a whole row again when one column changes. Most indexes of
- * deliveries are partial: an index without done deliveries stays small, however many done deliveries the table keeps.
+ * Bodies are in a table of their own. When bodies are pruned, its pages become free. In the rows of events, the pages would
+ * stay nearly empty until the tombstones are deleted, and lists would read more pages. Most indexes of deliveries are
+ * partial: an index without done deliveries stays small, however many done deliveries the table keeps.
  */
 const TABLES = `
   CREATE TABLE payments_inbox_meta (
