@@ -42,7 +42,7 @@ function runEverything(): void {
   inbox.receive({ id: 'f', handlers: ['mail'], orderingKey: 'tx', oncePerTransaction: true });
   inbox.receive({ id: 'g', handlers: [] });
   inbox.claim(dying, 1, 'mail');
-  inbox.now += 1001;
+  inbox.now += 1500;
   OPERATIONS.heartbeat(connection, { worker }, inbox.times);
   const request = { worker, handlers: ['mail'] };
   const suspect = OPERATIONS.claimSuspect(connection, request, inbox.times)!;

@@ -72,7 +72,7 @@ describe('the deliveries of one ordering key on SQLite', () => {
     const [worker, other] = [inbox.worker(1000), inbox.worker(3_600_000)];
     inbox.receive({ id: 'suspect', orderingKey: 'k' });
     inbox.claim(worker);
-    inbox.now += 1001;
+    inbox.now += 1500;
     heartbeat(inbox.connection, { worker: other }, inbox.times);
     inbox.receive({ id: 'next', orderingKey: 'k', assign: { worker: other, handlers: ['book'] } });
     expect(pending()).toEqual([

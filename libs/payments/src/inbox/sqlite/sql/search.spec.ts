@@ -155,7 +155,7 @@ describe('queries and maintenance on SQLite', () => {
     for (const id of ['a', 'b', 'c']) inbox.receive({ id, orderingKey: 'k', handlers: ['book'] });
     for (const handlers of [['audit'], ['mail'], ['mail']]) inbox.receive({ handlers });
     inbox.claim(worker, 1, 'mail');
-    inbox.now += 1001;
+    inbox.now += 1500;
     heartbeat(connection, { worker: other }, inbox.times);
     const [lease] = inbox.claim(other, 1, 'audit');
     fail(connection, { lease: lease!, error: 'no', retryInMs: null }, inbox.times);
