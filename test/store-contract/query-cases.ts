@@ -122,6 +122,37 @@ export const queryCases: readonly InboxContractCase[] = [
     },
   },
   {
+    title: 'list orders events by number of receipt, also after the wall clock was set back',
+    needs: 'hostClock',
+    async run({ store, jumpWallClock }) {
+      await store.receive([incoming({ id: 'first' })]);
+      jumpWallClock!(-3_600_000);
+      await store.receive([incoming({ id: 'second' })]);
+      await store.receive([incoming({ id: 'third' })]);
+      for (const filter of [{}, { state: 'pending' }, { company: 'acme' }] as const) {
+        deepEqual(await ids(store, filter, 'oldest', 1), ['first', 'second', 'third']);
+        deepEqual(await ids(store, filter, 'newest', 2), ['third', 'second', 'first']);
+      }
+    },
+  },
+  {
+    title: 'list finds every event of a time range if the wall clock is set back by 50 s at times',
+    needs: 'hostClock',
+    async run({ store, advance, jumpWallClock }) {
+      for (let index = 0; index < 40; index += 1) {
+        jumpWallClock!(index % 5 === 2 ? -50_000 : index % 5 === 4 ? 50_000 : 0);
+        await store.receive([incoming({ handlers: [] })]);
+        await advance(10_000);
+      }
+      const all = await listAll(store);
+      for (const { receivedAt: from } of all) {
+        const to = new Date(from.getTime() + 90_000);
+        const within = all.filter(({ receivedAt }) => receivedAt >= from && receivedAt < to);
+        deepEqual(await ids(store, { from, to }), idsOf(within));
+      }
+    },
+  },
+  {
     title:
       'IN-28 stats count unfinished deliveries per handler and state, and the age of the oldest',
     async run({ store, another, advance }) {

@@ -177,6 +177,23 @@ export const timeCases: readonly InboxContractCase[] = [
     },
   },
   {
+    title: 'IN-07 an event that was received while the clock was a year ahead does not stop prune',
+    needs: 'hostClock',
+    async run({ store, advance, jumpWallClock }) {
+      await store.receive([incoming({ id: 'before', handlers: [] })]);
+      jumpWallClock!(365 * DAY_MS);
+      await store.receive([incoming({ id: 'ahead', handlers: [] })]);
+      jumpWallClock!(-365 * DAY_MS);
+      await store.receive([incoming({ id: 'after', handlers: [] })]);
+      await advance(8 * DAY_MS);
+      await pruneAll(store, 7 * DAY_MS, 500 * DAY_MS);
+      for (const id of ['before', 'after']) equal((await store.find('acme', id))?.raw, null);
+      await advance(365 * DAY_MS);
+      await pruneAll(store, 7 * DAY_MS, 500 * DAY_MS);
+      equal((await store.find('acme', 'ahead'))?.raw, null);
+    },
+  },
+  {
     title: 'IN-23 a worker whose clock is 10 minutes off stays alive and declares no other dead',
     needs: 'ownClock',
     async run({ store, another }) {
