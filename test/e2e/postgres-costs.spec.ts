@@ -6,7 +6,7 @@ import { incoming, startWorker, usePostgresInboxes } from '../support/postgres/p
 /** What an event costs that is received, handled at once and done. Lower a number when the code becomes cheaper. */
 const COSTS = {
   /** Index entries, with those of the row version that the settled delivery gets. */
-  entries: 9,
+  entries: 7,
   /** Bytes of the write-ahead log, with a body of 400 bytes. */
   walBytes: 2300,
 };

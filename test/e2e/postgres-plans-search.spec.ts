@@ -4,6 +4,7 @@ import type {
   EventFilter,
   EventPage,
   InboxStore,
+  StoredEvent,
 } from '../../libs/payments/src/inbox/store/inbox-store.js';
 import {
   idsOf,
@@ -37,7 +38,8 @@ describe('PostgreSQL with 30,000 events and 600 failed deliveries', () => {
         INSERT INTO many.event (company, id, event_type, source, occurred_at, received_at, digest, raw, once, stale, unhandled,
                                 ordering_key, reference)
         SELECT CASE n % 3 WHEN 0 THEN 'north' ELSE 'default' END, 'evt ' || md5(n::text), 'transaction.completed',
-               'webhook', now(), date_trunc('milliseconds', now()) + n * interval '1 ms', '', '{}', n % 2 = 0, false, false, 'txn ' || md5('t' || n),
+               'webhook', now(), date_trunc('milliseconds', now()) + (n + n * 7919 % 600) * interval '100 ms', '', '{}', n % 2 = 0, false, false,
+               'txn ' || md5('t' || n),
                'order ' || lpad(n::text, 5, '0')
           FROM generate_series(1, ${COUNT}) n RETURNING seq, reference
       )
@@ -49,8 +51,12 @@ describe('PostgreSQL with 30,000 events and 600 failed deliveries', () => {
 
   const list = (
     filter: EventFilter,
-    { order = 'newest', after = null }: { order?: 'newest' | 'oldest'; after?: string | null } = {},
-  ): Promise<EventPage> => store.list({ filter, order, limit: 50, after });
+    {
+      order = 'newest',
+      after = null,
+      limit = 50,
+    }: { order?: 'newest' | 'oldest'; after?: string | null; limit?: number } = {},
+  ): Promise<EventPage> => store.list({ filter, order, limit, after });
 
   /** The pages that all statements of an operation read. */
   async function pagesOf(operate: () => Promise<unknown>): Promise<number> {
@@ -143,15 +149,78 @@ describe('PostgreSQL with 30,000 events and 600 failed deliveries', () => {
   ])('a page without events ends after 20,000 events: %s', async (_, filter) => {
     const first = await list(filter);
     expect(first.events).toEqual([]);
-    const ms = Number(first.next!.split('-')[0]);
     const rows = await inboxes.query(
-      `SELECT count(*) AS read FROM many.event WHERE received_at >= to_timestamp(${ms} / 1000.0)`,
+      `SELECT count(*) AS read FROM many.event WHERE seq >= ${first.next!}`,
     );
     expect(rows).toEqual([{ read: '20000' }]);
     const second = await list(filter, { after: first.next });
     expect(second).toEqual({ events: [], next: null });
     // An event in 4 entries of indexes at most, and one page of the table for several events.
     expect(await pagesOf(() => list(filter))).toBeLessThan(100_000);
+  });
+
+  describe('with times of receipt that differ from the order of numbers by up to a minute', () => {
+    const OTHERS: readonly EventFilter[] = [
+      {},
+      { company: 'north' },
+      { eventType: 'nothing' },
+      { handler: 'book' },
+      { search: 'order 0' },
+      { search: 'order 2999' },
+      ...(['pending', 'running', 'dead', 'done', 'skipped', 'unhandled', 'stale'] as const).map(
+        (state) => ({ state }),
+      ),
+    ];
+    const at = async (share: number): Promise<Date> => {
+      const [row] = await inboxes.query<{ ms: number }>(
+        `SELECT (extract(epoch FROM min(received_at) + ${share} * (max(received_at) - min(received_at))) * 1000)::float8 AS ms
+           FROM many.event`,
+      );
+      return new Date(Math.round(row!.ms));
+    };
+
+    it.each(
+      OTHERS.flatMap((filter) =>
+        (['newest', 'oldest'] as const).map(
+          (order) => [JSON.stringify(filter), order, filter] as const,
+        ),
+      ),
+    )(
+      'IN-42 a list by time and %s, %s first, reads a bounded number of rows',
+      async (_, order, filter) => {
+        const [from, to] = [await at(0.5), await at(0.7)];
+        const all = new Map<string, StoredEvent>();
+        for (let after: string | null | undefined; after !== null;) {
+          const page: EventPage = await list(filter, { order, after: after ?? null, limit: 1000 });
+          for (const event of page.events) all.set(event.id, event);
+          after = page.next;
+        }
+        for (const times of [{ from }, { to }, { from, to }]) {
+          const found: string[] = [];
+          for (let after: string | null | undefined; after !== null;) {
+            const options = { order, after: after ?? null, limit: 1000 };
+            const page = await list({ ...filter, ...times }, options);
+            found.push(...idsOf(page.events));
+            after = page.next;
+          }
+          const within = [...all.values()].filter(
+            ({ receivedAt }) =>
+              (!times.from || receivedAt >= from) && (!times.to || receivedAt < to),
+          );
+          expect(found).toEqual(idsOf(within));
+        }
+        expect(await pagesOf(() => list({ ...filter, from, to }, { order }))).toBeLessThan(100_000);
+      },
+      60_000,
+    );
+
+    it('a list by time starts at the range, and not at the first event', async () => {
+      expect((await list({ from: await at(0.9) }, { order: 'oldest' })).events).toHaveLength(50);
+      expect((await list({ to: await at(0.1) })).events).toHaveLength(50);
+      expect(
+        await pagesOf(() => list({ from: new Date(8.64e15) }, { order: 'oldest' })),
+      ).toBeLessThan(400);
+    });
   });
 
   it('a search compares all characters of a text that is longer than its index entry', async () => {

@@ -11,7 +11,7 @@ import { incoming, SqliteHarness, TestWorker } from '../support/sqlite/sqlite-ha
 const COSTS = {
   statements: 4,
   /** Tables and indexes that change: at the receipt and, again, when the delivery is done. */
-  trees: 11,
+  trees: 9,
   /** Messages to the thread and from it. */
   messages: 4,
 };

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { SqliteDatabase } from '../support/sqlite/sqlite-database.js';
+import type { EventFilter } from '../../libs/payments/src/inbox/store/inbox-store.js';
 import { OPERATIONS } from '../../libs/payments/src/inbox/sqlite/thread/operations.js';
 
 let inbox: SqliteDatabase;
@@ -69,8 +70,8 @@ function runEverything(): void {
   OPERATIONS.forgetHandler(connection, { handler: 'audit' }, inbox.times);
   inbox.now += 120_000;
   OPERATIONS.activitySlice(connection, { before: 1000, fromMinute: 0 });
-  for (const tombstonesMs of [1e9, 2]) {
-    const prune = { bodiesMs: 1, tombstonesMs, limit: 5, after: null };
+  for (const tombstonesMs of [1e9, 1e9, 2, 2]) {
+    const prune = { bodiesMs: 1, tombstonesMs, limit: 5, lastKept: 0 };
     OPERATIONS.prune(connection, prune, inbox.times);
     inbox.now += 10;
   }
@@ -166,6 +167,15 @@ describe('the plans of the statements on SQLite', () => {
       'SEARCH payments_inbox_delivery USING PRIMARY KEY (event_seq=? AND handler=?)',
     ],
     [
+      ['payments_inbox_kept k'],
+      [
+        'SEARCH k USING INTEGER PRIMARY KEY (rowid>?)',
+        'SEARCH e USING INTEGER PRIMARY KEY (rowid=?)',
+        'CORRELATED SCALAR SUBQUERY 1',
+        'SEARCH payments_inbox_delivery USING PRIMARY KEY (event_seq=?)',
+      ].join('; '),
+    ],
+    [
       ['SELECT digest', 'company = ?'],
       'SEARCH payments_inbox_event USING INDEX payments_inbox_event_id (id=? AND company=?)',
     ],
@@ -203,6 +213,75 @@ describe('the plans of the statements on SQLite', () => {
     expect(searches.map((found) => found.length)).toEqual([1, 1, 1, 1, 1]);
     const lines = searches.flat().flatMap((plan) => plan.lines);
     expect(lines.filter((line) => /^SCAN payments_|TEMP B-TREE/.test(line))).toEqual([]);
+  });
+
+  it('IN-42 a list with any combination of filters reads slices of one index, in its order', () => {
+    const { connection } = inbox;
+    inbox.receive({ id: 'a' });
+    statements.clear();
+    const one = <T>(...values: T[]): T[] => values;
+    const times = one(
+      {},
+      { from: new Date(1) },
+      { to: new Date(1e13) },
+      { from: new Date(1), to: new Date(1e13) },
+    );
+    const facts = one(
+      {},
+      { company: 'acme' },
+      { eventType: 't' },
+      { source: 'poll' as const },
+      { handler: 'book' },
+    );
+    const states = one(
+      undefined,
+      'pending',
+      'running',
+      'done',
+      'dead',
+      'skipped',
+      'unhandled',
+      'stale',
+    );
+    const few = { seqs: '[1]', many: false, text: 'a' };
+    let lists = 0;
+    for (const [time, fact, other, state] of times.flatMap((a) =>
+      facts.flatMap((b) => facts.flatMap((c) => states.map((d) => [a, b, c, d] as const))),
+    )) {
+      for (const [found, ids] of one([null], [few], [{ ...few, many: true }], [null, ['a']]) as [
+        typeof few | null,
+        string[]?,
+      ][]) {
+        for (const order of ['newest', 'oldest'] as const) {
+          const filter = {
+            ...time,
+            ...fact,
+            ...other,
+            ...(state && { state }),
+            ...(ids && { ids }),
+          } as EventFilter;
+          for (const after of [null, 1]) {
+            OPERATIONS.listSlice(
+              connection,
+              { filter, found, order, limit: 50, after },
+              inbox.times,
+            );
+            lists += 1;
+          }
+        }
+      }
+    }
+    expect(lists).toBe(12_800);
+    expect(statements.size).toBeGreaterThan(1000);
+    const isFew = (sql: string) => /json_each|delivery_running/.test(sql);
+    const wrong = plans().filter(({ sql, lines }) =>
+      lines.some((line) =>
+        line.includes('TEMP B-TREE')
+          ? !isFew(sql)
+          : /^SCAN (payments_|[de]$|[de] )/.test(line) && !line.endsWith('delivery_running'),
+      ),
+    );
+    expect(wrong).toEqual([]);
   });
 
   it('IN-28 stats reads at most 10,001 index entries for each handler and state', () => {

@@ -30,7 +30,7 @@ export interface ListQuery extends EventFilter {
    * fields select.
    */
   readonly error?: string;
-  /** By receipt. Default `newest` first. */
+  /** By number of receipt. Default `newest` first. */
   readonly order?: 'newest' | 'oldest';
   /** Events on a page, 1 to 1,000. Default 50. */
   readonly limit?: number;

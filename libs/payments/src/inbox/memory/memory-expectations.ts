@@ -18,7 +18,8 @@ import type {
   StoreReceipt,
 } from '../store/inbox-store.js';
 import { boundedError, capped } from '../store/stored-event.js';
-import { matchesExpectation, parseSeq } from './memory-queries.js';
+import { parseSeq } from '../store/list-arguments.js';
+import { matchesExpectation } from './memory-queries.js';
 import type { MemoryEvent } from './memory-rows.js';
 
 const FULL =

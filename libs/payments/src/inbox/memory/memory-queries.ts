@@ -11,7 +11,7 @@ import type {
   StoredEvent,
   StoredExpectation,
 } from '../store/inbox-store.js';
-import { parseCursor } from '../store/list-arguments.js';
+import { parseSeq } from '../store/list-arguments.js';
 import { capped, toHistory } from '../store/stored-event.js';
 import type { EventIndex } from './event-index.js';
 import type { HandlerQueue, MemoryEvent } from './memory-rows.js';
@@ -33,11 +33,6 @@ export function pageOf(
   const page = rows.filter((row) => isAfter(row) && matches(row, filter, events));
   const listed = page.slice(0, limit).map((row) => describeEvent(row, toDate, false));
   return { events: listed, next: page.length > limit ? String(page[limit - 1]!.seq) : null };
-}
-
-/** Reads the `next` of a page: the `seq` of its last event or expectation. */
-export function parseSeq(next: string): number {
-  return Number(parseCursor(next, /^\d{1,16}$/)[0]);
 }
 
 /** The event as `find()` returns it if `whole`, otherwise as `list()` returns it. */

@@ -20,6 +20,7 @@ import { Pruning } from './sql/prune.js';
 import { receiveFunction, ReceiveStatement } from './sql/receive.js';
 import { redriveFunctions } from './sql/redrive.js';
 import { lockNumber, quoted } from './sql/schema.js';
+import { firstSinceFunction } from './sql/search.js';
 import { searchFunctions } from './sql/text-search.js';
 import { settleFunctions, SettleStatement } from './sql/settle.js';
 import { statsFunction } from './sql/stats.js';
@@ -179,6 +180,7 @@ export function versionOne(name: string): string {
     expectationFunctions(schema),
     statsFunction(schema),
     searchFunctions(schema),
+    firstSinceFunction(schema),
   ].join('\n');
 }
 

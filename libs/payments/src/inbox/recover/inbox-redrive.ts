@@ -115,8 +115,8 @@ export class InboxRedrive {
   }
 
   /**
-   * Pages through the matching events, oldest first, and adds each page to `result`. The cursor is a time of receipt, so
-   * that changes hide no event.
+   * Pages through the matching events, oldest first, and adds each page to `result`. The cursor is a number of receipt,
+   * so that changes hide no event.
    */
   async #each(
     filter: EventFilter,

@@ -1,5 +1,6 @@
 import { MAX_FAILED } from '../store/event-summary.js';
 import type { EventPage, FailureCount, InboxStore } from '../store/inbox-store.js';
+import { parseSeq } from '../store/list-arguments.js';
 import { MAX_READ } from '../store/stored-event.js';
 import { readPage, SLICE as EVENTS } from './sql/search.js';
 import { toEvent } from './sql/stored-rows.js';
@@ -16,11 +17,14 @@ export async function listPage(
   const found = filter.search ? await session.run('eventsFound', { text: filter.search }) : null;
   const { found: rows, next } = await readPage(
     limit,
-    after,
+    after === null ? null : parseSeq(after),
     (part) => session.run('listSlice', { filter, found, order, ...part }),
     MAX_READ / EVENTS,
   );
-  return { events: rows.map(({ event }) => toEvent(event)), next };
+  return {
+    events: rows.map(({ event }) => toEvent(event)),
+    next: next === null ? null : String(next),
+  };
 }
 
 /**

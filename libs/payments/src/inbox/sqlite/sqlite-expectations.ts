@@ -9,8 +9,9 @@ import type {
   StartedRequest,
   StoredExpectation,
 } from '../store/inbox-store.js';
+import { parseCursor } from '../store/list-arguments.js';
 import { expect } from './sql/expectations.js';
-import type { ExpectationRow } from './sql/expectations.js';
+import type { Cursor, ExpectationRow } from './sql/expectations.js';
 import { toEventMessage, toReceipts } from './sql/receive.js';
 import { sourceName } from './sql/schema.js';
 import { readPage } from './sql/search.js';
@@ -70,10 +71,13 @@ export class SqliteExpectations implements ExpectationStore {
     limit,
     after,
   }: Parameters<ExpectationStore['list']>[0]): Promise<ExpectationPage> {
-    const { found, next } = await readPage(limit, after, (part) =>
+    const { found, next } = await readPage(limit, after === null ? null : toCursor(after), (part) =>
       this.session.run('listExpectations', { filter, ...part }),
     );
-    return { expectations: found.map(({ row }) => toExpectation(row)), next };
+    return {
+      expectations: found.map(({ row }) => toExpectation(row)),
+      next: next === null ? null : `${next.createdAt}.${next.seq}`,
+    };
   }
 
   async claimPolls(
@@ -193,4 +197,9 @@ function toExpectation(row: ExpectationRow): StoredExpectation {
 
 function toDate(ms: number | null): Date | null {
   return ms === null ? null : new Date(ms);
+}
+
+function toCursor(after: string): Cursor {
+  const [, createdAt, seq] = parseCursor(after, /^(-?\d{1,16})\.(\d{1,16})$/);
+  return { createdAt: Number(createdAt), seq: Number(seq) };
 }

@@ -24,7 +24,6 @@ import { failures, listPage } from './event-lists.js';
 import { toActivitySlice } from './sql/activity.js';
 import { FORGET_SLICE, toCatalog } from './sql/catalog.js';
 import { toClaimed } from './sql/claim.js';
-import type { PruneCursor } from './sql/prune.js';
 import { toEventMessage, toReceipts } from './sql/receive.js';
 import { leaseName } from './sql/settle.js';
 import { toStats } from './sql/stats.js';
@@ -75,6 +74,8 @@ export class SqliteStore implements InboxStore<SqliteTransaction> {
   });
   readonly expectations: SqliteExpectations;
   readonly #session: SqliteSession;
+  /** The kept event that was read last; see `prune`. */
+  #lastKept = 0;
 
   constructor(
     settings: SqliteSettings,
@@ -227,13 +228,12 @@ export class SqliteStore implements InboxStore<SqliteTransaction> {
   async prune(request: Parameters<InboxStore['prune']>[0]): Promise<number> {
     let changed = 0;
     let done = false;
-    let after: PruneCursor | null = null;
     while (!done && changed < request.limit) {
       const limit = Math.min(PRUNE_SLICE, request.limit - changed);
-      const slice = { ...request, limit, after };
+      const slice = { ...request, limit, lastKept: this.#lastKept };
       const pruned: ResponseOf<'prune'> = await this.#session.run('prune', slice);
       changed += pruned.changed;
-      ({ done, next: after } = pruned);
+      ({ done, lastKept: this.#lastKept } = pruned);
     }
     return changed;
   }

@@ -174,7 +174,7 @@ export interface InboxStore<Tx = unknown> {
   find(company: string, id: string): Promise<StoredEvent | undefined>;
 
   /**
-   * Events by receipt, newest or oldest first, `limit` at a time (1 to 1,000). A call may end after 20,000 events that it
+   * Events by number of receipt, newest or oldest first, `limit` at a time (1 to 1,000). A call may end after 20,000 events that it
    * compared with the filter: the page has those that match, and `next`.
    */
   list(query: {
@@ -238,7 +238,8 @@ export interface InboxStore<Tx = unknown> {
    *   `tombstonesMs`.
    * - expectations; see {@link ExpectationStore}.
    *
-   * Returns how many events and expectations it changed.
+   * Returns how many events and expectations it changed. A call reads a bounded number of the old events that were not finished
+   * when they became old, so an event that has finished since then may be pruned by a later call.
    */
   prune(request: {
     readonly bodiesMs: number;

@@ -11,6 +11,11 @@ export function parseCursor(after: unknown, pattern: RegExp): RegExpExecArray {
   );
 }
 
+/** Reads the `next` of a page of events: the number of its last event. */
+export function parseSeq(next: string): number {
+  return Number(parseCursor(next, /^\d{1,16}$/)[0]);
+}
+
 /** @throws TypeError for an invalid time of a filter. */
 export function assertTimes({ from, to }: { readonly from?: Date; readonly to?: Date }): void {
   if (from !== undefined) assertDate('from', from);

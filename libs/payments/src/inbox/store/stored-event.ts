@@ -157,7 +157,10 @@ export interface EventFilter {
   readonly eventType?: string;
   /** Only events that were received in this way. */
   readonly source?: EventSource;
-  /** Received at this time or later. */
+  /**
+   * Received at this time or later. In a database, an event may be left out if the clock was set back by more than a minute
+   * and showed this time, or {@link to}, twice.
+   */
   readonly from?: Date;
   /** Received before this time. */
   readonly to?: Date;
@@ -188,6 +191,12 @@ export interface DeliverySelection {
 
 /** How many events one call of `list()` compares with the filter at most; for exceptions, see `PaymentInbox.list()`. */
 export const MAX_READ = 20_000;
+
+/**
+ * How many milliseconds earlier than an event with a lower number an event may be received, so that each list by time
+ * finds it: transactions overlap, and clocks are set back.
+ */
+export const MAX_DISORDER_MS = 60_000;
 
 /** Counts are exact up to this number. */
 export const COUNT_CAP = 10_000;

@@ -9,6 +9,7 @@ import type {
   SettledPoll,
   StoredExpectation,
 } from '../../store/inbox-store.js';
+import { parseCursor } from '../../store/list-arguments.js';
 import { boundedError, capped, COUNT_CAP } from '../../store/stored-event.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
 import { prepared } from '../connection/database-connection.js';
@@ -18,7 +19,7 @@ import { firstValueOf } from './commit.js';
 import { deliveriesOf, newEventOf, RECEIVE_TYPES, valuesOf } from './receive-values.js';
 import { RECEIPT_COLUMNS, RECEIVE_NAMES, RECEIVE_PARAMETERS, receiptsOf } from './receive.js';
 import { BY_INDEX, countsOnce, indexed, isOnceOf, NOW_MS } from './schema.js';
-import { ParameterList, parsePosition } from './search.js';
+import { ParameterList } from './search.js';
 import { MAX_DUE_MS } from './settle.js';
 import { fromStored, LAST, toDate, toStored } from './stored-rows.js';
 
@@ -152,9 +153,9 @@ export class PostgresExpectations implements ExpectationStore {
     const values = new ParameterList();
     const conditions = conditionsOf(filter, values);
     if (after !== null) {
-      const { ms, seq } = parsePosition(after);
+      const [, ms, seq] = parseCursor(after, /^(\d{1,15})-(\d{1,18})$/);
       conditions.push(
-        `(x.created_at, x.seq) < (${values.add(ms, 'bigint')}, ${values.add(seq, 'bigint')})`,
+        `(x.created_at, x.seq) < (${values.add(ms!, 'bigint')}, ${values.add(seq!, 'bigint')})`,
       );
     }
     // One expectation more than requested: if there is one, there is a next page.

@@ -1,23 +1,27 @@
 import type { InboxStore } from '../../store/inbox-store.js';
+import { MAX_DISORDER_MS } from '../../store/stored-event.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
-import { asInterval, epochMs, NOW_MS } from './schema.js';
+import { asInterval, NOW_MS } from './schema.js';
 
 /** How many old events one statement reads at most. Unfinished events are kept, and there may be millions of them. */
 const SLICE = 2000;
 
-/** The position of an event in the order of receipt. */
-interface Position {
-  /** The exact time from the database. If it were rounded down, the next slice would start with the same events. */
-  readonly receivedMs: string;
+/** An event whose body may be pruned. */
+interface OldEvent {
   readonly seq: string;
+  /** `future`: the clock was wrong at its receipt, so it may be old. `young`: not old enough. */
+  readonly state: 'pruned' | 'future' | 'young' | 'finished' | 'unfinished';
+  /** Whether no event with a lower number can be added any more. */
+  readonly isFinal: boolean;
 }
 
-const START: Position = { receivedMs: '0', seq: '0' };
-
-/** Deletes old finished events, in batches that block no receive. */
+/**
+ * Deletes old finished events, in batches that block no receive. It reads the events in the order of their numbers, each
+ * once, and puts those that it cannot prune into the table `kept`. Each batch also reads the next part of that table.
+ */
 export class Pruning {
-  /** The end of the last batch. The next batch starts here, so that it does not read the same unfinished events again. */
-  #from = START;
+  /** The kept event that was read last. */
+  #lastKept = '0';
 
   constructor(
     private readonly source: ConnectionSource,
@@ -42,66 +46,110 @@ export class Pruning {
   }
 
   async #pruneBodies(olderMs: number, limit: number): Promise<number> {
-    let from = this.#from;
-    let fromStart = from === START;
+    const { source, schema } = this;
     let changed = 0;
-    while (changed < limit) {
-      const slice = await this.#readSlice(olderMs, from);
-      const finished = slice.filter((event) => event.finished);
-      const chosen = finished.slice(0, limit - changed);
-      if (chosen.length > 0) changed += await pruneChosen(this.source, this.schema, chosen);
-      if (chosen.length < finished.length) {
-        from = chosen.at(-1)!;
-      } else if (slice.length === SLICE) {
-        from = slice.at(-1)!;
-      } else {
-        from = START;
-        if (fromStart) break;
-        // Events before the start of this call may have finished in the meantime.
-        fromStart = true;
+    for (let isLast = false; !isLast && changed < limit;) {
+      const slice = await this.#read(
+        olderMs,
+        `SELECT e.seq FROM ${schema}.event e WHERE e.seq > (SELECT pruned_to FROM ${schema}.meta)
+          ORDER BY e.seq LIMIT ${SLICE}`,
+      );
+      const { pruned, next } = await this.#pruneFinished(slice, limit - changed);
+      changed += pruned.size;
+      const old = until(slice, (event) => event.state === 'young' || event === next);
+      const passed = until(old, ({ state, isFinal }) => !isFinal && state !== 'future');
+      if (passed.length > 0) {
+        const kept = passed.filter(({ seq, state }) => state !== 'pruned' && !pruned.has(seq));
+        await source.query(
+          `WITH kept AS (INSERT INTO ${schema}.kept SELECT unnest($1::bigint[]) ON CONFLICT DO NOTHING)
+           UPDATE ${schema}.meta SET pruned_to = greatest(pruned_to, $2::bigint)`,
+          [kept.map(({ seq }) => seq), passed.at(-1)!.seq],
+        );
       }
+      isLast = passed.length < SLICE;
     }
-    this.#from = from;
-    return changed;
+    return changed === limit
+      ? changed
+      : changed + (await this.#pruneKept(olderMs, limit - changed));
   }
 
-  /** Returns the next old events that have a body. */
-  async #readSlice(
-    olderMs: number,
-    { receivedMs, seq }: Position,
-  ): Promise<(Position & { readonly finished: boolean })[]> {
-    const rows = await this.source.query(
-      `SELECT e.seq, ${epochMs('e.received_at')} AS received_ms, ${isFinished(this.schema)} AS finished
-         FROM ${this.schema}.event e
-        WHERE e.raw IS NOT NULL AND e.received_at < ${before('$1')}
-          AND (e.received_at, e.seq) > (to_timestamp($2::float8 / 1000), $3::bigint)
-        ORDER BY e.received_at, e.seq LIMIT ${SLICE}`,
-      [olderMs, receivedMs, seq],
+  /** Prunes the kept events that have finished meanwhile, in the next slice of them. */
+  async #pruneKept(olderMs: number, limit: number): Promise<number> {
+    const { source, schema } = this;
+    const slice = await this.#read(
+      olderMs,
+      `SELECT k.event FROM ${schema}.kept k WHERE k.event > $2::bigint ORDER BY k.event LIMIT ${SLICE}`,
+      this.#lastKept,
+    );
+    const { pruned, next } = await this.#pruneFinished(slice, limit);
+    const gone = slice.filter(({ seq, state }) => state === 'pruned' || pruned.has(seq));
+    if (gone.length > 0) {
+      const text = `DELETE FROM ${schema}.kept WHERE event = ANY ($1::bigint[])`;
+      await source.query(text, [gone.map(({ seq }) => seq)]);
+    }
+    const read = until(slice, (event) => event === next);
+    this.#lastKept = read.length < SLICE && next === undefined ? '0' : read.at(-1)!.seq;
+    return pruned.size;
+  }
+
+  /** Reads some events in the order of their numbers. */
+  async #read(olderMs: number, numbers: string, after?: string): Promise<OldEvent[]> {
+    const { source, schema } = this;
+    const disorder = asInterval(String(MAX_DISORDER_MS));
+    const rows = await source.query(
+      // OFFSET 0: the planner looks up each event by its number.
+      `SELECT n.seq, e.state, e.is_final FROM (${numbers}) n (seq) LEFT JOIN LATERAL (
+         SELECT CASE WHEN e.raw IS NULL THEN 'pruned'
+                     WHEN e.received_at > clock_timestamp() + ${disorder} THEN 'future'
+                     WHEN e.received_at >= ${before('$1')} THEN 'young'
+                     WHEN ${isFinished(schema)} THEN 'finished' ELSE 'unfinished' END AS state,
+                e.received_at < clock_timestamp() - ${disorder} AS is_final
+           FROM ${schema}.event e WHERE e.seq = n.seq OFFSET 0) e ON true
+        ORDER BY n.seq`,
+      after === undefined ? [olderMs] : [olderMs, after],
     );
     return rows.map((row) => ({
       seq: row['seq']!,
-      receivedMs: row['received_ms']!,
-      finished: row['finished'] === 't',
+      state: (row['state'] ?? 'pruned') as OldEvent['state'],
+      isFinal: row['is_final'] === 't',
     }));
   }
+
+  /** Prunes the first `limit` finished events. `next`: the first finished event after them. */
+  async #pruneFinished(
+    slice: readonly OldEvent[],
+    limit: number,
+  ): Promise<{ pruned: Set<string>; next: OldEvent | undefined }> {
+    const finished = slice.filter(({ state }) => state === 'finished');
+    const pruned = await pruneChosen(this.source, this.schema, finished.slice(0, limit));
+    return { pruned, next: finished[limit] };
+  }
+}
+
+/** The elements before the first that meets a condition. */
+function until<T>(all: readonly T[], isEnd: (one: T) => boolean): T[] {
+  const end = all.findIndex(isEnd);
+  return all.slice(0, end === -1 ? all.length : end);
 }
 
 /**
  * Prunes events with two statements: the first locks the events, and the second reads their deliveries after that. One
  * statement would read the deliveries before it has the locks, and delete one that an operator redrives in between.
+ * Returns the numbers of the events that it pruned.
  */
 async function pruneChosen(
   source: ConnectionSource,
   schema: string,
-  chosen: readonly Position[],
-): Promise<number> {
+  chosen: readonly OldEvent[],
+): Promise<Set<string>> {
+  if (chosen.length === 0) return new Set();
   return source.transaction(async (connection) => {
     const { rows } = await connection.run(
       `SELECT e.seq FROM ${schema}.event e
         WHERE e.seq = ANY ($1::bigint[]) AND e.raw IS NOT NULL FOR UPDATE SKIP LOCKED`,
       [chosen.map(({ seq }) => seq)],
     );
-    if (rows.length === 0) return 0;
+    if (rows.length === 0) return new Set();
     const pruned = await connection.run(
       `WITH finished AS MATERIALIZED (
          SELECT e.seq FROM ${schema}.event e WHERE e.seq = ANY ($1::bigint[]) AND ${isFinished(schema)}
@@ -114,7 +162,7 @@ async function pruneChosen(
        RETURNING e.seq`,
       [rows.map(({ seq }) => seq!)],
     );
-    return pruned.rows.length;
+    return new Set(pruned.rows.map(({ seq }) => seq!));
   });
 }
 

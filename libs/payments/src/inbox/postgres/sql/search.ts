@@ -1,9 +1,9 @@
-import { MAX_READ } from '../../store/stored-event.js';
+import { MAX_DISORDER_MS, MAX_READ } from '../../store/stored-event.js';
 import type { EventFilter, EventPage, InboxStore, StoredEvent } from '../../store/inbox-store.js';
-import { parseCursor } from '../../store/list-arguments.js';
+import { parseSeq } from '../../store/list-arguments.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
-import type { Parameter, ResultRow } from '../connection/database-connection.js';
-import { epochMs } from './schema.js';
+import type { Parameter } from '../connection/database-connection.js';
+import { BY_INDEX } from './schema.js';
 import { listedColumns, toEvent, toStored, wholeColumns } from './stored-rows.js';
 import { foundConditions, search } from './text-search.js';
 import type { Found } from './text-search.js';
@@ -20,7 +20,7 @@ export async function find(
   return row && toEvent(row);
 }
 
-/** Returns a page of events in the order of receipt. */
+/** Returns a page of events in the order of their numbers. */
 export async function list(
   source: ConnectionSource,
   schema: string,
@@ -28,23 +28,36 @@ export async function list(
 ): Promise<EventPage> {
   const { filter, limit } = query;
   const found = filter.search ? await search(source, schema, filter.search) : null;
-  const last = isUnbounded(filter, found) ? await lastRead(source, schema, query) : null;
-  const { texts, values } = pageStatements(schema, { ...query, last }, found);
-  let rows = await source.query(texts[0]!, values);
-  if (rows.length <= limit && texts[1] !== undefined) rows = await source.query(texts[1], values);
+  const read = async (part: Query & { readonly last?: string | null }) => {
+    const { texts, values } = pageStatements(schema, part, found);
+    const rows = await source.query(texts[0]!, values);
+    return rows.length > limit || texts[1] === undefined ? rows : source.query(texts[1], values);
+  };
+  let rows = await read(query);
+  let last: string | null = null;
+  if (rows.length <= limit && isUnbounded(filter, found)) {
+    last = await lastRead(source, schema, query);
+    rows = await read({ ...query, last });
+  }
   return {
     events: rows.slice(0, limit).map(toEvent),
-    next: rows.length > limit ? positionOf(rows[limit - 1]!) : last,
+    next: rows.length > limit ? rows[limit - 1]!['seq']! : last,
   };
 }
 
 type Query = Parameters<InboxStore['list']>[0];
 
+/** How many events are compared with the filter at first. If many match, they fill the page. */
+const FIRST_READ = 1000;
+
 /** Whether all events may have to be compared with the filter to fill a page. */
 function isUnbounded(filter: EventFilter, found: Found | null): boolean {
-  const { company, ids, eventType, source, handler, state } = filter;
+  const { company, ids, eventType, source, handler, state, from, to } = filter;
   const few = ids !== undefined || found?.more === false || hasIndex(state);
-  return !few && (found ?? company ?? eventType ?? source ?? handler ?? state) !== undefined;
+  return (
+    !few &&
+    (found ?? company ?? eventType ?? source ?? handler ?? state ?? from ?? to) !== undefined
+  );
 }
 
 /** Whether an index contains the events in this state. */
@@ -52,17 +65,17 @@ function hasIndex(state: EventFilter['state']): boolean {
   return state !== undefined && state !== 'done' && state !== 'skipped';
 }
 
-/** The position of the last event that a page compares with the filter; `null` if it compares all. */
+/** The number of the last event that a page compares with the filter; `null` if it compares all. */
 async function lastRead(
   source: ConnectionSource,
   schema: string,
   query: Query,
 ): Promise<string | null> {
   const values = new ParameterList();
-  const text = `SELECT ${epochMs('e.received_at')} AS received_ms, e.seq FROM ${schema}.event e
-    WHERE ${rangeOf(query, values).join(' AND ')} ${sortedBy(query.order)} LIMIT 1 OFFSET ${MAX_READ - 1}`;
+  const text = `SELECT e.seq FROM ${schema}.event e
+    WHERE ${rangeOf(schema, query, values).join(' AND ')} ${sortedBy(query.order)} LIMIT 1 OFFSET ${MAX_READ - 1}`;
   const [row] = await source.query(text, values.all);
-  return row === undefined ? null : positionOf(row);
+  return row?.['seq'] ?? null;
 }
 
 /**
@@ -72,12 +85,12 @@ async function lastRead(
  */
 function pageStatements(
   schema: string,
-  query: Query & { readonly last: string | null },
+  query: Query & { readonly last?: string | null },
   found: Found | null,
 ): { texts: string[]; values: Parameter[] } {
   const { filter, order, limit } = query;
   const values = new ParameterList();
-  const range = rangeOf(query, values);
+  const range = rangeOf(schema, query, values);
   const known = found?.more === false ? values.add(found.events, 'bigint[]') : null;
   const ofEvent = [...range, ...eventConditions(filter, values)];
   if (found?.more) {
@@ -98,17 +111,17 @@ function pageStatements(
     `WITH found AS MATERIALIZED (${candidates}) SELECT ${columns} FROM ${schema}.event e
       WHERE e.seq IN (SELECT e.seq FROM found e ${page}) ${sortedBy(order)}`;
   // OFFSET 0: the planner looks up each event by its number.
-  const lookUp = (numbers: string, where: string): string => `SELECT e.seq, e.received_at
+  const lookUp = (numbers: string, where: string): string => `SELECT e.seq
     FROM (SELECT DISTINCT * FROM (${numbers}) n) n (seq)
-    CROSS JOIN LATERAL (SELECT e.seq, e.received_at ${from} ${where} AND e.seq = n.seq OFFSET 0) e`;
+    CROSS JOIN LATERAL (SELECT e.seq ${from} ${where} AND e.seq = n.seq OFFSET 0) e`;
   let texts = [`SELECT ${columns} ${from} ${conditions} ${page}`];
   if (known !== null) {
     texts = [sorted(lookUp(`SELECT unnest(${known})`, conditions))];
   } else if (isUnbounded(filter, found)) {
-    texts = [inOrder('OFFSET 0')];
+    texts = [inOrder(query.last === undefined ? `LIMIT ${FIRST_READ}` : 'OFFSET 0')];
   } else if (filter.ids === undefined && hasIndex(filter.state)) {
     const all = hasNoDeliveries(filter.state)
-      ? `SELECT e.seq, e.received_at ${from} ${conditions}`
+      ? `SELECT e.seq ${from} ${conditions}`
       : lookUp(deliveries!, ofEvent.join(' AND '));
     texts = [inOrder(`LIMIT ${MAX_READ}`), sorted(all)];
   }
@@ -121,38 +134,51 @@ function hasNoDeliveries(state: EventFilter['state']): boolean {
 
 function sortedBy(order: Query['order']): string {
   const direction = order === 'newest' ? 'DESC' : 'ASC';
-  return `ORDER BY e.received_at ${direction}, e.seq ${direction}`;
+  return `ORDER BY e.seq ${direction}`;
 }
 
-/** SQL conditions of the events between two positions, and within the times of the filter. */
+/** SQL conditions of the events between two numbers, and of those that may be within the times of the filter. */
 function rangeOf(
+  schema: string,
   { filter: { from, to }, order, after, last = null }: Query & { readonly last?: string | null },
   values: ParameterList,
 ): string[] {
   const found = ['true'];
-  const time = (ms: number): string => `to_timestamp(${values.add(ms, 'float8')} / 1000)`;
-  const position = (text: string): string => {
-    const { ms, seq } = parsePosition(text);
-    return `(${time(ms)}, ${values.add(seq, 'bigint')})`;
-  };
+  // A subquery, so that it runs once and not for each event.
+  const first = (ms: number): string =>
+    `(SELECT ${schema}.first_since(${values.add(ms, 'float8')}))`;
+  const number = (seq: number | string): string => values.add(seq, 'bigint');
   const [beyond, before] = order === 'newest' ? ['<', '>='] : ['>', '<='];
-  if (from !== undefined) found.push(`e.received_at >= ${time(from.getTime())}`);
-  if (to !== undefined) found.push(`e.received_at < ${time(to.getTime())}`);
-  if (after !== null) found.push(`(e.received_at, e.seq) ${beyond} ${position(after)}`);
-  if (last !== null) found.push(`(e.received_at, e.seq) ${before} ${position(last)}`);
+  if (from !== undefined) found.push(`e.seq >= ${first(from.getTime() - MAX_DISORDER_MS)}`);
+  if (to !== undefined) found.push(`e.seq < ${first(to.getTime() + MAX_DISORDER_MS)}`);
+  if (after !== null) found.push(`e.seq ${beyond} ${number(parseSeq(after))}`);
+  if (last !== null) found.push(`e.seq ${before} ${number(last)}`);
   return found;
 }
 
-/** The position of an event in a list; see {@link parsePosition}. */
-function positionOf(row: ResultRow): string {
-  return `${Math.round(Number(row['received_ms']))}-${row['seq']}`;
-}
-
-/** Reads the `next` of a page: the time and the number of its last event or expectation. */
-export function parsePosition(next: string): { ms: number; seq: string } {
-  const parts = parseCursor(next, /^(\d{1,15})-(\d{1,18})$/);
-  return { ms: Number(parts[1]), seq: parts[2]! };
-}
+/**
+ * The function `first_since` returns a number between the events that were received before a time and the others, as far
+ * as times of receipt are in the order of numbers. It reads about as many events as the largest number has bits.
+ */
+export const firstSinceFunction = (schema: string): string => `
+CREATE FUNCTION ${schema}.first_since(p_ms float8) RETURNS bigint
+LANGUAGE plpgsql STABLE ${BY_INDEX}
+AS $first_since$
+DECLARE
+  v_low bigint := 0;
+  v_high bigint := 1 + COALESCE((SELECT e.seq FROM ${schema}.event e ORDER BY e.seq DESC LIMIT 1), 0);
+  v_middle bigint;
+  v_event record;
+BEGIN
+  WHILE v_low < v_high LOOP
+    v_middle := (v_low + v_high) / 2;
+    SELECT e.seq, e.received_at INTO v_event FROM ${schema}.event e WHERE e.seq >= v_middle ORDER BY e.seq LIMIT 1;
+    IF v_event.received_at < to_timestamp(p_ms / 1000) THEN v_low := v_event.seq + 1;
+    ELSE v_high := v_middle; END IF;
+  END LOOP;
+  RETURN v_low;
+END $first_since$;
+`;
 
 /** Collects the parameters of a statement. */
 export class ParameterList {
@@ -166,7 +192,7 @@ export class ParameterList {
 }
 
 function eventConditions(
-  { company, ids, eventType, source, state }: EventFilter,
+  { company, ids, eventType, source, state, from, to }: EventFilter,
   values: ParameterList,
 ): string[] {
   const text = (value: string): string => values.add(toStored(value), 'text');
@@ -175,6 +201,10 @@ function eventConditions(
   if (ids !== undefined) found.push(`e.id = ANY (${values.add(ids.map(toStored), 'text[]')})`);
   if (eventType !== undefined) found.push(`e.event_type = ${text(eventType)}`);
   if (source !== undefined) found.push(`e.source = ${text(source)}`);
+  const time = (date: Date): string =>
+    `to_timestamp(${values.add(date.getTime(), 'float8')} / 1000)`;
+  if (from !== undefined) found.push(`e.received_at >= ${time(from)}`);
+  if (to !== undefined) found.push(`e.received_at < ${time(to)}`);
   if (state === 'unhandled') found.push('e.unhandled AND NOT e.stale');
   if (state === 'stale') found.push('e.unhandled AND e.stale');
   return found;

@@ -49,8 +49,6 @@ CREATE TABLE ${schema}.event (
   -- In this order, so that a search finds an id of any company.
   UNIQUE (id, company)
 );
-CREATE INDEX event_received ON ${schema}.event (received_at, seq);
-CREATE INDEX event_with_body ON ${schema}.event (received_at, seq) WHERE raw IS NOT NULL;
 CREATE INDEX event_tombstone ON ${schema}.event (received_at, seq) WHERE raw IS NULL;
 CREATE INDEX event_unhandled ON ${schema}.event (stale, seq) WHERE unhandled;
 -- These indexes contain the start of a text, because an index entry has a limited size. Each event with a transaction is in
@@ -60,6 +58,9 @@ CREATE UNIQUE INDEX event_once ON ${schema}.event (${unaliased(indexed('e.orderi
 CREATE INDEX event_transaction ON ${schema}.event (${unaliased(indexed('e.ordering_key'))})
   WHERE ${unaliased(notOnce('e'))};
 CREATE INDEX event_reference ON ${schema}.event (${unaliased(indexed('e.reference'))}) WHERE reference IS NOT NULL;
+
+-- The events up to meta.pruned_to that may still have a body.
+CREATE TABLE ${schema}.kept (event bigint PRIMARY KEY);
 
 -- No foreign key to event: it would lock the event of each delivery that is stored. The statements that store deliveries
 -- do not need that, because they have just stored the events or have locked them.
@@ -131,7 +132,9 @@ CREATE TABLE ${schema}.pause (
 CREATE TABLE ${schema}.meta (
   single boolean PRIMARY KEY DEFAULT true CHECK (single),
   schema_version integer NOT NULL,
-  catalog_version bigint NOT NULL DEFAULT 0
+  catalog_version bigint NOT NULL DEFAULT 0,
+  -- The last event that pruning has passed: it and those before it are tombstones or in the table kept.
+  pruned_to bigint NOT NULL DEFAULT 0
 );
 `;
 

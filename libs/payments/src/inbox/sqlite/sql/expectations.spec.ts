@@ -97,7 +97,7 @@ describe('open expectations on SQLite', () => {
     expect(plan).toContain(index);
     // Only a small selection, by number or of one transaction, is sorted.
     expect(plan.includes('TEMP B-TREE')).toBe(/PRIMARY KEY|transaction/.test(index));
-    const next = { ...request, after: { receivedAt: inbox.now, seq: 100 } };
+    const next = { ...request, after: { createdAt: inbox.now, seq: 100 } };
     const { found } = listExpectations(inbox.connection, next, inbox.times);
     expect(found.every(({ at }) => at.seq < 100)).toBe(true);
   });

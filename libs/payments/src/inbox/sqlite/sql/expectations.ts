@@ -20,7 +20,7 @@ import { receive } from './receive.js';
 import type { EventMessage, ReceiptMessage } from './receive.js';
 import { COUNTS_ONCE, SOURCE } from './schema.js';
 import { SLICE } from './search.js';
-import type { Cursor, Slice } from './search.js';
+import type { Slice } from './search.js';
 import { fromStored, toReadable, toStored } from './stored-rows.js';
 import { prefixRange } from './text-search.js';
 
@@ -439,8 +439,15 @@ export interface ExpectationListRequest {
   readonly limit: number;
   readonly after: Cursor | null;
 }
-/** The expectations that one slice found, each with its position: time of creation and number. */
-export type ExpectationSlice = Slice<{ readonly at: Cursor; readonly row: ExpectationRow }>;
+
+/** A position in the list of expectations: time of creation and number. */
+export interface Cursor {
+  readonly createdAt: number;
+  readonly seq: number;
+}
+
+/** The expectations that one slice found. */
+export type ExpectationSlice = Slice<{ readonly row: ExpectationRow }, Cursor>;
 
 /** A condition of a `WHERE`, and the values of its placeholders. */
 type Condition = readonly [sql: string, ...values: unknown[]];
@@ -456,8 +463,8 @@ export function listExpectations(
   if (from !== undefined) within.push(['created_at >= ?', from.getTime()]);
   if (to !== undefined) within.push(['created_at < ?', to.getTime()]);
   if (after !== null) {
-    within.push(['created_at <= ?', after.receivedAt]);
-    within.push(['(created_at, seq) < (?, ?)', after.receivedAt, after.seq]);
+    within.push(['created_at <= ?', after.createdAt]);
+    within.push(['(created_at, seq) < (?, ?)', after.createdAt, after.seq]);
   }
   const matching: Condition[] = [];
   if (company !== undefined) matching.push(['x.company = ?', company]);
@@ -475,7 +482,7 @@ export function listExpectations(
   const size = matching.length === 0 ? Math.min(SLICE, limit) : SLICE;
   const slice = `FROM payments_inbox_expectation ${sqlOf(within)} ORDER BY created_at DESC, seq DESC`;
   const last = connection.get<Cursor>(
-    `SELECT created_at AS receivedAt, seq AS seq ${slice} LIMIT 1 OFFSET ?`,
+    `SELECT created_at AS createdAt, seq AS seq ${slice} LIMIT 1 OFFSET ?`,
     [...valuesOf(within), size - 1],
   );
   const rows = connection.all<ExpectationRow>(
@@ -484,8 +491,8 @@ export function listExpectations(
     [wall - clock, clock, ...valuesOf(within), size, ...valuesOf(matching), limit],
   );
   return {
-    found: rows.map((row) => ({ at: { receivedAt: row.created_at, seq: row.seq }, row })),
-    next: last ? { receivedAt: last.receivedAt, seq: last.seq } : null,
+    found: rows.map((row) => ({ at: { createdAt: row.created_at, seq: row.seq }, row })),
+    next: last ? { createdAt: last.createdAt, seq: last.seq } : null,
   };
 }
 

@@ -46,7 +46,8 @@ const TABLES = `
     catalog_version INTEGER NOT NULL, -- increases with each change of names or patterns of handlers
     clock INTEGER NOT NULL, -- the store clock, when it was stored last
     wall INTEGER NOT NULL, -- the wall clock at that time
-    syncs INTEGER NOT NULL -- increased to make a commit that writes nothing else sync the log
+    syncs INTEGER NOT NULL, -- increased to make a commit that writes nothing else sync the log
+    pruned_to INTEGER NOT NULL -- the last event that pruning has passed
   ) STRICT;
 
   CREATE TABLE payments_inbox_event (
@@ -73,11 +74,12 @@ const TABLES = `
     WHERE ${COUNTS_ONCE};
   CREATE INDEX payments_inbox_event_transaction ON payments_inbox_event (ordering_key)
     WHERE ${NOT_ONCE};
-  CREATE INDEX payments_inbox_event_received ON payments_inbox_event (received_at);
   CREATE INDEX payments_inbox_event_reference ON payments_inbox_event (reference) WHERE reference IS NOT NULL;
-  CREATE INDEX payments_inbox_event_pruned ON payments_inbox_event (pruned, received_at);
-  CREATE INDEX payments_inbox_event_undelivered ON payments_inbox_event (undelivered, received_at)
-    WHERE undelivered > 0;
+  CREATE INDEX payments_inbox_event_tombstone ON payments_inbox_event (received_at) WHERE pruned = 1;
+  CREATE INDEX payments_inbox_event_undelivered ON payments_inbox_event (undelivered) WHERE undelivered > 0;
+
+  -- The events up to pruned_to that could not be pruned.
+  CREATE TABLE payments_inbox_kept (event_seq INTEGER PRIMARY KEY) STRICT;
 
   CREATE TABLE payments_inbox_body (
     event_seq INTEGER PRIMARY KEY REFERENCES payments_inbox_event ON DELETE CASCADE,
@@ -120,8 +122,7 @@ const TABLES = `
     (handler, ordering, queue, due_at, event_seq) WHERE state = 'pending' AND ordering IS NOT NULL;
   CREATE UNIQUE INDEX payments_inbox_delivery_running ON payments_inbox_delivery (handler, ordering)
     WHERE state = 'running';
-  CREATE INDEX payments_inbox_delivery_undone ON payments_inbox_delivery (state, received_at, event_seq)
-    WHERE ${UNDONE};
+  CREATE INDEX payments_inbox_delivery_undone ON payments_inbox_delivery (state, event_seq) WHERE ${UNDONE};
   CREATE INDEX payments_inbox_delivery_error ON payments_inbox_delivery (event_seq) WHERE ${HAS_FAILED};
 
   CREATE TABLE payments_inbox_expectation (
@@ -185,7 +186,7 @@ const TABLES = `
     handler TEXT PRIMARY KEY -- a name, or * for all handlers
   ) STRICT, WITHOUT ROWID;
 
-  INSERT INTO payments_inbox_meta VALUES (1, ${SCHEMA_VERSION}, 0, 0, 0, 0);
+  INSERT INTO payments_inbox_meta VALUES (1, ${SCHEMA_VERSION}, 0, 0, 0, 0, 0);
 `;
 
 /**

@@ -99,22 +99,38 @@ describe('queries and maintenance on SQLite', () => {
 
   it('IN-07 prune finds a finished event after many unfinished events, in several calls', () => {
     const { connection } = inbox;
-    for (let n = 0; n < 2100; n += 1) inbox.receive({ handlers: ['audit'] });
+    for (let n = 0; n < 2100; n += 1) inbox.receive({ id: `e${n}`, handlers: ['audit'] });
     inbox.receive({ id: 'last', handlers: [] });
     inbox.now += 1000;
-    const request = { bodiesMs: 10, tombstonesMs: 1e6, limit: 5, after: null };
-    let calls = 0;
-    let changed = 0;
-    for (let pruned = OPERATIONS.prune(connection, request, inbox.times); ;) {
-      calls += 1;
-      changed += pruned.changed;
-      if (pruned.done) break;
-      pruned = OPERATIONS.prune(connection, { ...request, after: pruned.next }, inbox.times);
-    }
-    expect([calls, changed]).toEqual([3, 1]);
-    expect(
-      OPERATIONS.find(connection, { company: 'acme', id: 'last' }, inbox.times)?.raw,
-    ).toBeNull();
+    const request = { bodiesMs: 10, tombstonesMs: 1e6, limit: 5 };
+    let lastKept = 0;
+    /** The calls until one is done, and how many events they changed. */
+    const pruneAll = (): [calls: number, changed: number] => {
+      const result: [number, number] = [0, 0];
+      for (let done = false; !done; result[0] += 1) {
+        const pruned = OPERATIONS.prune(connection, { ...request, lastKept }, inbox.times);
+        result[1] += pruned.changed;
+        ({ done, lastKept } = pruned);
+      }
+      return result;
+    };
+    // Three slices of old events, and the first slice of kept events.
+    expect([pruneAll(), lastKept]).toEqual([[4, 1], 1000]);
+    const isPruned = (id: string) =>
+      OPERATIONS.find(connection, { company: 'acme', id }, inbox.times)?.raw === null;
+    expect(isPruned('last')).toBe(true);
+    const handled = ['e5', 'e7', 'e1500', 'e2099'];
+    const selections = handled.map((id) => ({ company: 'acme', id, handlers: ['audit'] }));
+    OPERATIONS.skip(connection, { selections }, inbox.times);
+    expect([pruneAll(), lastKept]).toEqual([[1, 1], 2000]);
+    expect([pruneAll(), lastKept]).toEqual([[1, 1], 0]);
+    request.limit = 1;
+    expect([pruneAll(), lastKept]).toEqual([[1, 1], 6]);
+    expect([pruneAll(), lastKept]).toEqual([[1, 1], 8]);
+    expect(handled.map(isPruned)).toEqual([true, true, true, true]);
+    expect(connection.get('SELECT count(*) AS kept FROM payments_inbox_kept')).toMatchObject({
+      kept: 2096,
+    });
   });
 
   it('IN-38 activity reads the 100,000 newest events in slices of 500', async () => {

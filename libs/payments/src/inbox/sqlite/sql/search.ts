@@ -1,5 +1,5 @@
 import type { EventFilter } from '../../store/inbox-store.js';
-import { parseCursor } from '../../store/list-arguments.js';
+import { MAX_DISORDER_MS } from '../../store/stored-event.js';
 import type { SqliteConnection, Times } from '../thread/connection.js';
 import { SOURCE, UNDELIVERED, UNDONE } from './schema.js';
 import { describe, EVENT_COLUMNS, toStored } from './stored-rows.js';
@@ -18,55 +18,42 @@ export interface ListRequest {
   readonly found: Found | null;
   readonly order: 'newest' | 'oldest';
   readonly limit: number;
-  readonly after: Cursor | null;
+  /** A number of an event. */
+  readonly after: number | null;
 }
 
-/** A position in a list: time of receipt and number of an event. */
-export interface Cursor {
-  readonly receivedAt: number;
-  readonly seq: number;
-}
-
-/** What one slice found, each with its position. */
-export interface Slice<Found> {
-  readonly found: readonly Found[];
+/** What one slice found, each with its position in the list. */
+export interface Slice<Found, Position> {
+  readonly found: readonly (Found & { readonly at: Position })[];
   /** `after` of the next slice; `null` after the last slice. */
-  readonly next: Cursor | null;
+  readonly next: Position | null;
 }
 
 /** The events that one slice found. */
-export type ListSlice = Slice<{ readonly at: Cursor; readonly event: StoredEventMessage }>;
+export type ListSlice = Slice<{ readonly event: StoredEventMessage }, number>;
 
 /**
  * Reads a page of a list slice by slice, so that the thread can run receives between two slices of a long search. After
  * `maxSlices`, the page ends, and the next page continues there.
  */
-export async function readPage<Found extends { readonly at: Cursor }>(
+export async function readPage<Found, Position>(
   limit: number,
-  after: string | null,
-  readSlice: (part: { limit: number; after: Cursor | null }) => Promise<Slice<Found>>,
+  after: Position | null,
+  readSlice: (part: { limit: number; after: Position | null }) => Promise<Slice<Found, Position>>,
   maxSlices = Infinity,
-): Promise<{ found: Found[]; next: string | null }> {
-  let from: Cursor | null = after === null ? null : toCursor(after);
-  const found: Found[] = [];
+): Promise<Slice<Found, Position>> {
+  let from = after;
+  const found: (Found & { readonly at: Position })[] = [];
   let slices = 0;
   do {
     // Reads one row more than requested, to find out whether there is another page.
-    const slice: Slice<Found> = await readSlice({ limit: limit + 1 - found.length, after: from });
+    const slice = await readSlice({ limit: limit + 1 - found.length, after: from });
     found.push(...slice.found);
     from = slice.next;
     slices += 1;
   } while (from !== null && found.length <= limit && slices < maxSlices);
-  const end = found.length > limit ? found[limit - 1]!.at : from;
-  return {
-    found: found.slice(0, limit),
-    next: end === null ? null : `${end.receivedAt}.${end.seq}`,
-  };
-}
-
-function toCursor(after: string): Cursor {
-  const [, receivedAt, seq] = parseCursor(after, /^(-?\d{1,16})\.(\d{1,16})$/);
-  return { receivedAt: Number(receivedAt), seq: Number(seq) };
+  const next = found.length > limit ? found[limit - 1]!.at : from;
+  return { found: found.slice(0, limit), next };
 }
 
 /** Conditions of a `WHERE`, and the values of their placeholders. */
@@ -83,33 +70,33 @@ export function listSlice(
 ): ListSlice {
   const { filter, found, order, limit } = request;
   const { table, seq, all = [] } = sourceOf(filter, found);
-  const sorted = (column: string) =>
-    order === 'newest' ? `received_at DESC, ${column} DESC` : `received_at, ${column}`;
-  const within = rangeOf(request, seq);
+  const direction = order === 'newest' ? 'DESC' : 'ASC';
+  const within = rangeOf(connection, request, seq);
   const matching = matchOf(filter, found);
   // Without conditions, every event matches.
   const size = matching.sql.length === 0 ? Math.min(SLICE, limit) : SLICE;
-  const slice = `FROM ${table} ${within.sql.join(' AND ')} ORDER BY ${sorted(seq)}`;
-  const last = connection.get<{ receivedAt: number; seq: number }>(
-    `SELECT received_at AS receivedAt, ${seq} AS seq ${slice} LIMIT 1 OFFSET ?`,
-    [...all, ...within.values, size - 1],
-  );
+  const slice = `FROM ${table} ${within.sql.join(' AND ')} ORDER BY ${seq} ${direction}`;
+  const last = connection.get<{ seq: number }>(`SELECT ${seq} AS seq ${slice} LIMIT 1 OFFSET ?`, [
+    ...all,
+    ...within.values,
+    size - 1,
+  ]);
   const rows = connection.all<EventRow>(
     `SELECT ${EVENT_COLUMNS} FROM payments_inbox_event e
      WHERE e.seq IN (SELECT ${seq} ${slice} LIMIT ?)
-     ${matching.sql.map((clause) => `AND ${clause}`).join(' ')} ORDER BY ${sorted('seq')} LIMIT ?`,
+     ${matching.sql.map((clause) => `AND ${clause}`).join(' ')} ORDER BY e.seq ${direction} LIMIT ?`,
     [...all, ...within.values, size, ...matching.values, limit],
   );
   return {
-    found: rows.map((row) => ({
-      at: { receivedAt: row.received_at, seq: row.seq },
-      event: describe(connection, row, null, times),
-    })),
-    next: last ? { receivedAt: last.receivedAt, seq: last.seq } : null,
+    found: rows.map((row) => ({ at: row.seq, event: describe(connection, row, null, times) })),
+    next: last?.seq ?? null,
   };
 }
 
-/** Few events that a search found, or the smallest index that contains all events that can match, in order of receipt. */
+/**
+ * Few events that a search found, or the smallest index that contains all events that can match, in the order of their
+ * numbers. With a plus before the number of the event, SQLite sorts the few events instead of reading all in order.
+ */
 function sourceOf(
   { ids, state }: EventFilter,
   found: Found | null,
@@ -117,22 +104,20 @@ function sourceOf(
   if (found?.many === false) {
     const table = `payments_inbox_event
       WHERE seq IN (SELECT value FROM json_each(?))`;
-    return { table, seq: 'seq', all: [found.seqs] };
+    return { table, seq: '+seq', all: [found.seqs] };
   }
-  if (ids !== undefined) return { table: 'payments_inbox_event WHERE 1', seq: 'seq' };
+  if (ids !== undefined) return { table: 'payments_inbox_event WHERE 1', seq: '+seq' };
   if (isUndone(state)) {
     const source =
       state === 'running' ? "running WHERE state = 'running'" : `undone WHERE ${UNDONE}`;
     const table = `payments_inbox_delivery INDEXED BY payments_inbox_delivery_${source}`;
     return { table, seq: 'event_seq' };
   }
-  const [index, where] = isUndelivered(state)
-    ? ['undelivered', `undelivered > 0 AND undelivered = ${UNDELIVERED[state]}`]
-    : ['received', '1'];
-  return {
-    table: `payments_inbox_event INDEXED BY payments_inbox_event_${index} WHERE ${where}`,
-    seq: 'seq',
-  };
+  const table = isUndelivered(state)
+    ? `payments_inbox_event INDEXED BY payments_inbox_event_undelivered
+       WHERE undelivered > 0 AND undelivered = ${UNDELIVERED[state]}`
+    : 'payments_inbox_event NOT INDEXED WHERE 1';
+  return { table, seq: 'seq' };
 }
 
 /** Whether the state is a reason why an event has no deliveries. */
@@ -146,7 +131,11 @@ function isUndone(state: EventFilter['state']): boolean {
 }
 
 /** The conditions on the index: they select the entries that this slice and the later slices read. */
-function rangeOf({ filter, found, order, after }: ListRequest, seq: string): Conditions {
+function rangeOf(
+  connection: SqliteConnection,
+  { filter, found, order, after }: ListRequest,
+  seq: string,
+): Conditions {
   const { ids, from, to, state } = filter;
   const sql = [''];
   const values: unknown[] = [];
@@ -158,19 +147,41 @@ function rangeOf({ filter, found, order, after }: ListRequest, seq: string): Con
     add('id IN (SELECT value FROM json_each(?))', JSON.stringify(ids.map(toStored)));
   }
   if (ids === undefined && found?.many !== false && isUndone(state)) add('state = ?', state);
-  if (from !== undefined) add('received_at >= ?', from.getTime());
-  if (to !== undefined) add('received_at < ?', to.getTime());
-  if (after !== null) {
-    const sign = order === 'newest' ? '<' : '>';
-    add(`received_at ${sign}= ?`, after.receivedAt);
-    add(`(received_at, ${seq}) ${sign} (?, ?)`, after.receivedAt, after.seq);
+  if (from !== undefined) {
+    add(`${seq} >= ?`, firstSince(connection, from.getTime() - MAX_DISORDER_MS));
   }
+  if (to !== undefined) add(`${seq} < ?`, firstSince(connection, to.getTime() + MAX_DISORDER_MS));
+  if (order === 'newest') add(`${seq} < ?`, after ?? Number.MAX_SAFE_INTEGER);
+  else add(`${seq} > ?`, after ?? 0);
   return { sql, values };
+}
+
+/**
+ * Returns a number between the events that were received before a time and the others, as far as times of receipt are in
+ * the order of numbers. Reads about as many events as the largest number has bits.
+ */
+function firstSince(connection: SqliteConnection, time: number): number {
+  let low = 0;
+  let high =
+    1 +
+    connection.get<{ seq: number }>(
+      'SELECT coalesce(max(seq), 0) AS seq FROM payments_inbox_event',
+    )!.seq;
+  while (low < high) {
+    const middle = Math.floor((low + high) / 2);
+    const event = connection.get<{ seq: number; received_at: number }>(
+      'SELECT seq, received_at FROM payments_inbox_event WHERE seq >= ? ORDER BY seq LIMIT 1',
+      [middle],
+    );
+    if (event !== undefined && event.received_at < time) low = event.seq + 1;
+    else high = middle;
+  }
+  return low;
 }
 
 /** The conditions on the row of an event and on its deliveries. */
 function matchOf(
-  { company, eventType, source, handler, state }: EventFilter,
+  { company, eventType, source, handler, state, from, to }: EventFilter,
   found: Found | null,
 ): Conditions {
   const sql: string[] = [];
@@ -182,6 +193,8 @@ function matchOf(
   if (company !== undefined) add('e.company = ?', company);
   if (eventType !== undefined) add('e.event_type = ?', toStored(eventType));
   if (source !== undefined) add('e.source = ?', SOURCE[source]);
+  if (from !== undefined) add('e.received_at >= ?', from.getTime());
+  if (to !== undefined) add('e.received_at < ?', to.getTime());
   if (found?.many === true) {
     const searched = isFound(found.text);
     add(`(${searched.sql})`, ...searched.values);

@@ -27,32 +27,28 @@ export function stats(connection: SqliteConnection, _request: null, { wall }: Ti
       return counted.count === 0 ? [] : [{ handler, state: part.state, ...counted }];
     }),
   );
-  const oldest = Math.min(oldestPending(connection), oldestRunning(connection));
+  const oldest = oldestUnfinished(connection);
   return {
     deliveries: deliveries.toSorted((a, b) => compare(a.handler, b.handler)),
     unhandled: undelivered(connection, UNDELIVERED.unhandled),
     stale: undelivered(connection, UNDELIVERED.stale),
-    oldestPendingMs: oldest === Infinity ? null : Math.max(0, wall - oldest),
+    oldestPendingMs: oldest === undefined ? null : Math.max(0, wall - oldest),
     paused: pausedHandlers(connection),
   };
 }
 
-/** The time of receipt of the oldest pending delivery. */
-function oldestPending(connection: SqliteConnection): number {
+/** The time of receipt of the first event with a pending or running delivery: few deliveries run at the same time. */
+function oldestUnfinished(connection: SqliteConnection): number | undefined {
   const row = connection.get<{ received_at: number }>(
-    `SELECT received_at FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_undone
-     WHERE ${UNDONE} AND state = 'pending' ORDER BY received_at LIMIT 1`,
+    `SELECT received_at FROM payments_inbox_event WHERE seq = (
+       SELECT min(event_seq) FROM (
+         SELECT min(event_seq) AS event_seq FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_undone
+         WHERE ${UNDONE} AND state = 'pending'
+         UNION ALL
+         SELECT min(event_seq) FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_running
+         WHERE state = 'running'))`,
   );
-  return row?.received_at ?? Infinity;
-}
-
-/** The time of receipt of the oldest running delivery: few deliveries run at the same time. */
-function oldestRunning(connection: SqliteConnection): number {
-  const { oldest } = connection.get<{ oldest: number | null }>(
-    `SELECT min(received_at) AS oldest FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_running
-     WHERE state = 'running'`,
-  )!;
-  return oldest ?? Infinity;
+  return row?.received_at;
 }
 
 /** The handlers in an index. Looks up one name after the other, so that it reads one index entry for each handler. */
