@@ -72,6 +72,8 @@ if (result.failed && result.counterexample !== null) {
 } else {
   console.log(`simulate: passed ${played} scenarios of ${stepsPlayed} steps, seed ${seed}`);
 }
+// A simulated process that crashed may wait for a time that never comes, which would keep this process alive.
+process.exit();
 
 async function play(scenario: Scenario): Promise<string[]> {
   const trace = flags.path === undefined ? undefined : console.log;
