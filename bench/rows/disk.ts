@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as wait } from 'node:timers/promises';
-import { resolveSqliteOptions } from '../../libs/payments/dist/inbox/sqlite/sqlite-options.js';
-import { SqliteStore } from '../../libs/payments/dist/inbox/sqlite/sqlite-store.js';
+import { resolveSqliteOptions } from '../../libs/payments/dist/stores/sqlite/sqlite-options.js';
+import { SqliteStore } from '../../libs/payments/dist/stores/sqlite/sqlite-store.js';
 import type { Contender, Row, Table } from '../rounds/row.ts';
 import { sized } from '../rounds/row.ts';
 import {

@@ -1,6 +1,6 @@
 import { describe, it } from '@jest/globals';
 import { inboxContract } from '../store-contract/inbox-contract.ts';
-import { MemoryStore } from '../../libs/payments/src/inbox/memory/memory-store.js';
+import { MemoryStore } from '../../libs/payments/src/stores/memory/memory-store.js';
 import { FakeRuntime } from '../support/time/fake-runtime.js';
 
 describe('the contract, on the memory store', () => {

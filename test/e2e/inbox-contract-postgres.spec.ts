@@ -1,8 +1,8 @@
 import { describe, it } from '@jest/globals';
 import { inboxContract } from '../store-contract/inbox-contract.ts';
 import type { InboxStore } from '../../libs/payments/src/inbox/store/inbox-store.js';
-import { postgresInbox } from '../../libs/payments/src/inbox/postgres/index.js';
-import type { PostgresTransaction } from '../../libs/payments/src/inbox/postgres/index.js';
+import { postgresInbox } from '../../libs/payments/src/stores/postgres/index.js';
+import type { PostgresTransaction } from '../../libs/payments/src/stores/postgres/index.js';
 import { systemRuntime } from '../../libs/payments/src/runtime/payments-runtime.js';
 import { CutProxy } from '../support/postgres/cut-proxy.js';
 import { freshSchema, usePostgresInboxes } from '../support/postgres/postgres-inboxes.js';

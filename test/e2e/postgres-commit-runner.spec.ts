@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/glo
 import { CompiledQuery, Kysely, PostgresDialect } from 'kysely';
 import type { Transaction } from 'kysely';
 import { Pool } from 'pg';
-import type { RunTransaction } from '../../libs/payments/src/inbox/postgres/index.js';
+import type { RunTransaction } from '../../libs/payments/src/stores/postgres/index.js';
 import {
   createLedger,
   insert,

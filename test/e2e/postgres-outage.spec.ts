@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { Pool } from 'pg';
 import type { InboxStore } from '../../libs/payments/src/inbox/store/inbox-store.js';
-import { postgresInbox } from '../../libs/payments/src/inbox/postgres/index.js';
+import { postgresInbox } from '../../libs/payments/src/stores/postgres/index.js';
 import { systemRuntime } from '../../libs/payments/src/runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../../libs/payments/src/runtime/payments-runtime.js';
 import { CutProxy } from '../support/postgres/cut-proxy.js';

@@ -6,7 +6,7 @@ import type {
   ExpectationFilter,
   InboxStore,
 } from '../../libs/payments/src/inbox/store/inbox-store.js';
-import { RECEIVE_TYPES } from '../../libs/payments/src/inbox/postgres/sql/receive-values.js';
+import { RECEIVE_TYPES } from '../../libs/payments/src/stores/postgres/sql/receive-values.js';
 import {
   claim,
   idsOf,

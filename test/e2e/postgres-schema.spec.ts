@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { Pool } from 'pg';
-import { ConnectionSource } from '../../libs/payments/src/inbox/postgres/connection/connection-source.js';
-import { migrate, versionOne } from '../../libs/payments/src/inbox/postgres/open-store.js';
+import { ConnectionSource } from '../../libs/payments/src/stores/postgres/connection/connection-source.js';
+import { migrate, versionOne } from '../../libs/payments/src/stores/postgres/open-store.js';
 
 import { systemRuntime } from '../../libs/payments/src/runtime/payments-runtime.js';
 import {

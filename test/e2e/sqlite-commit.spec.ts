@@ -1,7 +1,7 @@
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { SqliteTransaction } from 'nestjs-payments/sqlite';
-import type { SqliteStore } from '../../libs/payments/dist/inbox/sqlite/sqlite-store.js';
+import type { SqliteStore } from '../../libs/payments/dist/stores/sqlite/sqlite-store.js';
 import type { ClaimedDelivery } from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import { incoming, SqliteHarness } from '../support/sqlite/sqlite-harness.ts';
 

@@ -1,9 +1,9 @@
 import { Worker } from 'node:worker_threads';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import type { DriverStatement } from '../../libs/payments/src/inbox/sqlite/thread/connection.js';
-import { runBatch } from '../../libs/payments/src/inbox/sqlite/thread/batch.js';
-import type { LeaseName } from '../../libs/payments/src/inbox/sqlite/sql/settle.js';
-import type { ReceiptMessage } from '../../libs/payments/src/inbox/sqlite/sql/receive.js';
+import type { DriverStatement } from '../../libs/payments/src/stores/sqlite/thread/connection.js';
+import { runBatch } from '../../libs/payments/src/stores/sqlite/thread/batch.js';
+import type { LeaseName } from '../../libs/payments/src/stores/sqlite/sql/settle.js';
+import type { ReceiptMessage } from '../../libs/payments/src/stores/sqlite/sql/receive.js';
 import { SqliteDatabase } from '../support/sqlite/sqlite-database.js';
 import { incoming, SqliteHarness, TestWorker } from '../support/sqlite/sqlite-harness.js';
 

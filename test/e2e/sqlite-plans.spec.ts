@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { SqliteDatabase } from '../support/sqlite/sqlite-database.js';
 import type { EventFilter } from '../../libs/payments/src/inbox/store/inbox-store.js';
-import { OPERATIONS } from '../../libs/payments/src/inbox/sqlite/thread/operations.js';
+import { OPERATIONS } from '../../libs/payments/src/stores/sqlite/thread/operations.js';
 
 let inbox: SqliteDatabase;
 let statements: Set<string>;

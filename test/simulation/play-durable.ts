@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { Pool } from 'pg';
 import type { PoolClient } from 'pg';
 import { fixed } from '../../libs/payments/dist/events/retry-schedule.js';
-import { postgresInbox } from '../../libs/payments/dist/inbox/postgres/index.js';
+import { postgresInbox } from '../../libs/payments/dist/stores/postgres/index.js';
 import { sqliteInbox } from 'nestjs-payments/sqlite';
 import type { SqliteTransaction } from 'nestjs-payments/sqlite';
 import type { InboxStore } from '../../libs/payments/dist/inbox/store/inbox-store.js';

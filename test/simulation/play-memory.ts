@@ -1,4 +1,4 @@
-import { memoryInbox } from '../../libs/payments/dist/inbox/memory/memory-inbox.js';
+import { memoryInbox } from '../../libs/payments/dist/stores/memory/memory-inbox.js';
 import { SeededRandom } from '../../apps/demo/src/chaos/seeded-random.ts';
 import { durableMemory } from './durable-memory-store.ts';
 import { VIRTUAL_TIMES } from './simulated-application.ts';

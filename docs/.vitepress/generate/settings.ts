@@ -41,10 +41,10 @@ export const OPTION_GROUPS: Readonly<Record<string, readonly OptionGroup[]>> = {
     group('exponential()', '', { 'events/retry-schedule.ts': ['ExponentialOptions'] }),
   ],
   inboxes: [
-    group('memoryInbox()', '', { 'inbox/memory/memory-inbox.ts': ['MemoryInboxOptions'] }),
-    group('sqliteInbox()', '', { 'inbox/sqlite/sqlite-options.ts': ['SqliteInboxOptions'] }),
+    group('memoryInbox()', '', { 'stores/memory/memory-inbox.ts': ['MemoryInboxOptions'] }),
+    group('sqliteInbox()', '', { 'stores/sqlite/sqlite-options.ts': ['SqliteInboxOptions'] }),
     group('postgresInbox()', '', {
-      'inbox/postgres/postgres-options.ts': ['PostgresInboxOptions'],
+      'stores/postgres/postgres-options.ts': ['PostgresInboxOptions'],
     }),
   ],
   telemetry: [

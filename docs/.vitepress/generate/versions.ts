@@ -78,7 +78,7 @@ function installedVersions(root: string): Map<string, Set<string>> {
 }
 
 function oldestSqlite(root: string): string {
-  const file = 'libs/payments/src/inbox/sqlite/thread/database-file.ts';
+  const file = 'libs/payments/src/stores/sqlite/thread/database-file.ts';
   const [, version] =
     /SAFE_VERSION = '([\d.]+)'/.exec(readFileSync(join(root, file), 'utf8')) ?? [];
   if (version === undefined) throw new Error(`${file} has no SAFE_VERSION.`);

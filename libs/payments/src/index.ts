@@ -33,8 +33,8 @@ export type {
   WebhookPath,
 } from './webhook/webhook-options.js';
 
-export { memoryInbox } from './inbox/memory/memory-inbox.js';
-export type { MemoryInboxOptions } from './inbox/memory/memory-inbox.js';
+export { memoryInbox } from './stores/memory/memory-inbox.js';
+export type { MemoryInboxOptions } from './stores/memory/memory-inbox.js';
 export type { BodyCodec, BodyContext } from './inbox/store/body-codec.js';
 export { PaymentInbox } from './inbox/payment-inbox.js';
 export { PaymentInboxError } from './inbox/receive/event-receiver.js';

@@ -8,7 +8,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
   {
     promise: 'EX-01',
     fault: 'stores an expectation outside the transaction of the application',
-    file: 'libs/payments/src/inbox/sqlite/sqlite-expectations.ts',
+    file: 'libs/payments/src/stores/sqlite/sqlite-expectations.ts',
     replace: 'if (tx !== undefined) {\n      return inTransaction',
     by: 'if (tx === null) {\n      return inTransaction',
     specs: [`${E2E}/sqlite-expectations.spec.ts`],
@@ -48,7 +48,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
   {
     promise: 'EX-06',
     fault: 'a poll that contradicts a handled event brings another event',
-    file: 'libs/payments/src/inbox/memory/memory-expectations.ts',
+    file: 'libs/payments/src/stores/memory/memory-expectations.ts',
     replace: 'const [rival] = isSame ? [] : stored;',
     by: 'const [rival] = isSame || row.polls >= 0 ? [] : stored;',
     specs: [`${E2E}/expectations-results.spec.ts`],
@@ -120,15 +120,15 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
   {
     promise: 'EX-14',
     fault: 'receive looks for expectations of every event',
-    file: 'libs/payments/src/inbox/sqlite/sql/receive.ts',
+    file: 'libs/payments/src/stores/sqlite/sql/receive.ts',
     replace: 'const fulfilled = event.fulfils ? fulfil(',
     by: 'const fulfilled = event.id ? fulfil(',
-    specs: ['libs/payments/src/inbox/sqlite/sql/expectations.spec.ts'],
+    specs: ['libs/payments/src/stores/sqlite/sql/expectations.spec.ts'],
   },
   {
     promise: 'EX-15',
     fault: 'an expectation that is opened again forgets the request that runs for it',
-    file: 'libs/payments/src/inbox/memory/memory-expectations.ts',
+    file: 'libs/payments/src/stores/memory/memory-expectations.ts',
     replace: "request: typeof known?.request === 'object' ? known.request : 'never',",
     by: "request: 'never',",
     specs: [`${E2E}/inbox-contract-memory.spec.ts`],
@@ -152,7 +152,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
   {
     promise: 'EX-07',
     fault: 'stores the overdue event of a payment that was fulfilled while its last poll ran',
-    file: 'libs/payments/src/inbox/sqlite/sql/expectations.ts',
+    file: 'libs/payments/src/stores/sqlite/sql/expectations.ts',
     replace: "const isOverdue = outcome.next === 'overdue' && before === 'waiting';",
     by: "const isOverdue = outcome.next === 'overdue' && before !== 'overdue';",
     specs: [`${E2E}/inbox-contract-sqlite.spec.ts`],
@@ -160,7 +160,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
   {
     promise: 'EX-05',
     fault: 'an event of another transaction with the same reference fulfils',
-    file: 'libs/payments/src/inbox/memory/memory-expectations.ts',
+    file: 'libs/payments/src/stores/memory/memory-expectations.ts',
     replace: 'if (named.transactionId === null && isOpen(named)) rows.add(named);',
     by: 'if (isOpen(named)) rows.add(named);',
     specs: [`${E2E}/expectations-sources.spec.ts`],
@@ -168,7 +168,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
   {
     promise: 'EX-16',
     fault: 'attaches an id to a cancelled expectation',
-    file: 'libs/payments/src/inbox/memory/memory-expectations.ts',
+    file: 'libs/payments/src/stores/memory/memory-expectations.ts',
     replace: "if (row.state === 'cancelled') return 'cancelled';",
     by: "if (row.state === 'overdue') return 'cancelled';",
     specs: [`${E2E}/expectations-request.spec.ts`],
@@ -184,7 +184,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
   {
     promise: 'EX-17',
     fault: 'a stale event that was redriven does not count as the event of its transaction',
-    file: 'libs/payments/src/inbox/memory/event-index.ts',
+    file: 'libs/payments/src/stores/memory/event-index.ts',
     replace: 'if (row.onceKey !== null) this.#byOnceKey.set(row.onceKey, row);\n    return true;',
     by: 'return true;',
     specs: [`${E2E}/inbox-contract-memory.spec.ts`],
@@ -200,7 +200,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-40',
     fault: 'prunes overdue expectations',
-    file: 'libs/payments/src/inbox/sqlite/sql/expectations.ts',
+    file: 'libs/payments/src/stores/sqlite/sql/expectations.ts',
     replace: "WHERE state IN ('fulfilled', 'cancelled') AND created_at",
     by: "WHERE state IN ('fulfilled', 'cancelled', 'overdue') AND created_at",
     specs: [`${E2E}/inbox-contract-sqlite.spec.ts`],

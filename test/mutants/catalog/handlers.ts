@@ -29,7 +29,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
   {
     promise: 'WH-21',
     fault: 'stores each copy of an event as a new event',
-    file: 'libs/payments/src/inbox/memory/memory-store.ts',
+    file: 'libs/payments/src/stores/memory/memory-store.ts',
     replace: 'original === undefined && event.catalogVersion',
     by: 'event.catalogVersion',
     specs: ['test/e2e/handlers-copies.spec.ts'],
@@ -85,7 +85,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
   {
     promise: 'WH-26',
     fault: 'runs a handler that still runs a second time for a copy',
-    file: 'libs/payments/src/inbox/memory/memory-deliveries.ts',
+    file: 'libs/payments/src/stores/memory/memory-deliveries.ts',
     replace: "if (row?.state === 'running' || (row?.state === 'done' && !options.force)) continue;",
     by: "if (row?.state === 'done' && !options.force) continue;",
     specs: ['libs/payments/src/inbox/receive/event-receiver.spec.ts'],
@@ -125,7 +125,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
   {
     promise: 'WH-31',
     fault: 'warns in production only if acceptInProduction is set',
-    file: 'libs/payments/src/inbox/memory/memory-inbox.ts',
+    file: 'libs/payments/src/stores/memory/memory-inbox.ts',
     replace: "runtime.environment === 'production' && !acceptInProduction",
     by: "runtime.environment === 'production' && acceptInProduction",
     specs: ['test/e2e/inbox-production.spec.ts'],

@@ -93,7 +93,7 @@ export const SECURITY_MUTANTS: readonly Mutant[] = [
   {
     promise: 'SE-11',
     fault: 'creates the database file with mode 0644',
-    file: 'libs/payments/src/inbox/sqlite/thread/database-file.ts',
+    file: 'libs/payments/src/stores/sqlite/thread/database-file.ts',
     replace: 'const PRIVATE = 0o600;',
     by: 'const PRIVATE = 0o644;',
     specs: ['test/e2e/sqlite-file-modes.spec.ts'],

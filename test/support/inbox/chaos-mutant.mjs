@@ -4,7 +4,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { setTimeout } from 'node:timers/promises';
 import { PaymentInbox } from 'nestjs-payments';
 import { Handlers } from '../../../apps/demo/dist/chaos/application-handlers.js';
-import { SqliteStore } from '../../../libs/payments/dist/inbox/sqlite/sqlite-store.js';
+import { SqliteStore } from '../../../libs/payments/dist/stores/sqlite/sqlite-store.js';
 
 /** @type {{ database: string }} */
 const setup = JSON.parse(process.argv[2]);

@@ -1,5 +1,5 @@
-import { MemoryStore } from '../../../libs/payments/src/inbox/memory/memory-store.js';
-import type { MemoryLimits } from '../../../libs/payments/src/inbox/memory/event-index.js';
+import { MemoryStore } from '../../../libs/payments/src/stores/memory/memory-store.js';
+import type { MemoryLimits } from '../../../libs/payments/src/stores/memory/event-index.js';
 import { TestWorker } from '../../store-contract/contract-fixtures.ts';
 
 /** A memory store with a registered worker, and a clock that the test sets. */

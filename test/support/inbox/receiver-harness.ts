@@ -8,7 +8,7 @@ import type {
   StoredEvent,
 } from '../../../libs/payments/src/inbox/store/inbox-store.js';
 import type { InboxWorker } from '../../../libs/payments/src/inbox/work/inbox-worker.js';
-import { MemoryStore } from '../../../libs/payments/src/inbox/memory/memory-store.js';
+import { MemoryStore } from '../../../libs/payments/src/stores/memory/memory-store.js';
 import { resolveReceiveOptions } from '../../../libs/payments/src/inbox/inbox-options.js';
 import type { ReceiveOptions } from '../../../libs/payments/src/inbox/inbox-options.js';
 import { OutcomeWatches } from '../../../libs/payments/src/inbox/receive/awaited-handlers.js';

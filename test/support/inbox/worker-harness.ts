@@ -14,7 +14,7 @@ import type {
   StoreReceipt,
 } from '../../../libs/payments/src/inbox/store/inbox-store.js';
 import { InboxWorker } from '../../../libs/payments/src/inbox/work/inbox-worker.js';
-import { MemoryStore } from '../../../libs/payments/src/inbox/memory/memory-store.js';
+import { MemoryStore } from '../../../libs/payments/src/stores/memory/memory-store.js';
 import { OutcomeWatches } from '../../../libs/payments/src/inbox/receive/awaited-handlers.js';
 import { StoredBodies } from '../../../libs/payments/src/inbox/store/body-codec.js';
 import { resolveWorkerOptions } from '../../../libs/payments/src/inbox/inbox-options.js';

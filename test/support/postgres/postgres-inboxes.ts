@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll } from '@jest/globals';
 import { Client } from 'pg';
-import { postgresInbox } from '../../../libs/payments/src/inbox/postgres/index.js';
+import { postgresInbox } from '../../../libs/payments/src/stores/postgres/index.js';
 import type {
   PostgresInboxOptions,
   PostgresTransaction,
-} from '../../../libs/payments/src/inbox/postgres/index.js';
+} from '../../../libs/payments/src/stores/postgres/index.js';
 import type {
   ClaimedDelivery,
   IncomingEvent,

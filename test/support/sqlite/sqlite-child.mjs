@@ -11,8 +11,8 @@ const tell = (...words) => writeSync(1, `${words.join(' ')}\n`);
 
 async function open(settings = {}) {
   const { resolveSqliteOptions } =
-    await import('../../../libs/payments/dist/inbox/sqlite/sqlite-options.js');
-  const { SqliteStore } = await import('../../../libs/payments/dist/inbox/sqlite/sqlite-store.js');
+    await import('../../../libs/payments/dist/stores/sqlite/sqlite-options.js');
+  const { SqliteStore } = await import('../../../libs/payments/dist/stores/sqlite/sqlite-store.js');
   const store = new SqliteStore(
     { ...resolveSqliteOptions({ file, allowOldSqlite: true }), ...settings },
     systemRuntime,

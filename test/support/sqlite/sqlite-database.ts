@@ -1,17 +1,17 @@
 import { randomUUID } from 'node:crypto';
-import type { ClaimedMessage } from '../../../libs/payments/src/inbox/sqlite/sql/claim.js';
-import type { EventMessage } from '../../../libs/payments/src/inbox/sqlite/sql/receive.js';
-import { createTables } from '../../../libs/payments/src/inbox/sqlite/sql/schema.js';
+import type { ClaimedMessage } from '../../../libs/payments/src/stores/sqlite/sql/claim.js';
+import type { EventMessage } from '../../../libs/payments/src/stores/sqlite/sql/receive.js';
+import { createTables } from '../../../libs/payments/src/stores/sqlite/sql/schema.js';
 import {
   loadDriver,
   machineMs,
   SqliteConnection,
-} from '../../../libs/payments/src/inbox/sqlite/thread/connection.js';
+} from '../../../libs/payments/src/stores/sqlite/thread/connection.js';
 import type {
   DriverDatabase,
   Times,
-} from '../../../libs/payments/src/inbox/sqlite/thread/connection.js';
-import { OPERATIONS } from '../../../libs/payments/src/inbox/sqlite/thread/operations.js';
+} from '../../../libs/payments/src/stores/sqlite/thread/connection.js';
+import { OPERATIONS } from '../../../libs/payments/src/stores/sqlite/thread/operations.js';
 
 /** The operations of the SQLite inbox on a database in memory, with a clock that the test sets. */
 export class SqliteDatabase {

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { DatabaseSync } from 'node:sqlite';
 import { systemRuntime } from '../../../libs/payments/dist/runtime/payments-runtime.js';
-import { resolveSqliteOptions } from '../../../libs/payments/dist/inbox/sqlite/sqlite-options.js';
-import type { SqliteSettings } from '../../../libs/payments/dist/inbox/sqlite/sqlite-options.js';
-import { SqliteStore } from '../../../libs/payments/dist/inbox/sqlite/sqlite-store.js';
+import { resolveSqliteOptions } from '../../../libs/payments/dist/stores/sqlite/sqlite-options.js';
+import type { SqliteSettings } from '../../../libs/payments/dist/stores/sqlite/sqlite-options.js';
+import { SqliteStore } from '../../../libs/payments/dist/stores/sqlite/sqlite-store.js';
 
 import { TestWorker } from '../../store-contract/contract-fixtures.ts';
 import type { ClaimedDelivery } from '../../../libs/payments/dist/inbox/store/inbox-store.js';

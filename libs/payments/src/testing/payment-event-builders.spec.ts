@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { SigningKey } from '../companies/company.js';
-import { memoryInbox } from '../inbox/memory/memory-inbox.js';
-import type { PostgresTransaction } from '../inbox/postgres/index.js';
+import { memoryInbox } from '../stores/memory/memory-inbox.js';
+import type { PostgresTransaction } from '../stores/postgres/index.js';
 import { systemRuntime } from '../runtime/payments-runtime.js';
 import { verifySignature } from '../webhook/signature.js';
 import { parseEnvelope } from '../events/payment-event.js';

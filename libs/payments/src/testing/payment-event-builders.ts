@@ -7,7 +7,7 @@ import type {
   PaymentEventData,
   PaymentEventType,
 } from '../events/payment-event.js';
-import { commitUnsupported } from '../inbox/memory/memory-store.js';
+import { commitUnsupported } from '../stores/memory/memory-store.js';
 import { signBody } from '../webhook/signature.js';
 
 /** Type of `data` for {@link paymentEvent}: the fields with defaults are optional, all others are required. */

@@ -1,0 +1,202 @@
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import { incoming } from '../../../../../test/store-contract/contract-fixtures.js';
+import { startMemoryStore } from '../../../../../test/support/inbox/memory-harness.js';
+import type { MemoryHarness } from '../../../../../test/support/inbox/memory-harness.js';
+import type { IncomingEvent } from '../../inbox/store/inbox-store.js';
+
+let clock: MemoryHarness['clock'];
+let store: MemoryHarness['store'];
+let worker: MemoryHarness['worker'];
+
+async function start(limits?: Parameters<typeof startMemoryStore>[0]): Promise<void> {
+  ({ clock, store, worker } = await startMemoryStore(limits));
+}
+
+beforeEach(() => start());
+
+const event = (id: string, bytes = 10, fields: Partial<IncomingEvent> = {}) =>
+  incoming({ id, raw: Buffer.alloc(bytes), occurredAt: new Date(0), ...fields });
+const outcomes = async (...events: IncomingEvent[]) =>
+  (await store.receive(events)).map(({ outcome }) => outcome);
+
+/** Receives an event, and completes its delivery. */
+async function finish(id: string, bytes = 10, fields: Partial<IncomingEvent> = {}): Promise<void> {
+  expect(await outcomes(event(id, bytes, fields))).toEqual(['stored']);
+  await store.complete(await worker.claimOne());
+  clock.now += 1;
+}
+
+/** The stored part of each event: `body`, `tombstone` or `forgotten` (nothing). */
+async function kept(...ids: string[]): Promise<string[]> {
+  const found = await Promise.all(ids.map((id) => store.find('acme', id)));
+  return found.map((one) => (one === undefined ? 'forgotten' : one.raw ? 'body' : 'tombstone'));
+}
+
+describe('MemoryStore', () => {
+  it('IN-38 the activity is complete from the minute after the events that were deleted to make room', async () => {
+    await start({ maxEvents: 2, retentionMs: 1e9 });
+    const completeFrom = async () => (await store.activity(60, 1e9)).completeFrom.getTime();
+    await finish('a');
+    clock.now = 600_000;
+    await finish('b');
+    clock.now = 1_200_000;
+    expect(await completeFrom()).toBe(-2_460_000);
+    await store.receive([event('c')]);
+    expect(await completeFrom()).toBe(60_000);
+    await store.receive([event('d')]);
+    expect(await completeFrom()).toBe(660_000);
+    await expect(store.receive([event('e')])).rejects.toThrow(/full/);
+    expect(await completeFrom()).toBe(660_000);
+  });
+
+  it('receive rejects a whole batch with inbox_full, and counts its duplicates once', async () => {
+    await start({ maxEvents: 2 });
+    const batch = [event('a'), event('b'), event('c')];
+    await expect(store.receive(batch)).rejects.toMatchObject({ code: 'inbox_full' });
+    expect(await kept('a', 'b')).toEqual(['forgotten', 'forgotten']);
+    expect(await outcomes(event('a'), event('b'), event('a'), event('b'))).toEqual([
+      'stored',
+      'stored',
+      'duplicate',
+      'duplicate',
+    ]);
+    await expect(store.receive([event('c')])).rejects.toThrow(/full/);
+  });
+
+  it('receive stores neither copies nor outdated events, so they need no room', async () => {
+    await start({ maxEvents: 1 });
+    const copies = [
+      event('a', 10, { orderingKey: 'tx', oncePerTransaction: true }),
+      event('b', 10, { orderingKey: 'tx', oncePerTransaction: true }),
+    ];
+    expect(await outcomes(...copies, event('c', 10, { catalogVersion: 7 }))).toEqual([
+      'stored',
+      'duplicate',
+      'outdated',
+    ]);
+  });
+
+  it('receive deletes the bodies of the events that finished first, only as many as it needs', async () => {
+    await finish('a', 40);
+    await finish('b', 40);
+    await store.receive([event('c', 20)]);
+    expect(await kept('a', 'b', 'c')).toEqual(['body', 'body', 'body']);
+    await store.receive([event('d', 1)]);
+    expect(await kept('a', 'b', 'c', 'd')).toEqual(['tombstone', 'body', 'body', 'body']);
+    expect(await outcomes(event('a', 40), event('a', 41))).toEqual(['duplicate', 'conflict']);
+    await store.receive([event('e', 1)]);
+    expect(await kept('a', 'b')).toEqual(['forgotten', 'body']);
+  });
+
+  it('receive makes room by deleting the events that finished first, with their ids and transactions', async () => {
+    for (const id of ['a', 'b', 'c', 'd'])
+      await finish(id, 10, { orderingKey: `key of ${id}`, oncePerTransaction: true });
+    await store.receive([event('e'), event('f')]);
+    expect(await kept('a', 'b', 'c', 'd')).toEqual(['forgotten', 'forgotten', 'body', 'body']);
+    expect(
+      await outcomes(event('x', 10, { orderingKey: 'key of d', oncePerTransaction: true })),
+    ).toEqual(['duplicate']);
+    expect(
+      await outcomes(event('y', 10, { orderingKey: 'key of a', oncePerTransaction: true })),
+    ).toEqual(['stored']);
+  });
+
+  it('receive deletes nothing if unfinished events leave too little room', async () => {
+    await finish('a', 50);
+    await store.receive([event('b', 40)]);
+    const tooMany = ['c', 'd', 'e', 'f'].map((id) => event(id, 1));
+    for (const batch of [tooMany, [event('c', 61)]]) {
+      await expect(store.receive(batch)).rejects.toMatchObject({ code: 'inbox_full' });
+    }
+    expect(await kept('a', 'b')).toEqual(['body', 'body']);
+    expect(await outcomes(event('c', 60))).toEqual(['stored']);
+  });
+
+  it('receive deletes nothing of an event that was redriven', async () => {
+    await finish('a', 40);
+    await finish('b', 40);
+    const selection = { company: 'acme', id: 'a', handlers: ['book'] };
+    await store.redrive([selection], { force: true, dueInMs: [0] });
+    await store.receive([event('c', 60)]);
+    expect(await kept('a', 'b')).toEqual(['body', 'tombstone']);
+    clock.now += 1000;
+    await store.receive([]);
+    expect(await kept('a', 'b')).toEqual(['body', 'forgotten']);
+  });
+
+  it('receive makes room by forgetting a dead letter: a tombstone would make its copies duplicates', async () => {
+    await store.receive([event('a', 60)]);
+    await store.fail(await worker.claimOne(), { error: 'no', retryInMs: null });
+    await store.receive([event('b', 60)]);
+    expect(await kept('a')).toEqual(['forgotten']);
+  });
+
+  it('IN-07 the store forgets events that finished a retention ago, and no later ones', async () => {
+    await finish('a');
+    await finish('b');
+    clock.now = 49;
+    expect(await outcomes(event('a'), event('b'))).toEqual(['duplicate', 'duplicate']);
+    clock.now = 50;
+    expect(await outcomes(event('b'), event('a'))).toEqual(['duplicate', 'stored']);
+  });
+
+  it('a copy is a duplicate even if its original is deleted to make room for the same batch', async () => {
+    await start({ maxEvents: 1 });
+    await finish('a');
+    expect(await outcomes(event('b'), event('a'))).toEqual(['stored', 'duplicate']);
+  });
+
+  it('stats do not count deliveries of deleted events', async () => {
+    await start({ maxEvents: 1 });
+    await store.receive([event('a')]);
+    await store.fail(await worker.claimOne(), { error: 'no', retryInMs: null });
+    await store.receive([event('b', 10, { handlers: [] })]);
+    await store.receive([event('c', 10, { orderingKey: 'k' })]);
+    expect(await store.stats()).toMatchObject({
+      deliveries: [{ handler: 'book', state: 'pending', count: 1 }],
+      unhandled: { count: 0 },
+    });
+  });
+
+  it('onWake listeners are called after a receive, a redrive and a resume, until they are removed', async () => {
+    let calls = 0;
+    const stop = store.onWake(() => (calls += 1));
+    await store.receive([event('a'), event('b', 10, { handlers: [] })]);
+    expect(calls).toBe(1);
+    await store.receive([event('a')]);
+    expect(calls).toBe(1);
+    const selection = { company: 'acme', id: 'a', handlers: ['mail'] };
+    await store.redrive([selection], { force: false, dueInMs: [0] });
+    expect(calls).toBe(2);
+    await store.pause('book', true);
+    await store.pause('book', false);
+    expect(calls).toBe(3);
+    stop();
+    await store.receive([event('c')]);
+    expect(calls).toBe(3);
+  });
+
+  it('IN-01 a change of a received or returned body does not change the stored body', async () => {
+    const received = event('a', 4);
+    await store.receive([received]);
+    received.raw.fill(1);
+    (await store.find('acme', 'a'))!.raw!.fill(2);
+    expect((await store.find('acme', 'a'))!.raw!.toString('hex')).toBe('00000000');
+  });
+
+  it('IN-33 20,000 deliveries that wait for one ordering key do not slow down other claims', async () => {
+    await start({ maxEvents: 100_000, maxBytes: 1e9 });
+    const key = { orderingKey: 'k' };
+    await store.receive(Array.from({ length: 20_000 }, (_, n) => event(`waiting ${n}`, 1, key)));
+    const [busy] = await worker.claim(['book'], 1);
+    expect(await worker.claim()).toEqual([]);
+    const begun = performance.now();
+    for (let n = 0; n < 2000; n += 1) {
+      await store.receive([event(`free ${n}`, 1)]);
+      await store.complete(await worker.claimOne());
+    }
+    // 2,000 claims that looked at 20,000 deliveries each would take seconds.
+    expect(performance.now() - begun).toBeLessThan(2000);
+    expect(await store.complete(busy!)).toEqual({ settled: true, nextDue: true });
+  });
+});

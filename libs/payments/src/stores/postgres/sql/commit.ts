@@ -1,0 +1,242 @@
+import { PaymentsError } from '../../../errors/payments-error.js';
+import type { PaymentsRuntime } from '../../../runtime/payments-runtime.js';
+import type { Semaphore } from '../../../runtime/semaphore.js';
+import type { CommitResult, Lease } from '../../../inbox/store/inbox-store.js';
+import { rollBack } from '../connection/connection-source.js';
+import type { ConnectionSource } from '../connection/connection-source.js';
+import { breaksConnection, sqlStateOf, toInboxError } from '../connection/database-connection.js';
+import type { Connection } from '../connection/database-connection.js';
+import type { PostgresTransaction, RunTransaction } from '../postgres-options.js';
+import { FINISHED } from './settle.js';
+import { toStored } from './stored-rows.js';
+
+/**
+ * How long the store tries to read the outcome of a COMMIT without a response, in milliseconds. A restart of the database
+ * takes some seconds.
+ */
+const OUTCOME_MS = 15_000;
+const OUTCOME_PAUSE_MS = 100;
+/** A setting that lasts as long as the transaction. If it is gone, the work has ended the transaction. */
+const TRANSACTION_MARK = 'nestjs_payments.commit';
+
+/** Result of the statement that settles the delivery: the work has ended the transaction. */
+const TRANSACTION_ENDED = -1;
+/** `context.commit`: the effects of a handler and the outcome of its attempt in one transaction. */
+export class CommitTransaction {
+  readonly #finish: string;
+  readonly #finishIfOpen: string;
+
+  constructor(
+    private readonly source: ConnectionSource,
+    private readonly schema: string,
+    private readonly semaphore: Semaphore,
+    private readonly runtime: PaymentsRuntime,
+  ) {
+    const finish = `${schema}.finish($1::text::bigint, $2::text, $3::text::bigint)`;
+    this.#finish = `SELECT ${finish} AS finished`;
+    this.#finishIfOpen = `SELECT CASE WHEN current_setting('${TRANSACTION_MARK}', true) = $4::text THEN ${finish}
+      ELSE ${TRANSACTION_ENDED} END AS finished`;
+  }
+
+  /** Commits in a transaction of the inbox's pool. */
+  async commit<R>(
+    lease: Lease,
+    work: (tx: PostgresTransaction) => R | Promise<R>,
+  ): Promise<CommitResult<R>> {
+    const releasePermit = await this.semaphore.acquire();
+    let done: { result: R; finished: number };
+    try {
+      const connection = await this.source.connect();
+      try {
+        done = await this.#work(connection, lease, work);
+        await this.#commit(connection, lease);
+      } finally {
+        connection.release();
+      }
+    } finally {
+      releasePermit();
+    }
+    return this.#committed(lease, done);
+  }
+
+  /** Commits in a transaction of the application's ORM or query builder. */
+  async commitWith<R>(
+    lease: Lease,
+    runTransaction: RunTransaction,
+    work: (tx: unknown) => R | Promise<R>,
+  ): Promise<CommitResult<R>> {
+    let written: { result: R; finished: number } | { thrown: unknown } | null = null;
+    let runnerFailure: { thrown: unknown } | null = null;
+    try {
+      await runTransaction<R>(async (open) => {
+        written = null;
+        try {
+          const result = await work(open.tx);
+          const response = await open
+            .query(this.#finish, leaseValues(lease))
+            .catch((error: unknown) => {
+              throw isAborted(error) ? rolledBack() : error;
+            });
+          const finished = Number(firstValueOf(response));
+          if (!isDone(finished)) throw leaseLost(lease);
+          written = { result, finished };
+          return result;
+        } catch (thrown) {
+          written = { thrown };
+          throw thrown;
+        }
+      });
+    } catch (thrown) {
+      runnerFailure = { thrown };
+    }
+    // The compiler does not know that the callback has written it.
+    const done = written as { result: R; finished: number } | { thrown: unknown } | null;
+    if (done === null) {
+      throw runnerFailure?.thrown ?? new TypeError('"runTransaction" has not called its work.');
+    }
+    if ('thrown' in done) throw done.thrown;
+    // A runner that resolved may have rolled back: a COMMIT after a failed statement rolls back without an error. A runner
+    // that rejected may have committed: the connection may have been cut before the response.
+    if (await this.#wasCommitted(lease)) return this.#committed(lease, done);
+    throw runnerFailure?.thrown ?? rolledBack();
+  }
+
+  async #work<R>(
+    connection: Connection,
+    lease: Lease,
+    work: (tx: PostgresTransaction) => R | Promise<R>,
+  ): Promise<{ result: R; finished: number }> {
+    try {
+      // Both statements take one round trip. Neither is a query, so the work may still set the isolation level.
+      const mark = `${lease.seq}-${lease.token}`;
+      await this.#run(connection, `BEGIN; SET LOCAL ${TRANSACTION_MARK} = '${mark}'`);
+      const result = await work(connection.client);
+      const values = [...leaseValues(lease), mark];
+      const finished = Number(
+        firstValueOf(await this.#run(connection, this.#finishIfOpen, values)),
+      );
+      if (finished === TRANSACTION_ENDED) throw transactionEnded();
+      if (!isDone(finished)) throw leaseLost(lease);
+      return { result, finished };
+    } catch (error) {
+      await rollBack(connection);
+      throw error;
+    }
+  }
+
+  /** Runs a statement of the inbox, not of the work. */
+  async #run(connection: Connection, text: string, values: string[] = []) {
+    try {
+      return await connection.run(text, values);
+    } catch (error) {
+      throw isAborted(error) ? rolledBack() : toInboxError(error);
+    }
+  }
+
+  async #commit(connection: Connection, lease: Lease): Promise<void> {
+    let command: string;
+    try {
+      ({ command } = await connection.run('COMMIT'));
+    } catch (error) {
+      // The database rejected the COMMIT because of a deferred constraint or a conflict, which is an error of the work.
+      if (!breaksConnection(error)) throw error;
+      connection.discard();
+      if (await this.#wasCommitted(lease)) return;
+      throw toInboxError(error);
+    }
+    if (command !== 'COMMIT') throw rolledBack();
+  }
+
+  async #committed<R>(
+    lease: Lease,
+    { result, finished }: { result: R; finished: number },
+  ): Promise<CommitResult<R>> {
+    if (finished !== FINISHED.nextHidden) return { result, nextDue: finished === FINISHED.nextDue };
+    // The transaction is committed, so an error here must not reach the caller. Maintenance finds the waiting delivery later.
+    const rows = await this.source
+      .query(`SELECT ${this.schema}.release_after($1::bigint, $2::text) AS next`, [
+        lease.seq,
+        toStored(lease.handler),
+      ])
+      .catch(() => []);
+    return { result, nextDue: rows[0]?.['next'] === 't' };
+  }
+
+  /**
+   * Reads the delivery on another connection, after a COMMIT without a response. The server may still run the transaction:
+   * the read waits for its lock.
+   */
+  async #wasCommitted(lease: Lease): Promise<boolean> {
+    const until = this.runtime.monotonic() + OUTCOME_MS;
+    for (;;) {
+      try {
+        const rows = await this.source.query(
+          `SELECT d.state = 'done' AND d.token = $3::text::bigint AS settled FROM ${this.schema}.delivery d
+            WHERE d.event = $1::text::bigint AND d.handler = $2::text FOR UPDATE`,
+          leaseValues(lease),
+        );
+        return rows[0]?.['settled'] === 't';
+      } catch {
+        if (this.runtime.monotonic() >= until) break;
+      }
+      await new Promise<void>((resolve) => this.runtime.schedule(OUTCOME_PAUSE_MS, resolve));
+    }
+    throw new PaymentsError(
+      'outcome_unknown',
+      'The connection was cut during the COMMIT, and the database does not respond, so the outcome of the transaction is ' +
+        'not known. If it was committed, the delivery is done; if not, it runs again when its lease ends.',
+    );
+  }
+}
+
+/** The parameters of the function `finish`. */
+function leaseValues({ seq, handler, token }: Lease): string[] {
+  return [String(seq), toStored(handler), String(token)];
+}
+
+/** The first value of the first row in the response of a driver, an ORM or a query builder. */
+export function firstValueOf(
+  response: readonly unknown[] | { readonly rows: readonly unknown[] },
+): unknown {
+  const [row] = 'rows' in response ? response.rows : response;
+  // The value is read by its position, because a query builder may have renamed the column.
+  const [value] = typeof row === 'object' && row !== null ? (Object.values(row) as unknown[]) : [];
+  if (value === undefined) {
+    throw new TypeError(
+      'The "query" of "runTransaction" or "tx" must resolve with the rows of its statement.',
+    );
+  }
+  return value;
+}
+
+/** A result that is no number of the function `finish` counts as a lost lease too. */
+function isDone(finished: number): boolean {
+  return finished >= FINISHED.done && finished <= FINISHED.nextHidden;
+}
+
+/** Whether an earlier statement of the transaction had failed, and the work caught its error. */
+function isAborted(error: unknown): boolean {
+  return sqlStateOf(error) === '25P02';
+}
+
+function leaseLost({ id, company, handler }: Lease): PaymentsError {
+  return new PaymentsError(
+    'lease_lost',
+    `The lease of event ${id} (company ${company}) to ${handler} was lost before the commit, so nothing was committed ` +
+      'and the delivery runs again. Raise "worker.leaseMs", or find the code that blocks the event loop.',
+  );
+}
+
+function rolledBack(): TypeError {
+  return new TypeError(
+    'The work of context.commit continued after one of its statements had failed, or it ended the transaction itself; ' +
+      'PostgreSQL rolled all of it back. Let the error reject the work, or run the statement in a savepoint.',
+  );
+}
+
+function transactionEnded(): TypeError {
+  return new TypeError(
+    'The work of context.commit ran COMMIT or ROLLBACK, so the delivery could not be settled with it and runs again. ' +
+      'Throw an error to roll back, and leave COMMIT to context.commit.',
+  );
+}

@@ -1,0 +1,163 @@
+import type { ConnectionSource } from '../connection/connection-source.js';
+import type { Lease } from '../../../inbox/store/inbox-store.js';
+import { BY_INDEX, countsOnce, indexed, LOOKED_UP, notOnce, STORE_NOW } from './schema.js';
+import { toStored } from './stored-rows.js';
+
+/** How many ordering keys one call of {@link WaitingDeliveries.release} checks. The next call continues after them. */
+const MAX_KEYS = 1000;
+
+/** A handler and an ordering that sort before all others: no handler has an empty name. */
+const BEFORE_ALL_KEYS = ['', '00000000-0000-0000-0000-000000000000'];
+
+/** SQL for the number of the advisory lock of an ordering key and handler. */
+export const keyLock = (ordering: string, handler: string): string =>
+  `hashtextextended(${ordering}::text || ${handler}, 0)`;
+
+/** SQL for whether a delivery of the ordering key and handler runs. */
+export const isRunning = (schema: string, ordering: string, handler: string): string => `EXISTS (
+  SELECT FROM ${schema}.delivery other
+   WHERE other.ordering = ${ordering} AND other.handler = ${handler}
+     AND other.state = 'running' AND other.ordering IS NOT NULL ${LOOKED_UP})`;
+
+/** See `InboxStore.newerHandled`. */
+export async function newerHandled(
+  source: ConnectionSource,
+  schema: string,
+  { seq, handler }: Lease,
+): Promise<boolean> {
+  const ofTransaction = [countsOnce('n'), notOnce('n')].map(
+    (condition) => `SELECT n.seq, n.ordering, n.occurred_at, n.raw FROM ${schema}.event n
+      WHERE ${indexed('n.ordering_key')} = ${indexed('e.ordering_key')} AND ${condition}`,
+  );
+  const [row] = await source.query(
+    `SELECT EXISTS (
+       SELECT FROM ${schema}.event e CROSS JOIN LATERAL (${ofTransaction.join(' UNION ALL ')}) newer
+        WHERE e.seq = $1::bigint AND newer.ordering = e.ordering AND newer.occurred_at > e.occurred_at
+          AND (newer.raw IS NULL OR EXISTS (
+          SELECT FROM ${schema}.delivery d
+           WHERE d.event = newer.seq AND d.handler = $2::text AND d.state = 'done'))) AS newer`,
+    [seq, toStored(handler)],
+  );
+  return row!['newer'] === 't';
+}
+
+/**
+ * These rules ensure that two deliveries of one ordering key and handler never run at the same time, and that every waiting
+ * delivery becomes claimable in the end:
+ *
+ * 1. A claim or a receive that wants to run a delivery first takes the advisory lock of the key without waiting, and
+ *    keeps it until its transaction ends. It skips a key whose lock another transaction has.
+ * 2. After that, a *new* statement checks whether a delivery of the key is running. Its snapshot is younger than the
+ *    lock, so it sees what other transactions committed before they released the lock. This needs READ COMMITTED: one
+ *    snapshot for the whole transaction would be older than the lock. If a delivery runs, the due delivery is marked as
+ *    waiting.
+ * 3. A transaction that settles a running delivery first updates it, then waits for the lock, and then makes the next
+ *    waiting delivery claimable in a new statement. So either the claim of rule 2 sees that the running delivery was
+ *    settled, or this new statement sees the waiting delivery.
+ * 4. Redrive and skip take the advisory lock before they lock pending deliveries. So no other transaction has locked the
+ *    waiting delivery of rule 3.
+ * 5. A unique index on running deliveries makes two of them impossible in any case.
+ *
+ * Each transaction takes the locks that it waits for in sorted order. A claim or a settle that has a lock waits only for
+ * the disk; redrive and skip wait for claims. So these operations cannot deadlock.
+ */
+export const orderingFunctions = (schema: string): string => `
+-- This function and the next one inherit the settings of the functions that call them; see BY_INDEX.
+-- Takes the advisory locks of keys, and waits for them. Returns whether there was a key.
+CREATE FUNCTION ${schema}.lock_keys(p_orderings uuid[], p_handlers text[]) RETURNS boolean
+LANGUAGE plpgsql VOLATILE
+AS $lock$
+BEGIN
+  PERFORM pg_advisory_xact_lock(k.lock) FROM (
+    SELECT DISTINCT ${keyLock('n.ordering', 'n.handler')} AS lock
+      FROM unnest(p_orderings, p_handlers) AS n (ordering, handler)
+     WHERE n.ordering IS NOT NULL ORDER BY 1) k;
+  RETURN FOUND;
+END $lock$;
+
+-- Makes the next waiting delivery of each key claimable, due now. Returns the keys that had one.
+CREATE FUNCTION ${schema}.release_next(p_orderings uuid[], p_handlers text[])
+RETURNS TABLE (o_ordering uuid, o_handler text)
+LANGUAGE plpgsql VOLATILE
+AS $release$
+BEGIN
+  IF NOT ${schema}.lock_keys(p_orderings, p_handlers) THEN RETURN; END IF;
+  -- Most keys have no waiting delivery. This check is faster than to start the UPDATE below.
+  PERFORM FROM unnest(p_orderings, p_handlers) AS n (ordering, handler)
+    WHERE EXISTS (SELECT FROM ${schema}.delivery h
+                   WHERE h.waiting AND h.handler = n.handler AND h.ordering = n.ordering) LIMIT 1;
+  IF NOT FOUND THEN RETURN; END IF;
+  RETURN QUERY
+  WITH chosen AS MATERIALIZED (
+    SELECT x.tuple FROM (
+      SELECT DISTINCT n.ordering, n.handler FROM unnest(p_orderings, p_handlers) AS n (ordering, handler)
+       WHERE n.ordering IS NOT NULL
+    ) k CROSS JOIN LATERAL (
+      SELECT h.ctid AS tuple FROM ${schema}.delivery h
+       WHERE h.waiting AND h.handler = k.handler AND h.ordering = k.ordering
+       ORDER BY h.due_at, h.event LIMIT 1 FOR UPDATE OF h
+    ) x
+  )
+  UPDATE ${schema}.delivery d SET waiting = false, due_at = ${STORE_NOW} FROM chosen c WHERE d.ctid = c.tuple
+  RETURNING d.ordering, d.handler;
+END $release$;
+
+-- Makes waiting deliveries claimable if nothing of their key runs or is due. There are such deliveries only if a process
+-- died between a commit with a strict isolation level and its call of release_after.
+-- Returns the last key that it checked, or NULL after the last key of all.
+CREATE FUNCTION ${schema}.release_forgotten(p_handler text, p_ordering uuid)
+RETURNS TABLE (o_released boolean, o_handler text, o_ordering uuid)
+LANGUAGE plpgsql VOLATILE ${BY_INDEX}
+AS $forgotten$
+DECLARE
+  v_orderings uuid[];
+  v_handlers text[];
+  v_checked integer;
+BEGIN
+  WITH RECURSIVE key AS (
+    (SELECT d.handler, d.ordering FROM ${schema}.delivery d
+      WHERE d.waiting AND (d.handler, d.ordering) > (p_handler, p_ordering) ORDER BY d.handler, d.ordering LIMIT 1)
+    UNION ALL
+    SELECT n.handler, n.ordering FROM key k CROSS JOIN LATERAL (
+      SELECT d.handler, d.ordering FROM ${schema}.delivery d
+       WHERE d.waiting AND (d.handler, d.ordering) > (k.handler, k.ordering)
+       ORDER BY d.handler, d.ordering LIMIT 1) n
+  )
+  SELECT array_agg(k.ordering), array_agg(k.handler), count(*) INTO v_orderings, v_handlers, v_checked
+    FROM (SELECT * FROM key LIMIT ${MAX_KEYS}) k;
+  IF v_checked = ${MAX_KEYS} THEN
+    o_handler := v_handlers[v_checked];
+    o_ordering := v_orderings[v_checked];
+  END IF;
+  SELECT array_agg(k.ordering), array_agg(k.handler) INTO v_orderings, v_handlers
+    FROM unnest(v_orderings, v_handlers) AS k (ordering, handler)
+   WHERE NOT ${isRunning(schema, 'k.ordering', 'k.handler')}
+     AND NOT EXISTS (
+       SELECT FROM ${schema}.delivery w
+        WHERE w.ordering = k.ordering AND w.handler = k.handler AND w.due_at <= clock_timestamp()
+          AND w.state = 'pending' AND NOT w.waiting AND w.ordering IS NOT NULL);
+  PERFORM FROM ${schema}.release_next(v_orderings, v_handlers);
+  o_released := FOUND;
+  RETURN NEXT;
+END $forgotten$;
+`;
+
+/** Finds waiting deliveries that no settle will make claimable, and makes them claimable. */
+export class WaitingDeliveries {
+  /** The last key that the previous call checked. The next call continues after it. */
+  #after = BEFORE_ALL_KEYS;
+
+  constructor(
+    private readonly source: ConnectionSource,
+    private readonly schema: string,
+  ) {}
+
+  /** Returns whether deliveries became claimable. */
+  async release(): Promise<boolean> {
+    const text = `SELECT * FROM ${this.schema}.release_forgotten($1::text, $2::uuid)`;
+    const [row] = await this.source.query(text, this.#after);
+    const { o_released, o_handler, o_ordering } = row!;
+    this.#after = o_handler == null ? BEFORE_ALL_KEYS : [o_handler, o_ordering!];
+    return o_released === 't';
+  }
+}

@@ -1,0 +1,213 @@
+import { boundedError, HISTORY_LENGTH } from '../../../inbox/store/stored-event.js';
+import type { Lease, SettleResult } from '../../../inbox/store/inbox-store.js';
+import type { ConnectionSource } from '../connection/connection-source.js';
+import { prepared } from '../connection/database-connection.js';
+import type { PreparedStatement } from '../connection/database-connection.js';
+import { asInterval, BY_INDEX, STORE_NOW, withoutPartialIndex } from './schema.js';
+import { elementsOf, toStored } from './stored-rows.js';
+
+/** The longest delay that is stored: 100 years, in milliseconds. */
+export const MAX_DUE_MS = 3_155_760_000_000;
+
+/** The outcome of an attempt, to write to the delivery of its lease. */
+export interface LeaseOutcome {
+  readonly lease: Lease;
+  readonly kind: 'done' | 'failed' | 'released';
+  readonly error: string | null;
+  /** Milliseconds until the delivery is due again; `null` if it is finished. */
+  readonly dueInMs: number | null;
+}
+
+/** The outcome that `complete()` writes. */
+export function completed(lease: Lease): LeaseOutcome {
+  return { lease, kind: 'done', error: null, dueInMs: null };
+}
+
+/** The outcome that `fail()` writes. */
+export function failed(
+  lease: Lease,
+  { error, retryInMs }: { error: string; retryInMs: number | null },
+): LeaseOutcome {
+  return { lease, kind: 'failed', error: toStored(boundedError(error)), dueInMs: retryInMs };
+}
+
+/** The outcome that `release()` writes. */
+export function released(lease: Lease, dueInMs: number): LeaseOutcome {
+  return { lease, kind: 'released', error: null, dueInMs };
+}
+
+/** Writes the outcomes of any number of attempts in one statement. */
+export class SettleStatement {
+  readonly #statement: PreparedStatement;
+
+  constructor(
+    private readonly source: ConnectionSource,
+    schema: string,
+  ) {
+    this.#statement = prepared(
+      `SELECT * FROM ${schema}.settle($1::bigint[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::float8[])`,
+    );
+  }
+
+  /** Returns results in the order of the outcomes. `null`: another transaction has locked the delivery. */
+  async settle(outcomes: readonly LeaseOutcome[]): Promise<(SettleResult | null)[]> {
+    const [row] = await this.source.query(this.#statement, [
+      outcomes.map(({ lease }) => lease.seq),
+      outcomes.map(({ lease }) => toStored(lease.handler)),
+      outcomes.map(({ lease }) => lease.token),
+      outcomes.map(({ kind }) => kind),
+      outcomes.map(({ error }) => error),
+      outcomes.map(({ dueInMs }) => (dueInMs === null ? null : Math.min(dueInMs, MAX_DUE_MS))),
+    ]);
+    const settled = indexesOf(row!['o_settled']);
+    const nextDue = indexesOf(row!['o_next']);
+    const locked = indexesOf(row!['o_locked']);
+    return outcomes.map((_outcome, index) => {
+      if (locked.has(index)) return null;
+      return { settled: settled.has(index), nextDue: nextDue.has(index) };
+    });
+  }
+}
+
+/** Indexes from 0, for an array that PostgreSQL returned with positions from 1. */
+function indexesOf(array: string | null | undefined): Set<number> {
+  return new Set(elementsOf(array).map((position) => Number(position) - 1));
+}
+
+/**
+ * SQL for the history of a delivery `d` with one more attempt; a full history loses its oldest attempt. The arguments are
+ * SQL. `outcome` is a code of `HistoryEntry`: d for done, f for failed, l for lost.
+ */
+export function historyWith(endedAt: string, outcome: string, error?: string): string {
+  const startedAt = `COALESCE(d.started_at, ${endedAt})`;
+  const entry = [
+    'd.attempts',
+    `(date_part('epoch', ${startedAt}) * 1000)::bigint`,
+    `(date_part('epoch', ${endedAt} - ${startedAt}) * 1000)::bigint`,
+    `${outcome}::text`,
+    error ?? [],
+  ].flat();
+  return `CASE WHEN jsonb_array_length(d.history) >= ${HISTORY_LENGTH} THEN d.history - 0
+       ELSE COALESCE(d.history, '[]'::jsonb) END
+    || jsonb_build_array(jsonb_build_array(${entry.join(', ')}))`;
+}
+
+/**
+ * The function `settle` writes outcomes. It does not wait for a locked row, because the lock may last long and the other
+ * outcomes do not depend on it.
+ */
+const settleFunction = (schema: string): string => `
+CREATE FUNCTION ${schema}.settle(p_events bigint[], p_handlers text[], p_tokens bigint[], p_kinds text[],
+  p_errors text[], p_due_ms double precision[])
+RETURNS TABLE (o_settled bigint[], o_next bigint[], o_locked bigint[])
+LANGUAGE plpgsql VOLATILE ${BY_INDEX}
+AS $settle$
+DECLARE
+  v_now CONSTANT timestamptz := ${STORE_NOW};
+  v_orderings uuid[];
+  v_handlers text[];
+  v_next text[];
+BEGIN
+  WITH locked AS MATERIALIZED (
+    SELECT l.tuple, s.*
+      FROM unnest(p_events, p_handlers, p_tokens, p_kinds, p_errors, p_due_ms)
+        WITH ORDINALITY AS s (event, handler, token, kind, error, due_ms, position)
+     CROSS JOIN LATERAL (
+       SELECT d.ctid AS tuple FROM ${schema}.delivery d
+        WHERE d.event = s.event AND d.handler = s.handler AND d.token = s.token
+          AND ${withoutPartialIndex(`d.state = 'running'`)}
+        LIMIT 1 FOR UPDATE OF d SKIP LOCKED
+     ) l
+  ), settled AS (
+    UPDATE ${schema}.delivery d
+       SET state = CASE WHEN s.kind = 'done' THEN 'done' WHEN s.due_ms IS NULL THEN 'dead' ELSE 'pending' END,
+           worker = NULL,
+           due_at = v_now + ${asInterval('s.due_ms')},
+           finished_at = CASE WHEN s.due_ms IS NULL THEN v_now END,
+           attempts = CASE s.kind WHEN 'released' THEN d.attempts - 1 ELSE d.attempts END,
+           crashes = CASE s.kind WHEN 'released' THEN d.crashes ELSE 0 END,
+           ended_at = CASE s.kind WHEN 'released' THEN d.ended_at ELSE v_now END,
+           last_error = COALESCE(s.error, d.last_error),
+           history = CASE s.kind WHEN 'done' THEN ${historyWith('v_now', `'d'`)}
+                                 WHEN 'failed' THEN ${historyWith('v_now', `'f'`, 's.error')}
+                                 ELSE d.history END
+      -- By ctid, since the rows are locked. A row that was changed since this statement began is not found by its ctid. The
+      -- next statement settles it, if its token is still the same.
+      FROM locked s WHERE d.ctid = s.tuple
+    RETURNING s.position, d.ordering, d.handler
+  )
+  SELECT array_agg(t.position), array_agg(t.ordering), array_agg(t.handler)
+    INTO o_settled, v_orderings, v_handlers FROM settled t;
+
+  SELECT array_agg(r.o_ordering::text || r.o_handler) INTO v_next
+    FROM ${schema}.release_next(v_orderings, v_handlers) r;
+
+  IF v_next IS NOT NULL THEN
+    SELECT array_agg(t.position) INTO o_next
+      FROM unnest(o_settled, v_orderings, v_handlers) AS t (position, ordering, handler)
+     WHERE t.ordering::text || t.handler = ANY (v_next);
+  END IF;
+  IF cardinality(o_settled) IS DISTINCT FROM cardinality(p_events) THEN
+    SELECT array_agg(s.position) INTO o_locked
+      FROM unnest(p_events, p_handlers, p_tokens) WITH ORDINALITY AS s (event, handler, token, position)
+     WHERE s.position <> ALL (COALESCE(o_settled, '{}')) AND EXISTS (
+       SELECT FROM ${schema}.delivery d
+        WHERE d.event = s.event AND d.handler = s.handler AND d.token = s.token
+          AND ${withoutPartialIndex(`d.state = 'running'`)});
+  END IF;
+  RETURN NEXT;
+END $settle$;
+`;
+
+/** Results of the function `finish`. */
+export const FINISHED = {
+  leaseLost: 0,
+  done: 1,
+  /** Done, and the next waiting delivery of the key is claimable. */
+  nextDue: 2,
+  /**
+   * Done. The isolation level hides waiting deliveries from the transaction, so `release_after` has to make the next one
+   * claimable after the commit.
+   */
+  nextHidden: 3,
+} as const;
+
+/**
+ * The function `finish` marks a delivery as done. It is the last statement of the transaction, so that the work locks no
+ * row of the inbox. The function `release_after` makes the next waiting delivery claimable, after `FINISHED.nextHidden`.
+ */
+const finishFunctions = (schema: string): string => `
+CREATE FUNCTION ${schema}.finish(p_event bigint, p_handler text, p_token bigint) RETURNS integer
+LANGUAGE plpgsql VOLATILE ${BY_INDEX}
+AS $finish$
+DECLARE
+  v_now CONSTANT timestamptz := ${STORE_NOW};
+  v_ordering uuid;
+BEGIN
+  UPDATE ${schema}.delivery d
+     SET state = 'done', worker = NULL, crashes = 0, finished_at = v_now, ended_at = v_now,
+         history = ${historyWith('v_now', `'d'`)}
+   WHERE d.event = p_event AND d.handler = p_handler AND d.token = p_token AND ${withoutPartialIndex(`d.state = 'running'`)}
+  RETURNING d.ordering INTO v_ordering;
+  IF NOT FOUND THEN RETURN ${FINISHED.leaseLost}; END IF;
+  IF v_ordering IS NULL THEN RETURN ${FINISHED.done}; END IF;
+  IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+    RETURN ${FINISHED.nextHidden};
+  END IF;
+  PERFORM FROM ${schema}.release_next(ARRAY[v_ordering], ARRAY[p_handler]);
+  RETURN CASE WHEN FOUND THEN ${FINISHED.nextDue} ELSE ${FINISHED.done} END;
+END $finish$;
+
+CREATE FUNCTION ${schema}.release_after(p_event bigint, p_handler text) RETURNS boolean
+LANGUAGE plpgsql VOLATILE ${BY_INDEX}
+AS $after$
+BEGIN
+  PERFORM FROM ${schema}.delivery d CROSS JOIN LATERAL ${schema}.release_next(ARRAY[d.ordering], ARRAY[d.handler])
+    WHERE d.event = p_event AND d.handler = p_handler;
+  RETURN FOUND;
+END $after$;
+`;
+
+/** The functions `settle`, `finish` and `release_after`. */
+export const settleFunctions = (schema: string): string =>
+  settleFunction(schema) + finishFunctions(schema);

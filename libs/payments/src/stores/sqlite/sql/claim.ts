@@ -1,0 +1,197 @@
+import type {
+  ClaimedDelivery,
+  ClaimRequest,
+  SuspectRequest,
+} from '../../../inbox/store/inbox-store.js';
+import type { SqliteConnection, Times } from '../thread/connection.js';
+import { unpaused } from './catalog.js';
+import { beganToWait, isOrderingRunning } from './ordering.js';
+import { sourceName } from './schema.js';
+import { fromStored, toBuffer } from './stored-rows.js';
+import { isLive } from './workers.js';
+
+/** A {@link ClaimedDelivery} as the thread sends it. */
+export interface ClaimedMessage extends Omit<ClaimedDelivery, 'raw' | 'receivedAt'> {
+  readonly receivedAt: number;
+  readonly raw: Uint8Array;
+}
+
+/** Converts a delivery of the thread. */
+export function toClaimed(delivery: ClaimedMessage): ClaimedDelivery {
+  return {
+    ...delivery,
+    receivedAt: new Date(delivery.receivedAt),
+    raw: toBuffer(delivery.raw),
+  };
+}
+
+/** How many deliveries of a handler one claim makes wait. If a busy key has more, the next claim continues. */
+const MAX_WAITING = 500;
+
+interface DueRow {
+  readonly event_seq: number;
+  readonly ordering: Uint8Array | null;
+}
+
+/** Leases due deliveries to a worker: of each handler, the earliest due first. */
+export function claim(
+  connection: SqliteConnection,
+  { worker, wanted }: ClaimRequest,
+  times: Times,
+): ClaimedMessage[] {
+  // A worker that was declared dead claims nothing: the next heartbeat of another worker would free the delivery while
+  // this worker runs it.
+  if (!isLive(connection, worker)) return [];
+  const limits = new Map(wanted.map(({ handler, limit }) => [handler, limit]));
+  return unpaused(connection, [...limits.keys()]).flatMap((handler) =>
+    claimOf(connection, worker, handler, limits.get(handler)!, times),
+  );
+}
+
+function claimOf(
+  connection: SqliteConnection,
+  worker: string,
+  handler: string,
+  limit: number,
+  times: Times,
+): ClaimedMessage[] {
+  const claimed: ClaimedMessage[] = [];
+  let madeWaiting = 0;
+  while (claimed.length < limit && madeWaiting <= MAX_WAITING) {
+    // If one delivery of a busy key is due, more of the key are likely to follow.
+    const size = madeWaiting === 0 ? limit - claimed.length : MAX_WAITING;
+    const rows = findDue(connection, handler, size, times);
+    for (const { event_seq, ordering } of rows) {
+      if (claimed.length === limit) break;
+      if (isOrderingRunning(connection, handler, ordering)) {
+        makeWait(connection, event_seq, handler);
+        madeWaiting += 1;
+      } else {
+        claimed.push(lease(connection, event_seq, handler, worker, times));
+      }
+    }
+    if (rows.length < size) break;
+  }
+  return claimed;
+}
+
+function findDue(
+  connection: SqliteConnection,
+  handler: string,
+  limit: number,
+  { clock }: Times,
+): DueRow[] {
+  return connection.all<DueRow>(
+    `SELECT event_seq, ordering FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_queue
+     WHERE handler = ? AND queue = 'due' AND due_at <= ?
+     ORDER BY due_at, event_seq LIMIT ?`,
+    [handler, clock, limit],
+  );
+}
+
+function makeWait(connection: SqliteConnection, seq: number, handler: string): void {
+  connection.run(
+    "UPDATE payments_inbox_delivery SET queue = 'waiting' WHERE event_seq = ? AND handler = ?",
+    [seq, handler],
+  );
+  beganToWait(connection, handler);
+}
+
+interface LeasedRow {
+  readonly attempts: number;
+  readonly token: number;
+  readonly crashes: number;
+  readonly company: string;
+  readonly id: string;
+  readonly received_at: number;
+  readonly source: number;
+  readonly event_type: string;
+  readonly raw: Uint8Array;
+  readonly headers: string;
+}
+
+/** Finds the trace context in the JSON of stored headers, which escapes all other quotes. */
+const TRACEPARENT = /"traceparent":"([\da-f-]+)"/;
+
+/** Makes a pending delivery running. This transaction has found it, so no other connection has changed it since. */
+function lease(
+  connection: SqliteConnection,
+  seq: number,
+  handler: string,
+  worker: string,
+  { wall }: Times,
+): ClaimedMessage {
+  const row = connection.get<LeasedRow>(
+    `SELECT d.attempts, d.token, d.crashes, e.company, e.id, e.received_at, e.source,
+       e.event_type, b.raw, b.headers
+     FROM payments_inbox_delivery d
+       CROSS JOIN payments_inbox_event e ON e.seq = d.event_seq
+       CROSS JOIN payments_inbox_body b ON b.event_seq = d.event_seq
+     WHERE d.event_seq = ? AND d.handler = ?`,
+    [seq, handler],
+  )!;
+  connection.run(
+    `UPDATE payments_inbox_delivery
+     SET state = 'running', worker = ?, attempts = attempts + 1, token = token + 1, queue = NULL, due_at = NULL,
+       started_at = ?
+     WHERE event_seq = ? AND handler = ?`,
+    [worker, wall, seq, handler],
+  );
+  return {
+    company: row.company,
+    id: fromStored(row.id),
+    handler,
+    token: row.token + 1,
+    seq,
+    attempt: row.attempts + 1,
+    receivedAt: row.received_at,
+    ageMs: Math.max(0, wall - row.received_at),
+    source: sourceName(row.source),
+    raw: row.raw,
+    crashes: row.crashes,
+    traced: {
+      traceparent: TRACEPARENT.exec(row.headers)?.[1] ?? null,
+      eventType: fromStored(row.event_type),
+    },
+  };
+}
+
+/** Leases the earliest due suspect whose ordering key is free. */
+export function claimSuspect(
+  connection: SqliteConnection,
+  { worker, handlers }: SuspectRequest,
+  times: Times,
+): ClaimedMessage | null {
+  if (!isLive(connection, worker)) return null;
+  const due = unpaused(connection, handlers).flatMap((handler) => {
+    const row = connection.get<{ event_seq: number; due_at: number }>(
+      `SELECT event_seq, due_at FROM payments_inbox_delivery d INDEXED BY payments_inbox_delivery_queue
+       WHERE handler = ? AND queue = 'suspect' AND due_at <= ?
+         AND NOT EXISTS (
+           SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_running
+           WHERE state = 'running' AND handler = d.handler AND ordering = d.ordering)
+       ORDER BY due_at, event_seq LIMIT 1`,
+      [handler, times.clock],
+    );
+    return row === undefined ? [] : [{ ...row, handler }];
+  });
+  const [first] = due.toSorted((a, b) => a.due_at - b.due_at || a.event_seq - b.event_seq);
+  return first ? lease(connection, first.event_seq, first.handler, worker, times) : null;
+}
+
+/** Milliseconds until the first delivery of these handlers becomes claimable; `null` if there is none. */
+export function nextDue(
+  connection: SqliteConnection,
+  { handlers }: { readonly handlers: readonly string[] },
+  { clock }: Times,
+): number | null {
+  const dueTimes = unpaused(connection, handlers).flatMap((handler) => {
+    const row = connection.get<{ due_at: number }>(
+      `SELECT due_at FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_queue
+       WHERE handler = ? AND queue = 'due' ORDER BY due_at LIMIT 1`,
+      [handler],
+    );
+    return row === undefined ? [] : [row.due_at];
+  });
+  return dueTimes.length === 0 ? null : Math.min(...dueTimes) - clock;
+}

@@ -1,0 +1,138 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { SqliteDatabase } from '../../../../../../test/support/sqlite/sqlite-database.js';
+import type { SettleResult } from '../../../inbox/store/inbox-store.js';
+import { runBatch } from '../thread/batch.js';
+import { OPERATIONS } from '../thread/operations.js';
+import type { Call } from '../thread/operations.js';
+
+let inbox: SqliteDatabase;
+beforeEach(async () => {
+  inbox = await SqliteDatabase.open();
+});
+afterEach(() => inbox.close());
+
+const { redrive, skip, complete, fail, heartbeat } = OPERATIONS;
+
+/** The pending deliveries, in the order of their receipt. */
+const pending = () =>
+  inbox.all<{ id: string; queue: string; crashes: number }>(
+    `SELECT e.id, d.queue, d.crashes FROM payments_inbox_delivery d JOIN payments_inbox_event e ON e.seq = d.event_seq
+     WHERE d.state = 'pending' ORDER BY e.seq`,
+  );
+
+describe('the deliveries of one ordering key on SQLite', () => {
+  it('IN-33 all deliveries of one ordering key but one wait, so that claims do not read them', () => {
+    const worker = inbox.worker();
+    for (let n = 0; n < 50; n += 1) inbox.receive({ id: `k${n}`, orderingKey: 'k' });
+    inbox.receive({ id: 'other', orderingKey: 'free' });
+    expect(inbox.all("SELECT 1 FROM payments_inbox_delivery WHERE queue = 'due'")).toHaveLength(2);
+    expect(inbox.claim(worker).map(({ id }) => id)).toEqual(['k0', 'other']);
+    inbox.receive({ id: 'late', orderingKey: 'k' });
+    expect(inbox.claim(worker)).toEqual([]);
+    expect(pending().every(({ queue }) => queue === 'waiting')).toBe(true);
+  });
+
+  it('IN-33 claims make due deliveries of a busy key wait, about 500 per claim', () => {
+    const worker = inbox.worker();
+    const selections = Array.from({ length: 1300 }, (_, n) => {
+      const id = inbox.receive({ id: `k${n}`, orderingKey: 'k' });
+      return { company: 'acme', id, handlers: ['book'] };
+    });
+    inbox.receive({ id: 'other' });
+    expect(inbox.claim(worker, 1)).toHaveLength(1);
+    // The deliveries are now as after a redrive at a time when their key was not busy.
+    inbox.connection.exec(
+      "UPDATE payments_inbox_delivery SET queue = 'due' WHERE state = 'pending'",
+    );
+    expect(inbox.claim(worker, 1)).toEqual([]);
+    expect(inbox.claim(worker, 1)).toEqual([]);
+    expect(inbox.claim(worker, 1).map(({ id }) => id)).toEqual(['other']);
+    expect(skip(inbox.connection, { selections }, inbox.times)).toBe(1299);
+  });
+
+  it('IN-16 the deliveries of one ordering key run in the order of their receipt', () => {
+    const worker = inbox.worker();
+    for (const id of ['a', 'b', 'c']) {
+      inbox.now += 1;
+      inbox.receive({ id, orderingKey: 'k' });
+    }
+    const order: string[] = [];
+    for (let n = 0; n < 5; n += 1) {
+      inbox.now += 1;
+      const [lease] = inbox.claim(worker);
+      order.push(lease!.id);
+      if (n < 2) inbox.receive({ id: `late ${n}`, orderingKey: 'k' });
+      const result = complete(inbox.connection, { lease: lease! }, inbox.times);
+      expect(result).toEqual({ settled: true, nextDue: n < 4 });
+    }
+    expect(order).toEqual(['a', 'b', 'c', 'late 0', 'late 1']);
+  });
+
+  it('the deliveries of one ordering key do not wait for a suspect, which only claimSuspect leases', () => {
+    const [worker, other] = [inbox.worker(1000), inbox.worker(3_600_000)];
+    inbox.receive({ id: 'suspect', orderingKey: 'k' });
+    inbox.claim(worker);
+    inbox.now += 1500;
+    heartbeat(inbox.connection, { worker: other }, inbox.times);
+    inbox.receive({ id: 'next', orderingKey: 'k', assign: { worker: other, handlers: ['book'] } });
+    expect(pending()).toEqual([
+      { id: 'suspect', queue: 'suspect', crashes: 1 },
+      { id: 'next', queue: 'due', crashes: 0 },
+    ]);
+    expect(inbox.claim(other).map(({ id }) => id)).toEqual(['next']);
+  });
+
+  it('redriven deliveries of an ordering key wait while one of them runs', () => {
+    const worker = inbox.worker();
+    inbox.receive({ id: 'dead', orderingKey: 'k' });
+    const [lease] = inbox.claim(worker);
+    fail(inbox.connection, { lease: lease!, error: 'no', retryInMs: null }, inbox.times);
+    inbox.receive({ id: 'running', orderingKey: 'k' });
+    inbox.claim(worker);
+    const selections = [{ company: 'acme', id: 'dead', handlers: ['book', 'mail'] }];
+    const request = { selections, force: false, dueInMs: [0] };
+    expect(redrive(inbox.connection, request, inbox.times)).toBe(2);
+    expect(pending()).toEqual([
+      { id: 'dead', queue: 'waiting', crashes: 0 },
+      { id: 'dead', queue: 'due', crashes: 0 },
+    ]);
+  });
+
+  it('an outcome releases a delivery that began to wait earlier in the same batch', () => {
+    const worker = inbox.worker();
+    const assign = { worker, handlers: ['book'] };
+    for (const orderingKey of ['a', 'b', 'c'])
+      inbox.receive({ id: orderingKey, orderingKey, assign });
+    const complete = (seq: number) => {
+      const request = { lease: { seq, handler: 'book', token: 1 } };
+      return { number: seq, name: 'complete', request, times: inbox.times } as const;
+    };
+    const events = [inbox.event({ id: 'late', orderingKey: 'b' })];
+    const receive = {
+      number: 4,
+      name: 'receive',
+      request: { events },
+      times: inbox.times,
+    } as const;
+    inbox.receive({ id: 'due', orderingKey: 'c' });
+    inbox.connection.exec(
+      "UPDATE payments_inbox_delivery SET queue = 'due' WHERE state = 'pending'",
+    );
+    const wanted = [{ handler: 'book', limit: 1 }];
+    const claim = {
+      number: 5,
+      name: 'claim',
+      request: { worker, wanted },
+      times: inbox.times,
+    } as const;
+    const settings = { busyTimeoutMs: 1000, slowCommitMs: 0 };
+    const nextDue = (calls: readonly Call[]) =>
+      runBatch(inbox.connection, calls, settings)
+        .filter(({ number }) => number < 4)
+        .map((response) => (response as unknown as { value: SettleResult }).value.nextDue);
+    // The first outcome finds that no delivery of the handler waits.
+    expect(nextDue([complete(1), receive, complete(2)])).toEqual([false, true]);
+    inbox.receive({ id: 'd', orderingKey: 'd', assign });
+    expect(nextDue([{ ...complete(6), number: 1 }, claim, complete(3)])).toEqual([false, true]);
+  });
+});

@@ -1,0 +1,111 @@
+import type { Lease } from '../../../inbox/store/inbox-store.js';
+import type { SqliteConnection } from '../thread/connection.js';
+import { COUNTS_ONCE, NOT_ONCE } from './schema.js';
+
+/** SQL: whether a delivery of the handler `?1` and the ordering key `?2` is due at `?3` in a queue. Reads one index entry. */
+const due = (queue: string): string =>
+  `EXISTS (SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_ordering
+     WHERE state = 'pending' AND handler = ?1 AND ordering = ?2 AND queue = '${queue}' AND due_at <= ?3)`;
+
+/** SQL: whether any delivery of the handler `?1` and the ordering key `?2` is pending and due at `?3`. */
+export const ANY_DUE = ['waiting', 'due', 'suspect'].map(due).join(' OR ');
+
+/**
+ * Whether a due delivery must wait for its turn: another delivery of its handler and ordering key runs or is claimable
+ * now. When an attempt of the key ends, the next delivery becomes claimable. So a claim reads one delivery of a key, not
+ * its whole backlog. Suspects do not count.
+ */
+export function isOrderingBusy(
+  connection: SqliteConnection,
+  handler: string,
+  ordering: Uint8Array | null,
+  clock: number,
+): boolean {
+  if (ordering === null) return false;
+  const { busy } = connection.get<{ busy: 0 | 1 }>(
+    `SELECT ${RUNNING} OR ${due('waiting')} OR ${due('due')} AS busy`,
+    [handler, ordering, clock],
+  )!;
+  return busy === 1;
+}
+
+/** SQL: whether a delivery of the handler `?1` and the ordering key `?2` runs. */
+const RUNNING = `EXISTS (SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_running
+  WHERE state = 'running' AND handler = ?1 AND ordering = ?2)`;
+
+/** Whether a delivery of that ordering key runs. */
+export function isOrderingRunning(
+  connection: SqliteConnection,
+  handler: string,
+  ordering: Uint8Array | null,
+): boolean {
+  if (ordering === null) return false;
+  const { running } = connection.get<{ running: 0 | 1 }>(`SELECT ${RUNNING} AS running`, [
+    handler,
+    ordering,
+  ])!;
+  return running === 1;
+}
+
+/** See `InboxStore.newerHandled`. */
+export function newerHandled(
+  connection: SqliteConnection,
+  { lease: { seq, handler } }: { readonly lease: Pick<Lease, 'seq' | 'handler'> },
+): boolean {
+  const event = connection.get(
+    'SELECT ordering_key, company, occurred_at FROM payments_inbox_event WHERE seq = ?',
+    [seq],
+  );
+  if (event === undefined) return false;
+  const newerIn = (index: string, condition: string) =>
+    `EXISTS (SELECT 1 FROM payments_inbox_event e INDEXED BY payments_inbox_event_${index}
+       WHERE ordering_key = ?1 AND ${condition} AND company = ?2 AND occurred_at > ?3
+         AND (pruned OR EXISTS (SELECT 1 FROM payments_inbox_delivery d
+           WHERE d.event_seq = e.seq AND d.handler = ?4 AND d.state = 'done')))`;
+  const { newer } = connection.get<{ newer: 0 | 1 }>(
+    `SELECT ${newerIn('once', COUNTS_ONCE)} OR ${newerIn('transaction', NOT_ONCE)} AS newer`,
+    [event['ordering_key'], event['company'], event['occurred_at'], handler],
+  )!;
+  return newer === 1;
+}
+
+/**
+ * Makes the next waiting delivery of an ordering key claimable, if no delivery of the key runs. Call it after the
+ * delivery `seq` of the key was settled, freed or skipped. The next delivery is the earliest due and keeps its due time,
+ * so it stays before deliveries of the key that were received later. Returns whether there was a waiting delivery.
+ */
+export function releaseNext(connection: SqliteConnection, seq: number, handler: string): boolean {
+  if (!hasWaiting(connection, handler)) return false;
+  const next = connection.get<{ event_seq: number }>(
+    `SELECT next.event_seq FROM payments_inbox_delivery ended
+       CROSS JOIN payments_inbox_delivery next INDEXED BY payments_inbox_delivery_ordering
+     WHERE ended.event_seq = ?1 AND ended.handler = ?2 AND next.handler = ?2 AND next.ordering = ended.ordering
+       AND next.state = 'pending' AND next.queue = 'waiting'
+       AND NOT EXISTS (SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_running
+         WHERE state = 'running' AND handler = ?2 AND ordering = ended.ordering)
+     ORDER BY next.due_at, next.event_seq LIMIT 1`,
+    [seq, handler],
+  );
+  if (next === undefined) return false;
+  connection.run(
+    "UPDATE payments_inbox_delivery SET queue = 'due' WHERE event_seq = ? AND handler = ?",
+    [next.event_seq, handler],
+  );
+  return true;
+}
+
+/** Whether a delivery of the handler waits. Most handlers have none, so one look-up serves all outcomes of a batch. */
+function hasWaiting(connection: SqliteConnection, handler: string): boolean {
+  return connection.cached(waitingOf(handler), () => {
+    const sql = `SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_queue
+      WHERE handler = ? AND queue = 'waiting' LIMIT 1`;
+    return connection.get(sql, [handler]) !== undefined;
+  });
+}
+
+/** Call it after a delivery of the handler began to wait. */
+export function beganToWait(connection: SqliteConnection, handler: string): void {
+  connection.uncache(waitingOf(handler));
+}
+
+const waitingOf = (handler: string): string => `waiting ${handler}`;

@@ -1,0 +1,219 @@
+import { PaymentsError } from '../../../errors/payments-error.js';
+import type { EventSource } from '../../../inbox/store/inbox-store.js';
+import { retryWhileBusy } from '../thread/connection.js';
+import type { SqliteConnection } from '../thread/connection.js';
+
+/** The version of the tables that this code reads and writes. */
+export const SCHEMA_VERSION = 1;
+
+/**
+ * Why an event has no deliveries: the values of the column `undelivered`. `none`: the event has deliveries or needs
+ * none.
+ */
+export const UNDELIVERED = { none: 0, unhandled: 1, stale: 2 } as const;
+
+/** How an event was received: the values of the column `source`. */
+export const SOURCE = { webhook: 0, poll: 1, overdue: 2 } as const;
+
+/** The name of a value of the column `source`. */
+export function sourceName(source: number): EventSource {
+  return SOURCE_NAMES[source]!;
+}
+
+const SOURCE_NAMES = Object.keys(SOURCE) as EventSource[];
+
+/** SQL: whether a delivery is pending, dead or skipped. Events that are handled at once do not write the index of these. */
+export const UNDONE = "state NOT IN ('done', 'running')";
+
+/** SQL: whether a delivery failed and is pending, running or dead. Receives do not write the index of these deliveries. */
+export const HAS_FAILED = `last_error IS NOT NULL AND state IN ('pending', 'running', 'dead')`;
+
+/** SQL: whether an event counts as the only one of its transaction and type. */
+export const COUNTS_ONCE = 'once = 1 AND stale = 0';
+
+/** SQL: whether an event has a transaction, and does not count as its only one. */
+export const NOT_ONCE = 'ordering_key IS NOT NULL AND (once = 0 OR stale = 1)';
+
+/**
+ * Bodies are in a table of their own. When bodies are pruned, its pages become free. In the rows of events, the pages would
+ * stay nearly empty until the tombstones are deleted, and lists would read more pages. Most indexes of deliveries are
+ * partial: an index without done deliveries stays small, however many done deliveries the table keeps.
+ */
+const TABLES = `
+  CREATE TABLE payments_inbox_meta (
+    only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
+    version INTEGER NOT NULL, -- version of these tables
+    catalog_version INTEGER NOT NULL, -- increases with each change of names or patterns of handlers
+    clock INTEGER NOT NULL, -- the store clock, when it was stored last
+    wall INTEGER NOT NULL, -- the wall clock at that time
+    syncs INTEGER NOT NULL, -- increased to make a commit that writes nothing else sync the log
+    pruned_to INTEGER NOT NULL -- the last event that pruning has passed
+  ) STRICT;
+
+  CREATE TABLE payments_inbox_event (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT, -- AUTOINCREMENT: no number is used twice, because leases contain it
+    company TEXT NOT NULL,
+    id TEXT NOT NULL,
+    event_type TEXT NOT NULL,
+    occurred_at INTEGER NOT NULL,
+    received_at INTEGER NOT NULL, -- wall clock
+    ordering_key TEXT,
+    reference TEXT, -- this column, amount and currency are the summary; NULL in a tombstone
+    amount TEXT,
+    currency TEXT,
+    once INTEGER NOT NULL DEFAULT 0, -- 1: the type is handled once per transaction, and the event has a transaction
+    digest BLOB NOT NULL, -- SHA-256 of the body
+    stale INTEGER NOT NULL, -- 1: the event was too old when it was received, and was not redriven
+    undelivered INTEGER NOT NULL, -- one of UNDELIVERED
+    pruned INTEGER NOT NULL DEFAULT 0, -- 1: a tombstone, without body and deliveries
+    source INTEGER NOT NULL DEFAULT ${SOURCE.webhook} -- one of SOURCE
+  ) STRICT;
+  CREATE UNIQUE INDEX payments_inbox_event_id ON payments_inbox_event (id, company);
+  -- Each event with a transaction is in one of the next two indexes: a look-up of a transaction reads both.
+  CREATE UNIQUE INDEX payments_inbox_event_once ON payments_inbox_event (ordering_key, event_type, company)
+    WHERE ${COUNTS_ONCE};
+  CREATE INDEX payments_inbox_event_transaction ON payments_inbox_event (ordering_key)
+    WHERE ${NOT_ONCE};
+  CREATE INDEX payments_inbox_event_reference ON payments_inbox_event (reference) WHERE reference IS NOT NULL;
+  CREATE INDEX payments_inbox_event_tombstone ON payments_inbox_event (received_at) WHERE pruned = 1;
+  CREATE INDEX payments_inbox_event_undelivered ON payments_inbox_event (undelivered) WHERE undelivered > 0;
+
+  -- The events up to pruned_to that could not be pruned.
+  CREATE TABLE payments_inbox_kept (event_seq INTEGER PRIMARY KEY) STRICT;
+
+  CREATE TABLE payments_inbox_body (
+    event_seq INTEGER PRIMARY KEY REFERENCES payments_inbox_event ON DELETE CASCADE,
+    raw BLOB NOT NULL,
+    headers TEXT NOT NULL -- a JSON object
+  ) STRICT;
+
+  CREATE TABLE payments_inbox_repeat (
+    event_seq INTEGER NOT NULL REFERENCES payments_inbox_event ON DELETE CASCADE, -- of the first event
+    id TEXT NOT NULL, -- id of another event of the same payment transaction
+    received_at INTEGER NOT NULL,
+    PRIMARY KEY (event_seq, id)
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE payments_inbox_delivery (
+    event_seq INTEGER NOT NULL REFERENCES payments_inbox_event ON DELETE CASCADE,
+    handler TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('pending', 'running', 'done', 'dead', 'skipped')),
+    queue TEXT -- the queue of its handler that contains a pending or dead delivery
+      CHECK (CASE state WHEN 'pending' THEN coalesce(queue, '') IN ('due', 'waiting', 'suspect')
+        WHEN 'dead' THEN queue IS 'dead' ELSE queue IS NULL END)
+      CHECK (queue IS NOT 'waiting' OR ordering IS NOT NULL),
+    crashes INTEGER NOT NULL DEFAULT 0,
+    attempts INTEGER NOT NULL DEFAULT 0,
+    token INTEGER NOT NULL DEFAULT 0,
+    worker TEXT CHECK ((worker IS NULL) = (state <> 'running')),
+    due_at INTEGER CHECK ((due_at IS NULL) = (state <> 'pending')), -- by the store clock
+    started_at INTEGER, -- start of the last attempt, wall clock
+    failed_at INTEGER, -- end of the last attempt that failed or was lost
+    finished_at INTEGER,
+    last_error TEXT,
+    ordering BLOB, -- hash of company and ordering key
+    received_at INTEGER NOT NULL,
+    history TEXT NOT NULL DEFAULT '[]', -- a JSON array of arrays, without the attempt that made the delivery done
+    PRIMARY KEY (event_seq, handler)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX payments_inbox_delivery_queue ON payments_inbox_delivery (handler, queue, due_at, event_seq)
+    WHERE queue IS NOT NULL;
+  CREATE INDEX payments_inbox_delivery_ordering ON payments_inbox_delivery
+    (handler, ordering, queue, due_at, event_seq) WHERE state = 'pending' AND ordering IS NOT NULL;
+  CREATE UNIQUE INDEX payments_inbox_delivery_running ON payments_inbox_delivery (handler, ordering)
+    WHERE state = 'running';
+  CREATE INDEX payments_inbox_delivery_undone ON payments_inbox_delivery (state, event_seq) WHERE ${UNDONE};
+  CREATE INDEX payments_inbox_delivery_error ON payments_inbox_delivery (event_seq) WHERE ${HAS_FAILED};
+
+  CREATE TABLE payments_inbox_expectation (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT, -- AUTOINCREMENT: no number is used twice, because leases contain it
+    company TEXT NOT NULL,
+    reference TEXT NOT NULL,
+    transaction_id TEXT,
+    state TEXT NOT NULL DEFAULT 'waiting' CHECK (state IN ('waiting', 'fulfilled', 'overdue', 'cancelled')),
+    created_at INTEGER NOT NULL, -- wall clock
+    created_clock INTEGER NOT NULL, -- the same time by the store clock
+    due_in_ms INTEGER, -- after the creation
+    schedule TEXT NOT NULL, -- a JSON array of milliseconds
+    next_poll_at INTEGER, -- store clock; while a poll is leased: the end of the lease
+    leased INTEGER NOT NULL DEFAULT 0,
+    token INTEGER NOT NULL DEFAULT 0, -- increases with each lease
+    lost_polls INTEGER NOT NULL DEFAULT 0, -- leases in a row that were not settled
+    polls INTEGER NOT NULL DEFAULT 0,
+    polled_at INTEGER,
+    poll_result TEXT CHECK ((poll_result IS NULL) = (polled_at IS NULL)),
+    poll_detail TEXT,
+    fulfilled_at INTEGER CHECK ((fulfilled_at IS NOT NULL) = (state = 'fulfilled')),
+    fulfilled_source INTEGER, -- one of SOURCE
+    fulfilled_id TEXT, -- id of the event
+    fulfilled_type TEXT,
+    fulfilled_transaction TEXT, -- ordering key of the event
+    contradiction TEXT,
+    other_event_id TEXT, -- id of an event of another transaction with this reference
+    request TEXT CHECK (request IN ('running', 'answered', 'unknown', 'accepted')), -- NULL: never
+    request_token INTEGER NOT NULL DEFAULT 0, -- increases with each request
+    request_until INTEGER -- store clock: the end of the lease of the last request
+  ) STRICT;
+  CREATE UNIQUE INDEX payments_inbox_expectation_reference ON payments_inbox_expectation (reference, company);
+  CREATE INDEX payments_inbox_expectation_transaction ON payments_inbox_expectation (transaction_id, company)
+    WHERE transaction_id IS NOT NULL;
+  CREATE INDEX payments_inbox_expectation_poll ON payments_inbox_expectation (next_poll_at)
+    WHERE next_poll_at IS NOT NULL;
+  CREATE INDEX payments_inbox_expectation_created ON payments_inbox_expectation (created_at);
+  CREATE INDEX payments_inbox_expectation_state ON payments_inbox_expectation (state, created_at);
+  CREATE INDEX payments_inbox_expectation_overdue ON payments_inbox_expectation (poll_result) WHERE state = 'overdue';
+  CREATE INDEX payments_inbox_expectation_polled ON payments_inbox_expectation (created_at)
+    WHERE fulfilled_source = ${SOURCE.poll};
+  CREATE INDEX payments_inbox_expectation_contradiction ON payments_inbox_expectation (created_at)
+    WHERE contradiction IS NOT NULL;
+
+  CREATE TABLE payments_inbox_handler (
+    name TEXT PRIMARY KEY,
+    patterns TEXT NOT NULL, -- a JSON array
+    first_seen_at INTEGER NOT NULL,
+    last_seen_at INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE payments_inbox_worker (
+    id TEXT PRIMARY KEY,
+    lease_ms INTEGER NOT NULL, -- of a retired worker: its grace
+    heartbeat_at INTEGER NOT NULL, -- changes with each heartbeat
+    retired INTEGER NOT NULL DEFAULT 0,
+    handlers TEXT NOT NULL -- a JSON array of objects
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE payments_inbox_pause (
+    handler TEXT PRIMARY KEY -- a name, or * for all handlers
+  ) STRICT, WITHOUT ROWID;
+
+  INSERT INTO payments_inbox_meta VALUES (1, ${SCHEMA_VERSION}, 0, 0, 0, 0, 0);
+`;
+
+/**
+ * Creates the tables if the file has none. Several processes may do so at the same time: the first creates them.
+ *
+ * @throws PaymentsError `inbox_unavailable` if the file has tables of another version.
+ */
+export function createTables(connection: SqliteConnection, busyTimeoutMs: number): void {
+  retryWhileBusy(busyTimeoutMs, () => connection.run('BEGIN IMMEDIATE'));
+  try {
+    const select = "SELECT name FROM sqlite_schema WHERE name = 'payments_inbox_meta'";
+    if (connection.get(select) === undefined) connection.exec(TABLES);
+    else checkVersion(connection);
+    connection.run('COMMIT');
+  } catch (error) {
+    connection.rollback();
+    throw error;
+  }
+}
+
+function checkVersion(connection: SqliteConnection): void {
+  const meta = connection.get<{ version: number }>('SELECT version FROM payments_inbox_meta');
+  const found = meta?.version ?? 0;
+  if (found === SCHEMA_VERSION) return;
+  throw new PaymentsError(
+    'inbox_unavailable',
+    `The SQLite file has inbox tables of version ${found}, and this nestjs-payments knows version ${SCHEMA_VERSION}: ` +
+      'another version of the package has opened the file. Run that version here too.',
+  );
+}

@@ -1,0 +1,132 @@
+import { boundedError } from '../../../inbox/store/stored-event.js';
+import type { DeliverySelection, Lease, SettleResult } from '../../../inbox/store/inbox-store.js';
+import type { SqliteConnection, Times } from '../thread/connection.js';
+import { releaseNext } from './ordering.js';
+import { toReadable, toStored, withAttempt } from './stored-rows.js';
+
+/** The fields of a lease that identify it. */
+export type LeaseName = Pick<Lease, 'seq' | 'handler' | 'token'>;
+
+/** Copies these fields, so that the body of a claimed delivery is not sent to the thread. */
+export function leaseName({ seq, handler, token }: Lease): LeaseName {
+  return { seq, handler, token };
+}
+
+/** Marks a delivery done. */
+export function complete(
+  connection: SqliteConnection,
+  { lease }: { readonly lease: LeaseName },
+  { wall }: Times,
+): SettleResult {
+  return settle(connection, lease, "state = 'done', finished_at = ?, crashes = 0", [wall]);
+}
+
+/** Stores a failed attempt: the delivery is due again in `retryInMs`, or dead if that is `null`. */
+export function fail(
+  connection: SqliteConnection,
+  request: {
+    readonly lease: LeaseName;
+    readonly error: string;
+    readonly retryInMs: number | null;
+  },
+  { wall, clock }: Times,
+): SettleResult {
+  const { lease, retryInMs } = request;
+  const row = findRunning(connection, lease);
+  if (row === undefined) return LOST;
+  const error = toReadable(boundedError(request.error));
+  const set = 'last_error = ?, failed_at = ?, history = ?, crashes = 0';
+  const failed = [error, wall, withAttempt(row, wall, 'f', error)];
+  if (retryInMs === null) {
+    return settle(connection, lease, `${set}, state = 'dead', queue = 'dead', finished_at = ?`, [
+      ...failed,
+      wall,
+    ]);
+  }
+  const dueAt = clock + Math.round(retryInMs);
+  return settle(connection, lease, `${set}, state = 'pending', queue = 'due', due_at = ?`, [
+    ...failed,
+    dueAt,
+  ]);
+}
+
+/** Makes a running delivery pending again, due in `dueInMs`, without counting the attempt. */
+export function release(
+  connection: SqliteConnection,
+  { lease, dueInMs }: { readonly lease: LeaseName; readonly dueInMs: number },
+  { clock }: Times,
+): SettleResult {
+  const set = `state = 'pending', queue = ${FREED_QUEUE}, attempts = attempts - 1, due_at = ?`;
+  return settle(connection, lease, set, [clock + Math.round(dueInMs)]);
+}
+
+/** SQL for the queue of a delivery that becomes pending again without an outcome. */
+export const FREED_QUEUE = "iif(crashes > 0, 'suspect', 'due')";
+
+/** Whether the delivery still runs under this lease. */
+export function isCurrent(connection: SqliteConnection, lease: LeaseName): boolean {
+  return findRunning(connection, lease) !== undefined;
+}
+
+/** Selects a delivery only if it runs under the token of the lease. No clock is compared. */
+const FENCE = "event_seq = ? AND handler = ? AND token = ? AND state = 'running'";
+
+const LOST: SettleResult = { settled: false, nextDue: false };
+
+function settle(
+  connection: SqliteConnection,
+  { seq, handler, token }: LeaseName,
+  set: string,
+  values: readonly unknown[],
+): SettleResult {
+  const changed = connection.run(
+    `UPDATE payments_inbox_delivery SET ${set}, worker = NULL WHERE ${FENCE}`,
+    [...values, seq, handler, token],
+  );
+  if (changed === 0) return LOST;
+  return { settled: true, nextDue: releaseNext(connection, seq, handler) };
+}
+
+interface RunningRow {
+  readonly attempts: number;
+  readonly started_at: number;
+  readonly history: string;
+}
+
+function findRunning(
+  connection: SqliteConnection,
+  { seq, handler, token }: LeaseName,
+): RunningRow | undefined {
+  return connection.get<RunningRow>(
+    `SELECT attempts, started_at, history FROM payments_inbox_delivery WHERE ${FENCE}`,
+    [seq, handler, token],
+  );
+}
+
+/** Marks pending and dead deliveries skipped. */
+export function skip(
+  connection: SqliteConnection,
+  { selections }: { readonly selections: readonly DeliverySelection[] },
+  { wall }: Times,
+): number {
+  let skipped = 0;
+  for (const { company, id, handlers } of selections) {
+    for (const handler of new Set(handlers)) {
+      const row = connection.get<{ event_seq: number; state: string }>(
+        `SELECT event_seq, state FROM payments_inbox_delivery
+         WHERE event_seq = (SELECT seq FROM payments_inbox_event WHERE id = ? AND company = ?)
+           AND handler = ? AND state IN ('pending', 'dead')`,
+        [toStored(id), company, handler],
+      );
+      if (row === undefined) continue;
+      connection.run(
+        `UPDATE payments_inbox_delivery SET state = 'skipped', queue = NULL, crashes = 0, due_at = NULL, finished_at = ?
+         WHERE event_seq = ? AND handler = ?`,
+        [wall, row.event_seq, handler],
+      );
+      if (row.state === 'pending') releaseNext(connection, row.event_seq, handler);
+      skipped += 1;
+    }
+  }
+  return skipped;
+}
