@@ -5,7 +5,7 @@ import { HandlerRegistry } from '../../events/handler-registry.js';
 import { Observers } from '../../telemetry/observers.js';
 import { HandlerCatalogCache } from '../store/handler-catalog-cache.js';
 import { InboxRedrive } from './inbox-redrive.js';
-import { MemoryStore } from '../memory/memory-store.js';
+import { MemoryStore } from '../../stores/memory/memory-store.js';
 
 const NONE = { events: 0, deliveries: 0 };
 

@@ -40,6 +40,28 @@ describe('InboxWorker: wake-ups', () => {
     expect(harness.ids).toEqual(['late', 'later']);
   });
 
+  it('EX-14 a heartbeat causes a claim of deliveries, and none of polls', async () => {
+    const harness = new WorkerHarness({ leaseMs: 20_000 });
+    let wakeUps = 0;
+    harness.worker.join({
+      declaration: { name: 'polls', patterns: [] },
+      idle: true,
+      start: () => {},
+      wake: () => {
+        wakeUps += 1;
+      },
+      stop: () => Promise.resolve(),
+      abandon: () => {},
+    });
+    await started(harness);
+    const requests = recordClaims(harness);
+    harness.runtime.advance(harness.runtime.nextIn!);
+    await turns();
+    expect([requests.length, wakeUps]).toEqual([1, 0]);
+    harness.worker.wake();
+    expect(wakeUps).toBe(1);
+  });
+
   it('several wake-ups in one turn of the event loop cause one claim', async () => {
     const harness = await started(new WorkerHarness());
     const requests = recordClaims(harness);

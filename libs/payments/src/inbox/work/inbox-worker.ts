@@ -92,7 +92,8 @@ export class InboxWorker {
       handlers: () => this.#declarations,
       uses: (id) => this.#attempts.uses(id),
       onRegistered: (known) => catalog.set(known),
-      onSuccess: () => this.wake(),
+      // Not the companion: in an idle process, each heartbeat would cost the statements of a claim of polls.
+      onSuccess: () => this.wake(this.#slots.names),
       onDeclaredDead: (id) => this.#declaredDead(id),
       onSuspects: () => {
         for (const handler of this.#slots.names) this.#withSuspects.add(handler);
