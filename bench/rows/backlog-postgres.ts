@@ -20,7 +20,7 @@ const WAITING = {
   worker: 'NULL',
   started_at: 'NULL',
   attempts: '0',
-  due_at: 'now()',
+  due_at: '(extract(epoch FROM now()) * 1000)::bigint',
 };
 
 interface Backlog {

@@ -32,10 +32,10 @@ export async function fillPostgres(server: PostgresServer, count: number): Promi
   await completeOne(postgresInbox(options).create(systemRuntime));
   const hexOf = (factor: number): string =>
     `lpad(to_hex(n::bigint * ${factor} % 4294967296), 8, '0')`;
-  const receivedAt = `date_trunc('milliseconds', now()) - (${count} - n) * interval '${APART_MS} ms'`;
+  const receivedAt = `${Date.now()} - (${count} - n)::bigint * ${APART_MS}`;
   await copy(server, url, count - 1, {
     ...columns('n', `(n || '')`, hexOf),
-    due_at: `CASE WHEN ${retrying('n')} THEN now() + interval '1 day' END`,
+    due_at: `CASE WHEN ${retrying('n')} THEN ${Date.now() + 86_400_000} END`,
     received_at: receivedAt,
     occurred_at: receivedAt,
   });

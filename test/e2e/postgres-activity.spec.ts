@@ -8,6 +8,7 @@ import {
   incoming,
   startWorker,
   usePostgresInboxes,
+  NOW_MS,
 } from '../support/postgres/postgres-inboxes.js';
 import { RecordingPool } from '../support/postgres/recording-pool.js';
 
@@ -33,12 +34,12 @@ describe('activity in PostgreSQL', () => {
     }
     // Moves the events and their attempts to the last minutes.
     await inboxes.query(`
-      UPDATE ${schema}.event SET received_at = received_at - interval '130 s' - seq % 7 * interval '11 s';
+      UPDATE ${schema}.event SET received_at = received_at - 130000 - seq % 7 * 11000;
       UPDATE ${schema}.delivery d
          SET finished_at = finished_at - shift.s, ended_at = ended_at - shift.s, history = (
-           SELECT jsonb_agg(jsonb_set(x, '{1}', to_jsonb((x ->> 1)::bigint - 1000 * extract(epoch FROM shift.s)::bigint)))
+           SELECT jsonb_agg(jsonb_set(x, '{1}', to_jsonb((x ->> 1)::bigint - shift.s)))
              FROM jsonb_array_elements(d.history) x)
-        FROM (SELECT event, handler, make_interval(secs => 120 - event % 13 * 5) AS s FROM ${schema}.delivery) shift
+        FROM (SELECT event, handler, (120 - event % 13 * 5) * 1000 AS s FROM ${schema}.delivery) shift
        WHERE shift.event = d.event AND shift.handler = d.handler`);
     const { minutes } = await other.activity(1440, 1e9);
     expect(minutes).toHaveLength(1440);
@@ -68,10 +69,10 @@ describe('activity in PostgreSQL', () => {
       ALTER TABLE ${schema}.event SET (autovacuum_enabled = off);
       ALTER TABLE ${schema}.delivery SET (autovacuum_enabled = off);
       INSERT INTO ${schema}.event (seq, company, id, event_type, occurred_at, received_at, digest, stale, unhandled)
-      SELECT n, 'default', 'e' || n, 't', now(), now() - (120000 - n) * interval '500 ms', '', false, false
+      SELECT n, 'default', 'e' || n, 't', 0, ${NOW_MS} - (120000 - n) * 500, '', false, false
         FROM generate_series(1, 120000) n;
       INSERT INTO ${schema}.delivery (event, handler, state, finished_at)
-      SELECT seq, 'book', 'done', received_at + interval '5 ms' FROM ${schema}.event`);
+      SELECT seq, 'book', 'done', received_at + 5 FROM ${schema}.event`);
     const client = await inboxes.openClient();
     for (const statistics of ['', 'VACUUM ANALYZE']) {
       if (statistics !== '') await inboxes.query(statistics);

@@ -8,6 +8,7 @@ import {
   pagesRead,
   startWorker,
   usePostgresInboxes,
+  NOW_MS,
 } from '../support/postgres/postgres-inboxes.js';
 
 describe('claims in PostgreSQL', () => {
@@ -18,7 +19,7 @@ describe('claims in PostgreSQL', () => {
     const stores = await Promise.all([1, 2, 3, 4].map(() => inboxes.open({ schema })));
     await stores[0]!.receive(Array.from({ length: 40 }, (_, n) => incoming(`e${n}`)));
     // Each delivery is due at another time.
-    const due = `UPDATE ${schema}.delivery SET due_at = due_at - (99 - event) * interval '1 second'`;
+    const due = `UPDATE ${schema}.delivery SET due_at = due_at - (99 - event) * 1000`;
     await inboxes.query(due);
     const other = await inboxes.openClient();
     await other.query(`BEGIN; SELECT FROM ${schema}.delivery ORDER BY event LIMIT 20 FOR UPDATE`);
@@ -109,7 +110,7 @@ describe('claims in PostgreSQL', () => {
     // Dead entries at the start of the index that claims read, as after minutes of work.
     await inboxes.query(`
       INSERT INTO ${schema}.delivery (event, handler, state, due_at)
-      SELECT -n, 'book', 'pending', now() - interval '1 hour' + n * interval '1 ms'
+      SELECT -n, 'book', 'pending', ${NOW_MS} - 3600000 + n
         FROM generate_series(1, 150000) n`);
     await inboxes.query(
       `UPDATE ${schema}.delivery SET state = 'skipped', due_at = NULL WHERE event < 0`,
@@ -132,9 +133,9 @@ describe('claims in PostgreSQL', () => {
     const [deep] = await inboxes.query<{ event: string }>(`
       WITH e AS (
         INSERT INTO ${schema}.event (company, id, event_type, occurred_at, received_at, digest, raw, stale, unhandled)
-        VALUES ('default', 'late', 't', now(), now(), '', '{}', false, false) RETURNING seq)
+        VALUES ('default', 'late', 't', ${NOW_MS}, ${NOW_MS}, '', '{}', false, false) RETURNING seq)
       INSERT INTO ${schema}.delivery (event, handler, state, due_at)
-      SELECT seq, 'book', 'pending', now() - interval '10 minutes' FROM e RETURNING event`);
+      SELECT seq, 'book', 'pending', ${NOW_MS} - 600000 FROM e RETURNING event`);
     expect(deep).toBeDefined();
     const found: string[] = [];
     while (found.length === 0) found.push(...idsOf(await claim(store, 1, worker)));

@@ -99,9 +99,7 @@ describe('concurrent operations in PostgreSQL', () => {
     // All remaining deliveries can be completed: none waits for a key on which nothing runs.
     const [store] = stores as [InboxStore];
     await store.pause('mail', false);
-    await inboxes.query(
-      `UPDATE ${schema}.worker SET heartbeat_at = heartbeat_at - interval '1 hour'`,
-    );
+    await inboxes.query(`UPDATE ${schema}.worker SET heartbeat_at = heartbeat_at - 3600000`);
     const worker = await startWorker(store);
     await store.heartbeat(worker);
     for (let idle = 0; idle < 30;) {

@@ -6,6 +6,7 @@ import {
   incoming,
   startWorker,
   usePostgresInboxes,
+  NOW_MS,
 } from '../support/postgres/postgres-inboxes.js';
 
 describe('operator requests in PostgreSQL', () => {
@@ -69,9 +70,9 @@ describe('operator requests in PostgreSQL', () => {
     const store = await inboxes.open({ schema });
     await store.receive([incoming('running', { handlers: ['mail'] }), incoming('pending')]);
     await inboxes.query(`
-      UPDATE ${schema}.event SET received_at = received_at - (10 - seq) * interval '1 hour';
+      UPDATE ${schema}.event SET received_at = received_at - (10 - seq) * 3600000;
       INSERT INTO ${schema}.delivery (event, handler, state, due_at)
-      SELECT n, h.name, 'pending', now()
+      SELECT n, h.name, 'pending', ${NOW_MS}
         FROM generate_series(1000, 11000) n, (VALUES ('big'), ('more')) AS h (name)`);
     const age = async () => Math.round((await store.stats()).oldestPendingMs! / 3_600_000);
     expect(await age()).toBe(9);

@@ -12,6 +12,7 @@ import {
   pagesRead,
   startWorker,
   usePostgresInboxes,
+  NOW_MS,
 } from '../support/postgres/postgres-inboxes.js';
 import { RecordingPool } from '../support/postgres/recording-pool.js';
 
@@ -38,13 +39,13 @@ describe('PostgreSQL with 30,000 events and 600 failed deliveries', () => {
         INSERT INTO many.event (company, id, event_type, source, occurred_at, received_at, digest, raw, once, stale, unhandled,
                                 ordering_key, reference)
         SELECT CASE n % 3 WHEN 0 THEN 'north' ELSE 'default' END, 'evt ' || md5(n::text), 'transaction.completed',
-               'webhook', now(), date_trunc('milliseconds', now()) + (n + n * 7919 % 600) * interval '100 ms', '', '{}', n % 2 = 0, false, false,
+               'webhook', ${NOW_MS}, ${NOW_MS} + (n + n * 7919 % 600) * 100, '', '{}', n % 2 = 0, false, false,
                'txn ' || md5('t' || n),
                'order ' || lpad(n::text, 5, '0')
           FROM generate_series(1, ${COUNT}) n RETURNING seq, reference
       )
       INSERT INTO many.delivery (event, handler, state, ended_at, last_error)
-      SELECT seq, handler, CASE WHEN seq % 100 = 0 THEN 'dead' ELSE 'done' END, now(),
+      SELECT seq, handler, CASE WHEN seq % 100 = 0 THEN 'dead' ELSE 'done' END, ${NOW_MS},
              CASE WHEN seq % 100 = 0 THEN 'HTTP 503 for ' || reference END
         FROM stored CROSS JOIN (VALUES ('book'), ('ship')) AS h (handler)`);
   }, 60_000);
@@ -173,7 +174,7 @@ describe('PostgreSQL with 30,000 events and 600 failed deliveries', () => {
     ];
     const at = async (share: number): Promise<Date> => {
       const [row] = await inboxes.query<{ ms: number }>(
-        `SELECT (extract(epoch FROM min(received_at) + ${share} * (max(received_at) - min(received_at))) * 1000)::float8 AS ms
+        `SELECT (min(received_at) + ${share} * (max(received_at) - min(received_at)))::float8 AS ms
            FROM many.event`,
       );
       return new Date(Math.round(row!.ms));

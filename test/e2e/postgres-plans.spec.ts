@@ -14,6 +14,7 @@ import {
   pagesRead,
   startWorker,
   usePostgresInboxes,
+  NOW_MS,
 } from '../support/postgres/postgres-inboxes.js';
 import { RecordingPool } from '../support/postgres/recording-pool.js';
 
@@ -28,7 +29,7 @@ describe('functions in PostgreSQL that were planned with empty tables', () => {
   const one = `ARRAY['default'], ARRAY['new 9'], ARRAY['book']`;
   const nulls = (type: string): string => `array_fill(NULL::${type}, ARRAY[20])`;
   const settle = `SELECT * FROM payments.settle($1::bigint[], array_fill('book'::text, ARRAY[20]), $2::bigint[],
-    array_fill('done'::text, ARRAY[20]), ${nulls('text')}, ${nulls('float8')})`;
+    array_fill('done'::text, ARRAY[20]), ${nulls('text')}, ${nulls('bigint')})`;
   const texts = {
     claim: `SELECT * FROM payments.claim('${worker}', '{book}', '{20}', '{NULL}')`,
     suspect: `SELECT * FROM payments.claim_suspect('${worker}', '{book}')`,
@@ -37,7 +38,7 @@ describe('functions in PostgreSQL that were planned with empty tables', () => {
     due: `SELECT payments.first_due_ms('book', NULL, NULL)`,
     stats: 'SELECT * FROM payments.stats()',
     skip: `SELECT payments.skip(${one})`,
-    redrive: `SELECT payments.redrive(${one}, ARRAY[0]::float8[], false, '{}')`,
+    redrive: `SELECT payments.redrive(${one}, ARRAY[0]::bigint[], false, '{}')`,
     release: `SELECT payments.release_after(e.seq, 'book') FROM generate_series(1, 20) e (seq)`,
   };
   beforeAll(async () => {
@@ -99,7 +100,6 @@ describe('functions in PostgreSQL that were planned with empty tables', () => {
       'uuid[]': `ARRAY['${worker}']::uuid[]`,
       'boolean[]': 'ARRAY[true]',
       'bigint[]': 'ARRAY[0]::bigint[]',
-      'float8[]': 'ARRAY[0]::float8[]',
     };
     const text = `SELECT * FROM small.receive(${RECEIVE_TYPES.map((type) => values[type]!).join(', ')})`;
     await pagesOf(text);
@@ -132,10 +132,10 @@ describe('PostgreSQL with a large backlog of one ordering key and one handler', 
     await claim(full, 1);
     await inboxes.query(`
       INSERT INTO "full".delivery (event, handler, state, waiting, due_at, ordering)
-      SELECT 1000 + n, 'book', 'pending', true, now(), (SELECT ordering FROM "full".event)
+      SELECT 1000 + n, 'book', 'pending', true, ${NOW_MS}, (SELECT ordering FROM "full".event)
         FROM generate_series(1, 20000) n;
       INSERT INTO "full".delivery (event, handler, state, due_at)
-      SELECT 1000 + n, 'big', 'pending', now() FROM generate_series(1, 80000) n`);
+      SELECT 1000 + n, 'big', 'pending', ${NOW_MS} FROM generate_series(1, 80000) n`);
     const client = await inboxes.openClient();
     const pages: Record<string, number> = {};
     for (const [schema, store] of Object.entries({ empty, full })) {

@@ -4,6 +4,7 @@ import {
   freshSchema,
   incoming,
   usePostgresInboxes,
+  NOW_MS,
 } from '../support/postgres/postgres-inboxes.js';
 import { RecordingPool } from '../support/postgres/recording-pool.js';
 
@@ -39,7 +40,7 @@ describe('pruning in PostgreSQL', () => {
     await inboxes.query(`
       WITH old AS (
         INSERT INTO ${schema}.event (company, id, event_type, occurred_at, received_at, digest, raw, stale, unhandled)
-        SELECT 'default', 'dead ' || n, 'x', now(), now() - interval '2 days', '', '', false, false
+        SELECT 'default', 'dead ' || n, 'x', 0, ${NOW_MS} - 172800000, '', '', false, false
           FROM generate_series(1, ${UNFINISHED}) n RETURNING seq)
       INSERT INTO ${schema}.delivery (event, handler, state)
       SELECT seq, 'gone', 'dead' FROM old`);
@@ -47,7 +48,7 @@ describe('pruning in PostgreSQL', () => {
     await store.receive(['a', 'b', 'c'].map((id) => incoming(id)));
     for (const lease of await claim(store)) await store.complete(lease);
     await inboxes.query(
-      `UPDATE ${schema}.event SET received_at = now() - interval '1 day' WHERE id IN ('a', 'b', 'c')`,
+      `UPDATE ${schema}.event SET received_at = ${NOW_MS} - 86400000 WHERE id IN ('a', 'b', 'c')`,
     );
     pool.recorded.length = 0;
     const request = { bodiesMs: 3_600_000, tombstonesMs: 1e9 };
@@ -94,7 +95,7 @@ describe('pruning in PostgreSQL', () => {
     const add = (seq: number, age: string) =>
       inboxes.query(`
         INSERT INTO ${schema}.event (seq, company, id, event_type, occurred_at, received_at, digest, raw, stale, unhandled)
-        VALUES (${seq}, 'default', 'e${seq}', 'x', now(), now() - interval '${age}', '', '', false, false)`);
+        VALUES (${seq}, 'default', 'e${seq}', 'x', 0, ${NOW_MS} - (extract(epoch FROM interval '${age}') * 1000)::bigint, '', '', false, false)`);
     const prune = () => store.prune({ bodiesMs: 1000, tombstonesMs: 1e9, limit: 10 });
     await add(1, '1 hour');
     await add(4, '10 s');
@@ -116,7 +117,7 @@ describe('pruning in PostgreSQL', () => {
       SELECT n, 'book', 'running', gen_random_uuid(), lpad(to_hex(n), 32, '0')::uuid
         FROM generate_series(1, 2000) n;
       INSERT INTO ${schema}.delivery (event, handler, state, waiting, due_at, ordering)
-      SELECT 10000 + n, 'book', 'pending', true, now(), lpad(to_hex(n), 32, '0')::uuid
+      SELECT 10000 + n, 'book', 'pending', true, ${NOW_MS}, lpad(to_hex(n), 32, '0')::uuid
         FROM generate_series(1, 2001) n`);
     const waiting = async (): Promise<number> => {
       const rows = await inboxes.query<{ count: number }>(

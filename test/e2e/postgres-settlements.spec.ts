@@ -143,7 +143,7 @@ describe('outcomes in PostgreSQL', () => {
 
   it('IN-13 complete() succeeds after a late heartbeat, unless another worker has freed the delivery', async () => {
     const { schema, store, leases } = await claimed('late', 'freed');
-    const workers = `UPDATE ${schema}.worker SET heartbeat_at = heartbeat_at - interval '1 hour'`;
+    const workers = `UPDATE ${schema}.worker SET heartbeat_at = heartbeat_at - 3600000`;
     await inboxes.query(workers);
     expect(await store.complete(leases[0]!)).toEqual(SETTLED);
     await store.heartbeat(await startWorker(store));

@@ -134,8 +134,7 @@ export function durablePostgres(): DurableInbox {
         },
         // The store's clock is the server's, which a test cannot advance. So events move into the past.
         pass: async (ms) => {
-          const earlier = (column: string) =>
-            `${column} = ${column} - ${ms} * interval '1 millisecond'`;
+          const earlier = (column: string) => `${column} = ${column} - ${ms}`;
           await query(
             `UPDATE ${schema}.event SET ${earlier('received_at')}, ${earlier('occurred_at')}`,
           );

@@ -15,6 +15,9 @@ import { systemRuntime } from '../../../libs/payments/src/runtime/payments-runti
 import { startPostgres } from './postgres-server.js';
 import type { PostgresServer } from './postgres-server.js';
 
+/** SQL for the current time in milliseconds, as the inbox stores times. */
+export const NOW_MS = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
+
 /** A database for one test file, and the inboxes and clients that its tests open. */
 export class PostgresInboxes {
   readonly #stores = new Set<InboxStore>();

@@ -1,7 +1,7 @@
 import type { HandlerCatalog } from '../../../inbox/store/inbox-store.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
 import type { ResultRow } from '../connection/database-connection.js';
-import { BY_INDEX, epochMs, STORE_NOW } from './schema.js';
+import { BY_INDEX, NOW_MS } from './schema.js';
 import { fromStored, toDate, toStored } from './stored-rows.js';
 
 /** How many deliveries of a removed handler one statement skips at most. */
@@ -69,14 +69,12 @@ export function toCatalog(rows: readonly ResultRow[]): HandlerCatalog {
 export const catalogFunctions = (schema: string, catalogLock: string): string => `
 -- Returns at least one row, for the version.
 CREATE FUNCTION ${schema}.read_catalog()
-RETURNS TABLE (o_version bigint, o_name text, o_patterns json, o_first_ms double precision,
-               o_last_ms double precision)
+RETURNS TABLE (o_version bigint, o_name text, o_patterns json, o_first_ms bigint, o_last_ms bigint)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $catalog$
-  SELECT m.catalog_version, h.name, to_json(h.patterns), ${epochMs('h.first_seen')},
-         ${epochMs(`greatest(h.last_seen, (
+  SELECT m.catalog_version, h.name, to_json(h.patterns), h.first_seen, greatest(h.last_seen, (
            SELECT max(w.heartbeat_at) FROM ${schema}.worker w
-            WHERE NOT w.retired AND w.handlers @> jsonb_build_array(jsonb_build_object('name', h.name))))`)}
+            WHERE NOT w.retired AND w.handlers @> jsonb_build_array(jsonb_build_object('name', h.name))))
     FROM ${schema}.meta m LEFT JOIN ${schema}.handler h ON true
    ORDER BY h.name
 $catalog$;
@@ -142,7 +140,7 @@ BEGIN
     LIMIT p_limit
   ), skipped AS (
     UPDATE ${schema}.delivery d SET state = 'skipped', waiting = false, crashes = 0, due_at = NULL,
-           finished_at = ${STORE_NOW}
+           finished_at = ${NOW_MS}
       FROM (SELECT w.event FROM wanted w ORDER BY w.event) w
      WHERE d.event = w.event AND d.handler = p_handler AND COALESCE(d.state IN ('pending', 'dead'), false)
     RETURNING 1

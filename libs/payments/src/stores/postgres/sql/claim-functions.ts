@@ -1,5 +1,5 @@
 import { isRunning, keyLock } from './ordering.js';
-import { BY_INDEX, epochMs, STORE_NOW, withoutPartialIndex } from './schema.js';
+import { BY_INDEX, NOW_MS, withoutPartialIndex } from './schema.js';
 
 /** How often a claim searches further for one handler, after deliveries that it could not lease. */
 const MAX_SEARCHES = 8;
@@ -10,7 +10,7 @@ const SUSPECT_WINDOW = 50;
 
 /** The columns of the functions that lease deliveries. */
 const CLAIMED_TYPES = `o_seq bigint, o_company text, o_id text, o_handler text, o_token bigint,
-  o_attempt integer, o_crashes integer, o_received_at timestamptz, o_source text, o_raw bytea,
+  o_attempt integer, o_crashes integer, o_received_at bigint, o_source text, o_raw bytea,
   o_type text, o_traceparent text`;
 
 /** The values of {@link CLAIMED_TYPES}: of an event `e` and its leased delivery `l`. */
@@ -21,7 +21,7 @@ const CLAIMED_VALUES = `
 /** The columns that an UPDATE sets to lease a delivery `d`. */
 const LEASED = `
   state = 'running', worker = p_worker, due_at = NULL,
-  attempts = d.attempts + 1, token = d.token + 1, started_at = ${STORE_NOW}`;
+  attempts = d.attempts + 1, token = d.token + 1, started_at = ${NOW_MS}`;
 
 /**
  * The function `claim` leases deliveries, with several statements in one round trip. None of them waits for the lock of a
@@ -29,25 +29,25 @@ const LEASED = `
  * cursor before which it saw no due delivery, and how long its first search took.
  */
 const claimFunction = (schema: string): string => `
-CREATE FUNCTION ${schema}.claim(p_worker uuid, p_handlers text[], p_limits integer[], p_since_ms float8[])
-RETURNS TABLE (${CLAIMED_TYPES}, o_cursor timestamptz, o_search_ms double precision)
+CREATE FUNCTION ${schema}.claim(p_worker uuid, p_handlers text[], p_limits integer[], p_since_ms bigint[])
+RETURNS TABLE (${CLAIMED_TYPES}, o_cursor bigint, o_search_ms double precision)
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
 AS $claim$
 DECLARE
-  v_now CONSTANT timestamptz := clock_timestamp();
+  v_now CONSTANT bigint := ${NOW_MS};
   v_handler text;
   v_left integer;
   v_window integer;
   v_waiting integer;
-  v_cursors timestamptz[];
+  v_cursors bigint[];
   v_search_ms float8[];
   v_started timestamptz;
   -- The last delivery that the previous search read.
-  v_due timestamptz;
+  v_due bigint;
   v_event bigint;
   -- How many deliveries the search read.
   v_seen integer;
-  v_first timestamptz;
+  v_first bigint;
   -- The deliveries of the search whose key this transaction has locked, and those of them that it leased.
   v_orderings uuid[];
   v_events bigint[];
@@ -63,7 +63,7 @@ BEGIN
   FOR v_position IN 1..cardinality(p_handlers) LOOP
     v_handler := p_handlers[v_position];
     v_left := p_limits[v_position];
-    v_due := COALESCE(to_timestamp(p_since_ms[v_position] / 1000), '-infinity');
+    v_due := COALESCE(p_since_ms[v_position], 0);
     v_cursors[v_position] := NULL;
     v_search_ms[v_position] := 0;
     v_event := 0;
@@ -88,7 +88,7 @@ BEGIN
         ) f;
       IF v_search = 1 THEN
         v_cursors[v_position] := COALESCE(v_first, v_now);
-        v_search_ms[v_position] := ${epochMs('clock_timestamp() - v_started')};
+        v_search_ms[v_position] := date_part('epoch', clock_timestamp() - v_started) * 1000;
       END IF;
       IF cardinality(v_events) > 0 THEN
         WITH locked AS MATERIALIZED (
@@ -127,13 +127,13 @@ BEGIN
     END LOOP;
   END LOOP;
   RETURN QUERY
-  SELECT ${CLAIMED_VALUES}, NULL::timestamptz, NULL::double precision
+  SELECT ${CLAIMED_VALUES}, NULL::bigint, NULL::double precision
     FROM unnest(v_claimed_events, v_claimed_handlers) WITH ORDINALITY AS n (event, handler, position)
     JOIN ${schema}.delivery l ON l.event = n.event AND l.handler = n.handler
     JOIN ${schema}.event e ON e.seq = n.event
    ORDER BY n.position;
   RETURN QUERY
-  SELECT NULL::bigint, NULL, NULL, n.handler, NULL::bigint, NULL::integer, NULL::integer, NULL::timestamptz,
+  SELECT NULL::bigint, NULL, NULL, n.handler, NULL::bigint, NULL::integer, NULL::integer, NULL::bigint,
          NULL, NULL::bytea, NULL, NULL, n.cursor, n.search_ms
     FROM unnest(p_handlers, v_cursors, v_search_ms) AS n (handler, cursor, search_ms);
 END $claim$;
@@ -146,7 +146,7 @@ RETURNS TABLE (${CLAIMED_TYPES})
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
 AS $suspect$
 DECLARE
-  v_now CONSTANT timestamptz := clock_timestamp();
+  v_now CONSTANT bigint := ${NOW_MS};
   v_one record;
   v_busy boolean;
 BEGIN
@@ -191,16 +191,16 @@ END $suspect$;
  * NULL if the handler is paused or nothing is due.
  */
 const firstDueFunction = (schema: string): string => `
-CREATE FUNCTION ${schema}.first_due_ms(p_handler text, p_since_ms float8, p_until_ms float8)
-RETURNS double precision LANGUAGE plpgsql STABLE ${BY_INDEX}
+CREATE FUNCTION ${schema}.first_due_ms(p_handler text, p_since_ms bigint, p_until_ms bigint)
+RETURNS bigint LANGUAGE plpgsql STABLE ${BY_INDEX}
 AS $due$
 BEGIN
   IF EXISTS (SELECT FROM ${schema}.pause p WHERE p.handler IN (p_handler, '*')) THEN RETURN NULL; END IF;
   RETURN (
-    SELECT ${epochMs('d.due_at')} FROM ${schema}.delivery d
+    SELECT d.due_at FROM ${schema}.delivery d
      WHERE d.handler = p_handler AND d.state = 'pending' AND NOT d.waiting AND d.crashes = 0
-       AND d.due_at >= COALESCE(to_timestamp(p_since_ms / 1000), '-infinity')
-       AND d.due_at < COALESCE(to_timestamp(p_until_ms / 1000), 'infinity')
+       AND d.due_at >= COALESCE(p_since_ms, 0)
+       AND (p_until_ms IS NULL OR d.due_at < p_until_ms)
      ORDER BY d.due_at LIMIT 1);
 END $due$;
 `;

@@ -8,7 +8,7 @@ import type {
 import type { ConnectionSource } from '../connection/connection-source.js';
 import { prepared } from '../connection/database-connection.js';
 import type { PreparedStatement, ResultRow } from '../connection/database-connection.js';
-import { epochMs } from './schema.js';
+import { NOW_MS } from './schema.js';
 import { fromStored, toDate, toStored } from './stored-rows.js';
 
 /** A claim locks the ordering keys that it checks, and the database's table of locks is finite. */
@@ -29,7 +29,7 @@ const MAX_LOOK_BACK_MS = 5000;
 /** The columns that the functions `claim` and `claim_suspect` return for a delivery, as {@link toClaimed} reads them. */
 const CLAIMED_COLUMNS = `o_seq, o_company, o_id, o_handler, o_token, o_attempt, o_crashes, o_source,
   o_type, o_traceparent,
-  ${epochMs('o_received_at')} AS received_ms, ${epochMs('clock_timestamp() - o_received_at')} AS age_ms,
+  o_received_at, ${NOW_MS} - o_received_at AS age_ms,
   encode(o_raw, 'base64') AS raw`;
 
 function toClaimed(row: ResultRow): ClaimedDelivery {
@@ -41,8 +41,8 @@ function toClaimed(row: ResultRow): ClaimedDelivery {
     token: Number(row['o_token']),
     attempt: Number(row['o_attempt']),
     crashes: Number(row['o_crashes']),
-    receivedAt: toDate(row['received_ms']!),
-    ageMs: Math.max(0, Math.round(Number(row['age_ms']))),
+    receivedAt: toDate(row['o_received_at']!),
+    ageMs: Math.max(0, Number(row['age_ms'])),
     // Only events whose deliveries are all finished are pruned, so an event with a claimed delivery has its body.
     raw: Buffer.from(row['raw']!, 'base64'),
     source: row['o_source'] as EventSource,
@@ -61,12 +61,12 @@ export class ClaimStatements {
     private readonly cursors: ClaimCursors,
   ) {
     this.#claim = prepared(
-      `SELECT ${CLAIMED_COLUMNS}, ${epochMs('o_cursor')} AS cursor_ms, o_search_ms
-         FROM ${schema}.claim($1::uuid, $2::text[], $3::integer[], $4::float8[])`,
+      `SELECT ${CLAIMED_COLUMNS}, o_cursor AS cursor_ms, o_search_ms
+         FROM ${schema}.claim($1::uuid, $2::text[], $3::integer[], $4::bigint[])`,
     );
     this.#nextDue = prepared(
-      `SELECT min(${schema}.first_due_ms(n.handler, n.since, NULL)) - ${epochMs('clock_timestamp()')} AS ms
-         FROM unnest($1::text[], $2::float8[]) AS n (handler, since)`,
+      `SELECT min(${schema}.first_due_ms(n.handler, n.since, NULL)) - ${NOW_MS} AS ms
+         FROM unnest($1::text[], $2::bigint[]) AS n (handler, since)`,
     );
   }
 
@@ -135,7 +135,7 @@ export class ClaimCursors {
   ) {
     this.#lookBackStatement = prepared(
       `SELECT n.position, ${schema}.first_due_ms(n.handler, NULL, n.until) AS due_ms
-         FROM unnest($1::text[], $2::float8[]) WITH ORDINALITY AS n (handler, until, position)`,
+         FROM unnest($1::text[], $2::bigint[]) WITH ORDINALITY AS n (handler, until, position)`,
     );
   }
 

@@ -2,7 +2,7 @@ import { MAX_FAILED } from '../../../inbox/store/event-summary.js';
 import type { FailureCount, InboxStore } from '../../../inbox/store/inbox-store.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
 import { prepared } from '../connection/database-connection.js';
-import { BY_INDEX, epochMs, HAS_FAILED } from './schema.js';
+import { BY_INDEX, HAS_FAILED } from './schema.js';
 import { fromStored, toDate } from './stored-rows.js';
 
 /** Counts the failed deliveries by handler, state and error. */
@@ -27,7 +27,7 @@ export async function readFailures(
 /** The function `failures` reads the failed deliveries of the newest events with one index. */
 export const failuresFunction = (schema: string): string => `
 CREATE FUNCTION ${schema}.failures()
-RETURNS TABLE (o_handler text, o_dead boolean, o_error text, o_count bigint, o_oldest_ms float8, o_newest_ms float8,
+RETURNS TABLE (o_handler text, o_dead boolean, o_error text, o_count bigint, o_oldest_ms bigint, o_newest_ms bigint,
   o_company text, o_id text, o_more boolean)
 LANGUAGE plpgsql STABLE ${BY_INDEX}
 AS $failures$
@@ -37,7 +37,7 @@ BEGIN
            SELECT count(*) FROM (SELECT FROM ${schema}.delivery d WHERE ${HAS_FAILED} LIMIT ${MAX_FAILED + 1}) all_failed)
     FROM (
       SELECT f.handler, f.dead, f.last_error, count(*), max(f.event) AS event,
-             (${epochMs('min(f.ended_at)')})::float8 AS oldest_ms, (${epochMs('max(f.ended_at)')})::float8 AS newest_ms
+             min(f.ended_at) AS oldest_ms, max(f.ended_at) AS newest_ms
         FROM (
           SELECT d.handler, d.state = 'dead' AS dead, d.last_error, d.ended_at, d.event FROM ${schema}.delivery d
            WHERE ${HAS_FAILED} ORDER BY d.event DESC LIMIT ${MAX_FAILED}

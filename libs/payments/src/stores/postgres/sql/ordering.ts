@@ -1,6 +1,6 @@
 import type { ConnectionSource } from '../connection/connection-source.js';
 import type { Lease } from '../../../inbox/store/inbox-store.js';
-import { BY_INDEX, countsOnce, indexed, LOOKED_UP, notOnce, STORE_NOW } from './schema.js';
+import { BY_INDEX, countsOnce, indexed, LOOKED_UP, notOnce, NOW_MS } from './schema.js';
 import { toStored } from './stored-rows.js';
 
 /** How many ordering keys one call of {@link WaitingDeliveries.release} checks. The next call continues after them. */
@@ -98,7 +98,7 @@ BEGIN
        ORDER BY h.due_at, h.event LIMIT 1 FOR UPDATE OF h
     ) x
   )
-  UPDATE ${schema}.delivery d SET waiting = false, due_at = ${STORE_NOW} FROM chosen c WHERE d.ctid = c.tuple
+  UPDATE ${schema}.delivery d SET waiting = false, due_at = ${NOW_MS} FROM chosen c WHERE d.ctid = c.tuple
   RETURNING d.ordering, d.handler;
 END $release$;
 
@@ -134,7 +134,7 @@ BEGIN
    WHERE NOT ${isRunning(schema, 'k.ordering', 'k.handler')}
      AND NOT EXISTS (
        SELECT FROM ${schema}.delivery w
-        WHERE w.ordering = k.ordering AND w.handler = k.handler AND w.due_at <= clock_timestamp()
+        WHERE w.ordering = k.ordering AND w.handler = k.handler AND w.due_at <= ${NOW_MS}
           AND w.state = 'pending' AND NOT w.waiting AND w.ordering IS NOT NULL);
   PERFORM FROM ${schema}.release_next(v_orderings, v_handlers);
   o_released := FOUND;

@@ -1,7 +1,7 @@
 import type { InboxStore } from '../../../inbox/store/inbox-store.js';
 import { MAX_DISORDER_MS } from '../../../inbox/store/stored-event.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
-import { asInterval, NOW_MS } from './schema.js';
+import { NOW_MS } from './schema.js';
 
 /** How many old events one statement reads at most. Unfinished events are kept, and there may be millions of them. */
 const SLICE = 2000;
@@ -95,15 +95,14 @@ export class Pruning {
   /** Reads some events in the order of their numbers. */
   async #read(olderMs: number, numbers: string, after?: string): Promise<OldEvent[]> {
     const { source, schema } = this;
-    const disorder = asInterval(String(MAX_DISORDER_MS));
     const rows = await source.query(
       // OFFSET 0: the planner looks up each event by its number.
       `SELECT n.seq, e.state, e.is_final FROM (${numbers}) n (seq) LEFT JOIN LATERAL (
          SELECT CASE WHEN e.raw IS NULL THEN 'pruned'
-                     WHEN e.received_at > clock_timestamp() + ${disorder} THEN 'future'
+                     WHEN e.received_at > ${NOW_MS} + ${MAX_DISORDER_MS} THEN 'future'
                      WHEN e.received_at >= ${before('$1')} THEN 'young'
                      WHEN ${isFinished(schema)} THEN 'finished' ELSE 'unfinished' END AS state,
-                e.received_at < clock_timestamp() - ${disorder} AS is_final
+                e.received_at < ${NOW_MS} - ${MAX_DISORDER_MS} AS is_final
            FROM ${schema}.event e WHERE e.seq = n.seq OFFSET 0) e ON true
         ORDER BY n.seq`,
       after === undefined ? [olderMs] : [olderMs, after],
@@ -193,8 +192,8 @@ async function pruneExpectations(
   const rows = await source.query(
     `DELETE FROM ${schema}.expectation WHERE seq IN (
        SELECT x.seq FROM ${schema}.expectation x
-        WHERE x.state IN ('fulfilled', 'cancelled') AND x.created_at < ${NOW_MS} - $1::float8
-          AND COALESCE(x.fulfilled_at, 0) < ${NOW_MS} - $1::float8
+        WHERE x.state IN ('fulfilled', 'cancelled') AND x.created_at < ${before('$1')}
+          AND COALESCE(x.fulfilled_at, 0) < ${before('$1')}
         LIMIT $2 FOR UPDATE SKIP LOCKED)
      RETURNING seq`,
     [olderMs, limit],
@@ -203,7 +202,7 @@ async function pruneExpectations(
 }
 
 /** SQL for the time that many milliseconds ago. */
-const before = (ms: string): string => `clock_timestamp() - ${asInterval(`${ms}::float8`)}`;
+const before = (ms: string): string => `${NOW_MS} - ${ms}::bigint`;
 
 /** SQL for whether all deliveries of an event `e` are finished. For `NOT EXISTS` the planner may read all deliveries. */
 const isFinished = (schema: string): string => `0 = (

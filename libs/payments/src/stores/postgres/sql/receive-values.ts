@@ -9,7 +9,7 @@ import { toStored } from './stored-rows.js';
  * the deliveries.
  */
 export const RECEIVE_TYPES =
-  'text[] text[] boolean[] text[] float8[] text[] uuid[] bytea[] bytea[] text[] boolean[] boolean[] bigint[] boolean[] text[] boolean[] text[] text[] text[] text[] bigint[] text[] uuid[] uuid[]'.split(
+  'text[] text[] boolean[] text[] bigint[] text[] uuid[] bytea[] bytea[] text[] boolean[] boolean[] bigint[] boolean[] text[] boolean[] text[] text[] text[] text[] bigint[] text[] uuid[] uuid[]'.split(
     ' ',
   );
 

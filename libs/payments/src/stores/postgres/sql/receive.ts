@@ -10,7 +10,7 @@ import type { PreparedStatement, ResultRow } from '../connection/database-connec
 import { isRunning, keyLock } from './ordering.js';
 import { deliveriesOf, newEventOf, RECEIVE_TYPES, valuesOf } from './receive-values.js';
 import type { NewDelivery, NewEvent } from './receive-values.js';
-import { BY_INDEX, countsOnce, epochMs, isOnceOf, LOOKED_UP, STORE_NOW } from './schema.js';
+import { BY_INDEX, countsOnce, isOnceOf, LOOKED_UP, NOW_MS } from './schema.js';
 import { elementsOf, fromStored, toDate } from './stored-rows.js';
 
 /** How many repeats of an event are kept. */
@@ -23,7 +23,7 @@ const MAX_ROUNDS = 5;
 
 /** The names and types of the parameters of the function `receive`. */
 export const RECEIVE_PARAMETERS = `p_companies text[], p_ids text[], p_once boolean[], p_types text[],
-  p_occurred_ms float8[], p_keys text[], p_orderings uuid[], p_digests bytea[], p_raws bytea[], p_headers text[],
+  p_occurred_ms bigint[], p_keys text[], p_orderings uuid[], p_digests bytea[], p_raws bytea[], p_headers text[],
   p_stale boolean[], p_unhandled boolean[], p_versions bigint[], p_first boolean[],
   p_sources text[], p_fulfils boolean[], p_references text[], s_references text[], s_amounts text[], s_currencies text[],
   d_positions bigint[], d_handlers text[], d_workers uuid[], d_orderings uuid[]`;
@@ -35,7 +35,7 @@ export const RECEIVE_NAMES = RECEIVE_PARAMETERS.split(',')
 
 /** The columns of its result, which {@link receiptsOf} reads. */
 export const RECEIPT_COLUMNS =
-  'o_received_ms double precision, o_seqs bigint[], o_runs boolean[], o_not_stored json, o_fulfilled json';
+  'o_received_ms bigint, o_seqs bigint[], o_runs boolean[], o_not_stored json, o_fulfilled json';
 
 /** Stores the events of any number of webhook requests in one statement, and returns a receipt for each event. */
 export class ReceiveStatement {
@@ -170,7 +170,7 @@ RETURNS TABLE (${RECEIPT_COLUMNS})
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
 AS $receive$
 DECLARE
-  v_now CONSTANT timestamptz := ${STORE_NOW};
+  v_now CONSTANT bigint := ${NOW_MS};
   v_version bigint;
   v_paused text[];
   -- For each delivery: whether this transaction has the lock of its key, so that it may be stored as running.
@@ -218,7 +218,7 @@ BEGIN
   WITH stored AS (
     INSERT INTO ${schema}.event (seq, company, id, once, event_type, source, occurred_at, received_at, ordering_key,
                                  ordering, digest, raw, headers, stale, unhandled, reference, amount, currency)
-    SELECT i.seq, i.company, i.id, i.once, i.event_type, COALESCE(i.source, 'webhook'), to_timestamp(i.occurred_ms / 1000), v_now,
+    SELECT i.seq, i.company, i.id, i.once, i.event_type, COALESCE(i.source, 'webhook'), i.occurred_ms, v_now,
            i.ordering_key, i.ordering, i.digest, i.raw, i.headers, i.stale, i.unhandled, i.reference, i.amount, i.currency
       FROM unnest(o_seqs, p_companies, p_ids, p_once, p_types, p_occurred_ms, p_keys, p_orderings, p_digests, p_raws,
                   p_headers, p_stale, p_unhandled, p_sources, s_references, s_amounts, s_currencies)
@@ -245,7 +245,7 @@ BEGIN
           AS n (position, handler, worker, ordering, run, waiting)
     ) d WHERE d.seq IS NOT NULL;
 
-  o_received_ms := ${epochMs('v_now')};
+  o_received_ms := v_now;
   IF cardinality(v_stored) = cardinality(p_ids) THEN
     ${fulfil(schema)}
     RETURN NEXT;
@@ -281,7 +281,7 @@ BEGIN
     UPDATE ${schema}.event e
        SET repeats = CASE WHEN jsonb_array_length(e.repeats) >= ${MAX_REPEATS} THEN e.repeats - 0
                      ELSE COALESCE(e.repeats, '[]') END
-                     || jsonb_build_array(jsonb_build_array(v_repeat.id, (${epochMs('v_now')})::bigint))
+                     || jsonb_build_array(jsonb_build_array(v_repeat.id, v_now))
      WHERE e.seq = v_repeat.seq AND NOT EXISTS (
        SELECT FROM jsonb_array_elements(e.repeats) AS known (entry) WHERE known.entry ->> 0 = v_repeat.id);
   END LOOP;

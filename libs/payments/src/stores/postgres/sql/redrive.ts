@@ -1,6 +1,6 @@
 import type { DeliverySelection, InboxStore } from '../../../inbox/store/inbox-store.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
-import { asInterval, BY_INDEX, STORE_NOW } from './schema.js';
+import { BY_INDEX, NOW_MS } from './schema.js';
 import { toStored } from './stored-rows.js';
 
 /** Makes deliveries due again, and returns how many it changed or added. */
@@ -13,9 +13,9 @@ export async function redrive(
   const columns = columnsOf(selections);
   if (columns[0].length === 0) return 0;
   const due = selections.flatMap(({ handlers }, index) =>
-    handlers.map(() => Math.max(0, dueInMs[index] ?? 0)),
+    handlers.map(() => Math.round(Math.max(0, dueInMs[index] ?? 0))),
   );
-  const text = `SELECT ${schema}.redrive($1::text[], $2::text[], $3::text[], $4::float8[], $5::boolean, $6::text[]) AS changed`;
+  const text = `SELECT ${schema}.redrive($1::text[], $2::text[], $3::text[], $4::bigint[], $5::boolean, $6::text[]) AS changed`;
   const [row] = await source.query(text, [...columns, due, force, fulfils.map(toStored)]);
   return Number(row!['changed']);
 }
@@ -56,12 +56,12 @@ const lockSelected = (schema: string): string => `
  * ignores it. It locks all rows in order, so that the requests of two operators cannot deadlock.
  */
 const redriveFunction = (schema: string): string => `
-CREATE FUNCTION ${schema}.redrive(p_companies text[], p_ids text[], p_handlers text[], p_due_ms double precision[],
+CREATE FUNCTION ${schema}.redrive(p_companies text[], p_ids text[], p_handlers text[], p_due_ms bigint[],
   p_force boolean, p_fulfils text[]) RETURNS bigint
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
 AS $redrive$
 DECLARE
-  v_now CONSTANT timestamptz := ${STORE_NOW};
+  v_now CONSTANT bigint := ${NOW_MS};
   v_orderings uuid[];
   v_events bigint[];
   v_names text[];
@@ -91,7 +91,7 @@ BEGIN
   END LOOP;
 
   WITH wanted AS MATERIALIZED (
-    SELECT e.seq, e.ordering, w.handler, v_now + ${asInterval('min(w.due_ms)')} AS due_at
+    SELECT e.seq, e.ordering, w.handler, v_now + min(w.due_ms) AS due_at
       FROM unnest(p_companies, p_ids, p_handlers, p_due_ms) AS w (company, id, handler, due_ms)
       JOIN ${schema}.event e ON e.company = w.company AND e.id = w.id
      WHERE e.raw IS NOT NULL AND e.seq <> ALL (v_refused)
@@ -143,7 +143,7 @@ BEGIN
      ORDER BY d.event, d.handler FOR UPDATE OF d
   ), skipped AS (
     UPDATE ${schema}.delivery d
-       SET state = 'skipped', waiting = false, crashes = 0, finished_at = ${STORE_NOW}, due_at = NULL
+       SET state = 'skipped', waiting = false, crashes = 0, finished_at = ${NOW_MS}, due_at = NULL
       FROM wanted w WHERE d.event = w.event AND d.handler = w.handler
     RETURNING d.ordering, d.handler, w.state
   )

@@ -41,17 +41,8 @@ export function withoutPartialIndex(condition: string): string {
  */
 export const LOOKED_UP = 'OFFSET 0';
 
-/** SQL for the current time in whole milliseconds, as dates in JavaScript are. It is not the start of the transaction. */
-export const STORE_NOW = `date_trunc('milliseconds', clock_timestamp())`;
-
-/** SQL for the same time in milliseconds since the epoch. */
+/** SQL for the current time in milliseconds since the epoch. It is not the start of the transaction. */
 export const NOW_MS = 'floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
-
-/** SQL for milliseconds as an interval. */
-export const asInterval = (ms: string): string => `${ms} * interval '1 millisecond'`;
-
-/** SQL for milliseconds since the epoch, independent of the session's time zone and date style. */
-export const epochMs = (column: string): string => `extract(epoch FROM ${column}) * 1000`;
 
 /**
  * SQL: whether a delivery `d` failed and is pending, running or dead. Counts of failures read its index. A

@@ -151,7 +151,7 @@ function rangeOf(
   const found = ['true'];
   // A subquery, so that it runs once and not for each event.
   const first = (ms: number): string =>
-    `(SELECT ${schema}.first_since(${values.add(ms, 'float8')}))`;
+    `(SELECT ${schema}.first_since(${values.add(ms, 'bigint')}))`;
   const number = (seq: number | string): string => values.add(seq, 'bigint');
   const [beyond, before] = order === 'newest' ? ['<', '>='] : ['>', '<='];
   if (from !== undefined) found.push(`e.seq >= ${first(from.getTime() - MAX_DISORDER_MS)}`);
@@ -166,7 +166,7 @@ function rangeOf(
  * as times of receipt are in the order of numbers. It reads about as many events as the largest number has bits.
  */
 export const firstSinceFunction = (schema: string): string => `
-CREATE FUNCTION ${schema}.first_since(p_ms float8) RETURNS bigint
+CREATE FUNCTION ${schema}.first_since(p_ms bigint) RETURNS bigint
 LANGUAGE plpgsql STABLE ${BY_INDEX}
 AS $first_since$
 DECLARE
@@ -178,7 +178,7 @@ BEGIN
   WHILE v_low < v_high LOOP
     v_middle := (v_low + v_high) / 2;
     SELECT e.seq, e.received_at INTO v_event FROM ${schema}.event e WHERE e.seq >= v_middle ORDER BY e.seq LIMIT 1;
-    IF v_event.received_at < to_timestamp(p_ms / 1000) THEN v_low := v_event.seq + 1;
+    IF v_event.received_at < p_ms THEN v_low := v_event.seq + 1;
     ELSE v_high := v_middle; END IF;
   END LOOP;
   RETURN v_low;
@@ -206,8 +206,7 @@ function eventConditions(
   if (ids !== undefined) found.push(`e.id = ANY (${values.add(ids.map(toStored), 'text[]')})`);
   if (eventType !== undefined) found.push(`e.event_type = ${text(eventType)}`);
   if (source !== undefined) found.push(`e.source = ${text(source)}`);
-  const time = (date: Date): string =>
-    `to_timestamp(${values.add(date.getTime(), 'float8')} / 1000)`;
+  const time = (date: Date): string => values.add(date.getTime(), 'bigint');
   if (from !== undefined) found.push(`e.received_at >= ${time(from)}`);
   if (to !== undefined) found.push(`e.received_at < ${time(to)}`);
   if (state === 'unhandled') found.push('e.unhandled AND NOT e.stale');

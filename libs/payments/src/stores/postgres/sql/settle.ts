@@ -3,7 +3,7 @@ import type { Lease, SettleResult } from '../../../inbox/store/inbox-store.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
 import { prepared } from '../connection/database-connection.js';
 import type { PreparedStatement } from '../connection/database-connection.js';
-import { asInterval, BY_INDEX, STORE_NOW, withoutPartialIndex } from './schema.js';
+import { BY_INDEX, NOW_MS, withoutPartialIndex } from './schema.js';
 import { elementsOf, toStored } from './stored-rows.js';
 
 /** The longest delay that is stored: 100 years, in milliseconds. */
@@ -45,7 +45,7 @@ export class SettleStatement {
     schema: string,
   ) {
     this.#statement = prepared(
-      `SELECT * FROM ${schema}.settle($1::bigint[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::float8[])`,
+      `SELECT * FROM ${schema}.settle($1::bigint[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::bigint[])`,
     );
   }
 
@@ -57,7 +57,9 @@ export class SettleStatement {
       outcomes.map(({ lease }) => lease.token),
       outcomes.map(({ kind }) => kind),
       outcomes.map(({ error }) => error),
-      outcomes.map(({ dueInMs }) => (dueInMs === null ? null : Math.min(dueInMs, MAX_DUE_MS))),
+      outcomes.map(({ dueInMs }) =>
+        dueInMs === null ? null : Math.round(Math.min(dueInMs, MAX_DUE_MS)),
+      ),
     ]);
     const settled = indexesOf(row!['o_settled']);
     const nextDue = indexesOf(row!['o_next']);
@@ -82,8 +84,8 @@ export function historyWith(endedAt: string, outcome: string, error?: string): s
   const startedAt = `COALESCE(d.started_at, ${endedAt})`;
   const entry = [
     'd.attempts',
-    `(date_part('epoch', ${startedAt}) * 1000)::bigint`,
-    `(date_part('epoch', ${endedAt} - ${startedAt}) * 1000)::bigint`,
+    startedAt,
+    `${endedAt} - ${startedAt}`,
     `${outcome}::text`,
     error ?? [],
   ].flat();
@@ -98,12 +100,12 @@ export function historyWith(endedAt: string, outcome: string, error?: string): s
  */
 const settleFunction = (schema: string): string => `
 CREATE FUNCTION ${schema}.settle(p_events bigint[], p_handlers text[], p_tokens bigint[], p_kinds text[],
-  p_errors text[], p_due_ms double precision[])
+  p_errors text[], p_due_ms bigint[])
 RETURNS TABLE (o_settled bigint[], o_next bigint[], o_locked bigint[])
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
 AS $settle$
 DECLARE
-  v_now CONSTANT timestamptz := ${STORE_NOW};
+  v_now CONSTANT bigint := ${NOW_MS};
   v_orderings uuid[];
   v_handlers text[];
   v_next text[];
@@ -122,7 +124,7 @@ BEGIN
     UPDATE ${schema}.delivery d
        SET state = CASE WHEN s.kind = 'done' THEN 'done' WHEN s.due_ms IS NULL THEN 'dead' ELSE 'pending' END,
            worker = NULL,
-           due_at = v_now + ${asInterval('s.due_ms')},
+           due_at = v_now + s.due_ms,
            finished_at = CASE WHEN s.due_ms IS NULL THEN v_now END,
            attempts = CASE s.kind WHEN 'released' THEN d.attempts - 1 ELSE d.attempts END,
            crashes = CASE s.kind WHEN 'released' THEN d.crashes ELSE 0 END,
@@ -181,7 +183,7 @@ CREATE FUNCTION ${schema}.finish(p_event bigint, p_handler text, p_token bigint)
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
 AS $finish$
 DECLARE
-  v_now CONSTANT timestamptz := ${STORE_NOW};
+  v_now CONSTANT bigint := ${NOW_MS};
   v_ordering uuid;
 BEGIN
   UPDATE ${schema}.delivery d

@@ -2,7 +2,7 @@ import { capped, COUNT_CAP } from '../../../inbox/store/stored-event.js';
 import type { InboxStats } from '../../../inbox/store/inbox-store.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
 import { prepared } from '../connection/database-connection.js';
-import { BY_INDEX, epochMs } from './schema.js';
+import { BY_INDEX, NOW_MS } from './schema.js';
 import { fromStored } from './stored-rows.js';
 
 /** Counts deliveries and keys with index scans. Each count stops at the cap. */
@@ -73,7 +73,7 @@ BEGIN
              SELECT FROM ${schema}.event e WHERE e.unhandled AND e.stale = s.stale LIMIT ${COUNT_CAP + 1}) x)::float8
     FROM (VALUES (false), (true)) AS s (stale);
   RETURN QUERY
-  SELECT 'oldest', NULL, (${epochMs('clock_timestamp() - e.received_at')})::float8 FROM ${schema}.event e
+  SELECT 'oldest', NULL, (${NOW_MS} - e.received_at)::float8 FROM ${schema}.event e
    WHERE e.seq = least(
      (SELECT d.event FROM ${schema}.delivery d
        WHERE d.worker IS NULL AND d.state = 'pending' ORDER BY d.worker, d.event LIMIT 1),

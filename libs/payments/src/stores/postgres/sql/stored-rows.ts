@@ -7,7 +7,6 @@ import type {
   StoredEvent,
 } from '../../../inbox/store/inbox-store.js';
 import type { ResultRow } from '../connection/database-connection.js';
-import { epochMs } from './schema.js';
 
 /** Marks an escaped character. It is a private-use character, and is escaped itself. */
 const ESCAPE = '\uE000';
@@ -35,9 +34,9 @@ export function fromStored(text: string): string {
 /** Sorts after every character in a text, so that `prefix` to `prefix + LAST` are the texts that begin with a prefix. */
 export const LAST = '\u{10FFFF}';
 
-/** The date of a time that `epochMs` of `schema.ts` selected. */
+/** The date of a time in milliseconds. */
 export function toDate(ms: string | number): Date {
-  return new Date(Math.round(Number(ms)));
+  return new Date(Number(ms));
 }
 
 /** The elements of an array of numbers or booleans, from the text that PostgreSQL writes for it. */
@@ -66,10 +65,10 @@ export const wholeColumns = (schema: string): string =>
 
 const columns = (schema: string, more: string): string => `
   e.seq, e.company, e.id, e.source, e.event_type, e.ordering_key, e.reference, e.amount, e.currency, e.stale,
-  ${epochMs('e.occurred_at')} AS occurred_ms, ${epochMs('e.received_at')} AS received_ms,
+  e.occurred_at, e.received_at,
   (SELECT json_agg(json_build_object(
             'handler', d.handler, 'state', d.state, 'attempts', d.attempts, 'error', d.last_error,
-            'due', ${epochMs('d.due_at')}, 'finished', ${epochMs('d.finished_at')}${more})
+            'due', d.due_at, 'finished', d.finished_at${more})
           ORDER BY d.handler)
      FROM ${schema}.delivery d WHERE d.event = e.seq) AS deliveries`;
 
@@ -85,12 +84,12 @@ export function toEvent(row: ResultRow): StoredEvent {
     id: fromStored(id!),
     source: row['source'] as EventSource,
     eventType: fromStored(event_type!),
-    occurredAt: toDate(row['occurred_ms']!),
+    occurredAt: toDate(row['occurred_at']!),
     orderingKey: text('ordering_key'),
     reference: text('reference'),
     amount: text('amount'),
     currency: text('currency'),
-    receivedAt: toDate(row['received_ms']!),
+    receivedAt: toDate(row['received_at']!),
     raw: raw == null ? null : Buffer.from(raw, 'base64'),
     headers: headers == null ? {} : (JSON.parse(fromStored(headers)) as Record<string, string>),
     stale: stale === 't',

@@ -5,7 +5,7 @@ import type {
 } from '../../../inbox/store/inbox-store.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
 import { toCatalog } from './catalog.js';
-import { asInterval, BY_INDEX, STORE_NOW } from './schema.js';
+import { BY_INDEX, NOW_MS } from './schema.js';
 import { historyWith } from './settle.js';
 import { toStored } from './stored-rows.js';
 
@@ -19,9 +19,9 @@ export async function register(
     name: toStored(name),
     patterns: patterns.map(toStored),
   }));
-  const values = [id, leaseMs, JSON.stringify(declared)];
+  const values = [id, Math.round(leaseMs), JSON.stringify(declared)];
   return toCatalog(
-    await source.query(`SELECT * FROM ${schema}.register($1::uuid, $2::float8, $3::jsonb)`, values),
+    await source.query(`SELECT * FROM ${schema}.register($1::uuid, $2::bigint, $3::jsonb)`, values),
   );
 }
 
@@ -46,24 +46,26 @@ export async function retire(
   worker: string,
   graceMs: number,
 ): Promise<void> {
-  await source.query(`SELECT ${schema}.retire($1::uuid, $2::float8)`, [worker, graceMs]);
+  await source.query(`SELECT ${schema}.retire($1::uuid, $2::bigint)`, [
+    worker,
+    Math.round(graceMs),
+  ]);
 }
 
 /** SQL for whether the last heartbeat of a worker is older than its lease. */
 const isExpired = (worker: string): string =>
-  `${worker}.heartbeat_at + ${asInterval(`${worker}.lease_ms`)} <= v_now`;
+  `${worker}.heartbeat_at + ${worker}.lease_ms <= v_now`;
 
 /** The functions that register, renew, retire and remove workers. */
 export const workerFunctions = (schema: string, catalogLock: string): string => `
-CREATE FUNCTION ${schema}.register(p_id uuid, p_lease_ms double precision, p_handlers jsonb)
-RETURNS TABLE (o_version bigint, o_name text, o_patterns json, o_first_ms double precision,
-               o_last_ms double precision)
+CREATE FUNCTION ${schema}.register(p_id uuid, p_lease_ms bigint, p_handlers jsonb)
+RETURNS TABLE (o_version bigint, o_name text, o_patterns json, o_first_ms bigint, o_last_ms bigint)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $register$
 BEGIN
   PERFORM pg_advisory_xact_lock(${catalogLock});
   INSERT INTO ${schema}.worker (id, heartbeat_at, lease_ms, handlers)
-  VALUES (p_id, ${STORE_NOW}, p_lease_ms, p_handlers)
+  VALUES (p_id, ${NOW_MS}, p_lease_ms, p_handlers)
   ON CONFLICT (id) DO UPDATE SET heartbeat_at = excluded.heartbeat_at, retired = false,
     lease_ms = excluded.lease_ms, handlers = excluded.handlers;
   PERFORM ${schema}.refresh_catalog();
@@ -93,7 +95,7 @@ RETURNS TABLE (o_alive boolean, o_suspects boolean, o_freed integer)
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
 AS $heartbeat$
 DECLARE
-  v_now CONSTANT timestamptz := ${STORE_NOW};
+  v_now CONSTANT bigint := ${NOW_MS};
   v_dead uuid[];
   v_retired uuid[];
   v_orderings uuid[];
@@ -146,7 +148,7 @@ BEGIN
   RETURN NEXT;
 END $heartbeat$;
 
-CREATE FUNCTION ${schema}.retire(p_worker uuid, p_grace_ms double precision) RETURNS void
+CREATE FUNCTION ${schema}.retire(p_worker uuid, p_grace_ms bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
 AS $retire$
 BEGIN
@@ -159,7 +161,7 @@ BEGIN
     RETURN;
   END IF;
   PERFORM pg_advisory_xact_lock(${catalogLock});
-  UPDATE ${schema}.worker w SET retired = true, heartbeat_at = ${STORE_NOW}, lease_ms = p_grace_ms
+  UPDATE ${schema}.worker w SET retired = true, heartbeat_at = ${NOW_MS}, lease_ms = p_grace_ms
    WHERE w.id = p_worker;
   PERFORM ${schema}.refresh_catalog();
 END $retire$;
