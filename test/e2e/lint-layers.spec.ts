@@ -12,20 +12,21 @@ const RESTRICTED = 'eslint(no-restricted-imports)';
 /** For each folder of the module: the folders that it must not import, and an example of a folder that it may import. */
 const LAYERS = {
   errors: [
-    ['companies', 'events', 'inbox', 'webhook', 'api', 'expectations', 'testing'],
+    ['companies', 'events', 'inbox', 'webhook', 'api', 'expectations', 'stores', 'testing'],
     'runtime',
   ],
   runtime: [
-    ['companies', 'events', 'inbox', 'webhook', 'api', 'expectations', 'testing'],
+    ['companies', 'events', 'inbox', 'webhook', 'api', 'expectations', 'stores', 'testing'],
     'errors',
   ],
-  companies: [['events', 'inbox', 'webhook', 'api', 'expectations', 'testing'], 'errors'],
-  events: [['inbox', 'webhook', 'api', 'expectations', 'testing'], 'companies'],
-  inbox: [['webhook', 'api', 'expectations', 'testing'], 'events'],
-  webhook: [['api', 'expectations', 'testing'], 'inbox'],
-  api: [['events', 'inbox', 'webhook', 'expectations', 'testing'], 'companies'],
-  expectations: [['webhook', 'testing'], 'api'],
-  telemetry: [['webhook', 'testing'], 'inbox'],
+  companies: [['events', 'inbox', 'webhook', 'api', 'expectations', 'stores', 'testing'], 'errors'],
+  events: [['inbox', 'webhook', 'api', 'expectations', 'stores', 'testing'], 'companies'],
+  inbox: [['webhook', 'api', 'expectations', 'stores', 'testing'], 'events'],
+  webhook: [['api', 'expectations', 'stores', 'testing'], 'inbox'],
+  api: [['events', 'inbox', 'webhook', 'expectations', 'stores', 'testing'], 'companies'],
+  expectations: [['webhook', 'stores', 'testing'], 'api'],
+  stores: [['webhook', 'api', 'companies', 'expectations', 'telemetry', 'testing'], 'runtime'],
+  telemetry: [['webhook', 'stores', 'testing'], 'inbox'],
   testing: [[], 'webhook'],
 } as const;
 
@@ -66,6 +67,17 @@ for (const layer of ['inbox', 'webhook', 'api', 'expectations']) {
   }
   for (const file of ['health', 'otel/index']) {
     add(`${SOURCE}/${layer}`, `../telemetry/${file}.js`);
+  }
+}
+const STORES = ['memory', 'sqlite', 'postgres'];
+for (const store of STORES) {
+  for (const depth of [1, 2]) {
+    const folder = [SOURCE, 'stores', store, ...Array<string>(depth - 1).fill('deeper')].join('/');
+    const up = '../'.repeat(depth);
+    for (const other of STORES) if (other !== store) add(folder, `${up}${other}/some-file.js`);
+    add(folder, `${up}../inbox/work/some-file.js`);
+    add(folder, `${up}../inbox/store/some-file.js`, true);
+    add(folder, `${up}sql/some-file.js`, store !== 'memory');
   }
 }
 for (const stage of ['inbox', 'api', 'expectations']) {
