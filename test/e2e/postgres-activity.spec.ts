@@ -36,7 +36,7 @@ describe('activity in PostgreSQL', () => {
     await inboxes.query(`
       UPDATE ${schema}.event SET received_at = received_at - 130000 - seq % 7 * 11000;
       UPDATE ${schema}.delivery d
-         SET finished_at = finished_at - shift.s, ended_at = ended_at - shift.s, history = (
+         SET finished_at = finished_at - shift.s, started_at = started_at - shift.s, failed_at = failed_at - shift.s, history = (
            SELECT jsonb_agg(jsonb_set(x, '{1}', to_jsonb((x ->> 1)::bigint - shift.s)))
              FROM jsonb_array_elements(d.history) x)
         FROM (SELECT event, handler, (120 - event % 13 * 5) * 1000 AS s FROM ${schema}.delivery) shift

@@ -44,7 +44,7 @@ describe('PostgreSQL with 30,000 events and 600 failed deliveries', () => {
                'order ' || lpad(n::text, 5, '0')
           FROM generate_series(1, ${COUNT}) n RETURNING seq, reference
       )
-      INSERT INTO many.delivery (event, handler, state, ended_at, last_error)
+      INSERT INTO many.delivery (event, handler, state, failed_at, last_error)
       SELECT seq, handler, CASE WHEN seq % 100 = 0 THEN 'dead' ELSE 'done' END, ${NOW_MS},
              CASE WHEN seq % 100 = 0 THEN 'HTTP 503 for ' || reference END
         FROM stored CROSS JOIN (VALUES ('book'), ('ship')) AS h (handler)`);

@@ -37,9 +37,9 @@ BEGIN
            SELECT count(*) FROM (SELECT FROM ${schema}.delivery d WHERE ${HAS_FAILED} LIMIT ${MAX_FAILED + 1}) all_failed)
     FROM (
       SELECT f.handler, f.dead, f.last_error, count(*), max(f.event) AS event,
-             min(f.ended_at) AS oldest_ms, max(f.ended_at) AS newest_ms
+             min(f.failed_at) AS oldest_ms, max(f.failed_at) AS newest_ms
         FROM (
-          SELECT d.handler, d.state = 'dead' AS dead, d.last_error, d.ended_at, d.event FROM ${schema}.delivery d
+          SELECT d.handler, d.state = 'dead' AS dead, d.last_error, d.failed_at, d.event FROM ${schema}.delivery d
            WHERE ${HAS_FAILED} ORDER BY d.event DESC LIMIT ${MAX_FAILED}
         ) f GROUP BY f.handler, f.dead, f.last_error
     ) g JOIN ${schema}.event e ON e.seq = g.event;

@@ -1,6 +1,7 @@
 import type { DeliverySelection, InboxStore } from '../../../inbox/store/inbox-store.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
 import { BY_INDEX, NOW_MS } from './schema.js';
+import { historyWith } from './settle.js';
 import { toStored } from './stored-rows.js';
 
 /** Makes deliveries due again, and returns how many it changed or added. */
@@ -104,6 +105,7 @@ BEGIN
   ), again AS (
     UPDATE ${schema}.delivery d
        SET state = 'pending', finished_at = NULL,
+           history = CASE d.state WHEN 'done' THEN ${historyWith('d.finished_at', `'d'`)} ELSE d.history END,
            attempts = CASE d.state WHEN 'pending' THEN d.attempts ELSE 0 END,
            due_at = CASE d.state WHEN 'pending' THEN least(d.due_at, x.due_at) ELSE x.due_at END
       FROM existing x WHERE d.event = x.event AND d.handler = x.handler

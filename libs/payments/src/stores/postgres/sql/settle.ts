@@ -128,11 +128,9 @@ BEGIN
            finished_at = CASE WHEN s.due_ms IS NULL THEN v_now END,
            attempts = CASE s.kind WHEN 'released' THEN d.attempts - 1 ELSE d.attempts END,
            crashes = CASE s.kind WHEN 'released' THEN d.crashes ELSE 0 END,
-           ended_at = CASE s.kind WHEN 'released' THEN d.ended_at ELSE v_now END,
+           failed_at = CASE s.kind WHEN 'failed' THEN v_now ELSE d.failed_at END,
            last_error = COALESCE(s.error, d.last_error),
-           history = CASE s.kind WHEN 'done' THEN ${historyWith('v_now', `'d'`)}
-                                 WHEN 'failed' THEN ${historyWith('v_now', `'f'`, 's.error')}
-                                 ELSE d.history END
+           history = CASE s.kind WHEN 'failed' THEN ${historyWith('v_now', `'f'`, 's.error')} ELSE d.history END
       -- By ctid, since the rows are locked. A row that was changed since this statement began is not found by its ctid. The
       -- next statement settles it, if its token is still the same.
       FROM locked s WHERE d.ctid = s.tuple
@@ -187,8 +185,7 @@ DECLARE
   v_ordering uuid;
 BEGIN
   UPDATE ${schema}.delivery d
-     SET state = 'done', worker = NULL, crashes = 0, finished_at = v_now, ended_at = v_now,
-         history = ${historyWith('v_now', `'d'`)}
+     SET state = 'done', worker = NULL, crashes = 0, finished_at = v_now
    WHERE d.event = p_event AND d.handler = p_handler AND d.token = p_token AND ${withoutPartialIndex(`d.state = 'running'`)}
   RETURNING d.ordering INTO v_ordering;
   IF NOT FOUND THEN RETURN ${FINISHED.leaseLost}; END IF;

@@ -1,4 +1,4 @@
-import { toHistory } from '../../../inbox/store/stored-event.js';
+import { HISTORY_LENGTH, toHistory } from '../../../inbox/store/stored-event.js';
 import type { HistoryEntry } from '../../../inbox/store/stored-event.js';
 import type {
   DeliveryState,
@@ -52,8 +52,9 @@ interface DeliveryJson {
   readonly error: string | null;
   readonly due: number | null;
   readonly finished: number | null;
-  /** Absent in a list. */
-  readonly history?: readonly HistoryEntry[] | null;
+  /** Absent in a list, as the history. */
+  readonly started?: number;
+  readonly history?: readonly HistoryEntry[];
 }
 
 /** The columns of an event `e` for {@link toEvent}, without what a list leaves out. */
@@ -61,7 +62,7 @@ export const listedColumns = (schema: string): string => columns(schema, '');
 
 /** All columns of an event `e` for {@link toEvent}. The body is text: how PostgreSQL writes bytes depends on a setting. */
 export const wholeColumns = (schema: string): string =>
-  `${columns(schema, `, 'history', d.history`)}, encode(e.raw, 'base64') AS raw, e.headers, e.repeats`;
+  `${columns(schema, `, 'started', d.started_at, 'history', COALESCE(d.history, '[]')`)}, encode(e.raw, 'base64') AS raw, e.headers, e.repeats`;
 
 const columns = (schema: string, more: string): string => `
   e.seq, e.company, e.id, e.source, e.event_type, e.ordering_key, e.reference, e.amount, e.currency, e.stale,
@@ -111,9 +112,22 @@ function toDelivery(json: DeliveryJson): StoredDelivery {
     lastError: json.error === null ? null : fromStored(json.error),
     dueAt: json.due === null ? null : toDate(json.due),
     finishedAt: json.finished === null ? null : toDate(json.finished),
-    history: toHistory(json.history ?? []).map((attempt) => ({
+    history: toHistory(historyOf(json)).map((attempt) => ({
       ...attempt,
       error: attempt.error === null ? null : fromStored(attempt.error),
     })),
   };
+}
+
+/** The history with the attempt that made the delivery done, which is stored in other columns. */
+function historyOf({
+  state,
+  attempts,
+  started,
+  finished,
+  history = [],
+}: DeliveryJson): readonly HistoryEntry[] {
+  if (state !== 'done' || started === undefined) return history;
+  const last: HistoryEntry = [attempts, started, Math.max(0, finished! - started), 'd'];
+  return [...history, last].slice(-HISTORY_LENGTH);
 }

@@ -79,14 +79,14 @@ CREATE TABLE ${schema}.delivery (
   due_at bigint CHECK ((due_at IS NULL) = (state <> 'pending')),
   -- Start of the current or the last attempt.
   started_at bigint,
-  -- End of the last attempt that is in the history.
-  ended_at bigint,
+  -- End of the last attempt that failed or was lost.
+  failed_at bigint,
   -- When the delivery became done, dead or skipped.
   finished_at bigint,
   last_error text,
   -- A copy of the event's column.
   ordering uuid,
-  -- An array of the type HistoryEntry in stored-event.ts.
+  -- An array of the type HistoryEntry in stored-event.ts, without the attempt that made the delivery done.
   history jsonb,
   PRIMARY KEY (event, handler)
 ) WITH (

@@ -125,7 +125,7 @@ BEGIN
        SET state = 'pending', worker = NULL, due_at = v_now, token = d.token + 1,
            attempts = CASE WHEN d.crashes > 0 AND NOT COALESCE(l.of_retired, false) THEN d.attempts ELSE d.attempts - 1 END,
            crashes = CASE WHEN l.of_retired THEN d.crashes ELSE d.crashes + 1 END,
-           ended_at = CASE WHEN l.of_retired THEN d.ended_at ELSE v_now END,
+           failed_at = CASE WHEN l.of_retired THEN d.failed_at ELSE v_now END,
            history = CASE WHEN l.of_retired THEN d.history ELSE ${historyWith('v_now', `'l'`)} END
       FROM lost l WHERE d.ctid = l.tuple
     RETURNING d.ordering, d.handler
