@@ -1,6 +1,7 @@
 import type { Mutant } from '../mutant.ts';
 
 const INBOX = 'libs/payments/src/inbox';
+const STORES = 'libs/payments/src/stores';
 const TESTING = 'libs/payments/src/testing';
 
 /** Applications that use the module: AP-01 to AP-20. */
@@ -61,7 +62,7 @@ export const APPLICATION_MUTANTS: readonly Mutant[] = [
   {
     promise: 'AP-07',
     fault: 'a commit keeps what its work wrote before it threw',
-    file: `${INBOX}/postgres/sql/commit.ts`,
+    file: `${STORES}/postgres/sql/commit.ts`,
     replace: 'await rollBack(connection);',
     by: "await connection.run('COMMIT');",
     specs: [],

@@ -1,6 +1,7 @@
 import type { Mutant } from '../mutant.ts';
 
 const INBOX = 'libs/payments/src/inbox';
+const STORES = 'libs/payments/src/stores';
 
 /** Recovery after crashes: IN-12 and IN-19. */
 export const INBOX_RECOVERY_MUTANTS: readonly Mutant[] = [
@@ -16,15 +17,15 @@ export const INBOX_RECOVERY_MUTANTS: readonly Mutant[] = [
     promise: 'IN-12',
     fault:
       'uses the time of the request for the age of a heartbeat, which may be earlier than the heartbeat',
-    file: `${INBOX}/sqlite/sql/workers.ts`,
+    file: `${STORES}/sqlite/sql/workers.ts`,
     replace: 'check(rows, machineMs() + times.processOffset)',
     by: 'check(rows, times.clock)',
-    specs: [`${INBOX}/sqlite/sql/workers-liveness.spec.ts`],
+    specs: [`${STORES}/sqlite/sql/workers-liveness.spec.ts`],
   },
   {
     promise: 'IN-19',
     fault: 'counts an attempt of each delivery that ran when its process died',
-    file: `${INBOX}/memory/memory-deliveries.ts`,
+    file: `${STORES}/memory/memory-deliveries.ts`,
     replace: '!lost || row.crashes === 0',
     by: '!lost',
     specs: ['test/e2e/inbox-contract-memory.spec.ts'],
@@ -32,7 +33,7 @@ export const INBOX_RECOVERY_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-19',
     fault: 'counts no attempt of a suspect whose process died again',
-    file: `${INBOX}/sqlite/sql/workers.ts`,
+    file: `${STORES}/sqlite/sql/workers.ts`,
     replace: 'attempts - (crashes = 0)',
     by: 'attempts - 1',
     specs: ['test/e2e/inbox-contract-sqlite.spec.ts'],

@@ -1,6 +1,7 @@
 import type { Mutant } from '../mutant.ts';
 
 const INBOX = 'libs/payments/src/inbox';
+const STORES = 'libs/payments/src/stores';
 const MEMORY = 'test/e2e/inbox-contract-memory.spec.ts';
 const SQLITE = 'test/e2e/inbox-contract-sqlite.spec.ts';
 
@@ -9,7 +10,7 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-01',
     fault: 'stores the body as text',
-    file: `${INBOX}/sqlite/sql/receive.ts`,
+    file: `${STORES}/sqlite/sql/receive.ts`,
     replace: '[seq, raw, headers],',
     by: '[seq, Buffer.from(Buffer.from(raw).toString()), headers],',
     specs: [SQLITE],
@@ -17,15 +18,15 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-01',
     fault: 'keeps the buffer of the caller, who may change it',
-    file: `${INBOX}/memory/memory-rows.ts`,
+    file: `${STORES}/memory/memory-rows.ts`,
     replace: 'this.raw = Buffer.from(event.raw);',
     by: 'this.raw = event.raw;',
-    specs: [`${INBOX}/memory/memory-inbox.spec.ts`],
+    specs: [`${STORES}/memory/memory-inbox.spec.ts`],
   },
   {
     promise: 'IN-02',
     fault: 'stores an event id twice',
-    file: `${INBOX}/sqlite/sql/schema.ts`,
+    file: `${STORES}/sqlite/sql/schema.ts`,
     replace: 'CREATE UNIQUE INDEX payments_inbox_event_id',
     by: 'CREATE INDEX payments_inbox_event_id',
     specs: [SQLITE],
@@ -33,7 +34,7 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-03',
     fault: 'a copy aborts its batch',
-    file: `${INBOX}/sqlite/sql/receive.ts`,
+    file: `${STORES}/sqlite/sql/receive.ts`,
     replace: '\n     ON CONFLICT DO NOTHING',
     by: '',
     specs: [SQLITE],
@@ -41,7 +42,7 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-04',
     fault: 'events of two companies cannot have the same id',
-    file: `${INBOX}/sqlite/sql/schema.ts`,
+    file: `${STORES}/sqlite/sql/schema.ts`,
     replace: 'payments_inbox_event_id ON payments_inbox_event (id, company)',
     by: 'payments_inbox_event_id ON payments_inbox_event (id)',
     specs: [SQLITE],
@@ -49,7 +50,7 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-05',
     fault: 'reports a copy with another body as a duplicate',
-    file: `${INBOX}/sqlite/sql/receive.ts`,
+    file: `${STORES}/sqlite/sql/receive.ts`,
     replace: 'digest.equals(same.digest)',
     by: 'digest.length === same.digest.length',
     specs: [SQLITE],
@@ -65,7 +66,7 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-06',
     fault: 'stores a copy of a finished event again',
-    file: `${INBOX}/memory/memory-store.ts`,
+    file: `${STORES}/memory/memory-store.ts`,
     replace: 'const isNew = original === undefined &&',
     by: 'const isNew = original?.finishedAt !== null &&',
     specs: [MEMORY],
@@ -73,7 +74,7 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-07',
     fault: 'forgets the id of an event together with its body',
-    file: `${INBOX}/memory/event-index.ts`,
+    file: `${STORES}/memory/event-index.ts`,
     replace: 'wallMs - row.occurredMs) > tombstonesMs',
     by: 'wallMs - row.occurredMs) > bodiesMs',
     specs: [MEMORY],
@@ -81,7 +82,7 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-07',
     fault: 'forgets ids as early as bodies',
-    file: `${INBOX}/sqlite/sql/prune.ts`,
+    file: `${STORES}/sqlite/sql/prune.ts`,
     replace: 'wall - tombstonesMs',
     by: 'wall - bodiesMs',
     specs: [SQLITE],
@@ -89,15 +90,15 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-07',
     fault: 'never looks again at an old event that was not finished',
-    file: `${INBOX}/sqlite/sql/prune.ts`,
+    file: `${STORES}/sqlite/sql/prune.ts`,
     replace: "connection.run('INSERT INTO payments_inbox_kept VALUES (?)', [seq]);",
     by: '',
-    specs: [`${INBOX}/sqlite/sql/search.spec.ts`],
+    specs: [`${STORES}/sqlite/sql/search.spec.ts`],
   },
   {
     promise: 'IN-07',
     fault: 'an event from the future stops pruning',
-    file: `${INBOX}/sqlite/sql/prune.ts`,
+    file: `${STORES}/sqlite/sql/prune.ts`,
     replace: 'received_at >= old && received_at <= wall + MAX_DISORDER_MS',
     by: 'received_at >= old',
     specs: [SQLITE],
@@ -105,7 +106,7 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-42',
     fault: 'a list by time misses events that were received out of order',
-    file: `${INBOX}/sqlite/sql/search.ts`,
+    file: `${STORES}/sqlite/sql/search.ts`,
     replace: 'from.getTime() - MAX_DISORDER_MS',
     by: 'from.getTime()',
     specs: [SQLITE],
@@ -113,7 +114,7 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-08',
     fault: 'an operation waits for a disk that hangs without a limit',
-    file: `${INBOX}/sqlite/thread/pending-calls.ts`,
+    file: `${STORES}/sqlite/thread/pending-calls.ts`,
     replace: 'this.onTimeout(call);',
     by: '',
     specs: ['test/e2e/sqlite-slow-disk.spec.ts'],
@@ -121,7 +122,7 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-09',
     fault: 'acknowledges an event before it is on the disk',
-    file: `${INBOX}/sqlite/thread/database-file.ts`,
+    file: `${STORES}/sqlite/thread/database-file.ts`,
     replace: "'PRAGMA synchronous = FULL;",
     by: "'PRAGMA synchronous = NORMAL;",
     specs: ['test/slow/sqlite-power-loss.spec.ts'],
@@ -138,7 +139,7 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-11',
     fault: 'a delivery stays claimable during its first attempt',
-    file: `${INBOX}/memory/memory-rows.ts`,
+    file: `${STORES}/memory/memory-rows.ts`,
     replace: "if (state !== 'pending') return;",
     by: "if (state !== 'pending' && row.attempts > 0) return;",
     specs: [MEMORY],
@@ -146,7 +147,7 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-12',
     fault: 'declares a worker dead after twice its lease',
-    file: `${INBOX}/memory/memory-workers.ts`,
+    file: `${STORES}/memory/memory-workers.ts`,
     replace: 'now - heartbeatAt > leaseMs',
     by: 'now - heartbeatAt > 2 * leaseMs',
     specs: [MEMORY],
@@ -154,7 +155,7 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-12',
     fault: 'does not record a lost attempt',
-    file: `${INBOX}/sqlite/sql/workers.ts`,
+    file: `${STORES}/sqlite/sql/workers.ts`,
     replace: "withAttempt(row, wall, 'l')",
     by: 'row.history',
     specs: [SQLITE],
@@ -162,7 +163,7 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-13',
     fault: 'accepts the outcome of an earlier lease',
-    file: `${INBOX}/sqlite/sql/settle.ts`,
+    file: `${STORES}/sqlite/sql/settle.ts`,
     replace: 'handler = ? AND token = ?',
     by: 'handler = ? AND token >= ?',
     specs: [SQLITE],
@@ -170,7 +171,7 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-13',
     fault: 'a late worker declares the others dead',
-    file: `${INBOX}/memory/memory-workers.ts`,
+    file: `${STORES}/memory/memory-workers.ts`,
     replace: 'if (isLate) return [];',
     by: '',
     specs: [MEMORY],
@@ -178,7 +179,7 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-26',
     fault: 'looks a copy up by a scan of all events',
-    file: `${INBOX}/sqlite/sql/receive.ts`,
+    file: `${STORES}/sqlite/sql/receive.ts`,
     replace: "WHERE id = ? AND company = ?'",
     by: `WHERE id || "" = ? AND company = ?'`,
     specs: ['test/e2e/sqlite-plans.spec.ts'],
@@ -194,7 +195,7 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-28',
     fault: 'counts without a limit',
-    file: `${INBOX}/sqlite/sql/stats.ts`,
+    file: `${STORES}/sqlite/sql/stats.ts`,
     replace: '[handler, COUNT_CAP + 1 - count]',
     by: '[handler, -1]',
     specs: ['test/e2e/sqlite-plans.spec.ts'],
@@ -202,7 +203,7 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-28',
     fault: 'reports the age of the newest delivery',
-    file: `${INBOX}/sqlite/sql/stats.ts`,
+    file: `${STORES}/sqlite/sql/stats.ts`,
     replace: 'min(event_seq) AS event_seq',
     by: 'max(event_seq) AS event_seq',
     specs: [SQLITE],
@@ -210,15 +211,15 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-33',
     fault: 'deliveries of a busy key stay claimable',
-    file: `${INBOX}/sqlite/sql/claim.ts`,
+    file: `${STORES}/sqlite/sql/claim.ts`,
     replace: 'makeWait(connection, event_seq, handler);',
     by: '',
-    specs: [`${INBOX}/sqlite/sql/ordering.spec.ts`],
+    specs: [`${STORES}/sqlite/sql/ordering.spec.ts`],
   },
   {
     promise: 'IN-34',
     fault: 'a migration waits for its locks without a limit',
-    file: `${INBOX}/postgres/open-store.ts`,
+    file: `${STORES}/postgres/open-store.ts`,
     replace: 'await run(`SET LOCAL lock_timeout = ${LOCK_MS}`);',
     by: '',
     specs: ['test/e2e/postgres-schema.spec.ts'],
@@ -226,7 +227,7 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-35',
     fault: 'waits for the locks of ordering keys in any order',
-    file: `${INBOX}/postgres/sql/ordering.ts`,
+    file: `${STORES}/postgres/sql/ordering.ts`,
     replace: 'IS NOT NULL ORDER BY 1) k;',
     by: 'IS NOT NULL) k ORDER BY random();',
     specs: ['test/e2e/postgres-contention.spec.ts'],
@@ -235,7 +236,7 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-35',
     fault: 'a redrive delays a pending delivery, only in memory',
-    file: `${INBOX}/memory/memory-deliveries.ts`,
+    file: `${STORES}/memory/memory-deliveries.ts`,
     replace: "if (row.state === 'pending' && row.dueAt <= dueAt) return false;",
     by: '',
     specs: [MEMORY],
@@ -243,7 +244,7 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-36',
     fault: 'retries are due by the wall clock',
-    file: `${INBOX}/sqlite/sql/settle.ts`,
+    file: `${STORES}/sqlite/sql/settle.ts`,
     replace: 'const dueAt = clock + Math.round(retryInMs);',
     by: 'const dueAt = wall + Math.round(retryInMs);',
     specs: [SQLITE],
@@ -251,7 +252,7 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-36',
     fault: 'measures the age of a heartbeat by the wall clock',
-    file: `${INBOX}/sqlite/sql/workers.ts`,
+    file: `${STORES}/sqlite/sql/workers.ts`,
     replace: 'check(rows, machineMs() + times.processOffset)',
     by: 'check(rows, times.wall)',
     specs: [SQLITE],
@@ -259,7 +260,7 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-38',
     fault: 'does not count lost attempts as failed',
-    file: `${INBOX}/sqlite/sql/activity.ts`,
+    file: `${STORES}/sqlite/sql/activity.ts`,
     replace: "IN ('f', 'l')",
     by: "IN ('f')",
     specs: [SQLITE],

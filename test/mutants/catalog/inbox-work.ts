@@ -1,6 +1,7 @@
 import type { Mutant } from '../mutant.ts';
 
 const INBOX = 'libs/payments/src/inbox';
+const STORES = 'libs/payments/src/stores';
 const MEMORY = 'test/e2e/inbox-contract-memory.spec.ts';
 const SQLITE = 'test/e2e/inbox-contract-sqlite.spec.ts';
 const POSTGRES = 'test/e2e/inbox-contract-postgres.spec.ts';
@@ -10,7 +11,7 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-14',
     fault: 'a heartbeat does not renew the lease',
-    file: `${INBOX}/memory/memory-workers.ts`,
+    file: `${STORES}/memory/memory-workers.ts`,
     replace: 'own.heartbeatAt = now;',
     by: '',
     specs: [MEMORY],
@@ -26,7 +27,7 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-15',
     fault: 'a failure makes all deliveries of the event due again',
-    file: `${INBOX}/memory/memory-deliveries.ts`,
+    file: `${STORES}/memory/memory-deliveries.ts`,
     replace: 'return this.reopen(row, failure.retryInMs);',
     by: 'for (const each of row.event.deliveries) this.reopen(each, failure.retryInMs); return false;',
     specs: [MEMORY],
@@ -34,7 +35,7 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-16',
     fault: 'claims a delivery although another one of its key runs',
-    file: `${INBOX}/memory/memory-rows.ts`,
+    file: `${STORES}/memory/memory-rows.ts`,
     replace: 'if (!row.key?.running) return row;',
     by: 'return row;',
     specs: [MEMORY],
@@ -42,7 +43,7 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-16',
     fault: 'a claim does not check whether a delivery of the key runs',
-    file: `${INBOX}/postgres/sql/claim-functions.ts`,
+    file: `${STORES}/postgres/sql/claim-functions.ts`,
     replace: "n.ordering IS NOT NULL AND ${isRunning(schema, 'n.ordering', 'v_handler')} AS busy",
     by: 'false AS busy',
     specs: [POSTGRES],
@@ -50,7 +51,7 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-17',
     fault: 'a dead delivery blocks its ordering key',
-    file: `${INBOX}/memory/memory-rows.ts`,
+    file: `${STORES}/memory/memory-rows.ts`,
     replace: 'if (key?.running === row) key.running = null;',
     by: "if (key?.running === row && state !== 'dead') key.running = null;",
     specs: [MEMORY],
@@ -82,7 +83,7 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-20',
     fault: 'runs done deliveries again without force',
-    file: `${INBOX}/memory/memory-deliveries.ts`,
+    file: `${STORES}/memory/memory-deliveries.ts`,
     replace: "(row?.state === 'done' && !options.force)",
     by: 'false',
     specs: [MEMORY],
@@ -98,7 +99,7 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-21',
     fault: 'commits what the work wrote before it threw',
-    file: `${INBOX}/sqlite/sql/commit.ts`,
+    file: `${STORES}/sqlite/sql/commit.ts`,
     replace: 'connection.rollback();',
     by: "connection.run('COMMIT');",
     specs: [SQLITE],
@@ -114,7 +115,7 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-22',
     fault: 'commits the effect without the outcome',
-    file: `${INBOX}/sqlite/sql/commit.ts`,
+    file: `${STORES}/sqlite/sql/commit.ts`,
     replace: 'ownStatement(() => complete(connection, { lease }, times));',
     by: '{ settled: true, nextDue: false };',
     specs: [SQLITE],
@@ -130,7 +131,7 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-23',
     fault: 'claims search from a time of the process clock',
-    file: `${INBOX}/postgres/sql/claim.ts`,
+    file: `${STORES}/postgres/sql/claim.ts`,
     replace: 'if (!this.#slow) return handlers.map(() => null);',
     by: 'if (!this.#slow) return handlers.map(() => this.runtime.now() - 60_000);',
     specs: [POSTGRES],
@@ -138,7 +139,7 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-24',
     fault: 'charges a released attempt',
-    file: `${INBOX}/sqlite/sql/settle.ts`,
+    file: `${STORES}/sqlite/sql/settle.ts`,
     replace: 'attempts = attempts - 1, due_at = ?',
     by: 'due_at = ?',
     specs: [SQLITE],
@@ -162,7 +163,7 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-27',
     fault: 'ignores a pause of all handlers',
-    file: `${INBOX}/memory/memory-deliveries.ts`,
+    file: `${STORES}/memory/memory-deliveries.ts`,
     replace: "return this.paused.has('*') || this.paused.has(handler);",
     by: 'return this.paused.has(handler);',
     specs: [MEMORY],
@@ -194,7 +195,7 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-31',
     fault: 'commits may use every connection of the pool',
-    file: `${INBOX}/postgres/open-store.ts`,
+    file: `${STORES}/postgres/open-store.ts`,
     replace: 'Math.max(1, poolSize - (poolSize >= 12 ? 4 : 2))',
     by: 'poolSize',
     specs: ['test/e2e/postgres-commit.spec.ts'],
@@ -202,7 +203,7 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-32',
     fault: 'stores an event that was matched with an old catalog',
-    file: `${INBOX}/memory/memory-store.ts`,
+    file: `${STORES}/memory/memory-store.ts`,
     replace: ' && event.catalogVersion === this.#workers.version',
     by: '',
     specs: [MEMORY],
@@ -226,9 +227,9 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-39',
     fault: 'every claim starts at the first index entry',
-    file: `${INBOX}/postgres/sql/claim.ts`,
+    file: `${STORES}/postgres/sql/claim.ts`,
     replace: 'cursor === undefined ? null : cursor - OVERLAP_MS',
     by: 'null',
-    specs: [`${INBOX}/postgres/sql/claim.spec.ts`],
+    specs: [`${STORES}/postgres/sql/claim.spec.ts`],
   },
 ];
