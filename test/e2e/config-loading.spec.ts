@@ -100,7 +100,7 @@ const loadedBy = async (entry: string) => {
     ),
     ...urls.filter((url) => url === 'node:sqlite'),
     ...['sqlite', 'postgres'].filter((store) =>
-      urls.some((url) => url.includes(`/inbox/${store}/`)),
+      urls.some((url) => url.includes(`/stores/${store}/`)),
     ),
   ];
 };

@@ -133,6 +133,7 @@ describeInBrowser('the tabs of the emulator', (browser) => {
     const permissions = ['clipboard-read', 'clipboard-write'];
     const page = await browser().page({ permissions });
     await page.goto(tabUrl(emulator, 'credentials'));
+    await page.getByText('hidden', { exact: true }).nth(4).waitFor();
     expect(await page.getByText('hidden', { exact: true }).count()).toBe(5);
     await press(page, 'Show the credentials');
     await press(page, 'Copy Client secret (production)');

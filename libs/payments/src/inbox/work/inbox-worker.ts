@@ -92,8 +92,8 @@ export class InboxWorker {
       handlers: () => this.#declarations,
       uses: (id) => this.#attempts.uses(id),
       onRegistered: (known) => catalog.set(known),
-      // Not the companion: in an idle process, each heartbeat would cost the statements of a claim of polls.
-      onSuccess: () => this.wake(this.#slots.names),
+      // Without the companion: in an idle process, each heartbeat would cost the statements of a claim of polls.
+      onSuccess: () => this.#wakeDeliveries(),
       onDeclaredDead: (id) => this.#declaredDead(id),
       onSuspects: () => {
         for (const handler of this.#slots.names) this.#withSuspects.add(handler);
@@ -190,8 +190,12 @@ export class InboxWorker {
 
   /** Claims soon, because deliveries to these handlers or, by default, to any handler may be due. */
   wake(handlers?: readonly string[]): void {
-    const known = this.#slots.wake(handlers);
     if (handlers === undefined) this.#outsideRequests(() => this.#companion?.wake());
+    this.#wakeDeliveries(handlers);
+  }
+
+  #wakeDeliveries(handlers?: readonly string[]): void {
+    const known = this.#slots.wake(handlers);
     if (known || handlers === undefined) this.#outsideRequests(() => this.#claims.claimSoon());
   }
 
