@@ -2,8 +2,7 @@
  * A value of a parameter, or of a column in a row. A time is a number of milliseconds since the epoch. In a row, a boolean of
  * SQLite is 0 or 1. An array is only a parameter; see {@link SqlDialect.isOneOf}.
  */
-export type SqlValue =
-  string | number | boolean | null | Uint8Array | readonly (string | number)[];
+export type SqlValue = string | number | boolean | null | Uint8Array | readonly (string | number)[];
 
 /**
  * Runs statements that both databases understand. A statement has the placeholders `$1`, `$2`, …, each with a cast of
