@@ -74,7 +74,7 @@ function copyStatement(
   const random = 'lower(hex(randomblob(16)))';
   const own: Record<string, string> = {
     seq: 't.seq + i',
-    event_seq: 't.event_seq + i',
+    event: 't.event + i',
     id: random,
     ordering_key: random,
     digest: 'randomblob(32)',
@@ -85,7 +85,7 @@ function copyStatement(
     .prepare('SELECT name FROM pragma_table_info(?)')
     .all(table)
     .map(({ name }) => String(name));
-  const key = columns.includes('event_seq') ? 'event_seq' : 'seq';
+  const key = columns.includes('event') ? 'event' : 'seq';
   return `
     WITH RECURSIVE n (i) AS (SELECT ? UNION ALL SELECT i + 1 FROM n WHERE i < ?)
     INSERT INTO ${table} (${columns.join(', ')})

@@ -101,12 +101,12 @@ async function plainLoop(
   // The store that fills the file polls it too.
   db.exec('PRAGMA busy_timeout = 5000; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON');
   const due = db.prepare(
-    `SELECT event_seq, raw FROM payments_inbox_delivery JOIN payments_inbox_body USING (event_seq)
+    `SELECT event, raw FROM payments_inbox_delivery JOIN payments_inbox_body USING (event)
      WHERE handler = 'book' AND queue = 'due'
-     ORDER BY due_at, event_seq LIMIT ${group}`,
+     ORDER BY due_at, event LIMIT ${group}`,
   );
   const change = `UPDATE payments_inbox_delivery SET`;
-  const where = `WHERE event_seq = ? AND handler = 'book'`;
+  const where = `WHERE event = ? AND handler = 'book'`;
   const lease = db.prepare(
     `${change} state = 'running', worker = 'loop', queue = NULL, due_at = NULL, started_at = ?,
      attempts = attempts + 1, token = token + 1 ${where}`,
@@ -125,10 +125,10 @@ async function plainLoop(
       let handled = 0;
       while (handled < count) {
         const now = Date.now();
-        const rows = due.all() as { event_seq: number; raw: Uint8Array }[];
-        inTransaction(() => rows.forEach(({ event_seq }) => lease.run(now, event_seq)));
+        const rows = due.all() as { event: number; raw: Uint8Array }[];
+        inTransaction(() => rows.forEach(({ event }) => lease.run(now, event)));
         for (const { raw } of rows) JSON.parse(Buffer.from(raw).toString());
-        inTransaction(() => rows.forEach(({ event_seq }) => done.run(now, event_seq)));
+        inTransaction(() => rows.forEach(({ event }) => done.run(now, event)));
         handled += rows.length;
       }
       return { value: (count / (performance.now() - start)) * 1000 };

@@ -9,7 +9,7 @@ import type {
 import {
   idsOf,
   incoming,
-  pagesRead,
+  pagesReadBy,
   startWorker,
   usePostgresInboxes,
   NOW_MS,
@@ -64,13 +64,9 @@ describe('PostgreSQL with 30,000 events and 600 failed deliveries', () => {
     pool.recorded.length = 0;
     await operate();
     const statements = pool.recorded.splice(0);
-    let pages = 0;
-    for (const { text, values } of statements) {
-      // The first call makes the plans, which reads pages too.
-      await pagesRead(client, text, values as string[]);
-      pages += await pagesRead(client, text, values as string[]);
-    }
-    return pages;
+    // The first call makes the plans, which reads pages too.
+    await pagesReadBy(client, statements);
+    return pagesReadBy(client, statements);
   }
 
   const references = async (filter: EventFilter, options = {}): Promise<(string | null)[]> =>
@@ -81,7 +77,7 @@ describe('PostgreSQL with 30,000 events and 600 failed deliveries', () => {
     const all: (string | null)[] = [];
     let after: string | null = null;
     do {
-      const page: EventPage = await list(filter, { after });
+      const page: EventPage = await list(filter, { after, limit: 1000 });
       all.push(...page.events.map(({ reference }) => reference));
       after = page.next;
     } while (after !== null);
@@ -145,7 +141,6 @@ describe('PostgreSQL with 30,000 events and 600 failed deliveries', () => {
     ['event type', { eventType: 'nothing' }],
     ['handler', { handler: 'nobody' }],
     ['done delivery of a handler', { state: 'done', handler: 'nobody' }],
-    ['skipped delivery', { state: 'skipped' }],
     ['search that finds thousands', { search: 'order 0', company: 'nobody' }],
   ])('a page without events ends after 20,000 events: %s', async (_, filter) => {
     const first = await list(filter);

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals
 import type { DriverStatement } from '../../libs/payments/src/stores/sqlite/thread/connection.js';
 import { runBatch } from '../../libs/payments/src/stores/sqlite/thread/batch.js';
 import type { LeaseName } from '../../libs/payments/src/stores/sqlite/sql/settle.js';
-import type { ReceiptMessage } from '../../libs/payments/src/stores/sqlite/sql/receive.js';
+import type { Receipt } from '../../libs/payments/src/stores/sqlite/sql/receive.js';
 import { SqliteDatabase } from '../support/sqlite/sqlite-database.js';
 import { incoming, SqliteHarness, TestWorker } from '../support/sqlite/sqlite-harness.js';
 
@@ -29,31 +29,31 @@ afterEach(() => {
 });
 
 /** Receives events in one transaction, each with a transaction of its own, and runs their deliveries. */
-function receive(worker: string, count: number): LeaseName[] {
+async function receive(worker: string, count: number): Promise<LeaseName[]> {
   const { connection, times } = inbox;
   const calls = Array.from({ length: count }, (_, number) => {
     const one = inbox.event({ assign: { worker, handlers: ['book'] }, summary: SUMMARY });
     const events = [{ ...one, orderingKey: `tx ${one.id}`, oncePerTransaction: true }];
-    return { number, name: 'receive' as const, request: { events }, times };
+    return { number, name: 'receive' as const, args: [events], times };
   });
-  return runBatch(connection, calls, SETTINGS).map((response) => {
-    const [receipt] = (response as unknown as { readonly value: ReceiptMessage[] }).value;
-    expect(receipt).toMatchObject({ outcome: 'stored', claimed: ['book'] });
-    return { seq: receipt!.seq, handler: 'book', token: 1 };
+  return (await runBatch(connection, calls, SETTINGS)).map((response) => {
+    const [receipt] = (response as unknown as { readonly value: Receipt[] }).value;
+    expect(receipt).toMatchObject({ outcome: 'stored', claimed: [{ handler: 'book' }] });
+    return receipt!.claimed[0]!;
   });
 }
 
 /** Marks deliveries as done in one transaction. */
-function complete(leases: readonly LeaseName[]): void {
+async function complete(leases: readonly LeaseName[]): Promise<void> {
   const { connection, times } = inbox;
   const calls = leases.map((lease, number) => ({
     number,
     name: 'complete' as const,
-    request: { lease },
+    args: [lease],
     times,
   }));
   const settled = { value: { settled: true, nextDue: false } };
-  expect(runBatch(connection, calls, SETTINGS)).toMatchObject(leases.map(() => settled));
+  expect(await runBatch(connection, calls, SETTINGS)).toMatchObject(leases.map(() => settled));
 }
 
 /** The content of each table and index of the inbox, by name. A table WITHOUT ROWID is the index of its primary key. */
@@ -105,24 +105,24 @@ describe('the costs of a handled event on SQLite', () => {
     const prepare = inbox.database.prepare.bind(inbox.database);
     inbox.database.prepare = (sql) => counted(prepare(sql));
     const worker = inbox.worker();
-    const statementsOf = (count: number): number => {
+    const statementsOf = async (count: number): Promise<number> => {
       const before = executed;
-      complete(receive(worker, count));
+      await complete(await receive(worker, count));
       return executed - before;
     };
     // The statements of the transaction itself are in both numbers.
-    const perEvent = (statementsOf(30) - statementsOf(10)) / 20;
+    const perEvent = ((await statementsOf(30)) - (await statementsOf(10))) / 20;
     expect(perEvent).toBeGreaterThan(0);
     expect(perEvent).toBeLessThanOrEqual(COSTS.statements);
   });
 
   it(`a handled event writes at most ${COSTS.trees} tables and indexes`, async () => {
     const worker = inbox.worker();
-    complete(receive(worker, 1));
+    await complete(await receive(worker, 1));
     const empty = contents();
-    const leases = receive(worker, 1);
+    const leases = await receive(worker, 1);
     const running = contents();
-    complete(leases);
+    await complete(leases);
     const written = [changed(empty, running), changed(running, contents())];
     expect(written[1]).toContain('payments_inbox_delivery_running');
     expect(written.flat().length).toBeLessThanOrEqual(COSTS.trees);

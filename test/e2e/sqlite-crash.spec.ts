@@ -46,7 +46,7 @@ describe('a SQLite inbox that is killed', () => {
     const counted = harness
       .connect()
       .prepare(
-        `SELECT e.id FROM payments_inbox_delivery d JOIN payments_inbox_event e ON e.seq = d.event_seq
+        `SELECT e.id FROM payments_inbox_delivery d JOIN payments_inbox_event e ON e.seq = d.event
          WHERE d.attempts = 1 AND d.token = 1 AND d.state = 'running'`,
       )
       .all();
@@ -70,7 +70,7 @@ describe('a SQLite inbox that is killed', () => {
       Array.from(connection.prepare(sql).all(), ({ id }) => String(id));
     const effects = column('SELECT id FROM ledger ORDER BY id');
     const done = column(
-      `SELECT e.id FROM payments_inbox_delivery d JOIN payments_inbox_event e ON e.seq = d.event_seq
+      `SELECT e.id FROM payments_inbox_delivery d JOIN payments_inbox_event e ON e.seq = d.event
        WHERE d.state = 'done' ORDER BY e.id`,
     );
     expect(effects).toEqual(done);

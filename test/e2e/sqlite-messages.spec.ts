@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import type { ToThread } from '../../libs/payments/dist/stores/sqlite/thread/operations.js';
+import type { ToThread } from '../../libs/payments/dist/stores/sqlite/thread/messages.js';
 import { incoming, SqliteHarness } from '../support/sqlite/sqlite-harness.ts';
 
 let harness: SqliteHarness;

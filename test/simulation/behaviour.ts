@@ -5,7 +5,7 @@ import type {
 import { UnrecoverableError } from '../../libs/payments/dist/errors/payments-error.js';
 import { never } from './simulated-process.ts';
 import type { SimulatedProcess } from './simulated-process.ts';
-import type { SimulatedDatabase } from './durable-memory-store.ts';
+import type { SimulatedDatabase } from './simulated-database.ts';
 
 /** What a handler does in one attempt. */
 export const BEHAVIOURS = [

@@ -1,5 +1,5 @@
 import type { StoredExpectation } from '../../libs/payments/dist/inbox/store/inbox-store.js';
-import type { SimulatedDatabase } from './durable-memory-store.ts';
+import type { SimulatedDatabase } from './simulated-database.ts';
 import type { ExpectationModel } from './expectation-model.ts';
 import type { ExpectationStep } from './scenario.ts';
 import type { SimulatedApplication } from './simulated-application.ts';

@@ -1,6 +1,6 @@
 import type { StoredEvent } from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import { COMMITTING } from './behaviour.ts';
-import type { SimulatedDatabase } from './durable-memory-store.ts';
+import type { SimulatedDatabase } from './simulated-database.ts';
 import type { EventPlan, HandlerName } from './scenario.ts';
 
 /** Compares the stored deliveries with the statistics, and with the effects of the handlers. */

@@ -1,4 +1,4 @@
-import type { SimulatedDatabase } from './durable-memory-store.ts';
+import type { SimulatedDatabase } from './simulated-database.ts';
 import { faultyStore } from './faulty-store.ts';
 import type { SimulatedService } from './simulated-service.ts';
 import type { StoreObserver } from './faulty-store.ts';

@@ -1,7 +1,7 @@
 /**
  * Plays random scenarios of faults against the real receiver, worker and stores.
  *
- * npm run simulate                                  a minute of scenarios in virtual time, on the memory store
+ * npm run simulate                                  a minute of scenarios in virtual time, on SQLite in memory
  * npm run simulate -- --seconds 600                 ten minutes
  * npm run simulate -- --seed 42 --path 17:0:3       repeats one scenario of an earlier run, with a trace
  * npm run simulate -- --store sqlite                scenarios in real time, on SQLite (or `postgres`)

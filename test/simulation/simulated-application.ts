@@ -30,7 +30,7 @@ import { PAYMENTS_RUNTIME } from '../../libs/payments/dist/runtime/payments-runt
 import { behave } from './behaviour.ts';
 import type { Behaviour, BehaviourTimes } from './behaviour.ts';
 import { Container } from './container.ts';
-import type { SimulatedDatabase } from './durable-memory-store.ts';
+import type { SimulatedDatabase } from './simulated-database.ts';
 import type { AttemptJournal } from './attempt-journal.ts';
 import { HANDLERS } from './scenario.ts';
 import type { HandlerName } from './scenario.ts';

@@ -325,6 +325,22 @@ export const expectationCases: readonly InboxContractCase[] = [
     },
   },
   {
+    title: 'EX-01 of concurrent calls of attach with different ids, one attaches its id',
+    async run({ store, another }) {
+      const stores = [store, await another()];
+      for (let round = 0; round < 5; round += 1) {
+        const { reference } = await expectOne(store);
+        const ids = Array.from({ length: 10 }, (_, n) => `tx ${round} ${n}`);
+        const results = await Promise.all(
+          ids.map((id, n) => stores[n % 2]!.expectations.attach('acme', reference, id)),
+        );
+        const attached = ids.filter((_, n) => results[n] === 'attached');
+        equal(results.filter((result) => result === 'conflict').length, ids.length - 1);
+        deepEqual(attached, [(await store.expectations.find('acme', reference))!.transactionId]);
+      }
+    },
+  },
+  {
     title:
       'EX-15 a request is accepted once an id is attached, and not granted for an ended payment',
     async run({ store }) {

@@ -125,6 +125,27 @@ export const pollCases: readonly InboxContractCase[] = [
     },
   },
   {
+    title:
+      'EX-03 an id that is attached to an overdue expectation makes a poll due and wakes workers',
+    async run({ store }) {
+      const { reference } = await expectOne(store);
+      await settle(store, await claimPoll(store), unknown('overdue'));
+      const woken = new Promise<void>((resolve) => store.onWake(resolve));
+      equal(await store.expectations.attach('acme', reference, 'tx'), 'attached');
+      await woken;
+      equal((await claimPoll(store)).expectation.transactionId, 'tx');
+    },
+  },
+  {
+    title: 'EX-06 the detail of a poll may have any characters',
+    async run({ store, another }) {
+      const one = await expectOne(store);
+      const detail = 'a "b" \\ \0 \ud800 \ue000 😀';
+      await settle(store, await claimPoll(store), unknown(1000, detail));
+      equal((await stored(await another(), one)).lastPoll?.detail, detail);
+    },
+  },
+  {
     title: 'EX-04 a poll that finds an event stores it and fulfils in one step',
     async run({ store, another }) {
       const one = await expectOne(store, { transactionId: 'tx' });

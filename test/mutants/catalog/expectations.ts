@@ -9,8 +9,8 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     promise: 'EX-01',
     fault: 'stores an expectation outside the transaction of the application',
     file: 'libs/payments/src/stores/sqlite/sqlite-expectations.ts',
-    replace: 'if (tx !== undefined) {\n      return inTransaction',
-    by: 'if (tx === null) {\n      return inTransaction',
+    replace: 'if (tx === undefined) return',
+    by: 'if (tx !== null) return',
     specs: [`${E2E}/sqlite-expectations.spec.ts`],
   },
   {
@@ -153,8 +153,8 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     promise: 'EX-07',
     fault: 'stores the overdue event of a payment that was fulfilled while its last poll ran',
     file: 'libs/payments/src/stores/sqlite/sql/expectations.ts',
-    replace: "const isOverdue = outcome.next === 'overdue' && before === 'waiting';",
-    by: "const isOverdue = outcome.next === 'overdue' && before !== 'overdue';",
+    replace: "if (!isFound && row.state !== 'waiting')",
+    by: "if (!isFound && row.state === 'overdue')",
     specs: [`${E2E}/inbox-contract-sqlite.spec.ts`],
   },
   {
@@ -172,6 +172,22 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     replace: "if (row.state === 'cancelled') return 'cancelled';",
     by: "if (row.state === 'overdue') return 'cancelled';",
     specs: [`${E2E}/expectations-request.spec.ts`],
+  },
+  {
+    promise: 'EX-15',
+    fault: 'two calls at the same moment may both send the request',
+    file: 'libs/payments/src/stores/sql/expectations.ts',
+    replace: 'AND request_token = $2\n           AND request IS NOT DISTINCT FROM $3',
+    by: 'AND (request_token = $2 OR request IS DISTINCT FROM $3::text OR true)',
+    specs: [`${E2E}/inbox-contract-postgres.spec.ts`],
+  },
+  {
+    promise: 'EX-03',
+    fault: 'a poll that was released is due at once',
+    file: 'libs/payments/src/stores/sql/expectations.ts',
+    replace: ' + r.delay_ms END',
+    by: ' END',
+    specs: [`${E2E}/inbox-contract-sqlite.spec.ts`],
   },
   {
     promise: 'EX-20',
@@ -200,7 +216,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-40',
     fault: 'prunes overdue expectations',
-    file: 'libs/payments/src/stores/sqlite/sql/expectations.ts',
+    file: 'libs/payments/src/stores/sqlite/sql/prune.ts',
     replace: "WHERE state IN ('fulfilled', 'cancelled') AND created_at",
     by: "WHERE state IN ('fulfilled', 'cancelled', 'overdue') AND created_at",
     specs: [`${E2E}/inbox-contract-sqlite.spec.ts`],

@@ -18,7 +18,7 @@ export const INBOX_RECOVERY_MUTANTS: readonly Mutant[] = [
     fault:
       'uses the time of the request for the age of a heartbeat, which may be earlier than the heartbeat',
     file: `${STORES}/sqlite/sql/workers.ts`,
-    replace: 'check(rows, machineMs() + times.processOffset)',
+    replace: 'check(rows, connection.machine() + times.processOffset)',
     by: 'check(rows, times.clock)',
     specs: [`${STORES}/sqlite/sql/workers-liveness.spec.ts`],
   },

@@ -160,18 +160,35 @@ export function idsOf(claimed: readonly { readonly id: string }[]): string[] {
   return claimed.map(({ id }) => id);
 }
 
-/** Runs a statement, rolls it back, and returns how many pages of 8 KiB it read. */
-export async function pagesRead(
+/** How many pages a statement reads. It is rolled back. */
+export function pagesRead(
   client: Client,
   text: string,
   values: readonly (string | string[])[] = [],
 ): Promise<number> {
+  return pagesReadBy(client, [{ text, values }]);
+}
+
+/** How many pages all statements of an operation read together, as a pool recorded them. They are rolled back. */
+export async function pagesReadBy(
+  client: Client,
+  statements: readonly { readonly text: string; readonly values: readonly unknown[] }[],
+): Promise<number> {
+  let pages = 0;
   await client.query('BEGIN');
-  const { rows } = await client.query<{ 'QUERY PLAN': { Plan: Record<string, number> }[] }>(
-    `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${text}`,
-    [...values],
-  );
+  for (const { text, values } of statements) {
+    if (/^(BEGIN|COMMIT)/.test(text)) continue;
+    if (text.startsWith('SELECT set_config')) {
+      await client.query(text);
+      continue;
+    }
+    const { rows } = await client.query<{ 'QUERY PLAN': { Plan: Record<string, number> }[] }>(
+      `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${text}`,
+      [...values],
+    );
+    const { Plan } = rows[0]!['QUERY PLAN'][0]!;
+    pages += Plan['Shared Hit Blocks']! + Plan['Shared Read Blocks']!;
+  }
   await client.query('ROLLBACK');
-  const { Plan } = rows[0]!['QUERY PLAN'][0]!;
-  return Plan['Shared Hit Blocks']! + Plan['Shared Read Blocks']!;
+  return pages;
 }

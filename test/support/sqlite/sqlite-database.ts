@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import type { ClaimedMessage } from '../../../libs/payments/src/stores/sqlite/sql/claim.js';
-import type { EventMessage } from '../../../libs/payments/src/stores/sqlite/sql/receive.js';
+import type {
+  ClaimedDelivery,
+  IncomingEvent,
+} from '../../../libs/payments/src/inbox/store/inbox-store.js';
 import { createTables } from '../../../libs/payments/src/stores/sqlite/sql/schema.js';
 import {
   loadDriver,
@@ -11,7 +13,8 @@ import type {
   DriverDatabase,
   Times,
 } from '../../../libs/payments/src/stores/sqlite/thread/connection.js';
-import { OPERATIONS } from '../../../libs/payments/src/stores/sqlite/thread/operations.js';
+import { SqliteOperations } from '../../../libs/payments/src/stores/sqlite/sqlite-operations.js';
+import { incoming } from '../../store-contract/contract-fixtures.ts';
 
 /** The operations of the SQLite inbox on a database in memory, with a clock that the test sets. */
 export class SqliteDatabase {
@@ -35,47 +38,34 @@ export class SqliteDatabase {
     return { wall: this.now, clock: this.now, processOffset: this.now - machineMs() };
   }
 
+  /** The operations of the store, now or at other times. */
+  store(times = this.times): SqliteOperations {
+    return new SqliteOperations(this.connection, times);
+  }
+
   /** Registers a worker without handlers, so that the version of the catalog stays 0. */
   worker(leaseMs = 60_000): string {
     const id = randomUUID();
-    OPERATIONS.register(this.connection, { id, leaseMs, handlers: [] }, this.times);
+    this.store().register({ id, leaseMs, handlers: [] });
     return id;
   }
 
   /** Receives an event with the given fields for one handler, `book`. Returns its id. */
-  receive(event: Partial<EventMessage> = {}): string {
-    const message = this.event(event);
-    OPERATIONS.receive(this.connection, { events: [message] }, this.times);
-    return message.id;
+  receive(fields: Partial<IncomingEvent> = {}): string {
+    const event = this.event(fields);
+    this.store().receive([event]);
+    return event.id;
   }
 
-  event(event: Partial<EventMessage> = {}): EventMessage {
+  event(fields: Partial<IncomingEvent> = {}): IncomingEvent {
     this.#received += 1;
-    const id = event.id ?? `event-${this.#received}`;
-    return {
-      company: 'acme',
-      id,
-      eventType: 't',
-      occurredAt: 1,
-      orderingKey: null,
-      raw: Buffer.from(id),
-      headers: '{}',
-      oncePerTransaction: false,
-      handlers: ['book'],
-      catalogVersion: 0,
-      assign: null,
-      stale: false,
-      source: 'webhook',
-      reference: null,
-      summary: null,
-      fulfils: false,
-      ...event,
-    };
+    const id = fields.id ?? `event-${this.#received}`;
+    const occurredAt = new Date(1);
+    return incoming({ id, eventType: 't', occurredAt, raw: Buffer.from(id), ...fields });
   }
 
-  claim(worker: string, limit = 10, handler = 'book'): ClaimedMessage[] {
-    const wanted = [{ handler, limit }];
-    return OPERATIONS.claim(this.connection, { worker, wanted }, this.times);
+  claim(worker: string, limit = 10, handler = 'book'): ClaimedDelivery[] {
+    return this.store().claim({ worker, wanted: [{ handler, limit }] });
   }
 
   /** Rows of a query, as plain objects. */

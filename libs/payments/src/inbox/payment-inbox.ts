@@ -133,8 +133,7 @@ export class PaymentInbox {
   /**
    * A page of events, without their bodies, headers and histories. One call compares at most 20,000 events with the filter,
    * so a page may have fewer events than `limit`, or none, and a `next`: continue until `next` is `null`. The memory inbox
-   * compares all its events. On PostgreSQL, a call with a `state` other than `done` and `skipped` may compare all events in
-   * that state.
+   * compares all its events.
    *
    * @throws TypeError if `limit`, `after`, `from` or `to` is invalid.
    */

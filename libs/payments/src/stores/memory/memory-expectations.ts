@@ -134,8 +134,10 @@ export class MemoryExpectations implements ExpectationStore {
       row.fulfilled = null;
       row.fulfilledTransaction = null;
     }
-    if ((isOther || row.state === 'overdue') && !row.leased)
+    if ((isOther || row.state === 'overdue') && !row.leased) {
       row.nextPollMs = this.runtime.monotonic();
+      this.events.wake();
+    }
     return 'attached';
   }
 

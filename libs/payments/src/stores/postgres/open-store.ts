@@ -19,12 +19,11 @@ import { orderingFunctions, WaitingDeliveries } from './sql/ordering.js';
 import { Pruning } from './sql/prune.js';
 import { receiveFunction, ReceiveStatement } from './sql/receive.js';
 import { redriveFunctions } from './sql/redrive.js';
+import { SqlEvents } from '../sql/events.js';
+import { PostgresSql } from './connection/postgres-sql.js';
 import { lockNumber, quoted } from './sql/schema.js';
-import { firstSinceFunction } from './sql/search.js';
-import { searchFunctions } from './sql/text-search.js';
 import { settleFunctions, SettleStatement } from './sql/settle.js';
-import { statsFunction } from './sql/stats.js';
-import { tables } from './sql/tables.js';
+import { eventLayout, tables } from './sql/tables.js';
 import { workerFunctions } from './sql/workers.js';
 
 /** The parts of an open store. */
@@ -33,6 +32,7 @@ export interface OpenStore {
   readonly receives: ReceiveQueue;
   readonly claims: ClaimStatements;
   readonly outcomes: SettleQueue;
+  readonly events: SqlEvents;
   readonly commits: CommitTransaction;
   readonly pruning: Pruning;
   readonly waiting: WaitingDeliveries;
@@ -74,6 +74,7 @@ export async function openStore(
     listener,
     claims: new ClaimStatements(source, schema, cursors),
     outcomes: new SettleQueue((all) => settle.settle(all), statementTimeoutMs, runtime),
+    events: new SqlEvents(new PostgresSql(source, schema), eventLayout(schema)),
     commits: new CommitTransaction(
       source,
       schema,
@@ -178,9 +179,6 @@ export function versionOne(name: string): string {
     workerFunctions(schema, catalogLock),
     redriveFunctions(schema),
     expectationFunctions(schema),
-    statsFunction(schema),
-    searchFunctions(schema),
-    firstSinceFunction(schema),
   ].join('\n');
 }
 

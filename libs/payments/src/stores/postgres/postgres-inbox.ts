@@ -28,18 +28,14 @@ import type {
   PostgresTransaction,
   ResolvedPostgresOptions,
 } from './postgres-options.js';
-import { readActivity } from './sql/activity.js';
 import { forgetHandler, pause, readCatalog } from './sql/catalog.js';
 import { claimSuspect } from './sql/claim.js';
 import { PostgresExpectations } from './sql/expectations.js';
-import { readFailures } from './sql/failures.js';
 import { redrive, skip } from './sql/redrive.js';
 import { newerHandled } from './sql/ordering.js';
 import { quoted } from './sql/schema.js';
-import { find, list } from './sql/search.js';
 import { completed, failed, released } from './sql/settle.js';
 import type { LeaseOutcome } from './sql/settle.js';
-import { readStats } from './sql/stats.js';
 import { heartbeat, register, retire } from './sql/workers.js';
 
 /**
@@ -180,23 +176,23 @@ class PostgresStore implements InboxStore<PostgresTransaction> {
   }
 
   async find(company: string, id: string): Promise<StoredEvent | undefined> {
-    return find(this.#open().source, this.#schema, company, id);
+    return this.#open().events.find(company, id);
   }
 
   async list(query: Parameters<InboxStore['list']>[0]): Promise<EventPage> {
-    return list(this.#open().source, this.#schema, query);
+    return this.#open().events.list(query);
   }
 
   async stats(): Promise<InboxStats> {
-    return readStats(this.#open().source, this.#schema);
+    return this.#open().events.stats();
   }
 
   async failures(): ReturnType<InboxStore['failures']> {
-    return readFailures(this.#open().source, this.#schema);
+    return this.#open().events.failures();
   }
 
   async activity(minutes: number, bodiesMs: number): Promise<InboxActivity> {
-    return readActivity(this.#open().source, this.#schema, minutes, bodiesMs);
+    return this.#open().events.activity(minutes, bodiesMs);
   }
 
   async redrive(

@@ -39,15 +39,51 @@ export interface SqlDialect {
   isOneOf(column: string, parameter: string): string;
   /** SQL for the bytes of a column as hexadecimal text. */
   hex(column: string): string;
+  /** SQL after a table: reads it by that index. PostgreSQL chooses the index itself. */
+  index(name: string): string;
+  /** SQL for the part of a text that its index has: on PostgreSQL, an index entry has a limited size. */
+  indexed(text: string): string;
+  /** SQL for the elements of a JSON array as the column `j.value`. */
+  elements(array: string): string;
+  /** SQL for a JSON array of the values of a group that are not NULL; NULL or an empty array if there are none. */
+  jsonArray(value: string): string;
+  /** SQL after a `SELECT`: locks its rows of a table, without those that another transaction has locked. */
+  skipLocked(alias: string): string;
+  /**
+   * SQL that is always true. On PostgreSQL, the commit of its transaction waits for the disk (`durably`), whatever the
+   * settings of the database, or does not (`lazily`).
+   */
+  commits(how: 'durably' | 'lazily'): string;
+  /** What to add to a time by the store clock, so that people can read it: 0 if the store clock is a wall clock. */
+  readonly wallOffsetMs: number;
 }
 
 /** Collects the parameters of a statement. */
 export class ParameterList {
-  readonly values: SqlValue[] = [];
+  readonly values: SqlValue[];
+
+  /** @param values the first values, for `$1` and the following placeholders. */
+  constructor(values: readonly SqlValue[] = []) {
+    this.values = [...values];
+  }
 
   /** Adds a value; returns its placeholder with a cast to a type of PostgreSQL. */
   add(value: SqlValue, type: string): string {
     this.values.push(value);
     return `$${this.values.length}::${type}`;
   }
+}
+
+/**
+ * A condition of a list on a row: the index whose entries are the rows that match ('' for the primary key, `null` if there is
+ * none), SQL with a `?` for each value, and the values.
+ */
+export type Condition = readonly [index: string | null, sql: string, ...values: SqlValue[]];
+
+/** SQL: whether all conditions hold. */
+export function whereAll(conditions: readonly Condition[], list: ParameterList): string {
+  const texts = conditions.map(([, sql, ...values]) =>
+    sql.replaceAll('?', () => `$${list.values.push(values.shift()!)}`),
+  );
+  return ['true', ...texts].join(' AND ');
 }

@@ -1,133 +1,66 @@
 import type {
-  ClaimedPoll,
-  ExpectationCounts,
-  ExpectationPage,
   ExpectationStore,
   NewExpectation,
   PollSettlement,
   SettledPoll,
-  StartedRequest,
-  StoredExpectation,
 } from '../../inbox/store/inbox-store.js';
-import { parseCursor } from '../../inbox/store/list-arguments.js';
-import { expect } from './sql/expectations.js';
-import type { Cursor, ExpectationRow } from './sql/expectations.js';
-import { toEventMessage, toReceipts } from './sql/receive.js';
-import { sourceName } from './sql/schema.js';
-import { readPage } from './sql/search.js';
-import { fromStored } from './sql/stored-rows.js';
+import { toPosition } from '../sql/expectations.js';
+import { expectWithin } from './sql/expectations.js';
+import type { ArgumentsOf, OperationName, ResultOf } from './sqlite-operations.js';
 import type { SqliteSession } from './sqlite-session.js';
 import { SqliteConnection } from './thread/connection.js';
 import type { DriverDatabase } from './thread/connection.js';
+import { toReceipt, toSent } from './thread/sent-values.js';
 
 /** Stores expectations in the file: in the thread, or on the event loop in a transaction of the application. */
 export class SqliteExpectations implements ExpectationStore {
+  readonly attach = this.#forward('expectations.attach');
+  readonly cancel = this.#forward('expectations.cancel');
+  readonly startRequest = this.#forward('expectations.startRequest');
+  readonly endRequest = this.#forward('expectations.endRequest');
+  readonly find = this.#forward('expectations.find');
+  readonly claimPolls = this.#forward('expectations.claimPolls');
+  readonly nextPollInMs = this.#forward('expectations.nextPollInMs');
+  readonly counts = this.#forward('expectations.counts');
+
   constructor(private readonly session: SqliteSession) {}
 
   /** In a transaction of the application, the store needs no wake-up: the thread notices the commit. */
   async expect(expectation: NewExpectation, tx?: unknown): Promise<boolean> {
-    if (tx !== undefined) {
-      return inTransaction(tx, (connection) =>
-        expect(connection, expectation, this.session.times()),
-      );
-    }
-    const isNew = await this.session.run('expect', expectation);
-    if (isNew) this.session.wake();
-    return isNew;
-  }
-
-  async attach(
-    ...[company, reference, transactionId]: Parameters<ExpectationStore['attach']>
-  ): ReturnType<ExpectationStore['attach']> {
-    return this.session.run('attach', { company, reference, transactionId });
-  }
-
-  async cancel(company: string, reference: string): Promise<boolean> {
-    return this.session.run('cancel', { company, reference });
-  }
-
-  async startRequest(
-    ...[company, reference, leaseMs]: Parameters<ExpectationStore['startRequest']>
-  ): Promise<StartedRequest | undefined> {
-    const started = await this.session.run('startRequest', { company, reference, leaseMs });
-    if (started === undefined) return undefined;
-    const { previous, token, row } = started;
-    return { previous, token, expectation: toExpectation(row) };
-  }
-
-  async endRequest(
-    ...[{ company, reference }, token, end]: Parameters<ExpectationStore['endRequest']>
-  ): Promise<boolean> {
-    return this.session.run('endRequest', { company, reference, token, end });
-  }
-
-  async find(company: string, reference: string): Promise<StoredExpectation | undefined> {
-    const row = await this.session.run('findExpectation', { company, reference });
-    return row && toExpectation(row);
-  }
-
-  async list({
-    filter,
-    limit,
-    after,
-  }: Parameters<ExpectationStore['list']>[0]): Promise<ExpectationPage> {
-    const { found, next } = await readPage(limit, after === null ? null : toCursor(after), (part) =>
-      this.session.run('listExpectations', { filter, ...part }),
+    if (tx === undefined) return this.session.run('expectations.expect', expectation);
+    return inTransaction(tx, (connection) =>
+      expectWithin(connection, expectation, this.session.times()),
     );
-    return {
-      expectations: found.map(({ row }) => toExpectation(row)),
-      next: next === null ? null : `${next.createdAt}.${next.seq}`,
-    };
-  }
-
-  async claimPolls(
-    request: Parameters<ExpectationStore['claimPolls']>[0],
-  ): Promise<readonly ClaimedPoll[]> {
-    const rows = await this.session.run('claimPolls', request);
-    return Array.from(rows, (row) => ({
-      seq: row.seq,
-      token: row.token,
-      expectation: toExpectation(row),
-    }));
   }
 
   async releasePolls(
     ...[leases, dueInMs]: Parameters<ExpectationStore['releasePolls']>
   ): Promise<void> {
     const names = leases.map(({ seq, token }) => ({ seq, token }));
-    await this.session.run('releasePolls', { leases: names, dueInMs });
-    this.session.wake();
+    await this.session.run('expectations.releasePolls', names, dueInMs);
+  }
+
+  async list(query: Parameters<ExpectationStore['list']>[0]): ReturnType<ExpectationStore['list']> {
+    // Here, because the thread reports each error as a PaymentsError.
+    if (query.after !== null) toPosition(query.after);
+    return this.session.run('expectations.list', query);
   }
 
   async settlePoll({ event, ...settlement }: PollSettlement): Promise<SettledPoll> {
-    const message = { ...settlement, event: event && toEventMessage(event) };
-    const { receipt, ...settled } = await this.session.run('settlePoll', message);
-    const [received = null] = receipt === null ? [] : toReceipts([receipt], [event!]);
-    if (received?.pending || settled.nextPollInMs !== null) this.session.wake();
-    return { ...settled, receipt: received };
+    const sent = { ...settlement, event: event && toSent(event) };
+    const { receipt, ...settled } = await this.session.run('expectations.settlePoll', sent);
+    return { ...settled, receipt: receipt && toReceipt(receipt, event!) };
   }
 
   async pollNow(
     ...[selections, dueInMs]: Parameters<ExpectationStore['pollNow']>
   ): Promise<number> {
     const names = selections.map(({ company, reference }) => ({ company, reference }));
-    const changed = await this.session.run('pollNow', { selections: names, dueInMs });
-    if (changed > 0) this.session.wake();
-    return changed;
+    return this.session.run('expectations.pollNow', names, dueInMs);
   }
 
-  async nextPollInMs(): Promise<number | null> {
-    return this.session.run('nextPollInMs', null);
-  }
-
-  async counts(): Promise<ExpectationCounts> {
-    const counts = await this.session.run('countExpectations', null);
-    const { waiting, overdueUnpaid, overdueUnknown } = counts;
-    return {
-      waiting: { ...waiting },
-      overdueUnpaid: { ...overdueUnpaid },
-      overdueUnknown: { ...overdueUnknown },
-    };
+  #forward<Name extends OperationName>(name: Name) {
+    return (...args: ArgumentsOf<Name>): Promise<ResultOf<Name>> => this.session.run(name, ...args);
   }
 }
 
@@ -160,46 +93,4 @@ function inTransaction<T>(tx: unknown, work: (connection: SqliteConnection) => T
       { cause: error },
     );
   }
-}
-
-function toExpectation(row: ExpectationRow): StoredExpectation {
-  const { polled_at, poll_result, fulfilled_at, due_in_ms, created_at } = row;
-  const text = (stored: string | null): string | null => stored && fromStored(stored);
-  return {
-    company: row.company,
-    reference: fromStored(row.reference),
-    transactionId: text(row.transaction_id),
-    dueBy: toDate(due_in_ms === null ? null : created_at + due_in_ms),
-    schedule: JSON.parse(row.schedule) as number[],
-    state: row.state,
-    createdAt: new Date(created_at),
-    ageMs: row.age_ms,
-    polls: row.polls,
-    lostPolls: row.lost_polls,
-    lastPoll:
-      polled_at === null || poll_result === null
-        ? null
-        : { at: new Date(polled_at), result: poll_result, detail: row.poll_detail },
-    nextPollAt: toDate(row.next_poll_at),
-    fulfilled:
-      fulfilled_at === null
-        ? null
-        : {
-            at: new Date(fulfilled_at),
-            by: sourceName(row.fulfilled_source!),
-            eventId: fromStored(row.fulfilled_id!),
-            eventType: fromStored(row.fulfilled_type!),
-          },
-    contradiction: row.contradiction,
-    otherEventId: text(row.other_event_id),
-  };
-}
-
-function toDate(ms: number | null): Date | null {
-  return ms === null ? null : new Date(ms);
-}
-
-function toCursor(after: string): Cursor {
-  const [, createdAt, seq] = parseCursor(after, /^(-?\d{1,16})\.(\d{1,16})$/);
-  return { createdAt: Number(createdAt), seq: Number(seq) };
 }

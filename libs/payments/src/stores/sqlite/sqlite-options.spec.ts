@@ -23,7 +23,6 @@ describe('the options of sqliteInbox', () => {
   it.each([
     [{}, '"sqliteInbox file" must be the path'],
     [{ file: ' ' }, 'Give the path of a file'],
-    [{ file: ':memory:' }, 'To store nothing on disk, use memoryInbox()'],
     [{ file: 'file:inbox.db' }, 'is a URI'],
     [{ file: 'a', groupCommitMs: 101 }, 'milliseconds from 0 to 100; it is 101'],
     [{ file: 'a', busyTimeoutMs: 1 }, '"sqliteInbox busyTimeoutMs"'],

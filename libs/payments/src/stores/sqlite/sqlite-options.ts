@@ -10,6 +10,10 @@ export interface SqliteInboxOptions {
    * The file must be on a disk of this machine: SQLite's write-ahead log does not work over a network file system.
    * If other users of the machine can access an existing file, its `-wal` or its `-shm`, the inbox logs a warning at
    * boot.
+   *
+   * With `:memory:`, the inbox is for tests: a new database in memory, which is lost when the application closes, and on
+   * which `context.commit` works as on a file. The inbox uses it on the event loop, without a thread. The response to a
+   * webhook request is 2xx only after every handler has succeeded, as with `memoryInbox()`. The other options have no effect.
    */
   file: string;
   /**
@@ -45,9 +49,12 @@ export interface SqliteInboxOptions {
   threadPath?: string | URL;
 }
 
+/** Value of the option `file` for a database in memory. */
+export const MEMORY = ':memory:';
+
 /** The complete, validated options of a SQLite store. */
 export interface SqliteSettings {
-  /** An absolute path. */
+  /** An absolute path, or {@link MEMORY}. */
   readonly file: string;
   readonly allowOldSqlite: boolean;
   readonly groupCommitMs: number;
@@ -107,12 +114,7 @@ function fileOption(file: unknown): string {
   if (typeof file !== 'string' || file.trim() === '' || file.includes('\0')) {
     throw optionsInvalid(`"sqliteInbox file" must be the path of the database file. ${fix}`);
   }
-  if (file.trim() === ':memory:') {
-    throw optionsInvalid(
-      '"sqliteInbox file" is ":memory:", which is a separate, empty database for each connection. ' +
-        `${fix} To store nothing on disk, use memoryInbox().`,
-    );
-  }
+  if (file.trim() === MEMORY) return MEMORY;
   if (file.startsWith('file:')) {
     throw optionsInvalid(`"sqliteInbox file" is a URI; it must be a path. ${fix}`);
   }

@@ -1,95 +1,58 @@
-import { ModuleLogger } from '../../errors/module-logger.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import type { CommitResult, Lease } from '../../inbox/store/inbox-store.js';
-import { SqliteCommitter } from './sql/commit.js';
-import { loadDriver, machineMs, toError, toFailure, unavailable } from './thread/connection.js';
-import type { SqliteConnection, StoredClock, Times } from './thread/connection.js';
+import { SqliteMemory } from './sqlite-memory.js';
+import type { MemoryDatabase } from './sqlite-memory.js';
+import { SqliteFile } from './sqlite-file.js';
+import type { EngineHooks, SqliteEngine } from './sqlite-engine.js';
+import type { ArgumentsOf, OperationName, ResultOf } from './sqlite-operations.js';
+import { MEMORY } from './sqlite-options.js';
 import type { SqliteSettings } from './sqlite-options.js';
 import type { SqliteTransaction } from './sqlite-transaction.js';
-import { SqliteClient } from './thread/client.js';
-import {
-  isOldSqlite,
-  oldSqliteReason,
-  openCommitter,
-  sharedFilesWarning,
-} from './thread/database-file.js';
-import type { OperationName, RequestOf, ResponseOf } from './thread/operations.js';
+import { machineMs, unavailable } from './thread/connection.js';
+import type { StoredClock, Times } from './thread/connection.js';
 
-/**
- * The database file while a store uses it: the thread that runs the operations, the connection for commits on the event
- * loop, the clock, and the listeners for new deliveries.
- */
+/** A database while a store uses it, with the clock of the store and its listeners for new deliveries. */
 export class SqliteSession {
-  readonly #logger = new ModuleLogger('PaymentInbox');
   readonly #listeners = new Set<() => void>();
   readonly #clock: StoreClock;
-  readonly #client: SqliteClient;
-  readonly #committer: SqliteCommitter;
-  #connection: SqliteConnection | undefined;
+  readonly #engine: SqliteEngine;
   #stage: 'new' | 'open' | 'closed' = 'new';
 
-  constructor(
-    private readonly settings: SqliteSettings,
-    runtime: PaymentsRuntime,
-  ) {
-    this.#clock = new StoreClock(runtime);
-    this.#client = new SqliteClient(
-      settings,
-      () => this.#clock.read(),
-      () => this.wake(),
-      (clock) => this.#clock.advanceTo(clock),
-    );
-    this.#committer = new SqliteCommitter(
-      this.#client,
-      () => this.#connection!,
-      settings.busyTimeoutMs,
-      () => this.#clock.read(),
-    );
+  constructor(settings: SqliteSettings, runtime: PaymentsRuntime, memory?: MemoryDatabase) {
+    const hooks: EngineHooks = {
+      times: () => this.#clock.read(),
+      onWake: () => this.#wake(),
+      onClock: (clock) => this.#clock.advanceTo(clock),
+    };
+    const inMemory = settings.file === MEMORY;
+    this.#clock = new StoreClock(runtime, inMemory ? () => 0 : machineMs);
+    this.#engine = inMemory ? new SqliteMemory(hooks, memory) : new SqliteFile(settings, hooks);
   }
 
   async open(): Promise<void> {
-    const { sqliteVersion, clock } = await this.#client.open();
-    if (isOldSqlite(sqliteVersion)) {
-      this.#logger.warn(
-        `${oldSqliteReason(sqliteVersion)}. The inbox uses it because of "allowOldSqlite".`,
-      );
-    }
-    this.#clock.start(clock);
-    try {
-      this.#connection = openCommitter(await loadDriver(), this.settings.file);
-    } catch (error) {
-      await this.#client.close();
-      throw toError(toFailure(error));
-    }
-    const warning = sharedFilesWarning(this.settings.file);
-    if (warning !== null) this.#logger.warn(warning);
+    this.#clock.start(await this.#engine.open());
     this.#stage = 'open';
     // Stores this process's clock for the other processes. If that fails, the first write stores the clock.
-    this.run('sync', null).catch(() => {});
+    this.run('sync').catch(() => {});
   }
 
   async close(): Promise<void> {
     this.#stage = 'closed';
-    await this.#committer.idle();
+    await this.#engine.close();
     this.#listeners.clear();
-    this.#connection?.close();
-    this.#connection = undefined;
-    await this.#client.close();
   }
 
-  /** Runs an operation in the thread. */
   async run<Name extends OperationName>(
     name: Name,
-    request: RequestOf<Name>,
-  ): Promise<ResponseOf<Name>> {
+    ...args: ArgumentsOf<Name>
+  ): Promise<ResultOf<Name>> {
     this.#check();
-    return this.#client.call(name, request);
+    return this.#engine.run(name, ...args);
   }
 
-  /** Runs `work` on the event loop and settles the lease, in one transaction. */
   async commit<R>(lease: Lease, work: (tx: SqliteTransaction) => R): Promise<CommitResult<R>> {
     this.#check();
-    return this.#committer.commit(lease, work);
+    return this.#engine.commit(lease, work);
   }
 
   /** The time by the clocks of this process. */
@@ -101,14 +64,14 @@ export class SqliteSession {
   onWake(listener: () => void): () => void {
     // A new function for each call, because a Set would keep a listener that is added twice only once.
     const added = (): void => listener();
-    if (this.#listeners.size === 0) this.#client.listen(true);
+    if (this.#listeners.size === 0) this.#engine.listen(true);
     this.#listeners.add(added);
     return () => {
-      if (this.#listeners.delete(added) && this.#listeners.size === 0) this.#client.listen(false);
+      if (this.#listeners.delete(added) && this.#listeners.size === 0) this.#engine.listen(false);
     };
   }
 
-  wake(): void {
+  #wake(): void {
     for (const listener of this.#listeners) listener();
   }
 
@@ -126,7 +89,10 @@ export class SqliteSession {
 export class StoreClock {
   #offset: number | undefined;
 
-  constructor(private readonly runtime: PaymentsRuntime) {}
+  constructor(
+    private readonly runtime: PaymentsRuntime,
+    private readonly machine: () => number = machineMs,
+  ) {}
 
   /** Continues the stored clock. Only the first call has an effect. */
   start(stored: StoredClock): void {
@@ -146,6 +112,6 @@ export class StoreClock {
     const monotonic = this.runtime.monotonic();
     const wall = Math.floor(this.runtime.now());
     const clock = Math.floor(monotonic) + (this.#offset ?? 0);
-    return { wall, clock, processOffset: monotonic - machineMs() };
+    return { wall, clock, processOffset: monotonic - this.machine() };
   }
 }

@@ -6,7 +6,12 @@ import { ThrottledLog } from '../../../errors/throttled-log.js';
 import type { PaymentsRuntime } from '../../../runtime/payments-runtime.js';
 import type { ResolvedPostgresOptions } from '../postgres-options.js';
 import { Connection, isConflict, PostgresInboxError, toInboxError } from './database-connection.js';
-import type { Parameter, PreparedStatement, ResultRow } from './database-connection.js';
+import type {
+  Parameter,
+  PreparedStatement,
+  ResultRow,
+  StatementResult,
+} from './database-connection.js';
 
 /** How long a transaction on the inbox's own pool may be idle, in milliseconds. After that, its process must be hanging. */
 const IDLE_IN_TRANSACTION_MS = 60_000;
@@ -123,15 +128,22 @@ export class ConnectionSource {
   }
 
   /** Runs one statement, in a transaction of its own. */
+  async run(
+    statement: string | PreparedStatement,
+    values: readonly Parameter[] = [],
+  ): Promise<StatementResult> {
+    return this.#repeatOnConflict((connection) => {
+      const run = (): Promise<StatementResult> => connection.run(statement, values);
+      return this.#setsIsolation ? inTransaction(connection, run) : run();
+    });
+  }
+
+  /** Runs one statement, in a transaction of its own; returns its rows. */
   async query(
     statement: string | PreparedStatement,
     values: readonly Parameter[] = [],
   ): Promise<ResultRow[]> {
-    return this.#repeatOnConflict(async (connection) => {
-      const run = (): Promise<{ rows: ResultRow[] }> => connection.run(statement, values);
-      const { rows } = this.#setsIsolation ? await inTransaction(connection, run) : await run();
-      return rows;
-    });
+    return (await this.run(statement, values)).rows;
   }
 
   /** Runs statements in one transaction, which may be repeated from the start. */

@@ -64,6 +64,16 @@ export function isValueError(error: unknown): boolean {
 /** A row of a result. Every value is the text that PostgreSQL wrote. */
 export type ResultRow = Readonly<Record<string, string | null>>;
 
+/** The result of a statement. */
+export interface StatementResult {
+  readonly rows: ResultRow[];
+  readonly command: string;
+  /** How many rows it changed or returned. */
+  readonly count: number;
+  /** The columns of the rows, with the numbers of their types. */
+  readonly columns: readonly { readonly name: string; readonly dataTypeID: number }[];
+}
+
 /** A parameter of a statement. Times and numbers are passed as numbers, and cast in the statement. */
 export type Parameter =
   string | number | boolean | null | Buffer | readonly (string | number | Buffer | null)[];
@@ -110,7 +120,7 @@ export class Connection {
     statement: string | PreparedStatement,
     values: readonly Parameter[] = [],
     timeoutMs = this.timeoutMs,
-  ): Promise<{ rows: ResultRow[]; command: string }> {
+  ): Promise<StatementResult> {
     const { name, text } =
       typeof statement === 'string' ? { name: undefined, text: statement } : statement;
     const query = {
@@ -121,8 +131,8 @@ export class Connection {
       // The driver has this option, but its types do not. It ends the wait for a server that no longer responds.
       query_timeout: timeoutMs + CLIENT_GRACE_MS,
     };
-    const { rows, command } = await this.client.query(query);
-    return { rows: rows as ResultRow[], command };
+    const { rows, command, rowCount, fields } = await this.client.query(query);
+    return { rows: rows as ResultRow[], command, count: rowCount ?? 0, columns: fields };
   }
 
   /** Returns the connection to the pool, or closes it if the error may have broken it. */

@@ -2,7 +2,8 @@ import type { HandlerCatalog } from '../../../inbox/store/inbox-store.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
 import type { ResultRow } from '../connection/database-connection.js';
 import { BY_INDEX, NOW_MS } from './schema.js';
-import { fromStored, toDate, toStored } from './stored-rows.js';
+import { fromStored, toStored } from '../../sql/stored-text.js';
+import { toDate } from './stored-rows.js';
 
 /** How many deliveries of a removed handler one statement skips at most. */
 const SKIPPED_AT_ONCE = 5000;

@@ -9,7 +9,8 @@ import type { ConnectionSource } from '../connection/connection-source.js';
 import { prepared } from '../connection/database-connection.js';
 import type { PreparedStatement, ResultRow } from '../connection/database-connection.js';
 import { NOW_MS } from './schema.js';
-import { fromStored, toDate, toStored } from './stored-rows.js';
+import { fromStored, toStored } from '../../sql/stored-text.js';
+import { toDate } from './stored-rows.js';
 
 /** A claim locks the ordering keys that it checks, and the database's table of locks is finite. */
 const MAX_CLAIM = 500;

@@ -8,7 +8,7 @@ import { breaksConnection, sqlStateOf, toInboxError } from '../connection/databa
 import type { Connection } from '../connection/database-connection.js';
 import type { PostgresTransaction, RunTransaction } from '../postgres-options.js';
 import { FINISHED } from './settle.js';
-import { toStored } from './stored-rows.js';
+import { toStored } from '../../sql/stored-text.js';
 
 /**
  * How long the store tries to read the outcome of a COMMIT without a response, in milliseconds. A restart of the database

@@ -1,7 +1,8 @@
 import type { ConnectionSource } from '../connection/connection-source.js';
 import type { Lease } from '../../../inbox/store/inbox-store.js';
-import { BY_INDEX, countsOnce, indexed, LOOKED_UP, notOnce, NOW_MS } from './schema.js';
-import { toStored } from './stored-rows.js';
+import { countsOnce, notOnce } from '../../sql/conditions.js';
+import { BY_INDEX, indexed, LOOKED_UP, NOW_MS } from './schema.js';
+import { toStored } from '../../sql/stored-text.js';
 
 /** How many ordering keys one call of {@link WaitingDeliveries.release} checks. The next call continues after them. */
 const MAX_KEYS = 1000;

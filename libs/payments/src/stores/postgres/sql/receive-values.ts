@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { TEST_EVENT_TYPE } from '../../../events/payment-event.js';
 import type { IncomingEvent } from '../../../inbox/store/inbox-store.js';
 import type { Parameter } from '../connection/database-connection.js';
-import { toStored } from './stored-rows.js';
+import { toStored } from '../../sql/stored-text.js';
 
 /**
  * Types of the parameters of the function `receive`: an array for each column of the events, then one for each column of

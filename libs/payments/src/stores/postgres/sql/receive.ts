@@ -10,8 +10,10 @@ import type { PreparedStatement, ResultRow } from '../connection/database-connec
 import { isRunning, keyLock } from './ordering.js';
 import { deliveriesOf, newEventOf, RECEIVE_TYPES, valuesOf } from './receive-values.js';
 import type { NewDelivery, NewEvent } from './receive-values.js';
-import { BY_INDEX, countsOnce, isOnceOf, LOOKED_UP, NOW_MS } from './schema.js';
-import { elementsOf, fromStored, toDate } from './stored-rows.js';
+import { countsOnce } from '../../sql/conditions.js';
+import { BY_INDEX, isOnceOf, LOOKED_UP, NOW_MS } from './schema.js';
+import { fromStored } from '../../sql/stored-text.js';
+import { elementsOf, toDate } from './stored-rows.js';
 
 /** How many repeats of an event are kept. */
 const MAX_REPEATS = 20;

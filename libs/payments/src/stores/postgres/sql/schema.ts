@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { countsOnce } from '../../sql/conditions.js';
 
 /** A number for an advisory lock of this schema. */
 export function lockNumber(schema: string, purpose: string): string {
@@ -12,6 +13,15 @@ export function quoted(schema: string): string {
   return `"${schema}"`;
 }
 
+/** With these settings off, every plan uses indexes. */
+export const TURNED_OFF = [
+  'enable_seqscan',
+  'enable_bitmapscan',
+  'enable_hashjoin',
+  'enable_mergejoin',
+  'jit',
+];
+
 /**
  * Settings of the functions that run all day. The statistics of a queue are misleading: PostgreSQL takes them in a quiet
  * moment, when the indexes of unfinished deliveries are empty, and a plan made from them later reads a whole backlog. With
@@ -20,12 +30,8 @@ export function quoted(schema: string): string {
  */
 export const BY_INDEX = `
   SET search_path = pg_catalog, pg_temp
-  SET enable_seqscan = off
-  SET enable_bitmapscan = off
   SET plan_cache_mode = force_generic_plan
-  SET jit = off
-  SET enable_hashjoin = off
-  SET enable_mergejoin = off`;
+  ${TURNED_OFF.map((name) => `SET ${name} = off`).join('\n  ')}`;
 
 /**
  * A condition that the planner cannot match with a partial index. A statement that finds its row by the primary key could
@@ -43,19 +49,6 @@ export const LOOKED_UP = 'OFFSET 0';
 
 /** SQL for the current time in milliseconds since the epoch. It is not the start of the transaction. */
 export const NOW_MS = 'floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
-
-/**
- * SQL: whether a delivery `d` failed and is pending, running or dead. Counts of failures read its index. A
- * delivery that has never failed is not in it, so it costs receives nothing.
- */
-export const HAS_FAILED = `d.last_error IS NOT NULL AND d.state IN ('pending', 'running', 'dead')`;
-
-/** SQL: whether an event counts as the only one of its transaction and type. Its transaction is then in `event_once`. */
-export const countsOnce = (event: string): string => `${event}.once AND NOT ${event}.stale`;
-
-/** SQL: whether the transaction of an event is in `event_transaction`: it has one, and is not in `event_once`. */
-export const notOnce = (event: string): string =>
-  `${event}.ordering_key IS NOT NULL AND (NOT ${event}.once OR ${event}.stale)`;
 
 /** SQL: whether an event counts as the only one of the transaction and type of another event. Reads `event_once`. */
 export const isOnceOf = (event: string, other: string): string =>

@@ -4,7 +4,8 @@ import type { ConnectionSource } from '../connection/connection-source.js';
 import { prepared } from '../connection/database-connection.js';
 import type { PreparedStatement } from '../connection/database-connection.js';
 import { BY_INDEX, NOW_MS, withoutPartialIndex } from './schema.js';
-import { elementsOf, toStored } from './stored-rows.js';
+import { toStored } from '../../sql/stored-text.js';
+import { elementsOf } from './stored-rows.js';
 
 /** The longest delay that is stored: 100 years, in milliseconds. */
 export const MAX_DUE_MS = 3_155_760_000_000;

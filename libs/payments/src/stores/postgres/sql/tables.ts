@@ -1,4 +1,20 @@
-import { countsOnce, HAS_FAILED, indexed, notOnce } from './schema.js';
+import { countsOnce, HAS_FAILED, notOnce, unaliased, UNDONE } from '../../sql/conditions.js';
+import type { EventLayout } from '../../sql/events.js';
+import { indexed } from './schema.js';
+
+/** The events, and the deliveries that have an index for each state. */
+export const eventLayout = (schema: string): EventLayout => ({
+  bodies: `${schema}.event`,
+  queues: [
+    { state: 'pending', index: 'due', condition: IS_DUE },
+    { state: 'pending', index: 'suspect', condition: IS_SUSPECT },
+    { state: 'pending', index: 'waiting', condition: 'd.waiting' },
+    { state: 'dead', index: 'dead', condition: "d.state = 'dead'" },
+  ],
+});
+
+const IS_DUE = "d.state = 'pending' AND NOT d.waiting AND d.crashes = 0";
+const IS_SUSPECT = "d.state = 'pending' AND NOT d.waiting AND d.crashes > 0";
 
 /** Settings of a table of which many rows change: a vacuum starts after a number of changes, not after a share of the table. */
 const VACUUM_OFTEN = `
@@ -6,12 +22,9 @@ const VACUUM_OFTEN = `
   autovacuum_vacuum_threshold = 5000,
   vacuum_index_cleanup = on`;
 
-/** An index condition without the alias of its table. */
-const unaliased = (condition: string): string => condition.replace(/\b[de]\./g, '');
-
 /**
- * Creates the tables. Times are in milliseconds since the epoch. Finished deliveries are in no index that a claim reads, so the cost of a claim does not depend on
- * the number of events that were handled.
+ * Creates the tables. Times are in milliseconds since the epoch. Finished deliveries are in no index that a claim reads, so
+ * the cost of a claim does not depend on the number of events that were handled.
  */
 export const tables = (schema: string): string => `
 CREATE TABLE ${schema}.event (
@@ -94,17 +107,16 @@ CREATE TABLE ${schema}.delivery (
 );
 -- Claims read this index.
 CREATE INDEX delivery_due ON ${schema}.delivery (handler, due_at, event)
-  WHERE state = 'pending' AND NOT waiting AND crashes = 0;
+  WHERE ${unaliased(IS_DUE)};
 CREATE INDEX delivery_suspect ON ${schema}.delivery (handler, due_at, event)
-  WHERE state = 'pending' AND NOT waiting AND crashes > 0;
+  WHERE ${unaliased(IS_SUSPECT)};
 CREATE INDEX delivery_waiting ON ${schema}.delivery (handler, ordering, due_at, event) WHERE waiting;
 CREATE INDEX delivery_due_by_key ON ${schema}.delivery (ordering, handler, due_at)
   WHERE state = 'pending' AND NOT waiting AND ordering IS NOT NULL;
 -- All running deliveries. A second safeguard for the rule in ordering.ts: one for each ordering key and handler.
 CREATE UNIQUE INDEX delivery_running ON ${schema}.delivery (ordering, handler) WHERE state = 'running';
--- Finds the oldest pending delivery. The worker, which is NULL, makes this the only index in the order of the query.
-CREATE INDEX delivery_pending ON ${schema}.delivery (worker, event)
-  WHERE state = 'pending';
+-- Lists read it. The worker, which is NULL, makes it the only index in the order of their statements, for any statistics.
+CREATE INDEX delivery_undone ON ${schema}.delivery (worker, state, event) WHERE ${unaliased(UNDONE)};
 CREATE INDEX delivery_dead ON ${schema}.delivery (handler, event) WHERE state = 'dead';
 -- Failed deliveries that are not finished or are dead, the newest event last. Most deliveries never enter it.
 CREATE INDEX delivery_failed ON ${schema}.delivery (event) WHERE ${unaliased(HAS_FAILED)};
@@ -146,6 +158,8 @@ CREATE TABLE ${schema}.expectation (
   state text COLLATE "C" NOT NULL DEFAULT 'waiting'
     CHECK (state IN ('waiting', 'fulfilled', 'overdue', 'cancelled')),
   created_at bigint NOT NULL,
+  -- The same time by the store clock, which in PostgreSQL is the same clock.
+  created_clock bigint NOT NULL,
   -- After the creation.
   due_in_ms bigint,
   -- A JSON array of delays in milliseconds.

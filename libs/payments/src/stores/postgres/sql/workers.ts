@@ -7,7 +7,7 @@ import type { ConnectionSource } from '../connection/connection-source.js';
 import { toCatalog } from './catalog.js';
 import { BY_INDEX, NOW_MS } from './schema.js';
 import { historyWith } from './settle.js';
-import { toStored } from './stored-rows.js';
+import { toStored } from '../../sql/stored-text.js';
 
 /** Adds a worker and its handlers, and returns the catalog. */
 export async function register(

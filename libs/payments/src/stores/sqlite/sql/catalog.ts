@@ -1,27 +1,6 @@
 import type { HandlerCatalog, HandlerDeclaration } from '../../../inbox/store/inbox-store.js';
 import type { SqliteConnection, Times } from '../thread/connection.js';
 
-/** A {@link HandlerCatalog} as the thread sends it: times are numbers. */
-export interface CatalogMessage extends Omit<HandlerCatalog, 'handlers'> {
-  readonly handlers: readonly (HandlerDeclaration & {
-    readonly firstSeenAt: number;
-    readonly lastSeenAt: number;
-  })[];
-}
-
-/** Converts a catalog of the thread. */
-export function toCatalog({ version, handlers }: CatalogMessage): HandlerCatalog {
-  return {
-    version,
-    handlers: Array.from(handlers, ({ name, patterns, firstSeenAt, lastSeenAt }) => ({
-      name,
-      patterns: Array.from(patterns),
-      firstSeenAt: new Date(firstSeenAt),
-      lastSeenAt: new Date(lastSeenAt),
-    })),
-  };
-}
-
 interface HandlerRow {
   readonly name: string;
   readonly patterns: string;
@@ -30,14 +9,14 @@ interface HandlerRow {
 }
 
 /** The handlers that any worker registered and that were not removed, by name. */
-export function catalog(connection: SqliteConnection): CatalogMessage {
+export function catalog(connection: SqliteConnection): HandlerCatalog {
   return {
     version: catalogVersion(connection),
     handlers: allHandlers(connection).map((row) => ({
       name: row.name,
       patterns: JSON.parse(row.patterns) as string[],
-      firstSeenAt: row.first_seen_at,
-      lastSeenAt: row.last_seen_at,
+      firstSeenAt: new Date(row.first_seen_at),
+      lastSeenAt: new Date(row.last_seen_at),
     })),
   };
 }
@@ -86,8 +65,8 @@ export function forgetHandler(
   for (const queue of QUEUES) {
     skipped += connection.run(
       `UPDATE payments_inbox_delivery SET state = 'skipped', queue = NULL, crashes = 0, due_at = NULL, finished_at = ?
-       WHERE (event_seq, handler) IN (
-         SELECT event_seq, handler FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_queue
+       WHERE (event, handler) IN (
+         SELECT event, handler FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_queue
          WHERE handler = ? AND queue = ? LIMIT ?)`,
       [wall, handler, queue, FORGET_SLICE - skipped],
     );
@@ -142,7 +121,7 @@ export function pause(
 }
 
 /** The names of paused handlers, sorted; `*` among them if all handlers are paused. */
-export function pausedHandlers(connection: SqliteConnection): string[] {
+function pausedHandlers(connection: SqliteConnection): string[] {
   return connection
     .all<{ handler: string }>('SELECT handler FROM payments_inbox_pause ORDER BY handler')
     .map(({ handler }) => handler);

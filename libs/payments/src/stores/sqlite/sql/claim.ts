@@ -1,35 +1,21 @@
 import type {
   ClaimedDelivery,
   ClaimRequest,
+  EventSource,
   SuspectRequest,
 } from '../../../inbox/store/inbox-store.js';
 import type { SqliteConnection, Times } from '../thread/connection.js';
 import { unpaused } from './catalog.js';
 import { beganToWait, isOrderingRunning } from './ordering.js';
-import { sourceName } from './schema.js';
-import { fromStored, toBuffer } from './stored-rows.js';
+import { fromStored } from '../../sql/stored-text.js';
+import { toBuffer } from './stored-rows.js';
 import { isLive } from './workers.js';
-
-/** A {@link ClaimedDelivery} as the thread sends it. */
-export interface ClaimedMessage extends Omit<ClaimedDelivery, 'raw' | 'receivedAt'> {
-  readonly receivedAt: number;
-  readonly raw: Uint8Array;
-}
-
-/** Converts a delivery of the thread. */
-export function toClaimed(delivery: ClaimedMessage): ClaimedDelivery {
-  return {
-    ...delivery,
-    receivedAt: new Date(delivery.receivedAt),
-    raw: toBuffer(delivery.raw),
-  };
-}
 
 /** How many deliveries of a handler one claim makes wait. If a busy key has more, the next claim continues. */
 const MAX_WAITING = 500;
 
 interface DueRow {
-  readonly event_seq: number;
+  readonly event: number;
   readonly ordering: Uint8Array | null;
 }
 
@@ -38,7 +24,7 @@ export function claim(
   connection: SqliteConnection,
   { worker, wanted }: ClaimRequest,
   times: Times,
-): ClaimedMessage[] {
+): ClaimedDelivery[] {
   // A worker that was declared dead claims nothing: the next heartbeat of another worker would free the delivery while
   // this worker runs it.
   if (!isLive(connection, worker)) return [];
@@ -54,20 +40,20 @@ function claimOf(
   handler: string,
   limit: number,
   times: Times,
-): ClaimedMessage[] {
-  const claimed: ClaimedMessage[] = [];
+): ClaimedDelivery[] {
+  const claimed: ClaimedDelivery[] = [];
   let madeWaiting = 0;
   while (claimed.length < limit && madeWaiting <= MAX_WAITING) {
     // If one delivery of a busy key is due, more of the key are likely to follow.
     const size = madeWaiting === 0 ? limit - claimed.length : MAX_WAITING;
     const rows = findDue(connection, handler, size, times);
-    for (const { event_seq, ordering } of rows) {
+    for (const { event, ordering } of rows) {
       if (claimed.length === limit) break;
       if (isOrderingRunning(connection, handler, ordering)) {
-        makeWait(connection, event_seq, handler);
+        makeWait(connection, event, handler);
         madeWaiting += 1;
       } else {
-        claimed.push(lease(connection, event_seq, handler, worker, times));
+        claimed.push(lease(connection, event, handler, worker, times));
       }
     }
     if (rows.length < size) break;
@@ -82,16 +68,16 @@ function findDue(
   { clock }: Times,
 ): DueRow[] {
   return connection.all<DueRow>(
-    `SELECT event_seq, ordering FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_queue
+    `SELECT event, ordering FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_queue
      WHERE handler = ? AND queue = 'due' AND due_at <= ?
-     ORDER BY due_at, event_seq LIMIT ?`,
+     ORDER BY due_at, event LIMIT ?`,
     [handler, clock, limit],
   );
 }
 
 function makeWait(connection: SqliteConnection, seq: number, handler: string): void {
   connection.run(
-    "UPDATE payments_inbox_delivery SET queue = 'waiting' WHERE event_seq = ? AND handler = ?",
+    "UPDATE payments_inbox_delivery SET queue = 'waiting' WHERE event = ? AND handler = ?",
     [seq, handler],
   );
   beganToWait(connection, handler);
@@ -104,7 +90,7 @@ interface LeasedRow {
   readonly company: string;
   readonly id: string;
   readonly received_at: number;
-  readonly source: number;
+  readonly source: EventSource;
   readonly event_type: string;
   readonly raw: Uint8Array;
   readonly headers: string;
@@ -120,21 +106,21 @@ function lease(
   handler: string,
   worker: string,
   { wall }: Times,
-): ClaimedMessage {
+): ClaimedDelivery {
   const row = connection.get<LeasedRow>(
     `SELECT d.attempts, d.token, d.crashes, e.company, e.id, e.received_at, e.source,
        e.event_type, b.raw, b.headers
      FROM payments_inbox_delivery d
-       CROSS JOIN payments_inbox_event e ON e.seq = d.event_seq
-       CROSS JOIN payments_inbox_body b ON b.event_seq = d.event_seq
-     WHERE d.event_seq = ? AND d.handler = ?`,
+       CROSS JOIN payments_inbox_event e ON e.seq = d.event
+       CROSS JOIN payments_inbox_body b ON b.event = d.event
+     WHERE d.event = ? AND d.handler = ?`,
     [seq, handler],
   )!;
   connection.run(
     `UPDATE payments_inbox_delivery
      SET state = 'running', worker = ?, attempts = attempts + 1, token = token + 1, queue = NULL, due_at = NULL,
        started_at = ?
-     WHERE event_seq = ? AND handler = ?`,
+     WHERE event = ? AND handler = ?`,
     [worker, wall, seq, handler],
   );
   return {
@@ -144,10 +130,10 @@ function lease(
     token: row.token + 1,
     seq,
     attempt: row.attempts + 1,
-    receivedAt: row.received_at,
+    receivedAt: new Date(row.received_at),
     ageMs: Math.max(0, wall - row.received_at),
-    source: sourceName(row.source),
-    raw: row.raw,
+    source: row.source,
+    raw: toBuffer(row.raw),
     crashes: row.crashes,
     traced: {
       traceparent: TRACEPARENT.exec(row.headers)?.[1] ?? null,
@@ -161,22 +147,22 @@ export function claimSuspect(
   connection: SqliteConnection,
   { worker, handlers }: SuspectRequest,
   times: Times,
-): ClaimedMessage | null {
+): ClaimedDelivery | null {
   if (!isLive(connection, worker)) return null;
   const due = unpaused(connection, handlers).flatMap((handler) => {
-    const row = connection.get<{ event_seq: number; due_at: number }>(
-      `SELECT event_seq, due_at FROM payments_inbox_delivery d INDEXED BY payments_inbox_delivery_queue
+    const row = connection.get<{ event: number; due_at: number }>(
+      `SELECT event, due_at FROM payments_inbox_delivery d INDEXED BY payments_inbox_delivery_queue
        WHERE handler = ? AND queue = 'suspect' AND due_at <= ?
          AND NOT EXISTS (
            SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_running
            WHERE state = 'running' AND handler = d.handler AND ordering = d.ordering)
-       ORDER BY due_at, event_seq LIMIT 1`,
+       ORDER BY due_at, event LIMIT 1`,
       [handler, times.clock],
     );
     return row === undefined ? [] : [{ ...row, handler }];
   });
-  const [first] = due.toSorted((a, b) => a.due_at - b.due_at || a.event_seq - b.event_seq);
-  return first ? lease(connection, first.event_seq, first.handler, worker, times) : null;
+  const [first] = due.toSorted((a, b) => a.due_at - b.due_at || a.event - b.event);
+  return first ? lease(connection, first.event, first.handler, worker, times) : null;
 }
 
 /** Milliseconds until the first delivery of these handlers becomes claimable; `null` if there is none. */

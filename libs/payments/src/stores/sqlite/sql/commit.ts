@@ -75,11 +75,11 @@ export class SqliteCommitter {
     const { unexpectedEnds } = this.client;
     try {
       try {
-        await this.client.call('sync', null);
+        await this.client.call('sync');
       } catch (error) {
         // Tries again only if the thread ended. After an error of the disk, a second fsync guarantees nothing.
         if (this.client.unexpectedEnds === unexpectedEnds) throw error;
-        await this.client.call('sync', null);
+        await this.client.call('sync');
       }
     } catch (error) {
       throw unavailable(
@@ -144,7 +144,7 @@ const CONSTRAINT = 19;
  * @throws PaymentsError `lease_lost`, `inbox_unavailable`; TypeError if `work` returned a promise or ended the
  *   transaction; and the errors of `work`.
  */
-function commitOnce<R>(
+export function commitOnce<R>(
   connection: SqliteConnection,
   lease: Lease,
   work: (tx: SqliteTransaction) => R,

@@ -1,9 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { SqliteDatabase } from '../../../../../../test/support/sqlite/sqlite-database.js';
 import type { ExpectationFilter } from '../../../inbox/store/inbox-store.js';
-import { OPERATIONS } from '../thread/operations.js';
-import { listExpectations } from './expectations.js';
-import { SLICE } from './search.js';
+import { SLICE } from '../../sql/expectations.js';
 
 let inbox: SqliteDatabase;
 let statements: string[];
@@ -22,18 +20,20 @@ beforeEach(async () => {
 afterEach(() => inbox.close());
 
 /** Stores open expectations, every other one for the company `acme`. */
-function expectMany(count: number): void {
+async function expectMany(count: number): Promise<void> {
   for (let n = 0; n < count; n += 1) {
     const [company, reference] = [n % 2 === 0 ? 'acme' : 'umbrella', `order-${n}`];
     const rest = { transactionId: `tx-${n}`, dueInMs: null, schedule: [1], firstPollInMs: 0 };
-    OPERATIONS.expect(inbox.connection, { company, reference, ...rest }, inbox.times);
+    await inbox.store().expectations.expect({ company, reference, ...rest });
   }
   statements = [];
 }
 
 /** The plan of a statement, as one line. */
 function planOf(sql: string): string {
-  const lines = inbox.all<{ detail: string }>(`EXPLAIN QUERY PLAN ${sql.replaceAll(/\?\d/g, '?')}`);
+  const lines = inbox.all<{ detail: string }>(
+    `EXPLAIN QUERY PLAN ${sql.replaceAll(/[?$]\d+|::\w+(\[\])?/g, (found) => (found[0] === ':' ? '' : '?'))}`,
+  );
   return lines.map(({ detail }) => detail).join('; ');
 }
 
@@ -53,27 +53,49 @@ describe('open expectations on SQLite', () => {
     expect(plan).toContain('expectation_reference (reference=? AND company=?)');
   });
 
-  it('EX-14 due polls are found with one index, and the next one too', () => {
-    expectMany(SLICE);
-    expect(OPERATIONS.nextPollInMs(inbox.connection, null, inbox.times)).toBe(0);
+  it('EX-14 due polls are found with one index, and the next one too', async () => {
+    await expectMany(SLICE);
+    const { expectations } = inbox.store();
+    expect(await expectations.nextPollInMs()).toBe(0);
     expect(planOf(statements.at(-1)!)).toContain('expectation_poll');
     statements = [];
-    const request = { limit: 3, leaseMs: 1000 };
-    expect(OPERATIONS.claimPolls(inbox.connection, request, inbox.times)).toHaveLength(3);
-    const plan = planOf(statements.find((sql) => sql.includes('ORDER BY next_poll_at'))!);
-    expect(plan).toContain('SEARCH payments_inbox_expectation USING COVERING INDEX');
+    expect(await expectations.claimPolls({ limit: 3, leaseMs: 1000 })).toHaveLength(3);
+    expect(statements).toHaveLength(1);
+    const plan = planOf(statements[0]!);
+    expect(plan).toContain('SEARCH x USING COVERING INDEX payments_inbox_expectation_poll');
+    expect(plan).toContain('SEARCH payments_inbox_expectation USING INTEGER PRIMARY KEY');
     expect(plan).not.toContain('TEMP B-TREE');
   });
 
-  it('EX-14 a list by state and company reads one slice, however many expectations are in the state', () => {
-    expectMany(2 * SLICE);
+  it('EX-11 many polls are released and made due with one statement, which looks each one up', async () => {
+    await expectMany(30);
+    const { expectations } = inbox.store();
+    const leases = await expectations.claimPolls({ limit: 20, leaseMs: 1000 });
+    statements = [];
+    await expectations.releasePolls(leases, []);
+    const selections = leases.map(({ expectation }) => expectation);
+    expect(await expectations.pollNow(selections, [])).toBe(20);
+    expect(statements).toHaveLength(2);
+    const [release, pollNow] = statements.map(planOf);
+    expect(release).toMatch(/SEARCH x USING INTEGER PRIMARY KEY/);
+    expect(pollNow).toContain('expectation_reference (reference=? AND company=?)');
+    for (const plan of [release, pollNow]) expect(plan).not.toContain('SCAN x');
+  });
+
+  it('EX-14 a list lets other operations run after each slice, however many expectations it compares', async () => {
+    await expectMany(2 * SLICE);
     const filter = { state: 'waiting', company: 'nobody' } as const;
-    const request = { filter, limit: 5, after: null };
-    const { found, next } = listExpectations(inbox.connection, request, inbox.times);
-    expect(found).toEqual([]);
-    expect(next).not.toBeNull();
-    const rows = statements.find((sql) => sql.includes('+x.state = ?'))!;
-    expect(planOf(rows)).toMatch(/SEARCH x USING INTEGER PRIMARY KEY/);
+    let turns = 0;
+    const counting = setInterval(() => (turns += 1), 0);
+    const page = await inbox.store().expectations.list({ filter, limit: 5, after: null });
+    clearInterval(counting);
+    expect(page).toEqual({ expectations: [], next: null });
+    const slices = statements.filter((sql) => sql.includes(`LIMIT ${SLICE}`));
+    expect(slices).toHaveLength(3);
+    expect(statements).toHaveLength(2 * slices.length);
+    expect(turns).toBeGreaterThan(0);
+    expect(planOf(slices[0]!)).toContain('expectation_state (state=?)');
+    expect(planOf(slices[0]!)).not.toContain('TEMP B-TREE');
   });
 
   it.each<[ExpectationFilter, string]>([
@@ -84,53 +106,49 @@ describe('open expectations on SQLite', () => {
     ],
     [{ state: 'waiting' }, 'expectation_state (state=?)'],
     [{ transactionId: 't-7', state: 'fulfilled' }, 'expectation_transaction (transaction_id=?)'],
-    [{ fulfilledBy: 'poll' }, 'expectation_polled'],
+    [{ fulfilledBy: 'poll' }, 'expectation_by_poll'],
     [{ contradictory: true }, 'expectation_contradiction'],
-    [{ search: 'order-7' }, 'SEARCH payments_inbox_expectation USING INTEGER PRIMARY KEY'],
+    [{ search: 'order-7' }, 'SEARCH x USING INTEGER PRIMARY KEY'],
     [{ search: 'order-' }, 'expectation_created'],
-  ])('EX-14 a list with the filter %j reads a slice of the index %s', (filter, index) => {
-    expectMany(SLICE + 1);
-    const request = { filter, limit: 5, after: null };
-    listExpectations(inbox.connection, request, inbox.times);
-    const [slice] = statements.filter((sql) => sql.includes('LIMIT 1 OFFSET'));
-    const plan = planOf(slice!);
+  ])('EX-14 a list with the filter %j reads a slice of the index %s', async (filter, index) => {
+    await expectMany(SLICE + 1);
+    const { expectations } = inbox.store();
+    await expectations.list({ filter, limit: 5, after: null });
+    const slice = statements.find((sql) => sql.includes('AS age_ms'))!;
+    const plan = planOf(slice);
     expect(plan).toContain(index);
     // Only a small selection, by number or of one transaction, is sorted.
     expect(plan.includes('TEMP B-TREE')).toBe(/PRIMARY KEY|transaction/.test(index));
-    const next = { ...request, after: { createdAt: inbox.now, seq: 100 } };
-    const { found } = listExpectations(inbox.connection, next, inbox.times);
-    expect(found.every(({ at }) => at.seq < 100)).toBe(true);
+    const after = `${inbox.now}.100`;
+    const next = await expectations.list({ filter, limit: 5, after });
+    for (const { reference } of next.expectations) {
+      expect(Number(reference.replace('order-', ''))).toBeLessThan(99);
+    }
   });
 
-  it('EX-12 a list finds a few matching expectations among several slices of others', () => {
-    expectMany(2 * SLICE);
-    const found: string[] = [];
+  it('EX-12 a list finds a few matching expectations among several slices of others', async () => {
+    await expectMany(2 * SLICE);
     const filter = { company: 'acme', search: 'order-' };
-    let slices = 0;
-    for (let after: Parameters<typeof listExpectations>[1]['after'] | undefined; after !== null;) {
-      const request = { filter, limit: 10_000, after: after ?? null };
-      const slice = listExpectations(inbox.connection, request, inbox.times);
-      found.push(...slice.found.map(({ row }) => row.reference));
-      after = slice.next;
-      slices += 1;
-    }
-    expect(slices).toBe(3);
+    const { expectations } = inbox.store();
+    const page = await expectations.list({ filter, limit: 10_000, after: null });
+    const found = page.expectations.map(({ reference }) => reference);
+    expect(page.next).toBeNull();
     expect(found).toHaveLength(SLICE);
     expect(new Set(found).size).toBe(SLICE);
     expect(found[0]).toBe(`order-${2 * SLICE - 2}`);
   });
 
-  it('EX-07 counts read at most 10,001 index entries', () => {
-    expectMany(3);
-    expect(OPERATIONS.countExpectations(inbox.connection)).toEqual({
+  it('EX-07 counts read at most 10,001 index entries each', async () => {
+    await expectMany(3);
+    expect(await inbox.store().expectations.counts()).toEqual({
       waiting: { count: 3, more: false },
       overdueUnpaid: { count: 0, more: false },
       overdueUnknown: { count: 0, more: false },
     });
-    expect(statements.every((sql) => sql.includes('LIMIT 10001'))).toBe(true);
-    expect(planOf(statements[0]!)).toContain('COVERING INDEX payments_inbox_expectation_state');
-    for (const statement of statements.slice(1, 3)) {
-      expect(planOf(statement)).toContain('expectation_overdue (poll_result=?)');
-    }
+    expect(statements).toHaveLength(1);
+    expect(statements[0]!.match(/LIMIT 10001/g)).toHaveLength(3);
+    const plan = planOf(statements[0]!);
+    expect(plan).toContain('COVERING INDEX payments_inbox_expectation_state (state=?)');
+    expect(plan.match(/expectation_overdue \(last_result=\?\)/g)).toHaveLength(2);
   });
 });

@@ -1,17 +1,12 @@
 import type {
+  EventSource,
   ExpectationState,
   FulfilledExpectation,
   IncomingEvent,
 } from '../../../inbox/store/inbox-store.js';
+import { OPEN, UNSCHEDULED } from '../../sql/expectations.js';
 import type { SqliteConnection, Times } from '../thread/connection.js';
-import { sourceName } from './schema.js';
-import { fromStored, toStored } from './stored-rows.js';
-
-/** SQL: the expectations that an event can still fulfil. */
-export const OPEN = "state IN ('waiting', 'overdue')";
-
-/** SQL: ends an expectation without a next poll. A poll that runs keeps its lease. */
-export const UNSCHEDULED = 'next_poll_at = iif(leased, next_poll_at, NULL)';
+import { fromStored, toStored } from '../../sql/stored-text.js';
 
 interface OpenRow {
   readonly seq: number;
@@ -56,7 +51,7 @@ export function fulfil(
   });
 }
 
-/** Fulfils an expectation with a stored event. Returns how the event was received. */
+/** Fulfils an expectation with a stored event, if it is open. Returns how the event was received. */
 export function fulfilWith(
   connection: SqliteConnection,
   seq: number,
@@ -65,7 +60,7 @@ export function fulfilWith(
   { wall }: Times,
 ): FulfilledExpectation['by'] {
   const event = connection.get<{
-    readonly source: number;
+    readonly source: EventSource;
     readonly event_type: string;
     readonly ordering_key: string | null;
   }>(
@@ -75,10 +70,10 @@ export function fulfilWith(
   const { source, event_type, ordering_key } = event;
   connection.run(
     `UPDATE payments_inbox_expectation
-     SET state = 'fulfilled', fulfilled_at = ?, fulfilled_source = ?, fulfilled_id = ?, fulfilled_type = ?,
+     SET state = 'fulfilled', fulfilled_at = ?, fulfilled_by = ?, fulfilled_id = ?, fulfilled_type = ?,
        fulfilled_transaction = ?, ${UNSCHEDULED}
-     WHERE seq = ?`,
+     WHERE seq = ? AND ${OPEN}`,
     [wall, source, toStored(storedId), event_type, ordering_key, seq],
   );
-  return sourceName(source);
+  return source;
 }

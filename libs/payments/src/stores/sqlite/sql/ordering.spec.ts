@@ -2,8 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { SqliteDatabase } from '../../../../../../test/support/sqlite/sqlite-database.js';
 import type { SettleResult } from '../../../inbox/store/inbox-store.js';
 import { runBatch } from '../thread/batch.js';
-import { OPERATIONS } from '../thread/operations.js';
-import type { Call } from '../thread/operations.js';
+import type { Call } from '../thread/messages.js';
 
 let inbox: SqliteDatabase;
 beforeEach(async () => {
@@ -11,12 +10,10 @@ beforeEach(async () => {
 });
 afterEach(() => inbox.close());
 
-const { redrive, skip, complete, fail, heartbeat } = OPERATIONS;
-
 /** The pending deliveries, in the order of their receipt. */
 const pending = () =>
   inbox.all<{ id: string; queue: string; crashes: number }>(
-    `SELECT e.id, d.queue, d.crashes FROM payments_inbox_delivery d JOIN payments_inbox_event e ON e.seq = d.event_seq
+    `SELECT e.id, d.queue, d.crashes FROM payments_inbox_delivery d JOIN payments_inbox_event e ON e.seq = d.event
      WHERE d.state = 'pending' ORDER BY e.seq`,
   );
 
@@ -47,7 +44,7 @@ describe('the deliveries of one ordering key on SQLite', () => {
     expect(inbox.claim(worker, 1)).toEqual([]);
     expect(inbox.claim(worker, 1)).toEqual([]);
     expect(inbox.claim(worker, 1).map(({ id }) => id)).toEqual(['other']);
-    expect(skip(inbox.connection, { selections }, inbox.times)).toBe(1299);
+    expect(inbox.store().skip(selections)).toBe(1299);
   });
 
   it('IN-16 the deliveries of one ordering key run in the order of their receipt', () => {
@@ -62,7 +59,7 @@ describe('the deliveries of one ordering key on SQLite', () => {
       const [lease] = inbox.claim(worker);
       order.push(lease!.id);
       if (n < 2) inbox.receive({ id: `late ${n}`, orderingKey: 'k' });
-      const result = complete(inbox.connection, { lease: lease! }, inbox.times);
+      const result = inbox.store().complete(lease!);
       expect(result).toEqual({ settled: true, nextDue: n < 4 });
     }
     expect(order).toEqual(['a', 'b', 'c', 'late 0', 'late 1']);
@@ -73,7 +70,7 @@ describe('the deliveries of one ordering key on SQLite', () => {
     inbox.receive({ id: 'suspect', orderingKey: 'k' });
     inbox.claim(worker);
     inbox.now += 1500;
-    heartbeat(inbox.connection, { worker: other }, inbox.times);
+    inbox.store().heartbeat(other);
     inbox.receive({ id: 'next', orderingKey: 'k', assign: { worker: other, handlers: ['book'] } });
     expect(pending()).toEqual([
       { id: 'suspect', queue: 'suspect', crashes: 1 },
@@ -86,53 +83,47 @@ describe('the deliveries of one ordering key on SQLite', () => {
     const worker = inbox.worker();
     inbox.receive({ id: 'dead', orderingKey: 'k' });
     const [lease] = inbox.claim(worker);
-    fail(inbox.connection, { lease: lease!, error: 'no', retryInMs: null }, inbox.times);
+    inbox.store().fail(lease!, { error: 'no', retryInMs: null });
     inbox.receive({ id: 'running', orderingKey: 'k' });
     inbox.claim(worker);
     const selections = [{ company: 'acme', id: 'dead', handlers: ['book', 'mail'] }];
-    const request = { selections, force: false, dueInMs: [0] };
-    expect(redrive(inbox.connection, request, inbox.times)).toBe(2);
+    expect(inbox.store().redrive(selections, { force: false, dueInMs: [0] })).toBe(2);
     expect(pending()).toEqual([
       { id: 'dead', queue: 'waiting', crashes: 0 },
       { id: 'dead', queue: 'due', crashes: 0 },
     ]);
   });
 
-  it('an outcome releases a delivery that began to wait earlier in the same batch', () => {
+  it('an outcome releases a delivery that began to wait earlier in the same batch', async () => {
     const worker = inbox.worker();
     const assign = { worker, handlers: ['book'] };
     for (const orderingKey of ['a', 'b', 'c'])
       inbox.receive({ id: orderingKey, orderingKey, assign });
-    const complete = (seq: number) => {
-      const request = { lease: { seq, handler: 'book', token: 1 } };
-      return { number: seq, name: 'complete', request, times: inbox.times } as const;
-    };
-    const events = [inbox.event({ id: 'late', orderingKey: 'b' })];
-    const receive = {
-      number: 4,
-      name: 'receive',
-      request: { events },
+    const call = (number: number, name: Call['name'], ...args: unknown[]): Call => ({
+      number,
+      name,
+      args,
       times: inbox.times,
-    } as const;
+    });
+    const complete = (seq: number) => call(seq, 'complete', { seq, handler: 'book', token: 1 });
+    const receive = call(4, 'receive', [inbox.event({ id: 'late', orderingKey: 'b' })]);
     inbox.receive({ id: 'due', orderingKey: 'c' });
     inbox.connection.exec(
       "UPDATE payments_inbox_delivery SET queue = 'due' WHERE state = 'pending'",
     );
     const wanted = [{ handler: 'book', limit: 1 }];
-    const claim = {
-      number: 5,
-      name: 'claim',
-      request: { worker, wanted },
-      times: inbox.times,
-    } as const;
+    const claim = call(5, 'claim', { worker, wanted });
     const settings = { busyTimeoutMs: 1000, slowCommitMs: 0 };
-    const nextDue = (calls: readonly Call[]) =>
-      runBatch(inbox.connection, calls, settings)
+    const nextDue = async (calls: readonly Call[]) =>
+      (await runBatch(inbox.connection, calls, settings))
         .filter(({ number }) => number < 4)
         .map((response) => (response as unknown as { value: SettleResult }).value.nextDue);
     // The first outcome finds that no delivery of the handler waits.
-    expect(nextDue([complete(1), receive, complete(2)])).toEqual([false, true]);
+    expect(await nextDue([complete(1), receive, complete(2)])).toEqual([false, true]);
     inbox.receive({ id: 'd', orderingKey: 'd', assign });
-    expect(nextDue([{ ...complete(6), number: 1 }, claim, complete(3)])).toEqual([false, true]);
+    expect(await nextDue([{ ...complete(6), number: 1 }, claim, complete(3)])).toEqual([
+      false,
+      true,
+    ]);
   });
 });

@@ -61,7 +61,7 @@ export function newerHandled(
     `EXISTS (SELECT 1 FROM payments_inbox_event e INDEXED BY payments_inbox_event_${index}
        WHERE ordering_key = ?1 AND ${condition} AND company = ?2 AND occurred_at > ?3
          AND (pruned OR EXISTS (SELECT 1 FROM payments_inbox_delivery d
-           WHERE d.event_seq = e.seq AND d.handler = ?4 AND d.state = 'done')))`;
+           WHERE d.event = e.seq AND d.handler = ?4 AND d.state = 'done')))`;
   const { newer } = connection.get<{ newer: 0 | 1 }>(
     `SELECT ${newerIn('once', COUNTS_ONCE)} OR ${newerIn('transaction', NOT_ONCE)} AS newer`,
     [event['ordering_key'], event['company'], event['occurred_at'], handler],
@@ -76,20 +76,20 @@ export function newerHandled(
  */
 export function releaseNext(connection: SqliteConnection, seq: number, handler: string): boolean {
   if (!hasWaiting(connection, handler)) return false;
-  const next = connection.get<{ event_seq: number }>(
-    `SELECT next.event_seq FROM payments_inbox_delivery ended
+  const next = connection.get<{ event: number }>(
+    `SELECT next.event FROM payments_inbox_delivery ended
        CROSS JOIN payments_inbox_delivery next INDEXED BY payments_inbox_delivery_ordering
-     WHERE ended.event_seq = ?1 AND ended.handler = ?2 AND next.handler = ?2 AND next.ordering = ended.ordering
+     WHERE ended.event = ?1 AND ended.handler = ?2 AND next.handler = ?2 AND next.ordering = ended.ordering
        AND next.state = 'pending' AND next.queue = 'waiting'
        AND NOT EXISTS (SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_running
          WHERE state = 'running' AND handler = ?2 AND ordering = ended.ordering)
-     ORDER BY next.due_at, next.event_seq LIMIT 1`,
+     ORDER BY next.due_at, next.event LIMIT 1`,
     [seq, handler],
   );
   if (next === undefined) return false;
   connection.run(
-    "UPDATE payments_inbox_delivery SET queue = 'due' WHERE event_seq = ? AND handler = ?",
-    [next.event_seq, handler],
+    "UPDATE payments_inbox_delivery SET queue = 'due' WHERE event = ? AND handler = ?",
+    [next.event, handler],
   );
   return true;
 }

@@ -1,7 +1,5 @@
 import { MAX_DISORDER_MS } from '../../../inbox/store/stored-event.js';
 import type { SqliteConnection, Times } from '../thread/connection.js';
-import { pruneExpectations } from './expectations.js';
-import { UNDELIVERED } from './schema.js';
 
 /** How many events one call reads at most. */
 const SLICE = 1000;
@@ -33,7 +31,7 @@ export function prune(
   { wall }: Times,
 ): Pruned {
   const expired = wall - tombstonesMs;
-  const ended = pruneExpectations(connection, expired, limit);
+  const ended = deleteExpectations(connection, expired, limit);
   const deleted = ended + deleteTombstones(connection, expired, limit - ended);
   if (deleted > 0) return { changed: deleted, done: false, lastKept };
   const old = wall - bodiesMs;
@@ -42,13 +40,13 @@ export function prune(
   // CROSS JOIN: SQLite reads the kept events first, and not all events.
   const kept = readEvents(
     connection,
-    'payments_inbox_kept k CROSS JOIN payments_inbox_event e ON e.seq = k.event_seq',
-    'k.event_seq',
+    'payments_inbox_kept k CROSS JOIN payments_inbox_event e ON e.seq = k.event',
+    'k.event',
     [old, lastKept],
   );
   const chosen = kept.filter(({ finished }) => finished === 1).slice(0, limit);
   for (const event of chosen) {
-    connection.run('DELETE FROM payments_inbox_kept WHERE event_seq = ?', [event.seq]);
+    connection.run('DELETE FROM payments_inbox_kept WHERE event = ?', [event.seq]);
     pruneEvent(connection, event, expired);
   }
   const last = chosen.length === limit ? chosen.at(-1) : kept[SLICE - 1];
@@ -86,6 +84,15 @@ function passEvents(
   return changed;
 }
 
+function deleteExpectations(connection: SqliteConnection, before: number, limit: number): number {
+  return connection.run(
+    `DELETE FROM payments_inbox_expectation WHERE seq IN (
+       SELECT seq FROM payments_inbox_expectation INDEXED BY payments_inbox_expectation_state
+       WHERE state IN ('fulfilled', 'cancelled') AND created_at < ?1 AND coalesce(fulfilled_at, ?1 - 1) < ?1 LIMIT ?2)`,
+    [before, limit],
+  );
+}
+
 function deleteTombstones(connection: SqliteConnection, before: number, limit: number): number {
   return connection.run(
     `DELETE FROM payments_inbox_event WHERE seq IN (
@@ -115,7 +122,7 @@ function readEvents(
     `SELECT e.seq, e.received_at, max(e.received_at, e.occurred_at) AS known_since,
        iif(e.received_at < ?1, NOT EXISTS (
          SELECT 1 FROM payments_inbox_delivery
-         WHERE event_seq = e.seq AND state NOT IN ('done', 'skipped')), 0) AS finished
+         WHERE event = e.seq AND state NOT IN ('done', 'skipped')), 0) AS finished
      FROM ${tables} WHERE ${number} > ?2 ORDER BY ${number} LIMIT ${SLICE}`,
     [old, after],
   );
@@ -131,10 +138,10 @@ function pruneEvent(
     connection.run('DELETE FROM payments_inbox_event WHERE seq = ?', [seq]);
     return;
   }
-  connection.run('DELETE FROM payments_inbox_body WHERE event_seq = ?', [seq]);
-  connection.run('DELETE FROM payments_inbox_delivery WHERE event_seq = ?', [seq]);
+  connection.run('DELETE FROM payments_inbox_body WHERE event = ?', [seq]);
+  connection.run('DELETE FROM payments_inbox_delivery WHERE event = ?', [seq]);
   connection.run(
-    `UPDATE payments_inbox_event SET pruned = 1, undelivered = ${UNDELIVERED.none}, reference = NULL, amount = NULL,
+    `UPDATE payments_inbox_event SET pruned = 1, unhandled = 0, reference = NULL, amount = NULL,
        currency = NULL WHERE seq = ?`,
     [seq],
   );

@@ -2,9 +2,10 @@ import type { DeliverySelection } from '../../../inbox/store/inbox-store.js';
 import type { SqliteConnection, Times } from '../thread/connection.js';
 import { fulfil } from './fulfil.js';
 import { isOrderingBusy } from './ordering.js';
-import { UNDELIVERED } from './schema.js';
-import { fromStored, historyOf, orderingOf, toStored } from './stored-rows.js';
-import type { HistoryRow } from './stored-rows.js';
+import { fromStored, toStored } from '../../sql/stored-text.js';
+import { orderingOf } from './stored-rows.js';
+import { historyOf } from '../../sql/events.js';
+import type { HistoryRow } from '../../sql/events.js';
 
 export interface RedriveRequest {
   readonly selections: readonly DeliverySelection[];
@@ -56,7 +57,7 @@ export function redrive(
       }
       if (delivery === undefined) add(connection, event, handler, ordering, due);
       else if (state === 'pending') bringForward(connection, event.seq, handler, due);
-      else restart(connection, event.seq, handler, historyOf(delivery), due);
+      else restart(connection, event.seq, handler, JSON.stringify(historyOf(delivery)), due);
       changed += 1;
     }
   });
@@ -76,7 +77,7 @@ function findUnpruned(
 }
 
 function hasDeliveries(connection: SqliteConnection, seq: number): boolean {
-  const select = 'SELECT 1 FROM payments_inbox_delivery WHERE event_seq = ? LIMIT 1';
+  const select = 'SELECT 1 FROM payments_inbox_delivery WHERE event = ? LIMIT 1';
   return connection.get(select, [seq]) !== undefined;
 }
 
@@ -114,7 +115,7 @@ function findDelivery(
 ): HistoryRow | undefined {
   return connection.get<HistoryRow>(
     `SELECT state, attempts, started_at, finished_at, history FROM payments_inbox_delivery
-     WHERE event_seq = ? AND handler = ?`,
+     WHERE event = ? AND handler = ?`,
     [seq, handler],
   );
 }
@@ -127,7 +128,7 @@ function bringForward(
   { dueAt }: Due,
 ): void {
   connection.run(
-    'UPDATE payments_inbox_delivery SET due_at = min(due_at, ?) WHERE event_seq = ? AND handler = ?',
+    'UPDATE payments_inbox_delivery SET due_at = min(due_at, ?) WHERE event = ? AND handler = ?',
     [dueAt, seq, handler],
   );
 }
@@ -142,7 +143,7 @@ function restart(
   connection.run(
     `UPDATE payments_inbox_delivery
      SET state = 'pending', queue = ?, attempts = 0, crashes = 0, due_at = ?, finished_at = NULL, history = ?
-     WHERE event_seq = ? AND handler = ?`,
+     WHERE event = ? AND handler = ?`,
     [queue, dueAt, history, seq, handler],
   );
 }
@@ -155,12 +156,9 @@ function add(
   { dueAt, queue }: Due,
 ): void {
   connection.run(
-    `INSERT INTO payments_inbox_delivery (event_seq, handler, state, queue, due_at, ordering, received_at)
+    `INSERT INTO payments_inbox_delivery (event, handler, state, queue, due_at, ordering, received_at)
      VALUES (?, ?, 'pending', ?, ?, ?, ?)`,
     [seq, handler, queue, dueAt, ordering, received_at],
   );
-  connection.run(
-    `UPDATE payments_inbox_event SET undelivered = ${UNDELIVERED.none} WHERE seq = ?`,
-    [seq],
-  );
+  connection.run('UPDATE payments_inbox_event SET unhandled = 0 WHERE seq = ?', [seq]);
 }

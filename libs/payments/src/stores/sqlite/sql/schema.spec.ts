@@ -36,7 +36,7 @@ describe('the tables of the SQLite inbox', () => {
     connection.exec('PRAGMA foreign_keys = OFF');
     const insert = (columns: string) =>
       connection.exec(
-        `INSERT INTO payments_inbox_delivery (event_seq, handler, due_at, received_at, state, queue, ordering)
+        `INSERT INTO payments_inbox_delivery (event, handler, due_at, received_at, state, queue, ordering)
          VALUES (1, 'book', 1, 1, ${columns})`,
       );
     expect(() => insert("'pending', NULL, x'00'")).toThrow('CHECK constraint');

@@ -1,38 +1,26 @@
 import { PaymentsError } from '../../../errors/payments-error.js';
-import type { EventSource } from '../../../inbox/store/inbox-store.js';
+import { countsOnce, HAS_FAILED, notOnce, unaliased, UNDONE } from '../../sql/conditions.js';
+import type { EventLayout } from '../../sql/events.js';
 import { retryWhileBusy } from '../thread/connection.js';
 import type { SqliteConnection } from '../thread/connection.js';
 
 /** The version of the tables that this code reads and writes. */
 export const SCHEMA_VERSION = 1;
 
-/**
- * Why an event has no deliveries: the values of the column `undelivered`. `none`: the event has deliveries or needs
- * none.
- */
-export const UNDELIVERED = { none: 0, unhandled: 1, stale: 2 } as const;
+/** SQL: {@link countsOnce} and {@link notOnce} without an alias. */
+export const [COUNTS_ONCE, NOT_ONCE] = [unaliased(countsOnce('e')), unaliased(notOnce('e'))];
 
-/** How an event was received: the values of the column `source`. */
-export const SOURCE = { webhook: 0, poll: 1, overdue: 2 } as const;
-
-/** The name of a value of the column `source`. */
-export function sourceName(source: number): EventSource {
-  return SOURCE_NAMES[source]!;
-}
-
-const SOURCE_NAMES = Object.keys(SOURCE) as EventSource[];
-
-/** SQL: whether a delivery is pending, dead or skipped. Events that are handled at once do not write the index of these. */
-export const UNDONE = "state NOT IN ('done', 'running')";
-
-/** SQL: whether a delivery failed and is pending, running or dead. Receives do not write the index of these deliveries. */
-export const HAS_FAILED = `last_error IS NOT NULL AND state IN ('pending', 'running', 'dead')`;
-
-/** SQL: whether an event counts as the only one of its transaction and type. */
-export const COUNTS_ONCE = 'once = 1 AND stale = 0';
-
-/** SQL: whether an event has a transaction, and does not count as its only one. */
-export const NOT_ONCE = 'ordering_key IS NOT NULL AND (once = 0 OR stale = 1)';
+/** The events and the queues of deliveries. One index has all queues. */
+export const LAYOUT: EventLayout = {
+  bodies: `(SELECT e.*, b.raw, b.headers FROM payments_inbox_event e
+    LEFT JOIN payments_inbox_body b ON b.event = e.seq)`,
+  queues: (['dead', 'due', 'waiting', 'suspect'] as const).map((queue) => ({
+    state: queue === 'dead' ? 'dead' : 'pending',
+    index: 'queue',
+    condition: `d.queue = '${queue}'`,
+    indexed: 'd.queue IS NOT NULL',
+  })),
+};
 
 /**
  * Bodies are in a table of their own. When bodies are pruned, its pages become free. In the rows of events, the pages would
@@ -64,9 +52,10 @@ const TABLES = `
     once INTEGER NOT NULL DEFAULT 0, -- 1: the type is handled once per transaction, and the event has a transaction
     digest BLOB NOT NULL, -- SHA-256 of the body
     stale INTEGER NOT NULL, -- 1: the event was too old when it was received, and was not redriven
-    undelivered INTEGER NOT NULL, -- one of UNDELIVERED
+    unhandled INTEGER NOT NULL, -- 1: the event has no delivery although its type needs one
     pruned INTEGER NOT NULL DEFAULT 0, -- 1: a tombstone, without body and deliveries
-    source INTEGER NOT NULL DEFAULT ${SOURCE.webhook} -- one of SOURCE
+    source TEXT NOT NULL DEFAULT 'webhook', -- or poll, or overdue
+    repeats TEXT -- other events of its transaction: a JSON array of arrays of id and time, the oldest first
   ) STRICT;
   CREATE UNIQUE INDEX payments_inbox_event_id ON payments_inbox_event (id, company);
   -- Each event with a transaction is in one of the next two indexes: a look-up of a transaction reads both.
@@ -76,26 +65,19 @@ const TABLES = `
     WHERE ${NOT_ONCE};
   CREATE INDEX payments_inbox_event_reference ON payments_inbox_event (reference) WHERE reference IS NOT NULL;
   CREATE INDEX payments_inbox_event_tombstone ON payments_inbox_event (received_at) WHERE pruned = 1;
-  CREATE INDEX payments_inbox_event_undelivered ON payments_inbox_event (undelivered) WHERE undelivered > 0;
+  CREATE INDEX payments_inbox_event_unhandled ON payments_inbox_event (stale) WHERE unhandled;
 
   -- The events up to pruned_to that could not be pruned.
-  CREATE TABLE payments_inbox_kept (event_seq INTEGER PRIMARY KEY) STRICT;
+  CREATE TABLE payments_inbox_kept (event INTEGER PRIMARY KEY) STRICT;
 
   CREATE TABLE payments_inbox_body (
-    event_seq INTEGER PRIMARY KEY REFERENCES payments_inbox_event ON DELETE CASCADE,
+    event INTEGER PRIMARY KEY REFERENCES payments_inbox_event ON DELETE CASCADE,
     raw BLOB NOT NULL,
     headers TEXT NOT NULL -- a JSON object
   ) STRICT;
 
-  CREATE TABLE payments_inbox_repeat (
-    event_seq INTEGER NOT NULL REFERENCES payments_inbox_event ON DELETE CASCADE, -- of the first event
-    id TEXT NOT NULL, -- id of another event of the same payment transaction
-    received_at INTEGER NOT NULL,
-    PRIMARY KEY (event_seq, id)
-  ) STRICT, WITHOUT ROWID;
-
   CREATE TABLE payments_inbox_delivery (
-    event_seq INTEGER NOT NULL REFERENCES payments_inbox_event ON DELETE CASCADE,
+    event INTEGER NOT NULL REFERENCES payments_inbox_event ON DELETE CASCADE,
     handler TEXT NOT NULL,
     state TEXT NOT NULL CHECK (state IN ('pending', 'running', 'done', 'dead', 'skipped')),
     queue TEXT -- the queue of its handler that contains a pending or dead delivery
@@ -114,16 +96,17 @@ const TABLES = `
     ordering BLOB, -- hash of company and ordering key
     received_at INTEGER NOT NULL,
     history TEXT NOT NULL DEFAULT '[]', -- a JSON array of arrays, without the attempt that made the delivery done
-    PRIMARY KEY (event_seq, handler)
+    PRIMARY KEY (event, handler)
   ) STRICT, WITHOUT ROWID;
-  CREATE INDEX payments_inbox_delivery_queue ON payments_inbox_delivery (handler, queue, due_at, event_seq)
+  CREATE INDEX payments_inbox_delivery_queue ON payments_inbox_delivery (handler, queue, due_at, event)
     WHERE queue IS NOT NULL;
   CREATE INDEX payments_inbox_delivery_ordering ON payments_inbox_delivery
-    (handler, ordering, queue, due_at, event_seq) WHERE state = 'pending' AND ordering IS NOT NULL;
+    (handler, ordering, queue, due_at, event) WHERE state = 'pending' AND ordering IS NOT NULL;
   CREATE UNIQUE INDEX payments_inbox_delivery_running ON payments_inbox_delivery (handler, ordering)
     WHERE state = 'running';
-  CREATE INDEX payments_inbox_delivery_undone ON payments_inbox_delivery (state, event_seq) WHERE ${UNDONE};
-  CREATE INDEX payments_inbox_delivery_error ON payments_inbox_delivery (event_seq) WHERE ${HAS_FAILED};
+  CREATE INDEX payments_inbox_delivery_undone ON payments_inbox_delivery (worker, state, event)
+    WHERE ${unaliased(UNDONE)};
+  CREATE INDEX payments_inbox_delivery_failed ON payments_inbox_delivery (event) WHERE ${unaliased(HAS_FAILED)};
 
   CREATE TABLE payments_inbox_expectation (
     seq INTEGER PRIMARY KEY AUTOINCREMENT, -- AUTOINCREMENT: no number is used twice, because leases contain it
@@ -140,11 +123,11 @@ const TABLES = `
     token INTEGER NOT NULL DEFAULT 0, -- increases with each lease
     lost_polls INTEGER NOT NULL DEFAULT 0, -- leases in a row that were not settled
     polls INTEGER NOT NULL DEFAULT 0,
-    polled_at INTEGER,
-    poll_result TEXT CHECK ((poll_result IS NULL) = (polled_at IS NULL)),
-    poll_detail TEXT,
+    last_poll_at INTEGER,
+    last_result TEXT CHECK ((last_result IS NULL) = (last_poll_at IS NULL)),
+    last_detail TEXT,
     fulfilled_at INTEGER CHECK ((fulfilled_at IS NOT NULL) = (state = 'fulfilled')),
-    fulfilled_source INTEGER, -- one of SOURCE
+    fulfilled_by TEXT, -- source of the event
     fulfilled_id TEXT, -- id of the event
     fulfilled_type TEXT,
     fulfilled_transaction TEXT, -- ordering key of the event
@@ -161,9 +144,9 @@ const TABLES = `
     WHERE next_poll_at IS NOT NULL;
   CREATE INDEX payments_inbox_expectation_created ON payments_inbox_expectation (created_at);
   CREATE INDEX payments_inbox_expectation_state ON payments_inbox_expectation (state, created_at);
-  CREATE INDEX payments_inbox_expectation_overdue ON payments_inbox_expectation (poll_result) WHERE state = 'overdue';
-  CREATE INDEX payments_inbox_expectation_polled ON payments_inbox_expectation (created_at)
-    WHERE fulfilled_source = ${SOURCE.poll};
+  CREATE INDEX payments_inbox_expectation_overdue ON payments_inbox_expectation (last_result) WHERE state = 'overdue';
+  CREATE INDEX payments_inbox_expectation_by_poll ON payments_inbox_expectation (created_at)
+    WHERE fulfilled_by = 'poll';
   CREATE INDEX payments_inbox_expectation_contradiction ON payments_inbox_expectation (created_at)
     WHERE contradiction IS NOT NULL;
 

@@ -2,15 +2,11 @@ import { boundedError } from '../../../inbox/store/stored-event.js';
 import type { DeliverySelection, Lease, SettleResult } from '../../../inbox/store/inbox-store.js';
 import type { SqliteConnection, Times } from '../thread/connection.js';
 import { releaseNext } from './ordering.js';
-import { toReadable, toStored, withAttempt } from './stored-rows.js';
+import { toStored } from '../../sql/stored-text.js';
+import { withAttempt } from './stored-rows.js';
 
 /** The fields of a lease that identify it. */
 export type LeaseName = Pick<Lease, 'seq' | 'handler' | 'token'>;
-
-/** Copies these fields, so that the body of a claimed delivery is not sent to the thread. */
-export function leaseName({ seq, handler, token }: Lease): LeaseName {
-  return { seq, handler, token };
-}
 
 /** Marks a delivery done. */
 export function complete(
@@ -34,7 +30,7 @@ export function fail(
   const { lease, retryInMs } = request;
   const row = findRunning(connection, lease);
   if (row === undefined) return LOST;
-  const error = toReadable(boundedError(request.error));
+  const error = toStored(boundedError(request.error));
   const set = 'last_error = ?, failed_at = ?, history = ?, crashes = 0';
   const failed = [error, wall, withAttempt(row, wall, 'f', error)];
   if (retryInMs === null) {
@@ -69,7 +65,7 @@ export function isCurrent(connection: SqliteConnection, lease: LeaseName): boole
 }
 
 /** Selects a delivery only if it runs under the token of the lease. No clock is compared. */
-const FENCE = "event_seq = ? AND handler = ? AND token = ? AND state = 'running'";
+const FENCE = "event = ? AND handler = ? AND token = ? AND state = 'running'";
 
 const LOST: SettleResult = { settled: false, nextDue: false };
 
@@ -112,19 +108,19 @@ export function skip(
   let skipped = 0;
   for (const { company, id, handlers } of selections) {
     for (const handler of new Set(handlers)) {
-      const row = connection.get<{ event_seq: number; state: string }>(
-        `SELECT event_seq, state FROM payments_inbox_delivery
-         WHERE event_seq = (SELECT seq FROM payments_inbox_event WHERE id = ? AND company = ?)
+      const row = connection.get<{ event: number; state: string }>(
+        `SELECT event, state FROM payments_inbox_delivery
+         WHERE event = (SELECT seq FROM payments_inbox_event WHERE id = ? AND company = ?)
            AND handler = ? AND state IN ('pending', 'dead')`,
         [toStored(id), company, handler],
       );
       if (row === undefined) continue;
       connection.run(
         `UPDATE payments_inbox_delivery SET state = 'skipped', queue = NULL, crashes = 0, due_at = NULL, finished_at = ?
-         WHERE event_seq = ? AND handler = ?`,
-        [wall, row.event_seq, handler],
+         WHERE event = ? AND handler = ?`,
+        [wall, row.event, handler],
       );
-      if (row.state === 'pending') releaseNext(connection, row.event_seq, handler);
+      if (row.state === 'pending') releaseNext(connection, row.event, handler);
       skipped += 1;
     }
   }

@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { SqliteDatabase } from '../../../../../../test/support/sqlite/sqlite-database.js';
-import { OPERATIONS } from '../thread/operations.js';
 import { WorkerLiveness } from './workers.js';
 import type { WorkerRow } from './workers.js';
 
@@ -72,8 +71,7 @@ describe('the age of a heartbeat', () => {
     jest.spyOn(process.hrtime, 'bigint').mockImplementation(() => BigInt(machineMs) * 1_000_000n);
     const inbox = await SqliteDatabase.open();
     const [a, observer] = [inbox.worker(LEASE), inbox.worker(10 * LEASE)];
-    const beat = (worker: string, times = inbox.times) =>
-      OPERATIONS.heartbeat(inbox.connection, { worker }, times);
+    const beat = (worker: string, times = inbox.times) => inbox.store(times).heartbeat(worker);
     const requested = inbox.times;
     inbox.now += 2 * LEASE;
     machineMs += 2 * LEASE;

@@ -1,12 +1,11 @@
 import type {
+  HandlerCatalog,
   HandlerDeclaration,
   HeartbeatResult,
   WorkerRegistration,
 } from '../../../inbox/store/inbox-store.js';
-import { machineMs } from '../thread/connection.js';
 import type { SqliteConnection, Times } from '../thread/connection.js';
 import { catalog, refreshCatalog, unpaused } from './catalog.js';
-import type { CatalogMessage } from './catalog.js';
 import { releaseNext } from './ordering.js';
 import { FREED_QUEUE } from './settle.js';
 import { withAttempt } from './stored-rows.js';
@@ -16,7 +15,7 @@ export function register(
   connection: SqliteConnection,
   { id, leaseMs, handlers }: WorkerRegistration,
   times: Times,
-): CatalogMessage {
+): HandlerCatalog {
   connection.run(
     'INSERT OR REPLACE INTO payments_inbox_worker (id, lease_ms, heartbeat_at, handlers) VALUES (?, ?, ?, ?)',
     [id, leaseMs, times.clock, JSON.stringify(handlers)],
@@ -88,7 +87,7 @@ function deadWorkers(connection: SqliteConnection, times: Times): WorkerRow[] {
     'SELECT id, lease_ms, heartbeat_at, retired FROM payments_inbox_worker',
   );
   // The time now, not that of the request, which may have waited for a lock.
-  return livenessOf(connection).check(rows, machineMs() + times.processOffset);
+  return livenessOf(connection).check(rows, connection.machine() + times.processOffset);
 }
 
 function handlersOf(connection: SqliteConnection, worker: string): string[] {
@@ -114,7 +113,7 @@ function remove(connection: SqliteConnection, worker: string): void {
 }
 
 interface OrphanRow {
-  readonly event_seq: number;
+  readonly event: number;
   readonly handler: string;
   readonly worker: string;
   readonly attempts: number;
@@ -132,14 +131,14 @@ function freeOrphans(
   times: Times,
 ): number {
   const orphans = connection.all<OrphanRow>(
-    `SELECT event_seq, handler, worker, attempts, started_at, history
+    `SELECT event, handler, worker, attempts, started_at, history
      FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_running
      WHERE state = 'running' AND worker NOT IN (SELECT id FROM payments_inbox_worker)`,
   );
   for (const row of orphans) {
     if (retired.has(row.worker)) freeRetired(connection, row, times);
     else freeLost(connection, row, times);
-    releaseNext(connection, row.event_seq, row.handler);
+    releaseNext(connection, row.event, row.handler);
   }
   return orphans.length;
 }
@@ -150,16 +149,16 @@ function freeLost(connection: SqliteConnection, row: OrphanRow, { wall, clock }:
   connection.run(
     `UPDATE payments_inbox_delivery SET ${FREED}, queue = 'suspect', attempts = attempts - (crashes = 0),
        crashes = crashes + 1, failed_at = ?, history = ?
-     WHERE event_seq = ? AND handler = ?`,
-    [clock, wall, withAttempt(row, wall, 'l'), row.event_seq, row.handler],
+     WHERE event = ? AND handler = ?`,
+    [clock, wall, withAttempt(row, wall, 'l'), row.event, row.handler],
   );
 }
 
 function freeRetired(connection: SqliteConnection, row: OrphanRow, { clock }: Times): void {
   connection.run(
     `UPDATE payments_inbox_delivery SET ${FREED}, queue = ${FREED_QUEUE}, attempts = attempts - 1
-     WHERE event_seq = ? AND handler = ?`,
-    [clock, row.event_seq, row.handler],
+     WHERE event = ? AND handler = ?`,
+    [clock, row.event, row.handler],
   );
 }
 

@@ -2,9 +2,8 @@ import { SqliteDatabase } from '../../../../../../test/support/sqlite/sqlite-dat
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { runBatch, takeBatch } from './batch.js';
 import type { SqliteConnection } from './connection.js';
-import { OPERATIONS } from './operations.js';
-import type { Call } from './operations.js';
-import type { EventMessage, ReceiptMessage } from '../sql/receive.js';
+import type { IncomingEvent, StoreReceipt } from '../../../inbox/store/inbox-store.js';
+import type { Call } from './messages.js';
 
 const SETTINGS = { busyTimeoutMs: 100, slowCommitMs: 0 };
 
@@ -17,54 +16,52 @@ beforeEach(async () => {
 });
 afterEach(() => inbox.close());
 
-function receiveCall(id: string, event: Partial<EventMessage> = {}): Call {
+function call(name: Call['name'], ...args: unknown[]): Call {
   number += 1;
-  const request = { events: [inbox.event({ id, ...event })] };
-  return { number, name: 'receive', request, times: inbox.times };
+  return { number, name, args, times: inbox.times };
 }
 
-const eventsOf = ({ request }: Call) => (request as { events: EventMessage[] }).events;
+const receiveCall = (id: string, event: Partial<IncomingEvent> = {}): Call =>
+  call('receive', [inbox.event({ id, ...event })]);
+
+const eventsOf = ({ args }: Call) => args[0] as IncomingEvent[];
 
 const stored = () =>
   connection.all<{ id: string }>('SELECT id FROM payments_inbox_event').map(({ id }) => id);
 
 describe('a batch', () => {
-  it('a batch stores the calls that succeed if another call of the batch fails', () => {
+  it('a batch stores the calls that succeed if another call of the batch fails', async () => {
     const calls = [
       receiveCall('a'),
       receiveCall('b', { handlers: ['twice', 'twice'] }),
       receiveCall('c'),
     ];
-    const responses = runBatch(connection, calls, SETTINGS);
+    const responses = await runBatch(connection, calls, SETTINGS);
     expect(responses.map((response) => 'failure' in response)).toEqual([false, true, false]);
     expect(stored()).toEqual(['a', 'c']);
   });
 
-  it('a batch runs each call with the workers, pauses and catalog version that earlier calls have changed', () => {
+  it('a batch runs each call with the workers, pauses and catalog version that earlier calls have changed', async () => {
     const assign = { worker: 'w', handlers: ['book'] };
-    const call = (name: Call['name'], request: unknown): Call => {
-      number += 1;
-      return { number, name, request, times: inbox.times };
-    };
     const patterns = [{ name: 'book', patterns: ['*'] }];
-    const responses = runBatch(
+    const responses = await runBatch(
       connection,
       [
         receiveCall('no such worker', { assign }),
         call('register', { id: 'w', leaseMs: 1000, handlers: patterns }),
         receiveCall('old version', { assign }),
         receiveCall('assigned', { assign, catalogVersion: 1 }),
-        call('pause', { handler: 'book', paused: true }),
+        call('pause', 'book', true),
         receiveCall('paused', { assign, catalogVersion: 1 }),
-        call('pause', { handler: 'book', paused: false }),
-        call('retire', { worker: 'w', graceMs: 0 }),
+        call('pause', 'book', false),
+        call('retire', 'w', 0),
         receiveCall('retired', { assign, catalogVersion: 1 }),
       ],
       SETTINGS,
     );
     const receipts = responses.flatMap((response) =>
       'value' in response && Array.isArray(response.value)
-        ? (response.value as ReceiptMessage[])
+        ? (response.value as StoreReceipt[])
         : [],
     );
     expect(receipts.map(({ id, outcome, claimed }) => [id, outcome, claimed.length])).toEqual([
@@ -76,38 +73,41 @@ describe('a batch', () => {
     ]);
   });
 
-  it('a batch responds to a registration with the catalog version that the registration creates', () => {
+  it('a batch responds to a registration with the catalog version that the registration creates', async () => {
     const handlers = [{ name: 'book', patterns: ['*'] }];
-    const request = { id: 'w', leaseMs: 1000, handlers };
-    const register: Call = { number: 1, name: 'register', request, times: inbox.times };
-    const responses = runBatch(connection, [receiveCall('a'), register], SETTINGS);
+    const register = call('register', { id: 'w', leaseMs: 1000, handlers });
+    const responses = await runBatch(connection, [receiveCall('a'), register], SETTINGS);
     expect(responses[1]).toMatchObject({ value: { version: 1, handlers: [{ name: 'book' }] } });
   });
 
-  it('a batch keeps no cached value after its end, because another process may change the value', () => {
+  it('a batch keeps no cached value after its end, because another process may change the value', async () => {
     inbox.receive();
     const request = { worker: inbox.worker(), wanted: [{ handler: 'mail', limit: 1 }] };
-    runBatch(connection, [{ number: 1, name: 'claim', request, times: inbox.times }], SETTINGS);
+    await runBatch(connection, [call('claim', request)], SETTINGS);
     connection.exec("INSERT INTO payments_inbox_pause VALUES ('book')");
-    expect(OPERATIONS.nextDue(connection, { handlers: ['book'] }, inbox.times)).toBeNull();
+    expect(inbox.store().nextDueInMs(['book'])).toBeNull();
   });
 
-  it('a batch stores nothing of a batch whose only call fails, and the next batch succeeds', () => {
+  it('a batch stores nothing of a batch whose only call fails, and the next batch succeeds', async () => {
     const [a, b] = [receiveCall('a'), receiveCall('b', { handlers: ['twice', 'twice'] })];
-    const both = { ...a, request: { events: [...eventsOf(a), ...eventsOf(b)] } };
-    expect(runBatch(connection, [both], SETTINGS)).toEqual([
+    const both = { ...a, args: [[...eventsOf(a), ...eventsOf(b)]] };
+    expect(await runBatch(connection, [both], SETTINGS)).toEqual([
       { number: both.number, failure: expect.objectContaining({ code: 'inbox_unavailable' }) },
     ]);
     expect(stored()).toEqual([]);
-    runBatch(connection, [receiveCall('c')], SETTINGS);
+    await runBatch(connection, [receiveCall('c')], SETTINGS);
     expect(stored()).toEqual(['c']);
   });
 
-  it('a batch rejects calls on a full disk with the fix and without the body, and the next batch succeeds', () => {
+  it('a batch rejects calls on a full disk with the fix and without the body, and the next batch succeeds', async () => {
     const { page_count } = connection.get<{ page_count: number }>('PRAGMA page_count')!;
     connection.exec(`PRAGMA max_page_count = ${page_count + 2}`);
     const raw = Buffer.alloc(50_000, 'card 4111111111111111 ');
-    const responses = runBatch(connection, [receiveCall('a'), receiveCall('b', { raw })], SETTINGS);
+    const responses = await runBatch(
+      connection,
+      [receiveCall('a'), receiveCall('b', { raw })],
+      SETTINGS,
+    );
     const failures = responses.flatMap((response) =>
       'failure' in response ? [response.failure] : [],
     );
@@ -119,7 +119,7 @@ describe('a batch', () => {
     }
     expect(stored()).toHaveLength(2 - failures.length);
     connection.exec('PRAGMA max_page_count = 1073741823');
-    const [again] = runBatch(connection, [receiveCall('b', { raw })], SETTINGS);
+    const [again] = await runBatch(connection, [receiveCall('b', { raw })], SETTINGS);
     expect(again).toMatchObject({ value: [{ outcome: 'stored', id: 'b' }] });
   });
 

@@ -1,8 +1,10 @@
-import { retryWhileBusy, sleep, toFailure } from './connection.js';
+import { retryWhileBusy, sleep, toFailure, waitForLock } from './connection.js';
 import type { SqliteConnection } from './connection.js';
 import type { SqliteSettings } from '../sqlite-options.js';
-import { perform } from './operations.js';
-import type { Call, CallResponse, OperationName } from './operations.js';
+import { RULES, SqliteOperations } from '../sqlite-operations.js';
+import type { OperationName } from '../sqlite-operations.js';
+import { storedClock } from './database-file.js';
+import type { Call, CallResponse } from './messages.js';
 import { bytesOf } from './pending-calls.js';
 
 /** A batch takes no more calls when their bodies have this many bytes together. */
@@ -22,57 +24,111 @@ export function takeBatch(queue: Call[], maxBatch: number): Call[] {
 }
 
 /**
+ * By how many milliseconds the stored clock may be behind before a batch stores a later one, or ahead before the store
+ * gets it.
+ */
+const CLOCK_SLACK_MS = 500;
+
+/** Number of a call that stores the clock. It has no response. */
+const OWN_CALL = 0;
+
+/**
+ * Runs a batch, and makes all processes of the database use the latest of their clocks. If the stored clock is ahead of the
+ * calls, another process has a later clock, and the calls use it; `ahead` is that clock if it is far ahead. If the stored
+ * clock is too far behind, the batch stores the clock of the calls.
+ */
+export async function runAtLatestClock(
+  connection: SqliteConnection,
+  calls: readonly Call[],
+  settings: BatchSettings,
+): Promise<{ readonly responses: readonly CallResponse[]; readonly ahead: number | null }> {
+  const latest = calls.map(({ times }) => times).reduce((a, b) => (b.clock > a.clock ? b : a));
+  const aheadMs = readClock(connection, latest.clock) - latest.clock;
+  const ahead = aheadMs > CLOCK_SLACK_MS ? latest.clock + aheadMs : null;
+  const timed =
+    aheadMs <= 0
+      ? calls
+      : calls.map((call) => ({
+          ...call,
+          times: { ...call.times, clock: call.times.clock + aheadMs },
+        }));
+  // A batch of claims stores no clock: most claims of an idle inbox find nothing, and the clock would cost an fsync.
+  const isStored = aheadMs > -CLOCK_SLACK_MS || calls.every(({ name }) => name.startsWith('claim'));
+  const own: Call = { number: OWN_CALL, name: 'sync', args: [], times: latest };
+  const responses = await runBatch(connection, isStored ? timed : [...timed, own], settings);
+  return { responses: responses.filter(({ number }) => number !== OWN_CALL), ahead };
+}
+
+function readClock(connection: SqliteConnection, fallback: number): number {
+  try {
+    return storedClock(connection).clock;
+  } catch {
+    // The batch will fail for the same reason, and its responses report the error.
+    return fallback;
+  }
+}
+
+/**
  * Group commit: runs several writes in one transaction, so that one fsync serves all. If one write fails, the batch
  * runs all of them again in a new transaction, each in its own savepoint, so that the failure does not affect the
  * others. It uses no savepoints the first time, because SQLite copies each page that changes in a savepoint. If the
  * transaction itself fails, all calls fail.
+ *
+ * Operations may be async functions, but they await only what is resolved already: no other message is read before the end of
+ * the batch.
  */
-export function runBatch(
+export async function runBatch(
   connection: SqliteConnection,
   calls: readonly Call[],
   settings: BatchSettings,
-): CallResponse[] {
-  let oneFailed = false;
-  const runOne = (call: Call): CallResponse => {
-    try {
-      return write(connection, call);
-    } catch (error) {
-      oneFailed = true;
-      throw error;
-    }
-  };
+): Promise<CallResponse[]> {
+  let isRunning = false;
   try {
-    return inTransaction(connection, settings, () => calls.map(runOne));
+    return await inTransaction(connection, settings, async () => {
+      isRunning = true;
+      const responses = await oneByOne(calls, (call) => write(connection, call));
+      isRunning = false;
+      return responses;
+    });
   } catch (error) {
-    if (oneFailed && calls.length > 1) return runInSavepoints(connection, calls, settings);
+    if (isRunning && calls.length > 1) return runInSavepoints(connection, calls, settings);
     return failed(calls, error);
   }
 }
 
-function runInSavepoints(
+async function runInSavepoints(
   connection: SqliteConnection,
   calls: readonly Call[],
   settings: BatchSettings,
-): CallResponse[] {
+): Promise<CallResponse[]> {
   try {
-    return inTransaction(connection, settings, () =>
-      calls.map((call) => runInSavepoint(connection, call)),
+    return await inTransaction(connection, settings, () =>
+      oneByOne(calls, (call) => runInSavepoint(connection, call)),
     );
   } catch (error) {
     return failed(calls, error);
   }
 }
 
-function inTransaction<T>(
+async function oneByOne(
+  calls: readonly Call[],
+  run: (call: Call) => Promise<CallResponse>,
+): Promise<CallResponse[]> {
+  const responses: CallResponse[] = [];
+  for (const call of calls) responses.push(await run(call));
+  return responses;
+}
+
+async function inTransaction<T>(
   connection: SqliteConnection,
   { busyTimeoutMs, slowCommitMs }: BatchSettings,
-  work: () => T,
-): T {
+  work: () => Promise<T>,
+): Promise<T> {
   try {
     retryWhileBusy(busyTimeoutMs, () => connection.run('BEGIN IMMEDIATE'));
     // No other process can change what the cache has until the end of the transaction.
     connection.resetCache(true);
-    const result = work();
+    const result = await work();
     connection.run('COMMIT');
     if (slowCommitMs > 0) sleep(slowCommitMs);
     return result;
@@ -90,22 +146,29 @@ function failed(calls: readonly Call[], error: unknown): CallResponse[] {
 }
 
 /** Runs a read, which needs no transaction. */
-export function runRead(
+export async function runRead(
   connection: SqliteConnection,
   call: Call,
   busyTimeoutMs: number,
-): CallResponse {
+): Promise<CallResponse> {
+  const end = performance.now() + busyTimeoutMs;
   try {
-    return retryWhileBusy(busyTimeoutMs, () => run(connection, call));
+    for (;;) {
+      try {
+        return await perform(connection, call);
+      } catch (error) {
+        waitForLock(error, end);
+      }
+    }
   } catch (error) {
     return { number: call.number, failure: toFailure(error) };
   }
 }
 
-function runInSavepoint(connection: SqliteConnection, call: Call): CallResponse {
+async function runInSavepoint(connection: SqliteConnection, call: Call): Promise<CallResponse> {
   connection.run('SAVEPOINT payments_inbox_call');
   try {
-    const response = write(connection, call);
+    const response = await write(connection, call);
     connection.run('RELEASE payments_inbox_call');
     return response;
   } catch (error) {
@@ -121,31 +184,28 @@ function runInSavepoint(connection: SqliteConnection, call: Call): CallResponse 
   }
 }
 
-/** Operations that change nothing that the connection caches. */
-const KEEP_CACHE: ReadonlySet<string> = new Set([
-  'attach',
-  'cancel',
-  'claim',
-  'complete',
-  'expect',
-  'fail',
-  'pollNow',
-  'receive',
-  'release',
-  'settlePoll',
-]);
-
 /** Runs a write. One that may change cached values runs without the cache, and empties it for the writes after it. */
-function write(connection: SqliteConnection, call: Call): CallResponse {
-  if (KEEP_CACHE.has(call.name)) return run(connection, call);
+function write(connection: SqliteConnection, call: Call): Promise<CallResponse> {
+  if (ruleOf(call) === 'write cached') return perform(connection, call);
   connection.resetCache(false);
-  try {
-    return run(connection, call);
-  } finally {
-    connection.resetCache(true);
-  }
+  return perform(connection, call).finally(() => connection.resetCache(true));
 }
 
-function run(connection: SqliteConnection, { number, name, request, times }: Call): CallResponse {
-  return { number, value: perform(connection, name as OperationName, request, times) };
+/** How the operation of a call runs. */
+export function ruleOf({ name }: Call): (typeof RULES)[OperationName] {
+  return RULES[name as OperationName];
+}
+
+type AnyMethod = (...args: unknown[]) => unknown;
+
+/** Runs the operation of a call. */
+export async function perform(
+  connection: SqliteConnection,
+  { number, name, args, times }: Call,
+): Promise<CallResponse & { readonly value: unknown }> {
+  const operations = new SqliteOperations(connection, times);
+  const [part, method] = name.split('.') as [keyof SqliteOperations, string?];
+  const [owner, own] = method === undefined ? [operations, part] : [operations[part], method];
+  const value = await (owner as unknown as Record<string, AnyMethod>)[own]!(...args);
+  return { number, value, wakes: operations.wakes };
 }

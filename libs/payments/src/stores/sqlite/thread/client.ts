@@ -2,19 +2,11 @@ import { Worker } from 'node:worker_threads';
 import type { PaymentsError } from '../../../errors/payments-error.js';
 import { toError, unavailable } from './connection.js';
 import type { Times } from './connection.js';
-import type {
-  Call,
-  CallResponse,
-  FromThread,
-  Opened,
-  OperationName,
-  RequestOf,
-  ResponseOf,
-  ThreadData,
-  ToThread,
-} from './operations.js';
+import type { ArgumentsOf, OperationName, ResultOf } from '../sqlite-operations.js';
 import type { SqliteSettings } from '../sqlite-options.js';
+import type { Call, CallResponse, FromThread, Opened, ThreadData, ToThread } from './messages.js';
 import { CallLimit, PendingCalls } from './pending-calls.js';
+import { adopt } from './sent-values.js';
 import { findThreadFile } from './thread-file.js';
 
 /** How many receives one message carries at most. */
@@ -47,8 +39,8 @@ export class SqliteClient {
   constructor(
     private readonly settings: SqliteSettings,
     private readonly times: () => Times,
-    /** Called when another process wrote. */
-    private readonly onChanged: () => void,
+    /** Called when a delivery or a poll may have become due. */
+    private readonly onWake: () => void,
     /** Called with the clock of another process if it is ahead. */
     private readonly onClock: (clock: number) => void,
   ) {
@@ -88,14 +80,14 @@ export class SqliteClient {
    */
   async call<Name extends OperationName>(
     name: Name,
-    request: RequestOf<Name>,
-  ): Promise<ResponseOf<Name>> {
-    return this.#call(name, request);
+    ...args: ArgumentsOf<Name>
+  ): Promise<ResultOf<Name>> {
+    return this.#call(name, args);
   }
 
   /** Resolves when the thread stops using the file: until {@link closeWindow}, but for at most 200 ms. */
   async openWindow(): Promise<void> {
-    await this.#call('window', null);
+    await this.#call('window', []);
   }
 
   closeWindow(): void {
@@ -125,7 +117,7 @@ export class SqliteClient {
     clearTimeout(late);
   }
 
-  #call<T>(name: Call['name'], request: unknown): Promise<T> {
+  #call<T>(name: Call['name'], args: readonly unknown[]): Promise<T> {
     if (this.#closed !== undefined) return Promise.reject(unavailable('is closed.'));
     const rejection = this.#limit.rejection(name);
     if (rejection !== null) return Promise.reject(rejection);
@@ -134,8 +126,8 @@ export class SqliteClient {
     return new Promise<T>((resolve, reject) => {
       if (this.#pending.size === 0) this.#worker?.ref();
       this.#pending.add(number, { resolve, reject });
-      this.#limit.add({ number, name, request });
-      this.#outbox.push({ number, name, request });
+      this.#limit.add({ number, name, args });
+      this.#outbox.push({ number, name, args });
       this.#planSend(name);
     });
   }
@@ -209,9 +201,12 @@ export class SqliteClient {
         break;
       case 'responses':
         for (const response of message.responses) this.#end(response);
+        if (message.responses.some((response) => 'wakes' in response && response.wakes)) {
+          this.onWake();
+        }
         break;
       case 'changed':
-        this.onChanged();
+        this.onWake();
         break;
       case 'clock':
         this.onClock(message.clock);
@@ -233,7 +228,7 @@ export class SqliteClient {
     const pending = this.#pending.take(response.number);
     if (pending === undefined) return;
     if ('failure' in response) pending.reject(toError(response.failure));
-    else pending.resolve(response.value as never);
+    else pending.resolve(adopt(response.value) as never);
   }
 
   /** The next call starts another thread. */

@@ -75,7 +75,11 @@ export class SqliteConnection {
   readonly #statements = new Map<string, Prepared>();
   #cache: Map<string, unknown> | null = null;
 
-  constructor(readonly database: DriverDatabase) {}
+  constructor(
+    readonly database: DriverDatabase,
+    /** The clock of {@link Times.processOffset}. */
+    readonly machine: () => number = machineMs,
+  ) {}
 
   /** Runs one statement or several, without parameters, and does not keep them prepared. */
   exec(sql: string): void {
@@ -161,13 +165,17 @@ interface Prepared {
   readonly indexes: readonly number[] | null;
 }
 
-const NUMBERED = /\?(\d+)/g;
+const NUMBERED = /[?$](\d+)/g;
+const CAST = /::\w+(?:\[\])?/g;
 
-/** Replaces `?1` by `?`: older releases of Node 22 treat `?1` as a named parameter and bind no value to it. */
+/**
+ * Replaces `?1` and `$1` by `?`: older releases of Node 22 treat `?1` as a named parameter and bind no value to it. Removes the
+ * casts of PostgreSQL from statements that both databases run.
+ */
 function prepare(database: DriverDatabase, sql: string): Prepared {
   const indexes = [...sql.matchAll(NUMBERED)].map(([, number]) => Number(number) - 1);
   return {
-    statement: database.prepare(sql.replace(NUMBERED, '?')),
+    statement: database.prepare(sql.replace(CAST, '').replace(NUMBERED, '?')),
     indexes: indexes.length > 0 ? indexes : null,
   };
 }
@@ -190,10 +198,15 @@ export function retryWhileBusy<T>(ms: number, act: () => T): T {
     try {
       return act();
     } catch (error) {
-      if (!isBusy(error) || performance.now() > end) throw error;
-      sleep(1 + Math.random() * 3);
+      waitForLock(error, end);
     }
   }
+}
+
+/** Waits a few milliseconds after an error; throws it if no other connection holds the lock, or after `end`. */
+export function waitForLock(error: unknown, end: number): void {
+  if (!isBusy(error) || performance.now() > end) throw error;
+  sleep(1 + Math.random() * 3);
 }
 
 /** An error of the thread, in the form in which the thread sends it to the main thread. */

@@ -183,7 +183,7 @@ export class WriteAheadLog {
       if (before.log - before.checkpointed < most) return;
       const after = this.#checkpoint('PASSIVE');
       // Zeros store no time, because this class does not know the time of the calls.
-      if (after.checkpointed === after.log) sync(this.connection, null, { clock: 0, wall: 0 });
+      if (after.checkpointed === after.log) sync(this.connection, { clock: 0, wall: 0 });
     } catch {
       // The log keeps all committed data, and the next call tries again.
     }
@@ -213,7 +213,6 @@ export class WriteAheadLog {
  */
 export function sync(
   connection: SqliteConnection,
-  _request: null,
   { clock, wall }: Pick<Times, 'clock' | 'wall'>,
 ): void {
   connection.run(

@@ -76,7 +76,7 @@ const MIB = 1024 ** 2;
 const receive = (number: number, bytes: number) => ({
   number,
   name: 'receive' as const,
-  request: { events: [{ raw: { byteLength: bytes } }] },
+  args: [[{ raw: { byteLength: bytes } }]],
 });
 
 describe('CallLimit', () => {

@@ -1,6 +1,7 @@
 import { PaymentsError } from '../../../errors/payments-error.js';
 import { unavailable } from './connection.js';
-import type { Call, RequestOf } from './operations.js';
+import type { IncomingEvent } from '../../../inbox/store/inbox-store.js';
+import type { Call } from './messages.js';
 
 /** How the client ends a call. */
 export interface Pending {
@@ -93,7 +94,7 @@ export class CallLimit {
     return name === 'receive' ? new PaymentsError('inbox_full', error.message) : error;
   }
 
-  add(call: Pick<Call, 'number' | 'name' | 'request'>): void {
+  add(call: Pick<Call, 'number' | 'name' | 'args'>): void {
     const bytes = bytesOf(call);
     this.#bytes.set(call.number, bytes);
     this.#total += bytes;
@@ -112,8 +113,8 @@ export class CallLimit {
 }
 
 /** Size of the bodies in a call. */
-export function bytesOf({ name, request }: Pick<Call, 'name' | 'request'>): number {
+export function bytesOf({ name, args }: Pick<Call, 'name' | 'args'>): number {
   if (name !== 'receive') return 0;
-  const { events } = request as RequestOf<'receive'>;
+  const [events] = args as [readonly IncomingEvent[]];
   return events.reduce((sum, { raw }) => sum + raw.byteLength, 0);
 }

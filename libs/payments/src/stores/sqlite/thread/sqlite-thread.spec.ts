@@ -15,7 +15,8 @@ import {
   storedClock,
   WriteAheadLog,
 } from './database-file.js';
-import type { Call, CallResponse, FromThread, ToThread } from './operations.js';
+import type { Call, CallResponse, FromThread, ToThread } from './messages.js';
+import { incoming } from '../../../../../../test/store-contract/contract-fixtures.ts';
 import { SqliteServer } from './sqlite-thread.js';
 
 const NOW: Times = { wall: 1_000_000, clock: 1_000_000, processOffset: 0 };
@@ -85,42 +86,25 @@ function post(...messages: ToThread[]): void {
 const calls = (...sent: Call[]): ToThread => ({ kind: 'calls', calls: sent });
 
 function receive(number: number, times = NOW): Call {
-  const event = {
-    company: 'acme',
-    id: `event-${number}`,
-    eventType: 't',
-    occurredAt: NOW.wall,
-    orderingKey: null,
-    raw: new Uint8Array([1]),
-    headers: '{}',
-    oncePerTransaction: false,
-    handlers: ['book'],
-    catalogVersion: 0,
-    assign: null,
-    stale: false,
-    source: 'webhook',
-    reference: null,
-    summary: null,
-    fulfils: false,
-  };
-  return { number, name: 'receive', request: { events: [event] }, times };
+  const event = incoming({ id: `event-${number}`, raw: new Uint8Array([1]) as Buffer });
+  return { number, name: 'receive', args: [[event]], times };
 }
 
 const register = (number: number): Call => ({
   number,
   name: 'register',
-  request: { id: 'worker', leaseMs: 60_000, handlers: [] },
+  args: [{ id: 'worker', leaseMs: 60_000, handlers: [] }],
   times: NOW,
 });
 
 const claim = (number: number, times = NOW): Call => ({
   number,
   name: 'claim',
-  request: { worker: 'worker', wanted: [{ handler: 'book', limit: 10 }] },
+  args: [{ worker: 'worker', wanted: [{ handler: 'book', limit: 10 }] }],
   times,
 });
 
-const window = (number: number): Call => ({ number, name: 'window', request: null, times: NOW });
+const window = (number: number): Call => ({ number, name: 'window', args: [], times: NOW });
 
 const at = (clock: number): Times => ({ ...NOW, clock });
 

@@ -4,7 +4,7 @@ import { createTables } from '../sql/schema.js';
 import { loadDriver, toFailure } from './connection.js';
 import type { SqliteConnection } from './connection.js';
 import type { SqliteSettings } from '../sqlite-options.js';
-import { runBatch, runRead, takeBatch } from './batch.js';
+import { ruleOf, runAtLatestClock, runRead, takeBatch } from './batch.js';
 import {
   createPrivateFile,
   openWriter,
@@ -13,8 +13,7 @@ import {
   storedClock,
   WriteAheadLog,
 } from './database-file.js';
-import { WRITES } from './operations.js';
-import type { Call, CallResponse, FromThread, ThreadData, ToThread } from './operations.js';
+import type { Call, CallResponse, FromThread, ThreadData, ToThread } from './messages.js';
 
 // The entry of the worker thread that has the database: the thread waits for the disk, so the event loop does not.
 // The main thread imports this file too, but only to read `threadUrl`, and an application may itself run in a worker.
@@ -28,15 +27,6 @@ export const threadUrl: string | undefined = import.meta.url;
 
 /** How long a window lasts at most, in milliseconds: an event loop that hangs does not stop the inbox. */
 const WINDOW_MS = 200;
-
-/**
- * By how many milliseconds the stored clock may be behind before a batch stores a later one, or ahead before the thread
- * reports it.
- */
-const CLOCK_SLACK_MS = 500;
-
-/** Number of a call that the thread adds to a batch. The thread sends no response to it. */
-const OWN_CALL = 0;
 
 /**
  * Runs the calls of the store. Writes wait in a queue and run in batches, reads run at once. A window is a time in
@@ -83,15 +73,19 @@ export class SqliteServer {
         this.#listen(message.on);
         break;
       case 'close':
-        this.#close();
+        void this.#close();
         break;
     }
   }
 
   #takeCall(call: Call): void {
     if (call.name === 'window') this.#windows.push(call);
-    else if (call.name in WRITES) this.#queue.push(call);
-    else this.#respond([runRead(this.connection, call, this.settings.busyTimeoutMs)]);
+    else if (ruleOf(call) === 'read') void this.#read(call);
+    else this.#queue.push(call);
+  }
+
+  async #read(call: Call): Promise<void> {
+    this.#respond([await runRead(this.connection, call, this.settings.busyTimeoutMs)]);
   }
 
   /** Opens a window now, or schedules a batch in `waitMs`. If both wait, windows and batches take turns. */
@@ -99,13 +93,13 @@ export class SqliteServer {
     if (this.#window !== undefined || this.#scheduled !== undefined) return;
     const batchWaits = this.#queue.length > 0;
     if (this.#windows.length > 0 && !(this.#windowWasLast && batchWaits)) this.#openWindow();
-    else if (batchWaits) this.#scheduled = after(waitMs, () => this.#run());
+    else if (batchWaits) this.#scheduled = after(waitMs, () => void this.#run());
   }
 
-  #run(): void {
+  async #run(): Promise<void> {
     this.#scheduled = undefined;
     this.#windowWasLast = false;
-    this.#write(this.settings.busyTimeoutMs);
+    await this.#write(this.settings.busyTimeoutMs);
     // Calls that arrived during the commit have waited long enough: the next batch takes them without `groupCommitMs`.
     for (let next = receiveMessageOnPort(this.port); next; next = receiveMessageOnPort(this.port)) {
       this.#take(next.message as ToThread);
@@ -114,46 +108,19 @@ export class SqliteServer {
     this.#schedule(0);
   }
 
-  #write(busyTimeoutMs: number): void {
-    const calls = this.#withClock(takeBatch(this.#queue, this.settings.maxBatch));
-    const responses = runBatch(this.connection, calls, { ...this.settings, busyTimeoutMs });
-    this.#respond(responses.filter(({ number }) => number !== OWN_CALL));
-  }
-
-  /**
-   * Makes all processes of the file use the latest of their clocks. If the stored clock is ahead of the calls, another
-   * process has a later clock, and the calls use it. If the stored clock is too far behind, the batch stores the clock
-   * of the calls.
-   */
-  #withClock(calls: readonly Call[]): readonly Call[] {
-    const latest = calls.map(({ times }) => times).reduce((a, b) => (b.clock > a.clock ? b : a));
-    const aheadMs = this.#readClock(latest.clock) - latest.clock;
-    if (aheadMs > CLOCK_SLACK_MS) this.#send({ kind: 'clock', clock: latest.clock + aheadMs });
-    if (aheadMs > 0) {
-      return calls.map((call) => ({
-        ...call,
-        times: { ...call.times, clock: call.times.clock + aheadMs },
-      }));
-    }
-    // A batch of claims stores no clock: most claims of an idle inbox find nothing, and the clock would cost an fsync.
-    if (aheadMs > -CLOCK_SLACK_MS || calls.every(({ name }) => name.startsWith('claim'))) {
-      return calls;
-    }
-    return [...calls, { number: OWN_CALL, name: 'sync', request: null, times: latest }];
-  }
-
-  #readClock(fallback: number): number {
-    try {
-      return storedClock(this.connection).clock;
-    } catch {
-      // The batch will fail for the same reason, and its responses report the error.
-      return fallback;
-    }
+  async #write(busyTimeoutMs: number): Promise<void> {
+    const batch = takeBatch(this.#queue, this.settings.maxBatch);
+    const settings = { ...this.settings, busyTimeoutMs };
+    const { responses, ahead } = await runAtLatestClock(this.connection, batch, settings);
+    if (ahead !== null) this.#send({ kind: 'clock', clock: ahead });
+    this.#respond(responses);
   }
 
   #openWindow(): void {
     this.#windowWasLast = true;
-    const responses = this.#windows.splice(0).map(({ number }) => ({ number, value: null }));
+    const responses = this.#windows
+      .splice(0)
+      .map(({ number }) => ({ number, value: null, wakes: false }));
     this.#window = setTimeout(() => {
       this.#closeWindow();
       this.#schedule(0);
@@ -186,12 +153,12 @@ export class SqliteServer {
   }
 
   /** Runs all queued calls first. Together they wait for a lock at most as long as one batch. */
-  #close(): void {
+  async #close(): Promise<void> {
     this.#scheduled?.[Symbol.dispose]();
     clearInterval(this.#poll);
     this.#closeWindow();
     const end = performance.now() + this.settings.busyTimeoutMs;
-    while (this.#queue.length > 0) this.#write(end - performance.now());
+    while (this.#queue.length > 0) await this.#write(end - performance.now());
     this.log.empty();
     this.connection.close();
     this.#send({ kind: 'closed' });

@@ -1,11 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { SqliteDatabase } from '../../../../../../test/support/sqlite/sqlite-database.js';
-import { OPERATIONS, perform } from '../thread/operations.js';
-import { countActivity } from '../../../inbox/store/activity.js';
-import { listPage } from '../event-lists.js';
-import { toActivitySlice } from './activity.js';
-import { SLICE } from './search.js';
-import type { EventFilter } from '../../../inbox/store/inbox-store.js';
+import { SLICE } from '../../sql/events.js';
+import type { EventFilter, EventPage } from '../../../inbox/store/inbox-store.js';
 
 let inbox: SqliteDatabase;
 beforeEach(async () => {
@@ -13,33 +9,36 @@ beforeEach(async () => {
 });
 afterEach(() => inbox.close());
 
-const { fail, heartbeat, stats } = OPERATIONS;
+/** How many statements that contain a text run from now on. */
+function countStatements(text: string): { count: number } {
+  const counted = { count: 0 };
+  const all = inbox.connection.all.bind(inbox.connection);
+  inbox.connection.all = <Row>(sql: string, parameters?: readonly unknown[]): Row[] => {
+    if (sql.includes(text)) counted.count += 1;
+    return all<Row>(sql, parameters);
+  };
+  return counted;
+}
 
-describe('queries and maintenance on SQLite', () => {
+describe('finds, lists, counts and pruning on SQLite', () => {
   it('a list finds a few matching events among several slices of others', async () => {
     const worker = inbox.worker();
     const receiveMany = (count: number, handlers: string[], first: number) => {
       const events = Array.from({ length: count }, (_, n) =>
         inbox.event({ id: `event-${first + n}`, handlers }),
       );
-      OPERATIONS.receive(inbox.connection, { events }, inbox.times);
+      inbox.store().receive(events);
     };
     receiveMany(3, ['book'], 0);
     for (const lease of inbox.claim(worker, 2)) {
-      fail(inbox.connection, { lease, error: 'no', retryInMs: null }, inbox.times);
+      inbox.store().fail(lease, { error: 'no', retryInMs: null });
     }
     inbox.now += 1;
     receiveMany(SLICE + 500, ['mail'], 3);
     inbox.now += 1;
     receiveMany(SLICE + 500, [], SLICE + 503);
-    const list = (filter: Parameters<typeof listPage>[0]['filter'], after: string | null = null) =>
-      listPage(
-        { filter, order: 'newest', limit: 1000, after },
-        {
-          run: async (name, request) =>
-            perform(inbox.connection, name, request, inbox.times) as never,
-        },
-      );
+    const list = (filter: EventFilter, after: string | null = null) =>
+      inbox.store().events.list({ filter, order: 'newest', limit: 1000, after });
     const ids = async (filter: Parameters<typeof list>[0]) =>
       (await list(filter)).events.map(({ id }) => id);
     expect(await ids({ handler: 'book' })).toEqual(['event-2', 'event-1', 'event-0']);
@@ -52,7 +51,7 @@ describe('queries and maintenance on SQLite', () => {
     expect(await ids({ state: 'running' })).toEqual([]);
     let count = 0;
     for (let after: string | null | undefined; after !== null;) {
-      const page = await list({}, after ?? null);
+      const page: EventPage = await list({}, after ?? null);
       count += page.events.length;
       after = page.next;
     }
@@ -62,25 +61,21 @@ describe('queries and maintenance on SQLite', () => {
 
   it('a page ends after 20,000 events, and the next page continues there', async () => {
     inbox.connection.exec(`
-      INSERT INTO payments_inbox_event (seq, company, id, event_type, occurred_at, received_at, digest, stale, undelivered,
+      INSERT INTO payments_inbox_event (seq, company, id, event_type, occurred_at, received_at, digest, stale, unhandled,
           source, reference)
         WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 42100)
-        SELECT i, 'acme', CASE i WHEN 21000 THEN 'a-id' ELSE 'e' || i END, 't', 1, i / 10, x'00', 0, 0, 0,
+        SELECT i, 'acme', CASE i WHEN 21000 THEN 'a-id' ELSE 'e' || i END, 't', 1, i / 10, x'00', 0, 0, 'webhook',
           CASE WHEN i <= 2100 THEN 'a-' WHEN i <= 40000 THEN 'b-' ELSE 'c-' END || i FROM n`);
-    let slices = 0;
-    const session = {
-      run: async (name: keyof typeof OPERATIONS, request: unknown) => {
-        if (name === 'listSlice') slices += 1;
-        return perform(inbox.connection, name, request, inbox.times) as never;
-      },
-    };
+    const slices = countStatements('e.seq IN');
     const ids = async (filter: EventFilter, order: 'newest' | 'oldest') => {
       const pages: string[] = [];
       let after: string | null = null;
       do {
-        slices = 0;
-        const page = await listPage({ filter, order, limit: 1000, after }, session);
-        expect(slices).toBeLessThanOrEqual(10);
+        slices.count = 0;
+        const page: EventPage = await inbox
+          .store()
+          .events.list({ filter, order, limit: 1000, after });
+        expect(slices.count).toBeLessThanOrEqual(10);
         pages.push(...page.events.map(({ id }) => id));
         after = page.next;
       } while (after !== null);
@@ -97,7 +92,7 @@ describe('queries and maintenance on SQLite', () => {
     expect(await ids({ search: 'e1999', company: 'acme' }, 'oldest')).toHaveLength(11);
   });
 
-  it('IN-07 prune finds a finished event after many unfinished events, in several calls', () => {
+  it('IN-07 prune finds a finished event after many unfinished events, in several calls', async () => {
     const { connection } = inbox;
     for (let n = 0; n < 2100; n += 1) inbox.receive({ id: `e${n}`, handlers: ['audit'] });
     inbox.receive({ id: 'last', handlers: [] });
@@ -108,7 +103,7 @@ describe('queries and maintenance on SQLite', () => {
     const pruneAll = (): [calls: number, changed: number] => {
       const result: [number, number] = [0, 0];
       for (let done = false; !done; result[0] += 1) {
-        const pruned = OPERATIONS.prune(connection, { ...request, lastKept }, inbox.times);
+        const pruned = inbox.store().pruneSlice({ ...request, lastKept });
         result[1] += pruned.changed;
         ({ done, lastKept } = pruned);
       }
@@ -116,45 +111,36 @@ describe('queries and maintenance on SQLite', () => {
     };
     // Three slices of old events, and the first slice of kept events.
     expect([pruneAll(), lastKept]).toEqual([[4, 1], 1000]);
-    const isPruned = (id: string) =>
-      OPERATIONS.find(connection, { company: 'acme', id }, inbox.times)?.raw === null;
-    expect(isPruned('last')).toBe(true);
+    const isPruned = async (id: string) =>
+      (await inbox.store().events.find('acme', id))?.raw === null;
+    expect(await isPruned('last')).toBe(true);
     const handled = ['e5', 'e7', 'e1500', 'e2099'];
     const selections = handled.map((id) => ({ company: 'acme', id, handlers: ['audit'] }));
-    OPERATIONS.skip(connection, { selections }, inbox.times);
+    inbox.store().skip(selections);
     expect([pruneAll(), lastKept]).toEqual([[1, 1], 2000]);
     expect([pruneAll(), lastKept]).toEqual([[1, 1], 0]);
     request.limit = 1;
     expect([pruneAll(), lastKept]).toEqual([[1, 1], 6]);
     expect([pruneAll(), lastKept]).toEqual([[1, 1], 8]);
-    expect(handled.map(isPruned)).toEqual([true, true, true, true]);
+    expect(await Promise.all(handled.map(isPruned))).toEqual([true, true, true, true]);
     expect(connection.get('SELECT count(*) AS kept FROM payments_inbox_kept')).toMatchObject({
       kept: 2096,
     });
   });
 
-  it('IN-38 activity reads the 100,000 newest events in slices of 500', async () => {
+  it('IN-38 activity reads the 100,000 newest events in slices', async () => {
     const MINUTE = 60_000;
     inbox.now = 2000 * MINUTE;
     // 120 events per minute, and one delivery of each, which was done in the next minute.
     inbox.connection.exec(`
-      INSERT INTO payments_inbox_event (seq, company, id, event_type, occurred_at, received_at, digest, stale, undelivered)
+      INSERT INTO payments_inbox_event (seq, company, id, event_type, occurred_at, received_at, digest, stale, unhandled)
         WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 101000)
         SELECT i, 'acme', 'e' || i, 't', 1, ${inbox.now} - (101000 - i) * 500, x'00', 0, 0 FROM n;
-      INSERT INTO payments_inbox_delivery (event_seq, handler, state, received_at, finished_at)
+      INSERT INTO payments_inbox_delivery (event, handler, state, received_at, finished_at)
         SELECT seq, 'book', 'done', received_at, received_at + 60000 + seq % 10 FROM payments_inbox_event`);
-    let slices = 0;
-    const { minutes, completeFrom } = await countActivity(
-      1440,
-      inbox.now,
-      0,
-      async (before, fromMinute) => {
-        slices += 1;
-        const request = { before, fromMinute };
-        return toActivitySlice(OPERATIONS.activitySlice(inbox.connection, request));
-      },
-    );
-    expect(slices).toBe(200);
+    const slices = countStatements('took_ms');
+    const { minutes, completeFrom } = await inbox.store().events.activity(1440, inbox.now);
+    expect(slices.count).toBe(50);
     expect(completeFrom).toEqual(new Date(1167 * MINUTE));
     const ofMinute = { done: 120, failed: 0, dead: 0, p50Ms: 60_004, p95Ms: 60_009 };
     expect(minutes.at(-1)).toEqual({
@@ -165,18 +151,17 @@ describe('queries and maintenance on SQLite', () => {
     expect(minutes).toHaveLength(1440);
   });
 
-  it('IN-28 stats count pending deliveries that wait for their turn or are suspects', () => {
+  it('IN-28 stats count pending deliveries that wait for their turn or are suspects', async () => {
     const [worker, other] = [inbox.worker(1000), inbox.worker(3_600_000)];
-    const { connection } = inbox;
     for (const id of ['a', 'b', 'c']) inbox.receive({ id, orderingKey: 'k', handlers: ['book'] });
     for (const handlers of [['audit'], ['mail'], ['mail']]) inbox.receive({ handlers });
     inbox.claim(worker, 1, 'mail');
     inbox.now += 1500;
-    heartbeat(connection, { worker: other }, inbox.times);
+    inbox.store().heartbeat(other);
     const [lease] = inbox.claim(other, 1, 'audit');
-    fail(connection, { lease: lease!, error: 'no', retryInMs: null }, inbox.times);
+    inbox.store().fail(lease!, { error: 'no', retryInMs: null });
     inbox.claim(other);
-    expect(stats(connection, null, inbox.times).deliveries).toEqual([
+    expect((await inbox.store().events.stats()).deliveries).toEqual([
       { handler: 'audit', state: 'dead', count: 1, more: false },
       { handler: 'book', state: 'pending', count: 2, more: false },
       { handler: 'book', state: 'running', count: 1, more: false },

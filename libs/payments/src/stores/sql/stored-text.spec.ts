@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
-import { fromStored, toStored } from './stored-rows.js';
+import { fromStored, toStored } from './stored-text.js';
 
-describe('texts in PostgreSQL', () => {
+describe('texts in the databases', () => {
   const texts = [
     '',
     'plain',
@@ -12,6 +12,7 @@ describe('texts in PostgreSQL', () => {
     '\udfff\ud800',
     '\ue000',
     '\ue0000000',
+    String.raw`a\u0000 "b"`,
   ];
 
   it.each(texts)('fromStored returns the text that toStored was given: %j', (text) => {

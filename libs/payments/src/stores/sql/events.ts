@@ -1,0 +1,624 @@
+import { countActivity } from '../../inbox/store/activity.js';
+import type { ActivityPart, ActivitySlice } from '../../inbox/store/activity.js';
+import { MAX_FAILED } from '../../inbox/store/event-summary.js';
+import type {
+  DeliveryState,
+  EventFilter,
+  EventPage,
+  EventSource,
+  FailureCount,
+  InboxActivity,
+  InboxStats,
+  InboxStore,
+  StoredDelivery,
+  StoredEvent,
+} from '../../inbox/store/inbox-store.js';
+import { parseSeq } from '../../inbox/store/list-arguments.js';
+import {
+  capped,
+  COUNT_CAP,
+  HISTORY_LENGTH,
+  MAX_DISORDER_MS,
+  MAX_READ,
+  toHistory,
+} from '../../inbox/store/stored-event.js';
+import type { HistoryEntry } from '../../inbox/store/stored-event.js';
+import { countsOnce, HAS_FAILED, notOnce, UNDONE } from './conditions.js';
+import { ParameterList, whereAll } from './sql-connection.js';
+import type { Condition, SqlConnection, SqlDatabase } from './sql-connection.js';
+import { fromStored, LAST, toStored } from './stored-text.js';
+
+/** How many rows one statement reads: a few milliseconds of work. */
+export const SLICE = 2000;
+
+/** Where a database has what {@link SqlEvents} reads. */
+export interface EventLayout {
+  /** SQL: the events, with the columns `raw` and `headers`. */
+  readonly bodies: string;
+  /** The deliveries that are counted, each kind with an index that begins with the handler. */
+  readonly queues: readonly {
+    readonly state: 'pending' | 'dead';
+    readonly index: string;
+    /** SQL: whether a delivery `d` is of this kind. */
+    readonly condition: string;
+    /** SQL: whether a delivery `d` is in the index. Default: {@link condition}. */
+    readonly indexed?: string;
+  }[];
+}
+
+interface EventRow {
+  readonly seq: number;
+  readonly company: string;
+  readonly id: string;
+  readonly source: EventSource;
+  readonly event_type: string;
+  readonly occurred_at: number;
+  readonly received_at: number;
+  readonly ordering_key: string | null;
+  readonly reference: string | null;
+  readonly amount: string | null;
+  readonly currency: string | null;
+  readonly stale: boolean | 0 | 1;
+  /** Hexadecimal. This and the next columns are absent in a list. */
+  readonly raw?: string | null;
+  readonly headers?: string | null;
+  /** A JSON array of arrays of id and time. */
+  readonly repeats?: string | null;
+}
+
+const COLUMNS = `e.seq, e.company, e.id, e.source, e.event_type, e.occurred_at, e.received_at, e.ordering_key,
+  e.reference, e.amount, e.currency, e.stale`;
+
+/** The columns of a delivery that its history is made from. */
+export interface HistoryRow {
+  readonly state: DeliveryState;
+  readonly attempts: number;
+  readonly started_at: number | null;
+  readonly finished_at: number | null;
+  /** A JSON array of {@link HistoryEntry}. */
+  readonly history: string | null;
+}
+
+interface DeliveryRow extends HistoryRow {
+  readonly event: number;
+  readonly handler: string;
+  readonly last_error: string | null;
+  readonly due_at: number | null;
+}
+
+/** Few events, or an index that has all events that can match. */
+interface Source {
+  /** SQL: the events as `s`, and the rows that select them. */
+  readonly rows: (list: ParameterList) => string;
+  /** SQL: the columns in the order of the index; the last is the number of the event. */
+  readonly order: readonly string[];
+  /** SQL: which of the rows select an event. */
+  readonly where: string;
+  /** The filter without what the rows ensure. */
+  readonly rest: RestOfFilter;
+}
+
+type RestOfFilter = { readonly [Name in keyof EventFilter]?: EventFilter[Name] | undefined };
+
+/** A range of numbers of events, without its ends. */
+interface NumberRange {
+  readonly low: number;
+  readonly high: number;
+}
+
+type Query = Parameters<InboxStore['list']>[0];
+
+/** Finds, lists and counts events and their deliveries, in SQLite and PostgreSQL. */
+export class SqlEvents {
+  /**
+   * @param pause lets other operations run between two slices
+   */
+  constructor(
+    private readonly database: SqlDatabase,
+    private readonly layout: EventLayout,
+    private readonly pause: () => Promise<void> = async () => {},
+  ) {}
+
+  /** See `InboxStore.find`. */
+  async find(company: string, id: string): Promise<StoredEvent | undefined> {
+    const { dialect } = this.database;
+    const row = await this.database.get<EventRow>(
+      `SELECT ${COLUMNS}, CASE WHEN e.raw IS NOT NULL THEN ${dialect.hex('e.raw')} END AS raw, e.headers, e.repeats
+       FROM ${this.layout.bodies} e WHERE e.id = $1 AND e.company = $2`,
+      [toStored(id), toStored(company)],
+    );
+    return row && (await this.#toEvents(this.database, [row], 'd.history'))[0];
+  }
+
+  /** Reads slices, so that no statement takes long; see `InboxStore.list`. */
+  async list(query: Query): Promise<EventPage> {
+    const { filter, limit } = query;
+    const start = query.after === null ? null : parseSeq(query.after);
+    return this.database.transaction(async (connection) => {
+      let after = start;
+      const few = await this.#fewOf(connection, filter);
+      let range = await this.#rangeOf(connection, filter);
+      const rows: EventRow[] = [];
+      for (let read = 0; read < MAX_READ; read += SLICE) {
+        if (after !== null && query.order === 'newest') range = { ...range, high: after };
+        if (after !== null && query.order === 'oldest') range = { ...range, low: after };
+        const part = { ...query, few, range, limit: limit + 1 - rows.length };
+        const slice = await this.#slice(connection, part);
+        rows.push(...slice.rows);
+        after = slice.next;
+        if (after === null || rows.length > limit) break;
+        await this.pause();
+      }
+      const next = rows.length > limit ? rows[limit - 1]!.seq : after;
+      return {
+        events: await this.#toEvents(connection, rows.slice(0, limit), 'NULL'),
+        next: next === null ? null : String(next),
+      };
+    });
+  }
+
+  /** See `InboxStore.failures`. A group may be in several counts. */
+  async failures(): ReturnType<InboxStore['failures']> {
+    const failed = `FROM ${this.#by('delivery d', 'failed')} WHERE ${HAS_FAILED}`;
+    return this.database.transaction(async (connection) => {
+      const counts: FailureCount[] = [];
+      let before = Number.MAX_SAFE_INTEGER;
+      for (let read = 0; ; read += SLICE) {
+        const first = await connection.get<{ event: number | null }>(
+          `SELECT min(s.event) AS event FROM (
+             SELECT d.event ${failed} AND d.event < $1 ORDER BY d.event DESC LIMIT ${SLICE}) s`,
+          [before],
+        );
+        if (first!.event === null) return { counts, more: false };
+        if (read >= MAX_FAILED) return { counts, more: true };
+        const rows = await connection.all<FailureRow>(
+          `SELECT g.*, e.company, e.id FROM (
+             SELECT d.handler, d.state = 'dead' AS dead, d.last_error, count(*) AS count, max(d.event) AS event,
+               min(d.failed_at) AS oldest_at, max(d.failed_at) AS newest_at
+             ${failed} AND d.event >= $1 AND d.event < $2 GROUP BY d.handler, d.state = 'dead', d.last_error
+           ) g JOIN ${this.#table('event')} e ON e.seq = g.event ORDER BY g.event DESC, g.handler DESC`,
+          [first!.event, before],
+        );
+        counts.push(...rows.map(toFailureCount));
+        before = first!.event;
+        await this.pause();
+      }
+    });
+  }
+
+  /** Counts with one statement, which reads at most {@link COUNT_CAP} + 1 index entries for each number. */
+  async stats(): Promise<InboxStats> {
+    const { dialect } = this.database;
+    const list = new ParameterList();
+    const event = this.#table('event');
+    const running = `FROM ${this.#by('delivery d', 'running')} WHERE d.state = 'running'`;
+    const without = (reason: 'unhandled' | 'stale'): string => `(SELECT count(*) FROM (
+      SELECT 1 FROM ${this.#by('event e', 'unhandled')} WHERE ${withoutDeliveries('e', reason)} LIMIT ${COUNT_CAP + 1}) x)`;
+    const oldest = `SELECT min(x.event) FROM (
+      SELECT o.event FROM (SELECT d.event FROM ${this.#by('delivery d', 'undone')}
+        WHERE d.worker IS NULL AND ${UNDONE} AND d.state = 'pending' ORDER BY d.worker, d.event LIMIT 1) o
+      UNION ALL SELECT min(d.event) ${running}) x`;
+    const parts = [
+      `SELECT 'unhandled' AS kind, CAST(NULL AS text) AS name, CAST(${without('unhandled')} AS bigint) AS value`,
+      `SELECT 'stale', NULL, ${without('stale')}`,
+      `SELECT 'oldest', NULL, ${dialect.now('wall', list)} - e.received_at FROM ${event} e WHERE e.seq = (${oldest})`,
+      `SELECT 'paused', p.handler, NULL FROM ${this.#table('pause')} p`,
+      // Without a cap: the slots of the workers bound the number of running deliveries.
+      `SELECT 'running', d.handler, count(*) ${running} GROUP BY d.handler`,
+      ...this.layout.queues.map(
+        ({ state, index, condition, indexed = condition }) =>
+          `SELECT '${state}', c.handler, c.count FROM (${countsOf(this.#by('delivery d', index), condition, indexed)}) c`,
+      ),
+    ];
+    const rows = await this.database.transaction((connection) =>
+      connection.all<StatsRow>(parts.join('\nUNION ALL '), list.values),
+    );
+    const of = (kind: StatsRow['kind']): StatsRow[] => rows.filter((row) => row.kind === kind);
+    const valueOf = (kind: StatsRow['kind']): number => of(kind)[0]?.value ?? 0;
+    const deliveries = (['pending', 'running', 'dead'] as const).flatMap((state) =>
+      Array.from(
+        Map.groupBy(of(state), ({ name }) => name!),
+        ([name, all]) => ({
+          handler: fromStored(name),
+          state,
+          ...capped(all.reduce((sum, { value }) => sum + value!, 0)),
+        }),
+      ),
+    );
+    return {
+      deliveries: deliveries
+        .filter(({ count }) => count > 0)
+        .toSorted((a, b) => (a.handler < b.handler ? -1 : Number(a.handler > b.handler))),
+      unhandled: capped(valueOf('unhandled')),
+      stale: capped(valueOf('stale')),
+      oldestPendingMs: of('oldest').length === 0 ? null : Math.max(0, valueOf('oldest')),
+      paused: of('paused')
+        .map(({ name }) => fromStored(name!))
+        .toSorted(),
+    };
+  }
+
+  /** See `InboxStore.activity`. */
+  async activity(minutes: number, bodiesMs: number): Promise<InboxActivity> {
+    return this.database.transaction(async (connection) => {
+      const list = new ParameterList();
+      const clock = await connection.get<{ now: number }>(
+        `SELECT ${connection.dialect.now('wall', list)} AS now`,
+        list.values,
+      );
+      const { now } = clock!;
+      return countActivity(minutes, now, now - bodiesMs, (before, fromMinute) =>
+        this.#activitySlice(connection, before, fromMinute),
+      );
+    });
+  }
+
+  async #activitySlice(
+    connection: SqlConnection,
+    before: number,
+    fromMinute: number,
+  ): Promise<ActivitySlice> {
+    await this.pause();
+    const [event, delivery] = [this.#table('event'), this.#table('delivery')];
+    const oldest = await connection.get<{ seq: number; received_at: number; events: number }>(
+      `SELECT e.seq, e.received_at, count(*) OVER () AS events FROM (
+         SELECT e.seq, e.received_at FROM ${event} e WHERE e.seq < $1 ORDER BY e.seq DESC LIMIT ${SLICE}) e
+       ORDER BY e.seq LIMIT 1`,
+      [before],
+    );
+    if (oldest === undefined) return { parts: [], events: 0, oldest: null };
+    // A range of each primary key: the planner of PostgreSQL could otherwise read all deliveries.
+    const events = 'e.seq >= $1::bigint AND e.seq < $2::bigint';
+    const deliveries = 'd.event >= $1::bigint AND d.event < $2::bigint';
+    const both = `${delivery} d JOIN ${event} e ON e.seq = d.event WHERE ${events} AND ${deliveries}`;
+    const attempt = (field: number): string => `CAST(j.value ->> ${field} AS bigint)`;
+    // Failed attempts are in the histories, because a delivery may have failed in one minute and again later.
+    const rows = await connection.all<ActivityRow>(
+      `SELECT p.minute, p.handler, sum(p.received) AS received, sum(p.failed) AS failed, sum(p.dead) AS dead,
+         ${connection.dialect.jsonArray('p.took_ms')} AS took_ms
+       FROM (
+         SELECT e.received_at / 60000 AS minute, '' AS handler, 1 AS received, 0 AS failed, 0 AS dead,
+           CAST(NULL AS bigint) AS took_ms
+         FROM ${event} e WHERE ${events}
+         UNION ALL
+         SELECT e.received_at / 60000, d.handler, 1, 0, 0, NULL FROM ${both}
+         UNION ALL
+         SELECT d.finished_at / 60000, d.handler, 0, 0, CASE d.state WHEN 'dead' THEN 1 ELSE 0 END,
+           CASE d.state WHEN 'done' THEN d.finished_at - e.received_at END
+         FROM ${both} AND d.state IN ('done', 'dead')
+         UNION ALL
+         SELECT (${attempt(1)} + ${attempt(2)}) / 60000, d.handler, 0, 1, 0, NULL
+         FROM ${delivery} d CROSS JOIN ${connection.dialect.elements('d.history::json')}
+         WHERE ${deliveries} AND d.failed_at IS NOT NULL AND j.value ->> 3 <> 'd'
+       ) p WHERE p.minute >= $3 GROUP BY p.minute, p.handler`,
+      [oldest.seq, before, fromMinute],
+    );
+    return {
+      events: oldest.events,
+      oldest: { seq: oldest.seq, receivedMs: oldest.received_at },
+      parts: rows.map(toActivityPart),
+    };
+  }
+
+  /** The next events that match a filter, and the number at which the next slice begins. */
+  async #slice(
+    connection: SqlConnection,
+    part: Omit<Query, 'after'> & { few: readonly number[] | null; range: NumberRange },
+  ): Promise<{ rows: EventRow[]; next: number | null }> {
+    const { filter, few, range, order, limit } = part;
+    const source = this.#sourceOf(filter, few);
+    const others = this.#conditionsOf(source.rest);
+    const direction = order === 'newest' ? 'DESC' : 'ASC';
+    const size = others.length === 0 ? Math.min(SLICE, limit) : SLICE;
+    const sorted = source.order.map((column) => `${column} ${direction}`);
+    const seq = source.order.at(-1)!;
+    const list = new ParameterList();
+    const slice = `FROM ${source.rows(list)} WHERE ${source.where} AND ${seq} > ${list.add(range.low, 'bigint')}
+      AND ${seq} < ${list.add(range.high, 'bigint')} ORDER BY ${sorted.join(', ')}`;
+    const values = [...list.values];
+    const rows = await connection.all<EventRow>(
+      `SELECT ${COLUMNS} FROM (SELECT s.* ${slice} LIMIT ${size}) e
+       WHERE ${whereAll(others, list)} ORDER BY e.seq ${direction} LIMIT ${list.add(limit, 'bigint')}`,
+      list.values,
+    );
+    if (rows.length === limit) return { rows, next: null };
+    const last = await connection.get<{ seq: number }>(
+      `SELECT s.seq ${slice} LIMIT 1 OFFSET ${size - 1}`,
+      values,
+    );
+    return { rows, next: last?.seq ?? null };
+  }
+
+  #sourceOf(filter: EventFilter, few: readonly number[] | null): Source {
+    const { handler, ids, search, state, ...others } = filter;
+    const event = this.#table('event');
+    if (few !== null) {
+      const numbers = JSON.stringify(few.map((seq) => [seq]));
+      const seq = '(j.value ->> 0)::bigint';
+      const rows = (list: ParameterList): string =>
+        `${this.database.dialect.elements(list.add(numbers, 'json'))} CROSS JOIN ${event} s`;
+      const rest =
+        ids !== undefined ? { ...filter, ids: undefined } : { ...filter, search: undefined };
+      return { rows, order: [seq], where: `s.seq = ${seq}`, rest };
+    }
+    if (isWithoutDeliveries(state)) {
+      const rest = { ...filter, state: undefined };
+      const rows = () => this.#by('event s', 'unhandled');
+      return { rows, order: ['s.seq'], where: withoutDeliveries('s', state), rest };
+    }
+    if (state === 'pending' || state === 'dead' || state === 'skipped') {
+      // A literal, not a parameter: the planner uses a partial index only if it knows the value.
+      const where = `d.worker IS NULL AND ${UNDONE} AND d.state = '${state}' AND s.seq = d.event AND NOT EXISTS (
+        SELECT 1 FROM ${this.#table('delivery')} o
+        WHERE o.event = d.event AND o.handler < d.handler AND o.state = d.state LIMIT 1 OFFSET 0)`;
+      const rows = () => `${this.#by('delivery d', 'undone')} CROSS JOIN ${event} s`;
+      const rest = handler === undefined ? { ...others, ids, search } : filter;
+      return { rows, order: ['d.worker', 'd.event'], where, rest };
+    }
+    return { rows: () => `${event} s`, order: ['s.seq'], where: 'true', rest: filter };
+  }
+
+  /** The numbers of the events that can match, if an index finds them and they are few. */
+  async #fewOf(
+    connection: SqlConnection,
+    { ids, search, state }: EventFilter,
+  ): Promise<readonly number[] | null> {
+    const ofEvents = (conditions: readonly Condition[]) =>
+      this.#numbers(connection, 'event e', 'e.seq', conditions);
+    if (ids !== undefined) return ofEvents([this.#isOneOf(ids)]);
+    if (search) return ofEvents(this.#foundBy(search));
+    if (state !== 'running') return null;
+    return this.#numbers(connection, 'delivery d', 'd.event', [['running', "d.state = 'running'"]]);
+  }
+
+  /** The numbers of the events of which one of these conditions holds; `null` if they are many. */
+  async #numbers(
+    connection: SqlConnection,
+    table: string,
+    seq: string,
+    conditions: readonly Condition[],
+  ): Promise<readonly number[] | null> {
+    const found = new Set<number>();
+    for (const condition of conditions) {
+      const list = new ParameterList();
+      const rows = await connection.all<{ readonly seq: number }>(
+        `SELECT ${seq} AS seq FROM ${this.#by(table, condition[0]!)}
+         WHERE ${whereAll([condition], list)} LIMIT ${SLICE + 1}`,
+        list.values,
+      );
+      for (const row of rows) found.add(row.seq);
+    }
+    return found.size <= SLICE ? [...found] : null;
+  }
+
+  #isOneOf(ids: readonly string[]): Condition {
+    return ['id', this.database.dialect.isOneOf('e.id', '?::text[]'), ids.map(toStored)];
+  }
+
+  /** The conditions of a search, one of which must hold. */
+  #foundBy(search: string): Condition[] {
+    const { dialect } = this.database;
+    const text = toStored(search);
+    const begins = (column: string, indexed: (sql: string) => string): string =>
+      `${column} IS NOT NULL AND ${indexed(column)} >= ${indexed('?::text')}
+       AND ${indexed(column)} < ${indexed('?::text')} || '${LAST}' AND substr(${column}, 1, length(?::text)) = ?::text`;
+    const isTransaction = `${dialect.indexed('e.ordering_key')} = ${dialect.indexed('?::text')} AND e.ordering_key = ?::text`;
+    return [
+      ['id', begins('e.id', (sql) => sql), text, text, text, text],
+      ['reference', begins('e.reference', (sql) => dialect.indexed(sql)), text, text, text, text],
+      ['once', `${countsOnce('e')} AND ${isTransaction}`, text, text],
+      ['transaction', `${notOnce('e')} AND ${isTransaction}`, text, text],
+    ];
+  }
+
+  /** The numbers that events of the times of a filter can have. */
+  async #rangeOf(connection: SqlConnection, { from, to }: EventFilter): Promise<NumberRange> {
+    const first = async (time: number): Promise<number> =>
+      (await connection.get<{ seq: number }>(firstSince(this.#table('event')), [time]))!.seq;
+    return {
+      low: from === undefined ? 0 : (await first(from.getTime() - MAX_DISORDER_MS)) - 1,
+      high:
+        to === undefined ? Number.MAX_SAFE_INTEGER : await first(to.getTime() + MAX_DISORDER_MS),
+    };
+  }
+
+  /** The conditions on an event `e`. */
+  #conditionsOf(filter: RestOfFilter): Condition[] {
+    const { company, eventType, source, handler, state, from, to, search, ids } = filter;
+    const found: Condition[] = [];
+    if (company !== undefined) found.push([null, 'e.company = ?::text', toStored(company)]);
+    if (eventType !== undefined) found.push([null, 'e.event_type = ?::text', toStored(eventType)]);
+    if (source !== undefined) found.push([null, 'e.source = ?::text', source]);
+    if (from !== undefined) found.push([null, 'e.received_at >= ?::bigint', from.getTime()]);
+    if (to !== undefined) found.push([null, 'e.received_at < ?::bigint', to.getTime()]);
+    if (ids !== undefined) found.push(this.#isOneOf(ids));
+    if (search) {
+      const conditions = this.#foundBy(search);
+      const either = conditions.map(([, sql]) => `(${sql})`).join(' OR ');
+      found.push([null, `(${either})`, ...conditions.flatMap(([, , ...values]) => values)]);
+    }
+    if (isWithoutDeliveries(state)) {
+      found.push([null, withoutDeliveries('e', state)]);
+    } else if (handler !== undefined || state !== undefined) {
+      const columns = Object.entries({ handler: handler && toStored(handler), state }).filter(
+        ([, value]) => value !== undefined,
+      );
+      const where = columns.map(([column]) => `AND d.${column} = ?::text`).join(' ');
+      // OFFSET: the planner of PostgreSQL then looks up the deliveries of each event. It could read all deliveries instead.
+      found.push([
+        null,
+        `EXISTS (SELECT 1 FROM ${this.#table('delivery')} d WHERE d.event = e.seq ${where} LIMIT 1 OFFSET 0)`,
+        ...columns.map(([, value]) => value!),
+      ]);
+    }
+    return found;
+  }
+
+  /** Adds the deliveries to events. */
+  async #toEvents(
+    connection: SqlConnection,
+    rows: readonly EventRow[],
+    history: 'd.history' | 'NULL',
+  ): Promise<StoredEvent[]> {
+    if (rows.length === 0) return [];
+    const { dialect } = connection;
+    const deliveries = await connection.all<DeliveryRow>(
+      `SELECT d.event, d.handler, d.state, d.attempts, d.last_error, d.due_at, d.started_at, d.finished_at,
+         ${history} AS history
+       FROM ${this.#table('delivery')} d WHERE ${dialect.isOneOf('d.event', '$1::bigint[]')} ORDER BY d.event, d.handler`,
+      [rows.map(({ seq }) => seq)],
+    );
+    const byEvent = Map.groupBy(deliveries, ({ event }) => event);
+    const isListed = history === 'NULL';
+    return rows.map((row) => ({
+      ...toEvent(row),
+      deliveries: (byEvent.get(row.seq) ?? []).map((delivery): StoredDelivery => ({
+        handler: fromStored(delivery.handler),
+        state: delivery.state,
+        attempts: delivery.attempts,
+        lastError: textOf(delivery.last_error),
+        dueAt: dateOf(delivery.due_at, dialect.wallOffsetMs),
+        finishedAt: dateOf(delivery.finished_at),
+        history: isListed ? [] : toHistory(historyOf(delivery)).map(withError),
+      })),
+    }));
+  }
+
+  #table(name: string): string {
+    return this.database.dialect.table(name);
+  }
+
+  /** A table with its alias, read by one of its indexes. */
+  #by(table: string, index: string): string {
+    const [name] = table.split(' ');
+    return `${this.#table(table)} ${this.database.dialect.index(`${name}_${index}`)}`;
+  }
+}
+
+/** SQL: whether an event has no deliveries for that reason. */
+function withoutDeliveries(event: string, reason: 'unhandled' | 'stale'): string {
+  return `${event}.unhandled AND ${event}.stale = ${reason === 'stale'}`;
+}
+
+/** Whether the state is a reason why an event has no deliveries. */
+function isWithoutDeliveries(state: EventFilter['state']): state is 'unhandled' | 'stale' {
+  return state === 'unhandled' || state === 'stale';
+}
+
+/**
+ * SQL for a number between the events that were received before a time and the others, as far as times of receipt are in the
+ * order of numbers. Reads about as many events as the largest number has bits.
+ */
+function firstSince(event: string): string {
+  const middle = '((s.low + s.high) / 2)';
+  const isEarlier = `(SELECT x.received_at FROM ${event} x WHERE x.seq >= ${middle} ORDER BY x.seq LIMIT 1) < $1::bigint`;
+  return `WITH RECURSIVE s (low, high) AS (
+      SELECT CAST(0 AS bigint), 1 + COALESCE((SELECT max(x.seq) FROM ${event} x), 0)
+      UNION ALL
+      SELECT CASE WHEN ${isEarlier} THEN ${middle} + 1 ELSE s.low END, CASE WHEN ${isEarlier} THEN s.high ELSE ${middle} END
+      FROM s WHERE s.low < s.high
+    ) SELECT max(s.low) AS seq FROM s`;
+}
+
+/**
+ * SQL for the number of deliveries of each handler that meet a condition. It goes directly from the last counted entry of one
+ * handler to the first entry of the next.
+ */
+function countsOf(deliveries: string, condition: string, indexed: string): string {
+  return `WITH RECURSIVE name (handler) AS (
+      SELECT min(d.handler) FROM ${deliveries} WHERE ${indexed}
+      UNION ALL
+      SELECT (SELECT min(d.handler) FROM ${deliveries} WHERE ${indexed} AND d.handler > n.handler)
+      FROM name n WHERE n.handler IS NOT NULL
+    )
+    SELECT n.handler, (SELECT count(*) FROM (
+        SELECT 1 FROM ${deliveries} WHERE ${condition} AND d.handler = n.handler LIMIT ${COUNT_CAP + 1}) x) AS count
+    FROM name n WHERE n.handler IS NOT NULL`;
+}
+
+interface StatsRow {
+  readonly kind: 'pending' | 'running' | 'dead' | 'unhandled' | 'stale' | 'oldest' | 'paused';
+  readonly name: string | null;
+  readonly value: number | null;
+}
+
+interface FailureRow {
+  readonly handler: string;
+  readonly dead: boolean | 0 | 1;
+  readonly last_error: string;
+  readonly count: number;
+  readonly oldest_at: number;
+  readonly newest_at: number;
+  readonly company: string;
+  readonly id: string;
+}
+
+function toFailureCount(row: FailureRow): FailureCount {
+  return {
+    handler: fromStored(row.handler),
+    error: fromStored(row.last_error),
+    state: row.dead ? 'dead' : 'retrying',
+    count: row.count,
+    oldestAt: new Date(row.oldest_at),
+    newestAt: new Date(row.newest_at),
+    company: fromStored(row.company),
+    eventId: fromStored(row.id),
+  };
+}
+
+interface ActivityRow extends Omit<ActivityPart, 'tookMs'> {
+  /** A JSON array; `null` without any. */
+  readonly took_ms: string | null;
+}
+
+function toActivityPart({ took_ms, ...row }: ActivityRow): ActivityPart {
+  const took = JSON.parse(took_ms ?? '[]') as number[];
+  return { ...row, handler: fromStored(row.handler), tookMs: took.map((ms) => Math.max(0, ms)) };
+}
+
+function toEvent(row: EventRow): Omit<StoredEvent, 'deliveries'> {
+  const repeats = JSON.parse(row.repeats ?? '[]') as [id: string, receivedMs: number][];
+  return {
+    company: fromStored(row.company),
+    id: fromStored(row.id),
+    source: row.source,
+    eventType: fromStored(row.event_type),
+    occurredAt: new Date(row.occurred_at),
+    orderingKey: textOf(row.ordering_key),
+    reference: textOf(row.reference),
+    amount: textOf(row.amount),
+    currency: textOf(row.currency),
+    receivedAt: new Date(row.received_at),
+    raw: row.raw == null ? null : Buffer.from(row.raw, 'hex'),
+    headers: JSON.parse(fromStored(row.headers ?? '{}')) as Record<string, string>,
+    stale: Boolean(row.stale),
+    repeats: repeats.map(([id, ms]) => ({ id: fromStored(id), receivedAt: new Date(ms) })),
+  };
+}
+
+function textOf(stored: string | null): string | null {
+  return stored === null ? null : fromStored(stored);
+}
+
+function dateOf(ms: number | null, offsetMs = 0): Date | null {
+  return ms === null ? null : new Date(ms + offsetMs);
+}
+
+/** The history with the attempt that made the delivery done, which is stored in other columns. */
+export function historyOf({
+  state,
+  attempts,
+  started_at,
+  finished_at,
+  history,
+}: HistoryRow): readonly HistoryEntry[] {
+  const entries = JSON.parse(history ?? '[]') as HistoryEntry[];
+  if (state !== 'done' || started_at === null) return entries;
+  const last: HistoryEntry = [attempts, started_at, Math.max(0, finished_at! - started_at), 'd'];
+  return [...entries, last].slice(-HISTORY_LENGTH);
+}
+
+const withError = (attempt: StoredDelivery['history'][number]) => ({
+  ...attempt,
+  error: textOf(attempt.error),
+});

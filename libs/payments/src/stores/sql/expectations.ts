@@ -1,0 +1,580 @@
+import { POLL_HANDLER } from '../../inbox/store/expectation-store.js';
+import type {
+  ClaimedPoll,
+  EventSource,
+  ExpectationFilter,
+  ExpectationState,
+  ExpectationStore,
+  NewExpectation,
+  PollResult,
+  PollSettlement,
+  RequestState,
+  SettledPoll,
+  StoredExpectation,
+} from '../../inbox/store/inbox-store.js';
+import { parseCursor } from '../../inbox/store/list-arguments.js';
+import { boundedError, capped, COUNT_CAP } from '../../inbox/store/stored-event.js';
+import { ParameterList, whereAll } from './sql-connection.js';
+import type { Condition, SqlConnection, SqlDialect, SqlValue } from './sql-connection.js';
+import { fromStored, LAST, toStored } from './stored-text.js';
+
+/** SQL: the expectations that an event can still fulfil. */
+export const OPEN = "state IN ('waiting', 'overdue')";
+
+/** SQL: removes the next poll of an expectation. A poll that runs keeps its lease. */
+export const UNSCHEDULED = 'next_poll_at = CASE WHEN leased THEN next_poll_at END';
+
+/** SQL: the expectation whose {@link nameOf} the first two parameters are. */
+const NAMED = 'reference = $1 AND company = $2';
+
+function nameOf(company: string, reference: string): [reference: string, company: string] {
+  return [toStored(reference), toStored(company)];
+}
+
+/** SQL: an expectation waits again after an event of another transaction fulfilled it by its reference. */
+const REOPENED = `state = 'waiting', other_event_id = fulfilled_id, fulfilled_at = NULL, fulfilled_by = NULL,
+  fulfilled_id = NULL, fulfilled_type = NULL, fulfilled_transaction = NULL`;
+
+/** How many expectations one statement of a list compares with the filter: a few milliseconds of work. */
+export const SLICE = 2000;
+
+/** The longest delay that is stored: 100 years. */
+const MAX_DELAY_MS = 3_155_760_000_000;
+
+/** An expectation as stored: times in milliseconds, texts as {@link toStored} returns them. */
+interface ExpectationRow {
+  readonly seq: number;
+  readonly token: number;
+  readonly company: string;
+  readonly reference: string;
+  readonly transaction_id: string | null;
+  readonly state: ExpectationState;
+  readonly created_at: number;
+  readonly age_ms: number;
+  readonly due_in_ms: number | null;
+  readonly schedule: string;
+  readonly leased: boolean | 0 | 1;
+  readonly next_poll_at: number | null;
+  readonly polls: number;
+  readonly lost_polls: number;
+  readonly last_poll_at: number | null;
+  readonly last_result: PollResult | null;
+  readonly last_detail: string | null;
+  readonly fulfilled_at: number | null;
+  readonly fulfilled_by: EventSource | null;
+  readonly fulfilled_id: string | null;
+  readonly fulfilled_type: string | null;
+  readonly fulfilled_transaction: string | null;
+  readonly contradiction: string | null;
+  readonly other_event_id: string | null;
+  readonly request: Exclude<RequestState, 'never'> | null;
+  readonly request_token: number;
+  /** Whether the lease of the last request has ended. */
+  readonly request_ended: boolean | 0 | 1 | null;
+}
+
+/**
+ * Stores expectations in SQLite and PostgreSQL. An operation is one statement, which decides under the lock of the row. An
+ * operation that has to read first repeats itself if its statement finds the row changed. So no lock is held between two
+ * statements, and a process that is stopped between them delays no other process.
+ */
+export abstract class SqlExpectations implements ExpectationStore {
+  readonly #table: string;
+
+  constructor(protected readonly connection: SqlConnection) {
+    this.#table = connection.dialect.table('expectation');
+  }
+
+  /** Wakes the workers, because a poll is due in that many milliseconds. */
+  protected abstract wake(dueInMs: number): void;
+
+  /**
+   * Settles a poll that found an event, or the last poll of a schedule. It reads and stores events, as `receive` does, in the
+   * same transaction.
+   */
+  protected abstract settleWithEvents(settlement: PollSettlement): Promise<SettledPoll>;
+
+  /** Runs statements in a transaction of the application. */
+  protected abstract inTransaction(tx: unknown): Pick<SqlConnection, 'dialect' | 'run'>;
+
+  /** Lets other operations run between two slices of a list. */
+  protected async pause(): Promise<void> {}
+
+  async expect(expectation: NewExpectation, tx?: unknown): Promise<boolean> {
+    const connection = tx === undefined ? this.connection : this.inTransaction(tx);
+    const { sql, values } = expectStatements(connection.dialect, expectation);
+    for (const statement of sql) {
+      if ((await connection.run(statement, values)) === 0) continue;
+      // The application commits its transaction later, and workers then find the poll themselves.
+      if (tx === undefined) this.wake(expectation.firstPollInMs);
+      return true;
+    }
+    return false;
+  }
+
+  async attach(
+    ...[company, reference, transactionId]: Parameters<ExpectationStore['attach']>
+  ): ReturnType<ExpectationStore['attach']> {
+    const id = toStored(transactionId);
+    for (;;) {
+      const row = await this.#find(company, reference);
+      if (row === undefined) return 'unknown';
+      const { seq, state, transaction_id, fulfilled_transaction } = row;
+      if (state === 'cancelled') return 'cancelled';
+      if (transaction_id !== null) return transaction_id === id ? 'attached' : 'conflict';
+      const isOther = state === 'fulfilled' && fulfilled_transaction !== id;
+      const isDue = isOther || state === 'overdue';
+      const list = new ParameterList([id, seq, state, fulfilled_transaction]);
+      const set = ['transaction_id = $1'];
+      if (isOther) set.push(REOPENED);
+      if (isDue)
+        set.push(`next_poll_at = CASE WHEN leased THEN next_poll_at ELSE ${this.#now(list)} END`);
+      const changed = await this.connection.run(
+        `UPDATE ${this.#table} SET ${set.join(', ')} WHERE seq = $2 AND state = $3 AND transaction_id IS NULL
+           AND fulfilled_transaction IS NOT DISTINCT FROM $4`,
+        list.values,
+      );
+      if (changed > 0 && isDue) this.wake(0);
+      if (changed > 0) return 'attached';
+    }
+  }
+
+  async cancel(company: string, reference: string): Promise<boolean> {
+    const changed = await this.connection.run(
+      `UPDATE ${this.#table} SET state = 'cancelled', ${UNSCHEDULED} WHERE ${NAMED} AND ${OPEN}`,
+      nameOf(company, reference),
+    );
+    return changed > 0;
+  }
+
+  async startRequest(
+    ...[company, reference, leaseMs]: Parameters<ExpectationStore['startRequest']>
+  ): ReturnType<ExpectationStore['startRequest']> {
+    for (;;) {
+      const row = await this.#find(company, reference);
+      if (row === undefined) return undefined;
+      const { seq, state, request, request_token } = row;
+      const [expectation, previous] = [this.#toExpectation(row), requestStateOf(row)];
+      const isOpen = state === 'waiting' || state === 'overdue';
+      if (!isOpen || previous === 'running' || previous === 'accepted') {
+        return { expectation, previous, token: null };
+      }
+      const list = new ParameterList([seq, request_token, request, leaseMs]);
+      const changed = await this.connection.run(
+        `UPDATE ${this.#table} SET request = 'running', request_token = request_token + 1,
+           request_until = ${this.#now(list)} + $4::bigint
+         WHERE seq = $1 AND ${OPEN} AND transaction_id IS NULL AND request_token = $2
+           AND request IS NOT DISTINCT FROM $3`,
+        list.values,
+      );
+      if (changed > 0) return { expectation, previous, token: request_token + 1 };
+    }
+  }
+
+  async endRequest(
+    ...[{ company, reference }, token, end]: Parameters<ExpectationStore['endRequest']>
+  ): Promise<boolean> {
+    const isCancelled = end === 'cancelled';
+    const cancels = "$5::boolean AND state = 'waiting' AND transaction_id IS NULL";
+    const changed = await this.connection.run(
+      `UPDATE ${this.#table} SET request = $4::text, state = CASE WHEN ${cancels} THEN 'cancelled' ELSE state END,
+         next_poll_at = CASE WHEN ${cancels} AND NOT leased THEN NULL ELSE next_poll_at END
+       WHERE ${NAMED} AND request = 'running' AND request_token = $3`,
+      [
+        ...nameOf(company, reference),
+        token,
+        isCancelled || end === 'never' ? null : end,
+        isCancelled,
+      ],
+    );
+    return changed > 0;
+  }
+
+  async find(company: string, reference: string): Promise<StoredExpectation | undefined> {
+    const row = await this.#find(company, reference);
+    return row && this.#toExpectation(row);
+  }
+
+  /** Reads slices, so that no statement takes long, and so that other operations run between two slices on SQLite. */
+  async list({
+    filter,
+    limit,
+    after,
+  }: Parameters<ExpectationStore['list']>[0]): ReturnType<ExpectationStore['list']> {
+    const few = filter.search ? await this.#fewBeginningWith(filter.search) : null;
+    // By number: a slice may begin with rows of the slice before, if expectations were stored between the two.
+    const found = new Map<number, ExpectationRow>();
+    let from = after === null ? null : toPosition(after);
+    do {
+      const slice = await this.#slice(filter, few, from, limit + 1 - found.size);
+      for (const row of slice.rows) found.set(row.seq, row);
+      from = found.size > limit ? null : slice.next;
+      if (from !== null) await this.pause();
+    } while (from !== null);
+    const rows = [...found.values()];
+    const last = rows.length > limit ? rows[limit - 1]! : null;
+    return {
+      expectations: rows.slice(0, limit).map((row) => this.#toExpectation(row)),
+      next: last && `${last.created_at}.${last.seq}`,
+    };
+  }
+
+  async claimPolls({
+    limit,
+    leaseMs,
+  }: Parameters<ExpectationStore['claimPolls']>[0]): Promise<readonly ClaimedPoll[]> {
+    const { dialect } = this.connection;
+    const list = new ParameterList([limit, leaseMs]);
+    const now = this.#now(list);
+    const rows = await this.connection.all<ExpectationRow>(
+      `WITH due AS MATERIALIZED (
+         SELECT x.seq FROM ${this.#by('poll')} WHERE x.next_poll_at <= ${now} AND ${this.#unpaused}
+         ORDER BY x.next_poll_at LIMIT $1 ${dialect.skipLocked('x')}
+       )
+       UPDATE ${this.#table} SET lost_polls = lost_polls + CASE WHEN leased THEN 1 ELSE 0 END, leased = true,
+         token = token + 1, next_poll_at = ${now} + $2::bigint
+       WHERE seq IN (SELECT seq FROM due) AND ${dialect.commits('lazily')}
+       RETURNING *, ${now} - created_clock AS age_ms`,
+      list.values,
+    );
+    return rows.map((row) => ({
+      seq: row.seq,
+      token: row.token,
+      expectation: this.#toExpectation(row),
+    }));
+  }
+
+  async releasePolls(
+    ...[leases, dueInMs]: Parameters<ExpectationStore['releasePolls']>
+  ): Promise<void> {
+    const { dialect } = this.connection;
+    const released = leases.map(({ seq, token }, index) => [seq, token, toDelay(dueInMs[index])]);
+    const list = new ParameterList([JSON.stringify(released), released.length]);
+    // The limit is for the planner of PostgreSQL, which does not know how many elements a JSON array has.
+    await this.connection.run(
+      `WITH released AS MATERIALIZED (
+         SELECT (j.value ->> 0)::bigint AS seq, (j.value ->> 1)::bigint AS token, (j.value ->> 2)::bigint AS delay_ms
+         FROM ${dialect.elements('$1::json')} LIMIT $2
+       )
+       UPDATE ${this.#table} AS x SET leased = false,
+         next_poll_at = CASE WHEN state <> 'cancelled' THEN ${this.#now(list)} + r.delay_ms END
+       FROM released r WHERE x.seq = r.seq AND x.token = r.token AND x.leased AND ${dialect.commits('lazily')}`,
+      list.values,
+    );
+    // A process that postpones polls claims them itself.
+    if (released.some(([, , ms]) => ms === 0)) this.wake(0);
+  }
+
+  async settlePoll(settlement: PollSettlement): Promise<SettledPoll> {
+    const { result, next } = settlement.outcome;
+    const needsEvents = result === 'event' || next === 'overdue';
+    const settled = await (needsEvents
+      ? this.settleWithEvents(settlement)
+      : this.recordPoll(settlement));
+    if (settled.receipt?.pending) this.wake(0);
+    else if (settled.nextPollInMs !== null) this.wake(settled.nextPollInMs);
+    return settled;
+  }
+
+  async pollNow(
+    ...[selections, dueInMs]: Parameters<ExpectationStore['pollNow']>
+  ): Promise<number> {
+    const { dialect } = this.connection;
+    const selected = selections.map(({ company, reference }, index) => [
+      ...nameOf(company, reference),
+      toDelay(dueInMs[index]),
+    ]);
+    const list = new ParameterList([JSON.stringify(selected), selected.length]);
+    const now = this.#now(list);
+    const changed = await this.connection.run(
+      `WITH selected AS MATERIALIZED (
+         SELECT j.value ->> 0 AS reference, j.value ->> 1 AS company, ${now} + (j.value ->> 2)::bigint AS due_at
+         FROM ${dialect.elements('$1::json')} LIMIT $2
+       ), free AS MATERIALIZED (
+         SELECT x.seq, s.due_at FROM selected s CROSS JOIN ${this.#table} x
+         WHERE x.reference = s.reference AND x.company = s.company AND x.state <> 'cancelled'
+           AND NOT (x.leased AND x.next_poll_at > ${now})
+         ORDER BY x.seq ${dialect.skipLocked('x')}
+       )
+       UPDATE ${this.#table} AS x SET leased = false,
+         next_poll_at = CASE WHEN next_poll_at < f.due_at THEN next_poll_at ELSE f.due_at END,
+         lost_polls = CASE WHEN lost_polls > 2 THEN 2 ELSE lost_polls END
+       FROM free f WHERE x.seq = f.seq`,
+      list.values,
+    );
+    if (changed > 0) this.wake(0);
+    return changed;
+  }
+
+  async nextPollInMs(): Promise<number | null> {
+    const list = new ParameterList();
+    const next = await this.connection.get<{ readonly in_ms: number }>(
+      `SELECT x.next_poll_at - ${this.#now(list)} AS in_ms FROM ${this.#by('poll')}
+       WHERE x.next_poll_at IS NOT NULL AND ${this.#unpaused} ORDER BY x.next_poll_at LIMIT 1`,
+      list.values,
+    );
+    return next?.in_ms ?? null;
+  }
+
+  async counts(): ReturnType<ExpectationStore['counts']> {
+    const count = (index: string, condition: string): string =>
+      `(SELECT count(*) FROM (SELECT 1 FROM ${this.#by(index)} WHERE ${condition} LIMIT ${COUNT_CAP + 1}) c)`;
+    const row = await this.connection.get<Record<'waiting' | 'unpaid' | 'unknown', number>>(
+      `SELECT ${count('state', "state = 'waiting'")} AS waiting,
+         ${count('overdue', "state = 'overdue' AND last_result = 'pending'")} AS unpaid,
+         ${count('overdue', "state = 'overdue' AND last_result = 'unknown'")} AS unknown`,
+    );
+    return {
+      waiting: capped(row!.waiting),
+      overdueUnpaid: capped(row!.unpaid),
+      overdueUnknown: capped(row!.unknown),
+    };
+  }
+
+  /** Records a poll. With `next: 'overdue'`, a waiting expectation becomes overdue. */
+  protected async recordPoll(
+    { lease, outcome, keepLost }: PollSettlement,
+    { result, detail }: Pick<SettledPoll, 'result' | 'detail'> = outcome,
+  ): Promise<SettledPoll> {
+    const { next } = outcome;
+    const line = detail === null ? null : boundedError(detail);
+    const delayMs = typeof next === 'number' ? toDelay(next) : null;
+    const values = [lease.seq, lease.token, result, line && toStored(line), keepLost, delayMs];
+    const list = new ParameterList([...values, next === 'overdue']);
+    const row = await this.connection.get<Pick<ExpectationRow, 'state'>>(
+      `UPDATE ${this.#table} SET polls = polls + 1, leased = false, last_result = $3::text, last_detail = $4::text,
+         last_poll_at = ${this.connection.dialect.now('wall', list)},
+         lost_polls = CASE WHEN $5::boolean THEN lost_polls ELSE 0 END,
+         next_poll_at = CASE state WHEN 'waiting' THEN ${this.#now(list)} + $6::bigint END,
+         state = CASE WHEN $7::boolean AND state = 'waiting' THEN 'overdue' ELSE state END,
+         contradiction = CASE $3::text WHEN 'contradiction' THEN $4::text ELSE contradiction END
+       WHERE seq = $1 AND token = $2 AND leased RETURNING state`,
+      list.values,
+    );
+    const { state } = row ?? { state: 'waiting' };
+    const nextPollInMs = row?.state === 'waiting' ? delayMs : null;
+    const settled = row !== undefined;
+    return { settled, result, detail: line, state, changed: false, nextPollInMs, receipt: null };
+  }
+
+  /** The next expectations that match a filter, and the position at which the next slice begins. */
+  async #slice(
+    filter: ExpectationFilter,
+    few: readonly number[] | null,
+    after: Position | null,
+    limit: number,
+  ): Promise<{ rows: ExpectationRow[]; next: Position | null }> {
+    const conditions = conditionsOf(filter, few, this.connection.dialect);
+    // The first condition with an index selects the expectations that are compared with the others.
+    const source = conditions.find(([index]) => index !== null) ?? ALL;
+    const others = conditions.filter((condition) => condition !== source);
+    const size = others.length === 0 ? Math.min(SLICE, limit) : SLICE;
+    const list = new ParameterList();
+    const within = whereAll([source, ...timesOf(filter, after)], list);
+    const slice = `FROM ${this.#by(source[0])} WHERE ${within} ${ORDER}`;
+    const values = [...list.values];
+    const rows = await this.connection.all<ExpectationRow>(
+      `SELECT x.*, ${this.#now(list)} - x.created_clock AS age_ms FROM (SELECT x.* ${slice} LIMIT ${size}) x
+       WHERE ${whereAll(others, list)} ${ORDER} LIMIT ${list.add(limit, 'bigint')}`,
+      list.values,
+    );
+    const isLast = others.length === 0 && rows.length < size;
+    if (rows.length === limit || isLast) return { rows, next: null };
+    const next = await this.connection.get<Position>(
+      `SELECT x.created_at, x.seq ${slice} LIMIT 1 OFFSET ${size - 1}`,
+      values,
+    );
+    return { rows, next: next ?? null };
+  }
+
+  /** The numbers of the expectations whose reference or transaction id begins with a text; `null` if there are many. */
+  async #fewBeginningWith(text: string): Promise<readonly number[] | null> {
+    const found: number[] = [];
+    for (const condition of prefixesOf(text)) {
+      const list = new ParameterList();
+      const rows = await this.connection.all<{ readonly seq: number }>(
+        `SELECT x.seq FROM ${this.#by(condition[0])} WHERE ${whereAll([condition], list)} LIMIT ${SLICE}`,
+        list.values,
+      );
+      found.push(...rows.map(({ seq }) => seq));
+    }
+    return found.length < SLICE ? found : null;
+  }
+
+  #find(company: string, reference: string): Promise<ExpectationRow | undefined> {
+    const list = new ParameterList(nameOf(company, reference));
+    const now = this.#now(list);
+    return this.connection.get<ExpectationRow>(
+      `SELECT x.*, ${now} - created_clock AS age_ms, request_until <= ${now} AS request_ended
+       FROM ${this.#table} x WHERE ${NAMED}`,
+      list.values,
+    );
+  }
+
+  /** The table as `x`, read in the order of an index. */
+  #by(index: string | null): string {
+    return `${this.#table} x ${index ? this.connection.dialect.index(`expectation_${index}`) : ''}`;
+  }
+
+  /** SQL for the time by the store clock. In a subquery, PostgreSQL computes it once, and can look it up in an index. */
+  #now(parameters: ParameterList): string {
+    return `(SELECT ${this.connection.dialect.now('store', parameters)})`;
+  }
+
+  /** SQL: whether polls are not paused. */
+  get #unpaused(): string {
+    const pause = this.connection.dialect.table('pause');
+    return `NOT EXISTS (SELECT 1 FROM ${pause} WHERE handler IN ('*', '${POLL_HANDLER}'))`;
+  }
+
+  #toExpectation(row: ExpectationRow): StoredExpectation {
+    const { created_at, due_in_ms, last_poll_at, fulfilled_at, next_poll_at } = row;
+    const text = (stored: string | null): string | null => stored && fromStored(stored);
+    const nextPollAt = row.leased || next_poll_at === null ? null : next_poll_at;
+    return {
+      company: fromStored(row.company),
+      reference: fromStored(row.reference),
+      transactionId: text(row.transaction_id),
+      dueBy: due_in_ms === null ? null : new Date(created_at + due_in_ms),
+      schedule: JSON.parse(row.schedule) as number[],
+      state: row.state,
+      createdAt: new Date(created_at),
+      ageMs: Math.max(0, row.age_ms),
+      polls: row.polls,
+      lostPolls: row.lost_polls,
+      lastPoll:
+        last_poll_at === null
+          ? null
+          : { at: new Date(last_poll_at), result: row.last_result!, detail: text(row.last_detail) },
+      nextPollAt:
+        nextPollAt === null ? null : new Date(nextPollAt + this.connection.dialect.wallOffsetMs),
+      fulfilled:
+        fulfilled_at === null
+          ? null
+          : {
+              at: new Date(fulfilled_at),
+              by: row.fulfilled_by!,
+              eventId: fromStored(row.fulfilled_id!),
+              eventType: fromStored(row.fulfilled_type!),
+            },
+      contradiction: text(row.contradiction),
+      otherEventId: text(row.other_event_id),
+    };
+  }
+}
+
+/**
+ * The statements of `expect`: the first that changes a row stores the expectation. They also run in transactions of the
+ * application, with any isolation level. They only insert a row, or open a cancelled one, so no other process waits for such
+ * a transaction, except for one that stores the same reference. Both write first: after a read, a transaction on SQLite
+ * could not get the lock if another process wrote.
+ */
+export function expectStatements(
+  dialect: SqlDialect,
+  { company, reference, transactionId, dueInMs, schedule, firstPollInMs }: NewExpectation,
+): { readonly sql: readonly string[]; readonly values: readonly SqlValue[] } {
+  const list = new ParameterList([
+    ...nameOf(company, reference),
+    transactionId && toStored(transactionId),
+    dueInMs,
+    JSON.stringify(schedule),
+    toDelay(firstPollInMs),
+  ]);
+  const [wall, clock] = [dialect.now('wall', list), dialect.now('store', list)];
+  const columns = {
+    reference: '$1::text',
+    company: '$2::text',
+    transaction_id: '$3::text',
+    created_at: wall,
+    created_clock: clock,
+    due_in_ms: '$4::bigint',
+    schedule: '$5::text',
+    next_poll_at: `${clock} + $6::bigint`,
+  };
+  const table = dialect.table('expectation');
+  // An expectation must be durable before the payment is requested.
+  const durable = dialect.commits('durably');
+  const insert = `INSERT INTO ${table} (${Object.keys(columns).join(', ')})
+    SELECT ${Object.values(columns).join(', ')} WHERE ${durable} ON CONFLICT DO NOTHING`;
+  const set = Object.entries(columns).map(([column, value]) => `${column} = ${value}`);
+  const open = `UPDATE ${table} SET ${set.join(', ')}, state = 'waiting', leased = false, token = token + 1,
+      lost_polls = 0, polls = 0, last_poll_at = NULL, last_result = NULL, last_detail = NULL, contradiction = NULL,
+      other_event_id = NULL, request = CASE request WHEN 'running' THEN request END
+    WHERE ${NAMED} AND state = 'cancelled' AND ${durable}`;
+  return { sql: [insert, open], values: list.values };
+}
+
+/** The state of the last request for a payment. */
+function requestStateOf({ transaction_id, request, request_ended }: ExpectationRow): RequestState {
+  if (transaction_id !== null) return 'accepted';
+  return request === 'running' && request_ended ? 'unknown' : (request ?? 'never');
+}
+
+/** A position in the list of expectations: that of its last row. */
+export interface Position {
+  readonly created_at: number;
+  readonly seq: number;
+}
+
+const ORDER = 'ORDER BY x.created_at DESC, x.seq DESC';
+
+/** @throws TypeError if `after` is not a cursor of this list. */
+export function toPosition(after: string): Position {
+  const [, createdAt, seq] = parseCursor(after, /^(-?\d{1,16})\.(\d{1,16})$/);
+  return { created_at: Number(createdAt), seq: Number(seq) };
+}
+
+/** Every expectation, in the order of the list. */
+const ALL: Condition = ['created', 'true'];
+
+/** The conditions of a filter without its times, first those that few expectations meet. */
+function conditionsOf(
+  { company, transactionId, state, fulfilledBy, contradictory, search }: ExpectationFilter,
+  few: readonly number[] | null,
+  dialect: SqlDialect,
+): Condition[] {
+  const found: Condition[] = [];
+  if (transactionId !== undefined) {
+    found.push(['transaction', 'x.transaction_id = ?::text', toStored(transactionId)]);
+  }
+  if (few !== null) found.push(['', dialect.isOneOf('x.seq', '?::bigint[]'), few]);
+  if (contradictory) found.push(['contradiction', 'x.contradiction IS NOT NULL']);
+  // A literal, not a parameter: the planner uses a partial index only if it knows the value.
+  if (fulfilledBy === 'poll') found.push(['by_poll', "x.fulfilled_by = 'poll'"]);
+  if (state !== undefined) found.push(['state', 'x.state = ?::text', state]);
+  if (fulfilledBy === 'webhook') found.push([null, "x.fulfilled_by = 'webhook'"]);
+  if (company !== undefined) found.push([null, 'x.company = ?::text', toStored(company)]);
+  if (search && few === null) {
+    const prefixes = prefixesOf(search);
+    const either = prefixes.map(([, sql]) => sql).join(' OR ');
+    found.push([null, `(${either})`, ...prefixes.flatMap(([, , ...values]) => values)]);
+  }
+  return found;
+}
+
+/** The conditions of a search, one of which must hold. */
+function prefixesOf(text: string): Condition[] {
+  const range = [toStored(text), toStored(text) + LAST];
+  return [
+    ['reference', 'x.reference >= ?::text AND x.reference < ?::text', ...range],
+    ['transaction', 'x.transaction_id >= ?::text AND x.transaction_id < ?::text', ...range],
+  ];
+}
+
+/** The conditions of a slice on times of creation. */
+function timesOf({ from, to }: ExpectationFilter, after: Position | null): Condition[] {
+  const found: Condition[] = [];
+  if (from !== undefined) found.push([null, 'x.created_at >= ?::bigint', from.getTime()]);
+  if (to !== undefined) found.push([null, 'x.created_at < ?::bigint', to.getTime()]);
+  if (after !== null) {
+    const { created_at: at, seq } = after;
+    found.push([null, 'x.created_at <= ?::bigint', at]);
+    found.push([null, '(x.created_at, x.seq) < (?::bigint, ?::bigint)', at, seq]);
+  }
+  return found;
+}
+
+/** A delay in whole milliseconds that a database can store. */
+export function toDelay(ms = 0): number {
+  return Math.ceil(Math.min(Math.max(0, ms), MAX_DELAY_MS));
+}

@@ -1,0 +1,30 @@
+/** Marks an escaped character. It is a private-use character, and is escaped itself. */
+const ESCAPE = '\uE000';
+// oxlint-disable-next-line no-control-regex
+const UNSTORABLE = /[\0\uE000]|\p{Surrogate}/gu;
+const ESCAPED = /\uE000([0-9a-f]{4})/g;
+
+/** Text that is stored unchanged. Nearly every id is such a text. */
+const PLAIN = /^[\x20-\x7e]*$/;
+
+/**
+ * A text as a database can store it. PostgreSQL cannot store U+0000 or a lone surrogate, some programs read SQLite's texts
+ * only up to the first U+0000, and a text from JSON may have both. The function escapes them. {@link fromStored} returns
+ * exactly the same text, and different texts stay different.
+ */
+export function toStored(text: string): string {
+  if (PLAIN.test(text)) return text;
+  return text.replace(
+    UNSTORABLE,
+    (character) => ESCAPE + character.charCodeAt(0).toString(16).padStart(4, '0'),
+  );
+}
+
+/** Returns the original text of a result of {@link toStored}. */
+export function fromStored(text: string): string {
+  if (!text.includes(ESCAPE)) return text;
+  return text.replace(ESCAPED, (_match, code: string) => String.fromCharCode(parseInt(code, 16)));
+}
+
+/** Sorts after every character in a text, so that `prefix` to `prefix + LAST` are the texts that begin with a prefix. */
+export const LAST = '\u{10FFFF}';
