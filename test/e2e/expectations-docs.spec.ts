@@ -9,7 +9,7 @@ import { Injectable } from '@nestjs/common';
 import type { INestApplication, Type } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { OnPaymentEvent, PaymentExpectations, PaymentsModule } from 'nestjs-payments';
-import type { PaymentEvent, ReconcileOptions } from 'nestjs-payments';
+import type { PaymentEvent, PaymentsApi, ReconcileOptions } from 'nestjs-payments';
 import { sqliteInbox } from 'nestjs-payments/sqlite';
 import { PaymentsEmulator } from 'payments-emulator';
 import { PAGE_CONTEXT } from '../support/docs/page-context.js';
@@ -124,6 +124,29 @@ describe('docs/expectations.md', () => {
     await askNow('order-1');
     await eventually(() => expect(app.get(Bookings).references).toEqual(['order-1']));
     expect(await state('order-1')).toBe('fulfilled');
+  });
+
+  it('docs/expectations.md shows a find that throws for a response that is no list of transactions', async () => {
+    const found = (transactions: unknown) =>
+      page.reconcile.find!(
+        'order-1',
+        { get: async () => ({ transactions }) } as unknown as PaymentsApi,
+        { signal: new AbortController().signal },
+      );
+    expect(await found([])).toBeUndefined();
+    expect(await found([{ transactionId: 't-1' }])).toBe('t-1');
+    for (const nonsense of [
+      undefined,
+      null,
+      {},
+      '',
+      't-1',
+      [{}],
+      [null],
+      [{ transactionId: '' }],
+    ]) {
+      await expect(found(nonsense)).rejects.toThrow();
+    }
   });
 
   it('docs/expectations.md shows an application and a command that requests one payment', async () => {

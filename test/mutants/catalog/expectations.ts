@@ -113,8 +113,8 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     promise: 'EX-13',
     fault: 'the shop finds no transaction by the reference of the order',
     file: 'apps/shop/src/payments/reconcile-options.ts',
-    replace: 'return transactions[0]?.transactionId;',
-    by: 'return transactions[100]?.transactionId;',
+    replace: 'return transaction.transactionId;',
+    by: 'return undefined;',
     specs: [`${E2E}/shop-expectations.spec.ts`],
   },
   {

@@ -23,7 +23,12 @@ export function reconcileOptions(settings: ShopSettings): ReconcileOptions {
         findPath,
         { ...options, query: { externalReference: reference } },
       );
-      return transactions[0]?.transactionId;
+      // `undefined` means that no payment exists, so every response but a list with ids throws.
+      if (!Array.isArray(transactions)) throw new Error('The response has no list.');
+      const [transaction] = transactions;
+      if (transaction === undefined) return undefined;
+      if (!transaction.transactionId) throw new Error('A transaction has no id.');
+      return transaction.transactionId;
     },
     ...(pollScheduleMs === null ? {} : { schedule: pollScheduleMs }),
   };

@@ -51,8 +51,9 @@ export interface ReconcileOptions {
   interpret: InterpretTransaction;
   /**
    * Returns the id of the transaction with the application's reference, for an expectation without a transaction id;
-   * `null` or `undefined` if the service has none yet. `api` calls the service for the company of the expectation. Pass
-   * on `options`, which contains a signal. Default: none; such an expectation is polled once an id is attached.
+   * `null` or `undefined` if the service certainly has none yet: `request()` then sends a request again. Throw if the
+   * response is not what you expect. `api` calls the service for the company of the expectation. Pass on `options`,
+   * which contains a signal. Default: none; such an expectation is polled once an id is attached.
    */
   find?: (
     reference: string,
