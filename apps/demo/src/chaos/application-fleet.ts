@@ -138,10 +138,10 @@ export class ApplicationFleet implements AsyncDisposable {
   }
 
   /** Sends a request to any process that listens. Rejects if none listens. */
-  async request<T>(type: ApplicationRequest): Promise<T> {
+  async request<T>(type: ApplicationRequest, limitMs?: number): Promise<T> {
     const process = this.#slots.find((slot) => slot.process.url !== null)?.process;
     if (process === undefined) throw new Error('No application process is ready.');
-    return process.request<T>(type);
+    return process.request<T>(type, limitMs);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -80,14 +80,14 @@ export class ApplicationProcess {
     if (this.#child.connected) this.#child.send(message, () => {});
   }
 
-  /** Resolves with the response. Rejects if the process has ended, fails, or does not respond within 5 s. */
-  async request<T>(type: ApplicationRequest): Promise<T> {
+  /** Resolves with the response. Rejects if the process has ended, fails, or does not respond in time. */
+  async request<T>(type: ApplicationRequest, limitMs = 5000): Promise<T> {
     const request = this.#requests.size + 1;
     const response = Promise.withResolvers<unknown>();
     this.#requests.set(request, response);
     const timer = setTimeout(
       () => response.reject(new Error('The application does not respond.')),
-      5000,
+      limitMs,
     );
     this.send({ type, request });
     if (!this.#child.connected) response.reject(new Error(ENDED));

@@ -36,6 +36,8 @@ const FAULTS_MS = 60_000;
 const QUIET_MS = 45_000;
 /** How long the processes may take to handle all events after the faults, in milliseconds. */
 const RECOVERY_MS = 240_000;
+/** How long a process may take to read all events of a run of several minutes, in milliseconds. */
+const REPORT_MS = 60_000;
 
 /** Options of a chaos run. */
 export interface ChaosOptions {
@@ -183,7 +185,7 @@ async function report<T>(
 ): Promise<T[]> {
   for (let attempt = 0; ; attempt += 1) {
     try {
-      return await fleet.request<T[]>(type);
+      return await fleet.request<T[]>(type, REPORT_MS);
     } catch (error) {
       if (attempt === 20) throw error;
       await setTimeout(500, undefined, { signal });

@@ -9,8 +9,8 @@ import type { ServiceTransaction } from './payments-service.js';
 import type { SeededRandom } from './seeded-random.js';
 import type { Sender } from './sender.js';
 
-/** How long the polls of contradicted payments may take, in milliseconds. */
-const CONTRADICT_MS = 30_000;
+/** How long the polls of contradicted payments may take, in milliseconds: a run of several minutes has a thousand. */
+const CONTRADICT_MS = 120_000;
 
 /** The expected payments of a chaos run: purchases, customers that pay, and webhook requests if there are any. */
 export class ExpectedPayments {
