@@ -60,7 +60,8 @@ describe.each([
   const reaches = (reference: string, order: object, of = shop) =>
     eventually(
       async () => expect(await of.order(reference)).toMatchObject({ reference, ...order }),
-      20_000,
+      // A poll that the process was killed in is repeated after 30 s.
+      45_000,
     );
 
   it('EX-13 the shop books an order once without any webhook request, and shows that it asked', async () => {
