@@ -16,7 +16,7 @@ describe('the shop looks up a transaction by the reference of the order', () => 
   });
 
   it.each([undefined, null, {}, '', [{}], [null]])(
-    'and rejects the response %j, because nothing means that no payment exists',
+    'and rejects the response %j, which does not show that no payment exists',
     async (transactions) => {
       await expect(found(transactions)).rejects.toThrow();
     },
