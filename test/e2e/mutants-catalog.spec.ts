@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { readPromises } from '../../docs/.vitepress/generate/promises.ts';
@@ -7,6 +7,14 @@ import { mutate } from '../mutants/mutant.ts';
 
 const root = resolve(import.meta.dirname, '../..');
 const read = (file: string): string => readFileSync(join(root, file), 'utf8');
+const contract = readdirSync(join(root, 'test/store-contract'))
+  .map((file) => read(`test/store-contract/${file}`))
+  .join();
+
+/** Text of a spec, with the cases of the store contract if it runs them. */
+function testsOf(spec: string): string {
+  return spec.includes('inbox-contract-') ? read(spec) + contract : read(spec);
+}
 
 describe('The catalogue of mutants', () => {
   it('the catalogue of mutants has a mutant for each promise', () => {
@@ -22,7 +30,10 @@ describe('The catalogue of mutants', () => {
       expect(mutate(read(mutant.file), mutant)).not.toBe(read(mutant.file));
       expect(mutant.specs.length > 0 || mutant.smoke !== undefined).toBe(true);
       for (const spec of mutant.specs) {
-        expect({ spec, exists: existsSync(join(root, spec)) }).toEqual({ spec, exists: true });
+        expect({ spec, named: testsOf(spec).includes(mutant.promise) }).toEqual({
+          spec,
+          named: true,
+        });
       }
     },
   );

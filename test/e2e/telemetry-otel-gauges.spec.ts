@@ -59,7 +59,7 @@ onEachInbox((data) => {
     });
   });
 
-  it('TE-04 gauges show how many expected payments are waiting, overdue and not paid, or overdue without an answer', async () => {
+  it('TE-04 EX-07 gauges show how many expected payments are waiting, overdue and not paid, or overdue without an answer', async () => {
     const metrics = new Metrics();
     const observers = [metrics.observer];
     await using app = await ExpectingApplication.start(await data(), { observers });
