@@ -103,7 +103,7 @@ onEachInbox((data) => {
     await using app = await ExpectingApplication.start(await data(), { companies }, api);
     const ask = async (id: string, count: number) => {
       const names = Array.from({ length: count }, (_, n) => `${id}-${n}`);
-      await Promise.all(names.map((name) => app.expect(name, { company: id })));
+      for (const name of names) await app.expect(name, { company: id });
       await app.expectations.askNow(
         names.map((name) => ({ company: id, reference: `order-${name}` })),
       );
