@@ -96,7 +96,7 @@ onEachInbox((data) => {
 
 onEachDurableInbox((durable) => {
   it('EX-07 the handler of an overdue payment that fails runs again', async () => {
-    const worker = { retry: { kind: 'fixed', attempts: 2, waitsMs: [1] } } as const;
+    const worker = { retry: { attempts: 2, waitsMs: [1], jitter: 0 } } as const;
     await using app = await ExpectingApplication.start(await durable.data(), { worker });
     let failures = 1;
     app.books.onOverdue = () => {

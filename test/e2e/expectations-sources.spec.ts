@@ -57,7 +57,7 @@ onEachInbox((data) => {
   });
 
   it('EX-04 an event that a poll found runs its failed handler again, without another poll', async () => {
-    const worker = { retry: { kind: 'fixed', attempts: 3, waitsMs: [1, 1] } } as const;
+    const worker = { retry: { attempts: 3, waitsMs: [1, 1], jitter: 0 } } as const;
     await using app = await ExpectingApplication.start(await data(), { worker });
     let failures = 2;
     const books = app.books;

@@ -101,12 +101,7 @@ export type {
 } from './inbox/store/inbox-store.js';
 
 export { exponential, fixed, none } from './events/retry-schedule.js';
-export type {
-  ExponentialOptions,
-  ExponentialRetrySchedule,
-  FixedRetrySchedule,
-  RetrySchedule,
-} from './events/retry-schedule.js';
+export type { ExponentialOptions, RetrySchedule } from './events/retry-schedule.js';
 export { PAYMENTS_CONTEXT } from './events/handler-invoker.js';
 export { OnPaymentEvent, OnPaymentOverdue } from './events/on-payment-event.decorator.js';
 export type {

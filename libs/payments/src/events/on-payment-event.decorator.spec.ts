@@ -66,7 +66,7 @@ describe('OnPaymentEvent', () => {
     for (const retry of [exponential(), fixed([5]), none]) {
       expect(() => OnPaymentEvent('a', { retry })).not.toThrow();
     }
-    for (const retry of [3, 'none', {}, null, { kind: 'fixed', attempts: 9, waitsMs: [] }]) {
+    for (const retry of [3, 'none', {}, null, { attempts: 9, waitsMs: [], jitter: 0 }]) {
       expect(() => OnPaymentEvent('a', { retry: retry as never })).toThrow(
         /^@OnPaymentEvent: "retry"/,
       );

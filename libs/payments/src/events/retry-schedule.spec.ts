@@ -42,7 +42,7 @@ describe('exponential', () => {
   ])(
     'exponential() rejects a value of "%s" that is out of bounds',
     (field, below, min, max, above) => {
-      for (const value of [min, max]) expect(exponential({ [field]: value })).toHaveProperty(field);
+      for (const value of [min, max]) expect(() => exponential({ [field]: value })).not.toThrow();
       for (const value of [below, above, NaN, '5' as never]) {
         expect(() => exponential({ [field]: value })).toThrow(TypeError);
         expect(() => exponential({ [field]: value })).toThrow(`exponential(): "${field}" must be`);
@@ -90,7 +90,7 @@ describe('fixed', () => {
 });
 
 describe('assertRetrySchedule', () => {
-  it.each([undefined, null, 5, 'exponential', {}, { kind: 'other', attempts: 5 }])(
+  it.each([undefined, null, 5, 'exponential', {}, { ...fixed([5]), jitter: 2 }])(
     'assertRetrySchedule() rejects %j, which is not a retry schedule',
     (value) => {
       expect(() => assertRetrySchedule(value, '"retry"')).toThrow(

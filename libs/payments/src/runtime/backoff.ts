@@ -12,28 +12,19 @@ export interface BackoffBounds {
 export const STORE_BACKOFF: BackoffBounds = Object.freeze({ firstMs: 100, maxMs: 5000 });
 
 /**
- * Returns a wait in whole milliseconds: `firstMs` times `growth`, at most `maxMs`, times `jitter`.
- *
- * @param growth a factor that grows with the number of failures
- * @param jitter a random factor, so that processes that failed together do not retry together
- */
-export function growingWaitMs(
-  { firstMs, maxMs }: BackoffBounds,
-  growth: number,
-  jitter: number,
-): number {
-  return Math.round(Math.min(maxMs, firstMs * growth) * jitter);
-}
-
-/**
- * Returns the milliseconds to wait after a number of failures in a row (from 1). The wait doubles with each failure;
+ * Returns the whole milliseconds to wait after a number of failures in a row (from 1). The wait doubles with each failure;
  * jitter shortens it by up to half.
  *
  * @param random from 0 to 1; 0 gives the full wait
  */
-export function backoffMs(bounds: BackoffBounds, failures: number, random: number): number {
+export function backoffMs(
+  { firstMs, maxMs }: BackoffBounds,
+  failures: number,
+  random: number,
+): number {
   // The exponent is limited, so that the growth stays finite in a long outage.
-  return growingWaitMs(bounds, 2 ** Math.min(failures - 1, 30), 1 - random / 2);
+  const waitMs = Math.min(maxMs, firstMs * 2 ** Math.min(failures - 1, 30));
+  return Math.round(waitMs * (1 - random / 2));
 }
 
 /** Exponential backoff with jitter, which counts the failures in a row. */
