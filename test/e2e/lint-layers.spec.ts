@@ -80,6 +80,25 @@ for (const store of STORES) {
     add(folder, `${up}sql/some-file.js`, store !== 'memory');
   }
 }
+/** For each folder inside `inbox/`: the folders there that it must not import. */
+const INBOX_LAYERS = {
+  store: ['work', 'receive', 'operate'],
+  work: ['receive', 'operate'],
+  receive: ['operate'],
+  operate: ['receive'],
+};
+for (const [folder, forbidden] of Object.entries(INBOX_LAYERS)) {
+  for (const depth of [1, 2]) {
+    const inside = [SOURCE, 'inbox', folder, ...Array<string>(depth - 1).fill('deeper')].join('/');
+    const up = '../'.repeat(depth);
+    for (const other of Object.keys(INBOX_LAYERS)) {
+      if (other !== folder) add(inside, `${up}${other}/some-file.js`, !forbidden.includes(other));
+    }
+    add(inside, `${up}payment-inbox.js`);
+    add(inside, `${up}../webhook/some-file.js`);
+    add(inside, `${up}../events/some-file.js`, true);
+  }
+}
 for (const stage of ['inbox', 'api', 'expectations']) {
   add(`${SOURCE}/telemetry/otel`, `../../${stage}/some-file.js`);
 }
@@ -157,6 +176,13 @@ describe('the linter', () => {
       .filter((entry) => entry.isDirectory())
       .map(({ name }) => name);
     expect(folders.toSorted()).toEqual(Object.keys(LAYERS).toSorted());
+  });
+
+  it('the linter restricts the imports of every folder of inbox/', () => {
+    const folders = readdirSync(join(ROOT, SOURCE, 'inbox'), { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map(({ name }) => name);
+    expect(folders.toSorted()).toEqual(Object.keys(INBOX_LAYERS).toSorted());
   });
 
   it('the linter rejects every import against the direction of the layers, at any depth', () => {

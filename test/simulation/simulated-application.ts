@@ -11,7 +11,7 @@ import { HandlerRegistry } from '../../libs/payments/dist/events/handler-registr
 import { fixed } from '../../libs/payments/dist/events/retry-schedule.js';
 import type { RetrySchedule } from '../../libs/payments/dist/events/retry-schedule.js';
 import { BODY_CODEC } from '../../libs/payments/dist/inbox/store/body-codec.js';
-import { InboxMaintenance } from '../../libs/payments/dist/inbox/recover/inbox-maintenance.js';
+import { InboxMaintenance } from '../../libs/payments/dist/inbox/operate/inbox-maintenance.js';
 import { INBOX_STORE } from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import type { InboxStore } from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import { InboxWorker } from '../../libs/payments/dist/inbox/work/inbox-worker.js';
@@ -20,12 +20,12 @@ import {
   MAX_AGE_MS,
   RECEIVE_OPTIONS,
   resolveReceiveOptions,
-} from '../../libs/payments/dist/inbox/inbox-options.js';
+} from '../../libs/payments/dist/inbox/receive/receive-options.js';
 import { VerifiedEvent } from '../../libs/payments/dist/inbox/receive/verified-event.js';
 import {
   resolveWorkerOptions,
   WORKER_OPTIONS,
-} from '../../libs/payments/dist/inbox/inbox-options.js';
+} from '../../libs/payments/dist/inbox/work/worker-options.js';
 import { PAYMENTS_RUNTIME } from '../../libs/payments/dist/runtime/payments-runtime.js';
 import { behave } from './behaviour.ts';
 import type { Behaviour, BehaviourTimes } from './behaviour.ts';

@@ -19,12 +19,14 @@ export const OPTION_GROUPS: Readonly<Record<string, readonly OptionGroup[]>> = {
   options: [
     group('PaymentsModule', '', {
       'payments-options.ts': ['PaymentsModuleOptions'],
-      'inbox/inbox-options.ts': ['ReceiveOptions'],
+      'inbox/receive/receive-options.ts': ['ReceiveOptions'],
       'payments.module.ts': ['PaymentsModuleExtras'],
     }),
     group('Companies', 'companies[].', { 'companies/company.ts': ['Company'] }),
     group('Webhook requests', 'webhook.', { 'webhook/webhook-options.ts': ['WebhookOptions'] }),
-    group('Handlers and retention', 'worker.', { 'inbox/inbox-options.ts': ['WorkerOptions'] }),
+    group('Handlers and retention', 'worker.', {
+      'inbox/work/worker-options.ts': ['WorkerOptions'],
+    }),
     group('Calls to the payments service', 'api.', {
       'api/api-options.ts': ['PaymentsApiOptions'],
       'api/http/http-options.ts': ['HttpOptions'],

@@ -40,18 +40,18 @@ export { PaymentInbox } from './inbox/payment-inbox.js';
 export { PaymentInboxError } from './inbox/receive/event-receiver.js';
 export type { ListQuery } from './inbox/payment-inbox.js';
 export type { InboxHandler } from './inbox/store/handler-catalog-cache.js';
-export type { EventSummary } from './inbox/store/event-summary.js';
-export type { FailureGroup, Failures } from './inbox/recover/failure-groups.js';
+export type { EventSummary } from './inbox/store/stored-event.js';
+export type { FailureGroup, Failures } from './inbox/operate/failure-groups.js';
 export type { InboxReceipt } from './inbox/receive/event-receiver.js';
 export type { RunDueResult } from './inbox/work/running-attempts.js';
 export type {
   DeliveryQuery,
   RedriveQuery,
   SelectionResult,
-} from './inbox/recover/inbox-redrive.js';
-export type { ReceiveOptions } from './inbox/inbox-options.js';
+} from './inbox/operate/inbox-redrive.js';
+export type { ReceiveOptions } from './inbox/receive/receive-options.js';
 export { VerifiedEvent } from './inbox/receive/verified-event.js';
-export type { WorkerOptions } from './inbox/inbox-options.js';
+export type { WorkerOptions } from './inbox/work/worker-options.js';
 export type { InboxDefinition } from './inbox/store/inbox-store.js';
 export { COUNT_CAP } from './inbox/store/stored-event.js';
 export { PaymentExpectations } from './expectations/payment-expectations.js';

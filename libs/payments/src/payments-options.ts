@@ -16,11 +16,11 @@ import type {
   ReconcileOptions,
   ResolvedReconcileOptions,
 } from './expectations/reconcile-options.js';
-import { resolveReceiveOptions } from './inbox/inbox-options.js';
+import { resolveReceiveOptions } from './inbox/receive/receive-options.js';
 import { defaultSummary } from './inbox/receive/event-summaries.js';
-import type { ReceiveOptions, ResolvedReceiveOptions } from './inbox/inbox-options.js';
-import { resolveWorkerOptions } from './inbox/inbox-options.js';
-import type { ResolvedWorkerOptions, WorkerOptions } from './inbox/inbox-options.js';
+import type { ReceiveOptions, ResolvedReceiveOptions } from './inbox/receive/receive-options.js';
+import { resolveWorkerOptions } from './inbox/work/worker-options.js';
+import type { ResolvedWorkerOptions, WorkerOptions } from './inbox/work/worker-options.js';
 import { createOptionGuard, guardRuntime } from './option-guard.js';
 import type { GuardOption } from './option-guard.js';
 import { ModuleRuntime } from './runtime/module-runtime.js';

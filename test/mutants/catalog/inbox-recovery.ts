@@ -8,10 +8,10 @@ export const INBOX_RECOVERY_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-12',
     fault: 'sends heartbeats half as often',
-    file: `${INBOX}/recover/worker-heartbeat.ts`,
+    file: `${INBOX}/work/worker-heartbeat.ts`,
     replace: 'this.worker.leaseMs / 4 +',
     by: 'this.worker.leaseMs / 2 +',
-    specs: [`${INBOX}/recover/worker-heartbeat.spec.ts`],
+    specs: [`${INBOX}/work/worker-heartbeat.spec.ts`],
   },
   {
     promise: 'IN-12',

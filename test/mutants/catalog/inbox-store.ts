@@ -187,10 +187,10 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-26',
     fault: 'prunes batches without a pause',
-    file: `${INBOX}/recover/inbox-maintenance.ts`,
+    file: `${INBOX}/operate/inbox-maintenance.ts`,
     replace: 'const BETWEEN_BATCHES_MS = 20;',
     by: 'const BETWEEN_BATCHES_MS = 0;',
-    specs: [`${INBOX}/recover/inbox-maintenance.spec.ts`],
+    specs: [`${INBOX}/operate/inbox-maintenance.spec.ts`],
   },
   {
     promise: 'IN-28',

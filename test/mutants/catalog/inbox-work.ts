@@ -22,7 +22,7 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
     file: `${INBOX}/work/inbox-worker.ts`,
     replace: 'const lost = this.#attempts.lose(id);',
     by: 'const lost = id.length;',
-    specs: [`${INBOX}/recover/worker-heartbeat-declared-dead.spec.ts`],
+    specs: [`${INBOX}/work/worker-heartbeat-declared-dead.spec.ts`],
   },
   {
     promise: 'IN-15',
@@ -91,10 +91,10 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-20',
     fault: 'a dry run changes deliveries',
-    file: `${INBOX}/recover/inbox-redrive.ts`,
+    file: `${INBOX}/operate/inbox-redrive.ts`,
     replace: 'if (dryRun) return count(selections);',
     by: '',
-    specs: [`${INBOX}/recover/inbox-redrive.spec.ts`],
+    specs: [`${INBOX}/operate/inbox-redrive.spec.ts`],
   },
   {
     promise: 'IN-21',
@@ -158,7 +158,7 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
     file: `${INBOX}/work/claim-loop.ts`,
     replace: '      this.#backOff();',
     by: '',
-    specs: [`${INBOX}/recover/worker-heartbeat-lost-claims.spec.ts`],
+    specs: [`${INBOX}/work/worker-heartbeat-lost-claims.spec.ts`],
   },
   {
     promise: 'IN-27',

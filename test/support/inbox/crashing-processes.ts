@@ -1,5 +1,5 @@
 import { fixed } from '../../../libs/payments/src/events/retry-schedule.js';
-import type { WorkerOptions } from '../../../libs/payments/src/inbox/inbox-options.js';
+import type { WorkerOptions } from '../../../libs/payments/src/inbox/work/worker-options.js';
 import { turns, WorkerHarness } from './worker-harness.js';
 
 /** Worker options of each process. */

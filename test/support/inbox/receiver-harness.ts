@@ -9,10 +9,10 @@ import type {
 } from '../../../libs/payments/src/inbox/store/inbox-store.js';
 import type { InboxWorker } from '../../../libs/payments/src/inbox/work/inbox-worker.js';
 import { MemoryStore } from '../../../libs/payments/src/stores/memory/memory-store.js';
-import { resolveReceiveOptions } from '../../../libs/payments/src/inbox/inbox-options.js';
-import type { ReceiveOptions } from '../../../libs/payments/src/inbox/inbox-options.js';
-import { OutcomeWatches } from '../../../libs/payments/src/inbox/receive/awaited-handlers.js';
-import type { OutcomeWatch } from '../../../libs/payments/src/inbox/receive/awaited-handlers.js';
+import { resolveReceiveOptions } from '../../../libs/payments/src/inbox/receive/receive-options.js';
+import type { ReceiveOptions } from '../../../libs/payments/src/inbox/receive/receive-options.js';
+import { OutcomeWatches } from '../../../libs/payments/src/inbox/work/attempt-outcomes.js';
+import type { OutcomeWatch } from '../../../libs/payments/src/inbox/work/attempt-outcomes.js';
 import { VerifiedEvent } from '../../../libs/payments/src/inbox/receive/verified-event.js';
 import { FakeRuntime } from '../time/fake-runtime.js';
 

@@ -15,10 +15,10 @@ import type {
 } from '../../../libs/payments/src/inbox/store/inbox-store.js';
 import { InboxWorker } from '../../../libs/payments/src/inbox/work/inbox-worker.js';
 import { MemoryStore } from '../../../libs/payments/src/stores/memory/memory-store.js';
-import { OutcomeWatches } from '../../../libs/payments/src/inbox/receive/awaited-handlers.js';
+import { OutcomeWatches } from '../../../libs/payments/src/inbox/work/attempt-outcomes.js';
 import { StoredBodies } from '../../../libs/payments/src/inbox/store/body-codec.js';
-import { resolveWorkerOptions } from '../../../libs/payments/src/inbox/inbox-options.js';
-import type { WorkerOptions } from '../../../libs/payments/src/inbox/inbox-options.js';
+import { resolveWorkerOptions } from '../../../libs/payments/src/inbox/work/worker-options.js';
+import type { WorkerOptions } from '../../../libs/payments/src/inbox/work/worker-options.js';
 import { FakeRuntime } from '../time/fake-runtime.js';
 
 Logger.overrideLogger(false);

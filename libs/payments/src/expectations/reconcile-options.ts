@@ -6,7 +6,7 @@ import {
   shown,
 } from '../errors/payments-error.js';
 import { TEST_EVENT_TYPE } from '../events/payment-event.js';
-import { isExactType } from '../inbox/inbox-options.js';
+import { isExactType } from '../inbox/receive/receive-options.js';
 import { assertPollSchedule, DEFAULT_POLL_SCHEDULE } from './poll-schedule.js';
 
 /** Nest injection token of the {@link ResolvedReconcileOptions}; `null` without the option `reconcile`. */

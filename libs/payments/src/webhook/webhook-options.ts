@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { ResolvedReceiveOptions } from '../inbox/inbox-options.js';
+import type { ResolvedReceiveOptions } from '../inbox/receive/receive-options.js';
 import {
   integerOption,
   optionsInvalid,

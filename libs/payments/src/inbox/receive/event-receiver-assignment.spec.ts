@@ -12,8 +12,8 @@ import type {
   StoreReceipt,
 } from '../store/inbox-store.js';
 import type { InboxWorker } from '../work/inbox-worker.js';
-import { resolveReceiveOptions } from '../inbox-options.js';
-import { OutcomeWatches } from './awaited-handlers.js';
+import { resolveReceiveOptions } from './receive-options.js';
+import { OutcomeWatches } from '../work/attempt-outcomes.js';
 import { StoredBodies } from '../store/body-codec.js';
 import { VerifiedEvent } from './verified-event.js';
 

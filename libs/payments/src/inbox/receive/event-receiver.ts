@@ -7,8 +7,8 @@ import { PAYMENTS_RUNTIME } from '../../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import { withTimeLimit } from '../../runtime/deadline.js';
 import { NO_OBSERVERS, Observers } from '../../telemetry/observers.js';
-import { MAX_AGE_MS, RECEIVE_OPTIONS } from '../inbox-options.js';
-import type { ResolvedReceiveOptions } from '../inbox-options.js';
+import { MAX_AGE_MS, RECEIVE_OPTIONS } from './receive-options.js';
+import type { ResolvedReceiveOptions } from './receive-options.js';
 import { StoredBodies } from '../store/body-codec.js';
 import { HandlerCatalogCache } from '../store/handler-catalog-cache.js';
 import type {
@@ -20,7 +20,8 @@ import type {
 import { INBOX_STORE } from '../store/inbox-store.js';
 import { InboxWorker } from '../work/inbox-worker.js';
 import { tracedEvent } from '../work/observe-attempt.js';
-import { AwaitedHandlers, OutcomeWatches } from './awaited-handlers.js';
+import { AwaitedHandlers } from './awaited-handlers.js';
+import { OutcomeWatches } from '../work/attempt-outcomes.js';
 import type { ReceivedEvent, ReceiveDeadline } from './awaited-handlers.js';
 import { EventSummaries } from './event-summaries.js';
 import { observeReceipt } from './observe-receipt.js';

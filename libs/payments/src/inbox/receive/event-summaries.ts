@@ -3,7 +3,7 @@ import { describeError, optionsInvalid, shown } from '../../errors/payments-erro
 import { ThrottledLog } from '../../errors/throttled-log.js';
 import type { ThrottledLogRuntime } from '../../errors/throttled-log.js';
 import type { PaymentEvent } from '../../events/payment-event.js';
-import type { EventSummary, StoredSummary } from '../store/event-summary.js';
+import type { EventSummary, StoredSummary } from '../store/stored-event.js';
 
 /** The option `summary`; `null` stores nothing. */
 export type SummaryOption = ((event: PaymentEvent) => EventSummary | null | undefined) | null;

@@ -1,5 +1,5 @@
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
-import type { FailureCount } from './event-summary.js';
+import type { FailureCount } from './stored-event.js';
 import type { ExpectationStore } from './expectation-store.js';
 import type {
   ClaimedDelivery,
@@ -24,7 +24,6 @@ import type {
   StoredEvent,
 } from './stored-event.js';
 
-export type * from './event-summary.js';
 export type * from './expectation-store.js';
 export type * from './store-operations.js';
 export type * from './stored-event.js';

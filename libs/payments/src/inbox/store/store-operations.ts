@@ -1,4 +1,4 @@
-import type { StoredSummary } from './event-summary.js';
+import type { StoredSummary } from './stored-event.js';
 import type { DeliveryState, EventSource } from './stored-event.js';
 
 /** A verified event that a store is to receive. */

@@ -1,8 +1,8 @@
 import { LogLine } from '../../errors/log-line.js';
 import { describeError } from '../../errors/payments-error.js';
-import type { HandlerPolicy } from '../inbox-options.js';
-import type { AttemptOutcome } from '../receive/awaited-handlers.js';
-import type { WorkerHeartbeat } from '../recover/worker-heartbeat.js';
+import type { HandlerPolicy } from './worker-options.js';
+import type { AttemptOutcome } from './attempt-outcomes.js';
+import type { WorkerHeartbeat } from './worker-heartbeat.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import type { ClaimedDelivery } from '../store/inbox-store.js';
 import type { AttemptServices } from './attempt-context.js';

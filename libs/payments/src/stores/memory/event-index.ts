@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { TEST_EVENT_TYPE } from '../../events/payment-event.js';
 import { PaymentsError } from '../../errors/payments-error.js';
 import type { InboxStore } from '../../inbox/store/inbox-store.js';
-import { NO_SUMMARY } from '../../inbox/store/event-summary.js';
+import { NO_SUMMARY } from '../../inbox/store/stored-event.js';
 import { LinkedList, PriorityQueue } from './memory-queues.js';
 import { onceKeyOf } from './memory-rows.js';
 import type { MemoryEvent } from './memory-rows.js';

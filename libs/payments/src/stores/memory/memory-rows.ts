@@ -1,5 +1,5 @@
-import { NO_SUMMARY } from '../../inbox/store/event-summary.js';
-import type { StoredSummary } from '../../inbox/store/event-summary.js';
+import { NO_SUMMARY } from '../../inbox/store/stored-event.js';
+import type { StoredSummary } from '../../inbox/store/stored-event.js';
 import { HISTORY_LENGTH } from '../../inbox/store/stored-event.js';
 import type { HistoryEntry } from '../../inbox/store/stored-event.js';
 import type { DeliveryState, IncomingEvent, StoredEvent } from '../../inbox/store/inbox-store.js';

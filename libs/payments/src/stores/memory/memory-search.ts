@@ -1,4 +1,4 @@
-import { MAX_FAILED } from '../../inbox/store/event-summary.js';
+import { MAX_FAILED } from '../../inbox/store/stored-event.js';
 import type { FailureCount, InboxStore } from '../../inbox/store/inbox-store.js';
 import type { HistoryEntry } from '../../inbox/store/stored-event.js';
 import type { EventIndex } from './event-index.js';

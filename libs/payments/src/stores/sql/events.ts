@@ -1,6 +1,6 @@
 import { countActivity } from '../../inbox/store/activity.js';
 import type { ActivityPart, ActivitySlice } from '../../inbox/store/activity.js';
-import { MAX_FAILED } from '../../inbox/store/event-summary.js';
+import { MAX_FAILED } from '../../inbox/store/stored-event.js';
 import type {
   DeliveryState,
   EventFilter,

@@ -10,8 +10,8 @@ import { POLL_HANDLER } from '../store/expectation-store.js';
 import { HandlerCatalogCache } from '../store/handler-catalog-cache.js';
 import { INBOX_STORE } from '../store/inbox-store.js';
 import type { InboxStore } from '../store/inbox-store.js';
-import { WORKER_OPTIONS } from '../inbox-options.js';
-import type { ResolvedWorkerOptions } from '../inbox-options.js';
+import { WORKER_OPTIONS } from '../work/worker-options.js';
+import type { ResolvedWorkerOptions } from '../work/worker-options.js';
 
 /** Events that one batch deletes: few enough that a receive never waits for the batch. */
 const BATCH = 500;

@@ -7,7 +7,7 @@ import { POLL_HANDLER } from '../store/expectation-store.js';
 import { HandlerCatalogCache } from '../store/handler-catalog-cache.js';
 import { InboxMaintenance } from './inbox-maintenance.js';
 import type { InboxStore, KnownHandler } from '../store/inbox-store.js';
-import { resolveWorkerOptions } from '../inbox-options.js';
+import { resolveWorkerOptions } from '../work/worker-options.js';
 
 const HOUR = 3_600_000;
 

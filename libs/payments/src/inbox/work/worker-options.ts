@@ -1,114 +1,13 @@
-import type { PaymentEvent } from '../events/payment-event.js';
-import { resolveSummaryOption } from './receive/event-summaries.js';
-import type { SummaryOption } from './receive/event-summaries.js';
-import type { EventSummary } from './store/event-summary.js';
-import { isReserved } from '../events/handler-registry.js';
-import type { HandlerOptions } from '../events/handler-registry.js';
-import { assertRetrySchedule, exponential } from '../events/retry-schedule.js';
-import type { RetrySchedule } from '../events/retry-schedule.js';
 import {
   integerOption,
   optionsInvalid,
   rejectUnknownNames,
   shown,
-} from '../errors/payments-error.js';
-import type { IntegerBounds } from '../errors/payments-error.js';
-
-/** Nest injection token of the {@link ResolvedReceiveOptions}. */
-export const RECEIVE_OPTIONS = Symbol('PAYMENTS_RECEIVE_OPTIONS');
-/** Nest injection token of the maximum age of an event in milliseconds; see {@link resolveMaxAge}. */
-export const MAX_AGE_MS = Symbol('PAYMENTS_MAX_AGE_MS');
-
-/** How events are received. Every field has a default. */
-export interface ReceiveOptions {
-  /**
-   * Event types that are handled once per transaction. A second event of the same company, type and
-   * `data.transactionId` is a duplicate, even with another id: its webhook request gets a 200 response, no handler
-   * runs, the event is noted on the first event (`StoredEvent.repeats`), and it is logged. Exact types, without `*`. An
-   * event of another type, or without a transaction id, is a duplicate only if its id is known. The module adds the
-   * types of `reconcile.eventTypes`. Default `['transaction.completed']`; `[]` for none.
-   */
-  oncePerTransaction?: readonly string[];
-  /**
-   * Milliseconds after the arrival of a webhook request at which the response is 503 if the event is not safe yet. Less
-   * than the sender's time limit of 30 s. 100 to 29,000. Default 25,000.
-   */
-  deadlineMs?: number;
-  /**
-   * What lists of events show, and searches find, besides the transaction: a reference, an amount and a currency.
-   * Called once for each received event. An error leaves the summary out, and affects nothing else. It is stored as
-   * plain text next to the event, also with a `bodyCodec`. Default: `externalReference` or `accountReference`, `amount`
-   * and `currency` of the event's `data`. `null` stores no summary.
-   */
-  summary?: ((event: PaymentEvent) => EventSummary | null | undefined) | null;
-}
-
-/** {@link ReceiveOptions}, complete. */
-export interface ResolvedReceiveOptions {
-  readonly oncePerTransaction: ReadonlySet<string>;
-  /** The event types that polls can find; see `reconcile.eventTypes`. They are also in {@link oncePerTransaction}. */
-  readonly polled: ReadonlySet<string>;
-  readonly deadlineMs: number;
-  readonly summary: SummaryOption;
-}
-
-/**
- * @param polled the event types that polls can find
- * @throws PaymentsError `options_invalid`.
- */
-export function resolveReceiveOptions(
-  options: ReceiveOptions,
-  polled: readonly string[] = [],
-): ResolvedReceiveOptions {
-  const {
-    oncePerTransaction: types = ['transaction.completed'],
-  }: { oncePerTransaction?: unknown } = options;
-  if (!Array.isArray(types) || !types.every(isExactType)) {
-    throw optionsInvalid(
-      '"oncePerTransaction" must be a list of exact event types, such as "transaction.completed", without "*"; ' +
-        'use [] for none.',
-    );
-  }
-  return Object.freeze({
-    oncePerTransaction: new Set([...types, ...polled]),
-    polled: new Set(polled),
-    deadlineMs: integerOption('deadlineMs', options.deadlineMs, {
-      default: 25_000,
-      min: 100,
-      max: 29_000,
-      unit: 'milliseconds',
-    }),
-    summary: resolveSummaryOption(options.summary),
-  });
-}
-
-/**
- * The maximum age of an event in milliseconds, `Infinity` for no limit. `option` is `webhook.maxAgeMs`, and `knowMs` is
- * how long a durable inbox remembers the ids of events.
- *
- * @throws PaymentsError `options_invalid` if ids are deleted before events reach the maximum age: a replay between
- *   these two times would run its handlers again.
- */
-export function resolveMaxAge(
-  option: number | false | undefined,
-  knowMs: number,
-  durable: boolean,
-): number {
-  if (option === false) return Infinity;
-  if (!durable) return option ?? Infinity;
-  const maxAgeMs = option ?? knowMs;
-  if (maxAgeMs <= knowMs) return maxAgeMs;
-  throw optionsInvalid(
-    `"webhook.maxAgeMs" must be at most "worker.knowMs"; it is ${maxAgeMs}, and "worker.knowMs" is ${knowMs}. Ids are ` +
-      'deleted after "worker.knowMs", and a replay that is younger than "webhook.maxAgeMs" would run its handlers ' +
-      'again. Raise "worker.knowMs", or set "webhook.maxAgeMs" to false for no limit.',
-  );
-}
-
-/** Whether a value is an event type without `*` that applications may use. */
-export function isExactType(type: unknown): type is string {
-  return typeof type === 'string' && /^[^*\p{Cc}]{1,255}$/u.test(type) && !isReserved(type);
-}
+} from '../../errors/payments-error.js';
+import type { IntegerBounds } from '../../errors/payments-error.js';
+import type { HandlerOptions } from '../../events/handler-registry.js';
+import { assertRetrySchedule, exponential } from '../../events/retry-schedule.js';
+import type { RetrySchedule } from '../../events/retry-schedule.js';
 
 /** Nest injection token of the {@link ResolvedWorkerOptions}. */
 export const WORKER_OPTIONS = Symbol('PAYMENTS_WORKER_OPTIONS');
