@@ -135,6 +135,7 @@ export const assignCases: readonly InboxContractCase[] = [
   },
   {
     title: 'IN-19 receive assigns nothing while a suspect of the ordering key is due',
+    needs: 'shared',
     async run({ store, another, advance }) {
       const [worker, observer] = [
         await TestWorker.start(store),
@@ -162,6 +163,7 @@ export const assignCases: readonly InboxContractCase[] = [
   },
   {
     title: 'IN-12 the next heartbeat frees a delivery that was assigned to an unregistered worker',
+    needs: 'shared',
     async run({ store, another }) {
       const worker = await TestWorker.start(store);
       const assign = { worker: '00000000-0000-4000-8000-000000000000', handlers: ['book'] };

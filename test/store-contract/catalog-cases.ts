@@ -2,6 +2,7 @@ import { deepEqual, equal, ok } from 'node:assert/strict';
 import type {
   HandlerCatalog,
   InboxStore,
+  KnownHandler,
 } from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import {
   idsOf,
@@ -50,6 +51,7 @@ export const catalogCases: readonly InboxContractCase[] = [
   },
   {
     title: 'IN-32 the catalog has the patterns of all live workers; if none is live, the last ones',
+    needs: 'shared',
     async run({ store, another, advance }) {
       const old = await TestWorker.start(store, [{ name: 'book', patterns: ['a', 'b'] }]);
       const observer = await TestWorker.start(await another());
@@ -74,6 +76,7 @@ export const catalogCases: readonly InboxContractCase[] = [
   },
   {
     title: 'IN-32 the catalog keeps the patterns of the other workers when a worker retires',
+    needs: 'shared',
     async run({ store }) {
       const old = await TestWorker.start(store, [{ name: 'book', patterns: ['a'] }]);
       await TestWorker.start(store, [{ name: 'book', patterns: ['b'] }]);
@@ -84,7 +87,25 @@ export const catalogCases: readonly InboxContractCase[] = [
     },
   },
   {
+    title: 'IN-32 a handler of a live worker was last seen at most a heartbeat ago',
+    async run({ store, advance }) {
+      const worker = await TestWorker.start(store, [book]);
+      const [first] = (await store.catalog()).handlers;
+      const sinceMs = async () => {
+        const [{ firstSeenAt, lastSeenAt }] = (await store.catalog()).handlers as [KnownHandler];
+        deepEqual(firstSeenAt, first!.firstSeenAt);
+        return lastSeenAt.getTime() - firstSeenAt.getTime();
+      };
+      ok((await sinceMs()) < 10_000);
+      await advance(30_000);
+      await worker.heartbeat();
+      const later = await sinceMs();
+      ok(later >= 29_900 && later < 45_000, `last seen after ${later} ms`);
+    },
+  },
+  {
     title: 'IN-32 the catalog has the times at which a handler was first and last registered',
+    needs: 'shared',
     async run({ store, advance }) {
       const worker = await TestWorker.start(store, [book]);
       const seen = async () => (await store.catalog()).handlers[0]!;
@@ -180,6 +201,7 @@ export const catalogCases: readonly InboxContractCase[] = [
   },
   {
     title: 'IN-32 workers of several processes can register at the same time',
+    needs: 'shared',
     async run({ store, another }) {
       const stores = [store, await another(), await another()];
       await Promise.all(
@@ -196,6 +218,7 @@ export const catalogCases: readonly InboxContractCase[] = [
   },
   {
     title: 'forgetHandler removes a handler without live workers and skips its open deliveries',
+    needs: 'shared',
     async run({ store, another, advance }) {
       const worker = await TestWorker.start(store, [book, mail]);
       const observer = await TestWorker.start(await another(), [mail]);

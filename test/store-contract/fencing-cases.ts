@@ -18,6 +18,7 @@ const NOT_SETTLED = { settled: false, nextDue: false };
 export const fencingCases: readonly InboxContractCase[] = [
   {
     title: 'IN-13 complete, fail and release of a lost lease change nothing',
+    needs: 'shared',
     async run({ store, another, advance }) {
       const [worker, other] = await twoWorkers({ store, another });
       const event = incoming();
@@ -39,6 +40,31 @@ export const fencingCases: readonly InboxContractCase[] = [
       deepEqual(await other.store.complete(current), NOT_SETTLED);
       await settlesNothing();
       deepEqual(await states(store, event), { book: 'done 1' });
+    },
+  },
+  {
+    title:
+      'IN-13 the late result of a failed attempt changes nothing, also while the next one runs',
+    async run({ store }) {
+      const worker = await TestWorker.start(store);
+      const event = incoming();
+      await store.receive([event]);
+      const late = await worker.claimOne();
+      await store.fail(late, { error: 'handler_timeout', retryInMs: 0 });
+      const settlesNothing = async () => {
+        deepEqual(await store.complete(late), NOT_SETTLED);
+        deepEqual(await store.fail(late, { error: 'late', retryInMs: null }), NOT_SETTLED);
+        deepEqual(await store.release(late), NOT_SETTLED);
+      };
+      await settlesNothing();
+      deepEqual(await states(store, event), { book: 'pending 1' });
+      const current = await worker.claimOne();
+      ok(current.token > late.token);
+      await settlesNothing();
+      deepEqual(await states(store, event), { book: 'running 2' });
+      equal((await store.complete(current)).settled, true);
+      await settlesNothing();
+      deepEqual(await states(store, event), { book: 'done 2' });
     },
   },
   {

@@ -139,6 +139,7 @@ export const orderingCases: readonly InboxContractCase[] = [
   ...settleCases,
   {
     title: 'IN-16 IN-24 deliveries of a key run one by one after the grace of its retired worker',
+    needs: 'shared',
     async run(inbox) {
       const { worker, other, lease, waiting } = await startBusyKey(inbox);
       await worker.store.retire(worker.id, 1000);
@@ -228,6 +229,7 @@ export const orderingCases: readonly InboxContractCase[] = [
   },
   {
     title: 'IN-12 IN-16 waiting deliveries of a key run after the worker of the running one died',
+    needs: 'shared',
     async run(inbox) {
       const { worker, other, lease, waiting } = await startBusyKey(inbox);
       await inbox.advance(LEASE_MS / 2);

@@ -135,7 +135,30 @@ export const settleCases: readonly InboxContractCase[] = [
     },
   },
   {
+    title: 'IN-15 the history has the outcome and the times of each attempt: failed, done',
+    async run({ store, advance }) {
+      const worker = await TestWorker.start(store);
+      const event = incoming();
+      await store.receive([event]);
+      deepEqual(await attemptsOf(store, event), []);
+      const failed = await worker.claimOne();
+      await advance(3000);
+      await store.fail(failed, { error: 'no luck', retryInMs: 0 });
+      deepEqual(await attemptsOf(store, event), [[1, 'failed', 'no luck']]);
+      const again = await worker.claimOne();
+      await advance(20_000);
+      await store.complete(again);
+      deepEqual(await attemptsOf(store, event), [
+        [1, 'failed', 'no luck'],
+        [2, 'done', null],
+      ]);
+      const { history } = await deliveryOf(store, event);
+      for (const [index, ms] of [3000, 20_000].entries()) tookAbout(history[index]!, ms);
+    },
+  },
+  {
     title: 'IN-12 the history has the outcome and the times of each attempt: failed, lost, done',
+    needs: 'shared',
     async run({ store, another, advance }) {
       const [worker, other] = await twoWorkers({ store, another });
       const event = incoming();

@@ -14,6 +14,7 @@ import type { InboxContractCase } from './contract-fixtures.ts';
 export const suspectCases: readonly InboxContractCase[] = [
   {
     title: 'IN-19 deliveries of a dead process become suspects, which normal claims do not lease',
+    needs: 'shared',
     async run(inbox) {
       const crashes = await Crashes.start(inbox);
       const { store, observer } = crashes;
@@ -44,7 +45,17 @@ export const suspectCases: readonly InboxContractCase[] = [
     },
   },
   {
+    title: 'IN-19 nextDueInMs does not count a suspect, which normal claims do not lease',
+    needs: 'shared',
+    async run(inbox) {
+      const crashes = await Crashes.start(inbox);
+      await crashes.addSuspect();
+      equal(await crashes.store.nextDueInMs(['book']), null);
+    },
+  },
+  {
     title: 'IN-19 claimSuspect leases one suspect at a time, the earliest due first',
+    needs: 'shared',
     async run(inbox) {
       const { advance } = inbox;
       const crashes = await Crashes.start(inbox);
@@ -60,6 +71,7 @@ export const suspectCases: readonly InboxContractCase[] = [
   },
   {
     title: 'IN-19 concurrent calls of claimSuspect lease each suspect once',
+    needs: 'shared',
     async run(inbox) {
       const crashes = await Crashes.start(inbox);
       const { store } = crashes;
@@ -82,6 +94,7 @@ export const suspectCases: readonly InboxContractCase[] = [
   },
   {
     title: 'IN-19 a failed suspect is a normal delivery again',
+    needs: 'shared',
     async run(inbox) {
       const crashes = await Crashes.start(inbox);
       const { store } = crashes;
@@ -101,6 +114,7 @@ export const suspectCases: readonly InboxContractCase[] = [
   },
   {
     title: 'IN-19 a completed suspect is a normal delivery again, also for a redrive',
+    needs: 'shared',
     async run(inbox) {
       const crashes = await Crashes.start(inbox);
       const { store } = crashes;
@@ -115,6 +129,7 @@ export const suspectCases: readonly InboxContractCase[] = [
   },
   {
     title: 'IN-19 a released suspect stays a suspect',
+    needs: 'shared',
     async run(inbox) {
       const { store, advance } = inbox;
       const crashes = await Crashes.start(inbox);
@@ -131,6 +146,7 @@ export const suspectCases: readonly InboxContractCase[] = [
   },
   {
     title: 'IN-16 claimSuspect leases no suspect whose ordering key is busy',
+    needs: 'shared',
     async run(inbox) {
       const crashes = await Crashes.start(inbox);
       const { store, observer } = crashes;
@@ -151,6 +167,7 @@ export const suspectCases: readonly InboxContractCase[] = [
   },
   {
     title: 'IN-27 claimSuspect leases no suspect of a paused handler',
+    needs: 'shared',
     async run(inbox) {
       const crashes = await Crashes.start(inbox);
       const { store, observer } = crashes;
@@ -166,6 +183,7 @@ export const suspectCases: readonly InboxContractCase[] = [
   },
   {
     title: 'IN-35 a redriven suspect stays a suspect, and a skipped one becomes a normal delivery',
+    needs: 'shared',
     async run(inbox) {
       const crashes = await Crashes.start(inbox);
       const { store } = crashes;
@@ -182,6 +200,7 @@ export const suspectCases: readonly InboxContractCase[] = [
   },
   {
     title: 'IN-19 a poison event reaches its last attempt: lost attempts of a suspect are counted',
+    needs: 'shared',
     async run(inbox) {
       const crashes = await Crashes.start(inbox);
       const { store } = crashes;
@@ -208,6 +227,7 @@ export const suspectCases: readonly InboxContractCase[] = [
   },
   {
     title: 'IN-19 if a suspect runs when its process dies, only its attempt is counted',
+    needs: 'shared',
     async run(inbox) {
       const crashes = await Crashes.start(inbox);
       const { store } = crashes;

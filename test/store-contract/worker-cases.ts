@@ -24,6 +24,7 @@ export const workerCases: readonly InboxContractCase[] = [
   {
     title:
       'IN-12 a worker without heartbeats loses its deliveries, and their attempts are not counted',
+    needs: 'shared',
     async run(inbox) {
       const { worker, other, event } = await running(inbox);
       const { store, advance } = inbox;
@@ -42,6 +43,7 @@ export const workerCases: readonly InboxContractCase[] = [
   },
   {
     title: 'IN-12 a worker is declared dead after its own leaseMs, and not before',
+    needs: 'shared',
     async run({ store, another, advance }) {
       const short = await TestWorker.start(store);
       const long = await TestWorker.start(store, [], 4 * LEASE_MS);
@@ -95,6 +97,7 @@ export const workerCases: readonly InboxContractCase[] = [
   },
   {
     title: 'the heartbeat of an unregistered worker returns alive: false',
+    needs: 'shared',
     async run({ store }) {
       const id = '00000000-0000-4000-8000-000000000000';
       deepEqual(await store.heartbeat(id), { alive: false, suspects: false });
@@ -102,6 +105,7 @@ export const workerCases: readonly InboxContractCase[] = [
   },
   {
     title: 'IN-12 the next heartbeat frees a delivery that a dead worker claimed',
+    needs: 'shared',
     async run(inbox) {
       const [worker, other] = await twoWorkers(inbox);
       const { store, advance } = inbox;
@@ -129,6 +133,7 @@ export const workerCases: readonly InboxContractCase[] = [
   },
   {
     title: 'IN-12 concurrent heartbeats free each delivery of a dead worker once',
+    needs: 'shared',
     async run({ store, another, advance }) {
       const worker = await TestWorker.start(store);
       const others = [];
@@ -154,6 +159,7 @@ export const workerCases: readonly InboxContractCase[] = [
   },
   {
     title: 'IN-24 a retiring worker without running deliveries is removed at once',
+    needs: 'shared',
     async run(inbox) {
       const [worker, other] = await twoWorkers(inbox);
       await worker.store.retire(worker.id, LEASE_MS);
@@ -164,6 +170,7 @@ export const workerCases: readonly InboxContractCase[] = [
   },
   {
     title: 'IN-24 a retired worker can settle within its grace; then its deliveries are freed',
+    needs: 'shared',
     async run(inbox) {
       const [worker, other] = await twoWorkers(inbox);
       const { store, advance } = inbox;
@@ -205,6 +212,7 @@ export const workerCases: readonly InboxContractCase[] = [
   {
     title:
       'IN-24 a worker that retired with a grace of 0 loses its deliveries at the next heartbeat',
+    needs: 'shared',
     async run(inbox) {
       const { worker, other } = await running(inbox);
       const { store, advance } = inbox;
@@ -216,6 +224,7 @@ export const workerCases: readonly InboxContractCase[] = [
   },
   {
     title: 'IN-19 a suspect stays a suspect after its worker retired',
+    needs: 'shared',
     async run(inbox) {
       const crashes = await Crashes.start(inbox);
       const { store } = crashes;
@@ -232,6 +241,7 @@ export const workerCases: readonly InboxContractCase[] = [
   },
   {
     title: 'IN-19 the next heartbeat frees a suspect that an unregistered worker claimed',
+    needs: 'shared',
     async run(inbox) {
       const crashes = await Crashes.start(inbox);
       const { store } = crashes;

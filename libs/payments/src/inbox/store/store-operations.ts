@@ -194,7 +194,10 @@ export interface InboxCapabilities {
    * succeeded.
    */
   readonly durable: boolean;
-  /** Whether several processes may share the store. */
+  /**
+   * Whether several processes may share the store. If not, the only worker is alive as long as the store is: the store may
+   * leave out whatever follows from the death of a worker, so it frees no delivery and has no suspects.
+   */
   readonly shared: boolean;
   /** Whether `context.commit` works: the handler's effects and the settled delivery in one transaction. */
   readonly transactional: boolean;
