@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { Pool } from 'pg';
 import { ConnectionSource } from '../../libs/payments/src/stores/postgres/connection/connection-source.js';
-import { migrate, versionOne } from '../../libs/payments/src/stores/postgres/open-store.js';
+import { migrate, versionOne } from '../../libs/payments/src/stores/postgres/migrate.js';
 
 import { systemRuntime } from '../../libs/payments/src/runtime/payments-runtime.js';
 import {
@@ -61,7 +61,8 @@ describe('the schema in PostgreSQL', () => {
     const pool = new Pool({ connectionString: inboxes.connectionString });
     const limits = { connectTimeoutMs: 5000, statementTimeoutMs: 5000 };
     const settings = { ...limits, preparedStatements: true, pool: undefined };
-    const source = new ConnectionSource(pool, settings, systemRuntime);
+    const source = new ConnectionSource(settings, systemRuntime);
+    source.open(pool);
     const addColumn = (name: string): string =>
       `ALTER TABLE "${name}".delivery ADD COLUMN note text`;
     let migrated = false;
@@ -87,8 +88,7 @@ describe('the schema in PostgreSQL', () => {
       { schema_version: 2 },
     ]);
     await inboxes.query(`SELECT note FROM ${schema}.delivery`);
-    source.close();
-    await pool.end();
+    await source.close();
   }, 30_000);
 
   it('a role without CREATE on the database sets up the inbox in a schema that it owns', async () => {

@@ -219,7 +219,7 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-34',
     fault: 'a migration waits for its locks without a limit',
-    file: `${STORES}/postgres/open-store.ts`,
+    file: `${STORES}/postgres/migrate.ts`,
     replace: 'await run(`SET LOCAL lock_timeout = ${LOCK_MS}`);',
     by: '',
     specs: ['test/e2e/postgres-schema.spec.ts'],

@@ -195,9 +195,9 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-31',
     fault: 'commits may use every connection of the pool',
-    file: `${STORES}/postgres/open-store.ts`,
-    replace: 'Math.max(1, poolSize - (poolSize >= 12 ? 4 : 2))',
-    by: 'poolSize',
+    file: `${STORES}/postgres/sql/commit.ts`,
+    replace: 'Math.max(1, connections - (connections >= 12 ? 4 : 2))',
+    by: 'connections',
     specs: ['test/e2e/postgres-commit.spec.ts'],
   },
   {

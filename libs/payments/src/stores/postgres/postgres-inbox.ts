@@ -1,27 +1,28 @@
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
+import { Batcher } from '../../inbox/store/batcher.js';
 import type {
   ClaimedDelivery,
   ClaimRequest,
   CommitResult,
   DeliverySelection,
-  EventPage,
   HandlerCatalog,
   HeartbeatResult,
-  InboxActivity,
   InboxDefinition,
-  InboxStats,
   InboxStore,
   IncomingEvent,
   Lease,
   SettleResult,
-  StoredEvent,
   StoreReceipt,
   SuspectRequest,
   WorkerRegistration,
 } from '../../inbox/store/inbox-store.js';
-import { PostgresInboxError } from './connection/database-connection.js';
-import { openStore } from './open-store.js';
-import type { OpenStore } from './open-store.js';
+import { SqlEvents } from '../sql/events.js';
+import { ConnectionSource, createPool } from './connection/connection-source.js';
+import { isValueError } from './connection/database-connection.js';
+import { PostgresSql } from './connection/postgres-sql.js';
+import { reachServer } from './connection/reach-server.js';
+import { WakeListener, WakeNotifier } from './connection/wake-notifications.js';
+import { migrate } from './migrate.js';
 import { resolvePostgresOptions } from './postgres-options.js';
 import type {
   PostgresInboxOptions,
@@ -29,13 +30,16 @@ import type {
   ResolvedPostgresOptions,
 } from './postgres-options.js';
 import { forgetHandler, pause, readCatalog } from './sql/catalog.js';
-import { claimSuspect } from './sql/claim.js';
+import { ClaimCursors, claimSuspect, ClaimStatements } from './sql/claim.js';
+import { CommitTransaction } from './sql/commit.js';
 import { PostgresExpectations } from './sql/expectations.js';
+import { newerHandled, WaitingDeliveries } from './sql/ordering.js';
+import { Pruning } from './sql/prune.js';
+import { ReceiveStatement } from './sql/receive.js';
 import { redrive, skip } from './sql/redrive.js';
-import { newerHandled } from './sql/ordering.js';
 import { quoted } from './sql/schema.js';
-import { completed, failed, released } from './sql/settle.js';
-import type { LeaseOutcome } from './sql/settle.js';
+import { Settlements } from './sql/settle.js';
+import { eventLayout } from './sql/tables.js';
 import { heartbeat, register, retire } from './sql/workers.js';
 
 /**
@@ -66,7 +70,7 @@ export function postgresInbox(options: PostgresInboxOptions): InboxDefinition {
 }
 
 /** The store of `postgresInbox()`. */
-class PostgresStore implements InboxStore<PostgresTransaction> {
+class PostgresStore extends SqlEvents implements InboxStore<PostgresTransaction> {
   readonly capabilities = Object.freeze({
     durable: true,
     shared: true,
@@ -74,85 +78,135 @@ class PostgresStore implements InboxStore<PostgresTransaction> {
     ownClock: true,
   });
   readonly expectations: PostgresExpectations;
+  readonly #source: ConnectionSource;
   readonly #schema: string;
-  #parts: OpenStore | null = null;
+  readonly #notifier: WakeNotifier;
+  readonly #listener: WakeListener;
+  readonly #receives: Batcher<IncomingEvent, StoreReceipt>;
+  readonly #claims: ClaimStatements;
+  readonly #settlements: Settlements;
+  readonly #commits: CommitTransaction;
+  readonly #pruning: Pruning;
+  readonly #waiting: WaitingDeliveries;
 
   constructor(
     private readonly options: ResolvedPostgresOptions,
     private readonly runtime: PaymentsRuntime,
   ) {
-    this.#schema = quoted(options.schema);
-    this.expectations = new PostgresExpectations(() => this.#open(), this.#schema, options.pollMs);
+    const source = new ConnectionSource(options, runtime);
+    const schema = quoted(options.schema);
+    const sql = new PostgresSql(source, schema);
+    super(sql, eventLayout(schema));
+    this.#source = source;
+    this.#schema = schema;
+    this.#notifier = new WakeNotifier(source, options.schema, runtime);
+    this.#listener = new WakeListener(source, options, runtime);
+    this.expectations = new PostgresExpectations(
+      sql,
+      source,
+      schema,
+      options.pollMs,
+      this.#notifier,
+    );
+    const statement = new ReceiveStatement(source, schema);
+    this.#receives = new Batcher({
+      call: (events) => statement.receive(events),
+      maxCalls: 2,
+      bytesOf: ({ raw }) => raw.length,
+      isValueError,
+    });
+    const cursors = new ClaimCursors(source, schema, runtime, () => this.#listener.wake());
+    this.#claims = new ClaimStatements(source, schema, cursors);
+    this.#settlements = new Settlements(source, schema, options.statementTimeoutMs, runtime);
+    this.#commits = new CommitTransaction(source, schema, options, runtime);
+    this.#pruning = new Pruning(source, schema);
+    this.#waiting = new WaitingDeliveries(source, schema);
   }
 
   async open(): Promise<void> {
-    this.#parts = await openStore(this.options, this.#schema, this.runtime);
+    const { options, runtime } = this;
+    this.#source.open(options.pool ?? (await createPool(options)));
+    try {
+      const isolation = await reachServer(this.#source, options.startTimeoutMs, runtime);
+      if (isolation !== 'read committed') this.#source.setIsolation();
+      await migrate(this.#source, options.schema, runtime);
+    } catch (error) {
+      await this.#source.close();
+      throw error;
+    }
   }
 
   async close(): Promise<void> {
-    const parts = this.#parts;
-    this.#parts = null;
-    await parts?.close();
+    await this.#listener.close();
+    await this.#receives.drained();
+    await this.#notifier.flush();
+    await this.#source.close();
   }
 
   async register(worker: WorkerRegistration): Promise<HandlerCatalog> {
-    return register(this.#open().source, this.#schema, worker);
+    return register(this.#source, this.#schema, worker);
   }
 
   async heartbeat(worker: string): Promise<HeartbeatResult> {
-    const { source, notifier } = this.#open();
-    const { freed, ...result } = await heartbeat(source, this.#schema, worker);
-    if (freed) notifier.notify();
+    const { freed, ...result } = await heartbeat(this.#source, this.#schema, worker);
+    if (freed) this.#notifier.notify();
     return result;
   }
 
   async retire(worker: string, graceMs: number): Promise<void> {
-    await retire(this.#open().source, this.#schema, worker, graceMs);
+    await retire(this.#source, this.#schema, worker, graceMs);
   }
 
   async catalog(): Promise<HandlerCatalog> {
-    return readCatalog(this.#open().source, this.#schema);
+    return readCatalog(this.#source, this.#schema);
   }
 
   async forgetHandler(handler: string): Promise<number | null> {
-    return forgetHandler(this.#open().source, this.#schema, handler);
+    return forgetHandler(this.#source, this.#schema, handler);
   }
 
   async receive(events: readonly IncomingEvent[]): Promise<StoreReceipt[]> {
-    const { receives, notifier } = this.#open();
-    const receipts = await receives.receive(events);
-    if (receipts.some(({ pending }) => pending)) notifier.notify();
+    const receipts = await this.#receives.add(events);
+    if (receipts.some(({ pending }) => pending)) this.#notifier.notify();
     return receipts;
   }
 
   async claim(request: ClaimRequest): Promise<ClaimedDelivery[]> {
-    return this.#open().claims.claim(request);
+    return this.#claims.claim(request);
   }
 
   async claimSuspect(request: SuspectRequest): Promise<ClaimedDelivery | null> {
-    return claimSuspect(this.#open().source, this.#schema, request);
+    return claimSuspect(this.#source, this.#schema, request);
+  }
+
+  async nextDueInMs(handlers: readonly string[]): Promise<number | null> {
+    return this.#claims.nextDueInMs(handlers);
   }
 
   async newerHandled(lease: Lease): Promise<boolean> {
-    return newerHandled(this.#open().source, this.#schema, lease);
+    return newerHandled(this.#source, this.#schema, lease);
   }
 
   async complete(lease: Lease): Promise<SettleResult> {
-    return this.#settle(completed(lease));
+    return this.#settlements.settle({ lease, kind: 'done', error: null, dueInMs: null });
   }
 
   async fail(
     lease: Lease,
-    failure: { error: string; retryInMs: number | null },
+    { error, retryInMs }: { error: string; retryInMs: number | null },
   ): Promise<SettleResult> {
-    return this.#settle(failed(lease, failure));
+    return this.#settlements.settle({ lease, kind: 'failed', error, dueInMs: retryInMs });
   }
 
   async release(lease: Lease, dueInMs = 0): Promise<SettleResult> {
-    const { notifier } = this.#open();
-    const result = await this.#settle(released(lease, dueInMs));
+    const result = await this.#settlements.settle({
+      lease,
+      kind: 'released',
+      error: null,
+      dueInMs,
+    });
     // A process that releases a delivery that is due now usually closes, so another process has to claim it.
-    if (result.settled && dueInMs === 0) notifier.notify();
+    if (result.settled && dueInMs === 0) this.#notifier.notify();
     return result;
   }
 
@@ -160,79 +214,39 @@ class PostgresStore implements InboxStore<PostgresTransaction> {
     lease: Lease,
     work: (tx: PostgresTransaction) => R | Promise<R>,
   ): Promise<CommitResult<R>> {
-    const { commits } = this.#open();
     const { runTransaction } = this.options;
-    if (runTransaction === undefined) return commits.commit(lease, work);
+    if (runTransaction === undefined) return this.#commits.commit(lease, work);
     // The application ensures that the handler expects the transaction type of `runTransaction`.
-    return commits.commitWith(lease, runTransaction, work as (tx: unknown) => R | Promise<R>);
-  }
-
-  async nextDueInMs(handlers: readonly string[]): Promise<number | null> {
-    return this.#open().claims.nextDueInMs(handlers);
+    return this.#commits.commitWith(lease, runTransaction, work as (tx: unknown) => R | Promise<R>);
   }
 
   onWake(listener: () => void): () => void {
-    return this.#open().listener.add(listener);
-  }
-
-  async find(company: string, id: string): Promise<StoredEvent | undefined> {
-    return this.#open().events.find(company, id);
-  }
-
-  async list(query: Parameters<InboxStore['list']>[0]): Promise<EventPage> {
-    return this.#open().events.list(query);
-  }
-
-  async stats(): Promise<InboxStats> {
-    return this.#open().events.stats();
-  }
-
-  async failures(): ReturnType<InboxStore['failures']> {
-    return this.#open().events.failures();
-  }
-
-  async activity(minutes: number, bodiesMs: number): Promise<InboxActivity> {
-    return this.#open().events.activity(minutes, bodiesMs);
+    return this.#listener.add(listener);
   }
 
   async redrive(
     selections: readonly DeliverySelection[],
-    options: { readonly force: boolean; readonly dueInMs: readonly number[] },
+    options: Parameters<InboxStore['redrive']>[1],
   ): Promise<number> {
-    const { source, notifier } = this.#open();
-    const changed = await redrive(source, this.#schema, selections, options);
-    if (changed > 0) notifier.notify();
+    const changed = await redrive(this.#source, this.#schema, selections, options);
+    if (changed > 0) this.#notifier.notify();
     return changed;
   }
 
   async skip(selections: readonly DeliverySelection[]): Promise<number> {
-    const { source, notifier } = this.#open();
-    const skipped = await skip(source, this.#schema, selections);
+    const skipped = await skip(this.#source, this.#schema, selections);
     // A waiting delivery may have become claimable.
-    if (skipped > 0) notifier.notify();
+    if (skipped > 0) this.#notifier.notify();
     return skipped;
   }
 
   async pause(handler: string, paused: boolean): Promise<void> {
-    const { source, notifier } = this.#open();
-    await pause(source, this.#schema, handler, paused);
-    if (!paused) notifier.notify();
+    await pause(this.#source, this.#schema, handler, paused);
+    if (!paused) this.#notifier.notify();
   }
 
   async prune(request: Parameters<InboxStore['prune']>[0]): Promise<number> {
-    const { notifier, pruning, waiting } = this.#open();
-    if (await waiting.release()) notifier.notify();
-    return pruning.prune(request);
-  }
-
-  async #settle(outcome: LeaseOutcome): Promise<SettleResult> {
-    return this.#open().outcomes.settle(outcome);
-  }
-
-  #open(): OpenStore {
-    if (this.#parts === null) {
-      throw new PostgresInboxError('The PostgreSQL inbox is closed or not open yet.', null);
-    }
-    return this.#parts;
+    if (await this.#waiting.release()) this.#notifier.notify();
+    return this.#pruning.prune(request);
   }
 }

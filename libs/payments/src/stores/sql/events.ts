@@ -111,12 +111,12 @@ type Query = Parameters<InboxStore['list']>[0];
 /** Finds, lists and counts events and their deliveries, in SQLite and PostgreSQL. */
 export class SqlEvents {
   /**
-   * @param pause lets other operations run between two slices
+   * @param letOthersRun lets other operations run between two slices
    */
   constructor(
     private readonly database: SqlDatabase,
     private readonly layout: EventLayout,
-    private readonly pause: () => Promise<void> = async () => {},
+    private readonly letOthersRun: () => Promise<void> = async () => {},
   ) {}
 
   /** See `InboxStore.find`. */
@@ -147,7 +147,7 @@ export class SqlEvents {
         rows.push(...slice.rows);
         after = slice.next;
         if (after === null || rows.length > limit) break;
-        await this.pause();
+        await this.letOthersRun();
       }
       const next = rows.length > limit ? rows[limit - 1]!.seq : after;
       return {
@@ -181,7 +181,7 @@ export class SqlEvents {
         );
         counts.push(...rows.map(toFailureCount));
         before = first!.event;
-        await this.pause();
+        await this.letOthersRun();
       }
     });
   }
@@ -258,7 +258,7 @@ export class SqlEvents {
     before: number,
     fromMinute: number,
   ): Promise<ActivitySlice> {
-    await this.pause();
+    await this.letOthersRun();
     const [event, delivery] = [this.#table('event'), this.#table('delivery')];
     const oldest = await connection.get<{ seq: number; received_at: number; events: number }>(
       `SELECT e.seq, e.received_at, count(*) OVER () AS events FROM (

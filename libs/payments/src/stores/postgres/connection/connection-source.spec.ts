@@ -20,17 +20,17 @@ describe('ConnectionSource', () => {
       preparedStatements: true,
       pool: undefined,
     };
-    const source = new ConnectionSource(pool as unknown as Pool, limits, systemRuntime);
+    const source = new ConnectionSource(limits, systemRuntime);
+    source.open(pool as unknown as Pool);
     const connection = await source.connect();
     connection.release();
     expect(client.listenerCount('error')).toBe(0);
-    source.close();
   });
 
   it.each([true, false])(
     'IN-25 after close(), a connection that ends with an error does not end the process; own pool: %s',
-    (own) => {
-      const pool = new EventEmitter();
+    async (own) => {
+      const pool = Object.assign(new EventEmitter(), { end: () => Promise.resolve() });
       // The application listens to its own pool.
       if (!own) pool.on('error', () => {});
       const settings = {
@@ -39,7 +39,9 @@ describe('ConnectionSource', () => {
         preparedStatements: true,
         pool: own ? undefined : (pool as unknown as Pool),
       };
-      new ConnectionSource(pool as unknown as Pool, settings, systemRuntime).close();
+      const source = new ConnectionSource(settings, systemRuntime);
+      source.open(pool as unknown as Pool);
+      await source.close();
       expect(() => pool.emit('error', new Error('terminating connection'))).not.toThrow();
       expect(pool.listenerCount('error')).toBe(1);
     },

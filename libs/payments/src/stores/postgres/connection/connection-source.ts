@@ -3,6 +3,7 @@ import type { Client, Pool } from 'pg';
 import { ModuleLogger } from '../../../errors/module-logger.js';
 import { PaymentsError, describeError, optionsInvalid } from '../../../errors/payments-error.js';
 import { ThrottledLog } from '../../../errors/throttled-log.js';
+import { withTimeLimit } from '../../../runtime/deadline.js';
 import type { PaymentsRuntime } from '../../../runtime/payments-runtime.js';
 import type { ResolvedPostgresOptions } from '../postgres-options.js';
 import { Connection, isConflict, PostgresInboxError, toInboxError } from './database-connection.js';
@@ -22,16 +23,8 @@ const MAX_REPEATS = 3;
 /** The exports of the `pg` package that the inbox uses. */
 type Driver = Pick<typeof pg, 'Pool' | 'Client'>;
 
-/** Returns the application's pool or a new one, and how many connections it makes at most. */
-export async function openPool(
-  options: ResolvedPostgresOptions,
-): Promise<{ pool: Pool; size: number }> {
-  const pool = options.pool ?? (await createPool(options));
-  const size = (pool as { options?: { max?: number } }).options?.max ?? options.poolSize;
-  return { pool, size };
-}
-
-async function createPool(options: ResolvedPostgresOptions): Promise<Pool> {
+/** The pool of the inbox, if the application passes none. */
+export async function createPool(options: ResolvedPostgresOptions): Promise<Pool> {
   const { Pool } = await loadPgDriver();
   return new Pool({
     connectionString: options.connectionString,
@@ -68,63 +61,59 @@ export async function loadPgDriver(
   }
 }
 
-/** A client outside the pool, with the pool's options and driver: the application may have another version of `pg`. */
-export function clientOf(pool: Pool): Client {
-  const { Client, options } = pool as unknown as {
-    Client: new (options: unknown) => Client;
-    options: object;
-  };
-  return new Client(options);
-}
-
 /** Runs the inbox's statements on connections of the pool. Failures reject with `inbox_unavailable` in bounded time. */
 export class ConnectionSource {
-  readonly #logger = new ModuleLogger('PostgresInbox');
   readonly #log: ThrottledLog;
   readonly #onPoolError = (error: Error): void => this.#logFailure(error);
+  #pool: Pool | null = null;
   /** Whether each transaction sets READ COMMITTED, because the database has another default. */
   #setsIsolation = false;
-  #closed = false;
 
   constructor(
-    private readonly pool: Pool,
     private readonly settings: Pick<
       ResolvedPostgresOptions,
       'pool' | 'connectTimeoutMs' | 'statementTimeoutMs' | 'preparedStatements'
     >,
     private readonly runtime: PaymentsRuntime,
   ) {
-    this.#log = new ThrottledLog(this.#logger, runtime);
+    this.#log = new ThrottledLog(new ModuleLogger('PostgresInbox'), runtime);
+  }
+
+  /** Starts to use a pool. */
+  open(pool: Pool): void {
+    this.#pool = pool;
     // A pool emits an error if an idle connection is cut. Without a listener, that would end the process.
     pool.on('error', this.#onPoolError);
   }
 
-  /** Checks the server before anything is stored. */
-  async checkServer(): Promise<void> {
-    const [row] = await this.query(`
-      SELECT current_setting('server_version_num')::integer AS version,
-             current_setting('server_encoding') AS encoding,
-             current_setting('default_transaction_isolation') AS isolation,
-             current_setting('fsync') AS fsync`);
-    const { version, encoding, isolation, fsync } = row!;
-    if (Number(version) < 130_000) {
-      throw optionsInvalid(
-        'postgresInbox needs PostgreSQL 13 or later; this server is older. Upgrade it.',
-      );
-    }
-    if (encoding !== 'UTF8') {
-      throw optionsInvalid(
-        `postgresInbox needs a database whose encoding is UTF8; this one has ${encoding}, which cannot store every ` +
-          `event. Create one with: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0`,
-      );
-    }
-    // The inbox's statements need READ COMMITTED.
-    this.#setsIsolation = isolation !== 'read committed';
-    if (fsync === 'off') {
-      this.#logger.warn(
-        'The PostgreSQL server runs with fsync off: a power failure may lose payment events that were acknowledged.',
-      );
-    }
+  /** From now on, each transaction sets READ COMMITTED, which the statements of the inbox need. */
+  setIsolation(): void {
+    this.#setsIsolation = true;
+  }
+
+  /** Rejects later calls, and ends the pool if it is not the application's. */
+  async close(): Promise<void> {
+    const pool = this.#pool;
+    this.#pool = null;
+    if (this.settings.pool !== undefined) pool?.off('error', this.#onPoolError);
+    // The module's own pool keeps the listener: the server may cut its connections while they end.
+    else if (pool !== null) await this.endWithinTimeout(pool.end());
+  }
+
+  /** Waits until connections have ended, for a bounded time: a handler may keep one, or the network may be silent. */
+  async endWithinTimeout(ended: Promise<void>): Promise<void> {
+    const ms = this.settings.connectTimeoutMs;
+    const late = (): Error => new Error(`The connections did not end within ${ms} ms.`);
+    await withTimeLimit(ended, ms, this.runtime, late).catch(() => {});
+  }
+
+  /** A client outside the pool, with the pool's options and driver: the application may have another version of `pg`. */
+  createClient(): Client {
+    const { Client, options } = this.#openPool() as unknown as {
+      Client: new (options: unknown) => Client;
+      options: object;
+    };
+    return new Client(options);
   }
 
   /** Runs one statement, in a transaction of its own. */
@@ -155,48 +144,40 @@ export class ConnectionSource {
 
   /** Takes a connection, which the caller releases. */
   async connect(): Promise<Connection> {
-    if (this.#closed) throw new PostgresInboxError('The PostgreSQL inbox is closed.', null);
+    const pool = this.#openPool();
     try {
-      return await this.#takeFromPool();
+      return await this.#takeFrom(pool);
     } catch (error) {
       this.#logFailure(error);
       throw toInboxError(error);
     }
   }
 
-  /** Rejects later calls. It does not end the pool. */
-  close(): void {
-    this.#closed = true;
-    // The module's own pool keeps the listener: the server may cut its connections while they end.
-    if (this.settings.pool !== undefined) this.pool.off('error', this.#onPoolError);
+  #openPool(): Pool {
+    if (this.#pool !== null) return this.#pool;
+    throw new PostgresInboxError('The PostgreSQL inbox is closed or not open yet.', null);
   }
 
   /** Waits a bounded time: an application's pool may wait forever. */
-  #takeFromPool(): Promise<Connection> {
+  #takeFrom(pool: Pool): Promise<Connection> {
     const { connectTimeoutMs, statementTimeoutMs, preparedStatements } = this.settings;
-    return new Promise((resolve, reject) => {
-      let late = false;
-      const cancelTimer = this.runtime.schedule(connectTimeoutMs, () => {
-        late = true;
-        reject(
-          new PostgresInboxError(
-            `The PostgreSQL inbox had no connection within ${connectTimeoutMs} ms.`,
-            null,
-          ),
-        );
-      });
+    const taken = new Promise<Connection>((resolve, reject) => {
       // A callback, because the pool calls it at once. The pool has just removed its own error listener, and the packet
       // that ended the handshake may also end the connection: a promise would be too late for that error event.
-      this.pool.connect((error, client) => {
-        cancelTimer();
-        if (client === undefined) {
-          reject(error ?? new Error('the pool returned neither a connection nor an error'));
-          return;
-        }
-        const connection = new Connection(client, statementTimeoutMs, preparedStatements);
-        if (late) connection.release();
-        else resolve(connection);
+      pool.connect((error, client) => {
+        if (client) resolve(new Connection(client, statementTimeoutMs, preparedStatements));
+        else reject(error ?? new Error('the pool returned neither a connection nor an error'));
       });
+    });
+    return withTimeLimit(taken, connectTimeoutMs, this.runtime, () => {
+      void taken.then(
+        (connection) => connection.release(),
+        () => {},
+      );
+      return new PostgresInboxError(
+        `The PostgreSQL inbox had no connection within ${connectTimeoutMs} ms.`,
+        null,
+      );
     });
   }
 

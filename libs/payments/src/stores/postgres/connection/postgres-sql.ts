@@ -3,16 +3,13 @@ import { indexed, NOW_MS, TURNED_OFF } from '../sql/schema.js';
 import type { ConnectionSource } from './connection-source.js';
 import type { Connection, Parameter, StatementResult } from './database-connection.js';
 
-/** Runs statements outside of a transaction, or in one. */
-export type SqlSource = Pick<ConnectionSource, 'run' | 'transaction'>;
-
 /** Runs the statements of `stores/sql/` on PostgreSQL. */
 export class PostgresSql implements SqlDatabase {
   readonly dialect: SqlDialect;
 
   /** @param connection runs the statements in its transaction; without it, each statement has one of its own. */
   constructor(
-    private readonly source: SqlSource,
+    private readonly source: Pick<ConnectionSource, 'run' | 'transaction'>,
     private readonly schema: string,
     private readonly connection: Connection | null = null,
   ) {

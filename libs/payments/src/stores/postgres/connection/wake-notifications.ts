@@ -4,6 +4,7 @@ import { describeError } from '../../../errors/payments-error.js';
 import { ThrottledLog } from '../../../errors/throttled-log.js';
 import { Backoff, STORE_BACKOFF } from '../../../runtime/backoff.js';
 import type { PaymentsRuntime } from '../../../runtime/payments-runtime.js';
+import type { ResolvedPostgresOptions } from '../postgres-options.js';
 import type { ConnectionSource } from './connection-source.js';
 
 /** At most one notification is sent in this time, in milliseconds. More would contain nothing new. */
@@ -71,9 +72,8 @@ export class WakeListener {
   #cancelPoll: () => void = () => {};
 
   constructor(
-    private readonly createClient: () => Client,
-    private readonly channel: string,
-    private readonly pollMs: number,
+    private readonly source: ConnectionSource,
+    private readonly options: Pick<ResolvedPostgresOptions, 'schema' | 'pollMs'>,
     private readonly runtime: PaymentsRuntime,
   ) {
     this.#log = new ThrottledLog(new ModuleLogger('PostgresInbox'), runtime);
@@ -111,11 +111,11 @@ export class WakeListener {
     this.#cancelPoll();
     const client = this.#client;
     this.#client = null;
-    await client?.end().catch(() => {});
+    if (client !== null) await this.source.endWithinTimeout(client.end());
   }
 
   #poll(): void {
-    this.#cancelPoll = this.runtime.schedule(this.pollMs, () => {
+    this.#cancelPoll = this.runtime.schedule(this.options.pollMs, () => {
       this.wake();
       this.#poll();
     });
@@ -125,7 +125,7 @@ export class WakeListener {
   async #connect(): Promise<void> {
     let client: Client;
     try {
-      client = this.createClient();
+      client = this.source.createClient();
     } catch (error) {
       this.#reconnect(null, error);
       return;
@@ -136,7 +136,7 @@ export class WakeListener {
     client.on('notification', () => this.wake());
     try {
       await client.connect();
-      await client.query(`LISTEN "${this.channel}"`);
+      await client.query(`LISTEN "${this.options.schema}"`);
       this.#backoff.reset();
       this.wake();
     } catch (error) {

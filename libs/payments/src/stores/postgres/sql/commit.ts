@@ -1,12 +1,21 @@
 import { PaymentsError } from '../../../errors/payments-error.js';
 import type { PaymentsRuntime } from '../../../runtime/payments-runtime.js';
-import type { Semaphore } from '../../../runtime/semaphore.js';
+import { Semaphore } from '../../../runtime/semaphore.js';
 import type { CommitResult, Lease } from '../../../inbox/store/inbox-store.js';
 import { rollBack } from '../connection/connection-source.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
-import { breaksConnection, sqlStateOf, toInboxError } from '../connection/database-connection.js';
+import {
+  breaksConnection,
+  PostgresInboxError,
+  sqlStateOf,
+  toInboxError,
+} from '../connection/database-connection.js';
 import type { Connection } from '../connection/database-connection.js';
-import type { PostgresTransaction, RunTransaction } from '../postgres-options.js';
+import type {
+  PostgresTransaction,
+  ResolvedPostgresOptions,
+  RunTransaction,
+} from '../postgres-options.js';
 import { FINISHED } from './settle.js';
 import { toStored } from '../../sql/stored-text.js';
 
@@ -23,15 +32,27 @@ const TRANSACTION_MARK = 'nestjs_payments.commit';
 const TRANSACTION_ENDED = -1;
 /** `context.commit`: the effects of a handler and the outcome of its attempt in one transaction. */
 export class CommitTransaction {
+  readonly #semaphore: Semaphore;
   readonly #finish: string;
   readonly #finishIfOpen: string;
 
   constructor(
     private readonly source: ConnectionSource,
     private readonly schema: string,
-    private readonly semaphore: Semaphore,
+    { pool, poolSize, connectTimeoutMs }: ResolvedPostgresOptions,
     private readonly runtime: PaymentsRuntime,
   ) {
+    const connections =
+      (pool as { options?: { max?: number } } | undefined)?.options?.max ?? poolSize;
+    // The other connections remain for receives, claims and outcomes.
+    const permits = Math.max(1, connections - (connections >= 12 ? 4 : 2));
+    const noConnection = (): Error =>
+      new PostgresInboxError(
+        `No connection was free for context.commit within ${connectTimeoutMs} ms: ${permits} other commits use them. ` +
+          'Keep their work short, or raise "poolSize".',
+        null,
+      );
+    this.#semaphore = new Semaphore(permits, connectTimeoutMs, noConnection, runtime);
     const finish = `${schema}.finish($1::text::bigint, $2::text, $3::text::bigint)`;
     this.#finish = `SELECT ${finish} AS finished`;
     this.#finishIfOpen = `SELECT CASE WHEN current_setting('${TRANSACTION_MARK}', true) = $4::text THEN ${finish}
@@ -43,7 +64,7 @@ export class CommitTransaction {
     lease: Lease,
     work: (tx: PostgresTransaction) => R | Promise<R>,
   ): Promise<CommitResult<R>> {
-    const releasePermit = await this.semaphore.acquire();
+    const releasePermit = await this.#semaphore.acquire();
     let done: { result: R; finished: number };
     try {
       const connection = await this.source.connect();

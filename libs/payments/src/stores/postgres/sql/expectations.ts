@@ -6,8 +6,7 @@ import type { SqlConnection } from '../../sql/sql-connection.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
 import { prepared } from '../connection/database-connection.js';
 import type { PreparedStatement } from '../connection/database-connection.js';
-import { PostgresSql } from '../connection/postgres-sql.js';
-import type { SqlSource } from '../connection/postgres-sql.js';
+import type { PostgresSql } from '../connection/postgres-sql.js';
 import type { WakeNotifier } from '../connection/wake-notifications.js';
 import { firstValueOf } from './commit.js';
 import { deliveriesOf, newEventOf, RECEIVE_TYPES, valuesOf } from './receive-values.js';
@@ -18,12 +17,6 @@ import { fromStored, toStored } from '../../sql/stored-text.js';
 
 const SETTLE_TYPES = 'bigint bigint text text bigint boolean boolean text[] text'.split(' ');
 
-/** The parts of the open store that {@link PostgresExpectations} uses. */
-interface OpenInbox {
-  readonly source: ConnectionSource;
-  readonly notifier: WakeNotifier;
-}
-
 /**
  * The expectations of a PostgreSQL inbox. A function of the database settles a poll that may store an event: a process that
  * is stopped in the middle of such a transaction would delay the receives of other processes.
@@ -32,16 +25,14 @@ export class PostgresExpectations extends SqlExpectations {
   readonly #settlePoll: PreparedStatement;
 
   constructor(
-    private readonly open: () => OpenInbox,
+    sql: PostgresSql,
+    private readonly source: ConnectionSource,
     schema: string,
     /** How often each worker looks for polls that became due without a notification, in milliseconds. */
     private readonly pollMs: number,
+    private readonly notifier: WakeNotifier,
   ) {
-    const source: SqlSource = {
-      run: (...statement) => open().source.run(...statement),
-      transaction: (work) => open().source.transaction(work),
-    };
-    super(new PostgresSql(source, schema));
+    super(sql);
     const parameters = [...SETTLE_TYPES, ...RECEIVE_TYPES]
       .map((type, index) => `$${index + 1}::${type}`)
       .join(', ');
@@ -49,7 +40,7 @@ export class PostgresExpectations extends SqlExpectations {
   }
 
   protected override wake(dueInMs: number): void {
-    if (dueInMs < this.pollMs) this.open().notifier.notify();
+    if (dueInMs < this.pollMs) this.notifier.notify();
   }
 
   protected override inTransaction(tx: unknown): Pick<SqlConnection, 'dialect' | 'run'> {
@@ -80,7 +71,7 @@ export class PostgresExpectations extends SqlExpectations {
     const { result, detail, next } = outcome;
     const events = event === null ? [] : [newEventOf(event, 0)];
     const deliveries = deliveriesOf(events);
-    const [found] = await this.open().source.query(this.#settlePoll, [
+    const [found] = await this.source.query(this.#settlePoll, [
       lease.seq,
       lease.token,
       result,

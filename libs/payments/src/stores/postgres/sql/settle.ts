@@ -1,7 +1,9 @@
 import { boundedError, HISTORY_LENGTH } from '../../../inbox/store/stored-event.js';
 import type { Lease, SettleResult } from '../../../inbox/store/inbox-store.js';
+import { Batcher } from '../../../inbox/store/batcher.js';
+import type { PaymentsRuntime } from '../../../runtime/payments-runtime.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
-import { prepared } from '../connection/database-connection.js';
+import { isValueError, PostgresInboxError, prepared } from '../connection/database-connection.js';
 import type { PreparedStatement } from '../connection/database-connection.js';
 import { BY_INDEX, NOW_MS, withoutPartialIndex } from './schema.js';
 import { toStored } from '../../sql/stored-text.js';
@@ -10,8 +12,11 @@ import { elementsOf } from './stored-rows.js';
 /** The longest delay that is stored: 100 years, in milliseconds. */
 export const MAX_DUE_MS = 3_155_760_000_000;
 
+/** How soon an outcome is written again if another transaction has locked the delivery, in milliseconds. */
+const LOCKED_RETRY_MS = 10;
+
 /** The outcome of an attempt, to write to the delivery of its lease. */
-export interface LeaseOutcome {
+interface LeaseOutcome {
   readonly lease: Lease;
   readonly kind: 'done' | 'failed' | 'released';
   readonly error: string | null;
@@ -19,45 +24,53 @@ export interface LeaseOutcome {
   readonly dueInMs: number | null;
 }
 
-/** The outcome that `complete()` writes. */
-export function completed(lease: Lease): LeaseOutcome {
-  return { lease, kind: 'done', error: null, dueInMs: null };
-}
-
-/** The outcome that `fail()` writes. */
-export function failed(
-  lease: Lease,
-  { error, retryInMs }: { error: string; retryInMs: number | null },
-): LeaseOutcome {
-  return { lease, kind: 'failed', error: toStored(boundedError(error)), dueInMs: retryInMs };
-}
-
-/** The outcome that `release()` writes. */
-export function released(lease: Lease, dueInMs: number): LeaseOutcome {
-  return { lease, kind: 'released', error: null, dueInMs };
-}
-
-/** Writes the outcomes of any number of attempts in one statement. */
-export class SettleStatement {
+/** Writes the outcomes of attempts, in one statement at a time. */
+export class Settlements {
   readonly #statement: PreparedStatement;
+  readonly #batcher: Batcher<LeaseOutcome, SettleResult | 'locked'>;
 
   constructor(
-    private readonly source: ConnectionSource,
+    private readonly source: Pick<ConnectionSource, 'query'>,
     schema: string,
+    /** How long another transaction may keep a delivery locked. */
+    private readonly timeoutMs: number,
+    private readonly runtime: Pick<PaymentsRuntime, 'monotonic' | 'schedule'>,
   ) {
     this.#statement = prepared(
       `SELECT * FROM ${schema}.settle($1::bigint[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::bigint[])`,
     );
+    this.#batcher = new Batcher({
+      call: (outcomes) => this.#write(outcomes),
+      maxCalls: 1,
+      bytesOf: ({ error }) => error?.length ?? 0,
+      isValueError,
+    });
   }
 
-  /** Returns results in the order of the outcomes. `null`: another transaction has locked the delivery. */
-  async settle(outcomes: readonly LeaseOutcome[]): Promise<(SettleResult | null)[]> {
+  /** Resolves once the outcome is committed. Waits for another transaction that has locked the delivery. */
+  async settle(outcome: LeaseOutcome): Promise<SettleResult> {
+    const end = this.runtime.monotonic() + this.timeoutMs;
+    for (;;) {
+      const [result] = await this.#batcher.add([outcome]);
+      if (result !== 'locked') return result!;
+      if (this.runtime.monotonic() >= end) break;
+      await new Promise<void>((resolve) => this.runtime.schedule(LOCKED_RETRY_MS, resolve));
+    }
+    const { id, handler } = outcome.lease;
+    throw new PostgresInboxError(
+      `The delivery of event ${id} to ${handler} could not be settled within ${this.timeoutMs} ms, because another ` +
+        'transaction has locked its row.',
+      null,
+    );
+  }
+
+  async #write(outcomes: readonly LeaseOutcome[]): Promise<(SettleResult | 'locked')[]> {
     const [row] = await this.source.query(this.#statement, [
       outcomes.map(({ lease }) => lease.seq),
       outcomes.map(({ lease }) => toStored(lease.handler)),
       outcomes.map(({ lease }) => lease.token),
       outcomes.map(({ kind }) => kind),
-      outcomes.map(({ error }) => error),
+      outcomes.map(({ error }) => error && toStored(boundedError(error))),
       outcomes.map(({ dueInMs }) =>
         dueInMs === null ? null : Math.round(Math.min(dueInMs, MAX_DUE_MS)),
       ),
@@ -65,10 +78,9 @@ export class SettleStatement {
     const settled = indexesOf(row!['o_settled']);
     const nextDue = indexesOf(row!['o_next']);
     const locked = indexesOf(row!['o_locked']);
-    return outcomes.map((_outcome, index) => {
-      if (locked.has(index)) return null;
-      return { settled: settled.has(index), nextDue: nextDue.has(index) };
-    });
+    return outcomes.map((_outcome, index) =>
+      locked.has(index) ? 'locked' : { settled: settled.has(index), nextDue: nextDue.has(index) },
+    );
   }
 }
 

@@ -1,0 +1,149 @@
+import { PaymentsError } from '../../errors/payments-error.js';
+
+/**
+ * Another call starts next to those that run only if these have fewer items than `FEW_ITEMS`, or if at least `MANY_ITEMS` are
+ * queued. Otherwise items wait for a call to end: they share a larger call, which costs the database less.
+ */
+const FEW_ITEMS = 8;
+const MANY_ITEMS = 100;
+/** Maximum number of items in one call, except for a single request with more items. */
+const MAX_ITEMS = 500;
+/** Maximum number of bytes in one call, except for a single request with more bytes. */
+const MAX_BYTES = 4 * 1024 ** 2;
+/** Limits of items and bytes in the queue. They apply if the database is slower than the requests. */
+const MAX_QUEUED_ITEMS = 20_000;
+const MAX_QUEUED_BYTES = 256 * 1024 ** 2;
+
+/** What a {@link Batcher} does with its items. */
+export interface BatcherOptions<Item, Result> {
+  /** Writes items to the database. Resolves in the order of its argument. */
+  readonly call: (items: readonly Item[]) => Promise<readonly Result[]>;
+  /** Maximum number of calls at the same time. If one waits for another process, the others continue. */
+  readonly maxCalls: number;
+  readonly bytesOf: (item: Item) => number;
+  /** Whether a value of one item caused an error, so that the other items of the call can be written. */
+  readonly isValueError: (error: unknown) => boolean;
+}
+
+interface Request<Item, Result> {
+  readonly items: readonly Item[];
+  readonly bytes: number;
+  readonly resolve: (results: Result[]) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/**
+ * Group commit: the requests of one turn of the event loop, and those that arrive while calls run, share a call and so a wait
+ * for the disk.
+ */
+export class Batcher<Item, Result> {
+  #queue: Request<Item, Result>[] = [];
+  #queuedItems = 0;
+  #queuedBytes = 0;
+  #calls = 0;
+  #calledItems = 0;
+  #scheduled = false;
+  #onIdle: (() => void)[] = [];
+
+  constructor(private readonly options: BatcherOptions<Item, Result>) {}
+
+  /**
+   * Writes items in one call. Resolves in their order.
+   *
+   * @throws PaymentsError `inbox_full`, having written none of the items.
+   */
+  add(items: readonly Item[]): Promise<Result[]> {
+    if (items.length === 0) return Promise.resolve([]);
+    const bytes = items.reduce((sum, item) => sum + this.options.bytesOf(item), 0);
+    const full =
+      this.#queuedItems + items.length > MAX_QUEUED_ITEMS ||
+      this.#queuedBytes + bytes > MAX_QUEUED_BYTES;
+    if (full && this.#queue.length > 0) {
+      return Promise.reject(
+        new PaymentsError(
+          'inbox_full',
+          `${this.#queuedItems} writes wait for the database of the inbox, which is slower than the incoming events.`,
+        ),
+      );
+    }
+    return new Promise((resolve, reject) => {
+      this.#queue.push({ items, bytes, resolve, reject });
+      this.#queuedItems += items.length;
+      this.#queuedBytes += bytes;
+      this.#schedule();
+    });
+  }
+
+  /** Resolves when the queue is empty and no call runs. */
+  async drained(): Promise<void> {
+    if (this.#calls + this.#queue.length > 0)
+      await new Promise<void>((resolve) => this.#onIdle.push(resolve));
+  }
+
+  /** Starts calls at the end of this turn of the event loop. */
+  #schedule(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    setImmediate(() => {
+      this.#scheduled = false;
+      while (this.#mayStart()) void this.#run(this.#take());
+      if (this.#calls === 0) for (const resolve of this.#onIdle.splice(0)) resolve();
+    });
+  }
+
+  #mayStart(): boolean {
+    if (this.#queue.length === 0 || this.#calls === this.options.maxCalls) return false;
+    return this.#calls === 0 || this.#calledItems < FEW_ITEMS || this.#queuedItems >= MANY_ITEMS;
+  }
+
+  /** Takes as many requests from the queue as one call writes: at least one. */
+  #take(): Request<Item, Result>[] {
+    let items = 0;
+    let bytes = 0;
+    const end = this.#queue.findIndex((next) => {
+      items += next.items.length;
+      bytes += next.bytes;
+      return items > MAX_ITEMS || bytes > MAX_BYTES;
+    });
+    return this.#remove(end === -1 ? Infinity : Math.max(1, end));
+  }
+
+  #remove(count: number): Request<Item, Result>[] {
+    const removed = this.#queue.splice(0, count);
+    for (const { items, bytes } of removed) {
+      this.#queuedItems -= items.length;
+      this.#queuedBytes -= bytes;
+    }
+    return removed;
+  }
+
+  /** Never rejects. */
+  async #run(requests: readonly Request<Item, Result>[]): Promise<void> {
+    const items = requests.reduce((sum, request) => sum + request.items.length, 0);
+    this.#calls += 1;
+    this.#calledItems += items;
+    try {
+      await this.#writeTogether(requests);
+    } catch (error) {
+      // The queued requests would fail too, each after its own timeout.
+      const failed = this.options.isValueError(error) ? [] : this.#remove(Infinity);
+      for (const { reject } of [...requests, ...failed]) reject(error);
+    }
+    this.#calls -= 1;
+    this.#calledItems -= items;
+    this.#schedule();
+  }
+
+  async #writeTogether(requests: readonly Request<Item, Result>[]): Promise<void> {
+    try {
+      const results = await this.options.call(requests.flatMap(({ items }) => items));
+      let from = 0;
+      for (const { items, resolve } of requests)
+        resolve(results.slice(from, (from += items.length)));
+    } catch (error) {
+      if (requests.length === 1 || !this.options.isValueError(error)) throw error;
+      // One request cannot be written. The others must not fail because of it.
+      for (const request of requests) await this.#writeTogether([request]).catch(request.reject);
+    }
+  }
+}

@@ -1,0 +1,130 @@
+import { describeError, optionsInvalid } from '../../errors/payments-error.js';
+import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
+import type { ConnectionSource } from './connection/connection-source.js';
+import { sqlStateOf, toInboxError } from './connection/database-connection.js';
+import type { Connection } from './connection/database-connection.js';
+import { catalogFunctions } from './sql/catalog.js';
+import { claimFunctions } from './sql/claim-functions.js';
+import { expectationFunctions } from './sql/expectations.js';
+import { orderingFunctions } from './sql/ordering.js';
+import { receiveFunction } from './sql/receive.js';
+import { redriveFunctions } from './sql/redrive.js';
+import { lockNumber, quoted } from './sql/schema.js';
+import { settleFunctions } from './sql/settle.js';
+import { tables } from './sql/tables.js';
+import { workerFunctions } from './sql/workers.js';
+
+/** Version 1 of the schema: all tables and functions. */
+export function versionOne(name: string): string {
+  const schema = quoted(name);
+  const catalogLock = lockNumber(name, 'catalog');
+  return [
+    tables(schema),
+    orderingFunctions(schema),
+    catalogFunctions(schema, catalogLock),
+    receiveFunction(schema, catalogLock),
+    claimFunctions(schema),
+    settleFunctions(schema),
+    workerFunctions(schema, catalogLock),
+    redriveFunctions(schema),
+    expectationFunctions(schema),
+  ].join('\n');
+}
+
+/** Each step changes the schema from one version to the next. Released steps never change. */
+const MIGRATIONS: readonly ((schema: string) => string)[] = [versionOne];
+
+/** How long a statement of the migration may take, in milliseconds, without its waits for locks. */
+const MIGRATION_MS = 300_000;
+/** How long one try waits for a lock, in milliseconds. Receives of that time wait behind it. */
+const LOCK_MS = 1000;
+/** The pause between two tries, in milliseconds. Receives run in it. */
+const PAUSE_MS = 1000;
+const MAX_TRIES = 120;
+
+/** SQL states of PostgreSQL. */
+const PERMISSION_DENIED = '42501';
+const LOCK_TIMEOUT = '55P03';
+
+/**
+ * Migrates the schema to the version that this code knows. Any number of processes may migrate at the same time.
+ *
+ * @throws PaymentsError `options_invalid` if the role has no permission, or if another version of nestjs-payments created
+ *   the schema
+ */
+export async function migrate(
+  source: ConnectionSource,
+  schema: string,
+  runtime: Pick<PaymentsRuntime, 'schedule'>,
+  migrations = MIGRATIONS,
+): Promise<void> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      // Most starts find the schema complete. This check needs no permission to create anything.
+      if ((await versionOf(source, schema, migrations.length)) === migrations.length) return;
+      await source.transaction((connection) => runMigrations(connection, schema, migrations));
+      return;
+    } catch (error) {
+      const state = sqlStateOf(error);
+      if (state === PERMISSION_DENIED) throw permissionDenied(error, schema);
+      // Another transaction has a lock. If this one waited longer for it, all receives would wait too.
+      if (state !== LOCK_TIMEOUT || tries === MAX_TRIES) throw toInboxError(error);
+    }
+    await new Promise<void>((resolve) => runtime.schedule(PAUSE_MS, resolve));
+  }
+}
+
+/** The version of the schema; 0 if it has no tables of the inbox. */
+async function versionOf(source: ConnectionSource, schema: string, known: number): Promise<number> {
+  const found = 'SELECT to_regclass($1) IS NOT NULL AS found';
+  const [table] = await source.query(found, [`${schema}.meta`]);
+  if (table!['found'] !== 't') return 0;
+  const [meta] = await source.query(`SELECT schema_version AS version FROM ${quoted(schema)}.meta`);
+  return checkedVersion(Number(meta?.['version'] ?? 0), schema, known);
+}
+
+async function runMigrations(
+  connection: Connection,
+  name: string,
+  migrations: typeof MIGRATIONS,
+): Promise<void> {
+  const schema = quoted(name);
+  const run = async (text: string, values: readonly (string | number)[] = []) =>
+    connection.run(text, values, MIGRATION_MS);
+  await run(`SET LOCAL statement_timeout = ${MIGRATION_MS}`);
+  await run(`SET LOCAL lock_timeout = ${LOCK_MS}`);
+  // One process migrates at a time. A lock of the transaction works behind a connection pooler too.
+  await run(`SELECT pg_advisory_xact_lock(${lockNumber(name, 'migration')})`);
+  const { rows } = await run('SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = $1', [name]);
+  // Not IF NOT EXISTS, which needs the permission to create a schema even if the schema exists.
+  if (rows.length === 0) await run(`CREATE SCHEMA ${schema}`);
+  const meta = await run('SELECT to_regclass($1) IS NOT NULL AS found', [`${name}.meta`]);
+  let version = 0;
+  if (meta.rows[0]!['found'] === 't') {
+    const current = await run(`SELECT schema_version AS version FROM ${schema}.meta`);
+    version = checkedVersion(Number(current.rows[0]!['version']), name, migrations.length);
+  }
+  if (version === migrations.length) return;
+  for (const step of migrations.slice(version)) await run(step(name));
+  await run(
+    `INSERT INTO ${schema}.meta (schema_version) VALUES ($1::integer)
+     ON CONFLICT (single) DO UPDATE SET schema_version = excluded.schema_version`,
+    [migrations.length],
+  );
+}
+
+function checkedVersion(version: number, schema: string, known: number): number {
+  if (version <= known) return version;
+  throw optionsInvalid(
+    `The schema "${schema}" has version ${version}, made by a newer nestjs-payments; the installed one knows versions up ` +
+      `to ${known}. Install the newer nestjs-payments again, or set another "schema" of postgresInbox.`,
+  );
+}
+
+function permissionDenied(error: unknown, schema: string): Error {
+  return optionsInvalid(
+    `The database role has no permission to set up the schema "${schema}" (${describeError(error)}). Ask an ` +
+      `administrator to run: CREATE SCHEMA IF NOT EXISTS "${schema}"; GRANT USAGE, CREATE ON SCHEMA "${schema}" ` +
+      'TO the role that postgresInbox connects as.',
+  );
+}
