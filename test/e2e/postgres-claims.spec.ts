@@ -125,7 +125,7 @@ describe('claims in PostgreSQL', () => {
     await pages(null);
     expect(await pages(null)).toBeGreaterThan(1000);
     expect(await pages(Date.now() - 1000)).toBeLessThan(100);
-    // The first claim is slow, and a search before the cursors confirms it.
+    // The first claim is slow, so the next ones start at the cursor.
     await claim(store, 1, worker);
     await store.receive([incoming('new')]);
     const begun = performance.now();

@@ -37,7 +37,7 @@ describe('functions in PostgreSQL that were planned with empty tables', () => {
     suspect: `SELECT * FROM payments.claim_suspect('${worker}', '{book}')`,
     finish: `SELECT payments.finish($1::bigint, 'book', $2::bigint)`,
     heartbeat: `SELECT * FROM payments.heartbeat('${worker}')`,
-    due: `SELECT payments.first_due_ms('book', NULL, NULL)`,
+    due: `SELECT payments.first_due_ms('book', NULL)`,
     skip: `SELECT payments.skip(${one})`,
     redrive: `SELECT payments.redrive(${one}, ARRAY[0]::bigint[], false, '{}')`,
     release: `SELECT payments.release_after(e.seq, 'book') FROM generate_series(1, 20) e (seq)`,

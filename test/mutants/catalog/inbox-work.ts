@@ -43,7 +43,7 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-16',
     fault: 'a claim does not check whether a delivery of the key runs',
-    file: `${STORES}/postgres/sql/claim-functions.ts`,
+    file: `${STORES}/postgres/sql/claim.ts`,
     replace: "n.ordering IS NOT NULL AND ${isRunning(schema, 'n.ordering', 'v_handler')} AS busy",
     by: 'false AS busy',
     specs: [POSTGRES],
@@ -132,8 +132,8 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
     promise: 'IN-23',
     fault: 'claims search from a time of the process clock',
     file: `${STORES}/postgres/sql/claim.ts`,
-    replace: 'if (!this.#slow) return handlers.map(() => null);',
-    by: 'if (!this.#slow) return handlers.map(() => this.runtime.now() - 60_000);',
+    replace: 'full ? handlers.map(() => null)',
+    by: 'full ? handlers.map(() => Date.now() - 60_000)',
     specs: [POSTGRES],
   },
   {

@@ -4,7 +4,7 @@ import type { ConnectionSource } from './connection/connection-source.js';
 import { sqlStateOf, toInboxError } from './connection/database-connection.js';
 import type { Connection } from './connection/database-connection.js';
 import { catalogFunctions } from './sql/catalog.js';
-import { claimFunctions } from './sql/claim-functions.js';
+import { claimFunctions } from './sql/claim.js';
 import { expectationFunctions } from './sql/expectations.js';
 import { orderingFunctions } from './sql/ordering.js';
 import { receiveFunction } from './sql/receive.js';

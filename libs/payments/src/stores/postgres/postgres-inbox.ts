@@ -30,7 +30,7 @@ import type {
   ResolvedPostgresOptions,
 } from './postgres-options.js';
 import { forgetHandler, pause, readCatalog } from './sql/catalog.js';
-import { ClaimCursors, claimSuspect, ClaimStatements } from './sql/claim.js';
+import { Claims } from './sql/claim.js';
 import { CommitTransaction } from './sql/commit.js';
 import { PostgresExpectations } from './sql/expectations.js';
 import { newerHandled, WaitingDeliveries } from './sql/ordering.js';
@@ -83,7 +83,7 @@ class PostgresStore extends SqlEvents implements InboxStore<PostgresTransaction>
   readonly #notifier: WakeNotifier;
   readonly #listener: WakeListener;
   readonly #receives: Batcher<IncomingEvent, StoreReceipt>;
-  readonly #claims: ClaimStatements;
+  readonly #claims: Claims;
   readonly #settlements: Settlements;
   readonly #commits: CommitTransaction;
   readonly #pruning: Pruning;
@@ -115,8 +115,7 @@ class PostgresStore extends SqlEvents implements InboxStore<PostgresTransaction>
       bytesOf: ({ raw }) => raw.length,
       isValueError,
     });
-    const cursors = new ClaimCursors(source, schema, runtime, () => this.#listener.wake());
-    this.#claims = new ClaimStatements(source, schema, cursors);
+    this.#claims = new Claims(source, schema, runtime);
     this.#settlements = new Settlements(source, schema, options.statementTimeoutMs, runtime);
     this.#commits = new CommitTransaction(source, schema, options, runtime);
     this.#pruning = new Pruning(source, schema);
@@ -176,7 +175,7 @@ class PostgresStore extends SqlEvents implements InboxStore<PostgresTransaction>
   }
 
   async claimSuspect(request: SuspectRequest): Promise<ClaimedDelivery | null> {
-    return claimSuspect(this.#source, this.#schema, request);
+    return this.#claims.claimSuspect(request);
   }
 
   async nextDueInMs(handlers: readonly string[]): Promise<number | null> {

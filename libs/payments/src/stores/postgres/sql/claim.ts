@@ -8,7 +8,8 @@ import type {
 import type { ConnectionSource } from '../connection/connection-source.js';
 import { prepared } from '../connection/database-connection.js';
 import type { PreparedStatement, ResultRow } from '../connection/database-connection.js';
-import { NOW_MS } from './schema.js';
+import { isRunning, keyLock } from './ordering.js';
+import { BY_INDEX, NOW_MS, withoutPartialIndex } from './schema.js';
 import { fromStored, toStored } from '../../sql/stored-text.js';
 import { toDate } from './stored-rows.js';
 
@@ -18,14 +19,29 @@ const MAX_CLAIM = 500;
 const SLOW_MS = 10;
 /** How much earlier than its cursor a claim starts: transactions commit later than the times that they write. */
 const OVERLAP_MS = 1000;
-/** The shortest time between two searches before the cursors. */
-const LOOK_BACK_MS = 3000;
-/**
- * After a search before the cursors, the next one waits this many times as long as the search took, but at most the time
- * below: one search may be slow because the machine was busy, and a due delivery before a cursor waits for the next search.
- */
-const LOOK_BACK_PAUSE_FACTOR = 20;
-const MAX_LOOK_BACK_MS = 5000;
+/** How often a claim starts at the first delivery although searches are slow. */
+const FULL_SEARCH_MS = 5000;
+/** How often a claim searches further for one handler, after deliveries that it could not lease. */
+const MAX_SEARCHES = 8;
+/** Minimum number of deliveries that a search reads after a search found busy keys, whose backlogs may be long. */
+const MIN_WINDOW = 200;
+/** How many suspects a claim of a suspect reads. */
+const SUSPECT_WINDOW = 50;
+
+/** The columns of the functions that lease deliveries. */
+const CLAIMED_TYPES = `o_seq bigint, o_company text, o_id text, o_handler text, o_token bigint,
+  o_attempt integer, o_crashes integer, o_received_at bigint, o_source text, o_raw bytea,
+  o_type text, o_traceparent text`;
+
+/** The values of {@link CLAIMED_TYPES}: of an event `e` and its leased delivery `l`. */
+const CLAIMED_VALUES = `
+  e.seq, e.company, e.id, l.handler, l.token, l.attempts, l.crashes, e.received_at, e.source, e.raw,
+  e.event_type, substring(e.headers FROM '"traceparent":"([0-9a-f-]+)"')`;
+
+/** The columns that an UPDATE sets to lease a delivery `d`. */
+const LEASED = `
+  state = 'running', worker = p_worker, due_at = NULL,
+  attempts = d.attempts + 1, token = d.token + 1, started_at = ${NOW_MS}`;
 
 /** The columns that the functions `claim` and `claim_suspect` return for a delivery, as {@link toClaimed} reads them. */
 const CLAIMED_COLUMNS = `o_seq, o_company, o_id, o_handler, o_token, o_attempt, o_crashes, o_source,
@@ -52,21 +68,25 @@ function toClaimed(row: ResultRow): ClaimedDelivery {
 }
 
 /** Leases due deliveries, and returns when the next one is due. */
-export class ClaimStatements {
+export class Claims {
   readonly #claim: PreparedStatement;
+  readonly #claimSuspect: string;
   readonly #nextDue: PreparedStatement;
+  readonly #cursors: ClaimCursors;
 
   constructor(
     private readonly source: ConnectionSource,
     schema: string,
-    private readonly cursors: ClaimCursors,
+    runtime: Pick<PaymentsRuntime, 'monotonic'>,
   ) {
+    this.#cursors = new ClaimCursors(runtime);
     this.#claim = prepared(
       `SELECT ${CLAIMED_COLUMNS}, o_cursor AS cursor_ms, o_search_ms
          FROM ${schema}.claim($1::uuid, $2::text[], $3::integer[], $4::bigint[])`,
     );
+    this.#claimSuspect = `SELECT ${CLAIMED_COLUMNS} FROM ${schema}.claim_suspect($1::uuid, $2::text[])`;
     this.#nextDue = prepared(
-      `SELECT min(${schema}.first_due_ms(n.handler, n.since, NULL)) - ${NOW_MS} AS ms
+      `SELECT min(${schema}.first_due_ms(n.handler, n.since)) - ${NOW_MS} AS ms
          FROM unnest($1::text[], $2::bigint[]) AS n (handler, since)`,
     );
   }
@@ -75,127 +95,262 @@ export class ClaimStatements {
   async claim({ worker, wanted }: ClaimRequest): Promise<ClaimedDelivery[]> {
     if (wanted.length === 0) return [];
     const handlers = wanted.map(({ handler }) => handler);
-    const version = this.cursors.version;
+    const full = this.#cursors.startFullSearch();
     const rows = await this.source.query(this.#claim, [
       worker,
       handlers.map(toStored),
       wanted.map(({ limit }) => Math.min(limit, MAX_CLAIM)),
-      this.cursors.startsOf(handlers),
+      full ? handlers.map(() => null) : this.#cursors.startsOf(handlers),
     ]);
-    for (const { o_handler, cursor_ms, o_search_ms } of rows) {
-      if (cursor_ms == null) continue;
-      this.cursors.advance(fromStored(o_handler!), Number(cursor_ms), Number(o_search_ms), version);
+    const searches = rows.filter((row) => row['cursor_ms'] !== null);
+    for (const row of searches) {
+      this.#cursors.advance(fromStored(row['o_handler']!), Number(row['cursor_ms']));
     }
+    if (full) this.#cursors.endFullSearch(searches.map((row) => Number(row['o_search_ms'])));
     return rows.filter((row) => row['o_seq'] !== null).map(toClaimed);
+  }
+
+  /** Leases the earliest due suspect. */
+  async claimSuspect({ worker, handlers }: SuspectRequest): Promise<ClaimedDelivery | null> {
+    const [row] = await this.source.query(this.#claimSuspect, [worker, handlers.map(toStored)]);
+    return row === undefined ? null : toClaimed(row);
   }
 
   /** Milliseconds until the first delivery of the handlers is due; `null` if there is none. */
   async nextDueInMs(handlers: readonly string[]): Promise<number | null> {
-    const values = [handlers.map(toStored), this.cursors.startsOf(handlers)];
+    const values = [handlers.map(toStored), this.#cursors.startsOf(handlers)];
     const [row] = await this.source.query(this.#nextDue, values);
     const ms = row!['ms'];
     return ms == null ? null : Number(ms);
   }
 }
 
-/** Leases the earliest due suspect. */
-export async function claimSuspect(
-  source: ConnectionSource,
-  schema: string,
-  { worker, handlers }: SuspectRequest,
-): Promise<ClaimedDelivery | null> {
-  const [row] = await source.query(
-    `SELECT ${CLAIMED_COLUMNS} FROM ${schema}.claim_suspect($1::uuid, $2::text[])`,
-    [worker, handlers.map(toStored)],
-  );
-  return row === undefined ? null : toClaimed(row);
-}
-
 /**
  * The due time from which the claims of each handler search. A transaction that is open elsewhere keeps the index entries
- * of claimed deliveries from being removed, and a claim that starts at the first entry reads all of them. So, once that is
+ * of claimed deliveries from being removed, and a claim that starts at the first entry reads all of them. So, while that is
  * slow, the claims of a handler start at a cursor: the due time of the first delivery that its previous claim found. A
- * delivery may become due before a cursor, if its transaction took long. Every few seconds a search before the cursors,
- * which no claim waits for, finds such deliveries and moves the cursors back. The slower it is, the less often it runs.
+ * delivery may become due before a cursor, if its transaction took long. So one claim every few seconds starts at the first
+ * entry.
  */
 export class ClaimCursors {
   /** By handler: milliseconds since the epoch, by the store clock. */
   readonly #cursors = new Map<string, number>();
-  readonly #lookBackStatement: PreparedStatement;
   #slow = false;
-  #lookingBack = false;
-  #nextLookBackAt = -Infinity;
-  #version = 0;
+  #nextFullSearchAt = -Infinity;
 
-  constructor(
-    private readonly source: ConnectionSource,
-    schema: string,
-    private readonly runtime: PaymentsRuntime,
-    /** Called after due deliveries were found before a cursor. */
-    private readonly onFound: () => void,
-  ) {
-    this.#lookBackStatement = prepared(
-      `SELECT n.position, ${schema}.first_due_ms(n.handler, NULL, n.until) AS due_ms
-         FROM unnest($1::text[], $2::bigint[]) WITH ORDINALITY AS n (handler, until, position)`,
-    );
+  constructor(private readonly runtime: Pick<PaymentsRuntime, 'monotonic'>) {}
+
+  /** Whether the next claim starts at the first delivery of each handler. */
+  startFullSearch(): boolean {
+    const now = this.runtime.monotonic();
+    if (this.#slow && now < this.#nextFullSearchAt) return false;
+    this.#nextFullSearchAt = now + FULL_SEARCH_MS;
+    return true;
+  }
+
+  /** @param searchMs how long the searches of the handlers took */
+  endFullSearch(searchMs: readonly number[]): void {
+    this.#slow = Math.max(0, ...searchMs) >= SLOW_MS;
   }
 
   /** The due time to start at, for each handler, in milliseconds since the epoch; `null`: the first of all. */
   startsOf(handlers: readonly string[]): (number | null)[] {
-    if (!this.#slow) return handlers.map(() => null);
-    if (this.runtime.monotonic() >= this.#nextLookBackAt) void this.#lookBack();
     return handlers.map((handler) => {
-      const cursor = this.#cursors.get(handler);
+      const cursor = this.#slow ? this.#cursors.get(handler) : undefined;
       return cursor === undefined ? null : cursor - OVERLAP_MS;
     });
-  }
-
-  /** Increases each time that cursors were moved back. */
-  get version(): number {
-    return this.#version;
   }
 
   /**
    * Moves the cursor of a handler after a claim.
    *
    * @param cursorMs the due time of the first delivery that the claim found, or the time of the claim if it found none
-   * @param searchMs how long the search took
-   * @param version the {@link version} before the claim; if cursors were moved back since then, the cursor does not change
    */
-  advance(handler: string, cursorMs: number, searchMs: number, version: number): void {
-    if (version === this.#version) this.#cursors.set(handler, cursorMs);
-    // One search may be slow for another reason, so the search before the cursors has to confirm it.
-    if (searchMs >= SLOW_MS && !this.#slow) void this.#lookBack();
-  }
-
-  /** Searches before the cursors. Never rejects. */
-  async #lookBack(): Promise<void> {
-    if (this.#lookingBack) return;
-    this.#lookingBack = true;
-    const cursors = [...this.#cursors];
-    const startedAt = this.runtime.monotonic();
-    let succeeded = false;
-    let found = false;
-    try {
-      const rows = await this.source.query(this.#lookBackStatement, [
-        cursors.map(([handler]) => toStored(handler)),
-        cursors.map(([, cursor]) => cursor - OVERLAP_MS),
-      ]);
-      const due = rows.filter(({ due_ms }) => due_ms != null);
-      for (const { position, due_ms } of due) {
-        this.#cursors.set(cursors[Number(position) - 1]![0], Number(due_ms));
-      }
-      succeeded = true;
-      found = due.length > 0;
-      if (found) this.#version += 1;
-    } catch {
-      // The source has logged it, and the next search runs in a few seconds.
-    }
-    const tookMs = this.runtime.monotonic() - startedAt;
-    if (succeeded) this.#slow = tookMs >= SLOW_MS;
-    const pauseMs = Math.min(tookMs * LOOK_BACK_PAUSE_FACTOR, MAX_LOOK_BACK_MS);
-    this.#nextLookBackAt = this.runtime.monotonic() + Math.max(pauseMs, LOOK_BACK_MS);
-    this.#lookingBack = false;
-    if (found) this.onFound();
+  advance(handler: string, cursorMs: number): void {
+    this.#cursors.set(handler, cursorMs);
   }
 }
+
+/**
+ * The function `claim` leases deliveries, with several statements in one round trip. None of them waits for the lock of a
+ * key or for a row. `ordering.ts` describes the locks. Next to the deliveries, `claim` returns a row for each handler: the
+ * cursor before which it saw no due delivery, and how long its first search took.
+ */
+const claimFunction = (schema: string): string => `
+CREATE FUNCTION ${schema}.claim(p_worker uuid, p_handlers text[], p_limits integer[], p_since_ms bigint[])
+RETURNS TABLE (${CLAIMED_TYPES}, o_cursor bigint, o_search_ms double precision)
+LANGUAGE plpgsql VOLATILE ${BY_INDEX}
+AS $claim$
+DECLARE
+  v_now CONSTANT bigint := ${NOW_MS};
+  v_handler text;
+  v_left integer;
+  v_window integer;
+  v_waiting integer;
+  v_cursors bigint[];
+  v_search_ms float8[];
+  v_started timestamptz;
+  -- The last delivery that the previous search read.
+  v_due bigint;
+  v_event bigint;
+  -- How many deliveries the search read.
+  v_seen integer;
+  v_first bigint;
+  -- The deliveries of the search whose key this transaction has locked, and those of them that it leased.
+  v_orderings uuid[];
+  v_events bigint[];
+  v_taken bigint[];
+  -- All deliveries that were leased so far.
+  v_claimed_events bigint[];
+  v_claimed_handlers text[];
+BEGIN
+  IF current_setting('transaction_isolation') <> 'read committed' THEN
+    RAISE EXCEPTION 'claims of the payment inbox need READ COMMITTED, and this transaction is %',
+      current_setting('transaction_isolation');
+  END IF;
+  FOR v_position IN 1..cardinality(p_handlers) LOOP
+    v_handler := p_handlers[v_position];
+    v_left := p_limits[v_position];
+    v_due := COALESCE(p_since_ms[v_position], 0);
+    v_cursors[v_position] := NULL;
+    v_search_ms[v_position] := 0;
+    v_event := 0;
+    v_waiting := 0;
+    CONTINUE WHEN EXISTS (SELECT FROM ${schema}.pause p WHERE p.handler IN (v_handler, '*'));
+    v_started := clock_timestamp();
+    FOR v_search IN 1..${MAX_SEARCHES} LOOP
+      v_window := CASE WHEN v_waiting > 0 THEN greatest(p_limits[v_position], ${MIN_WINDOW}) ELSE p_limits[v_position] END;
+      SELECT array_agg(f.ordering) FILTER (WHERE f.free), array_agg(f.event) FILTER (WHERE f.free), count(*),
+             min(f.due_at), (array_agg(f.due_at))[count(*)], (array_agg(f.event))[count(*)]
+        INTO v_orderings, v_events, v_seen, v_first, v_due, v_event
+        FROM (
+          SELECT c.*, c.ordering IS NULL OR pg_try_advisory_xact_lock(${keyLock('c.ordering', 'v_handler')}) AS free
+            FROM (
+              SELECT d.event, d.ordering, d.due_at FROM ${schema}.delivery d
+               WHERE d.handler = v_handler AND d.state = 'pending' AND NOT d.waiting AND d.crashes = 0
+                 AND d.due_at >= v_due AND d.due_at <= v_now AND (d.due_at, d.event) > (v_due, v_event)
+               ORDER BY d.due_at, d.event LIMIT v_window
+            ) c
+          -- Keeps the planner from merging the subqueries, so that each lock is taken once.
+          OFFSET 0
+        ) f;
+      IF v_search = 1 THEN
+        v_cursors[v_position] := COALESCE(v_first, v_now);
+        v_search_ms[v_position] := date_part('epoch', clock_timestamp() - v_started) * 1000;
+      END IF;
+      IF cardinality(v_events) > 0 THEN
+        WITH locked AS MATERIALIZED (
+          SELECT l.tuple, n.position, n.ordering,
+                 n.ordering IS NOT NULL AND ${isRunning(schema, 'n.ordering', 'v_handler')} AS busy
+            FROM unnest(v_orderings, v_events) WITH ORDINALITY AS n (ordering, event, position)
+           CROSS JOIN LATERAL (
+             SELECT d.ctid AS tuple FROM ${schema}.delivery d
+              WHERE d.event = n.event AND d.handler = v_handler
+                AND ${withoutPartialIndex(`d.state = 'pending' AND NOT d.waiting AND d.crashes = 0 AND d.due_at <= v_now`)}
+              LIMIT 1 FOR UPDATE OF d SKIP LOCKED
+           ) l
+        ), numbered AS (
+          SELECT k.*, row_number() OVER (PARTITION BY COALESCE(k.ordering::text, k.position::text) ORDER BY k.position) AS nth
+            FROM locked k
+        ), chosen AS MATERIALIZED (
+          SELECT n.position, n.tuple, n.ordering FROM numbered n
+           WHERE n.nth = 1 AND NOT n.busy ORDER BY n.position LIMIT v_left
+        ), waiting AS (
+          UPDATE ${schema}.delivery d SET waiting = true FROM numbered n
+           WHERE d.ctid = n.tuple AND (n.busy OR (
+             n.nth > 1 AND n.ordering IN (SELECT c.ordering FROM chosen c WHERE c.ordering IS NOT NULL)))
+          RETURNING 1
+        ), taken AS (
+          -- By ctid, since the rows are locked. A row that was changed since this statement began is not found by its ctid,
+          -- and remains for the next claim.
+          UPDATE ${schema}.delivery d SET ${LEASED} FROM chosen c WHERE d.ctid = c.tuple
+          RETURNING c.position, d.event
+        )
+        SELECT array_agg(t.event ORDER BY t.position), (SELECT count(*) FROM waiting) INTO v_taken, v_waiting FROM taken t;
+        v_claimed_events := v_claimed_events || v_taken;
+        v_claimed_handlers := v_claimed_handlers || array_fill(v_handler, ARRAY[COALESCE(cardinality(v_taken), 0)]);
+        v_left := v_left - COALESCE(cardinality(v_taken), 0);
+      END IF;
+      EXIT WHEN v_left <= 0 OR v_seen < v_window;
+    END LOOP;
+  END LOOP;
+  RETURN QUERY
+  SELECT ${CLAIMED_VALUES}, NULL::bigint, NULL::double precision
+    FROM unnest(v_claimed_events, v_claimed_handlers) WITH ORDINALITY AS n (event, handler, position)
+    JOIN ${schema}.delivery l ON l.event = n.event AND l.handler = n.handler
+    JOIN ${schema}.event e ON e.seq = n.event
+   ORDER BY n.position;
+  RETURN QUERY
+  SELECT NULL::bigint, NULL, NULL, n.handler, NULL::bigint, NULL::integer, NULL::integer, NULL::bigint,
+         NULL, NULL::bytea, NULL, NULL, n.cursor, n.search_ms
+    FROM unnest(p_handlers, v_cursors, v_search_ms) AS n (handler, cursor, search_ms);
+END $claim$;
+`;
+
+/** The function `claim_suspect` leases the earliest due suspect. It takes the locks of `claim`. */
+const claimSuspectFunction = (schema: string): string => `
+CREATE FUNCTION ${schema}.claim_suspect(p_worker uuid, p_handlers text[])
+RETURNS TABLE (${CLAIMED_TYPES})
+LANGUAGE plpgsql VOLATILE ${BY_INDEX}
+AS $suspect$
+DECLARE
+  v_now CONSTANT bigint := ${NOW_MS};
+  v_one record;
+  v_busy boolean;
+BEGIN
+  FOR v_one IN
+    SELECT s.event, s.handler, s.ordering
+      FROM unnest(p_handlers) AS h (name)
+     CROSS JOIN LATERAL (
+       SELECT d.event, d.handler, d.ordering, d.due_at FROM ${schema}.delivery d
+        WHERE d.handler = h.name AND d.state = 'pending' AND NOT d.waiting AND d.crashes > 0
+          AND d.due_at <= v_now
+        ORDER BY d.due_at, d.event LIMIT ${SUSPECT_WINDOW}
+     ) s
+     WHERE NOT EXISTS (SELECT FROM ${schema}.pause p WHERE p.handler IN (h.name, '*'))
+     ORDER BY s.due_at, s.event LIMIT ${SUSPECT_WINDOW}
+  LOOP
+    CONTINUE WHEN v_one.ordering IS NOT NULL
+      AND NOT pg_try_advisory_xact_lock(${keyLock('v_one.ordering', 'v_one.handler')});
+    v_busy := v_one.ordering IS NOT NULL AND ${isRunning(schema, 'v_one.ordering', 'v_one.handler')};
+    PERFORM FROM ${schema}.delivery d
+      WHERE d.event = v_one.event AND d.handler = v_one.handler
+        AND ${withoutPartialIndex(`d.state = 'pending' AND NOT d.waiting AND d.crashes > 0`)}
+      FOR UPDATE SKIP LOCKED;
+    CONTINUE WHEN NOT FOUND;
+    IF v_busy THEN
+      UPDATE ${schema}.delivery d SET waiting = true WHERE d.event = v_one.event AND d.handler = v_one.handler;
+      CONTINUE;
+    END IF;
+    UPDATE ${schema}.delivery d SET ${LEASED}
+     WHERE d.event = v_one.event AND d.handler = v_one.handler;
+    RETURN QUERY
+    SELECT ${CLAIMED_VALUES}
+      FROM ${schema}.delivery l JOIN ${schema}.event e ON e.seq = l.event
+     WHERE l.event = v_one.event AND l.handler = v_one.handler;
+    RETURN;
+  END LOOP;
+END $suspect$;
+`;
+
+/**
+ * The function `first_due_ms` returns the first due time of a handler, from one time on or NULL, in milliseconds since the
+ * epoch. It returns NULL if the handler is paused or nothing is pending.
+ */
+const firstDueFunction = (schema: string): string => `
+CREATE FUNCTION ${schema}.first_due_ms(p_handler text, p_since_ms bigint)
+RETURNS bigint LANGUAGE plpgsql STABLE ${BY_INDEX}
+AS $due$
+BEGIN
+  IF EXISTS (SELECT FROM ${schema}.pause p WHERE p.handler IN (p_handler, '*')) THEN RETURN NULL; END IF;
+  RETURN (
+    SELECT d.due_at FROM ${schema}.delivery d
+     WHERE d.handler = p_handler AND d.state = 'pending' AND NOT d.waiting AND d.crashes = 0
+       AND d.due_at >= COALESCE(p_since_ms, 0)
+     ORDER BY d.due_at LIMIT 1);
+END $due$;
+`;
+
+/** The functions `claim`, `claim_suspect` and `first_due_ms`. */
+export const claimFunctions = (schema: string): string =>
+  claimFunction(schema) + claimSuspectFunction(schema) + firstDueFunction(schema);
