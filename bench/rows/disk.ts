@@ -13,6 +13,7 @@ import {
   register,
   systemRuntime,
 } from './store-operations.ts';
+import { changedThread } from '../../test/support/sqlite/changed-thread.ts';
 import { temporaryFolder } from './temporary-storage.ts';
 
 /** Internal settings of the store, to measure their effect. */
@@ -36,7 +37,6 @@ export const disk: Row = {
       return store;
     };
     const grouped = await open('grouped', {});
-    const single = await open('single', { maxBatch: 1, groupCommitMs: 0 });
     const widths = [1, 16, 64, 256].map((width): Table => ({
       id: `sqlite-disk-${width}`,
       title: `Receives, ${width} at a time, each on the disk when it resolves`,
@@ -44,11 +44,17 @@ export const disk: Row = {
       better: 'higher',
       contenders: [
         receives('group commit', grouped, width, sized(scale, Math.max(100, width * 4))),
-        receives('a commit each', single, width, sized(scale, Math.max(100, width * 4))),
+        receives('a commit each', grouped, 1, sized(scale, Math.max(100, width * 4))),
       ],
       targets: [],
     }));
-    return [...widths, eventLoop(await open('slow', { slowCommitMs: 10 }), sized(scale, 1000))];
+    return [
+      ...widths,
+      eventLoop(
+        await open('slow', { threadPath: changedThread(folder, { commitMs: 10 }) }),
+        sized(scale, 1000),
+      ),
+    ];
   },
 };
 

@@ -2,8 +2,10 @@ import { Worker } from 'node:worker_threads';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type { DriverStatement } from '../../libs/payments/src/stores/sqlite/thread/connection.js';
 import { runBatch } from '../../libs/payments/src/stores/sqlite/thread/batch.js';
-import type { LeaseName } from '../../libs/payments/src/stores/sqlite/sql/settle.js';
-import type { Receipt } from '../../libs/payments/src/stores/sqlite/sql/receive.js';
+import type {
+  LeaseName,
+  Receipt,
+} from '../../libs/payments/src/stores/sqlite/thread/sent-values.js';
 import { SqliteDatabase } from '../support/sqlite/sqlite-database.js';
 import { incoming, SqliteHarness, TestWorker } from '../support/sqlite/sqlite-harness.js';
 
@@ -16,7 +18,7 @@ const COSTS = {
   messages: 4,
 };
 
-const SETTINGS = { busyTimeoutMs: 1000, slowCommitMs: 0 };
+const BUSY_TIMEOUT_MS = 1000;
 const SUMMARY = { reference: 'order-17', amount: '250.00', currency: 'KES' };
 
 let inbox: SqliteDatabase;
@@ -36,7 +38,7 @@ async function receive(worker: string, count: number): Promise<LeaseName[]> {
     const events = [{ ...one, orderingKey: `tx ${one.id}`, oncePerTransaction: true }];
     return { number, name: 'receive' as const, args: [events], times };
   });
-  return (await runBatch(connection, calls, SETTINGS)).map((response) => {
+  return (await runBatch(connection, calls, BUSY_TIMEOUT_MS)).map((response) => {
     const [receipt] = (response as unknown as { readonly value: Receipt[] }).value;
     expect(receipt).toMatchObject({ outcome: 'stored', claimed: [{ handler: 'book' }] });
     return receipt!.claimed[0]!;
@@ -53,7 +55,9 @@ async function complete(leases: readonly LeaseName[]): Promise<void> {
     times,
   }));
   const settled = { value: { settled: true, nextDue: false } };
-  expect(await runBatch(connection, calls, SETTINGS)).toMatchObject(leases.map(() => settled));
+  expect(await runBatch(connection, calls, BUSY_TIMEOUT_MS)).toMatchObject(
+    leases.map(() => settled),
+  );
 }
 
 /** The content of each table and index of the inbox, by name. A table WITHOUT ROWID is the index of its primary key. */

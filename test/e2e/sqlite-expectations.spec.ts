@@ -103,7 +103,7 @@ describe('expectations in the transaction of an application on SQLite', () => {
 
 describe('expectations on SQLite', () => {
   it('EX-03 a worker of another process wakes after an expectation was committed', async () => {
-    const [store, other] = [await harness.open(), await harness.open({ wakePollMs: 5 })];
+    const [store, other] = [await harness.open(), await harness.open()];
     const woken = () =>
       new Promise<void>((resolve) => {
         const stop = other.onWake(() => {
@@ -122,7 +122,7 @@ describe('expectations on SQLite', () => {
   });
 
   it('EX-03 expect, pollNow and a settled poll wake the workers of the same process', async () => {
-    const store = await harness.open({ wakePollMs: 3_600_000 });
+    const store = await harness.open();
     let wakes = 0;
     store.onWake(() => {
       wakes += 1;

@@ -30,7 +30,7 @@ describe('failures of a SQLite inbox', () => {
   });
 
   it('an invalid operation rejects, and the other operations of its batch succeed', async () => {
-    const store = await harness.open({ groupCommitMs: 20 });
+    const store = await harness.open();
     const twice = incoming({ handlers: ['book', 'book'] });
     const [good, bad, other] = await Promise.allSettled([
       store.receive([incoming()]),
@@ -78,7 +78,7 @@ describe('failures of a SQLite inbox', () => {
   });
 
   it('a SQLite with the WAL-reset bug is rejected before a file is created', async () => {
-    const old = { allowOldSqlite: false, sqliteVersion: '3.51.2' };
+    const old = { allowOldSqlite: false, threadPath: harness.thread({ version: '3.51.2' }) };
     await expect(harness.store(old).open()).rejects.toMatchObject({
       code: 'options_invalid',
       message: expect.stringMatching(/SQLite 3\.51\.2.*WAL-reset bug/),
@@ -89,7 +89,7 @@ describe('failures of a SQLite inbox', () => {
   it('an old SQLite works with a warning if it is allowed', async () => {
     const log = new CapturedLog();
     Logger.overrideLogger(log);
-    const store = await harness.open({ sqliteVersion: '3.50.0' });
+    const store = await harness.open({ threadPath: harness.thread({ version: '3.50.0' }) });
     expect(log.matching(/3\.50\.0.*"allowOldSqlite"/)).toHaveLength(1);
     expect(await store.receive([incoming()])).toMatchObject([{ outcome: 'stored' }]);
   });

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { SqliteDatabase } from '../support/sqlite/sqlite-database.js';
 import { SLICE } from '../../libs/payments/src/stores/sql/events.js';
+import { prune } from '../../libs/payments/src/stores/sqlite/sql/prune.js';
 import type { EventFilter } from '../../libs/payments/src/inbox/store/inbox-store.js';
 
 let inbox: SqliteDatabase;
@@ -68,19 +69,17 @@ async function runEverything(): Promise<void> {
   inbox.store().redrive(selections, { force: true, dueInMs: [0] });
   inbox.store().skip(selections);
   inbox.store().nextDueInMs(['book']);
-  await inbox.store().events.find('acme', 'e');
-  await inbox.store().events.stats();
-  await inbox
-    .store()
-    .events.list({ filter: { search: 'e' }, order: 'newest', limit: 1, after: null });
-  await inbox.store().events.failures();
+  await inbox.store().find('acme', 'e');
+  await inbox.store().stats();
+  await inbox.store().list({ filter: { search: 'e' }, order: 'newest', limit: 1, after: null });
+  await inbox.store().failures();
   await runExpectations();
   inbox.store().retire(worker, 0);
-  inbox.store().forgetSlice('audit');
+  await inbox.store().forgetHandler('audit');
   inbox.now += 120_000;
-  await inbox.store().events.activity(1, 1e9);
+  await inbox.store().activity(1, 1e9);
   for (const tombstonesMs of [1e9, 1e9, 2, 2]) {
-    inbox.store().pruneSlice({ bodiesMs: 1, tombstonesMs, limit: 5, lastKept: 0 });
+    prune(inbox.connection, { bodiesMs: 1, tombstonesMs, limit: 5, lastKept: 0 }, inbox.times);
     inbox.now += 10;
   }
 }
@@ -266,7 +265,7 @@ describe('the plans of the statements on SQLite', () => {
             ...more,
           } as EventFilter;
           for (const after of [null, '1']) {
-            await inbox.store().events.list({ filter, order, limit: 50, after });
+            await inbox.store().list({ filter, order, limit: 50, after });
             lists += 1;
           }
         }
@@ -297,7 +296,7 @@ describe('the plans of the statements on SQLite', () => {
       INSERT INTO payments_inbox_body SELECT seq, x'00', '{}' FROM payments_inbox_event`);
     inbox.claim(worker, 5);
     const all = jest.spyOn(inbox.connection, 'all');
-    expect((await inbox.store().events.stats()).deliveries).toEqual([
+    expect((await inbox.store().stats()).deliveries).toEqual([
       { handler: 'book', state: 'pending', count: 10_000, more: true },
       { handler: 'book', state: 'running', count: 5, more: false },
     ]);

@@ -23,7 +23,7 @@ async function turnsDuring(work: Promise<unknown>): Promise<number> {
 
 describe('a SQLite inbox on a slow disk', () => {
   it('a SQLite inbox on a slow disk leaves the event loop free while a receive waits for the disk', async () => {
-    const store = await harness.open({ slowCommitMs: 300 });
+    const store = await harness.open({ threadPath: harness.thread({ commitMs: 300 }) });
     const before = performance.now();
     const turns = await turnsDuring(store.receive([incoming()]));
     expect(performance.now() - before).toBeGreaterThan(299);
@@ -31,7 +31,7 @@ describe('a SQLite inbox on a slow disk', () => {
   });
 
   it('a SQLite inbox on a slow disk leaves the event loop free while a commit waits for the disk', async () => {
-    const store = await harness.open({ slowCommitMs: 300 });
+    const store = await harness.open({ threadPath: harness.thread({ commitMs: 300 }) });
     await store.receive([incoming()]);
     const claim = await harness.claimer(store);
     const [lease] = await claim(1);
@@ -42,23 +42,23 @@ describe('a SQLite inbox on a slow disk', () => {
   });
 
   it('a SQLite inbox on a slow disk commits operations that arrive together in one transaction', async () => {
-    const store = await harness.open({ slowCommitMs: 50 });
+    const store = await harness.open({ threadPath: harness.thread({ commitMs: 50 }) });
     const before = performance.now();
     await Promise.all(Array.from({ length: 200 }, () => store.receive([incoming()])));
     // In 200 transactions, they would take 10 seconds.
     expect(performance.now() - before).toBeLessThan(5000);
   }, 15_000);
 
-  it('a SQLite inbox on a slow disk commits at most maxBatch operations in one transaction', async () => {
-    const store = await harness.open({ slowCommitMs: 50, maxBatch: 5 });
+  it('a SQLite inbox on a slow disk commits at most 256 operations in one transaction', async () => {
+    const store = await harness.open({ threadPath: harness.thread({ commitMs: 50 }) });
     const before = performance.now();
-    await Promise.all(Array.from({ length: 20 }, () => store.receive([incoming()])));
+    await Promise.all(Array.from({ length: 800 }, () => store.receive([incoming()])));
     expect(performance.now() - before).toBeGreaterThan(199);
   });
 
   it('a SQLite inbox on a slow disk completes all operations before it closes', async () => {
-    const store = await harness.open({ slowCommitMs: 50, maxBatch: 5 });
-    const receives = Array.from({ length: 20 }, () => store.receive([incoming()]));
+    const store = await harness.open({ threadPath: harness.thread({ commitMs: 50 }) });
+    const receives = Array.from({ length: 300 }, () => store.receive([incoming()]));
     const closed = store.close();
     const receipts = await Promise.all(receives);
     expect(receipts.flat().every(({ outcome }) => outcome === 'stored')).toBe(true);
@@ -67,7 +67,10 @@ describe('a SQLite inbox on a slow disk', () => {
   });
 
   it('IN-08 a hanging disk rejects operations in bounded time with a warning that they may take effect later', async () => {
-    const store = await harness.open({ slowCommitMs: 6000, busyTimeoutMs: 100 });
+    const store = await harness.open({
+      threadPath: harness.thread({ commitMs: 6000 }),
+      busyTimeoutMs: 100,
+    });
     const receive = store.receive([incoming()]);
     await expect(receive).rejects.toMatchObject({
       code: 'inbox_unavailable',

@@ -114,8 +114,8 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-08',
     fault: 'an operation waits for a disk that hangs without a limit',
-    file: `${STORES}/sqlite/thread/pending-calls.ts`,
-    replace: 'this.onTimeout(call);',
+    file: `${STORES}/sqlite/thread/open-calls.ts`,
+    replace: 'if (!this.#timerRuns) this.#startTimer(this.timeoutMs);',
     by: '',
     specs: ['test/e2e/sqlite-slow-disk.spec.ts'],
   },

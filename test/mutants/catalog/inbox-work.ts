@@ -116,7 +116,7 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
     promise: 'IN-22',
     fault: 'commits the effect without the outcome',
     file: `${STORES}/sqlite/sql/commit.ts`,
-    replace: 'ownStatement(() => complete(connection, { lease }, times));',
+    replace: 'ownStatement(() =>\n      complete(new SqliteSql(connection, times), lease),\n    );',
     by: '{ settled: true, nextDue: false };',
     specs: [SQLITE],
   },

@@ -1,9 +1,11 @@
 // A process that tests may kill: `node sqlite-child.mjs <role> <file>`. It reports each step on its standard output,
 // synchronously, so that no line is lost by a crash.
 import { writeSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { randomUUID } from 'node:crypto';
 import { systemRuntime } from '../../../libs/payments/dist/runtime/payments-runtime.js';
+import { changedThread } from './changed-thread.ts';
 
 const [what, file] = process.argv.slice(2);
 
@@ -114,7 +116,7 @@ const roles = {
   async threadDeath() {
     const workers = [];
     process.on('worker', (worker) => workers.push(worker));
-    const store = await open({ slowCommitMs: 500 });
+    const store = await open({ threadPath: changedThread(dirname(file), { commitMs: 500 }) });
     const receives = Array.from({ length: 300 }, (_, index) =>
       store.receive([incoming(`a${index}`)]),
     );

@@ -13,8 +13,21 @@ import type {
   DriverDatabase,
   Times,
 } from '../../../libs/payments/src/stores/sqlite/thread/connection.js';
-import { SqliteOperations } from '../../../libs/payments/src/stores/sqlite/sqlite-operations.js';
+import { OPERATIONS } from '../../../libs/payments/src/stores/sqlite/sqlite-operations.js';
+import type { Operation } from '../../../libs/payments/src/stores/sqlite/sqlite-operations.js';
+import { SqliteExpectationOperations } from '../../../libs/payments/src/stores/sqlite/sql/expectations.js';
+import { SqliteSql } from '../../../libs/payments/src/stores/sqlite/thread/sqlite-sql.js';
 import { incoming } from '../../store-contract/contract-fixtures.ts';
+
+/** The methods of the store, without waiting for a thread. */
+type Methods = {
+  readonly [Name in keyof typeof OPERATIONS]: (typeof OPERATIONS)[Name] extends readonly [
+    unknown,
+    (sql: SqliteSql, ...args: infer Arguments) => infer Result,
+  ]
+    ? (...args: Arguments) => Result
+    : never;
+};
 
 /** The operations of the SQLite inbox on a database in memory, with a clock that the test sets. */
 export class SqliteDatabase {
@@ -39,8 +52,14 @@ export class SqliteDatabase {
   }
 
   /** The operations of the store, now or at other times. */
-  store(times = this.times): SqliteOperations {
-    return new SqliteOperations(this.connection, times);
+  store(times = this.times): Methods & { readonly expectations: SqliteExpectationOperations } {
+    const sql = new SqliteSql(this.connection, times);
+    const methods = Object.entries<Operation>(OPERATIONS).map(([name, [, run]]) => [
+      name,
+      (...args: never[]) => run(sql, ...args),
+    ]);
+    const expectations = new SqliteExpectationOperations(sql);
+    return { ...(Object.fromEntries(methods) as Methods), expectations };
   }
 
   /** Registers a worker without handlers, so that the version of the catalog stays 0. */

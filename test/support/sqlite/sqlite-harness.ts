@@ -8,7 +8,8 @@ import { systemRuntime } from '../../../libs/payments/dist/runtime/payments-runt
 import { resolveSqliteOptions } from '../../../libs/payments/dist/stores/sqlite/sqlite-options.js';
 import type { SqliteSettings } from '../../../libs/payments/dist/stores/sqlite/sqlite-options.js';
 import { SqliteStore } from '../../../libs/payments/dist/stores/sqlite/sqlite-store.js';
-
+import { changedThread } from './changed-thread.ts';
+import type { ChangedSqlite } from './changed-thread.ts';
 import { TestWorker } from '../../store-contract/contract-fixtures.ts';
 import type { ClaimedDelivery } from '../../../libs/payments/dist/inbox/store/inbox-store.js';
 
@@ -53,6 +54,11 @@ export class SqliteHarness {
     );
     this.#stores.push(store);
     return store;
+  }
+
+  /** A thread whose SQLite is slow or old, for the option `threadPath`. */
+  thread(sqlite: ChangedSqlite): string {
+    return changedThread(this.folder, sqlite);
   }
 
   async open(settings: Partial<SqliteSettings> = {}, clockOffsetMs = 0): Promise<SqliteStore> {

@@ -1,5 +1,5 @@
 import type { CommitResult, Lease } from '../../inbox/store/inbox-store.js';
-import type { ArgumentsOf, OperationName, ResultOf } from './sqlite-operations.js';
+import type { OperationName } from './sqlite-operations.js';
 import type { SqliteTransaction } from './sqlite-transaction.js';
 import type { StoredClock, Times } from './thread/connection.js';
 
@@ -7,7 +7,8 @@ import type { StoredClock, Times } from './thread/connection.js';
 export interface SqliteEngine {
   /** Opens the database; returns its clock. */
   open(): Promise<StoredClock>;
-  run<Name extends OperationName>(name: Name, ...args: ArgumentsOf<Name>): Promise<ResultOf<Name>>;
+  /** Runs an operation of `OPERATIONS`. */
+  run(name: OperationName, args: readonly unknown[]): Promise<unknown>;
   /** Runs `work` on the event loop and settles the lease, in one transaction. */
   commit<R>(lease: Lease, work: (tx: SqliteTransaction) => R): Promise<CommitResult<R>>;
   /** Starts or stops the checks for writes of other processes. */
@@ -16,7 +17,7 @@ export interface SqliteEngine {
   close(): Promise<void>;
 }
 
-/** What an engine uses of its session. */
+/** What an engine uses of its store. */
 export interface EngineHooks {
   readonly times: () => Times;
   /** Called when a delivery or a poll may have become due. */

@@ -1,4 +1,5 @@
 import type {
+  ExpectationPage,
   ExpectationStore,
   NewExpectation,
   PollSettlement,
@@ -6,61 +7,40 @@ import type {
 } from '../../inbox/store/inbox-store.js';
 import { toPosition } from '../sql/expectations.js';
 import { expectWithin } from './sql/expectations.js';
-import type { ArgumentsOf, OperationName, ResultOf } from './sqlite-operations.js';
-import type { SqliteSession } from './sqlite-session.js';
+import { forwarding } from './sqlite-operations.js';
+import type { RunOperation } from './sqlite-operations.js';
 import { SqliteConnection } from './thread/connection.js';
-import type { DriverDatabase } from './thread/connection.js';
-import { toReceipt, toSent } from './thread/sent-values.js';
+import type { DriverDatabase, Times } from './thread/connection.js';
+import { withBodies } from './thread/sent-values.js';
 
 /** Stores expectations in the file: in the thread, or on the event loop in a transaction of the application. */
-export class SqliteExpectations implements ExpectationStore {
-  readonly attach = this.#forward('expectations.attach');
-  readonly cancel = this.#forward('expectations.cancel');
-  readonly startRequest = this.#forward('expectations.startRequest');
-  readonly endRequest = this.#forward('expectations.endRequest');
-  readonly find = this.#forward('expectations.find');
-  readonly claimPolls = this.#forward('expectations.claimPolls');
-  readonly nextPollInMs = this.#forward('expectations.nextPollInMs');
-  readonly counts = this.#forward('expectations.counts');
-
-  constructor(private readonly session: SqliteSession) {}
+export class SqliteExpectations extends forwarding('expectations.') {
+  constructor(
+    run: RunOperation,
+    /** The time of the store. */
+    private readonly times: () => Times,
+  ) {
+    super(run);
+  }
 
   /** In a transaction of the application, the store needs no wake-up: the thread notices the commit. */
-  async expect(expectation: NewExpectation, tx?: unknown): Promise<boolean> {
-    if (tx === undefined) return this.session.run('expectations.expect', expectation);
-    return inTransaction(tx, (connection) =>
-      expectWithin(connection, expectation, this.session.times()),
-    );
+  override async expect(expectation: NewExpectation, tx?: unknown): Promise<boolean> {
+    if (tx === undefined) return super.expect(expectation);
+    return inTransaction(tx, (connection) => expectWithin(connection, expectation, this.times()));
   }
 
-  async releasePolls(
-    ...[leases, dueInMs]: Parameters<ExpectationStore['releasePolls']>
-  ): Promise<void> {
-    const names = leases.map(({ seq, token }) => ({ seq, token }));
-    await this.session.run('expectations.releasePolls', names, dueInMs);
-  }
-
-  async list(query: Parameters<ExpectationStore['list']>[0]): ReturnType<ExpectationStore['list']> {
+  override async list(query: Parameters<ExpectationStore['list']>[0]): Promise<ExpectationPage> {
     // Here, because the thread reports each error as a PaymentsError.
     if (query.after !== null) toPosition(query.after);
-    return this.session.run('expectations.list', query);
+    return super.list(query);
   }
 
-  async settlePoll({ event, ...settlement }: PollSettlement): Promise<SettledPoll> {
-    const sent = { ...settlement, event: event && toSent(event) };
-    const { receipt, ...settled } = await this.session.run('expectations.settlePoll', sent);
-    return { ...settled, receipt: receipt && toReceipt(receipt, event!) };
-  }
-
-  async pollNow(
-    ...[selections, dueInMs]: Parameters<ExpectationStore['pollNow']>
-  ): Promise<number> {
-    const names = selections.map(({ company, reference }) => ({ company, reference }));
-    return this.session.run('expectations.pollNow', names, dueInMs);
-  }
-
-  #forward<Name extends OperationName>(name: Name) {
-    return (...args: ArgumentsOf<Name>): Promise<ResultOf<Name>> => this.session.run(name, ...args);
+  override async settlePoll(settlement: PollSettlement): Promise<SettledPoll> {
+    const settled = await super.settlePoll(settlement);
+    return {
+      ...settled,
+      receipt: settled.receipt && withBodies(settled.receipt, settlement.event!),
+    };
   }
 }
 

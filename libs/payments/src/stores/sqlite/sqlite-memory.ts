@@ -1,25 +1,23 @@
 import type { CommitResult, Lease } from '../../inbox/store/inbox-store.js';
 import { commitOnce } from './sql/commit.js';
 import { createTables } from './sql/schema.js';
-import type { ArgumentsOf, OperationName, ResultOf } from './sqlite-operations.js';
+import type { OperationName } from './sqlite-operations.js';
 import type { EngineHooks, SqliteEngine } from './sqlite-engine.js';
 import { protect } from './sqlite-transaction.js';
 import type { SqliteTransaction } from './sqlite-transaction.js';
-import { ruleOf, runAtLatestClock, runRead } from './thread/batch.js';
+import { ruleOf, runAtLatestClock, runOutside } from './thread/batch.js';
 import { loadDriver, SqliteConnection, toError, unavailable } from './thread/connection.js';
 import type { DriverDatabase, StoredClock } from './thread/connection.js';
 import { storedClock } from './thread/database-file.js';
-import type { Call } from './thread/messages.js';
+import type { Call, CallResponse } from './thread/messages.js';
 import { adopt } from './thread/sent-values.js';
+import type { SqliteSql } from './thread/sqlite-sql.js';
 
 /**
  * The clock that the times of a database in memory are relative to, instead of the clock of the machine: an operation waits
  * for no lock.
  */
 const machineMs = (): number => 0;
-
-/** No other connection can lock the database. */
-const SETTINGS = { busyTimeoutMs: 0, slowCommitMs: 0 };
 
 /** A database in memory. Stores that share it use it in turns, because its transactions are not of one store alone. */
 export class MemoryDatabase {
@@ -79,25 +77,37 @@ export class SqliteMemory implements SqliteEngine {
     return storedClock(this.#connection);
   }
 
-  run<Name extends OperationName>(name: Name, ...args: ArgumentsOf<Name>): Promise<ResultOf<Name>> {
+  async run(name: OperationName, args: readonly unknown[]): Promise<unknown> {
+    const call: Call = { number: 1, name, args, times: this.hooks.times() };
+    const rule = ruleOf(call);
+    if (rule === 'read') return this.#database!.inTurn(() => this.#runOutside(call));
+    return rule === 'sliced' ? this.#runOutside(call) : this.#write(call);
+  }
+
+  async #runOutside(call: Call): Promise<unknown> {
+    return this.#valueOf(
+      await runOutside(
+        this.#connection!,
+        call,
+        0,
+        <T>(work: (sql: SqliteSql) => T | Promise<T>) =>
+          this.#write({ ...call, name: 'transaction', args: [work] }) as Promise<T>,
+      ),
+    );
+  }
+
+  #write(call: Call): Promise<unknown> {
     return this.#database!.inTurn(async () => {
-      const call: Call = { number: 1, name, args, times: this.hooks.times() };
-      return (await this.#respond(call)) as ResultOf<Name>;
+      const { responses, ahead } = await runAtLatestClock(this.#connection!, [call], 0);
+      if (ahead !== null) this.hooks.onClock(ahead);
+      return this.#valueOf(responses[0]!);
     });
   }
 
-  async #respond(call: Call): Promise<unknown> {
-    const response =
-      ruleOf(call) === 'read' ? await runRead(this.#connection!, call, 0) : await this.#write(call);
+  #valueOf(response: CallResponse): unknown {
     if ('failure' in response) throw toError(response.failure);
     if (response.wakes) this.#database!.wake();
     return adopt(response.value);
-  }
-
-  async #write(call: Call) {
-    const { responses, ahead } = await runAtLatestClock(this.#connection!, [call], SETTINGS);
-    if (ahead !== null) this.hooks.onClock(ahead);
-    return responses[0]!;
   }
 
   commit<R>(lease: Lease, work: (tx: SqliteTransaction) => R): Promise<CommitResult<R>> {

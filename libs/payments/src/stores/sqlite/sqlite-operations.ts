@@ -1,220 +1,202 @@
-import type {
-  ClaimedDelivery,
-  ClaimRequest,
-  HandlerCatalog,
-  HeartbeatResult,
-  InboxStore,
-  IncomingEvent,
-  SettleResult,
-  SuspectRequest,
-  WorkerRegistration,
-} from '../../inbox/store/inbox-store.js';
-import { catalog, forgetHandler, pause } from './sql/catalog.js';
-import { claim, claimSuspect, nextDue } from './sql/claim.js';
-import { ExpectationOperations } from './sql/expectations.js';
+import type { ExpectationStore, InboxStore } from '../../inbox/store/inbox-store.js';
+import { SqlEvents } from '../sql/events.js';
+import { catalog, FORGET_SLICE, forgetHandler, pause } from './sql/catalog.js';
+import { claim, claimSuspect, nextDueInMs } from './sql/claim.js';
+import { SqliteExpectationOperations } from './sql/expectations.js';
 import { newerHandled } from './sql/ordering.js';
 import { prune } from './sql/prune.js';
-import type { Pruned, PruneRequest } from './sql/prune.js';
 import { receive } from './sql/receive.js';
-import type { Receipt } from './sql/receive.js';
 import { redrive } from './sql/redrive.js';
-import { complete, fail, release, skip } from './sql/settle.js';
-import type { LeaseName } from './sql/settle.js';
 import { LAYOUT } from './sql/schema.js';
+import { complete, fail, release, skip } from './sql/settle.js';
 import { heartbeat, register, retire } from './sql/workers.js';
-import { SqlEvents } from '../sql/events.js';
-import type { SqliteConnection, Times } from './thread/connection.js';
-import { pause as pauseRead, SqliteSql } from './thread/sqlite-sql.js';
+import type { SqliteTransaction } from './sqlite-transaction.js';
+import type { SqliteConnection } from './thread/connection.js';
 import { sync } from './thread/database-file.js';
+import { pause as pauseRead } from './thread/sqlite-sql.js';
+import type { SqliteSql } from './thread/sqlite-sql.js';
+
+/** The methods of an `InboxStore` that run on the event loop. */
+type Local = 'capabilities' | 'expectations' | 'open' | 'close' | 'commit' | 'onWake';
+
+type StoreOperation = Exclude<keyof InboxStore, Local>;
 
 /**
- * The methods of an `InboxStore` on a connection, for one call at the time of the process that made it. A method may return
- * its result at once. The thread runs it and sends the result, which structured clone copies.
- *
- * A method that reads or writes many rows does so in slices, with other operations between them: the store calls the
- * `…Slice` methods again and again, and lists pause.
+ * A method of `InboxStore` or of its `expectations`; or `sync`, which stores the clock, and whose commit makes every earlier
+ * commit durable; or `transaction`, which runs one transaction of another operation.
  */
-export class SqliteOperations {
-  /** Whether a delivery or a poll may have become due. */
-  wakes = false;
-
-  constructor(
-    private readonly connection: SqliteConnection,
-    private readonly times: Times,
-  ) {}
-
-  get expectations(): ExpectationOperations {
-    return new ExpectationOperations(this.connection, this.times, () => {
-      this.wakes = true;
-    });
-  }
-
-  get events(): SqlEvents {
-    return new SqlEvents(new SqliteSql(this.connection, this.times), LAYOUT, pauseRead);
-  }
-
-  register(worker: WorkerRegistration): HandlerCatalog {
-    return register(this.connection, worker, this.times);
-  }
-
-  heartbeat(worker: string): HeartbeatResult {
-    const { freed, ...result } = heartbeat(this.connection, { worker }, this.times);
-    this.wakes = freed > 0;
-    return result;
-  }
-
-  retire(worker: string, graceMs: number): void {
-    retire(this.connection, { worker, graceMs }, this.times);
-  }
-
-  catalog(): HandlerCatalog {
-    return catalog(this.connection);
-  }
-
-  forgetSlice(handler: string): number | null {
-    return forgetHandler(this.connection, { handler }, this.times);
-  }
-
-  receive(events: readonly IncomingEvent[]): Receipt[] {
-    const receipts = receive(this.connection, events, this.times);
-    this.wakes = receipts.some(({ pending }) => pending);
-    return receipts;
-  }
-
-  claim(request: ClaimRequest): ClaimedDelivery[] {
-    return claim(this.connection, request, this.times);
-  }
-
-  claimSuspect(request: SuspectRequest): ClaimedDelivery | null {
-    return claimSuspect(this.connection, request, this.times);
-  }
-
-  newerHandled(lease: LeaseName): boolean {
-    return newerHandled(this.connection, { lease });
-  }
-
-  complete(lease: LeaseName): SettleResult {
-    return this.#settled(complete(this.connection, { lease }, this.times));
-  }
-
-  fail(lease: LeaseName, failure: Parameters<InboxStore['fail']>[1]): SettleResult {
-    const result = fail(this.connection, { lease, ...failure }, this.times);
-    return this.#settled(result, failure.retryInMs !== null);
-  }
-
-  release(lease: LeaseName, dueInMs = 0): SettleResult {
-    return this.#settled(release(this.connection, { lease, dueInMs }, this.times), true);
-  }
-
-  /** A delivery may be due after it: the next of its key, or itself if it is `pending` again. */
-  #settled(result: SettleResult, pending = false): SettleResult {
-    this.wakes = result.nextDue || (result.settled && pending);
-    return result;
-  }
-
-  nextDueInMs(handlers: readonly string[]): number | null {
-    return nextDue(this.connection, { handlers }, this.times);
-  }
-
-  redrive(
-    selections: Parameters<InboxStore['redrive']>[0],
-    options: Parameters<InboxStore['redrive']>[1],
-  ): number {
-    const changed = redrive(this.connection, { selections, ...options }, this.times);
-    this.wakes = changed > 0;
-    return changed;
-  }
-
-  skip(selections: Parameters<InboxStore['skip']>[0]): number {
-    const skipped = skip(this.connection, { selections }, this.times);
-    this.wakes = skipped > 0;
-    return skipped;
-  }
-
-  pause(handler: string, paused: boolean): void {
-    pause(this.connection, { handler, paused });
-    this.wakes = !paused;
-  }
-
-  pruneSlice(request: PruneRequest): Pruned {
-    return prune(this.connection, request, this.times);
-  }
-
-  /** Stores the clock. The commit of this write makes every earlier commit durable. */
-  sync(): void {
-    sync(this.connection, this.times);
-  }
-}
-
-type MethodsOf<Class> = {
-  [Name in keyof Class]: Class[Name] extends (...args: never[]) => unknown ? Name : never;
-}[keyof Class] &
-  string;
-
-/** The parts of {@link SqliteOperations} that have methods of their own. */
-type Parts = Pick<SqliteOperations, 'events' | 'expectations'>;
-
-/** The name of a method of {@link SqliteOperations}, or of one of its parts: `events.list`. */
 export type OperationName =
-  | MethodsOf<SqliteOperations>
-  | { [Part in keyof Parts]: `${Part}.${MethodsOf<Parts[Part]>}` }[keyof Parts];
-
-type Operation<Name extends OperationName> = Name extends keyof SqliteOperations
-  ? SqliteOperations[Name]
-  : Name extends `${infer Part extends keyof Parts}.${infer Method}`
-    ? Method extends keyof Parts[Part]
-      ? Parts[Part][Method]
-      : never
-    : never;
-
-export type ArgumentsOf<Name extends OperationName> =
-  Operation<Name> extends (...args: infer Arguments) => unknown ? Arguments : never;
-
-export type ResultOf<Name extends OperationName> =
-  Operation<Name> extends (...args: never[]) => infer Result ? Awaited<Result> : never;
+  StoreOperation | `expectations.${keyof ExpectationStore}` | 'sync' | 'transaction';
 
 /**
- * How each operation runs:
+ * When an operation runs:
  *
  * - `read`: at once, because it does not need the lock of the writer.
+ * - `sliced`: at once. Each of its transactions is a write of its own, and other operations run between them.
  * - `write`: in a transaction with other writes that arrived together. It may change what the connection caches.
- * - `write cached`: the same, for a write that changes nothing that the connection caches.
+ * - `cached`: the same, for a write that changes nothing that the connection caches.
  */
-export const RULES: Readonly<Record<OperationName, 'read' | 'write' | 'write cached'>> = {
-  catalog: 'read',
-  claim: 'write cached',
-  claimSuspect: 'write',
-  complete: 'write cached',
-  fail: 'write cached',
-  forgetSlice: 'write',
-  heartbeat: 'write',
-  newerHandled: 'read',
-  nextDueInMs: 'read',
-  pause: 'write',
-  pruneSlice: 'write',
-  receive: 'write cached',
-  redrive: 'write',
-  register: 'write',
-  release: 'write cached',
-  retire: 'write',
-  skip: 'write',
-  sync: 'write',
-  'events.activity': 'read',
-  'events.failures': 'read',
-  'events.find': 'read',
-  'events.list': 'read',
-  'events.stats': 'read',
-  'expectations.attach': 'write cached',
-  'expectations.cancel': 'write cached',
-  'expectations.claimPolls': 'write',
-  'expectations.counts': 'read',
-  'expectations.endRequest': 'write',
-  'expectations.expect': 'write cached',
-  'expectations.find': 'read',
-  'expectations.list': 'read',
-  'expectations.nextPollInMs': 'read',
-  'expectations.pollNow': 'write cached',
-  'expectations.releasePolls': 'write',
-  'expectations.settlePoll': 'write cached',
-  'expectations.startRequest': 'write',
+type Rule = 'read' | 'sliced' | 'write' | 'cached';
+
+/** An operation may return its result at once. */
+export type Operation<Arguments extends readonly unknown[] = never[]> = readonly [
+  rule: Rule,
+  run: (sql: SqliteSql, ...args: Arguments) => unknown,
+];
+
+type Operations = {
+  readonly [Name in OperationName]: Operation<
+    Name extends StoreOperation ? Parameters<InboxStore[Name]> : never[]
+  >;
 };
+
+/** The operations. The thread runs them, or the event loop for a database in memory. */
+export const OPERATIONS = {
+  receive: ['cached', receive],
+  claim: ['cached', claim],
+  claimSuspect: ['write', claimSuspect],
+  complete: ['cached', complete],
+  fail: ['cached', fail],
+  release: ['cached', release],
+  nextDueInMs: ['read', nextDueInMs],
+  newerHandled: ['read', newerHandled],
+  register: ['write', ({ connection, times }, worker) => register(connection, worker, times)],
+  heartbeat: [
+    'write',
+    (sql, worker) => {
+      const { freed, ...result } = heartbeat(sql.connection, { worker }, sql.times);
+      sql.wakes = freed > 0;
+      return result;
+    },
+  ],
+  retire: [
+    'write',
+    ({ connection, times }, worker, graceMs) => retire(connection, { worker, graceMs }, times),
+  ],
+  catalog: ['read', ({ connection }) => catalog(connection)],
+  forgetHandler: ['sliced', forget],
+  redrive: [
+    'write',
+    (sql, selections, options) => {
+      const changed = redrive(sql.connection, { selections, ...options }, sql.times);
+      sql.wakes = changed > 0;
+      return changed;
+    },
+  ],
+  skip: [
+    'write',
+    (sql, selections) => {
+      const skipped = skip(sql.connection, { selections }, sql.times);
+      sql.wakes = skipped > 0;
+      return skipped;
+    },
+  ],
+  pause: [
+    'write',
+    (sql, handler, paused) => {
+      pause(sql.connection, { handler, paused });
+      sql.wakes = !paused;
+    },
+  ],
+  prune: ['sliced', pruneAll],
+  find: ['read', (sql, ...args) => events(sql).find(...args)],
+  list: ['read', (sql, ...args) => events(sql).list(...args)],
+  stats: ['read', (sql) => events(sql).stats()],
+  failures: ['read', (sql) => events(sql).failures()],
+  activity: ['read', (sql, ...args) => events(sql).activity(...args)],
+  'expectations.expect': expectation('expect', 'cached'),
+  'expectations.attach': expectation('attach', 'cached'),
+  'expectations.cancel': expectation('cancel', 'cached'),
+  'expectations.startRequest': expectation('startRequest', 'write'),
+  'expectations.endRequest': expectation('endRequest', 'write'),
+  'expectations.find': expectation('find', 'read'),
+  'expectations.list': expectation('list', 'read'),
+  'expectations.claimPolls': expectation('claimPolls', 'write'),
+  'expectations.releasePolls': expectation('releasePolls', 'write'),
+  'expectations.settlePoll': expectation('settlePoll', 'cached'),
+  'expectations.pollNow': expectation('pollNow', 'cached'),
+  'expectations.nextPollInMs': expectation('nextPollInMs', 'read'),
+  'expectations.counts': expectation('counts', 'read'),
+  sync: ['write', ({ connection, times }) => sync(connection, times)],
+  transaction: ['write', (sql, work: (sql: SqliteSql) => unknown) => work(sql)],
+} satisfies Operations;
+
+function events(sql: SqliteSql): SqlEvents {
+  return new SqlEvents(sql, LAYOUT, pauseRead);
+}
+
+function expectation(method: keyof ExpectationStore, rule: Rule): Operation {
+  return [
+    rule,
+    (sql, ...args) =>
+      (new SqliteExpectationOperations(sql)[method] as (...args: unknown[]) => unknown)(...args),
+  ];
+}
+
+/** See `InboxStore.forgetHandler`. */
+async function forget(sql: SqliteSql, handler: string): Promise<number | null> {
+  let skipped = 0;
+  for (let last = FORGET_SLICE; last === FORGET_SLICE; skipped += last) {
+    const slice = await sql.transaction(({ connection, times }) =>
+      forgetHandler(connection, { handler }, times),
+    );
+    if (slice === null) return skipped === 0 ? null : skipped;
+    last = slice;
+  }
+  return skipped;
+}
+
+/** How many events one transaction prunes at most, because a receive that arrives meanwhile waits for it. */
+const PRUNE_SLICE = 100;
+
+/** The kept event that was read last. */
+const lastKept = new WeakMap<SqliteConnection, number>();
+
+/** See `InboxStore.prune`. */
+async function pruneAll(
+  sql: SqliteSql,
+  request: Parameters<InboxStore['prune']>[0],
+): Promise<number> {
+  let changed = 0;
+  let done = false;
+  while (!done && changed < request.limit) {
+    const slice = {
+      ...request,
+      limit: Math.min(PRUNE_SLICE, request.limit - changed),
+      lastKept: lastKept.get(sql.connection) ?? 0,
+    };
+    const pruned = await sql.transaction(({ connection, times }) =>
+      prune(connection, slice, times),
+    );
+    changed += pruned.changed;
+    ({ done } = pruned);
+    lastKept.set(sql.connection, pruned.lastKept);
+  }
+  return changed;
+}
+
+/** Runs an operation in the thread, or on the event loop for a database in memory. */
+export type RunOperation = (name: OperationName, args: readonly unknown[]) => Promise<unknown>;
+
+interface Forwarded {
+  readonly '': InboxStore<SqliteTransaction>;
+  readonly 'expectations.': ExpectationStore;
+}
+
+/** A class whose methods run the operations whose names are a prefix and the name of the method. */
+export function forwarding<Prefix extends keyof Forwarded>(
+  prefix: Prefix,
+): new (run: RunOperation) => Forwarded[Prefix] {
+  class Forwarding {
+    constructor(readonly run: RunOperation) {}
+  }
+  for (const name of Object.keys(OPERATIONS) as OperationName[]) {
+    if (!name.startsWith(prefix)) continue;
+    Object.defineProperty(Forwarding.prototype, name.slice(prefix.length), {
+      value(this: Forwarding, ...args: unknown[]) {
+        return this.run(name, args);
+      },
+    });
+  }
+  return Forwarding as never;
+}

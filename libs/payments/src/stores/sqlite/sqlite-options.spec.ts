@@ -9,13 +9,8 @@ describe('the options of sqliteInbox', () => {
     expect(resolveSqliteOptions({ file: 'inbox.db' })).toEqual({
       file: resolve('inbox.db'),
       allowOldSqlite: false,
-      groupCommitMs: 0,
       busyTimeoutMs: 5000,
-      wakePollMs: 250,
       threadPath: null,
-      maxBatch: 256,
-      slowCommitMs: 0,
-      sqliteVersion: null,
     });
     expect(sqliteInbox({ file: 'inbox.db' }).name).toBe('sqlite');
   });
@@ -24,9 +19,7 @@ describe('the options of sqliteInbox', () => {
     [{}, '"sqliteInbox file" must be the path'],
     [{ file: ' ' }, 'Give the path of a file'],
     [{ file: 'file:inbox.db' }, 'is a URI'],
-    [{ file: 'a', groupCommitMs: 101 }, 'milliseconds from 0 to 100; it is 101'],
-    [{ file: 'a', busyTimeoutMs: 1 }, '"sqliteInbox busyTimeoutMs"'],
-    [{ file: 'a', wakePollMs: '5' }, '"sqliteInbox wakePollMs"'],
+    [{ file: 'a', busyTimeoutMs: 99 }, 'milliseconds from 100 to 60000; it is 99'],
     [{ file: 'a', threadPath: '' }, '"sqliteInbox threadPath" must be the path or file: URL'],
     [{ file: 'a', allowOldSqlite: 'yes' }, 'must be true or false'],
   ])(

@@ -22,20 +22,10 @@ export interface SqliteInboxOptions {
    */
   allowOldSqlite?: boolean;
   /**
-   * How many milliseconds an operation waits for further operations, to share its transaction and one fsync with them.
-   * 0 to 100. With 0, operations still share a transaction if they arrive during the previous commit. Default 0. A
-   * larger value is useful on a disk with a price per write.
-   */
-  groupCommitMs?: number;
-  /**
    * How many milliseconds an operation waits while another process, or another connection of the application, locks the
    * file. 100 to 60,000. Default 5,000.
    */
   busyTimeoutMs?: number;
-  /**
-   * Milliseconds between two checks whether another process wrote to the file. 10 to 60,000. Default 250.
-   */
-  wakePollMs?: number;
   /**
    * The file that the inbox's worker thread runs, as a path or a `file:` URL. Only a bundled application needs this
    * option: bundle `nestjs-payments/sqlite/thread` as a second entry, and pass the path of its output. Default: the file
@@ -57,21 +47,10 @@ export interface SqliteSettings {
   /** An absolute path, or {@link MEMORY}. */
   readonly file: string;
   readonly allowOldSqlite: boolean;
-  readonly groupCommitMs: number;
   readonly busyTimeoutMs: number;
-  readonly wakePollMs: number;
   /** An absolute path; `null` for the file in this package. */
   readonly threadPath: string | null;
-  /** How many operations share one transaction at most. */
-  readonly maxBatch: number;
-  /** For tests only: how long the thread is blocked after each COMMIT, as by a slow disk. */
-  readonly slowCommitMs: number;
-  /** For tests only: the version of SQLite to assume; `null` for the version in use. */
-  readonly sqliteVersion: string | null;
 }
-
-/** Larger transactions are not faster, and delay the responses to their first operations. */
-const MAX_BATCH = 256;
 
 /** @throws PaymentsError `options_invalid`. */
 export function resolveSqliteOptions(options: SqliteInboxOptions): SqliteSettings {
@@ -84,28 +63,13 @@ export function resolveSqliteOptions(options: SqliteInboxOptions): SqliteSetting
   return Object.freeze({
     file: fileOption(file),
     allowOldSqlite,
-    groupCommitMs: integerOption('sqliteInbox groupCommitMs', options.groupCommitMs, {
-      default: 0,
-      min: 0,
-      max: 100,
-      unit: 'milliseconds',
-    }),
     busyTimeoutMs: integerOption('sqliteInbox busyTimeoutMs', options.busyTimeoutMs, {
       default: 5000,
       min: 100,
       max: 60_000,
       unit: 'milliseconds',
     }),
-    wakePollMs: integerOption('sqliteInbox wakePollMs', options.wakePollMs, {
-      default: 250,
-      min: 10,
-      max: 60_000,
-      unit: 'milliseconds',
-    }),
     threadPath: threadPathOption(options.threadPath),
-    maxBatch: MAX_BATCH,
-    slowCommitMs: 0,
-    sqliteVersion: null,
   });
 }
 

@@ -2,29 +2,27 @@ import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import type {
   CommitResult,
   EventPage,
-  HandlerCatalog,
-  IncomingEvent,
   InboxCapabilities,
   InboxDefinition,
   InboxStore,
+  IncomingEvent,
   Lease,
-  SettleResult,
   StoreReceipt,
-  WorkerRegistration,
 } from '../../inbox/store/inbox-store.js';
 import { parseSeq } from '../../inbox/store/list-arguments.js';
-import { FORGET_SLICE } from './sql/catalog.js';
+import type { SqliteEngine } from './sqlite-engine.js';
 import { SqliteExpectations } from './sqlite-expectations.js';
-import type { ArgumentsOf, OperationName, ResultOf } from './sqlite-operations.js';
+import { SqliteFile } from './sqlite-file.js';
+import { SqliteMemory } from './sqlite-memory.js';
 import type { MemoryDatabase } from './sqlite-memory.js';
+import { forwarding } from './sqlite-operations.js';
+import type { OperationName } from './sqlite-operations.js';
 import { MEMORY, resolveSqliteOptions } from './sqlite-options.js';
 import type { SqliteInboxOptions, SqliteSettings } from './sqlite-options.js';
-import { SqliteSession } from './sqlite-session.js';
 import type { SqliteTransaction } from './sqlite-transaction.js';
-import { leaseName, toReceipt, toSent } from './thread/sent-values.js';
-
-/** How many events one transaction prunes at most, because a receive that arrives meanwhile waits for it. */
-const PRUNE_SLICE = 100;
+import { StoreClock } from './store-clock.js';
+import { machineMs, unavailable } from './thread/connection.js';
+import { withBodies } from './thread/sent-values.js';
 
 /**
  * Stores events in a SQLite file, through `node:sqlite`: durable against a crash and a power loss, for one machine,
@@ -53,28 +51,16 @@ export function sqliteInbox(options: SqliteInboxOptions): InboxDefinition {
 }
 
 /**
- * The store of `sqliteInbox()`: the thread runs its operations, which are the methods of `SqliteOperations`, and the event
- * loop runs its commits.
+ * The store of `sqliteInbox()`. Its operations run next to the database, as `OPERATIONS`, and its commits run
+ * on the event loop.
  */
-export class SqliteStore implements InboxStore<SqliteTransaction> {
-  readonly capabilities: InboxCapabilities;
-  readonly expectations: SqliteExpectations;
-  readonly heartbeat = this.#forward('heartbeat');
-  readonly retire = this.#forward('retire');
-  readonly catalog = this.#forward('catalog');
-  readonly claim = this.#forward('claim');
-  readonly claimSuspect = this.#forward('claimSuspect');
-  readonly nextDueInMs = this.#forward('nextDueInMs');
-  readonly find = this.#forward('events.find');
-  readonly failures = this.#forward('events.failures');
-  readonly stats = this.#forward('events.stats');
-  readonly activity = this.#forward('events.activity');
-  readonly redrive = this.#forward('redrive');
-  readonly skip = this.#forward('skip');
-  readonly pause = this.#forward('pause');
-  readonly #session: SqliteSession;
-  /** The kept event that was read last; see `prune`. */
-  #lastKept = 0;
+export class SqliteStore extends forwarding('') {
+  override readonly capabilities: InboxCapabilities;
+  override readonly expectations: SqliteExpectations;
+  readonly #listeners = new Set<() => void>();
+  readonly #clock: StoreClock;
+  readonly #engine: SqliteEngine;
+  #stage: 'new' | 'open' | 'closed' = 'new';
 
   constructor(
     settings: SqliteSettings,
@@ -82,94 +68,83 @@ export class SqliteStore implements InboxStore<SqliteTransaction> {
     /** For tests of several processes: a database in memory that outlives the store. */
     memory?: MemoryDatabase,
   ) {
-    const outlives = settings.file !== MEMORY || memory !== undefined;
+    const run = (name: OperationName, args: readonly unknown[]) => this.#run(name, args);
+    super(run);
+    const inMemory = settings.file === MEMORY;
+    const outlives = !inMemory || memory !== undefined;
     this.capabilities = Object.freeze({
       durable: outlives,
       shared: outlives,
       transactional: true,
       ownClock: false,
     });
-    this.#session = new SqliteSession(settings, runtime, memory);
-    this.expectations = new SqliteExpectations(this.#session);
+    const hooks = {
+      times: () => this.#clock.read(),
+      onWake: () => this.#wake(),
+      onClock: (clock: number) => this.#clock.advanceTo(clock),
+    };
+    this.#clock = new StoreClock(runtime, inMemory ? () => 0 : machineMs);
+    this.#engine = inMemory ? new SqliteMemory(hooks, memory) : new SqliteFile(settings, hooks);
+    this.expectations = new SqliteExpectations(run, () => {
+      this.#check();
+      return this.#clock.read();
+    });
   }
 
-  open(): Promise<void> {
-    return this.#session.open();
+  override async open(): Promise<void> {
+    this.#clock.start(await this.#engine.open());
+    this.#stage = 'open';
+    // Stores this process's clock for the other processes. If that fails, the first write stores the clock.
+    this.#run('sync', []).catch(() => {});
   }
 
-  close(): Promise<void> {
-    return this.#session.close();
+  override async close(): Promise<void> {
+    this.#stage = 'closed';
+    await this.#engine.close();
+    this.#listeners.clear();
   }
 
-  async register({ id, leaseMs, handlers }: WorkerRegistration): Promise<HandlerCatalog> {
-    const declared = handlers.map(({ name, patterns }) => ({ name, patterns }));
-    return this.#session.run('register', { id, leaseMs, handlers: declared });
+  override async receive(events: readonly IncomingEvent[]): Promise<StoreReceipt[]> {
+    const receipts = await super.receive(events);
+    return receipts.map((receipt, index) => withBodies(receipt, events[index]!));
   }
 
-  async forgetHandler(handler: string): Promise<number | null> {
-    let skipped = 0;
-    for (let last = FORGET_SLICE; last === FORGET_SLICE; skipped += last) {
-      const slice = await this.#session.run('forgetSlice', handler);
-      if (slice === null) return skipped === 0 ? null : skipped;
-      last = slice;
-    }
-    return skipped;
-  }
-
-  async receive(events: readonly IncomingEvent[]): Promise<StoreReceipt[]> {
-    const receipts = await this.#session.run('receive', events.map(toSent));
-    return receipts.map((receipt, index) => toReceipt(receipt, events[index]!));
-  }
-
-  newerHandled(lease: Lease): Promise<boolean> {
-    return this.#session.run('newerHandled', leaseName(lease));
-  }
-
-  complete(lease: Lease): Promise<SettleResult> {
-    return this.#session.run('complete', leaseName(lease));
-  }
-
-  fail(lease: Lease, failure: Parameters<InboxStore['fail']>[1]): Promise<SettleResult> {
-    return this.#session.run('fail', leaseName(lease), failure);
-  }
-
-  release(lease: Lease, dueInMs = 0): Promise<SettleResult> {
-    return this.#session.run('release', leaseName(lease), dueInMs);
-  }
-
-  async commit<R>(
+  override async commit<R>(
     lease: Lease,
     work: (tx: SqliteTransaction) => R | Promise<R>,
   ): Promise<CommitResult<R>> {
+    this.#check();
     // The type is right, because the commit rejects a callback that returns a promise.
-    return (await this.#session.commit(lease, work)) as CommitResult<R>;
+    return (await this.#engine.commit(lease, work)) as CommitResult<R>;
   }
 
-  onWake(listener: () => void): () => void {
-    return this.#session.onWake(listener);
-  }
-
-  async list(query: Parameters<InboxStore['list']>[0]): Promise<EventPage> {
+  override async list(query: Parameters<InboxStore['list']>[0]): Promise<EventPage> {
     // Here, because the thread reports each error as a PaymentsError.
     if (query.after !== null) parseSeq(query.after);
-    return this.#session.run('events.list', query);
+    return super.list(query);
   }
 
-  async prune(request: Parameters<InboxStore['prune']>[0]): Promise<number> {
-    let changed = 0;
-    let done = false;
-    while (!done && changed < request.limit) {
-      const limit = Math.min(PRUNE_SLICE, request.limit - changed);
-      const slice = { ...request, limit, lastKept: this.#lastKept };
-      const pruned: ResultOf<'pruneSlice'> = await this.#session.run('pruneSlice', slice);
-      changed += pruned.changed;
-      ({ done, lastKept: this.#lastKept } = pruned);
-    }
-    return changed;
+  override onWake(listener: () => void): () => void {
+    // A new function for each call, because a Set would keep a listener that is added twice only once.
+    const added = (): void => listener();
+    if (this.#listeners.size === 0) this.#engine.listen(true);
+    this.#listeners.add(added);
+    return () => {
+      if (this.#listeners.delete(added) && this.#listeners.size === 0) this.#engine.listen(false);
+    };
   }
 
-  #forward<Name extends OperationName>(name: Name) {
-    return (...args: ArgumentsOf<Name>): Promise<ResultOf<Name>> =>
-      this.#session.run(name, ...args);
+  #wake(): void {
+    for (const listener of this.#listeners) listener();
+  }
+
+  async #run(name: OperationName, args: readonly unknown[]): Promise<unknown> {
+    this.#check();
+    return this.#engine.run(name, args);
+  }
+
+  #check(): void {
+    if (this.#stage === 'new') throw unavailable('is not open yet.');
+    if (this.#stage === 'closed') throw unavailable('is closed.');
   }
 }

@@ -5,6 +5,7 @@ import type {
   SuspectRequest,
 } from '../../../inbox/store/inbox-store.js';
 import type { SqliteConnection, Times } from '../thread/connection.js';
+import type { SqliteSql } from '../thread/sqlite-sql.js';
 import { unpaused } from './catalog.js';
 import { beganToWait, isOrderingRunning } from './ordering.js';
 import { fromStored } from '../../sql/stored-text.js';
@@ -21,9 +22,8 @@ interface DueRow {
 
 /** Leases due deliveries to a worker: of each handler, the earliest due first. */
 export function claim(
-  connection: SqliteConnection,
+  { connection, times }: SqliteSql,
   { worker, wanted }: ClaimRequest,
-  times: Times,
 ): ClaimedDelivery[] {
   // A worker that was declared dead claims nothing: the next heartbeat of another worker would free the delivery while
   // this worker runs it.
@@ -144,9 +144,8 @@ function lease(
 
 /** Leases the earliest due suspect whose ordering key is free. */
 export function claimSuspect(
-  connection: SqliteConnection,
+  { connection, times }: SqliteSql,
   { worker, handlers }: SuspectRequest,
-  times: Times,
 ): ClaimedDelivery | null {
   if (!isLive(connection, worker)) return null;
   const due = unpaused(connection, handlers).flatMap((handler) => {
@@ -166,10 +165,9 @@ export function claimSuspect(
 }
 
 /** Milliseconds until the first delivery of these handlers becomes claimable; `null` if there is none. */
-export function nextDue(
-  connection: SqliteConnection,
-  { handlers }: { readonly handlers: readonly string[] },
-  { clock }: Times,
+export function nextDueInMs(
+  { connection, times }: SqliteSql,
+  handlers: readonly string[],
 ): number | null {
   const dueTimes = unpaused(connection, handlers).flatMap((handler) => {
     const row = connection.get<{ due_at: number }>(
@@ -179,5 +177,5 @@ export function nextDue(
     );
     return row === undefined ? [] : [row.due_at];
   });
-  return dueTimes.length === 0 ? null : Math.min(...dueTimes) - clock;
+  return dueTimes.length === 0 ? null : Math.min(...dueTimes) - times.clock;
 }

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { SqliteDatabase } from '../../../../../../test/support/sqlite/sqlite-database.js';
 import { SLICE } from '../../sql/events.js';
 import type { EventFilter, EventPage } from '../../../inbox/store/inbox-store.js';
+import { prune } from './prune.js';
 
 let inbox: SqliteDatabase;
 beforeEach(async () => {
@@ -38,7 +39,7 @@ describe('finds, lists, counts and pruning on SQLite', () => {
     inbox.now += 1;
     receiveMany(SLICE + 500, [], SLICE + 503);
     const list = (filter: EventFilter, after: string | null = null) =>
-      inbox.store().events.list({ filter, order: 'newest', limit: 1000, after });
+      inbox.store().list({ filter, order: 'newest', limit: 1000, after });
     const ids = async (filter: Parameters<typeof list>[0]) =>
       (await list(filter)).events.map(({ id }) => id);
     expect(await ids({ handler: 'book' })).toEqual(['event-2', 'event-1', 'event-0']);
@@ -72,9 +73,7 @@ describe('finds, lists, counts and pruning on SQLite', () => {
       let after: string | null = null;
       do {
         slices.count = 0;
-        const page: EventPage = await inbox
-          .store()
-          .events.list({ filter, order, limit: 1000, after });
+        const page: EventPage = await inbox.store().list({ filter, order, limit: 1000, after });
         expect(slices.count).toBeLessThanOrEqual(10);
         pages.push(...page.events.map(({ id }) => id));
         after = page.next;
@@ -103,7 +102,7 @@ describe('finds, lists, counts and pruning on SQLite', () => {
     const pruneAll = (): [calls: number, changed: number] => {
       const result: [number, number] = [0, 0];
       for (let done = false; !done; result[0] += 1) {
-        const pruned = inbox.store().pruneSlice({ ...request, lastKept });
+        const pruned = prune(connection, { ...request, lastKept }, inbox.times);
         result[1] += pruned.changed;
         ({ done, lastKept } = pruned);
       }
@@ -111,8 +110,7 @@ describe('finds, lists, counts and pruning on SQLite', () => {
     };
     // Three slices of old events, and the first slice of kept events.
     expect([pruneAll(), lastKept]).toEqual([[4, 1], 1000]);
-    const isPruned = async (id: string) =>
-      (await inbox.store().events.find('acme', id))?.raw === null;
+    const isPruned = async (id: string) => (await inbox.store().find('acme', id))?.raw === null;
     expect(await isPruned('last')).toBe(true);
     const handled = ['e5', 'e7', 'e1500', 'e2099'];
     const selections = handled.map((id) => ({ company: 'acme', id, handlers: ['audit'] }));
@@ -139,7 +137,7 @@ describe('finds, lists, counts and pruning on SQLite', () => {
       INSERT INTO payments_inbox_delivery (event, handler, state, received_at, finished_at)
         SELECT seq, 'book', 'done', received_at, received_at + 60000 + seq % 10 FROM payments_inbox_event`);
     const slices = countStatements('took_ms');
-    const { minutes, completeFrom } = await inbox.store().events.activity(1440, inbox.now);
+    const { minutes, completeFrom } = await inbox.store().activity(1440, inbox.now);
     expect(slices.count).toBe(50);
     expect(completeFrom).toEqual(new Date(1167 * MINUTE));
     const ofMinute = { done: 120, failed: 0, dead: 0, p50Ms: 60_004, p95Ms: 60_009 };
@@ -161,7 +159,7 @@ describe('finds, lists, counts and pruning on SQLite', () => {
     const [lease] = inbox.claim(other, 1, 'audit');
     inbox.store().fail(lease!, { error: 'no', retryInMs: null });
     inbox.claim(other);
-    expect((await inbox.store().events.stats()).deliveries).toEqual([
+    expect((await inbox.store().stats()).deliveries).toEqual([
       { handler: 'audit', state: 'dead', count: 1, more: false },
       { handler: 'book', state: 'pending', count: 2, more: false },
       { handler: 'book', state: 'running', count: 1, more: false },

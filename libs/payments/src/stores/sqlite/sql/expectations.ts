@@ -8,24 +8,21 @@ import type {
 } from '../../../inbox/store/inbox-store.js';
 import { expectStatements, SqlExpectations } from '../../sql/expectations.js';
 import type { SqliteConnection, Times } from '../thread/connection.js';
-import { dialectAt, pause, SqliteSql, toBound } from '../thread/sqlite-sql.js';
+import { dialectAt, pause, toBound } from '../thread/sqlite-sql.js';
+import type { SqliteSql } from '../thread/sqlite-sql.js';
 import { fulfilWith } from './fulfil.js';
 import { receive } from './receive.js';
 import { COUNTS_ONCE } from './schema.js';
 import { fromStored, toStored } from '../../sql/stored-text.js';
 
-/** The expectations of a SQLite inbox, for one call at the time of the process that made it. */
-export class ExpectationOperations extends SqlExpectations {
-  constructor(
-    private readonly sqlite: SqliteConnection,
-    private readonly times: Times,
-    private readonly onDue: () => void,
-  ) {
-    super(new SqliteSql(sqlite, times));
+/** The expectations of a SQLite inbox, for one operation. */
+export class SqliteExpectationOperations extends SqlExpectations {
+  constructor(private readonly sql: SqliteSql) {
+    super(sql);
   }
 
   protected override wake(): void {
-    this.onDue();
+    this.sql.wakes = true;
   }
 
   /** The store uses {@link expectWithin}, because a transaction on SQLite is synchronous. */
@@ -37,7 +34,8 @@ export class ExpectationOperations extends SqlExpectations {
 
   protected override async settleWithEvents(settlement: PollSettlement): Promise<SettledPoll> {
     const { lease, outcome, event, eventTypes } = settlement;
-    const row = this.sqlite.get<LeasedRow>(
+    const { connection, times } = this.sql;
+    const row = connection.get<LeasedRow>(
       `SELECT company, state, transaction_id FROM payments_inbox_expectation
        WHERE seq = ? AND token = ? AND leased = 1`,
       [lease.seq, lease.token],
@@ -45,11 +43,11 @@ export class ExpectationOperations extends SqlExpectations {
     if (row === undefined) return this.recordPoll(settlement);
     const isFound = outcome.result === 'event';
     if (!isFound && row.state !== 'waiting') return this.recordPoll(settlement);
-    const stored = storedEvents(this.sqlite, row, eventTypes);
+    const stored = storedEvents(connection, row, eventTypes);
     const isSame = isFound && stored.some(({ eventType }) => eventType === event!.eventType);
     const rival = isSame ? undefined : stored[0];
     const received = rival === undefined && event !== null ? [event] : [];
-    const [receipt = null] = receive(this.sqlite, received, this.times);
+    const [receipt = null] = receive(this.sql, received);
     if (receipt?.outcome === 'outdated') {
       const { result, detail } = outcome;
       const unchanged = { settled: false, result, detail, changed: false, nextPollInMs: null };
@@ -57,7 +55,7 @@ export class ExpectationOperations extends SqlExpectations {
       return { ...unchanged, state: row.state, receipt: receipt as StoreReceipt };
     }
     const id = rival?.id ?? (isFound ? receipt!.id : null);
-    if (id !== null) fulfilWith(this.sqlite, lease.seq, row.company, id, this.times);
+    if (id !== null) fulfilWith(connection, lease.seq, row.company, id, times);
     const contradiction =
       isFound && rival !== undefined
         ? ({

@@ -113,9 +113,8 @@ describe('the deliveries of one ordering key on SQLite', () => {
     );
     const wanted = [{ handler: 'book', limit: 1 }];
     const claim = call(5, 'claim', { worker, wanted });
-    const settings = { busyTimeoutMs: 1000, slowCommitMs: 0 };
     const nextDue = async (calls: readonly Call[]) =>
-      (await runBatch(inbox.connection, calls, settings))
+      (await runBatch(inbox.connection, calls, 1000))
         .filter(({ number }) => number < 4)
         .map((response) => (response as unknown as { value: SettleResult }).value.nextDue);
     // The first outcome finds that no delivery of the handler waits.

@@ -1,5 +1,6 @@
-import type { Lease } from '../../../inbox/store/inbox-store.js';
 import type { SqliteConnection } from '../thread/connection.js';
+import type { LeaseName } from '../thread/sent-values.js';
+import type { SqliteSql } from '../thread/sqlite-sql.js';
 import { COUNTS_ONCE, NOT_ONCE } from './schema.js';
 
 /** SQL: whether a delivery of the handler `?1` and the ordering key `?2` is due at `?3` in a queue. Reads one index entry. */
@@ -48,10 +49,7 @@ export function isOrderingRunning(
 }
 
 /** See `InboxStore.newerHandled`. */
-export function newerHandled(
-  connection: SqliteConnection,
-  { lease: { seq, handler } }: { readonly lease: Pick<Lease, 'seq' | 'handler'> },
-): boolean {
+export function newerHandled({ connection }: SqliteSql, { seq, handler }: LeaseName): boolean {
   const event = connection.get(
     'SELECT ordering_key, company, occurred_at FROM payments_inbox_event WHERE seq = ?',
     [seq],

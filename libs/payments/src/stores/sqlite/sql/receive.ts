@@ -1,11 +1,9 @@
 import { hash } from 'node:crypto';
 import { TEST_EVENT_TYPE } from '../../../events/payment-event.js';
-import type {
-  ClaimedDelivery,
-  IncomingEvent,
-  StoreReceipt,
-} from '../../../inbox/store/inbox-store.js';
+import type { IncomingEvent, StoreReceipt } from '../../../inbox/store/inbox-store.js';
 import type { SqliteConnection, Times } from '../thread/connection.js';
+import type { Receipt } from '../thread/sent-values.js';
+import type { SqliteSql } from '../thread/sqlite-sql.js';
 import { catalogVersion, unpaused } from './catalog.js';
 import { ANY_DUE, beganToWait, isOrderingBusy } from './ordering.js';
 import { fulfil } from './fulfil.js';
@@ -17,17 +15,9 @@ import { isLive } from './workers.js';
 /** How many other events of the same payment transaction are stored with the first event. */
 const MAX_REPEATS = 20;
 
-/** A receipt whose claimed deliveries lack the body, which the caller has. */
-export interface Receipt extends Omit<StoreReceipt, 'claimed'> {
-  readonly claimed: readonly Omit<ClaimedDelivery, 'raw'>[];
-}
-
 /** Stores new events, each with its deliveries, and reports the events that are known already. */
-export function receive(
-  connection: SqliteConnection,
-  events: readonly IncomingEvent[],
-  times: Times,
-): Receipt[] {
+export function receive(sql: SqliteSql, events: readonly IncomingEvent[]): Receipt[] {
+  const { connection, times } = sql;
   return events.map((event) => {
     const digest = hash('sha256', event.raw, 'buffer');
     const isCurrent = event.catalogVersion === catalogVersion(connection);
@@ -43,6 +33,7 @@ export function receive(
     insertBody(connection, event, seq);
     const claimed = insertDeliveries(connection, event, seq, times);
     const pending = claimed.length < event.handlers.length;
+    sql.wakes ||= pending;
     const fulfilled = event.fulfils ? fulfil(connection, event, event.id, times) : [];
     return { outcome: 'stored', id: event.id, claimed, pending, fulfilled };
   });

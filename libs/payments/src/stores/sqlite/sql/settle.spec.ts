@@ -38,7 +38,7 @@ describe('claims and outcomes on SQLite', () => {
       inbox.now += 100;
       if (n < 2) inbox.store().redrive(selections, options);
     }
-    const { history } = (await inbox.store().events.find('acme', id))!.deliveries[0]!;
+    const { history } = (await inbox.store().find('acme', id))!.deliveries[0]!;
     expect(history).toMatchObject(
       started.map((ms) => ({
         attempt: 1,
@@ -73,7 +73,7 @@ describe('claims and outcomes on SQLite', () => {
     const times = { ...inbox.times, wall: inbox.now - 500_000, clock: inbox.now + 400 };
     const failedAt = { ...times, clock: inbox.now };
     inbox.store(failedAt).fail(lease!, { error: 'no', retryInMs: 1000.4 });
-    expect((await inbox.store(times).events.find('acme', id))?.deliveries).toMatchObject([
+    expect((await inbox.store(times).find('acme', id))?.deliveries).toMatchObject([
       { state: 'pending', dueAt: new Date(times.wall + 600) },
     ]);
     expect(inbox.store(times).nextDueInMs(['book', 'book'])).toBe(600);

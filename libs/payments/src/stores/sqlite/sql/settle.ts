@@ -1,59 +1,41 @@
 import { boundedError } from '../../../inbox/store/stored-event.js';
-import type { DeliverySelection, Lease, SettleResult } from '../../../inbox/store/inbox-store.js';
+import type { DeliverySelection, SettleResult } from '../../../inbox/store/inbox-store.js';
 import type { SqliteConnection, Times } from '../thread/connection.js';
+import type { LeaseName } from '../thread/sent-values.js';
+import type { SqliteSql } from '../thread/sqlite-sql.js';
 import { releaseNext } from './ordering.js';
 import { toStored } from '../../sql/stored-text.js';
 import { withAttempt } from './stored-rows.js';
 
-/** The fields of a lease that identify it. */
-export type LeaseName = Pick<Lease, 'seq' | 'handler' | 'token'>;
-
 /** Marks a delivery done. */
-export function complete(
-  connection: SqliteConnection,
-  { lease }: { readonly lease: LeaseName },
-  { wall }: Times,
-): SettleResult {
-  return settle(connection, lease, "state = 'done', finished_at = ?, crashes = 0", [wall]);
+export function complete(sql: SqliteSql, lease: LeaseName): SettleResult {
+  return settle(sql, lease, 'done', 'finished_at = ?, crashes = 0', [sql.times.wall]);
 }
 
 /** Stores a failed attempt: the delivery is due again in `retryInMs`, or dead if that is `null`. */
 export function fail(
-  connection: SqliteConnection,
-  request: {
-    readonly lease: LeaseName;
-    readonly error: string;
-    readonly retryInMs: number | null;
-  },
-  { wall, clock }: Times,
+  sql: SqliteSql,
+  lease: LeaseName,
+  failure: { readonly error: string; readonly retryInMs: number | null },
 ): SettleResult {
-  const { lease, retryInMs } = request;
-  const row = findRunning(connection, lease);
+  const { wall, clock } = sql.times;
+  const { retryInMs } = failure;
+  const row = findRunning(sql.connection, lease);
   if (row === undefined) return LOST;
-  const error = toStored(boundedError(request.error));
+  const error = toStored(boundedError(failure.error));
   const set = 'last_error = ?, failed_at = ?, history = ?, crashes = 0';
   const failed = [error, wall, withAttempt(row, wall, 'f', error)];
   if (retryInMs === null) {
-    return settle(connection, lease, `${set}, state = 'dead', queue = 'dead', finished_at = ?`, [
-      ...failed,
-      wall,
-    ]);
+    return settle(sql, lease, 'dead', `${set}, queue = 'dead', finished_at = ?`, [...failed, wall]);
   }
   const dueAt = clock + Math.round(retryInMs);
-  return settle(connection, lease, `${set}, state = 'pending', queue = 'due', due_at = ?`, [
-    ...failed,
-    dueAt,
-  ]);
+  return settle(sql, lease, 'pending', `${set}, queue = 'due', due_at = ?`, [...failed, dueAt]);
 }
 
 /** Makes a running delivery pending again, due in `dueInMs`, without counting the attempt. */
-export function release(
-  connection: SqliteConnection,
-  { lease, dueInMs }: { readonly lease: LeaseName; readonly dueInMs: number },
-  { clock }: Times,
-): SettleResult {
-  const set = `state = 'pending', queue = ${FREED_QUEUE}, attempts = attempts - 1, due_at = ?`;
-  return settle(connection, lease, set, [clock + Math.round(dueInMs)]);
+export function release(sql: SqliteSql, lease: LeaseName, dueInMs = 0): SettleResult {
+  const set = `queue = ${FREED_QUEUE}, attempts = attempts - 1, due_at = ?`;
+  return settle(sql, lease, 'pending', set, [sql.times.clock + Math.round(dueInMs)]);
 }
 
 /** SQL for the queue of a delivery that becomes pending again without an outcome. */
@@ -70,17 +52,20 @@ const FENCE = "event = ? AND handler = ? AND token = ? AND state = 'running'";
 const LOST: SettleResult = { settled: false, nextDue: false };
 
 function settle(
-  connection: SqliteConnection,
+  sql: SqliteSql,
   { seq, handler, token }: LeaseName,
+  state: 'done' | 'dead' | 'pending',
   set: string,
   values: readonly unknown[],
 ): SettleResult {
-  const changed = connection.run(
-    `UPDATE payments_inbox_delivery SET ${set}, worker = NULL WHERE ${FENCE}`,
+  const changed = sql.connection.run(
+    `UPDATE payments_inbox_delivery SET state = '${state}', ${set}, worker = NULL WHERE ${FENCE}`,
     [...values, seq, handler, token],
   );
   if (changed === 0) return LOST;
-  return { settled: true, nextDue: releaseNext(connection, seq, handler) };
+  const nextDue = releaseNext(sql.connection, seq, handler);
+  sql.wakes = nextDue || state === 'pending';
+  return { settled: true, nextDue };
 }
 
 interface RunningRow {

@@ -5,7 +5,7 @@ import type { SqliteConnection } from './connection.js';
 import type { IncomingEvent, StoreReceipt } from '../../../inbox/store/inbox-store.js';
 import type { Call } from './messages.js';
 
-const SETTINGS = { busyTimeoutMs: 100, slowCommitMs: 0 };
+const BUSY_TIMEOUT_MS = 100;
 
 let inbox: SqliteDatabase;
 let connection: SqliteConnection;
@@ -36,7 +36,7 @@ describe('a batch', () => {
       receiveCall('b', { handlers: ['twice', 'twice'] }),
       receiveCall('c'),
     ];
-    const responses = await runBatch(connection, calls, SETTINGS);
+    const responses = await runBatch(connection, calls, BUSY_TIMEOUT_MS);
     expect(responses.map((response) => 'failure' in response)).toEqual([false, true, false]);
     expect(stored()).toEqual(['a', 'c']);
   });
@@ -57,7 +57,7 @@ describe('a batch', () => {
         call('retire', 'w', 0),
         receiveCall('retired', { assign, catalogVersion: 1 }),
       ],
-      SETTINGS,
+      BUSY_TIMEOUT_MS,
     );
     const receipts = responses.flatMap((response) =>
       'value' in response && Array.isArray(response.value)
@@ -76,14 +76,14 @@ describe('a batch', () => {
   it('a batch responds to a registration with the catalog version that the registration creates', async () => {
     const handlers = [{ name: 'book', patterns: ['*'] }];
     const register = call('register', { id: 'w', leaseMs: 1000, handlers });
-    const responses = await runBatch(connection, [receiveCall('a'), register], SETTINGS);
+    const responses = await runBatch(connection, [receiveCall('a'), register], BUSY_TIMEOUT_MS);
     expect(responses[1]).toMatchObject({ value: { version: 1, handlers: [{ name: 'book' }] } });
   });
 
   it('a batch keeps no cached value after its end, because another process may change the value', async () => {
     inbox.receive();
     const request = { worker: inbox.worker(), wanted: [{ handler: 'mail', limit: 1 }] };
-    await runBatch(connection, [call('claim', request)], SETTINGS);
+    await runBatch(connection, [call('claim', request)], BUSY_TIMEOUT_MS);
     connection.exec("INSERT INTO payments_inbox_pause VALUES ('book')");
     expect(inbox.store().nextDueInMs(['book'])).toBeNull();
   });
@@ -91,11 +91,11 @@ describe('a batch', () => {
   it('a batch stores nothing of a batch whose only call fails, and the next batch succeeds', async () => {
     const [a, b] = [receiveCall('a'), receiveCall('b', { handlers: ['twice', 'twice'] })];
     const both = { ...a, args: [[...eventsOf(a), ...eventsOf(b)]] };
-    expect(await runBatch(connection, [both], SETTINGS)).toEqual([
+    expect(await runBatch(connection, [both], BUSY_TIMEOUT_MS)).toEqual([
       { number: both.number, failure: expect.objectContaining({ code: 'inbox_unavailable' }) },
     ]);
     expect(stored()).toEqual([]);
-    await runBatch(connection, [receiveCall('c')], SETTINGS);
+    await runBatch(connection, [receiveCall('c')], BUSY_TIMEOUT_MS);
     expect(stored()).toEqual(['c']);
   });
 
@@ -106,7 +106,7 @@ describe('a batch', () => {
     const responses = await runBatch(
       connection,
       [receiveCall('a'), receiveCall('b', { raw })],
-      SETTINGS,
+      BUSY_TIMEOUT_MS,
     );
     const failures = responses.flatMap((response) =>
       'failure' in response ? [response.failure] : [],
@@ -119,18 +119,18 @@ describe('a batch', () => {
     }
     expect(stored()).toHaveLength(2 - failures.length);
     connection.exec('PRAGMA max_page_count = 1073741823');
-    const [again] = await runBatch(connection, [receiveCall('b', { raw })], SETTINGS);
+    const [again] = await runBatch(connection, [receiveCall('b', { raw })], BUSY_TIMEOUT_MS);
     expect(again).toMatchObject({ value: [{ outcome: 'stored', id: 'b' }] });
   });
 
-  it('a batch has at most maxBatch calls and about 8 MiB of bodies, and at least one call', () => {
-    const small = Array.from({ length: 7 }, (_, index) => receiveCall(String(index)));
-    expect(takeBatch(small, 3)).toHaveLength(3);
+  it('a batch has at most 256 calls and about 8 MiB of bodies, and at least one call', () => {
+    const small = Array.from({ length: 260 }, (_, index) => receiveCall(String(index)));
+    expect(takeBatch(small)).toHaveLength(256);
     expect(small).toHaveLength(4);
     const raw = Buffer.alloc(5 * 1024 ** 2);
     const large = ['a', 'b', 'c'].map((id) => receiveCall(id, { raw }));
-    expect(takeBatch(large, 256)).toHaveLength(2);
-    expect(takeBatch(large, 256)).toHaveLength(1);
-    expect(takeBatch(large, 256)).toHaveLength(0);
+    expect(takeBatch(large)).toHaveLength(2);
+    expect(takeBatch(large)).toHaveLength(1);
+    expect(takeBatch(large)).toHaveLength(0);
   });
 });

@@ -1,22 +1,23 @@
-import { retryWhileBusy, sleep, toFailure, waitForLock } from './connection.js';
+import { retryWhileBusy, toFailure, waitForLock } from './connection.js';
 import type { SqliteConnection } from './connection.js';
-import type { SqliteSettings } from '../sqlite-options.js';
-import { RULES, SqliteOperations } from '../sqlite-operations.js';
-import type { OperationName } from '../sqlite-operations.js';
+import { OPERATIONS } from '../sqlite-operations.js';
+import type { Operation, OperationName } from '../sqlite-operations.js';
 import { storedClock } from './database-file.js';
+import { bytesOf } from './messages.js';
 import type { Call, CallResponse } from './messages.js';
-import { bytesOf } from './pending-calls.js';
+import { SqliteSql } from './sqlite-sql.js';
 
 /** A batch takes no more calls when their bodies have this many bytes together. */
 const MAX_BATCH_BYTES = 8 * 1024 ** 2;
 
-type BatchSettings = Pick<SqliteSettings, 'busyTimeoutMs' | 'slowCommitMs'>;
+/** A batch has at most this many calls: larger transactions are not faster, and delay the responses to their first calls. */
+const MAX_BATCH = 256;
 
 /** Takes the next batch from a queue: at least one call, if the queue is not empty. */
-export function takeBatch(queue: Call[], maxBatch: number): Call[] {
+export function takeBatch<QueuedCall extends Call>(queue: QueuedCall[]): QueuedCall[] {
   let bytes = 0;
   let count = 0;
-  while (count < Math.min(queue.length, maxBatch) && bytes < MAX_BATCH_BYTES) {
+  while (count < Math.min(queue.length, MAX_BATCH) && bytes < MAX_BATCH_BYTES) {
     bytes += bytesOf(queue[count]!);
     count += 1;
   }
@@ -40,7 +41,7 @@ const OWN_CALL = 0;
 export async function runAtLatestClock(
   connection: SqliteConnection,
   calls: readonly Call[],
-  settings: BatchSettings,
+  busyTimeoutMs: number,
 ): Promise<{ readonly responses: readonly CallResponse[]; readonly ahead: number | null }> {
   const latest = calls.map(({ times }) => times).reduce((a, b) => (b.clock > a.clock ? b : a));
   const aheadMs = readClock(connection, latest.clock) - latest.clock;
@@ -55,7 +56,7 @@ export async function runAtLatestClock(
   // A batch of claims stores no clock: most claims of an idle inbox find nothing, and the clock would cost an fsync.
   const isStored = aheadMs > -CLOCK_SLACK_MS || calls.every(({ name }) => name.startsWith('claim'));
   const own: Call = { number: OWN_CALL, name: 'sync', args: [], times: latest };
-  const responses = await runBatch(connection, isStored ? timed : [...timed, own], settings);
+  const responses = await runBatch(connection, isStored ? timed : [...timed, own], busyTimeoutMs);
   return { responses: responses.filter(({ number }) => number !== OWN_CALL), ahead };
 }
 
@@ -80,18 +81,18 @@ function readClock(connection: SqliteConnection, fallback: number): number {
 export async function runBatch(
   connection: SqliteConnection,
   calls: readonly Call[],
-  settings: BatchSettings,
+  busyTimeoutMs: number,
 ): Promise<CallResponse[]> {
   let isRunning = false;
   try {
-    return await inTransaction(connection, settings, async () => {
+    return await inTransaction(connection, busyTimeoutMs, async () => {
       isRunning = true;
       const responses = await oneByOne(calls, (call) => write(connection, call));
       isRunning = false;
       return responses;
     });
   } catch (error) {
-    if (isRunning && calls.length > 1) return runInSavepoints(connection, calls, settings);
+    if (isRunning && calls.length > 1) return runInSavepoints(connection, calls, busyTimeoutMs);
     return failed(calls, error);
   }
 }
@@ -99,10 +100,10 @@ export async function runBatch(
 async function runInSavepoints(
   connection: SqliteConnection,
   calls: readonly Call[],
-  settings: BatchSettings,
+  busyTimeoutMs: number,
 ): Promise<CallResponse[]> {
   try {
-    return await inTransaction(connection, settings, () =>
+    return await inTransaction(connection, busyTimeoutMs, () =>
       oneByOne(calls, (call) => runInSavepoint(connection, call)),
     );
   } catch (error) {
@@ -121,7 +122,7 @@ async function oneByOne(
 
 async function inTransaction<T>(
   connection: SqliteConnection,
-  { busyTimeoutMs, slowCommitMs }: BatchSettings,
+  busyTimeoutMs: number,
   work: () => Promise<T>,
 ): Promise<T> {
   try {
@@ -130,7 +131,6 @@ async function inTransaction<T>(
     connection.resetCache(true);
     const result = await work();
     connection.run('COMMIT');
-    if (slowCommitMs > 0) sleep(slowCommitMs);
     return result;
   } catch (error) {
     connection.rollback();
@@ -145,17 +145,18 @@ function failed(calls: readonly Call[], error: unknown): CallResponse[] {
   return calls.map(({ number }) => ({ number, failure }));
 }
 
-/** Runs a read, which needs no transaction. */
-export async function runRead(
+/** Runs an operation that needs no transaction, or begins transactions of its own. */
+export async function runOutside(
   connection: SqliteConnection,
   call: Call,
   busyTimeoutMs: number,
+  begin: NonNullable<ConstructorParameters<typeof SqliteSql>[2]>,
 ): Promise<CallResponse> {
   const end = performance.now() + busyTimeoutMs;
   try {
     for (;;) {
       try {
-        return await perform(connection, call);
+        return await perform(connection, call, ruleOf(call) === 'sliced' ? begin : undefined);
       } catch (error) {
         waitForLock(error, end);
       }
@@ -186,26 +187,23 @@ async function runInSavepoint(connection: SqliteConnection, call: Call): Promise
 
 /** Runs a write. One that may change cached values runs without the cache, and empties it for the writes after it. */
 function write(connection: SqliteConnection, call: Call): Promise<CallResponse> {
-  if (ruleOf(call) === 'write cached') return perform(connection, call);
+  if (ruleOf(call) === 'cached') return perform(connection, call);
   connection.resetCache(false);
   return perform(connection, call).finally(() => connection.resetCache(true));
 }
 
 /** How the operation of a call runs. */
-export function ruleOf({ name }: Call): (typeof RULES)[OperationName] {
-  return RULES[name as OperationName];
+export function ruleOf({ name }: Call): (typeof OPERATIONS)[OperationName][0] {
+  return OPERATIONS[name as OperationName][0];
 }
 
-type AnyMethod = (...args: unknown[]) => unknown;
-
-/** Runs the operation of a call. */
-export async function perform(
+async function perform(
   connection: SqliteConnection,
   { number, name, args, times }: Call,
-): Promise<CallResponse & { readonly value: unknown }> {
-  const operations = new SqliteOperations(connection, times);
-  const [part, method] = name.split('.') as [keyof SqliteOperations, string?];
-  const [owner, own] = method === undefined ? [operations, part] : [operations[part], method];
-  const value = await (owner as unknown as Record<string, AnyMethod>)[own]!(...args);
-  return { number, value, wakes: operations.wakes };
+  begin?: ConstructorParameters<typeof SqliteSql>[2],
+): Promise<CallResponse> {
+  const sql = new SqliteSql(connection, times, begin);
+  const [, run] = OPERATIONS[name as OperationName] as Operation;
+  const value = await run(sql, ...(args as never[]));
+  return { number, value, wakes: sql.wakes };
 }

@@ -25,9 +25,7 @@ describe('SqliteClient with a thread whose disk hangs', () => {
     client = new SqliteClient(
       // Calls time out at once.
       { ...settings, busyTimeoutMs: -2500 },
-      () => times,
-      () => {},
-      () => {},
+      { times: () => times, onWake: () => {}, onClock: () => {} },
     );
   });
   afterEach(async () => {
@@ -38,7 +36,7 @@ describe('SqliteClient with a thread whose disk hangs', () => {
   it('SqliteClient rejects calls while the thread has 20,000 others, timed-out ones included, until the thread ends', async () => {
     // This call may time out too; then the next call starts another thread.
     await client.open().catch(() => {});
-    const call = () => client.call('pause', 'book', true);
+    const call = () => client.call('pause', ['book', true]);
     const late = await Promise.allSettled(Array.from({ length: 20_000 }, call));
     expect(late.every(({ status }) => status === 'rejected')).toBe(true);
     await expect(call()).rejects.toThrow('20000 operations');

@@ -1,12 +1,12 @@
 import { Worker } from 'node:worker_threads';
 import type { PaymentsError } from '../../../errors/payments-error.js';
 import { toError, unavailable } from './connection.js';
-import type { Times } from './connection.js';
-import type { ArgumentsOf, OperationName, ResultOf } from '../sqlite-operations.js';
+import type { EngineHooks } from '../sqlite-engine.js';
+import type { OperationName } from '../sqlite-operations.js';
 import type { SqliteSettings } from '../sqlite-options.js';
 import type { Call, CallResponse, FromThread, Opened, ThreadData, ToThread } from './messages.js';
-import { CallLimit, PendingCalls } from './pending-calls.js';
-import { adopt } from './sent-values.js';
+import { OpenCalls } from './open-calls.js';
+import { adopt, toSent } from './sent-values.js';
 import { findThreadFile } from './thread-file.js';
 
 /** How many receives one message carries at most. */
@@ -22,8 +22,7 @@ const RESTART_MS = 1000;
 export class SqliteClient {
   /** The call's own wait for a lock, the wait of the batch before it, and 5 s for the work of both. */
   readonly #timeoutMs: number;
-  readonly #pending: PendingCalls;
-  readonly #limit = new CallLimit();
+  readonly #calls: OpenCalls;
   /** Calls that the next message carries. */
   #outbox: Omit<Call, 'times'>[] = [];
   /** How many threads have ended unexpectedly. */
@@ -38,24 +37,10 @@ export class SqliteClient {
 
   constructor(
     private readonly settings: SqliteSettings,
-    private readonly times: () => Times,
-    /** Called when a delivery or a poll may have become due. */
-    private readonly onWake: () => void,
-    /** Called with the clock of another process if it is ahead. */
-    private readonly onClock: (clock: number) => void,
+    private readonly hooks: EngineHooks,
   ) {
     this.#timeoutMs = 2 * settings.busyTimeoutMs + 5000;
-    this.#pending = new PendingCalls(
-      this.#timeoutMs,
-      ({ reject }) =>
-        reject(
-          unavailable(
-            `did not respond within ${this.#timeoutMs} ms: its disk is slow or the file is locked. ` +
-              'The operation may take effect later.',
-          ),
-        ),
-      () => this.#unrefIdle(),
-    );
+    this.#calls = new OpenCalls(this.#timeoutMs, () => this.#unrefIdle());
   }
 
   /**
@@ -78,11 +63,8 @@ export class SqliteClient {
    * @throws PaymentsError `inbox_unavailable` if the operation failed, or if the thread did not respond in time: then
    *   the operation may take effect later.
    */
-  async call<Name extends OperationName>(
-    name: Name,
-    ...args: ArgumentsOf<Name>
-  ): Promise<ResultOf<Name>> {
-    return this.#call(name, args);
+  async call(name: OperationName, args: readonly unknown[]): Promise<unknown> {
+    return this.#call(name, args.map(toSent));
   }
 
   /** Resolves when the thread stops using the file: until {@link closeWindow}, but for at most 200 ms. */
@@ -117,19 +99,15 @@ export class SqliteClient {
     clearTimeout(late);
   }
 
-  #call<T>(name: Call['name'], args: readonly unknown[]): Promise<T> {
-    if (this.#closed !== undefined) return Promise.reject(unavailable('is closed.'));
-    const rejection = this.#limit.rejection(name);
-    if (rejection !== null) return Promise.reject(rejection);
+  async #call(name: Call['name'], args: readonly unknown[]): Promise<unknown> {
+    if (this.#closed !== undefined) throw unavailable('is closed.');
+    this.#calls.checkLimits(name);
     this.#start();
-    const number = (this.#number += 1);
-    return new Promise<T>((resolve, reject) => {
-      if (this.#pending.size === 0) this.#worker?.ref();
-      this.#pending.add(number, { resolve, reject });
-      this.#limit.add({ number, name, args });
-      this.#outbox.push({ number, name, args });
-      this.#planSend(name);
-    });
+    if (this.#calls.isIdle) this.#worker?.ref();
+    const call = { number: (this.#number += 1), name, args };
+    this.#outbox.push(call);
+    this.#planSend(name);
+    return this.#calls.add(call);
   }
 
   /**
@@ -145,7 +123,7 @@ export class SqliteClient {
   #send(): void {
     if (this.#outbox.length === 0) return;
     // All calls share one object, so that `postMessage` copies it once.
-    const times = this.times();
+    const times = this.hooks.times();
     const calls = this.#outbox.splice(0).map((call) => ({ ...call, times }));
     try {
       this.#post({ kind: 'calls', calls });
@@ -159,9 +137,8 @@ export class SqliteClient {
     try {
       this.#post({ kind: 'calls', calls: [call] });
     } catch (error) {
-      this.#limit.remove(call.number);
       const message = 'The SQLite inbox received a value that is no plain data.';
-      this.#pending.take(call.number)?.reject(new TypeError(message, { cause: error }));
+      this.#calls.take(call.number)?.reject(new TypeError(message, { cause: error }));
     }
   }
 
@@ -202,14 +179,14 @@ export class SqliteClient {
       case 'responses':
         for (const response of message.responses) this.#end(response);
         if (message.responses.some((response) => 'wakes' in response && response.wakes)) {
-          this.onWake();
+          this.hooks.onWake();
         }
         break;
       case 'changed':
-        this.onWake();
+        this.hooks.onWake();
         break;
       case 'clock':
-        this.onClock(message.clock);
+        this.hooks.onClock(message.clock);
         break;
       case 'failed':
       case 'closed':
@@ -220,15 +197,13 @@ export class SqliteClient {
 
   /** Lets the process exit while the thread is idle; while the client closes, the process waits for the thread. */
   #unrefIdle(): void {
-    if (this.#pending.size === 0 && this.#closed === undefined) this.#worker?.unref();
+    if (this.#calls.isIdle && this.#closed === undefined) this.#worker?.unref();
   }
 
   #end(response: CallResponse): void {
-    this.#limit.remove(response.number);
-    const pending = this.#pending.take(response.number);
-    if (pending === undefined) return;
-    if ('failure' in response) pending.reject(toError(response.failure));
-    else pending.resolve(adopt(response.value) as never);
+    const call = this.#calls.take(response.number);
+    if ('failure' in response) call?.reject(toError(response.failure));
+    else call?.resolve(adopt(response.value) as never);
   }
 
   /** The next call starts another thread. */
@@ -238,8 +213,7 @@ export class SqliteClient {
     this.unexpectedEnds += 1;
     this.#opening?.reject(reason);
     this.#outbox = [];
-    this.#limit.clear();
-    this.#pending.rejectAll(reason);
+    this.#calls.rejectAll(reason);
     if (this.#listening) setTimeout(() => this.#start(), RESTART_MS).unref();
   }
 }

@@ -163,21 +163,14 @@ const CHECKPOINT_PAGES_BUSY = 4000;
  * loop may wait for one fsync.)
  */
 export class WriteAheadLog {
-  /** SQLite before 3.51 has no way to read the size of the log, so SQLite makes its checkpoints automatically. */
-  readonly #automatic: boolean;
-
-  constructor(
-    private readonly connection: SqliteConnection,
-    version: string,
-  ) {
-    this.#automatic = isOldSqlite(version);
-    if (!this.#automatic) connection.exec('PRAGMA wal_autocheckpoint = 0');
+  constructor(private readonly connection: SqliteConnection) {
+    connection.exec('PRAGMA wal_autocheckpoint = 0');
   }
 
   /** Makes a checkpoint if the write-ahead log is long. The thread calls it after each commit. `busy`: more calls wait. */
   keepShort(busy: boolean): void {
-    if (this.#automatic) return;
     try {
+      // SQLite before 3.51 does not know NOOP, and makes a PASSIVE checkpoint.
       const before = this.#checkpoint('NOOP');
       const most = busy ? CHECKPOINT_PAGES_BUSY : CHECKPOINT_PAGES;
       if (before.log - before.checkpointed < most) return;

@@ -53,3 +53,12 @@ export type FromThread =
   /** The clock of another process is ahead of the clock of this process. */
   | { readonly kind: 'clock'; readonly clock: number }
   | { readonly kind: 'closed' };
+
+/** Size of the bodies in a call. */
+export function bytesOf({ name, args }: Pick<Call, 'name' | 'args'>): number {
+  if (name !== 'receive') return 0;
+  return (args as [readonly { raw: Uint8Array }[]])[0].reduce(
+    (sum, { raw }) => sum + raw.byteLength,
+    0,
+  );
+}

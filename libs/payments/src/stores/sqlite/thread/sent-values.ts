@@ -1,22 +1,36 @@
 import { types } from 'node:util';
-import type { IncomingEvent, Lease, StoreReceipt } from '../../../inbox/store/inbox-store.js';
-import type { Receipt } from '../sql/receive.js';
-import type { LeaseName } from '../sql/settle.js';
+import type {
+  ClaimedDelivery,
+  IncomingEvent,
+  Lease,
+  StoreReceipt,
+} from '../../../inbox/store/inbox-store.js';
 
 // Structured clone copies arguments to the thread and results from it. A body is sent only once, on receipt and in a claim.
 
-/** An event as the store sends it. The body is a copy: structured clone would copy the whole pool of a pooled buffer. */
-export function toSent(event: IncomingEvent): IncomingEvent {
-  return { ...event, raw: new Uint8Array(event.raw) as Buffer };
+/** An argument as the store sends it: bodies of events are copies, and leases have only the fields that identify them. */
+export function toSent(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(toSent);
+  if (typeof value !== 'object' || value === null) return value;
+  const { raw, event, token, seq, handler } = value as Partial<
+    IncomingEvent & Lease & { event: unknown }
+  >;
+  if (token !== undefined) return { seq, handler, token };
+  if (event) return { ...value, event: toSent(event) };
+  // Structured clone would copy the whole pool of a pooled buffer.
+  return raw === undefined ? value : { ...value, raw: new Uint8Array(raw) };
 }
 
-/** The fields of a lease that the thread needs: a claimed delivery is a lease with a body. */
-export function leaseName({ seq, handler, token }: Lease): LeaseName {
-  return { seq, handler, token };
+/** The fields of a lease that identify it. */
+export type LeaseName = Pick<Lease, 'seq' | 'handler' | 'token'>;
+
+/** A receipt whose claimed deliveries lack the body. */
+export interface Receipt extends Omit<StoreReceipt, 'claimed'> {
+  readonly claimed: readonly Omit<ClaimedDelivery, 'raw'>[];
 }
 
 /** Adds the body to the claimed deliveries of a receipt. */
-export function toReceipt(receipt: Receipt, { raw }: IncomingEvent): StoreReceipt {
+export function withBodies(receipt: Receipt, { raw }: IncomingEvent): StoreReceipt {
   return { ...receipt, claimed: receipt.claimed.map((delivery) => ({ ...delivery, raw })) };
 }
 

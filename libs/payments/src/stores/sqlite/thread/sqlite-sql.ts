@@ -1,15 +1,24 @@
-import type { SqlConnection, SqlDatabase, SqlDialect, SqlValue } from '../../sql/sql-connection.js';
+import type { SqlDatabase, SqlDialect, SqlValue } from '../../sql/sql-connection.js';
 import type { SqliteConnection, Times } from './connection.js';
 
-/** Runs the statements of `stores/sql/` on SQLite, at the time of one operation. SQLite returns each result at once. */
+/**
+ * A connection for one operation, at the time of the process that requested it. It runs the statements of `stores/sql/`; SQLite
+ * returns each result at once.
+ */
 export class SqliteSql implements SqlDatabase {
-  readonly dialect: SqlDialect;
+  /** Whether a delivery or a poll may have become due. The operation sets it. */
+  wakes = false;
+  #dialect: SqlDialect | undefined;
 
   constructor(
-    private readonly connection: SqliteConnection,
-    times: Times,
-  ) {
-    this.dialect = dialectAt(times);
+    readonly connection: SqliteConnection,
+    readonly times: Times,
+    /** Runs `work` in a transaction. Default: the operation itself runs in a transaction, or needs none. */
+    private readonly begin?: <T>(work: (sql: SqliteSql) => T | Promise<T>) => Promise<T>,
+  ) {}
+
+  get dialect(): SqlDialect {
+    return (this.#dialect ??= dialectAt(this.times));
   }
 
   async all<Row>(sql: string, parameters: readonly SqlValue[] = []): Promise<Row[]> {
@@ -24,9 +33,13 @@ export class SqliteSql implements SqlDatabase {
     return this.connection.run(sql, parameters.map(toBound));
   }
 
-  /** The thread has begun a transaction for an operation that writes. */
-  transaction<T>(work: (connection: SqlConnection) => Promise<T>): Promise<T> {
-    return work(this);
+  async transaction<T>(work: (sql: SqliteSql) => T | Promise<T>): Promise<T> {
+    if (this.begin === undefined) return work(this);
+    return this.begin(async (sql) => {
+      const result = await work(sql);
+      this.wakes ||= sql.wakes;
+      return result;
+    });
   }
 }
 

@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { MessageChannel } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { resolveSqliteOptions } from '../sqlite-options.js';
 import { loadDriver } from './connection.js';
 import type { SqliteConnection, Times } from './connection.js';
 import { createTables } from '../sql/schema.js';
@@ -21,7 +20,7 @@ import { SqliteServer } from './sqlite-thread.js';
 
 const NOW: Times = { wall: 1_000_000, clock: 1_000_000, processOffset: 0 };
 const FULL = 2;
-const SETTINGS = { busyTimeoutMs: 100, maxBatch: 300, wakePollMs: 10 };
+const BUSY_TIMEOUT_MS = 100;
 
 let folder: string;
 let store: MessagePort;
@@ -40,12 +39,12 @@ let closed: Promise<void>;
 
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'payments-inbox-'));
-  const settings = resolveSqliteOptions({ file: join(folder, 'inbox.db'), allowOldSqlite: true });
+  const file = join(folder, 'inbox.db');
   const driver = await loadDriver();
   version = sqliteVersion(driver);
-  connection = openWriter(driver, settings.file, 100);
+  connection = openWriter(driver, file, 100);
   createTables(connection, 100);
-  const log = new WriteAheadLog(connection, version);
+  const log = new WriteAheadLog(connection);
   commits = watchCommits();
   const { port1, port2 } = new MessageChannel();
   store = port1;
@@ -61,7 +60,7 @@ beforeEach(async () => {
       if (message.kind === 'closed') resolve();
     });
   });
-  new SqliteServer(port2, connection, log, { ...settings, ...SETTINGS }).start();
+  new SqliteServer(port2, connection, log, BUSY_TIMEOUT_MS).start();
 });
 afterEach(() => {
   store.close();
@@ -188,7 +187,7 @@ describe('SqliteServer', () => {
       tried.push(sql);
       return run(sql, parameters);
     };
-    const all = Array.from({ length: 3 * SETTINGS.maxBatch }, (_, number) => receive(number + 1));
+    const all = Array.from({ length: 3 * 256 }, (_, number) => receive(number + 1));
     post(calls(...all), { kind: 'close' });
     await closed;
     other.close();

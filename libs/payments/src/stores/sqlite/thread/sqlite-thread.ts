@@ -1,10 +1,11 @@
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
 import { createTables } from '../sql/schema.js';
-import { loadDriver, toFailure } from './connection.js';
+import { loadDriver, toError, toFailure } from './connection.js';
 import type { SqliteConnection } from './connection.js';
 import type { SqliteSettings } from '../sqlite-options.js';
-import { ruleOf, runAtLatestClock, runRead, takeBatch } from './batch.js';
+import type { SqliteSql } from './sqlite-sql.js';
+import { ruleOf, runAtLatestClock, runOutside, takeBatch } from './batch.js';
 import {
   createPrivateFile,
   openWriter,
@@ -28,16 +29,24 @@ export const threadUrl: string | undefined = import.meta.url;
 /** How long a window lasts at most, in milliseconds: an event loop that hangs does not stop the inbox. */
 const WINDOW_MS = 200;
 
+/** Milliseconds between two checks whether another process wrote to the file. */
+const WAKE_POLL_MS = 250;
+
+/** A call, or one transaction of a call, which takes the response itself. */
+interface QueuedCall extends Call {
+  readonly take?: (response: CallResponse) => void;
+}
+
 /**
  * Runs the calls of the store. Writes wait in a queue and run in batches, reads run at once. A window is a time in
  * which the thread does not use the file, so that the event loop can commit without waiting for a lock.
  */
 export class SqliteServer {
-  #queue: Call[] = [];
+  #queue: QueuedCall[] = [];
   /** Calls that request a window. */
   #windows: Call[] = [];
   /** The timer of the next batch. Set while a batch is scheduled. */
-  #scheduled: Disposable | undefined;
+  #scheduled: NodeJS.Immediate | undefined;
   /** The time limit of the open window. Set while a window is open. */
   #window: NodeJS.Timeout | undefined;
   #poll: NodeJS.Timeout | undefined;
@@ -50,14 +59,14 @@ export class SqliteServer {
     private readonly port: MessagePort,
     private readonly connection: SqliteConnection,
     private readonly log: WriteAheadLog,
-    private readonly settings: SqliteSettings,
+    private readonly busyTimeoutMs: number,
   ) {}
 
   start(): void {
     this.#dataVersion = this.#readDataVersion();
     this.port.on('message', (message: ToThread) => {
       this.#take(message);
-      this.#schedule(this.settings.groupCommitMs);
+      this.#schedule();
     });
   }
 
@@ -80,40 +89,55 @@ export class SqliteServer {
 
   #takeCall(call: Call): void {
     if (call.name === 'window') this.#windows.push(call);
-    else if (ruleOf(call) === 'read') void this.#read(call);
+    else if (['read', 'sliced'].includes(ruleOf(call))) void this.#runOutside(call);
     else this.#queue.push(call);
   }
 
-  async #read(call: Call): Promise<void> {
-    this.#respond([await runRead(this.connection, call, this.settings.busyTimeoutMs)]);
+  async #runOutside(call: Call): Promise<void> {
+    const response = await runOutside(this.connection, call, this.busyTimeoutMs, (work) =>
+      this.#transaction(call, work),
+    );
+    this.#respond([response]);
   }
 
-  /** Opens a window now, or schedules a batch in `waitMs`. If both wait, windows and batches take turns. */
-  #schedule(waitMs: number): void {
+  /** Runs one transaction of a call in the next batch. */
+  #transaction<T>(call: Call, work: (sql: SqliteSql) => T | Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const take = (response: CallResponse): void => {
+        if ('failure' in response) reject(toError(response.failure));
+        else resolve(response.value as T);
+      };
+      this.#queue.push({ ...call, name: 'transaction', args: [work], take });
+      this.#schedule();
+    });
+  }
+
+  /** Opens a window now, or schedules a batch. If both wait, windows and batches take turns. */
+  #schedule(): void {
     if (this.#window !== undefined || this.#scheduled !== undefined) return;
     const batchWaits = this.#queue.length > 0;
     if (this.#windows.length > 0 && !(this.#windowWasLast && batchWaits)) this.#openWindow();
-    else if (batchWaits) this.#scheduled = after(waitMs, () => void this.#run());
+    else if (batchWaits) this.#scheduled = setImmediate(() => void this.#run());
   }
 
   async #run(): Promise<void> {
     this.#scheduled = undefined;
     this.#windowWasLast = false;
-    await this.#write(this.settings.busyTimeoutMs);
-    // Calls that arrived during the commit have waited long enough: the next batch takes them without `groupCommitMs`.
+    await this.#write(this.busyTimeoutMs);
+    // The next batch takes the calls that arrived during the commit.
     for (let next = receiveMessageOnPort(this.port); next; next = receiveMessageOnPort(this.port)) {
       this.#take(next.message as ToThread);
     }
     this.log.keepShort(this.#queue.length > 0);
-    this.#schedule(0);
+    this.#schedule();
   }
 
   async #write(busyTimeoutMs: number): Promise<void> {
-    const batch = takeBatch(this.#queue, this.settings.maxBatch);
-    const settings = { ...this.settings, busyTimeoutMs };
-    const { responses, ahead } = await runAtLatestClock(this.connection, batch, settings);
+    const batch = takeBatch(this.#queue);
+    const { responses, ahead } = await runAtLatestClock(this.connection, batch, busyTimeoutMs);
     if (ahead !== null) this.#send({ kind: 'clock', clock: ahead });
-    this.#respond(responses);
+    this.#respond(responses.filter((_response, index) => batch[index]!.take === undefined));
+    for (const [index, { take }] of batch.entries()) take?.(responses[index]!);
   }
 
   #openWindow(): void {
@@ -123,7 +147,7 @@ export class SqliteServer {
       .map(({ number }) => ({ number, value: null, wakes: false }));
     this.#window = setTimeout(() => {
       this.#closeWindow();
-      this.#schedule(0);
+      this.#schedule();
     }, WINDOW_MS);
     this.#respond(responses);
   }
@@ -140,7 +164,7 @@ export class SqliteServer {
       const version = this.#readDataVersion();
       if (version !== this.#dataVersion) this.#send({ kind: 'changed' });
       this.#dataVersion = version;
-    }, this.settings.wakePollMs);
+    }, WAKE_POLL_MS);
   }
 
   /** Changes when another connection commits (https://www.sqlite.org/pragma.html#pragma_data_version). */
@@ -154,10 +178,10 @@ export class SqliteServer {
 
   /** Runs all queued calls first. Together they wait for a lock at most as long as one batch. */
   async #close(): Promise<void> {
-    this.#scheduled?.[Symbol.dispose]();
+    clearImmediate(this.#scheduled);
     clearInterval(this.#poll);
     this.#closeWindow();
-    const end = performance.now() + this.settings.busyTimeoutMs;
+    const end = performance.now() + this.busyTimeoutMs;
     while (this.#queue.length > 0) await this.#write(end - performance.now());
     this.log.empty();
     this.connection.close();
@@ -175,11 +199,6 @@ export class SqliteServer {
   }
 }
 
-/** Calls `act` after `waitMs` milliseconds. Uses no timer for 0, because a timer of 0 ms takes 1 ms, as long as a commit. */
-function after(waitMs: number, act: () => void): Disposable {
-  return waitMs > 0 ? setTimeout(act, waitMs) : setImmediate(act);
-}
-
 const { sqliteInboxThread } = (workerData ?? {}) as Partial<ThreadData>;
 // The promise is not awaited here: `require()` does not load a module that has a top-level `await`.
 if (parentPort !== null && sqliteInboxThread !== undefined) {
@@ -191,13 +210,18 @@ async function serve(port: MessagePort, settings: SqliteSettings): Promise<void>
   try {
     const driver = await loadDriver();
     // An old SQLite must be rejected before the file is created.
-    const version = settings.sqliteVersion ?? sqliteVersion(driver);
+    const version = sqliteVersion(driver);
     if (!settings.allowOldSqlite) rejectOldSqlite(version);
     createPrivateFile(settings.file);
     const connection = openWriter(driver, settings.file, settings.busyTimeoutMs);
     createTables(connection, settings.busyTimeoutMs);
     const clock = storedClock(connection);
-    new SqliteServer(port, connection, new WriteAheadLog(connection, version), settings).start();
+    new SqliteServer(
+      port,
+      connection,
+      new WriteAheadLog(connection),
+      settings.busyTimeoutMs,
+    ).start();
     send({ kind: 'opened', sqliteVersion: version, clock });
   } catch (error) {
     send({ kind: 'failed', failure: toFailure(error) });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { FakeRuntime } from '../../../../../test/support/time/fake-runtime.js';
-import { StoreClock } from './sqlite-session.js';
+import { StoreClock } from './store-clock.js';
 
 const HOUR = 3_600_000;
 

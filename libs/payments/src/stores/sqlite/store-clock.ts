@@ -1,0 +1,38 @@
+import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
+import { machineMs } from './thread/connection.js';
+import type { StoredClock, Times } from './thread/connection.js';
+
+/**
+ * The store clock of one process: monotonic, so that a jump of the wall clock neither delays a delivery nor makes it
+ * due. The process continues the clock in the file. It uses the wall clock only for the time since the clock was
+ * stored.
+ */
+export class StoreClock {
+  #offset: number | undefined;
+
+  constructor(
+    private readonly runtime: PaymentsRuntime,
+    private readonly machine: () => number = machineMs,
+  ) {}
+
+  /** Continues the stored clock. Only the first call has an effect. */
+  start(stored: StoredClock): void {
+    if (this.#offset !== undefined) return;
+    const wall = Math.floor(this.runtime.now());
+    const clock = stored.wall === 0 ? wall : stored.clock + Math.max(0, wall - stored.wall);
+    this.#offset = clock - Math.floor(this.runtime.monotonic());
+  }
+
+  /** Sets the clock forward to the clock of another process; never back. */
+  advanceTo(clock: number): void {
+    const behind = clock - this.read().clock;
+    if (behind > 0) this.#offset = (this.#offset ?? 0) + behind;
+  }
+
+  read(): Times {
+    const monotonic = this.runtime.monotonic();
+    const wall = Math.floor(this.runtime.now());
+    const clock = Math.floor(monotonic) + (this.#offset ?? 0);
+    return { wall, clock, processOffset: monotonic - this.machine() };
+  }
+}
