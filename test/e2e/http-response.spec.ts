@@ -59,10 +59,10 @@ describeWithEachAdapter('responses of the service', (harness) => {
     },
   );
 
-  it('HT-25 an error has a text body as text, and the request id of the header in requestIdHeader', async () => {
-    const { payments } = await harness.boot({ retry: false, requestIdHeader: 'X-Trace' });
+  it('HT-25 an error has a text body as text, and the request id of the response', async () => {
+    const { payments } = await harness.boot({ retry: false });
     harness.service.onCall = (_, response) =>
-      response.writeHead(500, { 'x-trace': 'abc' }).end('<h1>Oh</h1>');
+      response.writeHead(500, { 'x-request-id': 'abc' }).end('<h1>Oh</h1>');
     await expect(payments.get('/v1/things')).rejects.toMatchObject({
       body: '<h1>Oh</h1>',
       requestId: 'abc',

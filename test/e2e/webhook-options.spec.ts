@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { memoryInbox, PaymentsError, PaymentsModule } from 'nestjs-payments';
-import type { InboxDefinition, WebhookPath } from 'nestjs-payments';
+import type { InboxDefinition } from 'nestjs-payments';
 import { bootFailure } from '../support/webhook/boot-failure.js';
 import { OPTIONS, WebhookApplication, company } from '../support/webhook/webhook-application.js';
 

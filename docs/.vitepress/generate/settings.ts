@@ -29,12 +29,11 @@ export const OPTION_GROUPS: Readonly<Record<string, readonly OptionGroup[]>> = {
     }),
     group('Calls to the payments service', 'api.', {
       'api/api-options.ts': ['PaymentsApiOptions'],
-      'api/http/http-options.ts': ['HttpOptions'],
     }),
     group('Reconcile', 'reconcile.', {
       'expectations/reconcile-options.ts': ['ReconcileOptions'],
     }),
-    group('Retries of calls', 'api.retry.', { 'api/call/retry-policy.ts': ['RetryPolicy'] }),
+    group('Retries of calls', 'api.retry.', { 'api/api-options.ts': ['RetryPolicy'] }),
   ],
   handlers: [
     group('@OnPaymentEvent', '', {

@@ -30,7 +30,6 @@ export type {
   AdmissionRejection,
   AdmissionRequest,
   WebhookOptions,
-  WebhookPath,
 } from './webhook/webhook-options.js';
 
 export { memoryInbox } from './stores/memory/memory-inbox.js';
@@ -130,21 +129,16 @@ export { PaymentsApiService } from './api/payments-api.service.js';
 export type {
   ApiMethod,
   ApiResponse,
-  BodyOptions,
   CallOptions,
   PaymentsApi,
   PaymentTransaction,
-  QueryValue,
   RequestOptions,
 } from './api/payments-api.js';
 export { PaymentsApiError } from './api/call/api-error.js';
 export type { ApiErrorFacts } from './api/call/api-error.js';
 export { PaymentsTokenError } from './api/token/token-request.js';
 export type { TokenErrorFacts } from './api/token/token-request.js';
-export type { ApiLogger } from './api/api-options.js';
-export type { PaymentsApiOptions } from './api/api-options.js';
-export type { HttpAdapter, HttpAgents, HttpOptions } from './api/http/http-options.js';
-export type { RetryPolicy } from './api/call/retry-policy.js';
+export type { PaymentsApiOptions, RetryPolicy } from './api/api-options.js';
 
 export type { ObserverOption } from './telemetry/observers.js';
 export type {

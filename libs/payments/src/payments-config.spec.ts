@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { checkPaymentsEnvironment, readPaymentsEnvironment } from './payments-config.js';
-import { surroundingFault } from './errors/payments-error.js';
+import { surroundingFault } from './errors/option-checks.js';
 
 const VARIABLES = {
   PAYMENTS_BASE_URL: 'https://payments.example.com',

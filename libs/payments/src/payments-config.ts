@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import type { PaymentsModuleOptions } from './payments-options.js';
-import { isBlank, optionsInvalid, surroundingFault } from './errors/payments-error.js';
+import { isBlank, optionsInvalid, surroundingFault } from './errors/option-checks.js';
 
 /** Environment variables by name, such as `process.env`. */
 export type PaymentsEnvironment = Readonly<Record<string, string | undefined>>;

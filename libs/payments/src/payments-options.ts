@@ -21,12 +21,12 @@ import { defaultSummary } from './inbox/receive/event-summaries.js';
 import type { ReceiveOptions, ResolvedReceiveOptions } from './inbox/receive/receive-options.js';
 import { resolveWorkerOptions } from './inbox/work/worker-options.js';
 import type { ResolvedWorkerOptions, WorkerOptions } from './inbox/work/worker-options.js';
-import { createOptionGuard, guardRuntime } from './option-guard.js';
+import { createOptionGuard } from './option-guard.js';
 import type { GuardOption } from './option-guard.js';
 import { ModuleRuntime } from './runtime/module-runtime.js';
 import { systemRuntime } from './runtime/payments-runtime.js';
 import type { PaymentsRuntime } from './runtime/payments-runtime.js';
-import { optionsInvalid } from './errors/payments-error.js';
+import { mustBe, optionsInvalid } from './errors/option-checks.js';
 import { resolveObservers } from './telemetry/observers.js';
 import type { ObserverOption } from './telemetry/observers.js';
 import { resolveWebhookOptions } from './webhook/webhook-options.js';
@@ -168,10 +168,10 @@ export function resolveOptions(options: PaymentsModuleOptions): ResolvedPayments
   }
   // A value from an environment variable may be the string 'false', which is truthy.
   if (allowInsecureHttp !== undefined && typeof allowInsecureHttp !== 'boolean') {
-    throw optionsInvalid('"allowInsecureHttp" must be true or false, not a string.');
+    throw mustBe('allowInsecureHttp', 'true or false', allowInsecureHttp);
   }
-  const guarded = createOptionGuard((callback) => runtime.onClose(callback));
-  const runtime = new ModuleRuntime(guardRuntime(timers, guarded));
+  const runtime = new ModuleRuntime(timers);
+  const guarded = createOptionGuard(runtime);
   const reconcile = resolveReconcileOptions(options.reconcile);
   const receive = resolveReceiveOptions(options, reconcile?.eventTypes);
   const webhook = resolveWebhookOptions(options.webhook, receive);

@@ -28,7 +28,7 @@ import { PaymentsLifecycle } from './payments-lifecycle.js';
 import { resolveOptions } from './payments-options.js';
 import type { PaymentsModuleOptions, ResolvedPaymentsOptions } from './payments-options.js';
 import { PAYMENTS_RUNTIME } from './runtime/payments-runtime.js';
-import { optionsInvalid } from './errors/payments-error.js';
+import { optionsInvalid } from './errors/option-checks.js';
 import { sealedProvider } from './sealed-options.js';
 import type { SealedOptions } from './sealed-options.js';
 import { Observers } from './telemetry/observers.js';
@@ -41,7 +41,6 @@ import {
   WEBHOOK_OPTIONS,
   WEBHOOK_PATH,
 } from './webhook/webhook-options.js';
-import type { WebhookPath } from './webhook/webhook-options.js';
 import { RejectionLog } from './webhook/webhook-rejection.js';
 import { WebhookRoutes } from './webhook/webhook-routes.js';
 import { WebhookGuard, WebhookVerifier } from './webhook/webhook-verifier.js';
@@ -57,7 +56,7 @@ export interface PaymentsModuleExtras {
    * every company except `default`. `false` mounts no route: the application receives webhook requests in its own
    * controller, with `WebhookGuard`. Default `webhooks/payments`.
    */
-  webhookPath?: WebhookPath;
+  webhookPath?: string | false;
 }
 
 const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } =

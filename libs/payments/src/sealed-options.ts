@@ -1,6 +1,7 @@
 import type { FactoryProvider, Provider, ValueProvider } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
-import { PaymentsError, optionsInvalid } from './errors/payments-error.js';
+import { PaymentsError } from './errors/payments-error.js';
+import { optionsInvalid } from './errors/option-checks.js';
 import type { PaymentsModuleOptions } from './payments-options.js';
 import { importersOfSeveral } from './nest-internals.js';
 import { PaymentsLifecycle } from './payments-lifecycle.js';

@@ -21,7 +21,7 @@ export const API_MUTANTS: readonly Mutant[] = [
   {
     promise: 'HT-23',
     fault: 'does not retry a GET after 408',
-    file: 'libs/payments/src/api/call/retry-policy.ts',
+    file: 'libs/payments/src/api/api-options.ts',
     replace: "Object.freeze([408, 429, '5xx'] as const)",
     by: "Object.freeze([429, '5xx'] as const)",
     specs: ['test/e2e/http-retry.spec.ts'],
@@ -80,7 +80,7 @@ export const API_MUTANTS: readonly Mutant[] = [
   {
     promise: 'HT-30',
     fault: 'passes the path with its ids to observers',
-    file: 'libs/payments/src/api/call/observe-call.ts',
+    file: 'libs/payments/src/api/http-api-client.ts',
     replace: 'const { method, pathTemplate: path } = request;',
     by: 'const { method, pathAndQuery: path } = request;',
     specs: ['test/e2e/telemetry-observers-calls.spec.ts'],
@@ -88,7 +88,7 @@ export const API_MUTANTS: readonly Mutant[] = [
   {
     promise: 'HT-31',
     fault: 'does not select the adapter http if agents are given',
-    file: 'libs/payments/src/api/http/http-options.ts',
+    file: 'libs/payments/src/api/api-options.ts',
     replace: "if (agents) return 'http';",
     by: '',
     specs: ['libs/payments/src/api/api-options.spec.ts'],

@@ -1,6 +1,8 @@
 import { afterEach, beforeEach, describe } from '@jest/globals';
-import type { HttpAdapter } from '../../../libs/payments/src/api/http/http-options.js';
-import type { PaymentsApiOptions } from '../../../libs/payments/src/api/api-options.js';
+import type {
+  HttpAdapter,
+  PaymentsApiOptions,
+} from '../../../libs/payments/src/api/api-options.js';
 import { apiApplication, testCompany, type ApiApplication } from './api-application.js';
 import { ScriptedService } from './scripted-service.js';
 

@@ -52,21 +52,6 @@ class Logger {
   }
 }
 
-const clock = {
-  now: () => leave('runtime.now', Date.now()),
-  monotonic: () => leave('runtime.monotonic', performance.now()),
-  random: () => leave('runtime.random', Math.random()),
-  /** @type {(ms: number, callback: () => void) => () => void} */
-  schedule: (ms, callback) => {
-    const timer = setTimeout(callback, ms);
-    timer.unref();
-    return leave('runtime.schedule', () => {
-      clearTimeout(timer);
-      leave('a cancelled runtime.schedule');
-    });
-  },
-};
-
 class Data {}
 IsString()(Data.prototype, 'transactionId');
 Transform(({ value }) => leave('@Transform', value))(Data.prototype, 'transactionId');
@@ -146,7 +131,6 @@ Module({
     PaymentsModule.forRoot({
       companies: { find: async () => leave('companies.find', company) },
       inbox,
-      runtime: clock,
       summary: () => leave('summary', { reference: 'order' }),
       bodyCodec: {
         encode: (body) => leave('bodyCodec.encode', body),
@@ -158,10 +142,7 @@ Module({
         find: async (reference) => leave('reconcile.find', `t-${reference}`),
         schedule: [0],
       },
-      api: {
-        http,
-        logger: { warn: (line) => leave('api.logger', console.log(String(line))) },
-      },
+      api: { http },
       observers: [instrumentation, observer],
     }),
   ],

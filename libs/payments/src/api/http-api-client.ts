@@ -1,16 +1,16 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import type { Companies } from '../companies/companies.js';
 import type { ResolvedCompany } from '../companies/company.js';
+import { ModuleLogger } from '../errors/module-logger.js';
 import { describeError, PaymentsError } from '../errors/payments-error.js';
 import { ThrottledLog } from '../errors/throttled-log.js';
 import { abortable, Deadline } from '../runtime/deadline.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 import { NO_OBSERVERS } from '../telemetry/observers.js';
 import type { Observers } from '../telemetry/observers.js';
-import type { ApiLogger, ResolvedApiOptions } from './api-options.js';
+import type { ResolvedApiOptions } from './api-options.js';
 import { ApiCall } from './call/api-call.js';
-import { observeCall } from './call/observe-call.js';
-import { endedError } from './call/api-error.js';
+import { endedError, PaymentsApiError } from './call/api-error.js';
 import { prepareCall, type CallRequest } from './call/call-request.js';
 import { Transport } from './http/transport.js';
 import type { ApiClient, ApiResponse, CallSpec } from './payments-api.js';
@@ -22,12 +22,12 @@ export interface HttpApiClientParts {
   companies: Pick<Companies, 'find'>;
   options: ResolvedApiOptions;
   runtime: PaymentsRuntime;
-  logger: ApiLogger;
   observers?: Observers;
 }
 
 /** Calls the payments service for every company. It manages the tokens, the connections and the calls under way. */
 export class HttpApiClient implements ApiClient {
+  readonly #logger = new ModuleLogger('PaymentsApi');
   readonly #parts: HttpApiClientParts;
   readonly #calls: Transport;
   readonly #tokenRequests: Transport;
@@ -37,9 +37,8 @@ export class HttpApiClient implements ApiClient {
   #closed = false;
 
   constructor(parts: HttpApiClientParts) {
-    const { options, logger, runtime } = parts;
-    const warn = (message: unknown): void => logger.warn(message);
-    const log = new ThrottledLog({ warn, error: warn }, runtime);
+    const { options, runtime } = parts;
+    const log = new ThrottledLog(this.#logger, runtime);
     const onRejection = (reason: unknown): void =>
       log.warn(
         'api.http',
@@ -51,7 +50,7 @@ export class HttpApiClient implements ApiClient {
     this.#observers = parts.observers ?? NO_OBSERVERS;
     this.#calls = new Transport(options, 'calls', onRejection);
     this.#tokenRequests = new Transport(options, 'token', onRejection);
-    this.#tokens = new TokenCache(options.maxCompanies, (company) => this.#token(company));
+    this.#tokens = new TokenCache(MAX_TOKENS, (company) => this.#token(company));
   }
 
   async call<T>(companyId: string, spec: CallSpec): Promise<ApiResponse<T>> {
@@ -69,10 +68,7 @@ export class HttpApiClient implements ApiClient {
         options,
         runtime,
       });
-      const observers = this.#observers;
-      if (!observers.active) return (await call.run()) as ApiResponse<T>;
-      const parts = { company, request, observers, runtime };
-      return (await observeCall(call, parts)) as ApiResponse<T>;
+      return (await this.#observe(call, company, request)) as ApiResponse<T>;
     } finally {
       deadline.release();
       this.#underWay.delete(deadline);
@@ -84,6 +80,25 @@ export class HttpApiClient implements ApiClient {
     for (const deadline of this.#underWay) deadline.end('closed');
     this.#tokens.close();
     await Promise.all([this.#calls.close(), this.#tokenRequests.close()]);
+  }
+
+  /** Makes the call within a span, and reports its result to the observers. */
+  #observe(call: ApiCall, company: ResolvedCompany, request: CallRequest): Promise<ApiResponse> {
+    const observers = this.#observers;
+    const { method, pathTemplate: path } = request;
+    const info = { company: company.id, method, path };
+    return observers.observe(
+      { kind: 'call', baseUrl: company.baseUrl, ...info },
+      () => call.run(),
+      ({ value, thrown, error, errorCode, durationMs }) => {
+        const failed = thrown instanceof PaymentsApiError ? thrown.status : undefined;
+        const status = value?.status ?? failed ?? null;
+        const { attempts } = call;
+        observers.notify('apiCallEnded', { ...info, status, errorCode, attempts, durationMs });
+        const outcome = error === null ? 'succeeded' : 'failed';
+        return { outcome, error, errorCode, status, attempts };
+      },
+    );
   }
 
   /** Looks up the company within the deadline of the call, because the lookup may need a database. */
@@ -103,23 +118,22 @@ export class HttpApiClient implements ApiClient {
   }
 
   #token(company: ResolvedCompany): AccessToken {
-    const { runtime, logger, options } = this.#parts;
-    const parts = {
-      send: this.#tokenRequests.send.bind(this.#tokenRequests),
-      runtime,
-      logger,
-      userAgent: options.userAgent,
-    };
+    const { runtime, options } = this.#parts;
+    const logger = this.#logger;
+    const send = this.#tokenRequests.send.bind(this.#tokenRequests);
     return new AccessToken({
       company: company.id,
       runtime,
       logger,
-      requestToken: (signal) => requestToken(company, parts, signal),
+      requestToken: (signal) => requestToken(company, { send, runtime, logger }, signal),
       timeoutMs: options.tokenTimeoutMs,
       onEnded: (info) => this.#observers.active && this.#observers.notify('tokenFetched', info),
     });
   }
 }
+
+/** The most companies whose tokens are kept. */
+const MAX_TOKENS = 10_000;
 
 /**
  * Keeps one access token per company id, base URL and credentials. So two companies, two hosts or two secrets never

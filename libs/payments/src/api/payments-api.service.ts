@@ -1,7 +1,6 @@
 import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { COMPANIES, type Companies } from '../companies/companies.js';
 import { DEFAULT_COMPANY } from '../companies/company.js';
-import { callLogger, ModuleLogger } from '../errors/module-logger.js';
 import { PAYMENTS_RUNTIME, type PaymentsRuntime } from '../runtime/payments-runtime.js';
 import { NO_OBSERVERS, Observers } from '../telemetry/observers.js';
 import { PAYMENTS_API_OPTIONS, type ResolvedApiOptions } from './api-options.js';
@@ -11,7 +10,6 @@ import type {
   ApiClient,
   ApiMethod,
   ApiResponse,
-  BodyOptions,
   CallOptions,
   PaymentsApi,
   PaymentTransaction,
@@ -58,30 +56,30 @@ export class CompanyApi implements PaymentsApi {
     return (await this.request<T>('POST', TEST_WEBHOOK, options)).body;
   }
 
-  async get<T = unknown>(path: string, options: RequestOptions = {}): Promise<T> {
+  async get<T = unknown>(path: string, options: Omit<RequestOptions, 'body'> = {}): Promise<T> {
     return (await this.request<T>('GET', path, options)).body;
   }
 
-  async post<T = unknown>(path: string, options: BodyOptions = {}): Promise<T> {
+  async post<T = unknown>(path: string, options: RequestOptions = {}): Promise<T> {
     return (await this.request<T>('POST', path, options)).body;
   }
 
-  async put<T = unknown>(path: string, options: BodyOptions = {}): Promise<T> {
+  async put<T = unknown>(path: string, options: RequestOptions = {}): Promise<T> {
     return (await this.request<T>('PUT', path, options)).body;
   }
 
-  async patch<T = unknown>(path: string, options: BodyOptions = {}): Promise<T> {
+  async patch<T = unknown>(path: string, options: RequestOptions = {}): Promise<T> {
     return (await this.request<T>('PATCH', path, options)).body;
   }
 
-  async delete<T = unknown>(path: string, options: BodyOptions = {}): Promise<T> {
+  async delete<T = unknown>(path: string, options: RequestOptions = {}): Promise<T> {
     return (await this.request<T>('DELETE', path, options)).body;
   }
 
   async request<T = unknown>(
     method: ApiMethod,
     path: string,
-    options: BodyOptions = {},
+    options: RequestOptions = {},
   ): Promise<ApiResponse<T>> {
     return this.#client.call<T>(this.company, { method, path, options, expect: 'anything' });
   }
@@ -107,11 +105,7 @@ export class PaymentsApiService extends CompanyApi implements OnApplicationShutd
     @Inject(PAYMENTS_RUNTIME) runtime: PaymentsRuntime,
     observers: Observers = NO_OBSERVERS,
   ) {
-    const own = options.logger;
-    const logger = own
-      ? { warn: (message: unknown) => callLogger(() => own.warn(message)) }
-      : new ModuleLogger('PaymentsApi');
-    super(new HttpApiClient({ companies, options, runtime, logger, observers }), DEFAULT_COMPANY);
+    super(new HttpApiClient({ companies, options, runtime, observers }), DEFAULT_COMPANY);
   }
 
   /**

@@ -1,9 +1,6 @@
 /** HTTP methods of a call. */
 export type ApiMethod = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
-/** A value of a query parameter. A parameter that is `undefined` is left out. */
-export type QueryValue = string | number | boolean | undefined;
-
 /** Options of every call. */
 export interface CallOptions {
   /** Aborts the call at any stage: while it waits for the token, the response or the next attempt. */
@@ -25,26 +22,22 @@ export interface CallOptions {
 /** Options of a call to any path. */
 export interface RequestOptions extends CallOptions {
   /**
-   * The query parameters. The module encodes them, so the path must not contain a query. An array sends its parameter
-   * several times.
+   * The query parameters. The module encodes them, so the path must not contain a query. A parameter that is `undefined`
+   * is left out. An array sends its parameter several times.
    */
-  query?: Readonly<Record<string, QueryValue | readonly QueryValue[]>>;
+  query?: Readonly<
+    Record<
+      string,
+      string | number | boolean | undefined | readonly (string | number | boolean | undefined)[]
+    >
+  >;
   /**
    * The path with `{…}` in place of ids, like `/v1/customers/{id}`. Errors, logs and observers show it instead of the
    * path. Default: the path, with `{id}` for segments with digits.
    */
   pathTemplate?: string;
-}
-
-/** Options of a call with a body. */
-export interface BodyOptions extends RequestOptions {
-  /** The value to send as JSON. `undefined` sends no body. */
+  /** The value to send as JSON. `undefined` sends no body. A GET and a HEAD have none. */
   body?: unknown;
-  /**
-   * The value of the header that the option `idempotencyHeader` names. Without that option, a call with a key rejects
-   * with a `TypeError`. A key does not cause retries.
-   */
-  idempotencyKey?: string;
 }
 
 /** A complete response. */
@@ -107,15 +100,15 @@ export interface PaymentsApi {
   sendTestWebhook<T = unknown>(options?: CallOptions): Promise<T>;
 
   /** Sends `GET path`. */
-  get<T = unknown>(path: string, options?: RequestOptions): Promise<T>;
+  get<T = unknown>(path: string, options?: Omit<RequestOptions, 'body'>): Promise<T>;
   /** Sends `POST path`. */
-  post<T = unknown>(path: string, options?: BodyOptions): Promise<T>;
+  post<T = unknown>(path: string, options?: RequestOptions): Promise<T>;
   /** Sends `PUT path`. */
-  put<T = unknown>(path: string, options?: BodyOptions): Promise<T>;
+  put<T = unknown>(path: string, options?: RequestOptions): Promise<T>;
   /** Sends `PATCH path`. */
-  patch<T = unknown>(path: string, options?: BodyOptions): Promise<T>;
+  patch<T = unknown>(path: string, options?: RequestOptions): Promise<T>;
   /** Sends `DELETE path`. */
-  delete<T = unknown>(path: string, options?: BodyOptions): Promise<T>;
+  delete<T = unknown>(path: string, options?: RequestOptions): Promise<T>;
 
   /**
    * Makes a call with any method and returns the complete response.
@@ -131,7 +124,7 @@ export interface PaymentsApi {
   request<T = unknown>(
     method: ApiMethod,
     path: string,
-    options?: BodyOptions,
+    options?: RequestOptions,
   ): Promise<ApiResponse<T>>;
 }
 
@@ -139,7 +132,7 @@ export interface PaymentsApi {
 export interface CallSpec {
   method: ApiMethod;
   path: string;
-  options: BodyOptions;
+  options: RequestOptions;
   /** `object`: a response that is not a JSON object is an error. */
   expect: 'object' | 'anything';
 }

@@ -1,6 +1,6 @@
 import { createHmac, createSecretKey } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
-import { isBlank, optionsInvalid, surroundingFault } from '../errors/payments-error.js';
+import { isBlank, optionsInvalid, surroundingFault } from '../errors/option-checks.js';
 
 /** At most 100 characters: by default, Fastify accepts no longer path parameter. */
 const ID = /^[A-Za-z0-9._~-]{1,100}$/;

@@ -9,7 +9,7 @@ const warn = (message: unknown): void => process.emitWarning(String(message), 'P
 const failures = new ThrottledLog({ warn, error: warn }, systemRuntime);
 
 /** Calls a logger of the application. Never throws; an error of the logger is printed as a warning of Node.js. */
-export function callLogger(call: () => void): void {
+function callLogger(call: () => void): void {
   try {
     guard(loggerFailed, call);
   } catch (error) {

@@ -6,7 +6,8 @@ import type { Companies } from '../companies/companies.js';
 import { DEFAULT_COMPANY, isCompanyId } from '../companies/company.js';
 import { LogLine } from '../errors/log-line.js';
 import { ModuleLogger } from '../errors/module-logger.js';
-import { describeError, optionsInvalid, PaymentsError } from '../errors/payments-error.js';
+import { describeError, PaymentsError } from '../errors/payments-error.js';
+import { optionsInvalid } from '../errors/option-checks.js';
 import { isReference } from '../inbox/store/expectation-store.js';
 import type {
   ExpectationCounts,
@@ -33,7 +34,7 @@ import type {
   SweepQuery,
   SweepResult,
 } from './expectation-arguments.js';
-import { assertPollSchedule, firstPollInMs } from './poll-schedule.js';
+import { firstPollInMs, isPollSchedule, POLL_SCHEDULE } from './poll-schedule.js';
 import { Poller } from './poller.js';
 import { RECONCILE_OPTIONS } from './reconcile-options.js';
 import type { ResolvedReconcileOptions } from './reconcile-options.js';
@@ -206,7 +207,7 @@ export class PaymentExpectations {
     }
     if (transactionId !== null) assertTransactionId(transactionId);
     if (dueBy !== undefined) assertDate('dueBy', dueBy);
-    assertPollSchedule(schedule, '"schedule"');
+    if (!isPollSchedule(schedule)) throw new TypeError(`"schedule" must be ${POLL_SCHEDULE}.`);
     const key = this.#key({ ...payment, reference });
     // A duration: the clocks of the application and of the store may differ.
     const dueInMs = dueBy === undefined ? null : Math.round(dueBy.getTime() - this.runtime.now());

@@ -66,12 +66,14 @@ function jitter(random: number): number {
   return MIN_FACTOR + FACTORS * random;
 }
 
-/** @throws TypeError if `value` is not a valid schedule of polls. The message starts with `name`. */
-export function assertPollSchedule(
-  value: unknown,
-  name: string,
-): asserts value is readonly number[] {
-  const valid =
+/** What a schedule of polls must be, for error messages. */
+export const POLL_SCHEDULE =
+  `a list of 1 to ${MAX_DELAYS} delays after the creation, in ascending order, each a whole number of milliseconds from 0 ` +
+  `to ${MAX_DELAY_MS}`;
+
+/** Whether a value is a valid schedule of polls. */
+export function isPollSchedule(value: unknown): value is readonly number[] {
+  return (
     Array.isArray(value) &&
     value.length >= 1 &&
     value.length <= MAX_DELAYS &&
@@ -80,11 +82,7 @@ export function assertPollSchedule(
         Number.isSafeInteger(delay) &&
         (delay as number) > (index === 0 ? -1 : (value[index - 1] as number)) &&
         (delay as number) <= MAX_DELAY_MS,
-    );
-  if (valid) return;
-  throw new TypeError(
-    `${name} must be a list of 1 to ${MAX_DELAYS} delays after the creation, in ascending order, each a whole number ` +
-      `of milliseconds from 0 to ${MAX_DELAY_MS}.`,
+    )
   );
 }
 

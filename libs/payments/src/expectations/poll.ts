@@ -23,7 +23,7 @@ import { Backoff, STORE_BACKOFF } from '../runtime/backoff.js';
 import { abortableDelay, withTimeLimit } from '../runtime/deadline.js';
 import { PAYMENTS_RUNTIME } from '../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
-import { errorFacts, NO_OBSERVERS, Observers } from '../telemetry/observers.js';
+import { NO_OBSERVERS, Observers } from '../telemetry/observers.js';
 import { askService } from './ask-service.js';
 import type { AskResult } from './ask-service.js';
 import { nextPollInMs } from './poll-schedule.js';
@@ -73,21 +73,21 @@ export class Polls {
     signal: AbortSignal,
   ): Promise<PollEnd> {
     const { company, reference, transactionId } = claimed.expectation;
-    const { observers, runtime } = this;
+    const { observers } = this;
     const info = { company, reference, transactionId };
-    const span = observers.tracing ? observers.span({ kind: 'poll', ...info }) : null;
-    const startedAt = runtime.monotonic();
-    const poll = () => this.#poll(claimed, options, signal);
-    let result: SettledPoll['result'] | 'failed' = 'failed';
-    let end: PollEnd = { nextPollInMs: POLL_LEASE_MS, refusedMs: 0 };
     try {
-      const { settled, ...ended } = await (span === null ? poll() : span.run(poll));
-      const error = settled.result === 'unknown' ? settled.detail : null;
-      span?.end({ outcome: settled.result, error, errorCode: null });
-      ({ result } = settled);
-      end = ended;
+      const { nextPollInMs, refusedMs } = await observers.observe(
+        { kind: 'poll', ...info },
+        () => this.#poll(claimed, options, signal),
+        ({ value, durationMs, error, errorCode }) => {
+          const result = value?.settled.result ?? 'failed';
+          observers.notify('pollEnded', { ...info, result, durationMs });
+          const detail = result === 'unknown' ? value!.settled.detail : error;
+          return { outcome: result, error: detail, errorCode };
+        },
+      );
+      return { nextPollInMs, refusedMs };
     } catch (error) {
-      span?.end({ outcome: 'failed', ...errorFacts(error) });
       if (signal.aborted) {
         await this.store.expectations.releasePolls([claimed], [0]).catch(() => {});
       } else {
@@ -96,15 +96,8 @@ export class Polls {
           `${POLL_LEASE_MS} ms ends: ${describeError(error)}`;
         this.#throttled.warn(`failed ${company}`, new LogLine(line, { company }));
       }
+      return { nextPollInMs: POLL_LEASE_MS, refusedMs: 0 };
     }
-    if (observers.active) {
-      observers.notify('pollEnded', {
-        ...info,
-        result,
-        durationMs: runtime.monotonic() - startedAt,
-      });
-    }
-    return end;
   }
 
   async #poll(

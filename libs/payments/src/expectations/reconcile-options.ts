@@ -1,13 +1,8 @@
 import type { CallOptions, PaymentsApi, PaymentTransaction } from '../api/payments-api.js';
-import {
-  integerOption,
-  optionsInvalid,
-  rejectUnknownNames,
-  shown,
-} from '../errors/payments-error.js';
+import { checkFields, mustBe, optional, optionsInvalid, whole } from '../errors/option-checks.js';
 import { TEST_EVENT_TYPE } from '../events/payment-event.js';
 import { isExactType } from '../inbox/receive/receive-options.js';
-import { assertPollSchedule, DEFAULT_POLL_SCHEDULE } from './poll-schedule.js';
+import { DEFAULT_POLL_SCHEDULE, isPollSchedule, POLL_SCHEDULE } from './poll-schedule.js';
 
 /** Nest injection token of the {@link ResolvedReconcileOptions}; `null` without the option `reconcile`. */
 export const RECONCILE_OPTIONS = Symbol('PAYMENTS_RECONCILE_OPTIONS');
@@ -95,59 +90,46 @@ export interface ResolvedReconcileOptions {
   readonly concurrency: number;
 }
 
-const NAMES = ['interpret', 'find', 'schedule', 'eventTypes', 'maxPollsPerSecond', 'concurrency'];
 const MAX_TYPES = 100;
+const isFunction = (value: unknown): boolean => typeof value === 'function';
+const POLLS = { default: 5, min: 1, unit: 'polls' };
 
 /** @throws PaymentsError `options_invalid`. */
 export function resolveReconcileOptions(
   options: ReconcileOptions | undefined,
 ): ResolvedReconcileOptions | null {
   if (options === undefined) return null;
-  if (typeof options !== 'object' || options === null) {
-    throw optionsInvalid(`"reconcile" must be an object of options; it is ${shown(options)}.`);
-  }
-  rejectUnknownNames('reconcile.', options, NAMES);
-  const { interpret, find, schedule = DEFAULT_POLL_SCHEDULE } = options;
-  if (typeof interpret !== 'function') {
-    throw optionsInvalid(
-      '"reconcile.interpret" must be a function that returns the meaning of a transaction, such as byStatus({ … }); ' +
-        `it is ${shown(interpret)}.`,
-    );
-  }
-  if (find !== undefined && typeof find !== 'function') {
-    throw optionsInvalid(
-      `"reconcile.find" must be a function that returns the id of a transaction; it is ${shown(find)}.`,
-    );
-  }
-  try {
-    assertPollSchedule(schedule, '"reconcile.schedule"');
-  } catch (error) {
-    throw optionsInvalid((error as TypeError).message);
-  }
-  const { eventTypes = interpret.eventTypes ?? ['transaction.completed'] } = options;
-  if (!areEventTypes(eventTypes)) {
+  const { interpret, find, eventTypes, ...others } = checkFields('reconcile', options, {
+    interpret: optional<InterpretTransaction>(INTERPRET, isFunction),
+    find: optional<ReconcileOptions['find']>(
+      'a function that returns the id of a transaction',
+      isFunction,
+    ),
+    schedule: (name, value = DEFAULT_POLL_SCHEDULE) => {
+      if (isPollSchedule(value)) return Object.freeze([...value]);
+      throw mustBe(name, POLL_SCHEDULE, value);
+    },
+    eventTypes: (_, value) => value,
+    maxPollsPerSecond: whole({ ...POLLS, max: 1000 }),
+    concurrency: whole({ ...POLLS, max: 100 }),
+  });
+  if (interpret === undefined) throw mustBe('reconcile.interpret', INTERPRET, interpret);
+  const types = eventTypes ?? interpret.eventTypes ?? ['transaction.completed'];
+  if (!areEventTypes(types)) {
     throw optionsInvalid(
       `"reconcile.eventTypes" must be a list of 1 to ${MAX_TYPES} exact event types that "interpret" can return, such ` +
         'as "transaction.completed", without "*".',
     );
   }
-  const whole = (name: 'maxPollsPerSecond' | 'concurrency', value: number, max: number) =>
-    integerOption(`reconcile.${name}`, options[name], {
-      default: value,
-      min: 1,
-      max,
-      unit: 'polls',
-    });
   return Object.freeze({
+    ...others,
     interpret,
     find: find ?? null,
-    schedule: Object.freeze([...schedule]),
-    eventTypes: Object.freeze([...new Set(eventTypes)]),
-    maxPollsPerSecond: whole('maxPollsPerSecond', 5, 1000),
-    concurrency: whole('concurrency', 5, 100),
+    eventTypes: Object.freeze([...new Set(types)]),
   });
 }
 
+const INTERPRET = 'a function that returns the meaning of a transaction, such as byStatus({ … })';
 function areEventTypes(types: unknown): types is readonly string[] {
   return (
     Array.isArray(types) &&

@@ -2,7 +2,8 @@ import { Injectable } from '@nestjs/common';
 import type { OnModuleInit, Type } from '@nestjs/common';
 import type { ModuleRef } from '@nestjs/core';
 import { ModuleLogger } from '../errors/module-logger.js';
-import { describeError, optionsInvalid, PaymentsError, shown } from '../errors/payments-error.js';
+import { describeError, PaymentsError } from '../errors/payments-error.js';
+import { mustBe, optionsInvalid, shown } from '../errors/option-checks.js';
 import type { PaymentsErrorCode } from '../errors/payments-error-code.js';
 import { ThrottledLog } from '../errors/throttled-log.js';
 import type { ThrottledLogRuntime } from '../errors/throttled-log.js';
@@ -13,6 +14,7 @@ import type {
   PaymentsInstrumentation,
   PaymentsObserver,
   PaymentsSpan,
+  SpanResult,
   TracedOperation,
 } from './payments-observer.js';
 
@@ -25,6 +27,17 @@ export type ObserverOption =
 
 type Method = keyof PaymentsObserver;
 type Info<M extends Method> = Parameters<NonNullable<PaymentsObserver[M]>>[0];
+
+/** How the work of {@link Observers.observe} ended. */
+export interface OperationEnd<R> {
+  /** The result; `undefined` if the work threw. */
+  readonly value: R | undefined;
+  /** What the work threw, and its description and code. */
+  readonly thrown: unknown;
+  readonly error: string | null;
+  readonly errorCode: PaymentsErrorCode | null;
+  readonly durationMs: number;
+}
 
 /**
  * Calls the observers of the application. An error of an observer is logged, and changes nothing else.
@@ -41,7 +54,7 @@ export class Observers implements OnModuleInit {
 
   constructor(
     private readonly options: readonly ObserverOption[],
-    runtime: ThrottledLogRuntime,
+    private readonly runtime: ThrottledLogRuntime,
     /** Finds the providers; `null` if {@link options} contains no class. */
     private readonly moduleRef: Pick<ModuleRef, 'get'> | null = null,
   ) {
@@ -109,6 +122,35 @@ export class Observers implements OnModuleInit {
       });
     }
     return new OperationSpan(spans, (work) => this.#attempt('startSpan', work));
+  }
+
+  /**
+   * Runs `work` in a span of each instrumentation, and passes the trace context of the span to it. `ended` gets the
+   * result, or what `work` threw: it reports that to the observers, and returns how the span ended. Returns or throws what
+   * `work` does.
+   */
+  async observe<R>(
+    operation: TracedOperation,
+    work: (traceparent: string | null) => Promise<R>,
+    ended: (end: OperationEnd<R>) => SpanResult,
+  ): Promise<R> {
+    if (!this.#active) return work(null);
+    const span = this.#tracing ? this.span(operation) : null;
+    const startedAt = this.runtime.monotonic();
+    const end = (result: Omit<OperationEnd<R>, 'durationMs'>): void => {
+      const durationMs = this.runtime.monotonic() - startedAt;
+      const spanResult = ended({ ...result, durationMs });
+      span?.end(spanResult);
+    };
+    let value: R;
+    try {
+      value = await (span === null ? work(null) : span.run(() => work(span.traceparent)));
+    } catch (thrown) {
+      end({ value: undefined, thrown, ...errorFacts(thrown) });
+      throw thrown;
+    }
+    end({ value, thrown: undefined, error: null, errorCode: null });
+    return value;
   }
 
   #use(observers: readonly PaymentsInstrumentation[]): void {
@@ -195,7 +237,7 @@ export function resolveObservers(
   observers: readonly ObserverOption[] | undefined = [],
 ): readonly ObserverOption[] {
   if (!Array.isArray(observers)) {
-    throw optionsInvalid(`"observers" must be an array; it is ${shown(observers)}.`);
+    throw mustBe('observers', 'an array', observers);
   }
   for (const observer of observers as readonly unknown[]) {
     if ((typeof observer === 'object' && observer !== null) || typeof observer === 'function') {

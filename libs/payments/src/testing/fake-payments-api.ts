@@ -6,14 +6,14 @@ import type {
   ApiClient,
   ApiMethod,
   ApiResponse,
-  BodyOptions,
+  RequestOptions,
   PaymentsApi,
 } from '../api/payments-api.js';
 import { DEFAULT_COMPANY } from '../companies/company.js';
 import type { PaymentsErrorCode } from '../errors/payments-error-code.js';
 
 /** A call that the application made. Options that the call did not set are left out. */
-export type FakeCall = Pick<BodyOptions, 'query' | 'body' | 'headers' | 'idempotencyKey'> & {
+export type FakeCall = Pick<RequestOptions, 'query' | 'body' | 'headers'> & {
   readonly company: string;
   readonly method: ApiMethod;
   readonly path: string;
@@ -131,8 +131,8 @@ class ScriptedClient implements ApiClient {
   }
 }
 
-function definedOptions({ query, body, headers, idempotencyKey }: BodyOptions): Partial<FakeCall> {
-  const fields = Object.entries({ query, body, headers, idempotencyKey });
+function definedOptions({ query, body, headers }: RequestOptions): Partial<FakeCall> {
+  const fields = Object.entries({ query, body, headers });
   return Object.fromEntries(fields.filter(([, value]) => value !== undefined));
 }
 

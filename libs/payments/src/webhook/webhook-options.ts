@@ -1,20 +1,11 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { ResolvedReceiveOptions } from '../inbox/receive/receive-options.js';
-import {
-  integerOption,
-  optionsInvalid,
-  rejectUnknownNames,
-  shown,
-} from '../errors/payments-error.js';
-import type { IntegerBounds } from '../errors/payments-error.js';
+import { checkFields, mustBe, optional, optionsInvalid, whole } from '../errors/option-checks.js';
 
 /** Nest injection token of the endpoint's path without the global prefix (`string | null`). */
 export const WEBHOOK_PATH = Symbol('PAYMENTS_WEBHOOK_PATH');
 /** Nest injection token of the {@link ResolvedWebhookOptions}. */
 export const WEBHOOK_OPTIONS = Symbol('PAYMENTS_WEBHOOK_OPTIONS');
-
-/** Path of the endpoint. Not one of the options, because Nest maps routes before it creates asynchronous options. */
-export type WebhookPath = string | false;
 
 /** Default of `webhookPath`. */
 export const DEFAULT_WEBHOOK_PATH = 'webhooks/payments';
@@ -130,61 +121,47 @@ export type ResolvedWebhookOptions = Readonly<
 >;
 
 const MIB = 1024 ** 2;
-const BOUNDS = {
-  bodyLimitBytes: { default: MIB, min: 1024, max: 64 * MIB, unit: 'bytes' },
-  bodyTimeoutMs: { default: 5000, min: 100, max: 29_000, unit: 'milliseconds' },
-  maxPending: { default: 256, min: 1, max: 100_000, unit: 'requests' },
-  maxPendingBytes: { default: 8 * MIB, min: 1024, max: 4096 * MIB, unit: 'bytes' },
-  maxLookupsPerSecond: { default: 50, min: 1, max: 10_000, unit: 'lookups' },
-} satisfies Record<Exclude<keyof WebhookOptions, 'before' | 'maxAgeMs'>, IntegerBounds>;
 const MAX_AGE = { min: 1000, max: 3650 * 86_400_000 };
+const checkBodyLimit = whole({ default: MIB, min: 1024, max: 64 * MIB, unit: 'bytes' });
 
 /** @throws PaymentsError `options_invalid`. */
 export function resolveWebhookOptions(
   options: WebhookOptions = {},
   { deadlineMs }: Pick<ResolvedReceiveOptions, 'deadlineMs'>,
 ): ResolvedWebhookOptions {
-  if (typeof options !== 'object' || options === null) {
-    throw optionsInvalid(`"webhook" must be an object of options; it is ${shown(options)}.`);
-  }
-  rejectUnknownNames('webhook.', options, ['before', ...Object.keys(BOUNDS), 'maxAgeMs']);
-  const option = (name: keyof typeof BOUNDS, bounds: IntegerBounds = BOUNDS[name]): number =>
-    integerOption(`webhook.${name}`, options[name], bounds);
-  const { before } = options;
-  if (before !== undefined && typeof before !== 'function') {
-    throw optionsInvalid(`"webhook.before" must be a function; it is ${shown(before)}.`);
-  }
-  const bodyLimitBytes = option('bodyLimitBytes');
-  return Object.freeze({
-    before,
-    bodyLimitBytes,
-    bodyTimeoutMs: option('bodyTimeoutMs', {
-      ...BOUNDS.bodyTimeoutMs,
+  // The limits of all bodies and of the time must allow one body of the maximum size.
+  const limit = checkBodyLimit('webhook.bodyLimitBytes', options?.bodyLimitBytes);
+  return checkFields('webhook', options, {
+    before: optional<AdmissionCheck>('a function', (value) => typeof value === 'function'),
+    bodyLimitBytes: checkBodyLimit,
+    bodyTimeoutMs: whole({
+      default: Math.min(5000, deadlineMs),
+      min: 100,
       max: deadlineMs,
-      default: Math.min(BOUNDS.bodyTimeoutMs.default, deadlineMs),
+      unit: 'milliseconds',
     }),
-    maxPending: option('maxPending'),
-    // The limit must allow a body of the maximum size.
-    maxPendingBytes: option('maxPendingBytes', {
-      ...BOUNDS.maxPendingBytes,
-      min: bodyLimitBytes,
-      default: Math.max(BOUNDS.maxPendingBytes.default, bodyLimitBytes),
+    maxPending: whole({ default: 256, min: 1, max: 100_000, unit: 'requests' }),
+    maxPendingBytes: whole({
+      default: Math.max(8 * MIB, limit),
+      min: limit,
+      max: 4096 * MIB,
+      unit: 'bytes',
     }),
-    maxLookupsPerSecond: option('maxLookupsPerSecond'),
-    maxAgeMs: resolveMaxAgeOption(options.maxAgeMs),
+    maxLookupsPerSecond: whole({ default: 50, min: 1, max: 10_000, unit: 'lookups' }),
+    maxAgeMs: checkMaxAge,
   });
 }
 
-function resolveMaxAgeOption(value: unknown): number | false | undefined {
+function checkMaxAge(name: string, value: unknown): number | false | undefined {
   if (value === undefined || value === false) return value;
   const { min, max } = MAX_AGE;
   if (Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max) {
     return value as number;
   }
-  throw optionsInvalid(
-    `"webhook.maxAgeMs" must be a whole number of milliseconds from ${min} to ${max}, or false for no limit; it is ` +
-      `${shown(value)}. Leave it out for "worker.knowMs" with a durable inbox, and no limit with the memory inbox.`,
-  );
+  const hint =
+    'Leave it out for "worker.knowMs" with a durable inbox, and no limit with the memory inbox.';
+  const expected = `a whole number of milliseconds from ${min} to ${max}, or false for no limit`;
+  throw mustBe(name, expected, value, hint);
 }
 
 /**
@@ -192,7 +169,7 @@ function resolveMaxAgeOption(value: unknown): number | false | undefined {
  *
  * @throws PaymentsError `options_invalid`.
  */
-export function resolveWebhookPath(path: WebhookPath = DEFAULT_WEBHOOK_PATH): string | null {
+export function resolveWebhookPath(path: string | false = DEFAULT_WEBHOOK_PATH): string | null {
   if (path === false) return null;
   const trimmed = typeof path === 'string' ? path.replace(/^\/+|\/+$/g, '') : '';
   const segments = trimmed.split('/');

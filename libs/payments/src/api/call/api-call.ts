@@ -1,7 +1,8 @@
 import type { ResolvedCompany } from '../../companies/company.js';
+import { backoffMs } from '../../runtime/backoff.js';
 import { abortableDelay, Deadline } from '../../runtime/deadline.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
-import type { ResolvedApiOptions } from '../api-options.js';
+import type { ResolvedApiOptions, RetryPolicy } from '../api-options.js';
 import {
   isSuccess,
   parseBody,
@@ -25,7 +26,6 @@ import {
   type PaymentsApiError,
 } from './api-error.js';
 import { callUrl, type CallRequest } from './call-request.js';
-import { isRetryableStatus, retryDelayMs } from './retry-policy.js';
 
 /** Dependencies of an {@link ApiCall}. */
 export interface ApiCallParts {
@@ -181,7 +181,7 @@ export class ApiCall {
       status,
       headers: shownHeaders(headers, token),
       body,
-      requestId: requestIdOf(headers, this.#parts.options.requestIdHeader, token),
+      requestId: requestIdOf(headers, token),
     };
   }
 
@@ -201,11 +201,36 @@ export class ApiCall {
     return {
       ...this.#facts(),
       status,
-      requestId: requestIdOf(headers, this.#parts.options.requestIdHeader, token),
+      requestId: requestIdOf(headers, token),
       retryAfterMs: parseRetryAfterMs(headers['retry-after'], this.#parts.runtime.now()),
       body: parseBody(response.body, headers['content-type']),
     };
   }
+}
+
+/** Whether the policy retries a response with this status. */
+function isRetryableStatus(policy: RetryPolicy, status: number): boolean {
+  return policy.statuses.some((retried) =>
+    retried === '5xx' ? status >= 500 && status <= 599 : retried === status,
+  );
+}
+
+/**
+ * Returns the wait before the next attempt, in milliseconds: an exponential backoff with jitter, or the `Retry-After`
+ * of the response if that is longer. `maxRetryAfterMs` limits the `Retry-After`.
+ *
+ * @param failures number of failed attempts, from 1
+ * @param random from 0 to 1
+ */
+function retryDelayMs(
+  policy: RetryPolicy,
+  failures: number,
+  random: number,
+  retryAfterMs: number | undefined,
+): number {
+  const bounds = { firstMs: policy.baseDelayMs, maxMs: policy.maxDelayMs };
+  const requestedMs = Math.min(retryAfterMs ?? 0, policy.maxRetryAfterMs);
+  return Math.max(backoffMs(bounds, failures, random), requestedMs);
 }
 
 function isObject(body: unknown): boolean {

@@ -42,13 +42,6 @@ describe('prepareCall', () => {
     });
   });
 
-  it('prepareCall() sends an idempotency key if a header is configured for it, and rejects it otherwise', () => {
-    const api = resolveApiOptions({ idempotencyHeader: 'Idempotency-Key' });
-    expect(prepare({ idempotencyKey: 'k-1' }, 'POST', api).headers['idempotency-key']).toBe('k-1');
-    expect(() => prepare({ idempotencyKey: 'k-1' })).toThrow(/idempotencyHeader/);
-    expect(() => prepare({ idempotencyKey: '' }, 'POST', api)).toThrow(TypeError);
-  });
-
   it('prepareCall() encodes the body as JSON, also null and false', () => {
     expect(String(prepare({ body: { a: 'ü' } }).body)).toBe('{"a":"ü"}');
     expect(String(prepare({ body: null }).body)).toBe('null');

@@ -1,5 +1,5 @@
-import { integerOption } from '../../errors/payments-error.js';
 import type { ResolvedApiOptions } from '../api-options.js';
+import { USER_AGENT } from '../http/http-exchange.js';
 import type { ApiMethod, CallSpec } from '../payments-api.js';
 
 /** A call whose arguments were checked and encoded. Every attempt sends the same. */
@@ -51,11 +51,8 @@ export function prepareCall(spec: CallSpec, options: ResolvedApiOptions): CallRe
     accept: 'application/json',
     ...checkedHeaders(given.headers),
   };
-  headers['user-agent'] = options.userAgent;
+  headers['user-agent'] = USER_AGENT;
   if (body) headers['content-type'] = 'application/json';
-  if (given.idempotencyKey !== undefined) {
-    headers[idempotencyHeader(options)] = headerValue('idempotencyKey', given.idempotencyKey);
-  }
   return {
     method,
     pathAndQuery: path + queryString(given.query),
@@ -63,7 +60,7 @@ export function prepareCall(spec: CallSpec, options: ResolvedApiOptions): CallRe
     headers,
     body,
     signal,
-    deadlineMs: checkedDeadline(given.deadlineMs, options),
+    deadlineMs: checkedDeadline(given.deadlineMs ?? options.deadlineMs),
     obeyRetryAfter: given.obeyRetryAfter === true,
     safe,
     expect: spec.expect,
@@ -103,20 +100,11 @@ function headerValue(name: string, value: unknown): string {
   throw new TypeError(`The ${name} must be a string of characters that a header can contain`);
 }
 
-function idempotencyHeader({ idempotencyHeader: name }: ResolvedApiOptions): string {
-  if (name !== undefined) return name;
-  throw new TypeError(
-    "An idempotencyKey needs the option 'idempotencyHeader': the payments service documents no header for it",
-  );
-}
-
-function checkedDeadline(value: unknown, options: ResolvedApiOptions): number {
-  try {
-    const bounds = { default: options.deadlineMs, min: 1, max: 600_000, unit: 'milliseconds' };
-    return integerOption('deadlineMs', value, bounds);
-  } catch {
-    throw new TypeError('deadlineMs must be a whole number of milliseconds from 1 to 600000');
+function checkedDeadline(value: unknown): number {
+  if (Number.isInteger(value) && (value as number) >= 1 && (value as number) <= 600_000) {
+    return value as number;
   }
+  throw new TypeError('deadlineMs must be a whole number of milliseconds from 1 to 600000');
 }
 
 /**

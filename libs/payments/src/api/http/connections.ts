@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import type { Transform } from 'node:stream';
 import type { AxiosRequestConfig, AxiosResponse, InternalAxiosRequestConfig } from 'axios';
 import type * as Undici from 'undici';
-import type { ResolvedApiOptions } from '../api-options.js';
+import type { HttpAdapter, HttpAgents, ResolvedApiOptions } from '../api-options.js';
 import {
   bodyLimit,
   decoderOf,
@@ -13,7 +13,6 @@ import {
   type Exchange,
   type HttpRequest,
 } from './http-exchange.js';
-import type { HttpAdapter, HttpAgents } from './http-options.js';
 
 /** `token`: a new connection for every token request, so that a token request never waits for a call. */
 export type ConnectionPurpose = 'calls' | 'token';

@@ -3,6 +3,9 @@ import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import type { AxiosRequestConfig } from 'axios';
 import { BoundedBuffer, readInto } from '../../runtime/bounded-buffer.js';
 
+/** The `User-Agent` of every request. */
+export const USER_AGENT = 'nestjs-payments';
+
 /** One HTTP request to the payments service. */
 export interface HttpRequest {
   method: string;
@@ -179,15 +182,14 @@ export function shownHeaders(
 }
 
 /**
- * Returns the id that the service gave the request; `undefined` if there is none, if it contains the token, or if it
- * is longer than 200 characters or contains characters other than printable ASCII.
+ * Returns the id that the service gave the request, from the usual header: the service documents none. `undefined` if there
+ * is none, if it contains the token, or if it is longer than 200 characters or contains characters other than printable ASCII.
  */
 export function requestIdOf(
   headers: Readonly<Record<string, string>>,
-  header: string,
   token: string,
 ): string | undefined {
-  const id = headers[header];
+  const id = headers['x-request-id'];
   return id !== undefined && /^[\x21-\x7e]{1,200}$/.test(id) && !id.includes(token)
     ? id
     : undefined;

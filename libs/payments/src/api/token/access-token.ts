@@ -1,10 +1,10 @@
+import type { Logger } from '@nestjs/common';
 import { LogLine } from '../../errors/log-line.js';
 import { PaymentsError } from '../../errors/payments-error.js';
 import { backoffMs } from '../../runtime/backoff.js';
 import { abortable, Deadline } from '../../runtime/deadline.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import type { TokenFetchedInfo } from '../../telemetry/payments-observer.js';
-import type { ApiLogger } from '../api-options.js';
 import {
   PaymentsTokenError,
   remainingMs,
@@ -20,7 +20,7 @@ export interface AccessTokenParts {
   /** Id of the company, for errors and warnings. */
   company: string;
   runtime: PaymentsRuntime;
-  logger: ApiLogger;
+  logger: Pick<Logger, 'warn'>;
   /** Sends one token request, and aborts it if the signal is aborted. Should not reject. */
   requestToken: (signal: AbortSignal) => Promise<TokenResult>;
   /** Time limit of a token request, in milliseconds. */

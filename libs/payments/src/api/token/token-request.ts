@@ -1,13 +1,14 @@
+import type { Logger } from '@nestjs/common';
 import type { ResolvedCompany } from '../../companies/company.js';
 import { LogLine } from '../../errors/log-line.js';
 import { PaymentsError } from '../../errors/payments-error.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
-import type { ApiLogger } from '../api-options.js';
 import { callUrl } from '../call/call-request.js';
 import {
   isSuccess,
   parseBody,
   parseRetryAfterMs,
+  USER_AGENT,
   type HttpFailure,
   type HttpRequest,
   type HttpResponse,
@@ -67,8 +68,7 @@ export class PaymentsTokenError extends PaymentsError implements TokenErrorFacts
 export interface TokenRequestParts {
   send: (request: HttpRequest) => Promise<HttpResponse | HttpFailure>;
   runtime: PaymentsRuntime;
-  logger: ApiLogger;
-  userAgent: string;
+  logger: Pick<Logger, 'warn'>;
 }
 
 /** Sends `POST /v1/auth/token` for a company. Never rejects. */
@@ -84,7 +84,7 @@ export async function requestToken(
       accept: 'application/json',
       authorization: basic(company),
       'content-type': 'application/json',
-      'user-agent': parts.userAgent,
+      'user-agent': USER_AGENT,
       'x-auth-token': false,
     },
     body: BODY,
@@ -110,7 +110,7 @@ function readToken(
   response: HttpResponse,
   endpoint: string,
   company: string,
-  logger: ApiLogger,
+  logger: Pick<Logger, 'warn'>,
 ): TokenResult {
   const body = parseBody(response.body, 'application/json') as Record<string, unknown> | undefined;
   const value = typeof body === 'object' ? body?.['access_token'] : undefined;

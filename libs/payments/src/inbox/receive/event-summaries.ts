@@ -1,5 +1,6 @@
 import { ModuleLogger } from '../../errors/module-logger.js';
-import { describeError, optionsInvalid, shown } from '../../errors/payments-error.js';
+import { describeError } from '../../errors/payments-error.js';
+import { optionsInvalid, shown } from '../../errors/option-checks.js';
 import { ThrottledLog } from '../../errors/throttled-log.js';
 import type { ThrottledLogRuntime } from '../../errors/throttled-log.js';
 import type { PaymentEvent } from '../../events/payment-event.js';

@@ -1,4 +1,4 @@
-import { integerOption, optionsInvalid } from '../../errors/payments-error.js';
+import { integerOption, optionsInvalid } from '../../errors/option-checks.js';
 import { isReserved } from '../../events/handler-registry.js';
 import type { PaymentEvent } from '../../events/payment-event.js';
 import type { EventSummary } from '../store/stored-event.js';

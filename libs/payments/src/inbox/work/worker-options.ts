@@ -1,10 +1,4 @@
-import {
-  integerOption,
-  optionsInvalid,
-  rejectUnknownNames,
-  shown,
-} from '../../errors/payments-error.js';
-import type { IntegerBounds } from '../../errors/payments-error.js';
+import { checkFields, flag, optionsInvalid, whole } from '../../errors/option-checks.js';
 import type { HandlerOptions } from '../../events/handler-registry.js';
 import { assertRetrySchedule, exponential } from '../../events/retry-schedule.js';
 import type { RetrySchedule } from '../../events/retry-schedule.js';
@@ -64,48 +58,27 @@ export interface WorkerOptions {
 export type ResolvedWorkerOptions = Readonly<Required<WorkerOptions>>;
 
 const MS = 'milliseconds';
-const BOUNDS = {
-  concurrency: { default: 20, min: 1, max: 1000, unit: 'attempts' },
-  timeoutMs: { default: 60_000, min: 1, max: 3_600_000, unit: MS },
-  leaseMs: { default: 20_000, min: 1000, max: 3_600_000, unit: MS },
-  drainMs: { default: 20_000, min: 0, max: 600_000, unit: MS },
-  keepMs: { default: 7 * DAY, min: 1000, max: 365 * DAY, unit: MS },
-  knowMs: { default: 30 * DAY, min: 1000, max: 3650 * DAY, unit: MS },
-} satisfies Record<Exclude<keyof WorkerOptions, 'background' | 'retry'>, IntegerBounds>;
+const checkKeepMs = whole({ default: 7 * DAY, min: 1000, max: 365 * DAY, unit: MS });
 
 /** @throws PaymentsError `options_invalid`. */
 export function resolveWorkerOptions(options: WorkerOptions = {}): ResolvedWorkerOptions {
-  if (typeof options !== 'object' || options === null) {
-    throw optionsInvalid(`"worker" must be an object of options; it is ${shown(options)}.`);
-  }
-  rejectUnknownNames('worker.', options, ['background', 'retry', ...Object.keys(BOUNDS)]);
-  const option = (name: keyof typeof BOUNDS, bounds: IntegerBounds = BOUNDS[name]) =>
-    integerOption(`worker.${name}`, options[name], bounds);
-  const { background = true } = options;
-  if (typeof background !== 'boolean') {
-    throw optionsInvalid(`"worker.background" must be true or false; it is ${shown(background)}.`);
-  }
-  const keepMs = option('keepMs');
-  return Object.freeze({
-    background,
-    concurrency: option('concurrency'),
-    timeoutMs: option('timeoutMs'),
-    retry: resolveRetry(options.retry),
-    leaseMs: option('leaseMs'),
-    drainMs: option('drainMs'),
-    keepMs,
-    // An id must be known for as long as its event is kept.
-    knowMs: option('knowMs', {
-      ...BOUNDS.knowMs,
-      min: keepMs,
-      default: Math.max(BOUNDS.knowMs.default, keepMs),
-    }),
+  // An id must be known for as long as its event is kept.
+  const keepMs = checkKeepMs('worker.keepMs', options?.keepMs);
+  return checkFields('worker', options, {
+    background: flag(true),
+    retry: checkRetry,
+    concurrency: whole({ default: 20, min: 1, max: 1000, unit: 'attempts' }),
+    timeoutMs: whole({ default: 60_000, min: 1, max: 3_600_000, unit: MS }),
+    leaseMs: whole({ default: 20_000, min: 1000, max: 3_600_000, unit: MS }),
+    drainMs: whole({ default: 20_000, min: 0, max: 600_000, unit: MS }),
+    keepMs: checkKeepMs,
+    knowMs: whole({ default: Math.max(30 * DAY, keepMs), min: keepMs, max: 3650 * DAY, unit: MS }),
   });
 }
 
-function resolveRetry(retry: RetrySchedule = exponential()): RetrySchedule {
+function checkRetry(name: string, retry: unknown = exponential()): RetrySchedule {
   try {
-    assertRetrySchedule(retry, '"worker.retry"');
+    assertRetrySchedule(retry, `"${name}"`);
   } catch (error) {
     throw optionsInvalid((error as TypeError).message);
   }

@@ -1,7 +1,6 @@
 import { ModuleLogger } from '../../errors/module-logger.js';
-import { integerOption, optionsInvalid, shown } from '../../errors/payments-error.js';
+import { checkFields, flag, whole } from '../../errors/option-checks.js';
 import type { InboxDefinition } from '../../inbox/store/inbox-store.js';
-import type { MemoryLimits } from './event-index.js';
 import { MemoryStore } from './memory-store.js';
 
 /** Options of {@link memoryInbox}. */
@@ -43,32 +42,17 @@ const WARNING =
  * @throws PaymentsError `options_invalid`.
  */
 export function memoryInbox(options: MemoryInboxOptions = {}): InboxDefinition {
-  const limits: MemoryLimits = Object.freeze({
-    maxEvents: integerOption('memoryInbox maxEvents', options.maxEvents, {
-      default: 10_000,
-      min: 1,
-      max: 1_000_000,
-      unit: 'events',
-    }),
-    maxBytes: integerOption('memoryInbox maxBytes', options.maxBytes, {
-      default: 64 * 1024 ** 2,
-      min: 1024,
-      max: 16 * 1024 ** 3,
-      unit: 'bytes',
-    }),
-    retentionMs: integerOption('memoryInbox retentionMs', options.retentionMs, {
+  const { acceptInProduction, ...limits } = checkFields('memoryInbox', options, {
+    maxEvents: whole({ default: 10_000, min: 1, max: 1_000_000, unit: 'events' }),
+    maxBytes: whole({ default: 64 * 1024 ** 2, min: 1024, max: 16 * 1024 ** 3, unit: 'bytes' }),
+    retentionMs: whole({
       default: 86_400_000,
       min: 1000,
       max: 30 * 86_400_000,
       unit: 'milliseconds',
     }),
+    acceptInProduction: flag(false),
   });
-  const { acceptInProduction = false } = options;
-  if (typeof acceptInProduction !== 'boolean') {
-    throw optionsInvalid(
-      `"memoryInbox acceptInProduction" must be true or false; it is ${shown(acceptInProduction)}.`,
-    );
-  }
   return {
     name: 'memory',
     create: (runtime) => {

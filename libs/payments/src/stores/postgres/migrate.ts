@@ -1,4 +1,5 @@
-import { describeError, optionsInvalid } from '../../errors/payments-error.js';
+import { optionsInvalid } from '../../errors/option-checks.js';
+import { describeError } from '../../errors/payments-error.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import type { ConnectionSource } from './connection/connection-source.js';
 import { sqlStateOf, toInboxError } from './connection/database-connection.js';

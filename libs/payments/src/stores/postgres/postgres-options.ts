@@ -1,5 +1,5 @@
 import type { Pool, PoolClient } from 'pg';
-import { integerOption, optionsInvalid } from '../../errors/payments-error.js';
+import { integerOption, optionsInvalid } from '../../errors/option-checks.js';
 
 /**
  * The transaction that `context.commit` passes to its work: the `pg` client with an open transaction. Do not run `BEGIN`,

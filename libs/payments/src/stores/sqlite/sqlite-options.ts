@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { integerOption, optionsInvalid } from '../../errors/payments-error.js';
+import { integerOption, optionsInvalid } from '../../errors/option-checks.js';
 
 /** Options of `sqliteInbox()`. */
 export interface SqliteInboxOptions {

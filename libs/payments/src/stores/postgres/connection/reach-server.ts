@@ -1,5 +1,5 @@
 import { ModuleLogger } from '../../../errors/module-logger.js';
-import { optionsInvalid } from '../../../errors/payments-error.js';
+import { optionsInvalid } from '../../../errors/option-checks.js';
 import { Backoff, STORE_BACKOFF } from '../../../runtime/backoff.js';
 import { abortableDelay } from '../../../runtime/deadline.js';
 import type { PaymentsRuntime } from '../../../runtime/payments-runtime.js';

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { optionsInvalid } from '../../../errors/payments-error.js';
+import { optionsInvalid } from '../../../errors/option-checks.js';
 
 /** The file name of the compiled entry of the thread. */
 const ENTRY = 'sqlite-thread.js';

@@ -1,0 +1,134 @@
+import { PaymentsError } from './payments-error.js';
+
+/** Creates the error for an option that is missing or wrong. The message should name the option and the fix. */
+export function optionsInvalid(message: string, details?: ErrorOptions): PaymentsError {
+  return new PaymentsError('options_invalid', `PaymentsModule: ${message}`, details);
+}
+
+/** Creates the error for a value of the wrong kind: says what it must be, and what it is without its content. */
+export function mustBe(name: string, expected: string, value: unknown, hint = ''): PaymentsError {
+  return optionsInvalid(
+    `"${name}" must be ${expected}; it is ${shown(value)}.${hint && ` ${hint}`}`,
+  );
+}
+
+/** Formats a value for an error message: briefly, and never with the content of a string, array or object. */
+export function shown(value: unknown): string {
+  if (value === null || typeof value === 'number' || typeof value === 'boolean') {
+    return String(value);
+  }
+  if (typeof value === 'string') return `a text of ${value.length} characters`;
+  return Array.isArray(value) ? 'an array' : `a ${typeof value}`;
+}
+
+/** Returns the value of an option, or its default if it is undefined. Throws `options_invalid` if the value is wrong. */
+export type OptionCheck<T> = (name: string, value: unknown) => T;
+
+/**
+ * Checks each field of an option that is an object. The result is frozen and has every field of `checks`.
+ *
+ * @throws PaymentsError `options_invalid`, also for a field without a check: a misspelt option must not silently keep
+ *   its default.
+ */
+export function checkFields<C extends Readonly<Record<string, OptionCheck<unknown>>>>(
+  name: string,
+  input: unknown,
+  checks: C,
+): { readonly [K in keyof C]: ReturnType<C[K]> } {
+  if (typeof input !== 'object' || input === null) {
+    throw mustBe(name, 'an object of options', input);
+  }
+  const given = input as Readonly<Record<string, unknown>>;
+  const unknown = Object.keys(given).find((field) => !Object.hasOwn(checks, field));
+  if (unknown !== undefined) {
+    throw optionsInvalid(
+      `there is no option "${name}.${unknown}". The options are ${Object.keys(checks).join(', ')}.`,
+    );
+  }
+  const fields = Object.entries(checks).map(([field, check]) => [
+    field,
+    check(`${name}.${field}`, given[field]),
+  ]);
+  return Object.freeze(Object.fromEntries(fields)) as { readonly [K in keyof C]: ReturnType<C[K]> };
+}
+
+/** Bounds and default of a number option. */
+export interface IntegerBounds {
+  readonly default: number;
+  readonly min: number;
+  readonly max: number;
+  /** The unit, for the message: `milliseconds`, `bytes`. */
+  readonly unit: string;
+}
+
+/** A whole number within bounds. */
+export function whole(bounds: IntegerBounds): OptionCheck<number> {
+  return (name, value) => integerOption(name, value, bounds);
+}
+
+/**
+ * Returns `value` if it is a whole number within its bounds, or the default if it is undefined.
+ *
+ * @throws PaymentsError `options_invalid`. The message names the option, unit, bounds and the given value.
+ */
+export function integerOption(name: string, value: unknown, bounds: IntegerBounds): number {
+  if (value === undefined) return bounds.default;
+  const { min, max, unit } = bounds;
+  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= min && value <= max) {
+    return value;
+  }
+  const expected = `a whole number of ${unit} from ${min} to ${max}`;
+  throw mustBe(name, expected, value, `Leave it out for ${bounds.default}.`);
+}
+
+/** One of several texts, of which the first is the default. */
+export function oneOf<T extends string>(...texts: readonly [T, ...T[]]): OptionCheck<T> {
+  const [standard, ...others] = texts.map((text) => `'${text}'`);
+  const list = `${[`${standard} (default)`, ...others.slice(0, -1)].join(', ')} or ${others.at(-1)}`;
+  return (name, value) => {
+    if (value === undefined) return texts[0];
+    if (texts.includes(value as T)) return value as T;
+    throw mustBe(name, list, value);
+  };
+}
+
+/** `true` or `false`. */
+export function flag(standard: boolean): OptionCheck<boolean> {
+  return (name, value) => {
+    if (value === undefined) return standard;
+    if (typeof value === 'boolean') return value;
+    throw mustBe(name, 'true or false', value);
+  };
+}
+
+/** An object or a function that passes a test, or nothing. `expected` says what it must be, for the message. */
+export function optional<T>(
+  expected: string,
+  test: (value: T) => boolean,
+): OptionCheck<T | undefined> {
+  return (name, value) => {
+    if (value === undefined || (value !== null && test(value as T))) return value as T | undefined;
+    throw mustBe(name, expected, value);
+  };
+}
+
+/** Whether an option or a variable has no content: not a string, empty, or white space only. */
+export function isBlank(value: unknown): boolean {
+  return typeof value !== 'string' || value.trim() === '';
+}
+
+/**
+ * Describes white space or quotes around a secret, for a message that starts with the name of the secret: "ends with a
+ * line break. White space …". The text never contains the secret. `undefined` if there are none.
+ */
+export function surroundingFault(value: string): string | undefined {
+  const trimmed = value.trim();
+  const faults = [
+    value !== value.trimStart() && 'begins with white space',
+    value !== value.trimEnd() &&
+      (/[\n\r]\s*$/.test(value) ? 'ends with a line break' : 'ends with white space'),
+    /^(["'`]).*\1$/s.test(trimmed) && 'is surrounded by quotes',
+  ].filter((fault) => fault !== false);
+  if (faults.length === 0) return undefined;
+  return `${faults.join(' and ')}. White space and quotes around the value are never part of it: remove them.`;
+}
