@@ -63,6 +63,6 @@ onEachAdapter((start) => {
 
 it('WH-31 memoryInbox() rejects an acceptInProduction that is not a boolean', () => {
   expect(() => memoryInbox({ acceptInProduction: 'false' as never })).toThrow(
-    '"memoryInbox.acceptInProduction" must be true or false; it is a text of 3 characters.',
+    '"memoryInbox.acceptInProduction" must be true or false; it is a text of 5 characters.',
   );
 });

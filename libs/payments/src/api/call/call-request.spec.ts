@@ -1,10 +1,10 @@
 import { describe, expect, it } from '@jest/globals';
 import { resolveApiOptions } from '../api-options.js';
 import { prepareCall, type CallRequest } from './call-request.js';
-import type { ApiMethod, BodyOptions } from '../payments-api.js';
+import type { ApiMethod, RequestOptions } from '../payments-api.js';
 
 const prepare = (
-  options: BodyOptions,
+  options: RequestOptions,
   method: ApiMethod = 'POST',
   api = resolveApiOptions(),
 ): CallRequest => prepareCall({ method, path: '/v1/things', options, expect: 'anything' }, api);

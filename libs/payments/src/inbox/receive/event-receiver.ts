@@ -161,10 +161,10 @@ export class EventReceiver {
 
   /** Resolves once the event is as durable as the store makes it; with `null` if `receive` did not store it. */
   #store(verified: VerifiedEvent, receive: StoreEvent): Promise<ReceivedEvent | null> {
-    const { observers, runtime } = this;
+    const { observers } = this;
     const store = (event: VerifiedEvent) => this.#storeEvent(event, receive);
     if (!observers.active) return store(verified);
-    return observeReceipt(verified, { observers, runtime }, store);
+    return observeReceipt(verified, observers, store);
   }
 
   async #storeEvent(verified: VerifiedEvent, receive: StoreEvent): Promise<ReceivedEvent | null> {

@@ -49,7 +49,7 @@ describe('EventSummaries', () => {
 
   it.each([
     ['a promise', async () => ({ reference: 'order-7' }), 'it returned a promise.'],
-    ['a text', () => 'order-7', 'it returned a string.'],
+    ['a text', () => 'order-7', 'it returned a text of 7 characters.'],
   ])(
     'a function summary that returns %s gives no summary, and the log says so',
     (_, option, why) => {

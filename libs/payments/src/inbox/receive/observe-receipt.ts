@@ -1,27 +1,22 @@
-import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
-import { errorFacts } from '../../telemetry/observers.js';
 import { validTraceparent } from '../../telemetry/operation-span.js';
 import type { Observers } from '../../telemetry/observers.js';
-import type { EventDuplicateInfo } from '../../telemetry/payments-observer.js';
+import type {
+  EventDuplicateInfo,
+  EventReceivedInfo,
+  ObservedEvent,
+} from '../../telemetry/payments-observer.js';
 import type { ReceivedEvent } from './awaited-handlers.js';
 import { VerifiedEvent } from './verified-event.js';
-
-/** What {@link observeReceipt} uses. */
-export interface ReceiptParts {
-  readonly observers: Observers;
-  readonly runtime: PaymentsRuntime;
-}
 
 /**
  * Stores an event within a span, and reports the result to the observers. The event is stored with the trace context of
  * the span, so that the spans of its attempts can link to it.
  */
-export async function observeReceipt(
+export function observeReceipt(
   verified: VerifiedEvent,
-  parts: ReceiptParts,
+  observers: Observers,
   store: (event: VerifiedEvent) => Promise<ReceivedEvent | null>,
 ): Promise<ReceivedEvent | null> {
-  const { observers, runtime } = parts;
   const { company, event, headers } = verified;
   const { transactionId } = event.data;
   const facts = {
@@ -33,49 +28,43 @@ export async function observeReceipt(
     occurredAtMs: Date.parse(event.timestamp),
   };
   const traceparent = validTraceparent(headers['traceparent']);
-  const span = observers.tracing
-    ? observers.span({ kind: 'receive', traceparent, ...facts })
-    : null;
-  const startedAt = runtime.monotonic();
-  let received: ReceivedEvent | null;
-  try {
-    received = await (span === null
-      ? store(verified)
-      : span.run(() => store(withTraceparent(verified, span.traceparent))));
-  } catch (error) {
-    span?.end({ outcome: 'failed', ...errorFacts(error) });
-    throw error;
-  }
-  if (received === null) {
-    span?.end({ outcome: 'not stored', error: null, errorCode: null });
-    return null;
-  }
-  const { receipt, event: stored } = received;
-  const info = { ...facts, durationMs: runtime.monotonic() - startedAt };
+  return observers.observe(
+    { kind: 'receive', traceparent, ...facts },
+    (own) => store(withTraceparent(verified, own)),
+    ({ value: received, durationMs, error, errorCode }) => {
+      if (!received) return { outcome: error === null ? 'not stored' : 'failed', error, errorCode };
+      const outcome = notify(received, { ...facts, durationMs }, observers);
+      return { outcome, error, errorCode };
+    },
+  );
+}
+
+/** Reports the receipt of an event. Returns its outcome. */
+function notify(
+  { receipt, event }: ReceivedEvent,
+  info: ObservedEvent,
+  observers: Observers,
+): string {
+  const { company } = info;
+  let outcome: EventReceivedInfo['status'] | EventDuplicateInfo['reason'];
   if (receipt.outcome === 'stored') {
-    const status = stored.stale ? 'stale' : stored.handlers.length > 0 ? 'stored' : 'unhandled';
-    span?.end({ outcome: status, error: null, errorCode: null });
-    const handlers = Object.freeze([...stored.handlers]);
-    observers.notify('eventReceived', { ...info, status, handlers });
+    outcome = event.stale ? 'stale' : event.handlers.length > 0 ? 'stored' : 'unhandled';
+    const handlers = Object.freeze([...event.handlers]);
+    observers.notify('eventReceived', { ...info, status: outcome, handlers });
   } else {
-    const reason = reasonOf(received);
-    span?.end({ outcome: reason, error: null, errorCode: null });
-    observers.notify('eventDuplicate', { ...info, storedId: receipt.id, reason });
+    if (receipt.outcome === 'conflict') outcome = 'conflict';
+    else outcome = receipt.id === event.id ? 'copy' : 'transaction';
+    observers.notify('eventDuplicate', { ...info, storedId: receipt.id, reason: outcome });
   }
   for (const { reference, transactionId, by } of receipt.fulfilled) {
     const expectation = { company, reference, transactionId, eventId: receipt.id };
     observers.notify('expectationFulfilled', { ...expectation, by: by as 'webhook' | 'poll' });
   }
-  return received;
+  return outcome;
 }
 
 function withTraceparent(verified: VerifiedEvent, traceparent: string | null): VerifiedEvent {
   if (traceparent === null) return verified;
   const { company, event, raw, arrivedAt, headers, source } = verified;
   return new VerifiedEvent(company, event, raw, arrivedAt, { ...headers, traceparent }, source);
-}
-
-function reasonOf({ event, receipt }: ReceivedEvent): EventDuplicateInfo['reason'] {
-  if (receipt.outcome === 'conflict') return 'conflict';
-  return receipt.id === event.id ? 'copy' : 'transaction';
 }

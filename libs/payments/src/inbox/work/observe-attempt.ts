@@ -18,7 +18,7 @@ export interface ObservedEnd {
 }
 
 /** Runs an attempt within a span, and reports its start and its end to the observers. `run` must not reject. */
-export async function observeAttempt<R extends ObservedEnd>(
+export function observeAttempt<R extends ObservedEnd>(
   delivery: ClaimedDelivery,
   { observers, runtime }: AttemptServices,
   run: () => Promise<R>,
@@ -34,31 +34,29 @@ export async function observeAttempt<R extends ObservedEnd>(
     ageMs,
   };
   const { traceparent, eventType } = delivery.traced ?? UNKNOWN;
-  const span = observers.tracing
-    ? observers.span({
-        kind: 'attempt',
-        traceparent: validTraceparent(traceparent),
-        eventType,
-        ...info,
-      })
-    : null;
+  const operation = {
+    kind: 'attempt',
+    traceparent: validTraceparent(traceparent),
+    eventType,
+    ...info,
+  } as const;
   observers.notify('attemptStarted', info);
   const startedAt = runtime.monotonic();
-  const result = await (span === null ? run() : span.run(run));
-  const { observed, failure, retryInMs, endedAt } = result;
-  const facts = failure === null ? { error: null, errorCode: null } : errorFacts(failure.thrown);
-  span?.end({ outcome: observed, ...facts });
-  const ended = {
-    ...info,
-    ...facts,
-    outcome: observed,
-    durationMs: endedAt - startedAt,
-    retryInMs: observed === 'failed' ? retryInMs : null,
-    stack: failure === null ? '' : framesOf(failure.thrown),
-  };
-  observers.notify('attemptEnded', ended);
-  if (observed === 'dead') observers.notify('deliveryDead', ended);
-  return result;
+  return observers.observe(operation, run, ({ value }) => {
+    const { observed, failure, retryInMs, endedAt } = value!;
+    const facts = failure === null ? { error: null, errorCode: null } : errorFacts(failure.thrown);
+    const ended = {
+      ...info,
+      ...facts,
+      outcome: observed,
+      durationMs: endedAt - startedAt,
+      retryInMs: observed === 'failed' ? retryInMs : null,
+      stack: failure === null ? '' : framesOf(failure.thrown),
+    };
+    observers.notify('attemptEnded', ended);
+    if (observed === 'dead') observers.notify('deliveryDead', ended);
+    return { outcome: observed, ...facts };
+  });
 }
 
 /** A store of the application may not have the facts. */
