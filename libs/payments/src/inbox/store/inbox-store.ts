@@ -165,7 +165,8 @@ export interface InboxStore<Tx = unknown> {
 
   /**
    * Calls `listener` if a delivery may have become due through another process (or this one). It is a hint: calls may
-   * be missing or superfluous. Returns a function that removes the listener.
+   * be missing or superfluous. A store that is not shared need not call it: a process wakes its own worker. Returns a
+   * function that removes the listener.
    */
   onWake(listener: () => void): () => void;
 
