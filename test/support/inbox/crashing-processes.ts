@@ -7,21 +7,26 @@ export const OPTIONS = { leaseMs: 3000, timeoutMs: 600_000, retry: fixed([0, 0, 
 
 /** Processes that run one after the other on one store. A process crashes when it runs the poison event. */
 export class CrashingProcesses {
-  readonly first: WorkerHarness;
   current: WorkerHarness;
   /** Ids of the events that each process ran, in order. */
   readonly ran: string[][] = [];
   readonly #open = new Map<string, () => void>();
 
-  constructor(private readonly options: WorkerOptions = {}) {
-    this.first = new WorkerHarness({ ...OPTIONS, ...options });
-    this.current = this.first;
+  private constructor(
+    readonly first: WorkerHarness,
+    private readonly options: WorkerOptions,
+  ) {
+    this.current = first;
+  }
+
+  static async open(differences: WorkerOptions = {}): Promise<CrashingProcesses> {
+    const options = { ...OPTIONS, ...differences };
+    return new CrashingProcesses(await WorkerHarness.shared(options), options);
   }
 
   /** Starts the next process. With `null`, no event is the poison. */
   start(poison: string | null = 'poison'): WorkerHarness {
-    if (this.ran.length > 0)
-      this.current = new WorkerHarness({ ...OPTIONS, ...this.options }, { of: this.first });
+    if (this.ran.length > 0) this.current = new WorkerHarness(this.options, { of: this.first });
     const harness = this.current;
     const ran: string[] = [];
     this.ran.push(ran);

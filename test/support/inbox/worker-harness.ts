@@ -9,12 +9,14 @@ import type {
 import { HandlerCatalogCache } from '../../../libs/payments/src/inbox/store/handler-catalog-cache.js';
 import type {
   ClaimRequest,
+  InboxStore,
   IncomingEvent,
   StoredDelivery,
   StoreReceipt,
 } from '../../../libs/payments/src/inbox/store/inbox-store.js';
 import { InboxWorker } from '../../../libs/payments/src/inbox/work/inbox-worker.js';
-import { MemoryStore } from '../../../libs/payments/src/stores/memory/memory-store.js';
+import { memoryInbox } from '../../../libs/payments/src/stores/memory/memory-inbox.js';
+import { sqliteInbox } from '../../../libs/payments/src/stores/sqlite/index.js';
 import { OutcomeWatches } from '../../../libs/payments/src/inbox/work/attempt-outcomes.js';
 import { StoredBodies } from '../../../libs/payments/src/inbox/store/body-codec.js';
 import { resolveWorkerOptions } from '../../../libs/payments/src/inbox/work/worker-options.js';
@@ -25,19 +27,19 @@ Logger.overrideLogger(false);
 
 type Handle = (event: PaymentEvent, context: PaymentEventContext) => unknown;
 
-/** Differences from the default: a store of its own, and one handler `h`. */
+/** Differences from the default: a memory store of its own, and one handler `h`. */
 export interface HarnessSetup {
   /** Options of each handler, by name. */
   handlers?: Readonly<Record<string, HandlerOptions>>;
-  /** Shares the store of this harness, as another process would. */
-  of?: WorkerHarness;
+  /** Uses the store and the clock of this harness, as the next process would. Several at once need {@link WorkerHarness.shared}. */
+  of?: Pick<WorkerHarness, 'store' | 'runtime'>;
   outcomes?: OutcomeWatches;
 }
 
-/** A worker with a memory store and a fake clock. Its handlers call `handle`, which the test sets. */
+/** A worker with a store and a fake clock. Its handlers call `handle`, which the test sets. */
 export class WorkerHarness {
   readonly runtime: FakeRuntime;
-  readonly store: MemoryStore;
+  readonly store: InboxStore;
   readonly registry = new HandlerRegistry();
   readonly outcomes: OutcomeWatches;
   readonly catalog: HandlerCatalogCache;
@@ -46,14 +48,20 @@ export class WorkerHarness {
   readonly worker: InboxWorker;
   #crashed = false;
 
+  /** A worker with a store that several processes may use: SQLite in memory. */
+  static async shared(options?: WorkerOptions, setup?: HarnessSetup): Promise<WorkerHarness> {
+    const runtime = new FakeRuntime();
+    const store = sqliteInbox({ file: ':memory:' }).create(runtime);
+    await store.open();
+    return new WorkerHarness(options, { ...setup, of: { store, runtime } });
+  }
+
   constructor(options: WorkerOptions = {}, setup: HarnessSetup = {}) {
     const { registry } = this;
     const { handlers = { h: {} }, of } = setup;
     this.outcomes = setup.outcomes ?? new OutcomeWatches();
     this.runtime = of?.runtime ?? new FakeRuntime();
-    this.store =
-      of?.store ??
-      new MemoryStore({ maxEvents: 100_000, maxBytes: 1e9, retentionMs: 1e9 }, this.runtime);
+    this.store = of?.store ?? memoryInbox({ maxEvents: 100_000 }).create(this.runtime);
     for (const [name, own] of Object.entries(handlers)) {
       registry.add({
         name,
@@ -117,9 +125,9 @@ export class WorkerHarness {
     this.#crashed = true;
   }
 
-  #storeUntilCrash(): MemoryStore {
+  #storeUntilCrash(): InboxStore {
     return new Proxy(this.store, {
-      get: (store, name: keyof MemoryStore) => {
+      get: (store, name: keyof InboxStore) => {
         const value: unknown = store[name];
         if (typeof value !== 'function') return value;
         return (...args: unknown[]): unknown =>

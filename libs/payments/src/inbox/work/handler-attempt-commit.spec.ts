@@ -44,7 +44,7 @@ describe('the commit of a HandlerAttempt', () => {
     logged(async (log) => {
       const harness = await started(new WorkerHarness({ timeoutMs: 1000 }));
       commits(harness);
-      const commit = harness.store.commit.bind(harness.store) as InboxStore['commit'];
+      const commit = harness.store.commit.bind(harness.store);
       let respond = () => {};
       Object.assign(harness.store, {
         commit: async (...args: Parameters<typeof commit>) => {

@@ -85,7 +85,7 @@ describe('the drain of an InboxWorker', () => {
   });
 
   it('IN-24 a delivery whose handler ignores its signal stays leased for the grace, then others run it', async () => {
-    const harness = await started(new WorkerHarness({ drainMs: 50 }));
+    const harness = await started(await WorkerHarness.shared({ drainMs: 50 }));
     harness.handle = () => new Promise(() => {});
     await harness.receive('hangs', 'key');
     await harness.receive('next', 'key');

@@ -44,7 +44,7 @@ describe('InboxWorker.runDue()', () => {
   });
 
   it('runDue() runs deliveries of a dead process before it resolves', async () => {
-    const dead = await started(new WorkerHarness({ leaseMs: 3000 }));
+    const dead = await started(await WorkerHarness.shared({ leaseMs: 3000 }));
     dead.handle = () => new Promise(() => {});
     await dead.assign('a');
     await turns();

@@ -9,7 +9,7 @@ const INNOCENTS = Array.from({ length: 10 }, (_, n) => `i-${n + 1}`);
 
 describe('suspects of an InboxWorker', () => {
   it('IN-19 a delivery that ends its process becomes dead, and no other delivery is counted an attempt', async () => {
-    const processes = new CrashingProcesses();
+    const processes = await CrashingProcesses.open();
     const ids = [...INNOCENTS.slice(0, 5), 'poison', ...INNOCENTS.slice(5)];
     await processes.crashWhileRunning(...ids);
     expect(processes.ran[0]).toEqual(ids);
@@ -35,7 +35,7 @@ describe('suspects of an InboxWorker', () => {
   });
 
   it('IN-19 suspects run one at a time, in parallel to other deliveries', async () => {
-    const processes = new CrashingProcesses();
+    const processes = await CrashingProcesses.open();
     await processes.crashWhileRunning(...INNOCENTS);
     const harness = processes.start(null);
     await pass(harness, 8);
@@ -49,7 +49,7 @@ describe('suspects of an InboxWorker', () => {
   });
 
   it('IN-25 a suspect is freed if the response to its claim was lost', async () => {
-    const processes = new CrashingProcesses();
+    const processes = await CrashingProcesses.open();
     await processes.crashWhileRunning('suspect');
     const harness = processes.start(null);
     const claimSuspect = harness.store.claimSuspect.bind(harness.store);
@@ -66,7 +66,7 @@ describe('suspects of an InboxWorker', () => {
   });
 
   it('IN-30 a claim does not take the slot of a suspect that is claimed at the same time', async () => {
-    const processes = new CrashingProcesses({ concurrency: 1 });
+    const processes = await CrashingProcesses.open({ concurrency: 1 });
     await processes.crashWhileRunning('suspect');
     const harness = processes.start(null);
     const claimSuspect = harness.store.claimSuspect.bind(harness.store);
@@ -85,7 +85,7 @@ describe('suspects of an InboxWorker', () => {
 
   it('a pending delivery gets the slot that was taken for a suspect of another handler', async () => {
     const handlers = { g: { concurrency: 1 }, h: { concurrency: 1 } };
-    const first = new WorkerHarness(OPTIONS, { handlers });
+    const first = await WorkerHarness.shared(OPTIONS, { handlers });
     first.handle = () => new Promise(() => {});
     first.worker.start();
     await turns();
@@ -111,7 +111,7 @@ describe('suspects of an InboxWorker', () => {
   });
 
   it('IN-25 a suspect is freed and not counted if the claim of other deliveries after it failed', async () => {
-    const processes = new CrashingProcesses();
+    const processes = await CrashingProcesses.open();
     await processes.crashWhileRunning('suspect');
     const harness = processes.start(null);
     const claim = harness.store.claim.bind(harness.store);
@@ -134,7 +134,7 @@ describe('suspects of an InboxWorker', () => {
   });
 
   it('IN-19 a suspect gets the next free slot of a handler with a backlog', async () => {
-    const processes = new CrashingProcesses({ concurrency: 1 });
+    const processes = await CrashingProcesses.open({ concurrency: 1 });
     await processes.crashWhileRunning('suspect');
     const harness = processes.start(null);
     await turns();
@@ -171,7 +171,7 @@ describe('suspects of an InboxWorker', () => {
   });
 
   it('IN-24 drain() waits for the suspect that runs, and starts no other', async () => {
-    const processes = new CrashingProcesses();
+    const processes = await CrashingProcesses.open();
     await processes.crashWhileRunning('s-1', 's-2');
     const harness = processes.start(null);
     await pass(harness, 8);

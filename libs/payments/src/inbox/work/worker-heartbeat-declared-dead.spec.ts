@@ -26,7 +26,7 @@ function declareDeadOnce({ store }: WorkerHarness): void {
 describe('a worker that was declared dead', () => {
   it('IN-12 IN-14 a process that was declared dead aborts its attempts, stores no outcome, and goes on', async () => {
     const log = new CapturedLog();
-    const harness = await started(new WorkerHarness({ leaseMs: 3000 }));
+    const harness = await started(await WorkerHarness.shared({ leaseMs: 3000 }));
     Logger.overrideLogger(log);
     const other = await started(new WorkerHarness({ leaseMs: 3000 }, { of: harness }));
     const ends: (() => void)[] = [];
@@ -139,7 +139,7 @@ describe('a worker that was declared dead', () => {
   });
 
   it('IN-25 a delivery that could not be released is freed', async () => {
-    const harness = await started(new WorkerHarness({ leaseMs: 3000 }));
+    const harness = await started(await WorkerHarness.shared({ leaseMs: 3000 }));
     const release = harness.store.release.bind(harness.store);
     const reservation = harness.worker.reserve(['h'])!;
     declareDeadOnce(harness);

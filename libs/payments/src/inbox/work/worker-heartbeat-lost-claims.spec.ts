@@ -64,7 +64,7 @@ describe('WorkerHeartbeat: lost responses of the store', () => {
   });
 
   it('IN-25 deliveries of a claim whose response was lost are freed and run', async () => {
-    const harness = await started(new WorkerHarness());
+    const harness = await started(await WorkerHarness.shared());
     const claim = harness.store.claim.bind(harness.store);
     harness.store.claim = async (request) => {
       harness.store.claim = claim;
@@ -80,7 +80,7 @@ describe('WorkerHeartbeat: lost responses of the store', () => {
   });
 
   it('IN-25 deliveries that were assigned by a receive whose response was lost are freed and run', async () => {
-    const harness = await started(new WorkerHarness());
+    const harness = await started(await WorkerHarness.shared());
     let end = () => {};
     harness.handle = () => new Promise<void>((resolve) => (end = resolve));
     await harness.assign('running');

@@ -11,7 +11,7 @@ const DOWN = () => Promise.reject(new Error('down'));
 
 describe('WorkerHeartbeat', () => {
   it('IN-14 a handler that runs much longer than the lease keeps its delivery', async () => {
-    const harness = await started(new WorkerHarness({ leaseMs: 3000, timeoutMs: 60_000 }));
+    const harness = await started(await WorkerHarness.shared({ leaseMs: 3000, timeoutMs: 60_000 }));
     const other = await started(new WorkerHarness({ leaseMs: 3000 }, { of: harness }));
     let end = () => {};
     harness.handle = () => new Promise<void>((resolve) => (end = resolve));
@@ -25,7 +25,7 @@ describe('WorkerHeartbeat', () => {
   });
 
   it('IN-13 a worker without heartbeats for many leases keeps deliveries that no process freed', async () => {
-    const harness = await started(new WorkerHarness({ leaseMs: 1000 }));
+    const harness = await started(await WorkerHarness.shared({ leaseMs: 1000 }));
     let end = () => {};
     harness.handle = () => new Promise<void>((resolve) => (end = resolve));
     await harness.assign('a');
@@ -94,7 +94,7 @@ describe('WorkerHeartbeat', () => {
   );
 
   it('IN-25 a delivery that a live worker could not release is freed', async () => {
-    const harness = await started(new WorkerHarness({ leaseMs: 3000 }));
+    const harness = await started(await WorkerHarness.shared({ leaseMs: 3000 }));
     const heartbeat = harness.store.heartbeat.bind(harness.store);
     const release = harness.store.release.bind(harness.store);
     const reservation = harness.worker.reserve(['h'])!;
@@ -122,7 +122,7 @@ describe('WorkerHeartbeat', () => {
 
   it('suspects run outside of the async context of the request that caused the heartbeat', async () => {
     const requests = new AsyncLocalStorage<string>();
-    const harness = await started(new WorkerHarness({ leaseMs: 3000 }));
+    const harness = await started(await WorkerHarness.shared({ leaseMs: 3000 }));
     harness.handle = () => new Promise(() => {});
     await harness.assign('a');
     harness.crash();
@@ -176,7 +176,7 @@ describe('WorkerHeartbeat', () => {
   });
 
   it('IN-23 IN-36 a jump of the wall clock has no effect on heartbeats and due times', async () => {
-    const harness = await started(new WorkerHarness({ leaseMs: 3000 }));
+    const harness = await started(await WorkerHarness.shared({ leaseMs: 3000 }));
     const other = await started(new WorkerHarness({ leaseMs: 3000 }, { of: harness }));
     harness.handle = () => new Promise(() => {});
     await harness.assign('a');
