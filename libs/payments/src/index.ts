@@ -42,7 +42,7 @@ export type { InboxHandler } from './inbox/store/handler-catalog-cache.js';
 export type { EventSummary } from './inbox/store/stored-event.js';
 export type { FailureGroup, Failures } from './inbox/operate/failure-groups.js';
 export type { InboxReceipt } from './inbox/receive/event-receiver.js';
-export type { RunDueResult } from './inbox/work/running-attempts.js';
+export type { RunDueResult } from './inbox/work/attempt-outcomes.js';
 export type {
   DeliveryQuery,
   RedriveQuery,

@@ -22,7 +22,6 @@ import { PaymentInbox } from './inbox/payment-inbox.js';
 import { INBOX_STORE } from './inbox/store/inbox-store.js';
 import type { InboxStore } from './inbox/store/inbox-store.js';
 import { MAX_AGE_MS, RECEIVE_OPTIONS, resolveMaxAge } from './inbox/receive/receive-options.js';
-import { OutcomeWatches } from './inbox/work/attempt-outcomes.js';
 import { WORKER_OPTIONS } from './inbox/work/worker-options.js';
 import { PaymentsLifecycle } from './payments-lifecycle.js';
 import { resolveOptions } from './payments-options.js';
@@ -145,7 +144,6 @@ const WEBHOOK: Provider[] = [
   WebhookEndpoint,
 ];
 const INBOX: Provider[] = [
-  OutcomeWatches,
   StoredBodies,
   InboxWorker,
   InboxMaintenance,

@@ -40,7 +40,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
   {
     promise: 'EX-05',
     fault: 'a webhook request fulfils no expectation',
-    file: 'libs/payments/src/inbox/receive/verified-event.ts',
+    file: 'libs/payments/src/inbox/receive/event-receiver.ts',
     replace: 'fulfils: polled && !stale,',
     by: "fulfils: polled && !stale && source === 'poll',",
     specs: [`${E2E}/expectations-sources.spec.ts`],

@@ -20,8 +20,8 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
     promise: 'IN-14',
     fault: 'a process that was declared dead does not abort its handlers',
     file: `${INBOX}/work/inbox-worker.ts`,
-    replace: 'const lost = this.#attempts.lose(id);',
-    by: 'const lost = id.length;',
+    replace: 'for (const [attempt] of lost) attempt.lose();',
+    by: '',
     specs: [`${INBOX}/work/worker-heartbeat-declared-dead.spec.ts`],
   },
   {
@@ -75,10 +75,10 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-18',
     fault: 'retries after an unrecoverable error',
-    file: `${INBOX}/work/settle-attempt.ts`,
+    file: `${INBOX}/work/attempt.ts`,
     replace: 'const retryInMs = isUnrecoverable(thrown)',
     by: 'const retryInMs = isUnrecoverable(null)',
-    specs: [`${INBOX}/work/settle-attempt.spec.ts`],
+    specs: [`${INBOX}/work/attempt-settlement.spec.ts`],
   },
   {
     promise: 'IN-20',
@@ -107,10 +107,10 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-21',
     fault: 'accepts a second commit',
-    file: `${INBOX}/work/settle-attempt.ts`,
+    file: `${INBOX}/work/attempt-commit.ts`,
     replace: "if (this.#state !== 'open')",
     by: "if (this.#state === 'closed')",
-    specs: [`${INBOX}/work/settle-attempt-commit.spec.ts`],
+    specs: [`${INBOX}/work/attempt-commit.spec.ts`],
   },
   {
     promise: 'IN-22',
@@ -123,10 +123,10 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-22',
     fault: 'a failure after the commit is not logged',
-    file: `${INBOX}/work/handler-attempt.ts`,
+    file: `${INBOX}/work/attempt.ts`,
     replace: 'if (failure !== null) {',
     by: 'if (failure !== null && !this.#commit.done) {',
-    specs: [`${INBOX}/work/handler-attempt-commit.spec.ts`],
+    specs: [`${INBOX}/work/attempt-with-commit.spec.ts`],
   },
   {
     promise: 'IN-23',
@@ -147,10 +147,10 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-24',
     fault: 'charges an attempt that the closing application aborted',
-    file: `${INBOX}/work/settle-attempt.ts`,
-    replace: 'if (closing) {',
-    by: 'if (closing && retry.attempts === 0) {',
-    specs: [`${INBOX}/work/settle-attempt.spec.ts`],
+    file: `${INBOX}/work/attempt.ts`,
+    replace: 'if (this.#closing) {',
+    by: 'if (this.#closing && retry.attempts === 0) {',
+    specs: [`${INBOX}/work/attempt-settlement.spec.ts`],
   },
   {
     promise: 'IN-25',
@@ -179,10 +179,10 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-30',
     fault: 'does not abort the signal after the time limit',
-    file: `${INBOX}/work/handler-attempt.ts`,
+    file: `${INBOX}/work/attempt.ts`,
     replace: "this.#abortWith(`The handler took longer than ${timeoutMs} ms.`, 'TimeoutError');",
     by: '',
-    specs: [`${INBOX}/work/handler-attempt-time-limit.spec.ts`],
+    specs: [`${INBOX}/work/attempt-time-limit.spec.ts`],
   },
   {
     promise: 'IN-30',

@@ -77,7 +77,7 @@ export const SECURITY_MUTANTS: readonly Mutant[] = [
   {
     promise: 'SE-09',
     fault: 'handles stale events',
-    file: 'libs/payments/src/inbox/receive/verified-event.ts',
+    file: 'libs/payments/src/inbox/receive/event-receiver.ts',
     replace: 'handlers: stale ? [] : catalog.matching(',
     by: 'handlers: catalog.matching(',
     specs: ['test/e2e/webhook-stale.spec.ts'],

@@ -44,7 +44,7 @@ export class FakeWorker {
 
   constructor(
     private readonly store: InboxStore,
-    private readonly outcomes: OutcomeWatches,
+    readonly outcomes: OutcomeWatches,
   ) {}
 
   reserve(handlers: readonly string[]) {
@@ -105,7 +105,6 @@ export function receiver(options: ReceiveOptions = {}, maxAgeMs = Infinity) {
     runtime,
     catalog,
     asWorker,
-    outcomes,
     bodies,
   );
   const receive = (

@@ -17,7 +17,7 @@ import type {
 import { InboxWorker } from '../../../libs/payments/src/inbox/work/inbox-worker.js';
 import { memoryInbox } from '../../../libs/payments/src/stores/memory/memory-inbox.js';
 import { sqliteInbox } from '../../../libs/payments/src/stores/sqlite/index.js';
-import { OutcomeWatches } from '../../../libs/payments/src/inbox/work/attempt-outcomes.js';
+import type { OutcomeWatches } from '../../../libs/payments/src/inbox/work/attempt-outcomes.js';
 import { StoredBodies } from '../../../libs/payments/src/inbox/store/body-codec.js';
 import { resolveWorkerOptions } from '../../../libs/payments/src/inbox/work/worker-options.js';
 import type { WorkerOptions } from '../../../libs/payments/src/inbox/work/worker-options.js';
@@ -33,7 +33,6 @@ export interface HarnessSetup {
   handlers?: Readonly<Record<string, HandlerOptions>>;
   /** Uses the store and the clock of this harness, as the next process would. Several at once need {@link WorkerHarness.shared}. */
   of?: Pick<WorkerHarness, 'store' | 'runtime'>;
-  outcomes?: OutcomeWatches;
 }
 
 /** A worker with a store and a fake clock. Its handlers call `handle`, which the test sets. */
@@ -41,9 +40,8 @@ export class WorkerHarness {
   readonly runtime: FakeRuntime;
   readonly store: InboxStore;
   readonly registry = new HandlerRegistry();
-  readonly outcomes: OutcomeWatches;
   readonly catalog: HandlerCatalogCache;
-  readonly ran: { id: string; context: PaymentEventContext }[] = [];
+  readonly ran: { id: string; event: PaymentEvent; context: PaymentEventContext }[] = [];
   handle: Handle = () => {};
   readonly worker: InboxWorker;
   #crashed = false;
@@ -59,7 +57,6 @@ export class WorkerHarness {
   constructor(options: WorkerOptions = {}, setup: HarnessSetup = {}) {
     const { registry } = this;
     const { handlers = { h: {} }, of } = setup;
-    this.outcomes = setup.outcomes ?? new OutcomeWatches();
     this.runtime = of?.runtime ?? new FakeRuntime();
     this.store = of?.store ?? memoryInbox({ maxEvents: 100_000 }).create(this.runtime);
     for (const [name, own] of Object.entries(handlers)) {
@@ -69,7 +66,7 @@ export class WorkerHarness {
         patterns: ['*'],
         options: own,
         invoke: async (event, context) => {
-          this.ran.push({ id: event.id, context });
+          this.ran.push({ id: event.id, event, context });
           await this.handle(event, context);
         },
       });
@@ -81,10 +78,13 @@ export class WorkerHarness {
       this.runtime,
       registry,
       new EventDispatcher(registry),
-      this.outcomes,
       new StoredBodies(null, this.runtime),
       this.catalog,
     );
+  }
+
+  get outcomes(): OutcomeWatches {
+    return this.worker.outcomes;
   }
 
   /** Ids of the events that ran, in order. */
@@ -103,10 +103,14 @@ export class WorkerHarness {
   }
 
   /** Receives an event as `EventReceiver` does: handlers with a free slot run at once. Returns their names. */
-  async assign(id: string, handlers = this.registry.names()): Promise<readonly string[]> {
+  async assign(
+    id: string,
+    handlers = this.registry.names(),
+    parsed: PaymentEvent | null = null,
+  ): Promise<readonly string[]> {
     const reservation = this.worker.reserve(handlers);
     const { claimed, pending } = await this.#receive(id, { handlers, assign: reservation });
-    reservation?.start(claimed);
+    reservation?.start(claimed, parsed);
     if (pending) this.worker.wake();
     return claimed.map(({ handler }) => handler);
   }

@@ -3,7 +3,7 @@ import { DEFAULT_COMPANY } from '../companies/company.js';
 import { HandlerRegistry, isReserved } from '../events/handler-registry.js';
 import { NO_OBSERVERS, Observers } from '../telemetry/observers.js';
 import { EventReceiver, type InboxReceipt } from './receive/event-receiver.js';
-import type { RunDueResult } from './work/running-attempts.js';
+import type { RunDueResult } from './work/attempt-outcomes.js';
 import { HandlerCatalogCache } from './store/handler-catalog-cache.js';
 import type { InboxHandler } from './store/handler-catalog-cache.js';
 import { InboxMaintenance } from './operate/inbox-maintenance.js';

@@ -4,7 +4,7 @@ import { HttpAdapterHost } from '@nestjs/core';
 import { CapturedLog } from '../../../../test/support/log/captured-log.js';
 import { FakeRuntime } from '../../../../test/support/time/fake-runtime.js';
 import { turns } from '../../../../test/support/time/waiting.js';
-import type { PaymentInbox } from '../inbox/payment-inbox.js';
+import type { EventReceiver } from '../inbox/receive/event-receiver.js';
 import { WebhookEndpoint } from './webhook-endpoint.js';
 import { RejectionLog } from './webhook-rejection.js';
 import type { WebhookRoutes } from './webhook-routes.js';
@@ -14,7 +14,7 @@ Logger.overrideLogger(false);
 
 type Handler = (request: object, response: unknown) => Promise<void>;
 
-/** An endpoint with a verifier and an inbox that take no time. Records the order of its responses. */
+/** An endpoint with a verifier and a receiver that take no time. Records the order of its responses. */
 class RecordedEndpoint {
   readonly written: string[] = [];
   #handler: Handler = async () => {};
@@ -25,12 +25,12 @@ class RecordedEndpoint {
       post: (_path: string, handler: Handler) => (this.#handler = handler),
     };
     const verifier = { verify: async (request: object) => request };
-    const inbox = { receive: async ({ id }: { id: string }) => ({ status: 'stored', id }) };
+    const receiver = { receive: async ({ id }: { id: string }) => ({ status: 'stored', id }) };
     new WebhookEndpoint(
       { httpAdapter } as unknown as HttpAdapterHost,
       { endpointPaths: () => ['/hook'] } as WebhookRoutes,
       verifier as unknown as WebhookVerifier,
-      inbox as unknown as PaymentInbox,
+      receiver as unknown as EventReceiver,
       null!,
     ).onModuleInit();
   }

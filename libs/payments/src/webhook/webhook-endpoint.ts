@@ -5,7 +5,7 @@ import type { OnModuleInit } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import { ModuleLogger } from '../errors/module-logger.js';
 import { PaymentsError } from '../errors/payments-error.js';
-import { PaymentInbox } from '../inbox/payment-inbox.js';
+import { EventReceiver } from '../inbox/receive/event-receiver.js';
 import { beforeBodyParsers, emptyFastifyBody, httpAdapterOf } from '../nest-internals.js';
 import { PAYMENTS_RUNTIME } from '../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
@@ -160,7 +160,7 @@ export class WebhookEndpoint implements OnModuleInit {
     private readonly host: HttpAdapterHost,
     private readonly routes: WebhookRoutes,
     private readonly verifier: WebhookVerifier,
-    private readonly inbox: PaymentInbox,
+    private readonly receiver: EventReceiver,
     private readonly rejections: RejectionLog,
   ) {}
 
@@ -183,7 +183,7 @@ export class WebhookEndpoint implements OnModuleInit {
   async receive(request: WebhookRequest): Promise<WebhookResponse> {
     try {
       const event = await this.verifier.verify(request);
-      const { status, id } = await this.inbox.receive(event);
+      const { status, id } = await this.receiver.receive(event, true);
       return { status: 200, body: { received: true, status, id } };
     } catch (error) {
       if (!(error instanceof PaymentsError)) this.rejections.logUnexpected(error);

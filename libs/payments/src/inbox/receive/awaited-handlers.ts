@@ -1,25 +1,15 @@
 import { PaymentsError } from '../../errors/payments-error.js';
-import type { IncomingEvent, InboxStore, StoreReceipt } from '../store/inbox-store.js';
-import type { OutcomeWatch, OutcomeWatches } from '../work/attempt-outcomes.js';
+import type { InboxStore } from '../store/inbox-store.js';
+import type { OutcomeWatch } from '../work/attempt-outcomes.js';
+import type { InboxWorker } from '../work/inbox-worker.js';
+import type { ReceivedEvent } from './receipt-log.js';
 import type { VerifiedEvent } from './verified-event.js';
-
-/** An event as it was passed to the store, and what the store returned. */
-export interface ReceivedEvent {
-  readonly event: IncomingEvent;
-  readonly receipt: StoreReceipt;
-}
 
 /** The deadline of one webhook request. */
 export interface ReceiveDeadline {
   passed: boolean;
   /** Called when the deadline passes. */
   onPassed: () => void;
-}
-
-/** The part of the worker that {@link AwaitedHandlers} uses. */
-interface WakeableWorker {
-  readonly working: boolean;
-  wake(): void;
 }
 
 /**
@@ -29,8 +19,7 @@ interface WakeableWorker {
 export class AwaitedHandlers {
   constructor(
     private readonly store: InboxStore,
-    private readonly outcomes: OutcomeWatches,
-    private readonly worker: WakeableWorker,
+    private readonly worker: Pick<InboxWorker, 'working' | 'outcomes' | 'wake'>,
   ) {}
 
   /**
@@ -51,13 +40,13 @@ export class AwaitedHandlers {
       );
     }
     // The watch starts before the event is stored, so that it sees every attempt.
-    let watch = this.outcomes.watch(company, storedId);
+    let watch = this.worker.outcomes.watch(company, storedId);
     try {
       const received = await receive();
       const { id, outcome } = received.receipt;
       if (id !== storedId) {
         watch.end();
-        watch = this.outcomes.watch(company, id);
+        watch = this.worker.outcomes.watch(company, id);
       }
       deadline.onPassed = () => watch.abandon();
       if (deadline.passed) watch.abandon();

@@ -13,7 +13,6 @@ import type {
 } from '../store/inbox-store.js';
 import type { InboxWorker } from '../work/inbox-worker.js';
 import { resolveReceiveOptions } from './receive-options.js';
-import { OutcomeWatches } from '../work/attempt-outcomes.js';
 import { StoredBodies } from '../store/body-codec.js';
 import { VerifiedEvent } from './verified-event.js';
 
@@ -82,7 +81,6 @@ function processWith(...results: [Result, ...Result[]]) {
     runtime,
     catalog,
     worker,
-    new OutcomeWatches(),
     new StoredBodies(null, runtime),
   );
   const receive = (event = {}, ageMs = 0) => {

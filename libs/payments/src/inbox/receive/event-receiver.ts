@@ -1,6 +1,8 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { ModuleLogger } from '../../errors/module-logger.js';
 import { describeError, PaymentsError } from '../../errors/payments-error.js';
+import { TEST_EVENT_TYPE } from '../../events/payment-event.js';
+import type { PaymentEvent } from '../../events/payment-event.js';
 import { LogLine } from '../../errors/log-line.js';
 import { ThrottledLog } from '../../errors/throttled-log.js';
 import { PAYMENTS_RUNTIME } from '../../runtime/payments-runtime.js';
@@ -10,23 +12,24 @@ import { NO_OBSERVERS, Observers } from '../../telemetry/observers.js';
 import { MAX_AGE_MS, RECEIVE_OPTIONS } from './receive-options.js';
 import type { ResolvedReceiveOptions } from './receive-options.js';
 import { StoredBodies } from '../store/body-codec.js';
+import { isReference } from '../store/expectation-store.js';
 import { HandlerCatalogCache } from '../store/handler-catalog-cache.js';
 import type {
   ClaimedDelivery,
   IncomingEvent,
   InboxStore,
+  StoredSummary,
   StoreReceipt,
 } from '../store/inbox-store.js';
 import { INBOX_STORE } from '../store/inbox-store.js';
 import { InboxWorker } from '../work/inbox-worker.js';
 import { tracedEvent } from '../work/observe-attempt.js';
 import { AwaitedHandlers } from './awaited-handlers.js';
-import { OutcomeWatches } from '../work/attempt-outcomes.js';
-import type { ReceivedEvent, ReceiveDeadline } from './awaited-handlers.js';
+import type { ReceiveDeadline } from './awaited-handlers.js';
 import { EventSummaries } from './event-summaries.js';
 import { observeReceipt } from './observe-receipt.js';
 import { ReceiptLog } from './receipt-log.js';
-import { isStale, toIncomingEvent } from './verified-event.js';
+import type { ReceivedEvent } from './receipt-log.js';
 import type { VerifiedEvent } from './verified-event.js';
 
 /** How often an event is received again at most, because the handler catalog changed meanwhile. */
@@ -91,24 +94,29 @@ export class EventReceiver {
     @Inject(PAYMENTS_RUNTIME) private readonly runtime: PaymentsRuntime,
     private readonly catalog: HandlerCatalogCache,
     private readonly worker: InboxWorker,
-    outcomes: OutcomeWatches,
     private readonly bodies: StoredBodies,
     private readonly observers: Observers = NO_OBSERVERS,
   ) {
-    this.#awaited = new AwaitedHandlers(store, outcomes, worker);
+    this.#awaited = new AwaitedHandlers(store, worker);
     this.#log = new ReceiptLog(runtime, catalog, maxAgeMs);
     this.#failures = new ThrottledLog(new ModuleLogger('PaymentInbox'), runtime);
     this.#summaries = new EventSummaries(options.summary, runtime);
   }
 
-  /** See `PaymentInbox.receive()`. An event whose deadline has passed is still stored. */
-  async receive(verified: VerifiedEvent): Promise<InboxReceipt> {
+  /**
+   * See `PaymentInbox.receive()`. An event whose deadline has passed is still stored.
+   *
+   * @param unshared whether the application has no access to the parsed event, so that the first handler can get it
+   *   and need not parse the body again
+   */
+  async receive(verified: VerifiedEvent, unshared = false): Promise<InboxReceipt> {
     const { deadlineMs } = this.options;
     const leftMs = verified.arrivedAt + deadlineMs - this.runtime.monotonic();
     const deadline: ReceiveDeadline = { passed: false, onPassed: () => {} };
     const { durable } = this.store.capabilities;
+    const parsed = unshared ? verified.event : null;
     // #receive() stores each event.
-    const store = async () => (await this.#store(verified, (one) => this.#receive(one)))!;
+    const store = async () => (await this.#store(verified, (one) => this.#receive(one, parsed)))!;
     try {
       const received = durable ? store() : this.#awaited.receive(verified, deadline, store);
       const inTime = await withTimeLimit(received, leftMs, this.runtime, () => {
@@ -172,17 +180,7 @@ export class EventReceiver {
     const summary = this.#summaries.of(event);
     const stored = await this.bodies.encode(raw, { company, id: storedId });
     for (let tries = 0; tries <= MAX_CATALOG_CHANGES; tries += 1) {
-      const { eventType } = event;
-      const polled =
-        this.options.polled.has(eventType) || this.catalog.polledTypes.includes(eventType);
-      const incoming = toIncomingEvent(verified, {
-        raw: stored,
-        stale: isStale(event, this.runtime.now(), this.maxAgeMs),
-        oncePerTransaction: polled || this.options.oncePerTransaction.has(event.eventType),
-        polled,
-        summary,
-        catalog: this.catalog,
-      });
+      const incoming = this.#incoming(verified, stored, summary);
       const receipt = await receive(incoming);
       if (receipt === null) return null;
       if (receipt.outcome !== 'outdated') {
@@ -199,8 +197,38 @@ export class EventReceiver {
     );
   }
 
+  /** The event as the store receives it. No delivery is assigned to a worker yet. */
+  #incoming(verified: VerifiedEvent, raw: Buffer, summary: StoredSummary | null): IncomingEvent {
+    const { company, event, storedId, headers, source } = verified;
+    const { eventType, timestamp } = event;
+    const { transactionId, externalReference } = event.data;
+    const { catalog, options } = this;
+    const stale = isStale(event, this.runtime.now(), this.maxAgeMs);
+    const polled = options.polled.has(eventType) || catalog.polledTypes.includes(eventType);
+    const hasTransaction = typeof transactionId === 'string' && transactionId !== '';
+    return {
+      company,
+      id: storedId,
+      eventType,
+      occurredAt: new Date(timestamp),
+      orderingKey: hasTransaction ? transactionId : null,
+      oncePerTransaction: polled || options.oncePerTransaction.has(eventType),
+      raw,
+      headers,
+      stale,
+      handlers: stale ? [] : catalog.matching(eventType, source),
+      catalogVersion: catalog.current.version,
+      assign: null,
+      source,
+      reference: isReference(externalReference) ? externalReference : null,
+      summary,
+      // No handler runs for a stale event, so the payment still needs an event.
+      fulfils: polled && !stale,
+    };
+  }
+
   /** Stores the event. Deliveries to handlers of this process that have a free slot run at once. */
-  async #receive(unassigned: IncomingEvent): Promise<StoreReceipt> {
+  async #receive(unassigned: IncomingEvent, parsed: PaymentEvent | null): Promise<StoreReceipt> {
     const reservation = this.worker.reserve(unassigned.handlers);
     const assign = reservation && { worker: reservation.worker, handlers: reservation.handlers };
     const event = assign ? { ...unassigned, assign } : unassigned;
@@ -218,7 +246,7 @@ export class EventReceiver {
       if (error instanceof PaymentsError && error.code === 'inbox_full') assigned = [];
       throw error;
     } finally {
-      reservation?.start(assigned);
+      reservation?.start(assigned, parsed);
     }
   }
 
@@ -238,4 +266,16 @@ function receiptOf({ receipt, event }: ReceivedEvent, safe: 'stored' | 'handled'
   if (outcome !== 'stored') return { id, status: 'duplicate' };
   if (event.stale) return { id, status: 'stale' };
   return { id, status: event.handlers.length === 0 ? 'unhandled' : safe };
+}
+
+/**
+ * Whether an event is older than `webhook.maxAgeMs`, so that the inbox may have deleted its id. Events of the type
+ * `webhook.test` are never stale: a replay of one changes no payment.
+ */
+export function isStale(
+  { eventType, timestamp }: Pick<PaymentEvent, 'eventType' | 'timestamp'>,
+  nowMs: number,
+  maxAgeMs: number,
+): boolean {
+  return nowMs - Date.parse(timestamp) > maxAgeMs && eventType !== TEST_EVENT_TYPE;
 }

@@ -5,7 +5,7 @@ import type {
   EventReceivedInfo,
   ObservedEvent,
 } from '../../telemetry/payments-observer.js';
-import type { ReceivedEvent } from './awaited-handlers.js';
+import type { ReceivedEvent } from './receipt-log.js';
 import { VerifiedEvent } from './verified-event.js';
 
 /**

@@ -4,9 +4,14 @@ import { ThrottledLog } from '../../errors/throttled-log.js';
 import { TEST_EVENT_TYPE } from '../../events/payment-event.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import type { HandlerCatalogCache } from '../store/handler-catalog-cache.js';
-import type { IncomingEvent } from '../store/inbox-store.js';
-import type { ReceivedEvent } from './awaited-handlers.js';
-import { POLL_ID, staleWarning } from './verified-event.js';
+import type { IncomingEvent, StoreReceipt } from '../store/inbox-store.js';
+import { POLL_ID } from './verified-event.js';
+
+/** An event as it was passed to the store, and what the store returned. */
+export interface ReceivedEvent {
+  readonly event: IncomingEvent;
+  readonly receipt: StoreReceipt;
+}
 
 /** Logs receipts that an operator should know of. Lines that can be frequent are throttled. */
 export class ReceiptLog {
@@ -73,4 +78,33 @@ export class ReceiptLog {
       );
     });
   }
+}
+
+/** The log line about an event that was stored as stale. */
+export function staleWarning(
+  { company, id, eventType, occurredAt }: IncomingEvent,
+  nowMs: number,
+  maxAgeMs: number,
+): string {
+  const age = inWords(nowMs - occurredAt.getTime());
+  return (
+    `Event ${id} (company ${company}) of type "${eventType}" is from ${occurredAt.toISOString()}, ${age} ago, and ` +
+    `"webhook.maxAgeMs" is ${inWords(maxAgeMs)}. It may be a replay of an event whose id was deleted, so it is stored as ` +
+    'stale and no handler runs. If the event is only late, redrive it. If events can be this late, raise ' +
+    '"webhook.maxAgeMs" and, with a durable inbox, "worker.knowMs".'
+  );
+}
+
+const UNITS = [
+  ['day', 86_400_000],
+  ['hour', 3_600_000],
+  ['minute', 60_000],
+  ['second', 1000],
+] as const;
+
+/** A duration in the largest unit that fits into it at least once, rounded down. */
+function inWords(ms: number): string {
+  const [unit, size] = UNITS.find((one) => ms >= one[1]) ?? UNITS[3];
+  const count = Math.floor(ms / size);
+  return `${count} ${unit}${count === 1 ? '' : 's'}`;
 }

@@ -1,21 +1,25 @@
+import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import type { Lease } from '../store/inbox-store.js';
 
-/** How an attempt ended, for the receiver and for `PaymentInbox.runDue()`. */
+/** How an attempt ended, for those who wait for it: the receiver and `PaymentInbox.runDue()`. */
 export type AttemptOutcome = 'completed' | 'failed';
 
 /** Passes the outcomes of attempts to the watches of their events. */
 export class OutcomeWatches {
   /** The watches by company and event. */
-  readonly #watches = new Map<string, OutcomeWatch[]>();
+  readonly #watches = new Map<string, Set<OutcomeWatch>>();
   #abandoned = false;
 
   /** Collects the outcomes of an event's attempts until {@link OutcomeWatch.end} is called. */
   watch(company: string, id: string): OutcomeWatch {
     const key = `${company}\n${id}`;
-    const watch = new OutcomeWatch(() => this.#remove(key, watch));
-    const others = this.#watches.get(key);
-    if (others === undefined) this.#watches.set(key, [watch]);
-    else others.push(watch);
+    const watches = this.#watches.get(key) ?? new Set();
+    this.#watches.set(key, watches);
+    const watch = new OutcomeWatch(() => {
+      watches.delete(watch);
+      if (watches.size === 0 && this.#watches.get(key) === watches) this.#watches.delete(key);
+    });
+    watches.add(watch);
     if (this.#abandoned) watch.abandon();
     return watch;
   }
@@ -28,15 +32,8 @@ export class OutcomeWatches {
 
   /** Reports the outcome of an attempt to the watches of its event. */
   report({ company, id, handler }: Lease, outcome: AttemptOutcome): void {
+    if (this.#watches.size === 0) return;
     for (const watch of this.#watches.get(`${company}\n${id}`) ?? []) watch.add(handler, outcome);
-  }
-
-  #remove(key: string, watch: OutcomeWatch): void {
-    const watches = this.#watches.get(key);
-    const index = watches?.indexOf(watch) ?? -1;
-    if (index === -1) return;
-    if (watches!.length === 1) this.#watches.delete(key);
-    else watches!.splice(index, 1);
   }
 }
 
@@ -79,5 +76,57 @@ export class OutcomeWatch {
       };
       this.#onChange();
     });
+  }
+}
+
+/** The result of `PaymentInbox.runDue()`. */
+export interface RunDueResult {
+  /** Attempts whose handler succeeded. */
+  readonly done: number;
+  /** Attempts that failed. Their deliveries run again later, or are dead. */
+  readonly failed: number;
+  /** Whether `forMs` passed, or the application closed, while a delivery was due or running. */
+  readonly more: boolean;
+}
+
+interface RunDueCall {
+  done: number;
+  failed: number;
+  readonly end: (more: boolean) => void;
+}
+
+/** The calls of `PaymentInbox.runDue()` that have not resolved. */
+export class RunDueCalls {
+  readonly #calls = new Set<RunDueCall>();
+
+  constructor(private readonly runtime: PaymentsRuntime) {}
+
+  /** Whether there are any. */
+  get any(): boolean {
+    return this.#calls.size > 0;
+  }
+
+  /** Resolves when {@link end} is called, or after `forMs`. */
+  add(forMs: number): Promise<RunDueResult> {
+    return new Promise((resolve) => {
+      const end = (more: boolean): void => {
+        cancel();
+        this.#calls.delete(call);
+        resolve({ done: call.done, failed: call.failed, more });
+      };
+      const call: RunDueCall = { done: 0, failed: 0, end };
+      const cancel = this.runtime.schedule(forMs, () => end(true));
+      this.#calls.add(call);
+    });
+  }
+
+  /** Counts an attempt that has ended, for each call. */
+  count(outcome: AttemptOutcome): void {
+    for (const call of this.#calls) call[outcome === 'completed' ? 'done' : 'failed'] += 1;
+  }
+
+  /** Resolves all calls. */
+  end(more: boolean): void {
+    for (const call of this.#calls) call.end(more);
   }
 }

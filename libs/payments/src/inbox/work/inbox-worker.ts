@@ -1,25 +1,27 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Inject, Injectable } from '@nestjs/common';
+import { LogLine } from '../../errors/log-line.js';
 import { ModuleLogger } from '../../errors/module-logger.js';
-import { PaymentsError } from '../../errors/payments-error.js';
+import { describeError, PaymentsError } from '../../errors/payments-error.js';
 import { ThrottledLog } from '../../errors/throttled-log.js';
 import { EventDispatcher } from '../../events/event-dispatcher.js';
 import { HandlerRegistry } from '../../events/handler-registry.js';
+import type { PaymentEvent } from '../../events/payment-event.js';
 import { PAYMENTS_RUNTIME, type PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import { NO_OBSERVERS, Observers } from '../../telemetry/observers.js';
-import { policyOf, WORKER_OPTIONS } from './worker-options.js';
-import type { HandlerPolicy, ResolvedWorkerOptions } from './worker-options.js';
-import { OutcomeWatches } from './attempt-outcomes.js';
-import { WorkerHeartbeat } from './worker-heartbeat.js';
 import { StoredBodies } from '../store/body-codec.js';
 import { HandlerCatalogCache } from '../store/handler-catalog-cache.js';
 import { INBOX_STORE } from '../store/inbox-store.js';
 import type { ClaimedDelivery, HandlerDeclaration, InboxStore } from '../store/inbox-store.js';
+import { Attempt } from './attempt.js';
+import type { AttemptResult, AttemptServices } from './attempt.js';
+import { OutcomeWatches, RunDueCalls } from './attempt-outcomes.js';
+import type { RunDueResult } from './attempt-outcomes.js';
 import { ClaimLoop } from './claim-loop.js';
-import type { AttemptResult } from './handler-attempt.js';
 import { HandlerSlots } from './handler-slots.js';
-import { RunDueCalls, RunningAttempts } from './running-attempts.js';
-import type { RunDueResult, SlotReservation } from './running-attempts.js';
+import { WorkerHeartbeat } from './worker-heartbeat.js';
+import { policyOf, WORKER_OPTIONS } from './worker-options.js';
+import type { HandlerPolicy, ResolvedWorkerOptions } from './worker-options.js';
 
 /** How long handlers may take to end after a closing application aborted their signals, in milliseconds. */
 const ABORTED_MS = 500;
@@ -45,16 +47,35 @@ export interface InboxCompanion {
   abandon(): void;
 }
 
+/** Slots that are reserved for the deliveries of an event that is being received. */
+export interface SlotReservation {
+  /** Id of the worker. */
+  readonly worker: string;
+  /** The handlers that have a reserved slot. */
+  readonly handlers: readonly string[];
+  /**
+   * Runs the deliveries that the store assigned, and frees the other slots. Call it exactly once.
+   *
+   * @param claimed `null` if the receive failed and may have taken effect
+   * @param parsed the event of the deliveries, which nothing else uses: the first handler gets it, and may change it
+   */
+  start(claimed: readonly ClaimedDelivery[] | null, parsed?: PaymentEvent | null): void;
+}
+
 /** Runs deliveries: those that the store assigns on receipt, and those that it claims. Works with every store. */
 @Injectable()
 export class InboxWorker {
+  /** The outcomes of the attempts, for the receiver. */
+  readonly outcomes = new OutcomeWatches();
   readonly #logger = new ModuleLogger('PaymentInbox');
   readonly #slots = new HandlerSlots();
   readonly #policies = new Map<string, HandlerPolicy>();
+  readonly #services: AttemptServices;
   readonly #runDueCalls: RunDueCalls;
   readonly #heartbeat: WorkerHeartbeat;
-  readonly #attempts: RunningAttempts;
   readonly #claims: ClaimLoop;
+  /** The attempts that have not ended, and the worker ids that lease their deliveries. */
+  readonly #running = new Map<Attempt, string>();
   /** The handlers that may have due suspects: deliveries during which their process died. */
   readonly #withSuspects = new Set<string>();
   #suspectRuns = false;
@@ -76,37 +97,28 @@ export class InboxWorker {
     @Inject(PAYMENTS_RUNTIME) private readonly runtime: PaymentsRuntime,
     private readonly registry: HandlerRegistry,
     dispatcher: EventDispatcher,
-    private readonly outcomes: OutcomeWatches,
     bodies: StoredBodies,
     catalog: HandlerCatalogCache,
     observers: Observers = NO_OBSERVERS,
   ) {
     const logger = this.#logger;
     const throttled = new ThrottledLog(logger, runtime);
+    const services = { store, runtime, logger, throttled, dispatcher, bodies, catalog, observers };
+    this.#services = { ...services, ignoringSignal: 0 };
     this.#runDueCalls = new RunDueCalls(runtime);
     this.#heartbeat = new WorkerHeartbeat({
       store,
+      catalog,
       runtime,
       logger,
       leaseMs: options.leaseMs,
       handlers: () => this.#declarations,
-      uses: (id) => this.#attempts.uses(id),
-      onRegistered: (known) => catalog.set(known),
-      // Without the companion: in an idle process, each heartbeat would cost the statements of a claim of polls.
-      onSuccess: () => this.#wakeDeliveries(),
-      onDeclaredDead: (id) => this.#declaredDead(id),
-      onSuspects: () => {
-        for (const handler of this.#slots.names) this.#withSuspects.add(handler);
+      onSuccess: (suspects) => {
+        if (suspects) for (const handler of this.#slots.names) this.#withSuspects.add(handler);
+        // Without the companion: in an idle process, each heartbeat would cost the statements of a claim of polls.
+        this.#wakeDeliveries();
       },
-    });
-    this.#attempts = new RunningAttempts({
-      services: { store, runtime, logger, throttled, dispatcher, bodies, catalog, observers },
-      slots: this.#slots,
-      heartbeat: this.#heartbeat,
-      active: () => this.active,
-      policy: (handler) => this.#policies.get(handler)!,
-      onFree: () => this.#claimIfWanting(),
-      onEnded: (delivery, result) => this.#ended(delivery, result),
+      onDeclaredDead: (id) => this.#declaredDead(id),
     });
     this.#claims = new ClaimLoop({
       runtime,
@@ -115,7 +127,7 @@ export class InboxWorker {
       claim: () => this.#claim(),
       // A worker cannot claim before it is registered. Its registration wakes the loop.
       nextDueInMs: async () =>
-        this.#heartbeat.current() === null ? undefined : store.nextDueInMs(this.#slots.caughtUp),
+        this.#currentId() === null ? undefined : store.nextDueInMs(this.#slots.caughtUp),
       onDue: () => void this.#slots.wake(),
       onNothingDue: () => {
         if (this.idle) this.#runDueCalls.end(false);
@@ -143,9 +155,9 @@ export class InboxWorker {
     this.#companion = companion;
   }
 
-  /** See {@link RunningAttempts.ignoringSignal}. */
+  /** See {@link AttemptServices.ignoringSignal}. */
   get ignoringSignal(): number {
-    return this.#attempts.ignoringSignal;
+    return this.#services.ignoringSignal;
   }
 
   /**
@@ -210,14 +222,13 @@ export class InboxWorker {
    */
   reserve(handlers: readonly string[]): SlotReservation | null {
     if (!this.working || !this.#background) return null;
-    const worker = this.#outsideRequests(() => this.#heartbeat.current());
+    const worker = this.#currentId();
     const reserved = worker === null ? [] : this.#slots.reserve(handlers);
     if (worker === null || reserved.length === 0) return null;
-    const reservation = this.#attempts.reserve(worker, reserved);
-    return {
-      ...reservation,
-      start: (claimed) => this.#outsideRequests(() => reservation.start(claimed)),
-    };
+    this.#heartbeat.use(worker);
+    const start: SlotReservation['start'] = (claimed, parsed = null) =>
+      this.#outsideRequests(() => this.#startReserved(worker, reserved, claimed, parsed));
+    return { worker, handlers: reserved, start };
   }
 
   /**
@@ -233,13 +244,13 @@ export class InboxWorker {
     this.#stopListening();
     this.#runDueCalls.end(true);
     if (!(await this.#endsWithin(this.options.drainMs))) {
-      if (this.#attempts.size > 0) {
+      if (this.#running.size > 0) {
         this.#logger.warn(
-          `${this.#attempts.size} payment handlers still ran after ${this.options.drainMs} ms of draining and ` +
+          `${this.#running.size} payment handlers still ran after ${this.options.drainMs} ms of draining and ` +
             'were aborted. Raise "worker.drainMs", or pass context.signal to what they call.',
         );
       }
-      this.#attempts.abandon();
+      for (const attempt of this.#running.keys()) attempt.abandon();
       this.#companion?.abandon();
       await this.#endsWithin(ABORTED_MS);
     }
@@ -254,7 +265,7 @@ export class InboxWorker {
 
   async #claim(): Promise<boolean> {
     const slots = this.#slots;
-    const worker = this.active ? this.#heartbeat.current() : null;
+    const worker = this.active ? this.#currentId() : null;
     if (worker === null) return false;
     const wanted = slots.requestForClaim();
     if (wanted.length === 0) return false;
@@ -282,7 +293,7 @@ export class InboxWorker {
     }
     slots.claimed(wanted, suspect === null ? claimed : [suspect, ...claimed]);
     if (suspect !== null) void this.#runSuspect(suspect, worker);
-    for (const delivery of claimed) void this.#attempts.start(delivery, worker);
+    for (const delivery of claimed) void this.#start(delivery, worker);
     return slots.wanting;
   }
 
@@ -301,10 +312,77 @@ export class InboxWorker {
 
   async #runSuspect(suspect: ClaimedDelivery, worker: string): Promise<void> {
     this.#suspectRuns = true;
-    await this.#attempts.start(suspect, worker);
+    await this.#start(suspect, worker);
     this.#suspectRuns = false;
     this.#slots.wake(this.#withSuspects);
     this.#claimIfWanting();
+  }
+
+  #startReserved(
+    worker: string,
+    handlers: readonly string[],
+    claimed: readonly ClaimedDelivery[] | null,
+    parsed: PaymentEvent | null,
+  ): void {
+    if (claimed === null) this.#heartbeat.replace(worker);
+    for (const handler of handlers) {
+      const delivery = claimed?.find((one) => one.handler === handler);
+      if (delivery === undefined) this.#slots.free(handler);
+      // Only the first attempt gets the parsed event, because a handler may change it.
+      else void this.#start(delivery, worker, delivery === claimed![0] ? parsed : null);
+    }
+    this.#heartbeat.endUse(worker);
+    this.#claimIfWanting();
+  }
+
+  /** Starts an attempt of a delivery that the worker id leases and whose slot is taken. Resolves when it has ended. */
+  async #start(
+    delivery: ClaimedDelivery,
+    id: string,
+    parsed: PaymentEvent | null = null,
+  ): Promise<void> {
+    const { handler } = delivery;
+    if (!this.active || !this.#heartbeat.mayStart(id)) return this.#release(delivery, id);
+    this.#heartbeat.use(id);
+    const policy = this.#policies.get(handler)!;
+    const attempt = new Attempt(delivery, policy, this.#services, parsed);
+    this.#running.set(attempt, id);
+    const result = await attempt.run(() => {
+      this.#slots.handled(handler);
+      this.#claimIfWanting();
+    });
+    this.#running.delete(attempt);
+    this.#slots.settled(handler);
+    this.#heartbeat.endUse(id);
+    this.#ended(delivery, result);
+  }
+
+  /** Releases a delivery that was claimed too late. The attempt is not counted. */
+  async #release(delivery: ClaimedDelivery, id: string): Promise<void> {
+    try {
+      await this.store.release(delivery);
+    } catch (error) {
+      // Otherwise heartbeats of that id would keep the lease, and no process would run the delivery.
+      this.#heartbeat.replace(id);
+      this.#services.throttled.warn(
+        'release',
+        () =>
+          new LogLine(
+            `A delivery could not be released: ${describeError(error)}. The store frees it once its worker has retired.`,
+            delivery,
+          ),
+      );
+    }
+    this.#slots.free(delivery.handler);
+    this.#slots.wake([delivery.handler]);
+    this.#claimIfWanting();
+  }
+
+  /** The worker id to claim with; `null` if there is none now. It then sends a heartbeat, outside the request. */
+  #currentId(): string | null {
+    const { current } = this.#heartbeat;
+    if (current === null) this.#outsideRequests(() => this.#heartbeat.renew());
+    return current;
   }
 
   async #endsWithin(ms: number): Promise<boolean> {
@@ -333,10 +411,11 @@ export class InboxWorker {
   }
 
   #declaredDead(id: string): void {
-    const lost = this.#attempts.lose(id);
-    if (lost === 0) return;
+    const lost = [...this.#running].filter(([, worker]) => worker === id);
+    if (lost.length === 0) return;
+    for (const [attempt] of lost) attempt.lose();
     this.#logger.warn(
-      `This process sent no heartbeat for ${this.options.leaseMs} ms, so ${lost} deliveries that ran here were freed, and ` +
+      `This process sent no heartbeat for ${this.options.leaseMs} ms, so ${lost.length} deliveries that ran here were freed, and ` +
         'other processes may run them. Their signals are aborted. Look for what blocks the event loop, or raise ' +
         '"worker.leaseMs".',
     );

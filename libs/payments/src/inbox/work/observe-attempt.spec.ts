@@ -7,8 +7,8 @@ import { none } from '../../events/retry-schedule.js';
 import { Observers } from '../../telemetry/observers.js';
 import type { TracedOperation } from '../../telemetry/payments-observer.js';
 import type { ClaimedDelivery } from '../store/inbox-store.js';
-import type { AttemptServices } from './attempt-context.js';
-import { HandlerAttempt } from './handler-attempt.js';
+import { Attempt } from './attempt.js';
+import type { AttemptServices } from './attempt.js';
 
 describe('observeAttempt', () => {
   /** Runs an attempt of 5 ms whose handler needs another version, and which keeps its slot for 1 s. */
@@ -36,9 +36,8 @@ describe('observeAttempt', () => {
     );
     const delivery = { id: 'e', handler: 'book', attempt: 1, raw, receivedAt: new Date(0) };
     const policy = { concurrency: 1, timeoutMs: 30_000, retry: none };
-    const hooks = { onSlotFree: () => {}, onTimeUp: () => {} };
     const claimed = delivery as unknown as ClaimedDelivery;
-    const { ended } = new HandlerAttempt(claimed, policy, services, hooks);
+    const ended = new Attempt(claimed, policy, services).run(() => {});
     await turns();
     runtime.advance(1000);
     await ended;

@@ -1,11 +1,16 @@
 import { framesOf } from '../../errors/payments-error.js';
+import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import { errorFacts } from '../../telemetry/observers.js';
+import type { Observers } from '../../telemetry/observers.js';
 import { validTraceparent } from '../../telemetry/operation-span.js';
 import type { AttemptInfo, ObservedOutcome } from '../../telemetry/payments-observer.js';
 import type { ClaimedDelivery, TracedEvent } from '../store/inbox-store.js';
 import type { StoredEvent } from '../store/stored-event.js';
-import type { AttemptServices } from './attempt-context.js';
-import type { HandlerFailure } from './settle-attempt.js';
+
+/** A value that a handler threw, wrapped in an object because a handler can throw `undefined`. */
+export interface HandlerFailure {
+  readonly thrown: unknown;
+}
 
 /** How an attempt ended, for observers. */
 export interface ObservedEnd {
@@ -20,7 +25,7 @@ export interface ObservedEnd {
 /** Runs an attempt within a span, and reports its start and its end to the observers. `run` must not reject. */
 export function observeAttempt<R extends ObservedEnd>(
   delivery: ClaimedDelivery,
-  { observers, runtime }: AttemptServices,
+  { observers, runtime }: { readonly observers: Observers; readonly runtime: PaymentsRuntime },
   run: () => Promise<R>,
 ): Promise<R> {
   const { company, id, handler, attempt, receivedAt, ageMs, source } = delivery;

@@ -4,7 +4,8 @@ import { describeError } from '../../errors/payments-error.js';
 import { Backoff, STORE_BACKOFF } from '../../runtime/backoff.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import { withTimeLimit } from '../../runtime/deadline.js';
-import type { HandlerCatalog, HandlerDeclaration, InboxStore } from '../store/inbox-store.js';
+import type { HandlerCatalogCache } from '../store/handler-catalog-cache.js';
+import type { HandlerDeclaration, InboxStore } from '../store/inbox-store.js';
 
 /** How long {@link WorkerHeartbeat.retire} may take, even if the store does not respond, in milliseconds. */
 const RETIRE_MS = 2000;
@@ -21,22 +22,22 @@ const TIMER_MS = 2;
  */
 const REGISTER_MS = 1000;
 
-/** The parts of the worker that {@link WorkerHeartbeat} uses. */
+/** The worker as its heartbeat sees it. */
 export interface RegisteredWorker {
   readonly store: InboxStore;
+  readonly catalog: HandlerCatalogCache;
   readonly runtime: PaymentsRuntime;
   readonly logger: Logger;
   readonly leaseMs: number;
   handlers(): readonly HandlerDeclaration[];
-  /** Whether an attempt or a reservation of this process uses that worker id. */
-  uses(id: string): boolean;
-  onRegistered(catalog: HandlerCatalog): void;
-  /** Called after each heartbeat that succeeded: claims may begin or go on, and it may have freed deliveries. */
-  onSuccess(): void;
+  /**
+   * Called after each heartbeat that succeeded: claims may begin or go on, and it may have freed deliveries.
+   *
+   * @param suspects whether there are suspects: deliveries during which a process died
+   */
+  onSuccess(suspects: boolean): void;
   /** Called if the store declared that worker id dead and freed its deliveries. */
   onDeclaredDead(id: string): void;
-  /** Called if a heartbeat reported suspects: deliveries during which a process died. */
-  onSuspects(): void;
 }
 
 /**
@@ -53,6 +54,8 @@ export class WorkerHeartbeat {
   #suspects = false;
   /** Ids that are not used for claims any more. Each retires when the attempts that use it have ended. */
   readonly #former = new Set<string>();
+  /** How many attempts and reservations of this process use a worker id. */
+  readonly #uses = new Map<string, number>();
   /** When the process may register again, by the monotonic clock. */
   #registerAt = -Infinity;
   readonly #backoff: Backoff;
@@ -73,12 +76,15 @@ export class WorkerHeartbeat {
 
   /**
    * The id to claim with. `null` if the process is not registered, or if the store may have declared it dead because
-   * its last heartbeat was too long ago: then a heartbeat is sent at once.
+   * its last heartbeat was too long ago: then call {@link renew}.
    */
-  current(): string | null {
-    const sure = this.#fresh && !this.#unsure;
-    if (this.#id !== null && !sure) this.#sendBeforeClaims();
-    return sure ? this.#id : null;
+  get current(): string | null {
+    return this.#fresh && !this.#unsure ? this.#id : null;
+  }
+
+  /** Sends a heartbeat at once if {@link current} needs one. */
+  renew(): void {
+    if (this.#id !== null && this.current === null) this.#sendBeforeClaims();
   }
 
   /**
@@ -110,15 +116,17 @@ export class WorkerHeartbeat {
     this.#sendBeforeClaims();
   }
 
-  /** Retires that worker id if it was replaced and nothing uses it any more. Call it when an attempt has ended. */
-  unused(id: string): void {
-    if (this.#former.has(id) && !this.worker.uses(id)) void this.sendNow();
+  /** An attempt or a reservation begins to use that worker id. */
+  use(id: string): void {
+    this.#uses.set(id, (this.#uses.get(id) ?? 0) + 1);
   }
 
-  /** Sends a heartbeat at once, unless the store is down. Resolves when it has ended. */
-  async sendNow(): Promise<void> {
-    if (!this.#failing) this.#send();
-    await this.#sending;
+  /** Ends a {@link use}. Retires the id if it was replaced and nothing uses it any more. */
+  endUse(id: string): void {
+    const left = this.#uses.get(id)! - 1;
+    if (left > 0) this.#uses.set(id, left);
+    else this.#uses.delete(id);
+    if (left === 0 && this.#former.has(id) && !this.#failing) this.#send();
   }
 
   /** Stops the heartbeats. Deliveries that still run stay leased for `graceMs` more. Never rejects. */
@@ -171,7 +179,7 @@ export class WorkerHeartbeat {
   async #sendAll(): Promise<void> {
     const { store, runtime } = this.worker;
     for (const id of this.#former) {
-      if (this.worker.uses(id)) await this.#sendFor(id);
+      if (this.#uses.has(id)) await this.#sendFor(id);
       else {
         await store.retire(id, 0);
         this.#former.delete(id);
@@ -202,7 +210,7 @@ export class WorkerHeartbeat {
     // A new id for each try, because a try that failed may have taken effect.
     const id = randomUUID();
     const catalog = await store.register({ id, leaseMs, handlers: this.worker.handlers() });
-    this.worker.onRegistered(catalog);
+    this.worker.catalog.set(catalog);
     // The first heartbeat frees the deliveries of processes that died earlier.
     const { suspects } = await store.heartbeat(id);
     this.#suspects ||= suspects;
@@ -218,8 +226,7 @@ export class WorkerHeartbeat {
       this.#id === null ? Math.max(0, this.#registerAt - runtime.monotonic()) : this.#intervalMs,
     );
     if (this.#id === null || this.#stopped) return;
-    this.worker.onSuccess();
-    if (this.#suspects) this.worker.onSuspects();
+    this.worker.onSuccess(this.#suspects);
     this.#suspects = false;
   }
 

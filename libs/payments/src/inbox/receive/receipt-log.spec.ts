@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { isStale, staleWarning } from './verified-event.js';
+import { staleWarning } from './receipt-log.js';
 
 const DAY = 86_400_000;
 
@@ -17,14 +17,4 @@ describe('staleWarning', () => {
       expect(line).toContain(`1970-01-01T00:00:00.000Z, ${ago}, and "webhook.maxAgeMs" ${is}`);
     },
   );
-});
-
-describe('isStale', () => {
-  it('SE-09 an event is stale if its age exceeds the limit', () => {
-    const event = (ms: number) => ({ eventType: 't', timestamp: new Date(ms).toISOString() });
-    expect(isStale(event(0), DAY, DAY)).toBe(false);
-    expect(isStale(event(0), DAY + 1, DAY)).toBe(true);
-    expect(isStale(event(DAY), 0, 1000)).toBe(false);
-    expect(isStale(event(0), 1e15, Infinity)).toBe(false);
-  });
 });

@@ -5,7 +5,7 @@ import { fixed, none } from '../../events/retry-schedule.js';
 
 const DOWN = () => Promise.reject(new Error('down'));
 
-describe('HandlerAttempt', () => {
+describe('Attempt', () => {
   it('a delivery without attempts left becomes dead without a call of its handler', async () => {
     const harness = await started(new WorkerHarness({ retry: fixed([0, 0]) }));
     harness.handle = () => Promise.reject(new Error('no'));
@@ -26,6 +26,29 @@ describe('HandlerAttempt', () => {
         /started 2 times, and its retry schedule has 1 attempts now/,
       ),
     });
+  });
+
+  it('the first handler gets the event that this process parsed, and each other handler parses an object of its own', async () => {
+    const handlers = { a: { retry: fixed([0]) }, b: {}, c: {} };
+    const harness = await started(new WorkerHarness({}, { handlers }));
+    harness.handle = ({ data }, { attempt, handler }) => {
+      data['changed by'] = handler;
+      if (handler === 'a' && attempt === 1) throw new Error('no');
+    };
+    const data = { parsed: 'here' };
+    const timestamp = new Date(0).toISOString();
+    const parsed = { id: 'e', eventType: 't', timestamp, data, metadata: {} };
+    await harness.assign('e', harness.registry.names(), parsed);
+    await turns();
+    harness.runtime.advance(0);
+    await turns();
+    expect(data).toEqual({ parsed: 'here', 'changed by': 'a' });
+    expect(harness.ran.map(({ event }) => event.data)).toEqual([
+      data,
+      { 'changed by': 'b' },
+      { 'changed by': 'c' },
+      { 'changed by': 'a' },
+    ]);
   });
 
   it('IN-13 an attempt retries to settle while the store is down, and reports its outcome after that', async () => {

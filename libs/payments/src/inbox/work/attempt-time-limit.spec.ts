@@ -3,7 +3,7 @@ import { logged } from '../../../../../test/support/log/captured-log.js';
 import { started, turns, WorkerHarness } from '../../../../../test/support/inbox/worker-harness.js';
 import { fixed, none } from '../../events/retry-schedule.js';
 
-describe('the time limit of a HandlerAttempt', () => {
+describe('the time limit of an Attempt', () => {
   it('IN-30 a handler over its time limit fails and frees its slot; if it ignores its signal, that is logged', () =>
     logged(async (log) => {
       const harness = await started(

@@ -18,7 +18,7 @@ function commits({ store }: WorkerHarness): { work: unknown[] } {
   return seen;
 }
 
-describe('the commit of a HandlerAttempt', () => {
+describe('the commit of an Attempt', () => {
   it('IN-30 a commit that ends after its attempt timed out is rejected', async () => {
     const harness = await started(new WorkerHarness({ timeoutMs: 1000, retry: none }));
     const { work } = commits(harness);

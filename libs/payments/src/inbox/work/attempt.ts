@@ -1,0 +1,400 @@
+import type { Logger } from '@nestjs/common';
+import { LogLine } from '../../errors/log-line.js';
+import {
+  describeError,
+  framesOf,
+  isUnrecoverable,
+  PaymentsError,
+} from '../../errors/payments-error.js';
+import type { ThrottledLog } from '../../errors/throttled-log.js';
+import { OtherVersionError } from '../../events/event-dispatcher.js';
+import type { EventDispatcher } from '../../events/event-dispatcher.js';
+import { parseEnvelope } from '../../events/payment-event.js';
+import type {
+  PaymentEvent,
+  PaymentEventContext,
+  PaymentEventSource,
+} from '../../events/payment-event.js';
+import { nextRetryMs } from '../../events/retry-schedule.js';
+import { Backoff, STORE_BACKOFF } from '../../runtime/backoff.js';
+import { withTimeLimit } from '../../runtime/deadline.js';
+import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
+import type { Observers } from '../../telemetry/observers.js';
+import type { ObservedOutcome } from '../../telemetry/payments-observer.js';
+import type { StoredBodies } from '../store/body-codec.js';
+import type { HandlerCatalogCache } from '../store/handler-catalog-cache.js';
+import type { ClaimedDelivery, InboxStore, SettleResult } from '../store/inbox-store.js';
+import { AttemptCommit } from './attempt-commit.js';
+import type { AttemptOutcome } from './attempt-outcomes.js';
+import { observeAttempt } from './observe-attempt.js';
+import type { HandlerFailure, ObservedEnd } from './observe-attempt.js';
+import type { HandlerPolicy } from './worker-options.js';
+
+/**
+ * How long an attempt that could not be settled waits for the end of its own commit, in milliseconds. A commit that
+ * takes longer still runs its work, so it has not succeeded.
+ */
+const COMMIT_RESPONSE_MS = 5000;
+/**
+ * How long the slot of a delivery that needs another version of its handler stays taken, in milliseconds. A process
+ * with that version can claim the delivery meanwhile.
+ */
+const OTHER_VERSION_MS = 1000;
+/** How long a handler may take to end after its time limit, before it counts as ignoring its signal, in milliseconds. */
+const END_MS = 500;
+
+/** The services that all attempts of this process share. */
+export interface AttemptServices {
+  readonly runtime: PaymentsRuntime;
+  readonly store: InboxStore;
+  readonly logger: Logger;
+  /** The throttled log for lines that many attempts may log at the same time. */
+  readonly throttled: ThrottledLog;
+  readonly catalog: Pick<HandlerCatalogCache, 'refresh' | 'takesElsewhere'>;
+  readonly dispatcher: EventDispatcher;
+  readonly bodies: StoredBodies;
+  readonly observers: Observers;
+  /** How many handlers still run although their signal was aborted at least 500 ms ago. Their attempts have failed. */
+  ignoringSignal: number;
+}
+
+/** The result of an attempt, for the worker. */
+export interface AttemptResult {
+  readonly outcome: AttemptOutcome;
+  /** Whether another delivery to the handler became due. */
+  readonly nextDue: boolean;
+  /** In how many milliseconds this delivery is due again; `null` if the worker schedules no retry. */
+  readonly retryInMs: number | null;
+}
+
+/** How to settle a delivery after an attempt. */
+interface Settlement {
+  readonly outcome: ObservedOutcome;
+  /** Writes the outcome to the store. */
+  readonly write: () => Promise<SettleResult>;
+  readonly retryInMs: number | null;
+  /** How long the slot stays taken after the delivery is settled, in milliseconds. */
+  readonly keepSlotMs: number;
+  /** Logs the outcome. Call it after the outcome was stored. */
+  readonly log: () => void;
+}
+
+/** One attempt of one delivery: runs its handler within its time limit, and settles the delivery. */
+export class Attempt {
+  readonly #abort = new AbortController();
+  readonly #commit: AttemptCommit;
+  #closing = false;
+  #endWait: () => void = () => {};
+  #cancelTimeLimit: () => void = () => {};
+
+  constructor(
+    private readonly delivery: ClaimedDelivery,
+    private readonly policy: HandlerPolicy,
+    private readonly services: AttemptServices,
+    /** The event, if this process has just received and parsed it. The handler may change it. */
+    private readonly parsed: PaymentEvent | null = null,
+  ) {
+    this.#commit = new AttemptCommit(services.store, delivery);
+  }
+
+  /**
+   * Runs the attempt. Resolves when the delivery is settled, or could not be settled. Never rejects.
+   *
+   * @param onSlotFree called once, when the attempt needs its slot no more: usually before the delivery is settled
+   */
+  run(onSlotFree: () => void): Promise<AttemptResult> {
+    const { delivery, services } = this;
+    return services.observers.active
+      ? observeAttempt(delivery, services, () => this.#run(onSlotFree))
+      : this.#run(onSlotFree);
+  }
+
+  /** Aborts the signal because the application closes. If the handler fails after that, the attempt is not counted. */
+  abandon(): void {
+    this.#closing = true;
+    this.#cancelTimeLimit();
+    this.#abortWith('The application closes and waits no longer for this handler.', 'AbortError');
+    this.#endWait();
+  }
+
+  /** Aborts the signal because the store freed the delivery, unless the delivery is done. */
+  lose(): void {
+    if (this.#commit.done) return;
+    this.#abortWith(
+      'The delivery was freed, because this process sent no heartbeat in time: it may be running elsewhere.',
+      'AbortError',
+    );
+  }
+
+  async #run(onSlotFree: () => void): Promise<AttemptResult & ObservedEnd> {
+    const failure = await this.#withinTime(this.#handle());
+    const settlement = this.#settlementAfter(failure);
+    const { keepSlotMs, retryInMs } = settlement;
+    if (keepSlotMs === 0) onSlotFree();
+    if (this.#commit.done) return this.#committed(failure);
+    const result = await this.#settle(settlement);
+    const endedAt = this.services.runtime.monotonic();
+    if (keepSlotMs > 0) {
+      await this.#wait(keepSlotMs);
+      onSlotFree();
+    }
+    const outcome = failure === null ? 'completed' : 'failed';
+    if (result?.settled) {
+      settlement.log();
+      const { nextDue } = result;
+      return { outcome, nextDue, retryInMs, failure, observed: settlement.outcome, endedAt };
+    }
+    // A commit that was under way when the time limit passed may have succeeded. The delivery keeps its lease
+    // meanwhile.
+    const late = (): Error => new Error('late');
+    const { runtime } = this.services;
+    await withTimeLimit(this.#commit.ended(), COMMIT_RESPONSE_MS, runtime, late).catch(() => {});
+    if (this.#commit.done) return this.#committed(failure);
+    if (result !== null) this.#logNotStored(failure);
+    // An earlier try to settle, whose response was lost, may have taken effect and made another delivery due.
+    return { outcome, nextDue: true, retryInMs, failure, observed: 'lost', endedAt };
+  }
+
+  /** Resolves when the handler and its commit have ended. Never rejects. */
+  async #handle(): Promise<HandlerFailure | null> {
+    const { delivery, policy, services, parsed } = this;
+    let failure: HandlerFailure | null = null;
+    try {
+      if (delivery.attempt > policy.retry.attempts) throw outOfAttempts(delivery, policy);
+      const body = await services.bodies.decode(delivery.raw, delivery);
+      const newerHandled = (): Promise<boolean> => services.store.newerHandled(delivery);
+      const { commit } = this.#commit;
+      const context = new AttemptContext(delivery, body, this.#abort, commit, newerHandled);
+      await services.dispatcher.dispatch(parsed ?? parseEnvelope(body), context);
+    } catch (thrown) {
+      failure = { thrown };
+      // If the refresh fails, the cached catalog is used.
+      if (OtherVersionError.is(thrown)) await services.catalog.refresh().catch(() => {});
+    }
+    try {
+      await this.#commit.close();
+    } catch (thrown) {
+      failure ??= { thrown };
+    }
+    return failure;
+  }
+
+  /** Resolves as `handled` does or, if the time limit passes first, with `handler_timeout`. Does not stop the handler. */
+  #withinTime(handled: Promise<HandlerFailure | null>): Promise<HandlerFailure | null> {
+    const { timeoutMs } = this.policy;
+    return new Promise((resolve) => {
+      this.#cancelTimeLimit = this.services.runtime.schedule(timeoutMs, () => {
+        this.#abortWith(`The handler took longer than ${timeoutMs} ms.`, 'TimeoutError');
+        this.#afterTimeLimit(handled);
+        const message =
+          `Handler ${this.delivery.handler} took longer than ${timeoutMs} ms, so its signal was aborted. Raise ` +
+          '"timeoutMs" of @OnPaymentEvent or "worker.timeoutMs", or make the handler faster.';
+        resolve({ thrown: new PaymentsError('handler_timeout', message) });
+      });
+      void handled.then((failure) => {
+        this.#cancelTimeLimit();
+        resolve(failure);
+      });
+    });
+  }
+
+  /** Logs how the handler ends. Counts and logs it if it does not end soon. */
+  #afterTimeLimit(handled: Promise<HandlerFailure | null>): void {
+    const { delivery, services } = this;
+    const { handler } = delivery;
+    let counted = false;
+    const cancel = services.runtime.schedule(END_MS, () => {
+      counted = true;
+      services.ignoringSignal += 1;
+      services.throttled.warn(
+        `overdue ${handler}`,
+        () =>
+          new LogLine(
+            `Handler ${handler} still runs although its time limit has passed and its signal was aborted ` +
+              `(${services.ignoringSignal} such handlers in this process). It may overlap with the next attempt. Pass ` +
+              'context.signal to what the handler calls.',
+            delivery,
+          ),
+      );
+    });
+    void handled.then((late) => {
+      cancel();
+      if (counted) services.ignoringSignal -= 1;
+      const end = late === null ? 'It succeeded.' : describeError(late.thrown);
+      const line = `Delivery ${this.#name}: the handler ended after its time limit. ${end}`;
+      services.logger.debug(new LogLine(line, delivery));
+    });
+  }
+
+  #settlementAfter(failure: HandlerFailure | null): Settlement {
+    const { delivery, services } = this;
+    const { store, logger, throttled } = services;
+    const { retry } = this.policy;
+    if (failure === null) {
+      const write = () => store.complete(delivery);
+      return { outcome: 'completed', write, retryInMs: null, keepSlotMs: 0, log: () => {} };
+    }
+    const { thrown } = failure;
+    const { handler, attempt } = delivery;
+    const error = describeError(thrown);
+    const failed = `Delivery ${this.#name} failed (attempt ${attempt} of ${retry.attempts})`;
+    const released = {
+      outcome: 'released',
+      write: () => store.release(delivery),
+      retryInMs: null,
+    } as const;
+    if (this.#closing) {
+      const line = `${failed} as the application closes, so the attempt is not counted. ${error}`;
+      return { ...released, keepSlotMs: 0, log: () => logger.warn(new LogLine(line, delivery)) };
+    }
+    if (
+      OtherVersionError.is(thrown) &&
+      services.catalog.takesElsewhere(handler, thrown.eventType)
+    ) {
+      const line = `Delivery ${this.#name} is left to another version of the handler, so the attempt is not counted. ${error}`;
+      const log = () => throttled.warn(`version of ${handler}`, new LogLine(line, delivery));
+      return { ...released, keepSlotMs: OTHER_VERSION_MS, log };
+    }
+    const retryInMs = isUnrecoverable(thrown)
+      ? null
+      : nextRetryMs(retry, attempt, services.runtime.random());
+    return {
+      outcome: retryInMs === null ? 'dead' : 'failed',
+      write: () => store.fail(delivery, { error, retryInMs }),
+      retryInMs,
+      keepSlotMs: 0,
+      log: () => {
+        if (retryInMs === null) {
+          const line = `${failed} and is dead; it is kept and can be redriven.`;
+          logger.error(new LogLine(`${line} ${error}${framesOf(thrown)}`, delivery));
+          return;
+        }
+        // The stack is the same for each attempt: log it for the first and the last.
+        const frames = attempt === 1 ? framesOf(thrown) : '';
+        const line = `${failed}; next attempt in ${retryInMs} ms. ${error}${frames}`;
+        logger.warn(new LogLine(line, delivery));
+      },
+    };
+  }
+
+  /**
+   * Settles the delivery. While the store is down, it retries until the store responds. If the application closes
+   * meanwhile, it tries once more. Resolves with `null` if the outcome could not be stored.
+   */
+  async #settle({ write }: Settlement): Promise<SettleResult | null> {
+    const { delivery, services } = this;
+    let backoff: Backoff | null = null;
+    for (let last = this.#closing; ; last = this.#closing) {
+      try {
+        return await write();
+      } catch (error) {
+        const line = `The result of delivery ${this.#name} could not be stored: ${describeError(error)}`;
+        if (last) {
+          const closing = `${line}. The application closes, so the delivery runs again.`;
+          services.logger.error(new LogLine(closing, delivery));
+          return null;
+        }
+        const retries = `${line}. The worker retries until it succeeds.`;
+        services.throttled.warn('settle', new LogLine(retries, delivery));
+        backoff ??= new Backoff(services.runtime, STORE_BACKOFF);
+        await this.#wait(backoff.nextMs());
+      }
+    }
+  }
+
+  #committed(failure: HandlerFailure | null): AttemptResult & ObservedEnd {
+    const { logger, runtime } = this.services;
+    if (failure !== null) {
+      const { thrown } = failure;
+      const line = `Delivery ${this.#name} is done, but its handler failed after its commit.`;
+      logger.error(
+        new LogLine(`${line} ${describeError(thrown)}${framesOf(thrown)}`, this.delivery),
+      );
+    }
+    const { nextDue } = this.#commit;
+    const outcome = 'completed';
+    const endedAt = runtime.monotonic();
+    return { outcome, nextDue, retryInMs: null, failure, observed: outcome, endedAt };
+  }
+
+  #logNotStored(failure: HandlerFailure | null): void {
+    const result = failure === null ? 'The handler succeeded.' : describeError(failure.thrown);
+    const line =
+      `The result of delivery ${this.#name} was not stored, because another attempt has the delivery now: this process ` +
+      `sent no heartbeat in time, or the response to an earlier try was lost. ${result}`;
+    this.services.logger.warn(new LogLine(line, this.delivery));
+  }
+
+  /** The delivery, for messages. */
+  get #name(): string {
+    const { id, company, handler } = this.delivery;
+    return `of event ${id} (company ${company}) to ${handler}`;
+  }
+
+  /** Resolves after `ms` milliseconds, or as soon as the application aborts the handler's signal because it closes. */
+  #wait(ms: number): Promise<void> {
+    if (this.#closing) return Promise.resolve();
+    return new Promise((resolve) => {
+      const cancel = this.services.runtime.schedule(ms, resolve);
+      this.#endWait = () => {
+        cancel();
+        resolve();
+      };
+    });
+  }
+
+  #abortWith(message: string, name: 'AbortError' | 'TimeoutError'): void {
+    this.#abort.abort(new DOMException(message, name));
+  }
+}
+
+/** The error of an attempt after the last one: the last was lost, or the schedule had more attempts before. */
+function outOfAttempts(
+  { attempt, crashes }: ClaimedDelivery,
+  policy: HandlerPolicy,
+): PaymentsError {
+  const { attempts } = policy.retry;
+  const message =
+    crashes > 0
+      ? `The last of ${attempts} attempts ended without a result: its process died or was cut off.`
+      : `It was started ${attempt - 1} times, and its retry schedule has ${attempts} attempts now.`;
+  return new PaymentsError('unrecoverable', message);
+}
+
+/** The context of one attempt. It is created for each attempt, so it copies the body only on first use. */
+class AttemptContext implements PaymentEventContext {
+  readonly company: string;
+  readonly handler: string;
+  readonly attempt: number;
+  readonly receivedAt: Date;
+  readonly source: PaymentEventSource;
+  readonly #body: Buffer;
+  readonly #abort: AbortController;
+  #copy: Buffer | null = null;
+
+  constructor(
+    { company, handler, attempt, receivedAt, source }: ClaimedDelivery,
+    body: Buffer,
+    abort: AbortController,
+    readonly commit: PaymentEventContext['commit'],
+    readonly newerHandled: PaymentEventContext['newerHandled'],
+  ) {
+    this.company = company;
+    this.handler = handler;
+    this.attempt = attempt;
+    this.receivedAt = receivedAt;
+    this.source = source;
+    this.#body = body;
+    this.#abort = abort;
+    Object.freeze(this);
+  }
+
+  get raw(): Buffer {
+    // A private field can be set although the object is frozen.
+    return (this.#copy ??= Buffer.from(this.#body));
+  }
+
+  get signal(): AbortSignal {
+    return this.#abort.signal;
+  }
+}
