@@ -196,6 +196,8 @@ export function forwarding<Prefix extends keyof Forwarded>(
       value(this: Forwarding, ...args: unknown[]) {
         return this.run(name, args);
       },
+      // As methods of a class are, so that a test can replace one.
+      writable: true,
     });
   }
   return Forwarding as never;
