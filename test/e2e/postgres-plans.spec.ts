@@ -6,7 +6,7 @@ import type {
   ExpectationFilter,
   InboxStore,
 } from '../../libs/payments/src/inbox/store/inbox-store.js';
-import { RECEIVE_TYPES } from '../../libs/payments/src/stores/postgres/sql/receive-values.js';
+import { RECEIVE_PARAMETERS } from '../../libs/payments/src/stores/postgres/sql/receive.js';
 import {
   claim,
   idsOf,
@@ -101,7 +101,8 @@ describe('functions in PostgreSQL that were planned with empty tables', () => {
       'boolean[]': 'ARRAY[true]',
       'bigint[]': 'ARRAY[0]::bigint[]',
     };
-    const text = `SELECT * FROM small.receive(${RECEIVE_TYPES.map((type) => values[type]!).join(', ')})`;
+    const types = RECEIVE_PARAMETERS.split(', ').map((parameter) => parameter.split(' ')[1]!);
+    const text = `SELECT * FROM small.receive(${types.map((type) => values[type]!).join(', ')})`;
     await pagesOf(text);
     for (let n = 0; n < 3000; n += 500) {
       await small.receive(

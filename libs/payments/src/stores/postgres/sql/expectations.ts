@@ -3,19 +3,20 @@ import type { PollResult, PollSettlement, SettledPoll } from '../../../inbox/sto
 import { boundedError } from '../../../inbox/store/stored-event.js';
 import { OPEN, SqlExpectations, toDelay, UNSCHEDULED } from '../../sql/expectations.js';
 import type { SqlConnection } from '../../sql/sql-connection.js';
+import { namesIn, placeholdersFor } from '../connection/array-parameters.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
 import { prepared } from '../connection/database-connection.js';
 import type { PreparedStatement } from '../connection/database-connection.js';
 import type { PostgresSql } from '../connection/postgres-sql.js';
 import type { WakeNotifier } from '../connection/wake-notifications.js';
 import { firstValueOf } from './commit.js';
-import { deliveriesOf, newEventOf, RECEIVE_TYPES, valuesOf } from './receive-values.js';
-import { RECEIPT_COLUMNS, RECEIVE_NAMES, RECEIVE_PARAMETERS, receiptsOf } from './receive.js';
+import { RECEIPT_COLUMNS, RECEIVE_PARAMETERS, ReceiveBatch } from './receive.js';
 import { countsOnce } from '../../sql/conditions.js';
 import { BY_INDEX, indexed, isOnceOf, NOW_MS } from './schema.js';
 import { fromStored, toStored } from '../../sql/stored-text.js';
 
-const SETTLE_TYPES = 'bigint bigint text text bigint boolean boolean text[] text'.split(' ');
+const SETTLE_PARAMETERS = `p_seq bigint, p_token bigint, p_result text, p_detail text, p_next_ms bigint, p_overdue boolean,
+  p_keep_lost boolean, p_event_types text[], p_contradiction text`;
 
 /**
  * The expectations of a PostgreSQL inbox. A function of the database settles a poll that may store an event: a process that
@@ -33,10 +34,8 @@ export class PostgresExpectations extends SqlExpectations {
     private readonly notifier: WakeNotifier,
   ) {
     super(sql);
-    const parameters = [...SETTLE_TYPES, ...RECEIVE_TYPES]
-      .map((type, index) => `$${index + 1}::${type}`)
-      .join(', ');
-    this.#settlePoll = prepared(`SELECT * FROM ${schema}.settle_poll(${parameters})`);
+    const placeholders = placeholdersFor(`${SETTLE_PARAMETERS}, ${RECEIVE_PARAMETERS}`);
+    this.#settlePoll = prepared(`SELECT * FROM ${schema}.settle_poll(${placeholders})`);
   }
 
   protected override wake(dueInMs: number): void {
@@ -69,8 +68,7 @@ export class PostgresExpectations extends SqlExpectations {
     keepLost,
   }: PollSettlement): Promise<SettledPoll> {
     const { result, detail, next } = outcome;
-    const events = event === null ? [] : [newEventOf(event, 0)];
-    const deliveries = deliveriesOf(events);
+    const batch = new ReceiveBatch(event === null ? [] : [event]);
     const [found] = await this.source.query(this.#settlePoll, [
       lease.seq,
       lease.token,
@@ -82,7 +80,7 @@ export class PostgresExpectations extends SqlExpectations {
       eventTypes.map(toStored),
       // The function replaces the placeholders.
       event && toStored(contradictionDetail(event.eventType, { id: '{id}', eventType: '{type}' })),
-      ...valuesOf(events, deliveries),
+      ...batch.values,
     ]);
     const row = found!;
     const isReceived = row['o_received_ms'] != null;
@@ -94,7 +92,7 @@ export class PostgresExpectations extends SqlExpectations {
       state: row['o_state'] as SettledPoll['state'],
       changed: row['o_changed'] === 't',
       nextPollInMs: nextMs == null ? null : Number(nextMs),
-      receipt: isReceived ? (receiptsOf(events, deliveries, row).get(0) ?? null) : null,
+      receipt: isReceived ? (batch.receiptsOf(row)[0] ?? null) : null,
     };
   }
 }
@@ -189,8 +187,7 @@ BEGIN
    ORDER BY e.seq LIMIT 1;
 END $stored$;
 
-CREATE FUNCTION ${schema}.settle_poll(p_seq bigint, p_token bigint, p_result text, p_detail text, p_next_ms bigint,
-  p_overdue boolean, p_keep_lost boolean, p_event_types text[], p_contradiction text, ${RECEIVE_PARAMETERS})
+CREATE FUNCTION ${schema}.settle_poll(${SETTLE_PARAMETERS}, ${RECEIVE_PARAMETERS})
 RETURNS TABLE (o_settled boolean, o_result text, o_detail text, o_state text, o_changed boolean, o_next_ms bigint,
   ${RECEIPT_COLUMNS})
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
@@ -208,10 +205,10 @@ BEGIN
   SELECT * INTO v FROM ${schema}.expectation x WHERE x.seq = p_seq AND x.token = p_token AND x.leased;
   IF NOT FOUND THEN RETURN NEXT; RETURN; END IF;
   v_before := v.state;
-  v_type := CASE WHEN p_result = 'event' THEN p_types[1] END;
+  v_type := CASE WHEN p_result = 'event' THEN p_event_type[1] END;
   SELECT * INTO v_stored FROM ${schema}.stored_event(v.company, v.transaction_id, p_event_types, NULL);
   v_receive := CASE
-    WHEN cardinality(p_companies) = 0 THEN false
+    WHEN cardinality(p_company) = 0 THEN false
     WHEN p_result <> 'event' THEN p_overdue AND v.state = 'waiting' AND v_stored.o_id IS NULL
     ELSE v_stored.o_id IS NULL OR EXISTS (
       SELECT FROM ${schema}.stored_event(v.company, v.transaction_id, ARRAY[v_type], NULL) s WHERE s.o_id IS NOT NULL)
@@ -220,7 +217,7 @@ BEGIN
     BEGIN
       SELECT r.o_received_ms, r.o_seqs, r.o_runs, r.o_not_stored, r.o_fulfilled
         INTO o_received_ms, o_seqs, o_runs, o_not_stored, o_fulfilled
-        FROM ${schema}.receive(${RECEIVE_NAMES}) r;
+        FROM ${schema}.receive(${namesIn(RECEIVE_PARAMETERS)}) r;
       IF o_not_stored -> 0 ->> 1 = 'outdated' THEN o_state := v_before; RETURN NEXT; RETURN; END IF;
       SELECT * INTO v FROM ${schema}.expectation x WHERE x.seq = p_seq AND x.token = p_token AND x.leased FOR UPDATE;
       IF NOT FOUND THEN RAISE EXCEPTION USING ERRCODE = 'PYUND'; END IF;
@@ -243,7 +240,7 @@ BEGIN
   IF v_before IN ('waiting', 'overdue') AND v.state = 'fulfilled' AND o_fulfilled IS NOT NULL THEN o_changed := true; END IF;
   SELECT * INTO v_stored FROM ${schema}.stored_event(v.company, v.transaction_id, p_event_types, NULL);
   IF p_result = 'event' AND v_receive THEN
-    v_fulfil := COALESCE(o_not_stored -> 0 ->> 2, p_ids[1]);
+    v_fulfil := COALESCE(o_not_stored -> 0 ->> 2, p_id[1]);
   ELSIF p_result = 'event' THEN
     o_result := 'contradiction';
     o_detail := left(replace(replace(p_contradiction, '{type}', v_stored.o_type), '{id}', v_stored.o_id), 1000);

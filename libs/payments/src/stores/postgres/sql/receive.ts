@@ -1,18 +1,21 @@
+import { hash } from 'node:crypto';
+import { TEST_EVENT_TYPE } from '../../../events/payment-event.js';
 import type {
   ClaimedDelivery,
   EventSource,
+  FulfilledExpectation,
   IncomingEvent,
   StoreReceipt,
 } from '../../../inbox/store/inbox-store.js';
+import { arraysOf, declarationOf, placeholdersFor } from '../connection/array-parameters.js';
+import type { Columns } from '../connection/array-parameters.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
 import { PostgresInboxError, prepared } from '../connection/database-connection.js';
-import type { PreparedStatement, ResultRow } from '../connection/database-connection.js';
+import type { Parameter, PreparedStatement, ResultRow } from '../connection/database-connection.js';
 import { isRunning, keyLock } from './ordering.js';
-import { deliveriesOf, newEventOf, RECEIVE_TYPES, valuesOf } from './receive-values.js';
-import type { NewDelivery, NewEvent } from './receive-values.js';
 import { countsOnce } from '../../sql/conditions.js';
 import { BY_INDEX, isOnceOf, LOOKED_UP, NOW_MS } from './schema.js';
-import { fromStored } from '../../sql/stored-text.js';
+import { fromStored, toStored } from '../../sql/stored-text.js';
 import { elementsOf, toDate } from './stored-rows.js';
 
 /** How many repeats of an event are kept. */
@@ -23,21 +26,82 @@ const MAX_REPEATS = 20;
  */
 const MAX_ROUNDS = 5;
 
-/** The names and types of the parameters of the function `receive`. */
-export const RECEIVE_PARAMETERS = `p_companies text[], p_ids text[], p_once boolean[], p_types text[],
-  p_occurred_ms bigint[], p_keys text[], p_orderings uuid[], p_digests bytea[], p_raws bytea[], p_headers text[],
-  p_stale boolean[], p_unhandled boolean[], p_versions bigint[], p_first boolean[],
-  p_sources text[], p_fulfils boolean[], p_references text[], s_references text[], s_amounts text[], s_currencies text[],
-  d_positions bigint[], d_handlers text[], d_workers uuid[], d_orderings uuid[]`;
+/** An event to store, with its hashes. */
+interface NewEvent {
+  readonly event: IncomingEvent;
+  /** Whether the event is handled once per transaction, and has one. */
+  readonly once: boolean;
+  /** Hash of company and ordering key, as a UUID; `null` without an ordering key. */
+  readonly ordering: string | null;
+  /** Hash of the body. */
+  readonly digest: Buffer;
+  /** Whether it is the first event of its id, and of its transaction and type if that is handled once, in the statement. */
+  readonly first: boolean;
+}
 
-/** Their names. */
-export const RECEIVE_NAMES = RECEIVE_PARAMETERS.split(',')
-  .map((parameter) => parameter.trim().split(' ')[0])
-  .join(', ');
+/** A delivery to store. */
+interface NewDelivery {
+  /** The index of its event in the batch. */
+  readonly index: number;
+  readonly handler: string;
+  readonly ordering: string | null;
+  /** The worker that may run the delivery at once; `null` if none may. */
+  readonly worker: string | null;
+}
+
+/** The columns of the table `event` that `receive` writes. */
+const EVENT_COLUMNS: Columns<NewEvent> = {
+  company: ['text', ({ event }) => event.company],
+  id: ['text', ({ event }) => toStored(event.id)],
+  once: ['boolean', ({ once }) => String(once)],
+  event_type: ['text', ({ event }) => toStored(event.eventType)],
+  source: ['text', ({ event }) => event.source],
+  occurred_at: ['bigint', ({ event }) => event.occurredAt.getTime()],
+  ordering_key: ['text', ({ event }) => event.orderingKey && toStored(event.orderingKey)],
+  ordering: ['uuid', ({ ordering }) => ordering],
+  digest: ['bytea', ({ digest }) => digest],
+  raw: ['bytea', ({ event }) => event.raw],
+  headers: ['text', ({ event }) => headersOf(event)],
+  stale: ['boolean', ({ event }) => String(event.stale)],
+  unhandled: ['boolean', ({ event }) => String(isUnhandled(event))],
+  reference: [
+    'text',
+    ({ event: { summary } }) => summary?.reference && toStored(summary.reference),
+  ],
+  amount: ['text', ({ event: { summary } }) => summary?.amount && toStored(summary.amount)],
+  currency: ['text', ({ event: { summary } }) => summary?.currency && toStored(summary.currency)],
+};
+
+/** What `receive` takes of each event: also its catalog version, and whether and with which reference it fulfils expectations. */
+const EVENT_PARAMETERS: Columns<NewEvent> = {
+  ...EVENT_COLUMNS,
+  // Of the events of one id, or of one transaction and type, only the first is inserted: the outcome of the others depends on it.
+  first: ['boolean', ({ first }) => String(first)],
+  version: ['bigint', ({ event }) => event.catalogVersion],
+  fulfils: ['boolean', ({ event }) => (event.fulfils ? 'true' : null)],
+  expected: [
+    'text',
+    ({ event }) => (event.fulfils ? event.reference && toStored(event.reference) : null),
+  ],
+};
+
+const DELIVERY_PARAMETERS: Columns<NewDelivery> = {
+  // PostgreSQL counts the elements of an array from 1.
+  position: ['bigint', ({ index }) => index + 1],
+  handler: ['text', ({ handler }) => toStored(handler)],
+  worker: ['uuid', ({ worker }) => worker],
+  ordering: ['uuid', ({ ordering }) => ordering],
+};
+
+/** The columns of the table `event` that `receive` fills, apart from the number and the time of receipt. */
+const STORED = Object.keys(EVENT_COLUMNS);
+
+/** The parameters of the function `receive` with their types, in SQL. */
+export const RECEIVE_PARAMETERS = `${declarationOf(EVENT_PARAMETERS, 'p_')}, ${declarationOf(DELIVERY_PARAMETERS, 'd_')}`;
 
 /** The columns of its result, which {@link receiptsOf} reads. */
 export const RECEIPT_COLUMNS =
-  'o_received_ms bigint, o_seqs bigint[], o_runs boolean[], o_not_stored json, o_fulfilled json';
+  'o_received_ms bigint, o_seqs bigint[], o_runs boolean[], o_not_stored jsonb, o_fulfilled json';
 
 /** Stores the events of any number of webhook requests in one statement, and returns a receipt for each event. */
 export class ReceiveStatement {
@@ -47,27 +111,25 @@ export class ReceiveStatement {
     private readonly source: ConnectionSource,
     schema: string,
   ) {
-    const parameters = RECEIVE_TYPES.map((type, index) => `$${index + 1}::${type}`).join(', ');
-    this.#statement = prepared(`SELECT * FROM ${schema}.receive(${parameters})`);
+    this.#statement = prepared(
+      `SELECT * FROM ${schema}.receive(${placeholdersFor(RECEIVE_PARAMETERS)})`,
+    );
   }
 
-  async receive(batch: readonly IncomingEvent[]): Promise<StoreReceipt[]> {
-    const receipts: StoreReceipt[] = [];
-    let events = batch.map(newEventOf);
-    for (let round = 0; events.length > 0; round += 1) {
-      if (round === MAX_ROUNDS) {
-        throw new PostgresInboxError(
-          'The PostgreSQL inbox could neither store an event nor find the stored event that it conflicts with.',
-          null,
-        );
-      }
-      const deliveries = deliveriesOf(events);
-      const [row] = await this.source.query(this.#statement, valuesOf(events, deliveries));
-      for (const [index, receipt] of receiptsOf(events, deliveries, row!))
-        receipts[index] = receipt;
-      events = events.filter(({ index }) => receipts[index] === undefined);
+  async receive(events: readonly IncomingEvent[]): Promise<StoreReceipt[]> {
+    const receipts: (StoreReceipt | undefined)[] = events.map(() => undefined);
+    for (let round = 0; round < MAX_ROUNDS; round += 1) {
+      const open = [...receipts.keys()].filter((index) => receipts[index] === undefined);
+      if (open.length === 0) return receipts as StoreReceipt[];
+      const batch = new ReceiveBatch(open.map((index) => events[index]!));
+      const [row] = await this.source.query(this.#statement, batch.values);
+      for (const [position, receipt] of batch.receiptsOf(row!).entries())
+        receipts[open[position]!] = receipt;
     }
-    return receipts;
+    throw new PostgresInboxError(
+      'The PostgreSQL inbox could neither store an event nor find the stored event that it conflicts with.',
+      null,
+    );
   }
 }
 
@@ -77,91 +139,139 @@ type NotStored = [position: number, outcome: StoreReceipt['outcome'], id: string
 /** An expectation that an event fulfilled: the position of the event from 1, and the fields of the expectation. */
 type Fulfilled = [position: number, reference: string, transactionId: string | null, by: string];
 
-/** The receipts of the events whose outcome is known, by their index in the batch. `row` is the result of `receive`. */
-export function receiptsOf(
-  events: readonly NewEvent[],
-  deliveries: readonly NewDelivery[],
-  row: ResultRow,
-): Map<number, StoreReceipt> {
-  const receipts: Map<number, StoreReceipt> = storedReceipts(events, deliveries, row);
-  for (const [position, outcome, id] of JSON.parse(row['o_not_stored'] ?? '[]') as NotStored[]) {
-    const { index, event } = events[position - 1]!;
-    const knownId = id === null ? event.id : fromStored(id);
-    receipts.set(index, { outcome, id: knownId, claimed: [], pending: false, fulfilled: [] });
-  }
-  for (const [position, reference, transactionId, by] of JSON.parse(
-    row['o_fulfilled'] ?? '[]',
-  ) as Fulfilled[]) {
-    const { index } = events[position - 1]!;
-    const receipt = receipts.get(index)!;
-    const one = {
-      reference: fromStored(reference),
-      transactionId: transactionId && fromStored(transactionId),
-      by: by as EventSource,
-    };
-    receipts.set(index, { ...receipt, fulfilled: [...receipt.fulfilled, one] });
-  }
-  return receipts;
-}
+/** The events of one call of the function `receive`. */
+export class ReceiveBatch {
+  readonly #events: readonly NewEvent[];
+  readonly #deliveries: readonly NewDelivery[];
 
-/** The receipts of the events that were stored, by their index in the batch. */
-function storedReceipts(
-  events: readonly NewEvent[],
-  deliveries: readonly NewDelivery[],
-  row: ResultRow,
-): Map<number, StoreReceipt> {
-  const seqs = elementsOf(row['o_seqs']);
-  const runs = elementsOf(row['o_runs']);
-  const receivedAt = toDate(row['o_received_ms']!);
-  const receipts = new Map<
-    number,
-    StoreReceipt & { claimed: ClaimedDelivery[]; pending: boolean }
-  >();
-  for (const [eventIndex, { index, event }] of events.entries()) {
-    if (seqs[eventIndex] === 'NULL') continue;
-    receipts.set(index, {
-      outcome: 'stored',
-      id: event.id,
-      claimed: [],
-      pending: false,
-      fulfilled: [],
-    });
+  constructor(events: readonly IncomingEvent[]) {
+    const known = new Set<string>();
+    this.#events = events.map((event) => newEventOf(event, known));
+    this.#deliveries = deliveriesOf(this.#events);
   }
-  for (const [deliveryIndex, { eventIndex, handler }] of deliveries.entries()) {
-    const { index, event } = events[eventIndex]!;
-    const receipt = receipts.get(index);
-    if (receipt === undefined) continue;
-    if (runs[deliveryIndex] !== 't') {
-      receipt.pending = true;
-      continue;
+
+  /** The parameters of the function. */
+  get values(): Parameter[] {
+    return [
+      ...arraysOf(EVENT_PARAMETERS, this.#events),
+      ...arraysOf(DELIVERY_PARAMETERS, this.#deliveries),
+    ];
+  }
+
+  /** The receipts, in the order of the events, from the result of the function. `undefined`: the outcome is not known yet. */
+  receiptsOf(row: ResultRow): (StoreReceipt | undefined)[] {
+    const receipts = this.#storedReceipts(row);
+    for (const [position, outcome, id] of JSON.parse(row['o_not_stored'] ?? '[]') as NotStored[]) {
+      const knownId = id === null ? this.#events[position - 1]!.event.id : fromStored(id);
+      receipts[position - 1] = receiptOf(outcome, knownId);
     }
-    receipt.claimed.push({
-      company: event.company,
-      id: event.id,
-      handler,
-      token: 1,
-      seq: Number(seqs[eventIndex]),
-      attempt: 1,
-      receivedAt,
-      ageMs: 0,
-      raw: event.raw,
-      source: event.source,
-      crashes: 0,
-    });
+    for (const [position, reference, transactionId, by] of JSON.parse(
+      row['o_fulfilled'] ?? '[]',
+    ) as Fulfilled[]) {
+      receipts[position - 1]!.fulfilled.push({
+        reference: fromStored(reference),
+        transactionId: transactionId && fromStored(transactionId),
+        by: by as EventSource,
+      });
+    }
+    return receipts;
   }
-  return receipts;
+
+  #storedReceipts(row: ResultRow): (Receipt | undefined)[] {
+    const seqs = elementsOf(row['o_seqs']);
+    const runs = elementsOf(row['o_runs']);
+    const receivedAt = toDate(row['o_received_ms']!);
+    const receipts = this.#events.map(({ event }, index) =>
+      seqs[index] === 'NULL' ? undefined : receiptOf('stored', event.id),
+    );
+    for (const [deliveryIndex, { index, handler }] of this.#deliveries.entries()) {
+      const receipt = receipts[index];
+      if (receipt === undefined) continue;
+      if (runs[deliveryIndex] !== 't') {
+        receipt.pending = true;
+        continue;
+      }
+      const { company, id, raw, source } = this.#events[index]!.event;
+      receipt.claimed.push({
+        company,
+        id,
+        handler,
+        token: 1,
+        seq: Number(seqs[index]),
+        attempt: 1,
+        receivedAt,
+        ageMs: 0,
+        raw,
+        source,
+        crashes: 0,
+      });
+    }
+    return receipts;
+  }
 }
 
-/** The last statement of `receive`, after all others that lock rows: see `expectations.ts`. */
-const fulfil = (schema: string): string => `IF p_fulfils <> '{}' THEN
-      o_fulfilled := ${schema}.fulfil(o_seqs, p_companies, p_ids, p_once, p_types, p_keys, p_orderings,
-        p_references, p_fulfils, p_digests);
-    END IF;`;
+interface Receipt extends StoreReceipt {
+  readonly claimed: ClaimedDelivery[];
+  readonly fulfilled: FulfilledExpectation[];
+  pending: boolean;
+}
+
+function receiptOf(outcome: StoreReceipt['outcome'], id: string): Receipt {
+  return { outcome, id, claimed: [], pending: false, fulfilled: [] };
+}
+
+/** @param known the ids, and the transactions and types, of the events before it in the statement */
+function newEventOf(event: IncomingEvent, known: Set<string>): NewEvent {
+  const { company, id, eventType, orderingKey, stale } = event;
+  const hashed = orderingKey === null ? null : sha256(`${company}\n${toStored(orderingKey)}`);
+  const ordering = hashed && hashed.subarray(0, 16).toString('hex');
+  const once = event.oncePerTransaction && ordering !== null;
+  const keys = [`id ${company} ${id}`];
+  if (once && !stale) keys.push(`once ${ordering} ${eventType}`);
+  const first = !keys.some((key) => known.has(key));
+  if (first) for (const key of keys) known.add(key);
+  return { event, once, ordering, digest: sha256(event.raw), first };
+}
+
+/** The deliveries of all events. Of those with the same ordering key and handler, only the first may run at once. */
+function deliveriesOf(events: readonly NewEvent[]): NewDelivery[] {
+  const busy = new Set<string>();
+  return events.flatMap(({ event: { handlers, assign }, ordering }, index) =>
+    [...new Set(handlers)].map((handler) => {
+      let worker = assign?.handlers.includes(handler) ? assign.worker : null;
+      if (worker !== null && ordering !== null) {
+        const key = `${ordering} ${handler}`;
+        if (busy.has(key)) worker = null;
+        busy.add(key);
+      }
+      return { index, handler, ordering, worker };
+    }),
+  );
+}
+
+/** Whether no handler takes the event although its type needs one. A stale event can be unhandled too. */
+function isUnhandled({ eventType, handlers }: IncomingEvent): boolean {
+  return handlers.length === 0 && eventType !== TEST_EVENT_TYPE;
+}
+
+/** The headers as JSON; `null` if there are none. */
+function headersOf({ headers }: IncomingEvent): string | null {
+  return Object.keys(headers).length === 0 ? null : toStored(JSON.stringify(headers));
+}
+
+function sha256(data: string | Buffer): Buffer {
+  return hash('sha256', data, 'buffer');
+}
+
+/** SQL: the events with their numbers, as rows `i` with these columns and their `position`. */
+const eventRows = (...columns: string[]): string =>
+  `unnest(o_seqs, ${columns.map((name) => `p_${name}`).join(', ')})
+        WITH ORDINALITY AS i (seq, ${columns.join(', ')}, position)`;
 
 /**
  * The function `receive` stores the events that are new. It returns one row: the number of each event that it stored,
- * whether each delivery runs under its worker, and the outcomes of the events that it did not store. It has several small statements, because PostgreSQL takes longer to set up one join of all
- * these arrays than to run it.
+ * whether each delivery runs under its worker, and the outcomes of the events that it did not store. It has several small
+ * statements, because PostgreSQL takes longer to set up one join of all these arrays than to run it.
  *
  * Events are numbered in the order of the batch, which is the order of lists and claims. They are inserted in an order that
  * is the same for all processes, so that two processes with the same events or transactions do not deadlock.
@@ -180,7 +290,9 @@ DECLARE
   -- For each delivery: whether it waits for its turn.
   v_waiting boolean[];
   v_stored bigint[];
-  v_repeat record;
+  -- Whether all events were stored.
+  v_all boolean;
+  v_known record;
 BEGIN
   -- Events must be durable before the 2xx response, even if the role or the database does not wait for the disk.
   IF current_setting('synchronous_commit') = 'off' THEN
@@ -191,11 +303,11 @@ BEGIN
   SELECT m.catalog_version, ARRAY(SELECT p.handler FROM ${schema}.pause p) INTO v_version, v_paused
     FROM ${schema}.meta m;
 
-  IF array_remove(d_workers, NULL) <> '{}' AND '*' <> ALL (v_paused) THEN
+  IF d_worker <> '{}' AND '*' <> ALL (v_paused) THEN
     SELECT array_agg(CASE WHEN d.worker IS NULL OR d.handler = ANY (v_paused) THEN false
                           WHEN d.ordering IS NULL THEN true
                           ELSE pg_try_advisory_xact_lock(${keyLock('d.ordering', 'd.handler')}) END)
-      INTO v_free FROM unnest(d_workers, d_handlers, d_orderings) AS d (worker, handler, ordering);
+      INTO v_free FROM unnest(d_worker, d_handler, d_ordering) AS d (worker, handler, ordering);
     -- A new statement after the locks: rule 2 in ordering.ts.
     SELECT array_agg(c.action = 'run'), array_agg(c.action = 'wait') INTO o_runs, v_waiting
       FROM (
@@ -209,30 +321,26 @@ BEGIN
                                WHERE w.ordering = d.ordering AND w.handler = d.handler AND w.due_at <= v_now
                                  AND w.state = 'pending' AND NOT w.waiting AND w.ordering IS NOT NULL ${LOOKED_UP}) THEN 'claim'
                  ELSE 'run' END AS action
-          FROM unnest(v_free, d_handlers, d_orderings) AS d (free, handler, ordering)
+          FROM unnest(v_free, d_handler, d_ordering) AS d (free, handler, ordering)
         -- Keeps the planner from merging the subqueries, so that each action is computed once.
         OFFSET 0
       ) c;
   END IF;
 
   SELECT array_agg(CASE WHEN i.first AND i.version = v_version THEN nextval('${schema}.event_seq_seq') END)
-    INTO o_seqs FROM unnest(p_first, p_versions) AS i (first, version);
+    INTO o_seqs FROM unnest(p_first, p_version) AS i (first, version);
   WITH stored AS (
-    INSERT INTO ${schema}.event (seq, company, id, once, event_type, source, occurred_at, received_at, ordering_key,
-                                 ordering, digest, raw, headers, stale, unhandled, reference, amount, currency)
-    SELECT i.seq, i.company, i.id, i.once, i.event_type, COALESCE(i.source, 'webhook'), i.occurred_ms, v_now,
-           i.ordering_key, i.ordering, i.digest, i.raw, i.headers, i.stale, i.unhandled, i.reference, i.amount, i.currency
-      FROM unnest(o_seqs, p_companies, p_ids, p_once, p_types, p_occurred_ms, p_keys, p_orderings, p_digests, p_raws,
-                  p_headers, p_stale, p_unhandled, p_sources, s_references, s_amounts, s_currencies)
-        AS i (seq, company, id, once, event_type, occurred_ms, ordering_key, ordering, digest, raw, headers, stale,
-              unhandled, source, reference, amount, currency)
+    INSERT INTO ${schema}.event (seq, received_at, ${STORED.join(', ')})
+    SELECT i.seq, v_now, ${STORED.map((name) => `i.${name}`).join(', ')}
+      FROM ${eventRows(...STORED)}
      WHERE i.seq IS NOT NULL
      ORDER BY CASE WHEN i.once THEN i.ordering END, CASE WHEN i.once THEN i.event_type END, i.company, i.id
     ON CONFLICT DO NOTHING
     RETURNING seq
   )
   SELECT array_agg(s.seq) INTO v_stored FROM stored s;
-  IF cardinality(v_stored) IS DISTINCT FROM cardinality(p_ids) THEN
+  v_all := cardinality(v_stored) = cardinality(p_id);
+  IF v_all IS NOT TRUE THEN
     SELECT array_agg(CASE WHEN i.seq = ANY (v_stored) THEN i.seq END) INTO o_seqs FROM unnest(o_seqs) AS i (seq);
   END IF;
 
@@ -243,51 +351,48 @@ BEGIN
     FROM (
       SELECT o_seqs[n.position] AS seq, n.handler, n.worker, n.ordering,
              COALESCE(n.run, false) AS run, COALESCE(n.waiting, false) AS waiting
-        FROM unnest(d_positions, d_handlers, d_workers, d_orderings, o_runs, v_waiting)
+        FROM unnest(d_position, d_handler, d_worker, d_ordering, o_runs, v_waiting)
           AS n (position, handler, worker, ordering, run, waiting)
     ) d WHERE d.seq IS NOT NULL;
 
   o_received_ms := v_now;
-  IF cardinality(v_stored) = cardinality(p_ids) THEN
-    ${fulfil(schema)}
-    RETURN NEXT;
-    RETURN;
+  IF v_all IS NOT TRUE THEN
+    -- For each event that was not stored: the stored event with its id, or else the one of its transaction. An event that has
+    -- another id is noted at the latter, in an order that is the same for all processes.
+    FOR v_known IN
+      SELECT i.position, i.id <> k.id AS is_repeat, i.id AS own_id, k.seq, k.id,
+             CASE WHEN k.id IS NULL THEN 'outdated'
+                  WHEN k.id = i.id AND k.digest <> i.digest THEN 'conflict'
+                  ELSE 'duplicate' END AS outcome
+        FROM ${eventRows('company', 'id', 'once', 'event_type', 'ordering_key', 'ordering', 'digest', 'version', 'stale')}
+        LEFT JOIN LATERAL (
+          SELECT x.seq, x.id, x.digest FROM (
+            SELECT a.seq, a.id, a.digest, 1 AS rank FROM ${schema}.event a WHERE a.company = i.company AND a.id = i.id
+            UNION ALL
+            SELECT b.seq, b.id, b.digest, 2 FROM ${schema}.event b
+             WHERE ${isOnceOf('b', 'i')} AND ${countsOnce('i')}
+          ) x ORDER BY x.rank LIMIT 1
+        ) k ON true
+       WHERE i.seq IS NULL AND (k.id IS NOT NULL OR i.version <> v_version)
+       ORDER BY k.seq, i.position
+    LOOP
+      o_not_stored := COALESCE(o_not_stored, '[]')
+        || jsonb_build_array(jsonb_build_array(v_known.position, v_known.outcome, v_known.id));
+      CONTINUE WHEN v_known.is_repeat IS NOT TRUE;
+      UPDATE ${schema}.event e
+         SET repeats = CASE WHEN jsonb_array_length(e.repeats) >= ${MAX_REPEATS} THEN e.repeats - 0
+                       ELSE COALESCE(e.repeats, '[]') END
+                       || jsonb_build_array(jsonb_build_array(v_known.own_id, v_now))
+       WHERE e.seq = v_known.seq AND NOT EXISTS (
+         SELECT FROM jsonb_array_elements(e.repeats) AS known (entry) WHERE known.entry ->> 0 = v_known.own_id);
+    END LOOP;
   END IF;
 
-  -- For each event that was not stored: the stored event with its id, or else the one of its transaction.
-  SELECT json_agg(json_build_array(i.position, CASE WHEN k.id IS NULL THEN 'outdated'
-                                               WHEN k.id = i.id AND k.digest <> i.digest THEN 'conflict'
-                                               ELSE 'duplicate' END, k.id)) INTO o_not_stored
-    FROM unnest(o_seqs, p_companies, p_ids, p_once, p_types, p_keys, p_orderings, p_digests, p_versions, p_stale)
-      WITH ORDINALITY AS i (seq, company, id, once, event_type, ordering_key, ordering, digest, version, stale, position)
-    LEFT JOIN LATERAL (
-      SELECT x.id, x.digest FROM (
-        SELECT a.id, a.digest, 1 AS rank FROM ${schema}.event a WHERE a.company = i.company AND a.id = i.id
-        UNION ALL
-        SELECT b.id, b.digest, 2 FROM ${schema}.event b
-         WHERE ${isOnceOf('b', 'i')} AND ${countsOnce('i')}
-      ) x ORDER BY x.rank LIMIT 1
-    ) k ON true
-   WHERE i.seq IS NULL AND (k.id IS NOT NULL OR i.version <> v_version);
-
-  -- Notes each duplicate by transaction that has another id, in the same order in all processes.
-  FOR v_repeat IN
-    SELECT e.seq, i.id
-      FROM unnest(o_seqs, p_companies, p_ids, p_once, p_types, p_keys, p_orderings, p_stale)
-        WITH ORDINALITY AS i (seq, company, id, once, event_type, ordering_key, ordering, stale, position)
-      JOIN ${schema}.event e ON ${isOnceOf('e', 'i')}
-     WHERE i.seq IS NULL AND ${countsOnce('i')} AND e.id <> i.id
-       AND NOT EXISTS (SELECT FROM ${schema}.event own WHERE own.company = i.company AND own.id = i.id)
-     ORDER BY e.seq, i.position
-  LOOP
-    UPDATE ${schema}.event e
-       SET repeats = CASE WHEN jsonb_array_length(e.repeats) >= ${MAX_REPEATS} THEN e.repeats - 0
-                     ELSE COALESCE(e.repeats, '[]') END
-                     || jsonb_build_array(jsonb_build_array(v_repeat.id, v_now))
-     WHERE e.seq = v_repeat.seq AND NOT EXISTS (
-       SELECT FROM jsonb_array_elements(e.repeats) AS known (entry) WHERE known.entry ->> 0 = v_repeat.id);
-  END LOOP;
-  ${fulfil(schema)}
+  -- After all other statements that lock rows: see expectations.ts.
+  IF p_fulfils <> '{}' THEN
+    o_fulfilled := ${schema}.fulfil(o_seqs, p_company, p_id, p_once, p_event_type, p_ordering_key, p_ordering,
+      p_expected, p_fulfils, p_digest);
+  END IF;
   RETURN NEXT;
 END $receive$;
 `;

@@ -21,7 +21,7 @@ class SlowDatabase {
   readonly settlements = new Settlements(this, 'payments', 1000, this.runtime);
 
   query(_statement: unknown, values: readonly Parameter[] = []): Promise<ResultRow[]> {
-    const events = values[0] as number[];
+    const [events] = values as [number[]];
     const text = (positions?: number[]) => positions && `{${positions.join()}}`;
     return new Promise((resolve, reject) => {
       this.statements.push({

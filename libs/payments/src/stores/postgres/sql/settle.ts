@@ -1,5 +1,12 @@
 import { boundedError, HISTORY_LENGTH } from '../../../inbox/store/stored-event.js';
 import type { Lease, SettleResult } from '../../../inbox/store/inbox-store.js';
+import {
+  arraysOf,
+  declarationOf,
+  namesIn,
+  placeholdersFor,
+} from '../connection/array-parameters.js';
+import type { Columns } from '../connection/array-parameters.js';
 import { Batcher } from '../../../inbox/store/batcher.js';
 import type { PaymentsRuntime } from '../../../runtime/payments-runtime.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
@@ -24,6 +31,17 @@ interface LeaseOutcome {
   readonly dueInMs: number | null;
 }
 
+/** What the function `settle` takes of each outcome. */
+const OUTCOME_COLUMNS: Columns<LeaseOutcome> = {
+  event: ['bigint', ({ lease }) => lease.seq],
+  handler: ['text', ({ lease }) => toStored(lease.handler)],
+  token: ['bigint', ({ lease }) => lease.token],
+  kind: ['text', ({ kind }) => kind],
+  error: ['text', ({ error }) => error && toStored(boundedError(error))],
+  due_ms: ['bigint', ({ dueInMs }) => dueInMs && Math.round(Math.min(dueInMs, MAX_DUE_MS))],
+};
+const SETTLE_PARAMETERS = declarationOf(OUTCOME_COLUMNS, 'p_');
+
 /** Writes the outcomes of attempts, in one statement at a time. */
 export class Settlements {
   readonly #statement: PreparedStatement;
@@ -37,7 +55,7 @@ export class Settlements {
     private readonly runtime: Pick<PaymentsRuntime, 'monotonic' | 'schedule'>,
   ) {
     this.#statement = prepared(
-      `SELECT * FROM ${schema}.settle($1::bigint[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::bigint[])`,
+      `SELECT * FROM ${schema}.settle(${placeholdersFor(SETTLE_PARAMETERS)})`,
     );
     this.#batcher = new Batcher({
       call: (outcomes) => this.#write(outcomes),
@@ -65,16 +83,7 @@ export class Settlements {
   }
 
   async #write(outcomes: readonly LeaseOutcome[]): Promise<(SettleResult | 'locked')[]> {
-    const [row] = await this.source.query(this.#statement, [
-      outcomes.map(({ lease }) => lease.seq),
-      outcomes.map(({ lease }) => toStored(lease.handler)),
-      outcomes.map(({ lease }) => lease.token),
-      outcomes.map(({ kind }) => kind),
-      outcomes.map(({ error }) => error && toStored(boundedError(error))),
-      outcomes.map(({ dueInMs }) =>
-        dueInMs === null ? null : Math.round(Math.min(dueInMs, MAX_DUE_MS)),
-      ),
-    ]);
+    const [row] = await this.source.query(this.#statement, arraysOf(OUTCOME_COLUMNS, outcomes));
     const settled = indexesOf(row!['o_settled']);
     const nextDue = indexesOf(row!['o_next']);
     const locked = indexesOf(row!['o_locked']);
@@ -107,13 +116,16 @@ export function historyWith(endedAt: string, outcome: string, error?: string): s
     || jsonb_build_array(jsonb_build_array(${entry.join(', ')}))`;
 }
 
+/** SQL: the outcomes as rows `s`, with their positions. */
+const outcomeRows = `unnest(${namesIn(SETTLE_PARAMETERS)})
+        WITH ORDINALITY AS s (${Object.keys(OUTCOME_COLUMNS).join(', ')}, position)`;
+
 /**
  * The function `settle` writes outcomes. It does not wait for a locked row, because the lock may last long and the other
  * outcomes do not depend on it.
  */
 const settleFunction = (schema: string): string => `
-CREATE FUNCTION ${schema}.settle(p_events bigint[], p_handlers text[], p_tokens bigint[], p_kinds text[],
-  p_errors text[], p_due_ms bigint[])
+CREATE FUNCTION ${schema}.settle(${SETTLE_PARAMETERS})
 RETURNS TABLE (o_settled bigint[], o_next bigint[], o_locked bigint[])
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
 AS $settle$
@@ -125,8 +137,7 @@ DECLARE
 BEGIN
   WITH locked AS MATERIALIZED (
     SELECT l.tuple, s.*
-      FROM unnest(p_events, p_handlers, p_tokens, p_kinds, p_errors, p_due_ms)
-        WITH ORDINALITY AS s (event, handler, token, kind, error, due_ms, position)
+      FROM ${outcomeRows}
      CROSS JOIN LATERAL (
        SELECT d.ctid AS tuple FROM ${schema}.delivery d
         WHERE d.event = s.event AND d.handler = s.handler AND d.token = s.token
@@ -160,9 +171,9 @@ BEGIN
       FROM unnest(o_settled, v_orderings, v_handlers) AS t (position, ordering, handler)
      WHERE t.ordering::text || t.handler = ANY (v_next);
   END IF;
-  IF cardinality(o_settled) IS DISTINCT FROM cardinality(p_events) THEN
+  IF cardinality(o_settled) IS DISTINCT FROM cardinality(p_event) THEN
     SELECT array_agg(s.position) INTO o_locked
-      FROM unnest(p_events, p_handlers, p_tokens) WITH ORDINALITY AS s (event, handler, token, position)
+      FROM ${outcomeRows}
      WHERE s.position <> ALL (COALESCE(o_settled, '{}')) AND EXISTS (
        SELECT FROM ${schema}.delivery d
         WHERE d.event = s.event AND d.handler = s.handler AND d.token = s.token

@@ -1,0 +1,95 @@
+import type { Parameter } from './database-connection.js';
+
+/**
+ * The columns of rows that a statement takes as one array for each column: the type of the column in SQL, and its value for a
+ * row.
+ */
+export type Columns<Row> = Readonly<
+  Record<
+    string,
+    readonly [
+      type: 'text' | 'bytea' | 'boolean' | 'bigint' | 'uuid',
+      value: (row: Row) => string | number | Buffer | null | undefined,
+    ]
+  >
+>;
+
+/** The names and types of the arrays in SQL: `p_company text[], p_id text[]` with the prefix `p_`. */
+export function declarationOf(columns: Columns<never>, prefix: string): string {
+  const parameters = Object.entries(columns).map(([name, [type]]) => `${prefix}${name} ${type}[]`);
+  return parameters.join(', ');
+}
+
+/** The arrays of rows. That of a column without values is empty, since `unnest` fills short arrays up with NULL. */
+export function arraysOf<Row>(columns: Columns<Row>, rows: readonly Row[]): Parameter[] {
+  return Object.values(columns).map(([type, valueOf]) => {
+    const values = rows.map((row) => valueOf(row) ?? null);
+    if (values.every((value) => value === null)) return [];
+    if (type === 'text') return textArray(values as (string | null)[]);
+    return type === 'bytea' ? byteaArray(values as (Buffer | null)[]) : values;
+  });
+}
+
+/** Placeholders with the types of a declaration: `$1::text[], $2::text[]`. */
+export function placeholdersFor(declaration: string): string {
+  const types = parametersOf(declaration).map(([, type]) => type);
+  return types.map((type, index) => `$${index + 1}::${type}`).join(', ');
+}
+
+/** The names in a declaration: `p_company, p_id`. */
+export function namesIn(declaration: string): string {
+  return parametersOf(declaration)
+    .map(([name]) => name)
+    .join(', ');
+}
+
+function parametersOf(declaration: string): [name: string, type: string][] {
+  return declaration
+    .split(',')
+    .map((parameter) => parameter.trim().split(' ') as [name: string, type: string]);
+}
+
+/** PostgreSQL's object ids of the types `bytea` and `text`. */
+const BYTEA = 17;
+const TEXT = 25;
+/**
+ * Bytes of the header, five numbers of 4 bytes: the number of dimensions, whether an element is NULL, the type, and the
+ * length and the first index of the only dimension.
+ */
+const HEADER_BYTES = 20;
+/** The length that marks an element as NULL. */
+const NULL_LENGTH = -1;
+
+/**
+ * A `bytea[]` in PostgreSQL's binary format, which the driver sends if a parameter is a Buffer. The driver writes any other
+ * array as text, with two characters for each byte: with binary arrays, a receive takes a fifth less processor time.
+ */
+export function byteaArray(items: readonly (Buffer | null)[]): Buffer {
+  const lengths = items.map((item) => item?.length ?? NULL_LENGTH);
+  return binaryArray(BYTEA, lengths, (array, at, index) => items[index]!.copy(array, at));
+}
+
+/** A `text[]` in PostgreSQL's binary format, in which no character has to be escaped. */
+export function textArray(items: readonly (string | null)[]): Buffer {
+  const lengths = items.map((item) => (item === null ? NULL_LENGTH : Buffer.byteLength(item)));
+  return binaryArray(TEXT, lengths, (array, at, index) => array.write(items[index]!, at));
+}
+
+function binaryArray(
+  type: number,
+  lengths: readonly number[],
+  write: (array: Buffer, at: number, index: number) => void,
+): Buffer {
+  const size = lengths.reduce((sum, length) => sum + 4 + Math.max(0, length), HEADER_BYTES);
+  const array = Buffer.allocUnsafe(size);
+  const header = [1, lengths.includes(NULL_LENGTH) ? 1 : 0, type, lengths.length, 1];
+  let at = 0;
+  for (const number of header) at = array.writeInt32BE(number, at);
+  for (const [index, length] of lengths.entries()) {
+    at = array.writeInt32BE(length, at);
+    if (length === NULL_LENGTH) continue;
+    write(array, at, index);
+    at += length;
+  }
+  return array;
+}
