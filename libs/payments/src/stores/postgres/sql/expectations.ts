@@ -195,24 +195,16 @@ AS $settle$
 DECLARE
   v ${schema}.expectation;
   v_stored record;
-  v_type text;
+  -- The type of a found event; NULL for the event of an overdue payment.
+  v_type text := CASE WHEN p_result = 'event' THEN p_event_type[1] END;
   -- Whether the event is received: a found event, or the event of an overdue payment.
-  v_receive boolean;
+  v_receive boolean := cardinality(p_company) > 0 AND (p_result = 'event' OR p_overdue);
   v_before text;
   v_fulfil text;
 BEGIN
   o_settled := false; o_result := p_result; o_detail := p_detail; o_state := 'waiting'; o_changed := false;
-  SELECT * INTO v FROM ${schema}.expectation x WHERE x.seq = p_seq AND x.token = p_token AND x.leased;
+  SELECT x.state INTO v_before FROM ${schema}.expectation x WHERE x.seq = p_seq AND x.token = p_token AND x.leased;
   IF NOT FOUND THEN RETURN NEXT; RETURN; END IF;
-  v_before := v.state;
-  v_type := CASE WHEN p_result = 'event' THEN p_event_type[1] END;
-  SELECT * INTO v_stored FROM ${schema}.stored_event(v.company, v.transaction_id, p_event_types, NULL);
-  v_receive := CASE
-    WHEN cardinality(p_company) = 0 THEN false
-    WHEN p_result <> 'event' THEN p_overdue AND v.state = 'waiting' AND v_stored.o_id IS NULL
-    ELSE v_stored.o_id IS NULL OR EXISTS (
-      SELECT FROM ${schema}.stored_event(v.company, v.transaction_id, ARRAY[v_type], NULL) s WHERE s.o_id IS NOT NULL)
-    END;
   IF v_receive THEN
     BEGIN
       SELECT r.o_received_ms, r.o_seqs, r.o_runs, r.o_not_stored, r.o_fulfilled
@@ -221,14 +213,10 @@ BEGIN
       IF o_not_stored -> 0 ->> 1 = 'outdated' THEN o_state := v_before; RETURN NEXT; RETURN; END IF;
       SELECT * INTO v FROM ${schema}.expectation x WHERE x.seq = p_seq AND x.token = p_token AND x.leased FOR UPDATE;
       IF NOT FOUND THEN RAISE EXCEPTION USING ERRCODE = 'PYUND'; END IF;
-      IF p_result = 'event' THEN
-        SELECT * INTO v_stored FROM ${schema}.stored_event(v.company, v.transaction_id, p_event_types, v_type);
-        -- A new event of the type is stored now. A known one of the type may be next to one of another type.
-        IF v_stored.o_id IS NOT NULL AND o_seqs[1] IS NOT NULL THEN RAISE EXCEPTION USING ERRCODE = 'PYUND'; END IF;
-      ELSE
-        SELECT * INTO v_stored FROM ${schema}.stored_event(v.company, v.transaction_id, p_event_types, NULL);
-        IF v.state <> 'waiting' OR v_stored.o_id IS NOT NULL THEN RAISE EXCEPTION USING ERRCODE = 'PYUND'; END IF;
-      END IF;
+      SELECT * INTO v_stored FROM ${schema}.stored_event(v.company, v.transaction_id, p_event_types, v_type);
+      -- A known event of the type may be next to one of another type, but a new one must not be stored next to it.
+      IF v_stored.o_id IS NOT NULL AND (v_type IS NULL OR o_seqs[1] IS NOT NULL) OR v_type IS NULL AND v.state <> 'waiting'
+      THEN RAISE EXCEPTION USING ERRCODE = 'PYUND'; END IF;
     EXCEPTION WHEN SQLSTATE 'PYUND' THEN
       o_received_ms := NULL; o_seqs := NULL; o_runs := NULL; o_not_stored := NULL; o_fulfilled := NULL;
       v_receive := false;
