@@ -9,7 +9,7 @@ import {
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
 import type { Sampler, SpanExporter } from '@opentelemetry/sdk-trace';
-import type { PaymentsInstrumentation, PaymentsObserver } from 'nestjs-payments';
+import type { PaymentsObserver } from 'nestjs-payments';
 import { openTelemetry } from 'nestjs-payments/otel';
 
 /**
@@ -19,7 +19,7 @@ import { openTelemetry } from 'nestjs-payments/otel';
 export type ObserverChoice = 'none' | 'empty' | 'openTelemetry' | 'sampled' | 'metrics' | 'sdk';
 
 /** The observers for a choice. Call it once in a process. */
-export function observersOf(choice: ObserverChoice = 'none'): PaymentsInstrumentation[] {
+export function observersOf(choice: ObserverChoice = 'none'): PaymentsObserver[] {
   if (choice === 'none' || choice === 'sdk') return [];
   if (choice === 'empty') return [emptyObserver()];
   const tenth = new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(0.1) });

@@ -16,8 +16,18 @@ const LAYERS = {
     'runtime',
   ],
   runtime: [
-    ['companies', 'events', 'inbox', 'webhook', 'api', 'expectations', 'stores', 'testing'],
-    'errors',
+    [
+      'errors',
+      'companies',
+      'events',
+      'inbox',
+      'webhook',
+      'api',
+      'expectations',
+      'stores',
+      'testing',
+    ],
+    'runtime',
   ],
   companies: [['events', 'inbox', 'webhook', 'api', 'expectations', 'stores', 'testing'], 'errors'],
   events: [['inbox', 'webhook', 'api', 'expectations', 'stores', 'testing'], 'companies'],
@@ -98,6 +108,16 @@ for (const [folder, forbidden] of Object.entries(INBOX_LAYERS)) {
     add(inside, `${up}../webhook/some-file.js`);
     add(inside, `${up}../events/some-file.js`, true);
   }
+}
+/** The folders inside `api/`, from the lowest. Each may import those before it. */
+const IN_API = ['http', 'token', 'call'];
+for (const [index, folder] of IN_API.entries()) {
+  const inside = `${SOURCE}/api/${folder}`;
+  for (const [other, name] of IN_API.entries()) {
+    if (other !== index) add(inside, `../${name}/some-file.js`, other < index);
+  }
+  add(inside, '../http-api-client.js');
+  add(inside, '../payments-api.js', true);
 }
 for (const stage of ['inbox', 'api', 'expectations']) {
   add(`${SOURCE}/telemetry/otel`, `../../${stage}/some-file.js`);

@@ -5,7 +5,7 @@ import type {
   PaymentsSpan,
   SpanResult,
   TracedOperation,
-} from 'nestjs-payments';
+} from '../../libs/payments/src/telemetry/payments-observer.js';
 import { inboxOf, post, startOn } from '../support/inbox/inbox-application.js';
 import type { Handle } from '../support/inbox/inbox-application.js';
 import {
@@ -49,7 +49,11 @@ onEachInbox((data) => {
       if (attempt === 1) throw new Error('broken');
     };
     const shared = await data();
-    await using app = await startOn(shared, { book }, { observers: [spans] });
+    await using app = await startOn(
+      shared,
+      { book },
+      { observers: [spans as PaymentsInstrumentation] },
+    );
     await post(app, 'e-1', {});
     await eventually(() => expect(spans.ended.at(-1)).toMatchObject({ outcome: 'completed' }));
     const traceparent = traceparentOf(1);
@@ -71,7 +75,9 @@ onEachInbox((data) => {
 
   it('TE-01 a poll and the event that it finds have spans, and the event is received within the poll', async () => {
     const spans = new Spans();
-    await using app = await ExpectingApplication.start(await data(), { observers: [spans] });
+    await using app = await ExpectingApplication.start(await data(), {
+      observers: [spans as PaymentsInstrumentation],
+    });
     app.respond(1, { status: 'complete' });
     await app.expect(1);
     await app.ask(1);
@@ -146,7 +152,7 @@ describe('an instrumentation that fails', () => {
   });
 
   it('TE-01 a rejection after the application has closed is logged', async () => {
-    const observers = [{ attach: () => reject }];
+    const observers: PaymentsInstrumentation[] = [{ attach: () => reject }];
     const app = await startOn(MEMORY, {}, { observers });
     await app[Symbol.asyncDispose]();
     await eventually(() =>

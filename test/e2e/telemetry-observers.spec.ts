@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { Injectable, Module } from '@nestjs/common';
 import { fixed, none, OnPaymentEvent, PaymentsError } from 'nestjs-payments';
-import type { AttemptEndedInfo, PaymentsModuleOptions } from 'nestjs-payments';
+import type { ObserverInfo, PaymentsModuleOptions } from 'nestjs-payments';
 import { signedWebhook } from '../support/webhook/signed-webhook.js';
 import { webhookRequest } from '../support/webhook/handler-application.js';
 import { WebhookApplication } from '../support/webhook/webhook-application.js';
@@ -99,7 +99,9 @@ onEachInbox((data) => {
     await using _ = app;
     await post(app, 'e-1', DATA);
     await eventually(() => expect(observed.of('deliveryDead')).toHaveLength(1));
-    const [first, second] = observed.of('attemptEnded') as unknown as AttemptEndedInfo[];
+    const [first, second] = observed.of(
+      'attemptEnded',
+    ) as unknown as ObserverInfo['attemptEnded'][];
     const failure = { error: 'PaymentsError (not_found): no such order', errorCode: 'not_found' };
     expect(first).toMatchObject({ ...failure, attempt: 1, outcome: 'failed' });
     expect(first!.retryInMs).toBeGreaterThan(0);
@@ -188,7 +190,7 @@ describe('classes of observers', () => {
 
   @Injectable()
   class Tracker {
-    deliveryDead({ eventId }: AttemptEndedInfo): void {
+    deliveryDead({ eventId }: ObserverInfo['deliveryDead']): void {
       seen.push(eventId);
     }
   }

@@ -1,6 +1,9 @@
 import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import { none } from 'nestjs-payments';
-import type { ObservedInbox } from 'nestjs-payments';
+import type {
+  ObservedInbox,
+  PaymentsInstrumentation,
+} from '../../libs/payments/src/telemetry/payments-observer.js';
 import { apiError } from 'nestjs-payments/testing';
 import { inboxOf, post, startOn } from '../support/inbox/inbox-application.js';
 import {
@@ -170,8 +173,8 @@ describe('reads of the gauges', () => {
   it('TE-04 gauges are read from the start of the application until it closes', async () => {
     const calls: string[] = [];
     const metrics = new Metrics();
-    const observer = {
-      attach: (inbox: ObservedInbox) => {
+    const observer: PaymentsInstrumentation = {
+      attach: (inbox) => {
         calls.push('attach');
         const stats = () => (calls.push('stats'), inbox.stats());
         const detach = metrics.observer.attach!({ ...inbox, stats });
@@ -207,7 +210,7 @@ describe('reads of the gauges', () => {
     'TE-04 an application starts and closes if attach() of an observer %s',
     async (_what, attachBroken) => {
       const metrics = new Metrics();
-      const observers = [{ attach: attachBroken }, metrics.observer];
+      const observers: PaymentsInstrumentation[] = [{ attach: attachBroken }, metrics.observer];
       await using _ = await startOn(MEMORY, { book: () => {} }, { observers });
       expect(await metrics.values('payments.store.up')).toEqual({ '': 1 });
     },

@@ -10,12 +10,10 @@ export {
   paymentsConfig,
   readPaymentsEnvironment,
 } from './payments-config.js';
-export type { PaymentsEnvironment } from './payments-config.js';
 export type { PaymentsModuleOptions, PaymentsOptionsFactory } from './payments-options.js';
 export { PaymentsError, UnrecoverableError } from './errors/payments-error.js';
 export type { PaymentsErrorCode } from './errors/payments-error-code.js';
 export { ThrottledLog } from './errors/throttled-log.js';
-export type { ThrottledLogRuntime } from './errors/throttled-log.js';
 export type { PaymentsRuntime } from './runtime/payments-runtime.js';
 
 export { DEFAULT_COMPANY } from './companies/company.js';
@@ -23,8 +21,8 @@ export type { Company, CompanyDirectory } from './companies/company.js';
 
 export { signBody, verifySignature } from './webhook/signature.js';
 export { SigningKey } from './companies/company.js';
-export { WebhookGuard, WebhookVerifier } from './webhook/webhook-verifier.js';
-export type { VerifiedRequest, WebhookRequest } from './webhook/webhook-verifier.js';
+export { WebhookGuard } from './webhook/webhook-verifier.js';
+export type { VerifiedRequest } from './webhook/webhook-verifier.js';
 export type {
   AdmissionCheck,
   AdmissionRejection,
@@ -57,15 +55,9 @@ export { PaymentExpectations } from './expectations/payment-expectations.js';
 export { NOT_REQUESTED_CODES } from './expectations/request-payment.js';
 export type {
   ExpectationKey,
-  ExpectationQuery,
   ExpectOptions,
-  ExpectTransaction,
-  PaymentRequest,
-  PaymentRequestOptions,
   RequestedPayment,
-  SweepQuery,
-  SweepResult,
-} from './expectations/expectation-arguments.js';
+} from './expectations/payment-expectations.js';
 export { byStatus } from './expectations/reconcile-options.js';
 export type {
   ExpectedPayment,
@@ -73,7 +65,6 @@ export type {
   InterpretTransaction,
   ReconcileOptions,
 } from './expectations/reconcile-options.js';
-export { DEFAULT_POLL_SCHEDULE } from './expectations/poll-schedule.js';
 export type {
   ActivityCounts,
   ActivityMinute,
@@ -109,10 +100,7 @@ export type {
   PaymentEventHandler,
 } from './events/on-payment-event.decorator.js';
 export type {
-  AsyncCommit,
   Commit,
-  HandlerContext,
-  NotAPromise,
   PaymentEvent,
   PaymentEventContext,
   PaymentEventData,
@@ -121,7 +109,6 @@ export type {
   PaymentEventType,
   PaymentOverdueData,
   PaymentOverdueEvent,
-  SyncCommit,
   TransactionCompletedData,
 } from './events/payment-event.js';
 
@@ -137,29 +124,6 @@ export type {
 export { PaymentsApiError } from './api/call/api-error.js';
 export type { ApiErrorFacts } from './api/call/api-error.js';
 export { PaymentsTokenError } from './api/token/token-request.js';
-export type { TokenErrorFacts } from './api/token/token-request.js';
 export type { PaymentsApiOptions, RetryPolicy } from './api/api-options.js';
 
-export type { ObserverOption } from './telemetry/observers.js';
-export type {
-  ApiCallEndedInfo,
-  ApiCallInfo,
-  AttemptEndedInfo,
-  AttemptInfo,
-  DeliveriesRedrivenInfo,
-  EventDuplicateInfo,
-  EventReceivedInfo,
-  ExpectationFulfilledInfo,
-  ExpectationInfo,
-  ObservedEvent,
-  ObservedInbox,
-  ObservedOutcome,
-  PaymentsInstrumentation,
-  PaymentsObserver,
-  PaymentsSpan,
-  PollEndedInfo,
-  RequestRejectedInfo,
-  SpanResult,
-  TokenFetchedInfo,
-  TracedOperation,
-} from './telemetry/payments-observer.js';
+export type { ObserverInfo, PaymentsObserver } from './telemetry/payments-observer.js';

@@ -2,9 +2,6 @@ import { inspect } from 'node:util';
 import type { PaymentsModuleOptions } from './payments-options.js';
 import { isBlank, optionsInvalid, surroundingFault } from './errors/option-checks.js';
 
-/** Environment variables by name, such as `process.env`. */
-export type PaymentsEnvironment = Readonly<Record<string, string | undefined>>;
-
 /** The variables that must be set, each with a description of its value. */
 const REQUIRED = {
   PAYMENTS_BASE_URL:
@@ -39,7 +36,7 @@ const REQUIRED = {
  * ```
  */
 export function readPaymentsEnvironment(
-  variables: PaymentsEnvironment = process.env,
+  variables: Readonly<Record<string, string | undefined>> = process.env,
 ): Readonly<PaymentsModuleOptions> {
   const faults = checkPaymentsEnvironment(variables);
   if (faults.length > 0) {
@@ -85,7 +82,9 @@ function withSecrets(
  * variables at the same time. Each fault is one or two sentences that start with the name of a variable and do not
  * contain its value. Empty if all variables are valid.
  */
-export function checkPaymentsEnvironment(variables: PaymentsEnvironment): string[] {
+export function checkPaymentsEnvironment(
+  variables: Readonly<Record<string, string | undefined>>,
+): string[] {
   const faults: string[] = [];
   const report = (name: string, fault: string | undefined) => {
     if (fault !== undefined) faults.push(`${name} ${fault}`);

@@ -1,3 +1,4 @@
+import type { Type } from '@nestjs/common';
 import { resolveApiOptions } from './api/api-options.js';
 import type { PaymentsApiOptions, ResolvedApiOptions } from './api/api-options.js';
 import { ListedCompanies } from './companies/companies.js';
@@ -28,7 +29,7 @@ import { systemRuntime } from './runtime/payments-runtime.js';
 import type { PaymentsRuntime } from './runtime/payments-runtime.js';
 import { mustBe, optionsInvalid } from './errors/option-checks.js';
 import { resolveObservers } from './telemetry/observers.js';
-import type { ObserverOption } from './telemetry/observers.js';
+import type { PaymentsObserver } from './telemetry/payments-observer.js';
 import { resolveWebhookOptions } from './webhook/webhook-options.js';
 import type { ResolvedWebhookOptions, WebhookOptions } from './webhook/webhook-options.js';
 
@@ -74,7 +75,7 @@ export interface PaymentsModuleOptions extends ReceiveOptions {
    * Observers of what the module does: objects, or classes of providers of any module with the default scope, which the
    * module finds at boot. Default: none.
    */
-  observers?: readonly ObserverOption[];
+  observers?: readonly (PaymentsObserver | Type<PaymentsObserver>)[];
   /** Clocks, timers, randomness and environment, for tests. Default: those of Node.js. */
   runtime?: PaymentsRuntime;
 }
@@ -110,7 +111,7 @@ export interface ResolvedPaymentsOptions {
   readonly api: ResolvedApiOptions;
   /** `null` without the option. */
   readonly reconcile: ResolvedReconcileOptions | null;
-  readonly observers: readonly ObserverOption[];
+  readonly observers: NonNullable<PaymentsModuleOptions['observers']>;
   readonly runtime: ModuleRuntime;
 }
 

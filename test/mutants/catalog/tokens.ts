@@ -107,7 +107,7 @@ export const TOKEN_MUTANTS: readonly Mutant[] = [
     promise: 'TK-13',
     fault: 'ends the token request of all callers if one of them aborts',
     file: ACCESS_TOKEN,
-    replace: 'return await abortable(this.#join(), signal);',
+    replace: 'return await abortable(this.#join(), signal, aborted);',
     by: "signal?.addEventListener('abort', () => this.#refresh?.deadline.end('aborted'));\nreturn await this.#join();",
     specs: ['test/e2e/token-failure.spec.ts'],
   },

@@ -14,7 +14,7 @@ import {
 import type { ReadableSpan } from '@opentelemetry/sdk-trace';
 import { openTelemetry } from 'nestjs-payments/otel';
 import type { OpenTelemetryOptions } from 'nestjs-payments/otel';
-import type { PaymentsInstrumentation } from 'nestjs-payments';
+import type { PaymentsInstrumentation } from '../../../libs/payments/src/telemetry/payments-observer.js';
 import { eventually } from '../time/waiting.js';
 
 /** Lets `context.with()` of `@opentelemetry/api` work, as the SDK for Node does. Returns a function that undoes it. */
@@ -33,7 +33,9 @@ export class Traces {
   readonly provider = new TracerProvider({
     spanProcessors: [new SimpleSpanProcessor({ exporter: this.#exporter })],
   });
-  readonly observers = [openTelemetry({ tracerProvider: this.provider, metrics: false })];
+  readonly observers: PaymentsInstrumentation[] = [
+    openTelemetry({ tracerProvider: this.provider, metrics: false }),
+  ];
 
   /** The ended spans whose name begins with `name`, the earliest end first. */
   of(name: string): ReadableSpan[] {

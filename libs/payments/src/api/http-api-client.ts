@@ -103,13 +103,12 @@ export class HttpApiClient implements ApiClient {
 
   /** Looks up the company within the deadline of the call, because the lookup may need a database. */
   async #company(id: string, request: CallRequest, deadline: Deadline): Promise<ResolvedCompany> {
+    const { method, pathTemplate: path, safe } = request;
+    const facts = { company: id, method, path, attempts: 0, safe };
     const found = this.#parts.companies.find(id);
-    const company = await abortable(found, deadline.signal).catch((error: unknown) => {
-      const { method, pathTemplate, safe } = request;
-      if (!deadline.ended) throw error;
-      const facts = { company: id, method, path: pathTemplate, attempts: 0, safe };
-      throw endedError(facts, deadline.ended, false);
-    });
+    const company = await abortable(found, deadline.signal, () =>
+      endedError(facts, deadline.ended!, false),
+    );
     if (company) return company;
     throw new PaymentsError(
       'company_unknown',

@@ -1,5 +1,4 @@
 import type { Logger } from '@nestjs/common';
-import type { ModuleRuntime } from '../runtime/module-runtime.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 import type { LogLine } from './log-line.js';
 
@@ -10,10 +9,6 @@ const MAX_SUBJECTS = 100;
 const OTHERS = 'other subjects';
 
 type Message = string | LogLine;
-
-/** The clock and the timers of a throttled log. The runtime of the module also reports when the application closes. */
-export type ThrottledLogRuntime = Pick<PaymentsRuntime, 'monotonic' | 'schedule'> &
-  Partial<Pick<ModuleRuntime, 'onClose'>>;
 
 /** What a throttled log knows about a subject since its latest line. */
 interface Subject {
@@ -43,7 +38,10 @@ export class ThrottledLog {
 
   constructor(
     private readonly logger: Pick<Logger, 'warn' | 'error'>,
-    private readonly runtime: ThrottledLogRuntime,
+    private readonly runtime: Pick<PaymentsRuntime, 'monotonic' | 'schedule'> & {
+      /** The runtime of the module has it: it calls the callback when the application closes. */
+      onClose?(callback: () => void): void;
+    },
   ) {
     runtime.onClose?.(() => this.flush());
   }
@@ -116,6 +114,9 @@ export class ThrottledLog {
     return this.#subjects.size < MAX_SUBJECTS ? subject : OTHERS;
   }
 }
+
+/** The clock and the timers of a throttled log. */
+export type ThrottledLogRuntime = ConstructorParameters<typeof ThrottledLog>[1];
 
 /** The message about suppressed lines of several subjects, most lines first. */
 function summaryOf(

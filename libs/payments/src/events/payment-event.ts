@@ -84,12 +84,9 @@ export interface PaymentEvent<T extends PaymentEventType = string, D = PaymentEv
 /**
  * Data about one attempt of a handler. The handler gets it with the event. Pass the object itself to other functions: a
  * copy (`{ ...context }`) lacks `raw` and `signal`, which are getters. `Tx` is the transaction type of the inbox in use,
- * such as `PostgresTransaction`.
+ * such as `PostgresTransaction`; `C` is the type of `commit`, which depends on it.
  */
-export type PaymentEventContext<Tx = unknown> = HandlerContext<Commit<Tx>>;
-
-/** The fields of {@link PaymentEventContext}. `C` is the type of `commit`, which depends on the transaction. */
-export interface HandlerContext<C> {
+export interface PaymentEventContext<Tx = unknown, C = Commit<Tx>> {
   /** Id of the event's company: the company whose secret signed the webhook request, or whose payment was polled. */
   readonly company: string;
   /** Name of the handler that runs. */
@@ -142,32 +139,30 @@ export interface HandlerContext<C> {
   readonly commit: C;
 }
 
-/** Type of `context.commit`. A transaction type with `synchronous: true`, such as `SqliteTransaction`, allows no promise. */
+/**
+ * Type of `context.commit`. With a transaction type with `synchronous: true`, such as `SqliteTransaction`, the work must
+ * not return a promise: it may return any value that has no method `then`.
+ */
 export type Commit<Tx> = [unknown] extends [Tx]
-  ? AsyncCommit<Tx>
+  ? <R>(work: (tx: Tx) => R | Promise<R>) => Promise<R>
   : [Tx] extends [never]
-    ? AsyncCommit<Tx>
+    ? <R>(work: (tx: Tx) => R | Promise<R>) => Promise<R>
     : [Tx] extends [{ readonly synchronous: true }]
-      ? SyncCommit<Tx>
-      : AsyncCommit<Tx>;
-
-/** `context.commit` whose work may return a promise. */
-export type AsyncCommit<Tx> = <R>(work: (tx: Tx) => R | Promise<R>) => Promise<R>;
-
-/** `context.commit` whose transaction ends when the work returns. */
-export type SyncCommit<Tx> = <R extends NotAPromise>(work: (tx: Tx) => R) => Promise<R>;
-
-/** Every value that has no method `then`. */
-export type NotAPromise =
-  | (object & { readonly then?: never })
-  | string
-  | number
-  | bigint
-  | boolean
-  | symbol
-  | null
-  | undefined
-  | void;
+      ? <
+          R extends
+            | (object & { readonly then?: never })
+            | string
+            | number
+            | bigint
+            | boolean
+            | symbol
+            | null
+            | undefined
+            | void,
+        >(
+          work: (tx: Tx) => R,
+        ) => Promise<R>
+      : <R>(work: (tx: Tx) => R | Promise<R>) => Promise<R>;
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 const ISO_8601 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})$/;

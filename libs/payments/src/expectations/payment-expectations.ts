@@ -11,7 +11,9 @@ import { optionsInvalid } from '../errors/option-checks.js';
 import { isReference } from '../inbox/store/expectation-store.js';
 import type {
   ExpectationCounts,
+  ExpectationFilter,
   ExpectationPage,
+  ExpectationState,
   RequestState,
   StoredExpectation,
 } from '../inbox/store/expectation-store.js';
@@ -23,17 +25,6 @@ import { abortableDelay, withTimeLimit } from '../runtime/deadline.js';
 import { PAYMENTS_RUNTIME } from '../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 import { isTransactionId } from './ask-service.js';
-import type {
-  ExpectationKey,
-  ExpectationQuery,
-  ExpectOptions,
-  ExpectTransaction,
-  PaymentRequest,
-  PaymentRequestOptions,
-  RequestedPayment,
-  SweepQuery,
-  SweepResult,
-} from './expectation-arguments.js';
 import { firstPollInMs, isPollSchedule, POLL_SCHEDULE } from './poll-schedule.js';
 import { Poller } from './poller.js';
 import { RECONCILE_OPTIONS } from './reconcile-options.js';
@@ -50,6 +41,57 @@ const BEGIN_MS = 30_000;
 const ATTACH_MS = 10_000;
 /** Expectations per call of the store in {@link PaymentExpectations.sweep}. */
 const PAGE = 500;
+
+/** A payment that the application expects; see `PaymentExpectations.expect()`. */
+export interface ExpectOptions {
+  /**
+   * The application's reference of the payment, unique within the company: 1 to 200 characters, none of them a control
+   * character. An event whose `data.externalReference` is this reference fulfils the expectation, so use the reference
+   * that you give the service. Default: `transactionId`.
+   */
+  readonly reference?: string;
+  /** The service's id of the transaction, 1 to 255 characters, if it is known yet; see `PaymentExpectations.attach()`. */
+  readonly transactionId?: string;
+  /**
+   * When the expectation becomes overdue, after one last poll. Polls of the schedule that are later do not take place.
+   * Default: after the last poll of the schedule.
+   */
+  readonly dueBy?: Date;
+  /** Id of the company. Default: the application's only company, or `default`. */
+  readonly company?: string;
+  /** Delays of the polls, in milliseconds; bounds and default: `reconcile.schedule`. */
+  readonly schedule?: readonly number[];
+}
+
+/** The result of `PaymentExpectations.request()`. */
+export type RequestedPayment<R> =
+  | {
+      /** This call requested the payment. */
+      readonly requested: true;
+      /** The id that `attach` returned; `null` without one. */
+      readonly transactionId: string | null;
+      /** What the callback returned. */
+      readonly response: R;
+    }
+  | {
+      /** An earlier or concurrent call requested the payment, so this call sent nothing. */
+      readonly requested: false;
+      /**
+       * The attached transaction id; `null` if it is not known: the other call is still under way, or its response had no
+       * id and `reconcile.find` finds none.
+       */
+      readonly transactionId: string | null;
+      readonly response?: undefined;
+      /** The state of the expectation: `fulfilled` if the payment has an event already. */
+      readonly state: ExpectationState;
+    };
+
+/** Identifies one expectation. */
+export interface ExpectationKey {
+  readonly reference: string;
+  /** Default: the application's only company, or `default`. */
+  readonly company?: string;
+}
 
 /**
  * Expected payments. A webhook request may never arrive, and the service sends none for a declined payment, so the module
@@ -96,6 +138,7 @@ export class PaymentExpectations {
    * If the transaction id cannot be stored for 10 s after a successful request, that is logged, and the result still has
    * the id: call {@link attach} with it later.
    *
+   * @param payment give the service the same `reference`
    * @param send requests the payment with the API of the company that it gets. It should end within 60 s: the outcome
    *   of a longer request is unknown to a second call.
    * @throws what `send` and `attach` throw, and what `reconcile.find` throws. PaymentsError `outcome_unknown` if an
@@ -110,9 +153,21 @@ export class PaymentExpectations {
    * ```
    */
   async request<R>(
-    payment: PaymentRequest,
+    payment: Omit<ExpectOptions, 'transactionId'> & { readonly reference: string },
     send: (api: PaymentsApi) => Promise<R>,
-    { attach, repeatable = false }: PaymentRequestOptions<R>,
+    {
+      attach,
+      repeatable = false,
+    }: {
+      /** Returns the id of the transaction from the response; `null` or `undefined` if the response has none. */
+      readonly attach: (response: R) => string | null | undefined;
+      /**
+       * Whether a request whose outcome is unknown may be sent again, because the service creates one payment for all
+       * requests with the same reference or idempotency key. The contract of the service does not show that, so the
+       * default is `false`: such a request is sent again only if `reconcile.find` finds no transaction.
+       */
+      readonly repeatable?: boolean;
+    },
   ): Promise<RequestedPayment<R>> {
     const options = this.#reconcile('request');
     const key = this.#key(payment);
@@ -196,7 +251,21 @@ export class PaymentExpectations {
    * @throws TypeError for a value out of bounds, if there is neither a reference nor a transaction id, or if the inbox
    *   cannot use `tx`. PaymentsError `options_invalid` without the option `reconcile`, `inbox_full`.
    */
-  async expect(payment: ExpectOptions, { tx }: ExpectTransaction = {}): Promise<boolean> {
+  async expect(
+    payment: ExpectOptions,
+    {
+      tx,
+    }: {
+      /**
+       * The open transaction of the application in which to store the expectation. PostgreSQL: an object with
+       * `query(text, values)`, such as a client of `pg` or an `EntityManager` of TypeORM. SQLite: an object with
+       * `prepare(sql)` on the file of the inbox, such as the transaction of `context.commit`, a `DatabaseSync` of
+       * `node:sqlite`, or a `Database` of better-sqlite3. The memory inbox has no transactions. Default: a transaction
+       * of its own.
+       */
+      readonly tx?: unknown;
+    } = {},
+  ): Promise<boolean> {
     const options = this.#reconcile('expect');
     const { transactionId = null, dueBy, schedule = options.schedule } = payment;
     const reference = payment.reference ?? transactionId;
@@ -267,9 +336,12 @@ export class PaymentExpectations {
   /**
    * A page of expectations, the newest first.
    *
+   * @param query `limit`: expectations on a page, 1 to 1,000, 50 by default. `after`: `next` of the previous page.
    * @throws TypeError if `limit`, `after`, `from` or `to` is invalid.
    */
-  async list(query: ExpectationQuery = {}): Promise<ExpectationPage> {
+  async list(
+    query: ExpectationFilter & { readonly limit?: number; readonly after?: string | null } = {},
+  ): Promise<ExpectationPage> {
     const { limit = 50, after = null, ...filter } = query;
     if (!Number.isInteger(limit) || limit < 1 || limit > 1000) {
       throw new TypeError('"limit" must be a whole number of expectations from 1 to 1,000.');
@@ -301,7 +373,8 @@ export class PaymentExpectations {
 
   /**
    * Polls every waiting or overdue expectation that was created between `from` and `to`, for example after an outage.
-   * The polls of each company start at `reconcile.maxPollsPerSecond`.
+   * The polls of each company start at `reconcile.maxPollsPerSecond`. Returns how many such `expectations` there are, and
+   * how many `polls` it makes due: one for each of them, except those whose poll is running; 0 in a dry run.
    *
    * @throws TypeError for a value out of bounds. PaymentsError `options_invalid` without the option `reconcile`.
    * @example
@@ -310,7 +383,21 @@ export class PaymentExpectations {
    * await expectations.sweep({ from, to });
    * ```
    */
-  async sweep({ from, to, company, dryRun = false }: SweepQuery): Promise<SweepResult> {
+  async sweep({
+    from,
+    to,
+    company,
+    dryRun = false,
+  }: {
+    /** Created at this time or later. */
+    readonly from: Date;
+    /** Created before this time. */
+    readonly to: Date;
+    /** Default: all companies. */
+    readonly company?: string;
+    /** Counts, and changes nothing. Default `false`. */
+    readonly dryRun?: boolean;
+  }): Promise<{ readonly expectations: number; readonly polls: number }> {
     const spacingMs = 1000 / this.#reconcile('sweep').maxPollsPerSecond;
     assertDate('from', from);
     assertDate('to', to);

@@ -1,4 +1,3 @@
-import { PaymentsError } from '../errors/payments-error.js';
 import { MAX_TIMER_MS } from './payments-runtime.js';
 import type { PaymentsRuntime } from './payments-runtime.js';
 
@@ -87,15 +86,17 @@ export function withTimeLimit<T>(
 }
 
 /**
- * Resolves or rejects as `promise` does, unless the signal is aborted first. The work behind the promise continues,
- * because other callers may wait for it.
- *
- * @throws PaymentsError `aborted` if the signal is aborted first
+ * Resolves or rejects as `promise` does. If the signal is aborted first, rejects with the error that `aborted` creates; the
+ * work behind the promise continues, because other callers may wait for it.
  */
-export function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+export function abortable<T>(
+  promise: Promise<T>,
+  signal: AbortSignal | undefined,
+  aborted: () => Error,
+): Promise<T> {
   if (!signal) return promise;
   return new Promise<T>((resolve, reject) => {
-    const abort = (): void => reject(new PaymentsError('aborted', 'The wait was aborted'));
+    const abort = (): void => reject(aborted());
     if (signal.aborted) abort();
     else signal.addEventListener('abort', abort, { once: true });
     promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));

@@ -11,6 +11,7 @@ import { guard } from '../errors/unhandled-rejections.js';
 import { OperationSpan } from './operation-span.js';
 import type {
   ObservedInbox,
+  ObserverInfo,
   PaymentsInstrumentation,
   PaymentsObserver,
   PaymentsSpan,
@@ -18,15 +19,7 @@ import type {
   TracedOperation,
 } from './payments-observer.js';
 
-/** An observer or instrumentation of the option `observers`: an object, or the class of a provider. */
-export type ObserverOption =
-  | PaymentsObserver
-  | PaymentsInstrumentation
-  | Type<PaymentsObserver>
-  | Type<PaymentsInstrumentation>;
-
-type Method = keyof PaymentsObserver;
-type Info<M extends Method> = Parameters<NonNullable<PaymentsObserver[M]>>[0];
+type ObserverOption = PaymentsObserver | Type<PaymentsObserver>;
 
 /** How the work of {@link Observers.observe} ended. */
 export interface OperationEnd<R> {
@@ -84,7 +77,7 @@ export class Observers implements OnModuleInit {
   }
 
   /** Whether an observer has the method. Never throws. */
-  has(method: Method): boolean {
+  has(method: keyof ObserverInfo): boolean {
     return this.#has(method);
   }
 
@@ -103,10 +96,10 @@ export class Observers implements OnModuleInit {
   }
 
   /** Calls a method of all observers that have it, and waits for none. Never throws. */
-  notify<M extends Method>(method: M, info: Info<M>): void {
+  notify<M extends keyof ObserverInfo>(method: M, info: ObserverInfo[M]): void {
     Object.freeze(info);
     this.#callEach(method, (observer) =>
-      (observer[method] as ((info: Info<M>) => unknown) | undefined)?.(info),
+      (observer[method] as ((info: ObserverInfo[M]) => unknown) | undefined)?.(info),
     );
   }
 

@@ -4,6 +4,7 @@ import { abortableDelay, Deadline } from '../../runtime/deadline.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import type { ResolvedApiOptions, RetryPolicy } from '../api-options.js';
 import {
+  callUrl,
   isSuccess,
   parseBody,
   parseRetryAfterMs,
@@ -25,7 +26,7 @@ import {
   type CallFacts,
   type PaymentsApiError,
 } from './api-error.js';
-import { callUrl, type CallRequest } from './call-request.js';
+import type { CallRequest } from './call-request.js';
 
 /** Dependencies of an {@link ApiCall}. */
 export interface ApiCallParts {

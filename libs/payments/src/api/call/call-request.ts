@@ -149,16 +149,6 @@ export function checkPath(path: unknown): asserts path is string {
   }
 }
 
-/** Joins base URL and path. The class `URL` would normalize the path, so it is not used. */
-export function callUrl(baseUrl: string, pathAndQuery: string): string {
-  const url = baseUrl.replace(/\/+$/, '') + pathAndQuery;
-  // A second check after checkPath(), because the token must be sent only to the company's own host.
-  if (new URL(url).origin !== new URL(baseUrl).origin) {
-    throw new TypeError("The path must stay on the host of the company's base URL");
-  }
-  return url;
-}
-
 /**
  * Encodes the parameters of a query string. The result starts with `?`, or is empty without parameters. A parameter
  * that is `undefined` is left out, and an array repeats its name.

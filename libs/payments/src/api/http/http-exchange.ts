@@ -20,6 +20,16 @@ export interface HttpRequest {
   maxBytes: number;
 }
 
+/** Joins base URL and path. The class `URL` would normalize the path, so it is not used. */
+export function callUrl(baseUrl: string, pathAndQuery: string): string {
+  const url = baseUrl.replace(/\/+$/, '') + pathAndQuery;
+  // A second check after the check of the path, because the token must be sent only to the company's own host.
+  if (new URL(url).origin !== new URL(baseUrl).origin) {
+    throw new TypeError("The path must stay on the host of the company's base URL");
+  }
+  return url;
+}
+
 /** A response. The body of a 2xx response is complete. Of any other body, at most 64 KiB are kept. */
 export interface HttpResponse {
   kind: 'response';

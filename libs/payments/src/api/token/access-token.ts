@@ -4,7 +4,7 @@ import { PaymentsError } from '../../errors/payments-error.js';
 import { backoffMs } from '../../runtime/backoff.js';
 import { abortable, Deadline } from '../../runtime/deadline.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
-import type { TokenFetchedInfo } from '../../telemetry/payments-observer.js';
+import type { ObserverInfo } from '../../telemetry/payments-observer.js';
 import {
   PaymentsTokenError,
   remainingMs,
@@ -26,8 +26,10 @@ export interface AccessTokenParts {
   /** Time limit of a token request, in milliseconds. */
   timeoutMs: number;
   /** Called when a token request has ended. */
-  onEnded?: (info: TokenFetchedInfo) => void;
+  onEnded?: (info: ObserverInfo['tokenFetched']) => void;
 }
+
+const aborted = (): PaymentsError => new PaymentsError('aborted', 'The wait was aborted');
 
 /** A token request that is under way. All callers share its promise. */
 interface Refresh {
@@ -80,7 +82,7 @@ export class AccessToken {
       return token.value;
     }
     try {
-      return await abortable(this.#join(), signal);
+      return await abortable(this.#join(), signal, aborted);
     } catch (error) {
       // If the token endpoint is down, a token can be used until it expires.
       const usable = error instanceof PaymentsTokenError && this.#current === token && token;
@@ -172,7 +174,7 @@ export class AccessToken {
 
   async #request(signal: AbortSignal): Promise<TokenResult> {
     try {
-      return await abortable(this.#parts.requestToken(signal), signal);
+      return await abortable(this.#parts.requestToken(signal), signal, aborted);
     } catch {
       // The error is dropped, because it may contain the credentials.
       const message = signal.aborted

@@ -3,8 +3,8 @@ import type { ResolvedCompany } from '../../companies/company.js';
 import { LogLine } from '../../errors/log-line.js';
 import { PaymentsError } from '../../errors/payments-error.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
-import { callUrl } from '../call/call-request.js';
 import {
+  callUrl,
   isSuccess,
   parseBody,
   parseRetryAfterMs,
@@ -32,30 +32,23 @@ export interface TokenFailure {
   retryAfterMs?: number | undefined;
 }
 
-/** Facts about a token that could not be fetched, in a {@link PaymentsTokenError}. */
-export interface TokenErrorFacts {
-  /** Id of the company whose token it is. */
-  company: string;
-  /** Status of the token endpoint's response, if there was one. */
-  status?: number | undefined;
-  /** Milliseconds until the module sends another token request. */
-  retryAfterMs: number;
-}
-
 /**
  * The call was not sent, because there is no access token. `invalid_credentials`: the service rejected the client id
  * and secret. `token_unavailable`: the token endpoint is down, too slow, or sent an unusable response.
  */
-export class PaymentsTokenError extends PaymentsError implements TokenErrorFacts {
+export class PaymentsTokenError extends PaymentsError {
   override readonly name = 'PaymentsTokenError';
+  /** Id of the company whose token it is. */
   readonly company: string;
+  /** Status of the token endpoint's response, if there was one. */
   readonly status: number | undefined;
+  /** Milliseconds until the module sends another token request. */
   readonly retryAfterMs: number;
 
   constructor(
     code: 'invalid_credentials' | 'token_unavailable',
     message: string,
-    facts: TokenErrorFacts,
+    facts: Pick<PaymentsTokenError, 'company' | 'status' | 'retryAfterMs'>,
   ) {
     super(code, message);
     this.company = facts.company;

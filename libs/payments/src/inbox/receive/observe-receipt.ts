@@ -1,10 +1,6 @@
 import { validTraceparent } from '../../telemetry/operation-span.js';
 import type { Observers } from '../../telemetry/observers.js';
-import type {
-  EventDuplicateInfo,
-  EventReceivedInfo,
-  ObservedEvent,
-} from '../../telemetry/payments-observer.js';
+import type { ObserverInfo } from '../../telemetry/payments-observer.js';
 import type { ReceivedEvent } from './receipt-log.js';
 import { VerifiedEvent } from './verified-event.js';
 
@@ -42,11 +38,11 @@ export function observeReceipt(
 /** Reports the receipt of an event. Returns its outcome. */
 function notify(
   { receipt, event }: ReceivedEvent,
-  info: ObservedEvent,
+  info: Omit<ObserverInfo['eventReceived'], 'status' | 'handlers'>,
   observers: Observers,
 ): string {
   const { company } = info;
-  let outcome: EventReceivedInfo['status'] | EventDuplicateInfo['reason'];
+  let outcome: ObserverInfo['eventReceived']['status'] | ObserverInfo['eventDuplicate']['reason'];
   if (receipt.outcome === 'stored') {
     outcome = event.stale ? 'stale' : event.handlers.length > 0 ? 'stored' : 'unhandled';
     const handlers = Object.freeze([...event.handlers]);

@@ -20,7 +20,7 @@ import { Backoff, STORE_BACKOFF } from '../../runtime/backoff.js';
 import { withTimeLimit } from '../../runtime/deadline.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import type { Observers } from '../../telemetry/observers.js';
-import type { ObservedOutcome } from '../../telemetry/payments-observer.js';
+import type { ObserverInfo } from '../../telemetry/payments-observer.js';
 import type { StoredBodies } from '../store/body-codec.js';
 import type { HandlerCatalogCache } from '../store/handler-catalog-cache.js';
 import type { ClaimedDelivery, InboxStore, SettleResult } from '../store/inbox-store.js';
@@ -69,7 +69,7 @@ export interface AttemptResult {
 
 /** How to settle a delivery after an attempt. */
 interface Settlement {
-  readonly outcome: ObservedOutcome;
+  readonly outcome: ObserverInfo['attemptEnded']['outcome'];
   /** Writes the outcome to the store. */
   readonly write: () => Promise<SettleResult>;
   readonly retryInMs: number | null;

@@ -5,7 +5,10 @@ import { FakeRuntime } from '../../../../../test/support/time/fake-runtime.js';
 import { OtherVersionError } from '../../events/event-dispatcher.js';
 import { none } from '../../events/retry-schedule.js';
 import { Observers } from '../../telemetry/observers.js';
-import type { TracedOperation } from '../../telemetry/payments-observer.js';
+import type {
+  PaymentsInstrumentation,
+  TracedOperation,
+} from '../../telemetry/payments-observer.js';
 import type { ClaimedDelivery } from '../store/inbox-store.js';
 import { Attempt } from './attempt.js';
 import type { AttemptServices } from './attempt.js';
@@ -29,7 +32,10 @@ describe('observeAttempt', () => {
       catalog: { takesElsewhere: () => true, refresh: async () => {} },
       dispatcher: { dispatch },
       bodies: { decode: async (raw: Buffer) => raw },
-      observers: new Observers([observed.observer, { startSpan }], runtime),
+      observers: new Observers(
+        [observed.observer, { startSpan } as PaymentsInstrumentation],
+        runtime,
+      ),
     } as unknown as AttemptServices;
     const raw = Buffer.from(
       JSON.stringify({ id: 'e', eventType: 'a.b', timestamp: '2026-01-01T00:00:00Z', data: {} }),

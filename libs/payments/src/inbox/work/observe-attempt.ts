@@ -3,7 +3,7 @@ import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import { errorFacts } from '../../telemetry/observers.js';
 import type { Observers } from '../../telemetry/observers.js';
 import { validTraceparent } from '../../telemetry/operation-span.js';
-import type { AttemptInfo, ObservedOutcome } from '../../telemetry/payments-observer.js';
+import type { ObserverInfo } from '../../telemetry/payments-observer.js';
 import type { ClaimedDelivery, TracedEvent } from '../store/inbox-store.js';
 import type { StoredEvent } from '../store/stored-event.js';
 
@@ -15,7 +15,7 @@ export interface HandlerFailure {
 /** How an attempt ended, for observers. */
 export interface ObservedEnd {
   readonly retryInMs: number | null;
-  readonly observed: ObservedOutcome;
+  readonly observed: ObserverInfo['attemptEnded']['outcome'];
   /** When the outcome was stored, by the monotonic clock of the runtime. */
   readonly endedAt: number;
   /** The error of the handler. With the outcome `completed`, it failed after its commit. */
@@ -29,7 +29,7 @@ export function observeAttempt<R extends ObservedEnd>(
   run: () => Promise<R>,
 ): Promise<R> {
   const { company, id, handler, attempt, receivedAt, ageMs, source } = delivery;
-  const info: AttemptInfo = {
+  const info: ObserverInfo['attemptStarted'] = {
     company,
     eventId: id,
     handler,

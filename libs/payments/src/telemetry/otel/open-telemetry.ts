@@ -1,6 +1,6 @@
 import { metrics, trace } from '@opentelemetry/api';
 import type { MeterProvider, Tracer, TracerProvider } from '@opentelemetry/api';
-import type { PaymentsInstrumentation } from '../payments-observer.js';
+import type { PaymentsInstrumentation, PaymentsObserver } from '../payments-observer.js';
 import { Gauges } from './gauges.js';
 import { createMeasurements } from './measurements.js';
 import type { Measurements } from './measurements.js';
@@ -38,7 +38,7 @@ export interface OpenTelemetryOptions {
  * PaymentsModule.forRoot({ ...options, observers: [openTelemetry()] })
  * ```
  */
-export function openTelemetry(options: OpenTelemetryOptions = {}): PaymentsInstrumentation {
+export function openTelemetry(options: OpenTelemetryOptions = {}): PaymentsObserver {
   const { traces = true, metrics: measures = true } = options;
   return { ...(traces && tracing(options)), ...(measures && measuring(options)) };
 }
