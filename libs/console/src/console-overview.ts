@@ -1,7 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type {
   ActivityCounts,
-  EventSource,
+  PaymentEventSource,
   ExpectationCounts,
   Failures,
   InboxActivity,
@@ -153,7 +153,7 @@ export class ConsoleOverview {
 
   async #newestOf(inbox: PaymentInbox): Promise<NewestEvents | null> {
     const now = this.options.runtime.now();
-    const timesOf = async (source: EventSource, limit = 1): Promise<Date[]> =>
+    const timesOf = async (source: PaymentEventSource, limit = 1): Promise<Date[]> =>
       (await inbox.list({ source, limit })).events.map(({ receivedAt }) => receivedAt);
     const hasPolls = this.inbox.expectations !== null;
     const [webhooks, [poll = null], [overdue = null]] = await Promise.all([

@@ -45,7 +45,13 @@ export type PaymentEventData<T extends string> = T extends keyof PaymentEventMap
   ? PaymentEventMap[T]
   : Record<string, unknown>;
 
-/** How an event was received; see `StoredEvent.source`. */
+/**
+ * How an event was received.
+ *
+ * - `webhook`: the service sent it.
+ * - `poll`: the module asked the service about an expected payment; see `PaymentExpectations`.
+ * - `overdue`: the module stored it because an expectation became overdue.
+ */
 export type PaymentEventSource = 'webhook' | 'poll' | 'overdue';
 
 /** `data` of the event that an `@OnPaymentOverdue` handler gets. */

@@ -1,5 +1,6 @@
+import type { PaymentEventSource } from '../../events/payment-event.js';
 import type { IncomingEvent, StoreReceipt } from './store-operations.js';
-import type { CappedCount, EventSource } from './stored-event.js';
+import type { CappedCount } from './stored-event.js';
 
 /**
  * Name under which processes with the option `reconcile` appear in the handler catalog. Its patterns are the event types
@@ -123,7 +124,7 @@ export interface StoredExpectation {
   readonly fulfilled: {
     readonly at: Date;
     /** How the event was received: `webhook` or `poll`. */
-    readonly by: EventSource;
+    readonly by: PaymentEventSource;
     readonly eventId: string;
     readonly eventType: string;
   } | null;

@@ -1,3 +1,5 @@
+import type { PaymentEventSource } from '../../events/payment-event.js';
+
 /**
  * State of one event's delivery to one handler.
  *
@@ -58,14 +60,8 @@ export interface StoredDelivery {
   readonly history: readonly DeliveryAttempt[];
 }
 
-/**
- * How an event was received.
- *
- * - `webhook`: the service sent it.
- * - `poll`: the module asked the service about an expected payment; see `PaymentExpectations`.
- * - `overdue`: the module stored it because an expectation became overdue.
- */
-export type EventSource = 'webhook' | 'poll' | 'overdue';
+/** How an event was received. */
+export type EventSource = PaymentEventSource;
 
 /**
  * What lists show and searches find of an event, besides its transaction: the result of the option `summary`. Fields
@@ -103,7 +99,7 @@ export interface StoredEvent {
    */
   readonly id: string;
   /** How the first copy of the event was received. */
-  readonly source: EventSource;
+  readonly source: PaymentEventSource;
   readonly eventType: string;
   readonly occurredAt: Date;
   readonly orderingKey: string | null;
@@ -183,7 +179,7 @@ export interface EventFilter {
   readonly ids?: readonly string[];
   readonly eventType?: string;
   /** Only events that were received in this way. */
-  readonly source?: EventSource;
+  readonly source?: PaymentEventSource;
   /**
    * Received at this time or later. In a database, an event may be left out if the clock was set back by more than a minute
    * and showed this time, or {@link to}, twice.
