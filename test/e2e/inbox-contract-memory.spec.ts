@@ -1,6 +1,6 @@
 import { describe, it } from '@jest/globals';
 import { inboxContract } from '../store-contract/inbox-contract.ts';
-import { MemoryStore } from '../../libs/payments/src/stores/memory/memory-store.js';
+import { memoryStore } from '../../libs/payments/src/stores/memory/memory-store.js';
 import { FakeRuntime } from '../support/time/fake-runtime.js';
 
 describe('the contract, on the memory store', () => {
@@ -10,7 +10,7 @@ describe('the contract, on the memory store', () => {
     start: async () => {
       const runtime = new FakeRuntime();
       const limits = { maxEvents: 100_000, maxBytes: 1e9, retentionMs: 1e12 };
-      const store = new MemoryStore(limits, runtime);
+      const store = memoryStore(limits, runtime);
       await store.open();
       return {
         store,

@@ -30,8 +30,8 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
     promise: 'WH-21',
     fault: 'stores each copy of an event as a new event',
     file: 'libs/payments/src/stores/memory/memory-store.ts',
-    replace: 'original === undefined && event.catalogVersion',
-    by: 'event.catalogVersion',
+    replace: 'const original = events.original(row);',
+    by: 'const original = events.original(row) && undefined;',
     specs: ['test/e2e/handlers-copies.spec.ts'],
   },
   {
@@ -85,9 +85,10 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
   {
     promise: 'WH-26',
     fault: 'runs a handler that still runs a second time for a copy',
-    file: 'libs/payments/src/stores/memory/memory-deliveries.ts',
-    replace: "if (row?.state === 'running' || (row?.state === 'done' && !options.force)) continue;",
-    by: "if (row?.state === 'done' && !options.force) continue;",
+    file: 'libs/payments/src/stores/memory/memory-store.ts',
+    replace:
+      "if (delivery?.state === 'running' || (delivery?.state === 'done' && !force)) return false;",
+    by: "if (delivery?.state === 'done' && !force) return false;",
     specs: ['libs/payments/src/inbox/receive/event-receiver.spec.ts'],
   },
   {

@@ -25,10 +25,10 @@ export const INBOX_RECOVERY_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-19',
     fault: 'counts an attempt of each delivery that ran when its process died',
-    file: `${STORES}/memory/memory-deliveries.ts`,
-    replace: '!lost || row.crashes === 0',
-    by: '!lost',
-    specs: ['test/e2e/inbox-contract-memory.spec.ts'],
+    file: `${STORES}/sqlite/sql/workers.ts`,
+    replace: 'attempts = attempts - (crashes = 0)',
+    by: 'attempts = attempts',
+    specs: ['test/e2e/inbox-contract-sqlite-memory.spec.ts'],
   },
   {
     promise: 'IN-19',

@@ -4,6 +4,7 @@ const INBOX = 'libs/payments/src/inbox';
 const STORES = 'libs/payments/src/stores';
 const MEMORY = 'test/e2e/inbox-contract-memory.spec.ts';
 const SQLITE = 'test/e2e/inbox-contract-sqlite.spec.ts';
+const SQLITE_MEMORY = 'test/e2e/inbox-contract-sqlite-memory.spec.ts';
 
 /** Stores of the inbox: IN-01 to IN-13, and what large inboxes, operators and clocks need. */
 export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
@@ -18,9 +19,9 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-01',
     fault: 'keeps the buffer of the caller, who may change it',
-    file: `${STORES}/memory/memory-rows.ts`,
-    replace: 'this.raw = Buffer.from(event.raw);',
-    by: 'this.raw = event.raw;',
+    file: `${STORES}/memory/memory-store.ts`,
+    replace: 'raw: Buffer.from(event.raw)',
+    by: 'raw: event.raw',
     specs: [`${STORES}/memory/memory-inbox.spec.ts`],
   },
   {
@@ -67,16 +68,16 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
     promise: 'IN-06',
     fault: 'stores a copy of a finished event again',
     file: `${STORES}/memory/memory-store.ts`,
-    replace: 'const isNew = original === undefined &&',
-    by: 'const isNew = original?.finishedAt !== null &&',
+    replace: 'const original = events.original(row);',
+    by: 'const found = events.original(row); const original = found?.finishedAt === null ? found : undefined;',
     specs: [MEMORY],
   },
   {
     promise: 'IN-07',
     fault: 'forgets the id of an event together with its body',
     file: `${STORES}/memory/event-index.ts`,
-    replace: 'wallMs - row.occurredMs) > tombstonesMs',
-    by: 'wallMs - row.occurredMs) > bodiesMs',
+    replace: 'wallMs - row.event.occurredAt.getTime()) > tombstonesMs',
+    by: 'wallMs - row.event.occurredAt.getTime()) > bodiesMs',
     specs: [MEMORY],
   },
   {
@@ -140,17 +141,17 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
     promise: 'IN-11',
     fault: 'a delivery stays claimable during its first attempt',
     file: `${STORES}/memory/memory-rows.ts`,
-    replace: "if (state !== 'pending') return;",
-    by: "if (state !== 'pending' && row.attempts > 0) return;",
+    replace: 'row.queue?.delete(row);',
+    by: 'if (row.attempts > 0) row.queue?.delete(row);',
     specs: [MEMORY],
   },
   {
     promise: 'IN-12',
     fault: 'declares a worker dead after twice its lease',
-    file: `${STORES}/memory/memory-workers.ts`,
-    replace: 'now - heartbeatAt > leaseMs',
-    by: 'now - heartbeatAt > 2 * leaseMs',
-    specs: [MEMORY],
+    file: `${STORES}/sqlite/sql/workers.ts`,
+    replace: 'ageMs > row.lease_ms',
+    by: 'ageMs > 2 * row.lease_ms',
+    specs: [SQLITE_MEMORY],
   },
   {
     promise: 'IN-12',
@@ -171,10 +172,10 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-13',
     fault: 'a late worker declares the others dead',
-    file: `${STORES}/memory/memory-workers.ts`,
-    replace: 'if (isLate) return [];',
-    by: '',
-    specs: [MEMORY],
+    file: `${STORES}/sqlite/sql/workers.ts`,
+    replace: 'const dead = late ? [] : withoutHeartbeat;',
+    by: 'const dead = late ? withoutHeartbeat : withoutHeartbeat;',
+    specs: [SQLITE_MEMORY],
   },
   {
     promise: 'IN-26',
@@ -236,8 +237,8 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-35',
     fault: 'a redrive delays a pending delivery, only in memory',
-    file: `${STORES}/memory/memory-deliveries.ts`,
-    replace: "if (row.state === 'pending' && row.dueAt <= dueAt) return false;",
+    file: `${STORES}/memory/memory-store.ts`,
+    replace: "if (delivery.state === 'pending' && delivery.dueAt <= dueAt) return false;",
     by: '',
     specs: [MEMORY],
   },

@@ -4,6 +4,7 @@ const INBOX = 'libs/payments/src/inbox';
 const STORES = 'libs/payments/src/stores';
 const MEMORY = 'test/e2e/inbox-contract-memory.spec.ts';
 const SQLITE = 'test/e2e/inbox-contract-sqlite.spec.ts';
+const SQLITE_MEMORY = 'test/e2e/inbox-contract-sqlite-memory.spec.ts';
 const POSTGRES = 'test/e2e/inbox-contract-postgres.spec.ts';
 
 /** Work of the inbox: leases, attempts, retries, commits, handlers, and claims while a transaction is open. */
@@ -11,10 +12,10 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-14',
     fault: 'a heartbeat does not renew the lease',
-    file: `${STORES}/memory/memory-workers.ts`,
-    replace: 'own.heartbeatAt = now;',
-    by: '',
-    specs: [MEMORY],
+    file: `${STORES}/sqlite/sql/workers.ts`,
+    replace: 'SET heartbeat_at = ? WHERE id',
+    by: 'SET heartbeat_at = heartbeat_at + 0 * ? WHERE id',
+    specs: [SQLITE_MEMORY],
   },
   {
     promise: 'IN-14',
@@ -27,9 +28,9 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-15',
     fault: 'a failure makes all deliveries of the event due again',
-    file: `${STORES}/memory/memory-deliveries.ts`,
-    replace: 'return this.reopen(row, failure.retryInMs);',
-    by: 'for (const each of row.event.deliveries) this.reopen(each, failure.retryInMs); return false;',
+    file: `${STORES}/memory/memory-store.ts`,
+    replace: "retryInMs === null ? move(delivery, 'dead') : reopen(delivery, retryInMs);",
+    by: 'false; for (const each of delivery.row.deliveries) reopen(each, retryInMs ?? 0);',
     specs: [MEMORY],
   },
   {
@@ -52,8 +53,8 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
     promise: 'IN-17',
     fault: 'a dead delivery blocks its ordering key',
     file: `${STORES}/memory/memory-rows.ts`,
-    replace: 'if (key?.running === row) key.running = null;',
-    by: "if (key?.running === row && state !== 'dead') key.running = null;",
+    replace: 'if (key.running === row) key.running = null;',
+    by: "if (key.running === row && state !== 'dead') key.running = null;",
     specs: [MEMORY],
   },
   {
@@ -83,8 +84,8 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-20',
     fault: 'runs done deliveries again without force',
-    file: `${STORES}/memory/memory-deliveries.ts`,
-    replace: "(row?.state === 'done' && !options.force)",
+    file: `${STORES}/memory/memory-store.ts`,
+    replace: "(delivery?.state === 'done' && !force)",
     by: 'false',
     specs: [MEMORY],
   },
@@ -163,9 +164,9 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-27',
     fault: 'ignores a pause of all handlers',
-    file: `${STORES}/memory/memory-deliveries.ts`,
-    replace: "return this.paused.has('*') || this.paused.has(handler);",
-    by: 'return this.paused.has(handler);',
+    file: `${STORES}/memory/memory-store.ts`,
+    replace: "paused.size > 0 && (paused.has('*') || paused.has(handler));",
+    by: 'paused.has(handler);',
     specs: [MEMORY],
   },
   {
@@ -204,7 +205,7 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
     promise: 'IN-32',
     fault: 'stores an event that was matched with an old catalog',
     file: `${STORES}/memory/memory-store.ts`,
-    replace: ' && event.catalogVersion === this.#workers.version',
+    replace: ' || row.event.catalogVersion !== version',
     by: '',
     specs: [MEMORY],
   },

@@ -1,10 +1,11 @@
-import { MemoryStore } from '../../../libs/payments/src/stores/memory/memory-store.js';
+import type { InboxStore } from '../../../libs/payments/src/inbox/store/inbox-store.js';
+import { memoryStore } from '../../../libs/payments/src/stores/memory/memory-store.js';
 import type { MemoryLimits } from '../../../libs/payments/src/stores/memory/event-index.js';
 import { TestWorker } from '../../store-contract/contract-fixtures.ts';
 
 /** A memory store with a registered worker, and a clock that the test sets. */
 export interface MemoryHarness {
-  readonly store: MemoryStore;
+  readonly store: InboxStore;
   readonly worker: TestWorker;
   /** The time of the wall clock and of the monotonic clock, in milliseconds from 0. */
   readonly clock: { now: number };
@@ -13,7 +14,7 @@ export interface MemoryHarness {
 /** Opens a memory store with small limits: 4 events, 100 bytes, and a retention of 50 ms. */
 export async function startMemoryStore(limits: Partial<MemoryLimits> = {}): Promise<MemoryHarness> {
   const clock = { now: 0 };
-  const store = new MemoryStore(
+  const store = memoryStore(
     { maxEvents: 4, maxBytes: 100, retentionMs: 50, ...limits },
     {
       now: () => clock.now,

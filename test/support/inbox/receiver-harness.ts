@@ -8,7 +8,7 @@ import type {
   StoredEvent,
 } from '../../../libs/payments/src/inbox/store/inbox-store.js';
 import type { InboxWorker } from '../../../libs/payments/src/inbox/work/inbox-worker.js';
-import { MemoryStore } from '../../../libs/payments/src/stores/memory/memory-store.js';
+import { memoryStore } from '../../../libs/payments/src/stores/memory/memory-store.js';
 import { resolveReceiveOptions } from '../../../libs/payments/src/inbox/receive/receive-options.js';
 import type { ReceiveOptions } from '../../../libs/payments/src/inbox/receive/receive-options.js';
 import { OutcomeWatches } from '../../../libs/payments/src/inbox/work/attempt-outcomes.js';
@@ -89,7 +89,7 @@ export const throwNo = (): never => {
 export function receiver(options: ReceiveOptions = {}, maxAgeMs = Infinity) {
   const runtime = new FakeRuntime();
   const limits = { maxEvents: 1000, maxBytes: 1e6, retentionMs: 1e9 };
-  const store: InboxStore = new MemoryStore(limits, runtime);
+  const store: InboxStore = memoryStore(limits, runtime);
   const outcomes = new CountedWatches();
   const worker = new FakeWorker(store, outcomes);
   const registry = new HandlerRegistry();

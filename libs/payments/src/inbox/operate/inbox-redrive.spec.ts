@@ -5,14 +5,14 @@ import { HandlerRegistry } from '../../events/handler-registry.js';
 import { Observers } from '../../telemetry/observers.js';
 import { HandlerCatalogCache } from '../store/handler-catalog-cache.js';
 import { InboxRedrive } from './inbox-redrive.js';
-import { MemoryStore } from '../../stores/memory/memory-store.js';
+import { memoryStore } from '../../stores/memory/memory-store.js';
 
 const NONE = { events: 0, deliveries: 0 };
 
 /** A redrive on a memory store, with handlers for all event types and one for payouts. */
 function redriveHarness() {
   const runtime = new FakeRuntime();
-  const store = new MemoryStore({ maxEvents: 1e5, maxBytes: 1e9, retentionMs: 1e12 }, runtime);
+  const store = memoryStore({ maxEvents: 1e5, maxBytes: 1e9, retentionMs: 1e12 }, runtime);
   const registry = new HandlerRegistry();
   const add = (name: string, pattern: string) =>
     registry.add({

@@ -1,15 +1,16 @@
 import { createHash } from 'node:crypto';
-import { TEST_EVENT_TYPE } from '../../events/payment-event.js';
 import { PaymentsError } from '../../errors/payments-error.js';
 import type { InboxStore } from '../../inbox/store/inbox-store.js';
-import { NO_SUMMARY } from '../../inbox/store/stored-event.js';
-import { LinkedList, PriorityQueue } from './memory-queues.js';
-import { onceKeyOf } from './memory-rows.js';
+import { keyOf } from './memory-rows.js';
 import type { MemoryEvent } from './memory-rows.js';
+import { PriorityQueue } from './priority-queue.js';
 
 const FULL =
   'The memory inbox is full of events whose handlers have not finished. Raise "maxEvents" or ' +
   '"maxBytes", find out what delays the handlers, or keep the inbox in a database.';
+
+/** The body of a tombstone. */
+const NO_BODY = Buffer.alloc(0);
 
 /** How many repeats of an event are kept. */
 const REPEATS = 20;
@@ -24,17 +25,16 @@ export interface MemoryLimits {
 /** The events of a memory store, within its limits. */
 export class EventIndex {
   readonly #byId = new Map<string, MemoryEvent>();
-  readonly #byOnceKey = new Map<string, MemoryEvent>();
-  // Each event is in one of the next three: unfinished events in the order of receipt, others in the order of finishing.
-  readonly #unfinished = new PriorityQueue<MemoryEvent>((a, b) => a.seq < b.seq);
-  readonly #finished = new LinkedList<MemoryEvent>();
-  readonly #tombstones = new LinkedList<MemoryEvent>();
-  /** Events without deliveries, by the reason. */
-  readonly undelivered = { unhandled: new Set<MemoryEvent>(), stale: new Set<MemoryEvent>() };
+  /** The events that are stored once per transaction, by type and transaction. */
+  readonly #once = new Map<string, Map<string, MemoryEvent>>();
+  // An event whose deliveries have all finished is in one of the next two.
+  readonly #finished = new PriorityQueue<MemoryEvent>(finishedBefore);
+  readonly #tombstones = new PriorityQueue<MemoryEvent>(finishedBefore);
   /** Until when events were received that are deleted, or whose deliveries are hidden, by the wall clock. */
   deletedMs = -Infinity;
-  #bytes = 0;
+  #unfinished = 0;
   #unfinishedBytes = 0;
+  #bytes = 0;
 
   constructor(private readonly limits: MemoryLimits) {}
 
@@ -43,70 +43,60 @@ export class EventIndex {
     return this.#byId.values();
   }
 
-  /** The event that was received first of the events with pending or running deliveries. */
-  get oldestUnfinished(): MemoryEvent | undefined {
-    return this.#unfinished.first;
-  }
-
   find(company: string, id: string): MemoryEvent | undefined {
-    return this.#byId.get(`${company}\n${id}`);
-  }
-
-  /** The stored event that the given event is a copy of. */
-  original({ idKey, onceKey, fixed }: MemoryEvent): MemoryEvent | undefined {
-    const isOnce = onceKey !== null && !fixed.stale;
-    return this.#byId.get(idKey) ?? (isOnce ? this.#byOnceKey.get(onceKey) : undefined);
-  }
-
-  /** Makes a stale event not stale, and gives it its once key. Returns `false` if another event has the key. */
-  refresh(row: MemoryEvent): boolean {
-    if (row.onceKey !== null && this.#byOnceKey.has(row.onceKey)) return false;
-    this.undelivered.stale.delete(row);
-    row.fixed = { ...row.fixed, stale: false };
-    if (row.onceKey !== null) this.#byOnceKey.set(row.onceKey, row);
-    return true;
+    return this.#byId.get(keyOf(company, id));
   }
 
   /** The event of that type that is stored for the transaction, once per transaction. */
   findOnce(company: string, eventType: string, transactionId: string): MemoryEvent | undefined {
-    return this.#byOnceKey.get(onceKeyOf(company, eventType, transactionId));
+    return this.#once.get(eventType)?.get(keyOf(company, transactionId));
   }
 
-  /** Adds an event without deliveries. Call {@link update} after its deliveries are added. */
+  /** The stored event that the given event is a copy of. */
+  original(row: MemoryEvent): MemoryEvent | undefined {
+    const original = this.#byId.get(row.idKey);
+    if (original !== undefined || !row.isOnce || row.event.stale) return original;
+    return this.#once.get(row.event.eventType)?.get(row.transaction!);
+  }
+
+  /** Adds an event. Call {@link update} after its deliveries are added. */
   add(row: MemoryEvent): void {
-    row.index = this;
     this.#byId.set(row.idKey, row);
-    if (row.onceKey !== null && !row.fixed.stale) this.#byOnceKey.set(row.onceKey, row);
-    this.#unfinished.add(row);
-    this.#bytes += sizeOf(row);
+    if (row.isOnce && !row.event.stale) this.#ofType(row).set(row.transaction!, row);
+    this.#unfinished += 1;
     this.#unfinishedBytes += sizeOf(row);
+    this.#bytes += sizeOf(row);
+  }
+
+  /** Makes a stale event the event of its transaction. Returns `false`, and changes nothing, if another event is. */
+  refresh(row: MemoryEvent): boolean {
+    if (row.isOnce && this.#ofType(row).has(row.transaction!)) return false;
+    row.event = { ...row.event, stale: false };
+    if (row.isOnce) this.#ofType(row).set(row.transaction!, row);
+    return true;
   }
 
   /** Call it after an event got deliveries, and after one of its deliveries finished or was reopened. */
   update(row: MemoryEvent, now: number): void {
-    const reason = this.undelivered[row.fixed.stale ? 'stale' : 'unhandled'];
-    if (row.deliveries.length > 0) reason.delete(row);
-    else if (row.fixed.eventType !== TEST_EVENT_TYPE) reason.add(row);
-    const finished = row.deliveries.every(
-      ({ state }) => state !== 'pending' && state !== 'running',
-    );
-    if (finished === (row.finishedAt !== null)) return;
-    row.finishedAt = finished ? now : null;
-    if (finished) this.#unfinished.delete(row);
-    else this.#finished.delete(row);
-    (finished ? this.#finished : this.#unfinished).add(row);
-    this.#unfinishedBytes += finished ? -sizeOf(row) : sizeOf(row);
+    let open = false;
+    for (const delivery of row.deliveries) open ||= delivery.isOpen;
+    if (open === (row.finishedAt === null)) return;
+    if (open) row.queue!.delete(row);
+    row.finishedAt = open ? null : now;
+    if (!open) this.#finished.add(row);
+    this.#unfinished += open ? 1 : -1;
+    this.#unfinishedBytes += open ? sizeOf(row) : -sizeOf(row);
   }
 
   /**
    * Deletes finished events until all others fit the limits: first bodies, then whole events.
    *
-   * @throws PaymentsError `inbox_full` if that is not enough. It has then deleted the added events, and no others.
+   * @throws PaymentsError `inbox_full` if that is not enough. It has then deleted the rows that were added, and no others.
    */
-  makeRoom(added: Iterable<MemoryEvent>): void {
+  makeRoom(rows: readonly MemoryEvent[]): void {
     const { maxEvents, maxBytes } = this.limits;
-    if (this.#unfinished.size > maxEvents || this.#unfinishedBytes > maxBytes) {
-      for (const row of added) this.forget(row);
+    if (this.#unfinished > maxEvents || this.#unfinishedBytes > maxBytes) {
+      for (const row of rows) if (this.#byId.get(row.idKey) === row) this.forget(row);
       throw new PaymentsError('inbox_full', FULL);
     }
     while (this.#bytes > maxBytes) {
@@ -132,9 +122,9 @@ export class EventIndex {
     for (const row of this.all()) {
       const age = now - row.receivedAt;
       if (changed === limit || age <= Math.min(bodiesMs, tombstonesMs)) break;
-      const isExpired = Math.min(age, wallMs - row.occurredMs) > tombstonesMs;
+      const isExpired = Math.min(age, wallMs - row.event.occurredAt.getTime()) > tombstonesMs;
       const settled = row.deliveries.every(({ state }) => state === 'done' || state === 'skipped');
-      if (!settled || (row.raw === null && !isExpired)) continue;
+      if (!settled || (row.digest !== null && !isExpired)) continue;
       if (isExpired) this.forget(row);
       else this.#replaceWithTombstone(row);
       changed += 1;
@@ -144,49 +134,50 @@ export class EventIndex {
 
   forget(row: MemoryEvent): void {
     this.#remove(row);
-    for (const delivery of row.deliveries) delivery.handler.forget(delivery);
+    for (const { handler, key } of row.deliveries) handler.leave(key);
     this.#byId.delete(row.idKey);
-    const { onceKey } = row;
-    if (onceKey !== null && this.#byOnceKey.get(onceKey) === row) this.#byOnceKey.delete(onceKey);
+    if (row.isOnce && !row.event.stale) this.#ofType(row).delete(row.transaction!);
+  }
+
+  #ofType({ event: { eventType } }: MemoryEvent): Map<string, MemoryEvent> {
+    let events = this.#once.get(eventType);
+    if (events === undefined) this.#once.set(eventType, (events = new Map()));
+    return events;
   }
 
   /** Deletes the body of a finished event and hides its deliveries. Copies of the event are still duplicates. */
   #replaceWithTombstone(row: MemoryEvent): void {
     this.#remove(row);
-    row.digest = digestOf(row.raw!);
-    row.raw = null;
-    row.headers = {};
-    row.summary = NO_SUMMARY;
+    row.digest = digestOf(row.event.raw);
+    row.event = { ...row.event, raw: NO_BODY, headers: {}, summary: null };
     this.#tombstones.add(row);
   }
 
   /** The event that finished first. */
-  get #firstFinished(): MemoryEvent | null {
+  get #firstFinished(): MemoryEvent | undefined {
     const [a, b] = [this.#tombstones.first, this.#finished.first];
-    return a === null || (b !== null && b.finishedAt! < a.finishedAt!) ? b : a;
+    return a === undefined || (b !== undefined && finishedBefore(b, a)) ? b : a;
   }
 
-  /** Removes an event from its queue or list, and from all counts. */
+  /** Removes an event from its queue and from all counts. */
   #remove(row: MemoryEvent): void {
     if (row.finishedAt === null) {
-      this.#unfinished.delete(row);
+      this.#unfinished -= 1;
       this.#unfinishedBytes -= sizeOf(row);
     } else {
-      (row.raw === null ? this.#tombstones : this.#finished).delete(row);
+      row.queue!.delete(row);
       this.deletedMs = Math.max(this.deletedMs, row.receivedMs);
     }
     this.#bytes -= sizeOf(row);
-    this.undelivered.unhandled.delete(row);
-    this.undelivered.stale.delete(row);
   }
 }
 
 /** Adds a copy with another id to the repeats of the original event. Returns the outcome of the copy's receipt. */
 export function addCopy(original: MemoryEvent, copy: MemoryEvent): 'duplicate' | 'conflict' {
-  const { id } = copy.fixed;
-  if (id === original.fixed.id) {
-    const raw = copy.raw!;
-    const isSame = original.raw?.equals(raw) ?? original.digest === digestOf(raw);
+  const { id, raw } = copy.event;
+  if (id === original.event.id) {
+    const { digest, event } = original;
+    const isSame = digest === null ? event.raw.equals(raw) : digest === digestOf(raw);
     return isSame ? 'duplicate' : 'conflict';
   }
   if (!original.repeats.some((repeat) => repeat.id === id)) {
@@ -196,6 +187,10 @@ export function addCopy(original: MemoryEvent, copy: MemoryEvent): 'duplicate' |
   return 'duplicate';
 }
 
+/** Whether the first event finished before the second. */
+const finishedBefore = (a: MemoryEvent, b: MemoryEvent): boolean =>
+  a.finishedAt! < b.finishedAt! || (a.finishedAt === b.finishedAt && a.seq < b.seq);
+
 const digestOf = (raw: Buffer): string => createHash('sha256').update(raw).digest('base64');
 
-const sizeOf = ({ raw }: MemoryEvent): number => raw?.byteLength ?? 0;
+const sizeOf = ({ event }: MemoryEvent): number => event.raw.byteLength;

@@ -16,7 +16,7 @@ const expectFour = async (): Promise<void> => {
   }
 };
 
-describe('MemoryExpectations', () => {
+describe('memoryExpectations', () => {
   it('EX-01 expect throws a TypeError if it gets a transaction', async () => {
     const { expectations } = store;
     await expect(expectations.expect(expected({ reference: 'a' }), {})).rejects.toThrow(TypeError);

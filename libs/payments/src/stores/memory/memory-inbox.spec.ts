@@ -32,7 +32,7 @@ async function kept(...ids: string[]): Promise<string[]> {
   return found.map((one) => (one === undefined ? 'forgotten' : one.raw ? 'body' : 'tombstone'));
 }
 
-describe('MemoryStore', () => {
+describe('memoryStore', () => {
   it('IN-38 the activity is complete from the minute after the events that were deleted to make room', async () => {
     await start({ maxEvents: 2, retentionMs: 1e9 });
     const completeFrom = async () => (await store.activity(60, 1e9)).completeFrom.getTime();
@@ -156,24 +156,6 @@ describe('MemoryStore', () => {
       deliveries: [{ handler: 'book', state: 'pending', count: 1 }],
       unhandled: { count: 0 },
     });
-  });
-
-  it('onWake listeners are called after a receive, a redrive and a resume, until they are removed', async () => {
-    let calls = 0;
-    const stop = store.onWake(() => (calls += 1));
-    await store.receive([event('a'), event('b', 10, { handlers: [] })]);
-    expect(calls).toBe(1);
-    await store.receive([event('a')]);
-    expect(calls).toBe(1);
-    const selection = { company: 'acme', id: 'a', handlers: ['mail'] };
-    await store.redrive([selection], { force: false, dueInMs: [0] });
-    expect(calls).toBe(2);
-    await store.pause('book', true);
-    await store.pause('book', false);
-    expect(calls).toBe(3);
-    stop();
-    await store.receive([event('c')]);
-    expect(calls).toBe(3);
   });
 
   it('IN-01 a change of a received or returned body does not change the stored body', async () => {

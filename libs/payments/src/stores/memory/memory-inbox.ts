@@ -1,7 +1,7 @@
 import { ModuleLogger } from '../../errors/module-logger.js';
 import { checkFields, flag, whole } from '../../errors/option-checks.js';
 import type { InboxDefinition } from '../../inbox/store/inbox-store.js';
-import { MemoryStore } from './memory-store.js';
+import { memoryStore } from './memory-store.js';
 
 /** Options of {@link memoryInbox}. */
 export interface MemoryInboxOptions {
@@ -59,7 +59,7 @@ export function memoryInbox(options: MemoryInboxOptions = {}): InboxDefinition {
       if (runtime.environment === 'production' && !acceptInProduction) {
         new ModuleLogger('PaymentInbox').warn(WARNING);
       }
-      return new MemoryStore(limits, runtime);
+      return memoryStore(limits, runtime);
     },
   };
 }

@@ -1,21 +1,21 @@
 import { setImmediate } from 'node:timers/promises';
+import { TEST_EVENT_TYPE } from '../../events/payment-event.js';
 import { minuteOf } from '../../inbox/store/activity.js';
 import type { ActivityPart, countActivity } from '../../inbox/store/activity.js';
 import type {
   EventFilter,
   EventPage,
-  ExpectationFilter,
+  FailureCount,
   InboxStats,
   InboxStore,
+  IncomingEvent,
   StoredDelivery,
   StoredEvent,
-  StoredExpectation,
 } from '../../inbox/store/inbox-store.js';
 import { parseSeq } from '../../inbox/store/list-arguments.js';
-import { capped, toHistory } from '../../inbox/store/stored-event.js';
+import { capped, MAX_FAILED, NO_SUMMARY, toHistory } from '../../inbox/store/stored-event.js';
 import type { EventIndex } from './event-index.js';
-import type { HandlerQueue, MemoryEvent } from './memory-rows.js';
-import { hasText, visibleDeliveries } from './memory-search.js';
+import type { MemoryDelivery, MemoryEvent } from './memory-rows.js';
 
 /** Converts a time of the monotonic clock to a date. */
 type ToDate = (monotonicMs: number) => Date;
@@ -30,13 +30,15 @@ export function pageOf(
   const last = after === null ? null : parseSeq(after);
   const isAfter = ({ seq }: MemoryEvent): boolean =>
     last === null || (order === 'newest' ? seq < last : seq > last);
-  const page = rows.filter((row) => isAfter(row) && matches(row, filter, events));
+  const page = rows.filter((row) => isAfter(row) && matches(row, filter));
   const listed = page.slice(0, limit).map((row) => describeEvent(row, toDate, false));
   return { events: listed, next: page.length > limit ? String(page[limit - 1]!.seq) : null };
 }
 
 /** The event as `find()` returns it if `whole`, otherwise as `list()` returns it. */
 export function describeEvent(row: MemoryEvent, toDate: ToDate, whole: boolean): StoredEvent {
+  const { event, digest } = row;
+  const { company, id, source, eventType, occurredAt, orderingKey, stale } = event;
   const deliveries = visibleDeliveries(row).map((delivery): StoredDelivery => ({
     handler: delivery.handler.name,
     state: delivery.state,
@@ -47,67 +49,121 @@ export function describeEvent(row: MemoryEvent, toDate: ToDate, whole: boolean):
     history: whole ? toHistory(delivery.history) : [],
   }));
   return {
-    ...row.fixed,
-    ...row.summary,
-    occurredAt: new Date(row.occurredMs),
+    company,
+    id,
+    source,
+    eventType,
+    occurredAt,
+    orderingKey,
+    stale,
+    ...(event.summary ?? NO_SUMMARY),
     receivedAt: new Date(row.receivedMs),
-    raw: whole && row.raw !== null ? Buffer.from(row.raw) : null,
-    headers: whole ? { ...row.headers } : {},
+    raw: whole && digest === null ? Buffer.from(event.raw) : null,
+    headers: whole ? { ...event.headers } : {},
     repeats: whole ? row.repeats : [],
     deliveries: deliveries.toSorted((a, b) => (a.handler < b.handler ? -1 : 1)),
   };
 }
 
-function matches(row: MemoryEvent, filter: EventFilter, { undelivered }: EventIndex): boolean {
+/** The deliveries that the store's callers can see. Those of a tombstone are hidden. */
+function visibleDeliveries({ digest, deliveries }: MemoryEvent): readonly MemoryDelivery[] {
+  return digest === null ? deliveries : [];
+}
+
+/** Why the event has no deliveries; `null` if it has some, is a tombstone, or tests the webhook. */
+function withoutDeliveries({
+  digest,
+  deliveries,
+  event,
+}: MemoryEvent): 'unhandled' | 'stale' | null {
+  if (digest !== null || deliveries.length > 0 || event.eventType === TEST_EVENT_TYPE) return null;
+  return event.stale ? 'stale' : 'unhandled';
+}
+
+function matches(row: MemoryEvent, filter: EventFilter): boolean {
   const { company, ids, eventType, source, from, to, handler, state, search } = filter;
-  const { fixed, receivedMs } = row;
-  const hasState = (): boolean => {
-    if (state === 'unhandled' || state === 'stale') return undelivered[state].has(row);
+  const { event, receivedMs } = row;
+  const isSelected = (delivery: MemoryDelivery): boolean =>
+    (handler === undefined || delivery.handler.name === handler) &&
+    (state === undefined || delivery.state === state);
+  const hasDelivery = (): boolean => {
+    if (state === 'unhandled' || state === 'stale') return withoutDeliveries(row) === state;
     if (handler === undefined && state === undefined) return true;
-    return visibleDeliveries(row).some(
-      (delivery) =>
-        (handler === undefined || delivery.handler.name === handler) &&
-        (state === undefined || delivery.state === state),
-    );
+    return visibleDeliveries(row).some(isSelected);
   };
   return (
-    (company === undefined || fixed.company === company) &&
-    (ids === undefined || ids.includes(fixed.id)) &&
-    (eventType === undefined || fixed.eventType === eventType) &&
-    (source === undefined || fixed.source === source) &&
+    (company === undefined || event.company === company) &&
+    (ids === undefined || ids.includes(event.id)) &&
+    (eventType === undefined || event.eventType === eventType) &&
+    (source === undefined || event.source === source) &&
     (from === undefined || receivedMs >= from.getTime()) &&
     (to === undefined || receivedMs < to.getTime()) &&
-    (search === undefined || hasText(row, search)) &&
-    hasState()
+    (search === undefined || hasText(event, search)) &&
+    hasDelivery()
   );
 }
 
-/** Whether the filter selects the expectation. */
-export function matchesExpectation(
-  row: Omit<StoredExpectation, 'nextPollAt' | 'ageMs'>,
-  filter: ExpectationFilter,
-): boolean {
-  const { company, state, fulfilledBy, contradictory, from, to, search } = filter;
-  const { reference, transactionId, createdAt, fulfilled, contradiction } = row;
-  return (
-    (company === undefined || row.company === company) &&
-    (state === undefined || row.state === state) &&
-    (filter.transactionId === undefined || transactionId === filter.transactionId) &&
-    (fulfilledBy === undefined || fulfilled?.by === fulfilledBy) &&
-    (contradictory !== true || contradiction !== null) &&
-    (from === undefined || createdAt >= from) &&
-    (to === undefined || createdAt < to) &&
-    (search === undefined || [reference, transactionId].some((text) => text?.startsWith(search)))
-  );
+/** Whether a search for the text finds the event. */
+function hasText({ id, summary, orderingKey }: IncomingEvent, text: string): boolean {
+  return [id, summary?.reference].some((one) => one?.startsWith(text)) || orderingKey === text;
 }
 
-/** How many deliveries each handler has in each unfinished state. */
-export function countDeliveries(handlers: Iterable<HandlerQueue>): InboxStats['deliveries'] {
-  return [...handlers].flatMap(({ name: handler, counts }) =>
+/** Counts all events, which takes a few milliseconds for 100,000. */
+export function countStats(events: EventIndex, now: number): Omit<InboxStats, 'paused'> {
+  const reasons = { unhandled: 0, stale: 0 };
+  const byHandler = new Map<string, { pending: number; running: number; dead: number }>();
+  let oldest: MemoryEvent | null = null;
+  for (const row of events.all()) {
+    const reason = withoutDeliveries(row);
+    if (reason !== null) reasons[reason] += 1;
+    if (row.finishedAt === null) oldest ??= row;
+    for (const { handler, state } of row.deliveries) {
+      if (state === 'done' || state === 'skipped') continue;
+      const counts = byHandler.get(handler.name) ?? { pending: 0, running: 0, dead: 0 };
+      counts[state] += 1;
+      byHandler.set(handler.name, counts);
+    }
+  }
+  const deliveries = [...byHandler].flatMap(([handler, counts]) =>
     (['pending', 'running', 'dead'] as const)
       .filter((state) => counts[state] > 0)
       .map((state) => ({ handler, state, ...capped(counts[state]) })),
   );
+  return {
+    deliveries,
+    unhandled: capped(reasons.unhandled),
+    stale: capped(reasons.stale),
+    oldestPendingMs: oldest && now - oldest.receivedAt,
+  };
+}
+
+/** See `InboxStore.failures`. */
+export function countFailures(events: EventIndex): Awaited<ReturnType<InboxStore['failures']>> {
+  const failed = [...events.all()].toReversed().flatMap((row) => row.deliveries.filter(isFailed));
+  const stateOf = ({ state }: MemoryDelivery) => (state === 'dead' ? 'dead' : 'retrying');
+  const groups = Map.groupBy(failed.slice(0, MAX_FAILED), (delivery) =>
+    JSON.stringify([delivery.handler.name, stateOf(delivery), delivery.lastError]),
+  );
+  const counts = [...groups.values()].map((all): FailureCount => {
+    const newest = all[0]!;
+    const times = all.map(({ earlier }) => earlier.at(-1)![1] + earlier.at(-1)![2]);
+    return {
+      handler: newest.handler.name,
+      error: newest.lastError!,
+      state: stateOf(newest),
+      count: all.length,
+      oldestAt: new Date(Math.min(...times)),
+      newestAt: new Date(Math.max(...times)),
+      company: newest.row.event.company,
+      eventId: newest.row.event.id,
+    };
+  });
+  return { counts, more: failed.length > MAX_FAILED };
+}
+
+/** Whether a delivery failed and is pending, running or dead. */
+function isFailed({ lastError, isOpen, state }: MemoryDelivery): boolean {
+  return lastError !== null && (isOpen || state === 'dead');
 }
 
 /** How many events one slice has. */
@@ -119,12 +175,8 @@ export function activitySlices(events: EventIndex): Parameters<typeof countActiv
   return async () => {
     const slice = rows.splice(-SLICE);
     if (rows.length > 0) await setImmediate();
-    const oldest = slice[0] ?? null;
-    return {
-      parts: slice.flatMap(partsOf),
-      events: slice.length,
-      oldest: oldest && { seq: oldest.seq, receivedMs: oldest.receivedMs },
-    };
+    const parts = slice.flatMap(partsOf);
+    return { parts, events: slice.length, oldest: slice[0] ?? null };
   };
 }
 
@@ -144,7 +196,7 @@ function partsOf(row: MemoryEvent): ActivityPart[] {
     const { name } = handler;
     parts.push(part(receivedMs, name, { received: 1 }));
     for (const [, startedMs, tookMs, outcome] of earlier) {
-      if (outcome !== 'd') parts.push(part(startedMs + Math.max(0, tookMs), name, { failed: 1 }));
+      if (outcome === 'f') parts.push(part(startedMs + Math.max(0, tookMs), name, { failed: 1 }));
     }
     const tookMs = Math.max(0, finishedAt! - receivedMs);
     if (state === 'done') parts.push(part(finishedAt!, name, { tookMs: [tookMs] }));

@@ -1,103 +1,84 @@
-import { NO_SUMMARY } from '../../inbox/store/stored-event.js';
-import type { StoredSummary } from '../../inbox/store/stored-event.js';
 import { HISTORY_LENGTH } from '../../inbox/store/stored-event.js';
 import type { HistoryEntry } from '../../inbox/store/stored-event.js';
 import type { DeliveryState, IncomingEvent, StoredEvent } from '../../inbox/store/inbox-store.js';
-import { PriorityQueue } from './memory-queues.js';
+import { PriorityQueue } from './priority-queue.js';
 
 /** One empty array for all rows: most events have no repeats, and most deliveries no history. */
 const NONE: readonly never[] = Object.freeze([]);
 
-/** The fields of an incoming event that are stored. */
-type ReceivedFields = Omit<IncomingEvent, 'handlers' | 'catalogVersion' | 'assign' | 'fulfils'>;
-
 /** An event in the memory store. */
 export class MemoryEvent {
-  /** The fields that change only when a redrive makes a stale event count. */
-  fixed: Pick<StoredEvent, 'company' | 'id' | 'source' | 'eventType' | 'orderingKey' | 'stale'>;
-  /** Milliseconds since the epoch, because a number takes less memory than a `Date`. */
-  readonly occurredMs: number;
-  /** An event with the same `idKey`, or with the same `onceKey`, is a copy of this event. */
+  /** The company and the id. */
   readonly idKey: string;
-  readonly onceKey: string | null;
-  /** See `IncomingEvent.reference`. */
-  readonly reference: string | null;
-  /** `null` in a tombstone, which has the SHA-256 of the body instead. */
-  raw: Buffer | null;
+  /** The company and the ordering key; `null` without an ordering key. */
+  readonly transaction: string | null;
+  /** Whether another event of its type and transaction is a copy of it. */
+  readonly isOnce: boolean;
+  /** The SHA-256 of the body if this is a tombstone: an event whose body was deleted, and whose deliveries are hidden. */
   digest: string | null = null;
-  headers: StoredEvent['headers'];
-  /** Empty in a tombstone, like {@link headers}. */
-  summary: StoredSummary;
   repeats: StoredEvent['repeats'] = NONE;
   /** A tombstone keeps its deliveries, because their ordering keys record which events were handled. */
   deliveries: readonly MemoryDelivery[] = NONE;
   /** The time, on the monotonic clock, when the last delivery of the event finished. `null` before. */
   finishedAt: number | null = null;
-  /** The index that has the event. It sorts the event by whether all its deliveries have finished. */
-  index: { update(row: MemoryEvent, now: number): void } | null = null;
   queue: PriorityQueue<MemoryEvent> | null = null;
   position = 0;
-  next: MemoryEvent | null = null;
-  previous: MemoryEvent | null = null;
 
   /** `receivedMs` is on the wall clock, and `receivedAt` on the monotonic clock. `seq` is the order of receipt. */
   constructor(
-    event: ReceivedFields,
+    public event: IncomingEvent,
     readonly receivedMs: number,
     readonly receivedAt: number,
     readonly seq: number,
   ) {
-    const { company, id, source, eventType, occurredAt, orderingKey, stale } = event;
-    this.fixed = { company, id, source, eventType, orderingKey, stale };
-    this.occurredMs = occurredAt.getTime();
-    // No company, id or type contains a line break.
-    this.idKey = `${company}\n${id}`;
-    const isOnce = event.oncePerTransaction && orderingKey !== null;
-    this.onceKey = isOnce ? onceKeyOf(company, eventType, orderingKey) : null;
-    this.reference = event.reference;
-    // A copy: the caller may reuse its buffer.
-    this.raw = Buffer.from(event.raw);
-    this.headers = { ...event.headers };
-    this.summary = event.summary ?? NO_SUMMARY;
+    const { company, id, orderingKey, oncePerTransaction } = event;
+    this.idKey = keyOf(company, id);
+    this.transaction = orderingKey === null ? null : keyOf(company, orderingKey);
+    this.isOnce = oncePerTransaction && orderingKey !== null;
   }
 }
 
-/** The key of the one event of a type that is stored for a transaction. */
-export const onceKeyOf = (company: string, eventType: string, transactionId: string): string =>
-  `${company}\n${eventType}\n${transactionId}`;
+/** A key of something that belongs to a company, whose id contains no line break. */
+export const keyOf = (company: string, name: string): string => `${company}\n${name}`;
 
 /** A delivery in the memory store. */
 export class MemoryDelivery {
   readonly key: OrderingKey | null;
   state: DeliveryState = 'pending';
   attempts = 0;
-  crashes = 0;
-  /** Fencing token, and id of the worker, of the last claim. */
+  /** Fencing token of the last claim. */
   token = 0;
-  worker = '';
   /** The times of the last claim and of the end of the delivery, in milliseconds since the epoch. */
   startedAt = 0;
   finishedAt: number | null = null;
   lastError: string | null = null;
-  /** The attempts that failed or were lost, and all attempts from before a redrive; see {@link history}. */
+  /** The attempts that failed, and all attempts from before a redrive; see {@link history}. */
   earlier: readonly HistoryEntry[] = NONE;
   queue: PriorityQueue<MemoryDelivery> | null = null;
   position = 0;
 
   /** @param dueAt when it is due if it is pending, on the monotonic clock. */
   constructor(
-    readonly event: MemoryEvent,
+    readonly row: MemoryEvent,
     readonly handler: HandlerQueue,
     public dueAt: number,
   ) {
-    this.key = handler.joinKey(event);
+    this.key = handler.join(row.transaction);
+  }
+
+  get isOpen(): boolean {
+    return this.state === 'pending' || this.state === 'running';
   }
 
   /** The attempts that have ended. */
   get history(): readonly HistoryEntry[] {
-    if (this.state !== 'done') return this.earlier;
-    const { attempts, startedAt, finishedAt } = this;
-    const last: HistoryEntry = [attempts, startedAt, finishedAt! - startedAt, 'd'];
+    return this.state === 'done' ? this.withAttempt(this.finishedAt!, 'd') : this.earlier;
+  }
+
+  /** The history with the attempt that was started last. */
+  withAttempt(endedAt: number, ...outcome: ['d'] | ['f', error: string]): HistoryEntry[] {
+    const tookMs = endedAt - this.startedAt;
+    const last: HistoryEntry = [this.attempts, this.startedAt, tookMs, ...outcome];
     return [...this.earlier.slice(1 - HISTORY_LENGTH), last];
   }
 }
@@ -107,20 +88,17 @@ interface OrderingKey {
   readonly name: string;
   size: number;
   running: MemoryDelivery | null;
-  /** `null` before the first pending delivery: most deliveries are assigned on receipt. */
-  pending: Set<MemoryDelivery> | null;
-  /** The pending deliveries that are due and wait for the running one. */
+  /** The pending delivery that is claimable next. While one runs, it is not due. */
+  next: MemoryDelivery | null;
+  /** All other pending deliveries. `null` before the first: most deliveries are assigned on receipt. */
   waiting: PriorityQueue<MemoryDelivery> | null;
-  /** The latest {@link MemoryEvent.occurredMs} of the deliveries that are done. */
+  /** The latest time of the events whose deliveries are done. */
   newestDone: number;
 }
 
-/** The deliveries of one handler by their state: how many there are, and which is claimed next. */
+/** The pending deliveries of one handler, and the ordering keys of all its deliveries. */
 export class HandlerQueue {
-  readonly counts = { pending: 0, running: 0, done: 0, dead: 0, skipped: 0 };
-  /** Pending deliveries that may have crashed a process. */
-  readonly suspects = new Set<MemoryDelivery>();
-  /** All other pending deliveries, except those that wait for their ordering key. */
+  /** The pending deliveries without an ordering key, and the next one of each key. */
   readonly #claimable = new PriorityQueue<MemoryDelivery>(dueBefore);
   readonly #keys = new Map<string, OrderingKey>();
 
@@ -131,76 +109,80 @@ export class HandlerQueue {
     return this.#claimable.first?.dueAt ?? Infinity;
   }
 
-  /** The delivery that became due first and whose ordering key is free. Queues due deliveries of busy keys at their keys. */
+  /** The delivery that became due first, and whose ordering key is free. */
   nextDue(now: number): MemoryDelivery | undefined {
     for (let row = this.#claimable.first; row && row.dueAt <= now; row = this.#claimable.first) {
       if (!row.key?.running) return row;
-      this.#claimable.delete(row);
-      (row.key.waiting ??= new PriorityQueue(dueBefore)).add(row);
+      this.#hold(row.key);
     }
     return undefined;
   }
 
   /** The ordering key of one more delivery; `null` if its event has none. */
-  joinKey({ fixed: { company, orderingKey } }: MemoryEvent): OrderingKey | null {
-    if (orderingKey === null) return null;
-    const name = `${company}\n${orderingKey}`;
+  join(name: string | null): OrderingKey | null {
+    if (name === null) return null;
     let key = this.#keys.get(name);
     if (key === undefined) {
-      key = { name, size: 0, running: null, pending: null, waiting: null, newestDone: -Infinity };
+      key = { name, size: 0, running: null, next: null, waiting: null, newestDone: -Infinity };
       this.#keys.set(name, key);
     }
     key.size += 1;
     return key;
   }
 
-  add(row: MemoryDelivery, now: number): void {
-    const { state, key } = row;
-    this.counts[state] += 1;
-    if (state === 'running' && key) key.running = row;
-    if (state !== 'pending') return;
-    if (key) (key.pending ??= new Set()).add(row);
-    if (row.crashes > 0) this.suspects.add(row);
-    else if (!key?.running || row.dueAt > now) this.#claimable.add(row);
-    else (key.waiting ??= new PriorityQueue(dueBefore)).add(row);
-  }
-
-  /** Changes the state. Returns whether a waiting delivery of its ordering key became claimable. */
-  move(row: MemoryDelivery, state: DeliveryState, now: number): boolean {
-    const { key } = row;
-    this.counts[row.state] -= 1;
-    row.queue?.delete(row);
-    this.suspects.delete(row);
-    key?.pending?.delete(row);
-    if (key?.running === row) key.running = null;
-    const isNextDue = key !== null && state !== 'running' && this.#endWait(key, now);
-    row.state = state;
-    this.add(row, now);
-    return isNextDue;
-  }
-
-  forget({ state, key }: MemoryDelivery): void {
-    this.counts[state] -= 1;
+  /** Undoes {@link join} for a delivery that is forgotten. */
+  leave(key: OrderingKey | null): void {
     if (key !== null && (key.size -= 1) === 0) this.#keys.delete(key.name);
   }
 
-  /** Makes the longest waiting delivery claimable, due now, unless a delivery of the key runs. */
-  #endWait({ running, waiting }: OrderingKey, now: number): boolean {
-    const next = waiting?.first;
-    if (next === undefined || running !== null) return false;
-    waiting!.delete(next);
-    next.dueAt = now;
-    this.#claimable.add(next);
+  /** Changes the state, also that of a new delivery. Returns whether a waiting delivery of its key became claimable. */
+  move(row: MemoryDelivery, state: DeliveryState, now: number): boolean {
+    const { key } = row;
+    row.queue?.delete(row);
+    row.state = state;
+    if (key === null) {
+      if (state === 'pending') this.#claimable.add(row);
+      return false;
+    }
+    if (key.running === row) key.running = null;
+    if (key.next === row) key.next = null;
+    if (state === 'running') key.running = row;
+    if (state === 'pending') {
+      if (key.next !== null && dueBefore(row, key.next)) this.#hold(key);
+      (key.waiting ??= new PriorityQueue(dueBefore)).add(row);
+    }
+    return this.#advance(key, now) && key.next !== row;
+  }
+
+  /** Makes the next delivery of the key wait. */
+  #hold(key: OrderingKey): void {
+    const next = key.next!;
+    this.#claimable.delete(next);
+    (key.waiting ??= new PriorityQueue(dueBefore)).add(next);
+    key.next = null;
+  }
+
+  /**
+   * Makes the first waiting delivery of the key claimable, unless another one is. While one runs, a due delivery waits, and
+   * is due at the end of the other one: deliveries of a busy key do not overtake others.
+   */
+  #advance(key: OrderingKey, now: number): boolean {
+    const first = key.waiting?.first;
+    if (first === undefined || key.next !== null) return false;
+    if (key.running !== null && first.dueAt <= now) return false;
+    key.waiting!.delete(first);
+    key.next = first;
+    first.dueAt = Math.max(first.dueAt, now);
+    this.#claimable.add(first);
     return true;
   }
 }
 
 /** Whether no delivery of the ordering key is running, or pending and due. */
 export function isFree(key: OrderingKey | null, now: number): boolean {
-  for (const { dueAt } of key?.pending ?? []) if (dueAt <= now) return false;
-  return !key?.running;
+  return !key?.running && !(key?.next && key.next.dueAt <= now);
 }
 
 /** Whether the first delivery has been due for longer than the second. */
-export const dueBefore = (a: MemoryDelivery, b: MemoryDelivery): boolean =>
-  a.dueAt < b.dueAt || (a.dueAt === b.dueAt && a.event.seq < b.event.seq);
+const dueBefore = (a: MemoryDelivery, b: MemoryDelivery): boolean =>
+  a.dueAt < b.dueAt || (a.dueAt === b.dueAt && a.row.seq < b.row.seq);

@@ -1,200 +1,373 @@
-import { inspect } from 'node:util';
 import { PaymentsError } from '../../errors/payments-error.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
+import { countActivity } from '../../inbox/store/activity.js';
+import { boundedError } from '../../inbox/store/stored-event.js';
 import type {
-  EventPage,
-  HandlerCatalog,
-  HeartbeatResult,
-  InboxActivity,
-  InboxStats,
+  ClaimedDelivery,
+  DeliveryState,
   InboxStore,
   IncomingEvent,
-  StoredEvent,
+  KnownHandler,
+  Lease,
+  SettleResult,
   StoreReceipt,
-  WorkerRegistration,
 } from '../../inbox/store/inbox-store.js';
-import { countActivity } from '../../inbox/store/activity.js';
-import { capped } from '../../inbox/store/stored-event.js';
 import { addCopy, EventIndex } from './event-index.js';
 import type { MemoryLimits } from './event-index.js';
-import { MemoryDeliveries } from './memory-deliveries.js';
-import { MemoryExpectations } from './memory-expectations.js';
-import { activitySlices, countDeliveries, describeEvent, pageOf } from './memory-queries.js';
-import { MemoryEvent } from './memory-rows.js';
-import { countFailures } from './memory-search.js';
-import { MemoryWorkers } from './memory-workers.js';
+import { memoryExpectations } from './memory-expectations.js';
+import {
+  activitySlices,
+  countFailures,
+  countStats,
+  describeEvent,
+  pageOf,
+} from './memory-queries.js';
+import { HandlerQueue, isFree, MemoryDelivery, MemoryEvent } from './memory-rows.js';
 
-/** The store of `memoryInbox()`. Due times and heartbeats use the monotonic clock, which the wall clock cannot move. */
-export class MemoryStore extends MemoryDeliveries implements InboxStore<never> {
-  readonly capabilities = Object.freeze({
-    durable: false,
-    shared: false,
-    transactional: false,
-    ownClock: false,
-  });
-  readonly expectations: MemoryExpectations;
-  readonly #workers: MemoryWorkers;
-  #seq = 0;
+const NOT_SETTLED: SettleResult = Object.freeze({ settled: false, nextDue: false });
 
-  constructor(limits: MemoryLimits, runtime: PaymentsRuntime) {
-    super(new EventIndex(limits), runtime);
-    this.#workers = new MemoryWorkers(runtime);
-    const { events } = this;
-    this.expectations = new MemoryExpectations(
-      {
-        paused: this.paused,
-        receiveNow: (event) => this.#receiveNow([event])[0]!,
-        find: (company, id) => events.find(company, id),
-        findOnce: (...key) => events.findOnce(...key),
-        wake: () => this.wake(),
-      },
-      limits.maxEvents,
-      runtime,
-    );
-  }
+/**
+ * The store of `memoryInbox()`: the events of one process, whose only worker is alive as long as the store is. So it has no
+ * leases and no suspects, and the process wakes its worker itself. Due times are on the monotonic clock, which a change of the
+ * wall clock does not move.
+ *
+ * The object has only functions, so no log of it contains bodies and headers of events.
+ */
+export function memoryStore(limits: MemoryLimits, runtime: PaymentsRuntime): InboxStore<never> {
+  const events = new EventIndex(limits);
+  const catalog = new Map<string, KnownHandler>();
+  const queues = new Map<string, HandlerQueue>();
+  const paused = new Set<string>();
+  /** The running deliveries, by fencing token. Each claim has a token of its own. */
+  const running = new Map<number, MemoryDelivery>();
+  let version = 0;
+  let lastSeq = 0;
+  let lastToken = 0;
 
-  // The next two methods keep bodies and headers of events out of logs.
-  [inspect.custom](): string {
-    return 'MemoryStore {}';
-  }
+  const isPaused = (handler: string): boolean =>
+    paused.size > 0 && (paused.has('*') || paused.has(handler));
 
-  toJSON(): object {
-    return {};
-  }
+  /** The queue of a handler, unless the handler is paused or has never had a delivery. */
+  const claimableQueue = (handler: string): HandlerQueue | undefined =>
+    isPaused(handler) ? undefined : queues.get(handler);
 
-  async open(): Promise<void> {}
+  /** A time of the monotonic clock, on the wall clock. */
+  const toDate = (monotonicMs: number): Date =>
+    new Date(runtime.now() + monotonicMs - runtime.monotonic());
 
-  async close(): Promise<void> {}
-
-  async register(worker: WorkerRegistration): Promise<HandlerCatalog> {
-    this.#workers.register(worker);
-    return this.#workers.catalog();
-  }
-
-  async heartbeat(id: string): Promise<HeartbeatResult> {
-    const retired = this.#workers.heartbeat(id);
-    for (const row of this.running.values()) {
-      if (!this.#workers.find(row.worker)) this.free(row, !retired.includes(row.worker));
-    }
-    const worker = this.#workers.find(id);
-    const handlers = this.unpaused(worker?.handlers.map(({ name }) => name) ?? []);
-    const suspects = handlers.some((handler) => handler.suspects.size > 0);
-    return { alive: worker !== undefined, suspects };
-  }
-
-  async retire(id: string, graceMs: number): Promise<void> {
-    const isRunning = [...this.running.values()].some(({ worker }) => worker === id);
-    this.#workers.retire(id, isRunning ? graceMs : null);
-  }
-
-  async catalog(): Promise<HandlerCatalog> {
-    return this.#workers.catalog();
-  }
-
-  async forgetHandler(name: string): Promise<number | null> {
-    if (!this.#workers.forget(name)) return null;
-    const rows = [...this.events.all()].flatMap((row) => row.deliveries);
-    return this.skipRows(rows.filter(({ handler }) => handler.name === name));
-  }
-
-  async receive(events: readonly IncomingEvent[]): Promise<StoreReceipt[]> {
-    return this.#receiveNow(events);
-  }
-
-  #receiveNow(events: readonly IncomingEvent[]): StoreReceipt[] {
-    const [now, wallMs] = [this.runtime.monotonic(), this.runtime.now()];
-    this.events.forgetExpired(now);
-    const added: MemoryEvent[] = [];
-    const received = events.map((event) => {
-      const row = new MemoryEvent(event, wallMs, now, (this.#seq += 1));
-      const original = this.events.original(row);
-      const isNew = original === undefined && event.catalogVersion === this.#workers.version;
-      if (isNew) this.events.add(row);
-      if (isNew) added.push(row);
-      return { event, row, original, isNew };
+  function receive(incoming: readonly IncomingEvent[]): StoreReceipt[] {
+    const [now, wallMs] = [runtime.monotonic(), runtime.now()];
+    events.forgetExpired(now);
+    const rows = incoming.map((event) => {
+      // A copy of the body: the caller may reuse its buffer.
+      const own = { ...event, raw: Buffer.from(event.raw), assign: null };
+      return new MemoryEvent(own, wallMs, now, (lastSeq += 1));
     });
-    this.events.makeRoom(added);
-    const receipts = received.map(({ event, row, original, isNew }): StoreReceipt => {
-      const receipt = isNew ? this.#addDeliveries(event, row) : copyReceipt(row, original);
-      const stored = isNew ? row : receipt.outcome === 'duplicate' && original;
-      if (!event.fulfils || !stored) return receipt;
-      return { ...receipt, fulfilled: this.expectations.fulfil(event, stored) };
+    const originals = rows.map((row) => {
+      const original = events.original(row);
+      if (original !== undefined || row.event.catalogVersion !== version) return original;
+      events.add(row);
+      return row;
     });
-    if (receipts.some(({ pending }) => pending)) this.wake();
-    return receipts;
+    events.makeRoom(rows);
+    return rows.map((row, index) => receiptOf(row, originals[index], incoming[index]!.assign));
   }
 
-  /** A stale event counts as the event of its transaction from now on, unless another event does. */
-  protected override refresh(row: MemoryEvent, fulfils: readonly string[]): boolean {
-    if (!this.events.refresh(row)) return false;
-    const { company, eventType, orderingKey } = row.fixed;
-    const { reference } = row;
-    if (fulfils.includes(eventType)) {
-      this.expectations.fulfil({ company, orderingKey, reference }, row);
+  /** @param original the stored event that the row is, or is a copy of. */
+  function receiptOf(
+    row: MemoryEvent,
+    original: MemoryEvent | undefined,
+    assign: IncomingEvent['assign'],
+  ): StoreReceipt {
+    const { event } = row;
+    const claimed = original === row ? addDeliveries(row, assign) : [];
+    const pending = original === row && claimed.length < event.handlers.length;
+    let outcome: StoreReceipt['outcome'] = 'outdated';
+    if (original !== undefined) outcome = original === row ? 'stored' : addCopy(original, row);
+    const isKnown = outcome === 'stored' || outcome === 'duplicate';
+    const fulfilled = event.fulfils && isKnown ? expectations.fulfil(event, original!.event) : [];
+    return { outcome, id: (original ?? row).event.id, claimed, pending, fulfilled };
+  }
+
+  function addDeliveries(row: MemoryEvent, assign: IncomingEvent['assign']): ClaimedDelivery[] {
+    const claimed: ClaimedDelivery[] = [];
+    const { handlers } = row.event;
+    for (const name of handlers) {
+      const delivery = deliver(row, name, row.receivedAt);
+      const { key, handler } = delivery;
+      const assigned = assign !== null && assign.handlers.includes(name) && !isPaused(name);
+      if (assigned && isFree(key, row.receivedAt)) claimed.push(lease(delivery, row.receivedAt));
+      else handler.move(delivery, 'pending', row.receivedAt);
     }
-    return true;
+    // Without deliveries, the event has finished.
+    if (handlers.length === 0) events.update(row, row.receivedAt);
+    return claimed;
   }
 
-  async commit(): Promise<never> {
-    throw commitUnsupported();
+  /** Adds a delivery, which is neither pending nor running yet. */
+  function deliver(row: MemoryEvent, name: string, dueAt: number): MemoryDelivery {
+    let queue = queues.get(name);
+    if (queue === undefined) queues.set(name, (queue = new HandlerQueue(name)));
+    const delivery = new MemoryDelivery(row, queue, dueAt);
+    row.deliveries = [...row.deliveries, delivery];
+    return delivery;
   }
 
-  async find(company: string, id: string): Promise<StoredEvent | undefined> {
-    const row = this.events.find(company, id);
-    return row && describeEvent(row, this.#toDate, true);
-  }
-
-  async list(query: Parameters<InboxStore['list']>[0]): Promise<EventPage> {
-    return pageOf(this.events, query, this.#toDate);
-  }
-
-  async stats(): Promise<InboxStats> {
-    const { oldestUnfinished: oldest, undelivered } = this.events;
+  function lease(delivery: MemoryDelivery, now: number): ClaimedDelivery {
+    const { handler } = delivery;
+    const { event, seq, receivedAt, receivedMs } = delivery.row;
+    handler.move(delivery, 'running', now);
+    delivery.token = lastToken += 1;
+    delivery.attempts += 1;
+    delivery.startedAt = runtime.now();
+    running.set(delivery.token, delivery);
     return {
-      deliveries: countDeliveries(this.handlers.values()),
-      unhandled: capped(undelivered.unhandled.size),
-      stale: capped(undelivered.stale.size),
-      oldestPendingMs: oldest ? this.runtime.monotonic() - oldest.receivedAt : null,
-      paused: [...this.paused].toSorted(),
+      company: event.company,
+      id: event.id,
+      handler: handler.name,
+      token: delivery.token,
+      seq,
+      attempt: delivery.attempts,
+      receivedAt: new Date(receivedMs),
+      ageMs: now - receivedAt,
+      source: event.source,
+      // The body of an unfinished event is never deleted. The worker gives the handler a copy.
+      raw: event.raw,
+      crashes: 0,
+      traced: { traceparent: event.headers['traceparent'] ?? null, eventType: event.eventType },
     };
   }
 
-  async failures(): ReturnType<InboxStore['failures']> {
-    return countFailures(this.events);
+  /** The delivery of a lease, if the lease is the current one. */
+  function leased({ token, seq, handler }: Lease): MemoryDelivery | undefined {
+    const delivery = running.get(token);
+    return delivery?.row.seq === seq && delivery.handler.name === handler ? delivery : undefined;
   }
 
-  async activity(minutes: number, bodiesMs: number): Promise<InboxActivity> {
-    const now = this.runtime.now();
-    const deletedMs = Math.max(this.events.deletedMs, now - bodiesMs);
-    return countActivity(minutes, now, deletedMs, activitySlices(this.events));
+  /** Makes the delivery pending, due in `dueInMs`. If it is pending already, it can only become due earlier. */
+  function reopen(delivery: MemoryDelivery, dueInMs: number): boolean {
+    const dueAt = runtime.monotonic() + dueInMs;
+    if (delivery.state === 'pending' && delivery.dueAt <= dueAt) return false;
+    delivery.queue?.delete(delivery);
+    delivery.dueAt = dueAt;
+    return move(delivery, 'pending');
   }
 
-  async prune(request: Parameters<InboxStore['prune']>[0]): Promise<number> {
-    const [now, wallMs] = [this.runtime.monotonic(), this.runtime.now()];
-    const pruned = this.events.prune(request, now, wallMs);
-    return pruned + this.expectations.prune(request.tombstonesMs, request.limit - pruned);
+  /** Changes the state. Returns whether another delivery of the same ordering key became claimable. */
+  function move(delivery: MemoryDelivery, state: Exclude<DeliveryState, 'running'>): boolean {
+    const now = runtime.monotonic();
+    if (delivery.state === 'running') running.delete(delivery.token);
+    const isNextDue = delivery.handler.move(delivery, state, now);
+    delivery.finishedAt = delivery.isOpen ? null : runtime.now();
+    events.update(delivery.row, now);
+    return isNextDue;
   }
 
-  #addDeliveries({ id, handlers, assign }: IncomingEvent, row: MemoryEvent): StoreReceipt {
-    const claimed = handlers
-      .map((name) =>
-        this.deliver(row, name, 0, assign?.handlers.includes(name) ? assign.worker : undefined),
-      )
-      .filter((delivery) => delivery !== null);
-    this.events.update(row, row.receivedAt);
-    const pending = claimed.length < handlers.length;
-    return { outcome: 'stored', id, claimed, pending, fulfilled: [] };
+  /** Redrives one delivery. Returns whether it changed or was added. */
+  function redriveOne(
+    row: MemoryEvent,
+    name: string,
+    dueInMs: number,
+    { force, fulfils }: Parameters<InboxStore['redrive']>[1],
+  ): boolean {
+    const delivery = row.deliveries.find(({ handler }) => handler.name === name);
+    if (delivery?.state === 'running' || (delivery?.state === 'done' && !force)) return false;
+    if (delivery === undefined) {
+      if (row.deliveries.length === 0 && row.event.stale) {
+        // From now on, the stale event counts as the event of its transaction, unless another event does.
+        if (!events.refresh(row)) return false;
+        if (fulfils?.includes(row.event.eventType)) expectations.fulfil(row.event, row.event);
+      }
+      move(deliver(row, name, runtime.monotonic() + dueInMs), 'pending');
+      return true;
+    }
+    if (delivery.state !== 'pending') {
+      delivery.earlier = delivery.history;
+      delivery.attempts = 0;
+    }
+    reopen(delivery, dueInMs);
+    return true;
   }
 
-  /** A time of the monotonic clock, on the wall clock. */
-  readonly #toDate = (monotonicMs: number): Date =>
-    new Date(this.runtime.now() + monotonicMs - this.runtime.monotonic());
-}
+  /** Skips the deliveries that are pending or dead. Returns how many. */
+  function skipAll(deliveries: readonly MemoryDelivery[]): number {
+    const isOpen = ({ state }: MemoryDelivery) => state === 'pending' || state === 'dead';
+    const open = [...new Set(deliveries)].filter(isOpen);
+    for (const delivery of open) move(delivery, 'skipped');
+    return open.length;
+  }
 
-function copyReceipt(row: MemoryEvent, original: MemoryEvent | undefined): StoreReceipt {
-  const { id } = (original ?? row).fixed;
-  const outcome = original ? addCopy(original, row) : 'outdated';
-  return { outcome, id, claimed: [], pending: false, fulfilled: [] };
+  const expectations = memoryExpectations(
+    { index: events, paused, receive: (event) => receive([event])[0]! },
+    limits.maxEvents,
+    runtime,
+  );
+
+  const store: InboxStore<never> = {
+    capabilities: Object.freeze({
+      durable: false,
+      shared: false,
+      transactional: false,
+      ownClock: false,
+    }),
+
+    expectations,
+
+    async open() {},
+
+    async close() {},
+
+    async register({ handlers }) {
+      const seenAt = new Date(runtime.now());
+      for (const { name, patterns: declared } of handlers) {
+        const known = catalog.get(name);
+        const patterns = [...new Set(declared)].toSorted();
+        if (known?.patterns.join('\n') === patterns.join('\n')) continue;
+        const firstSeenAt = known?.firstSeenAt ?? seenAt;
+        catalog.set(name, { name, patterns, firstSeenAt, lastSeenAt: seenAt });
+        version += 1;
+      }
+      return store.catalog();
+    },
+
+    async heartbeat() {
+      return { alive: true, suspects: false };
+    },
+
+    async retire() {},
+
+    async catalog() {
+      const lastSeenAt = new Date(runtime.now());
+      const handlers = Array.from(catalog.values(), (known) => ({ ...known, lastSeenAt }));
+      return { version, handlers: handlers.toSorted((a, b) => (a.name < b.name ? -1 : 1)) };
+    },
+
+    async forgetHandler(name) {
+      if (catalog.has(name)) return null;
+      const deliveries = [...events.all()].flatMap((row) => row.deliveries);
+      return skipAll(deliveries.filter(({ handler }) => handler.name === name));
+    },
+
+    async receive(incoming) {
+      return receive(incoming);
+    },
+
+    async claim({ wanted }) {
+      const now = runtime.monotonic();
+      const claimed: ClaimedDelivery[] = [];
+      for (const { handler, limit } of wanted) {
+        const queue = claimableQueue(handler);
+        for (let left = limit; left > 0; left -= 1) {
+          const delivery = queue?.nextDue(now);
+          if (delivery === undefined) break;
+          claimed.push(lease(delivery, now));
+        }
+      }
+      return claimed;
+    },
+
+    async claimSuspect() {
+      return null;
+    },
+
+    async newerHandled({ token }) {
+      const { key, row } = running.get(token) ?? {};
+      return key != null && key.newestDone > row!.event.occurredAt.getTime();
+    },
+
+    async complete(lease) {
+      const delivery = leased(lease);
+      if (delivery === undefined) return NOT_SETTLED;
+      const { key, row } = delivery;
+      if (key !== null) {
+        key.newestDone = Math.max(key.newestDone, row.event.occurredAt.getTime());
+      }
+      return { settled: true, nextDue: move(delivery, 'done') };
+    },
+
+    async fail(lease, { error, retryInMs }) {
+      const delivery = leased(lease);
+      if (delivery === undefined) return NOT_SETTLED;
+      delivery.lastError = boundedError(error);
+      delivery.earlier = delivery.withAttempt(runtime.now(), 'f', delivery.lastError);
+      const nextDue = retryInMs === null ? move(delivery, 'dead') : reopen(delivery, retryInMs);
+      return { settled: true, nextDue };
+    },
+
+    async release(lease, dueInMs = 0) {
+      const delivery = leased(lease);
+      if (delivery === undefined) return NOT_SETTLED;
+      delivery.attempts -= 1;
+      return { settled: true, nextDue: reopen(delivery, dueInMs) };
+    },
+
+    async commit() {
+      throw commitUnsupported();
+    },
+
+    async nextDueInMs(handlers) {
+      const dueAt = Math.min(
+        ...handlers.map((name) => claimableQueue(name)?.nextDueAt ?? Infinity),
+      );
+      return dueAt === Infinity ? null : dueAt - runtime.monotonic();
+    },
+
+    onWake: () => () => {},
+
+    async find(company, id) {
+      const row = events.find(company, id);
+      return row && describeEvent(row, toDate, true);
+    },
+
+    async list(query) {
+      return pageOf(events, query, toDate);
+    },
+
+    async stats() {
+      return { ...countStats(events, runtime.monotonic()), paused: [...paused].toSorted() };
+    },
+
+    async failures() {
+      return countFailures(events);
+    },
+
+    async activity(minutes, bodiesMs) {
+      const now = runtime.now();
+      const deletedMs = Math.max(events.deletedMs, now - bodiesMs);
+      return countActivity(minutes, now, deletedMs, activitySlices(events));
+    },
+
+    async redrive(selections, options) {
+      let changed = 0;
+      for (const [index, { company, id, handlers }] of selections.entries()) {
+        const row = events.find(company, id);
+        if (row === undefined || row.digest !== null) continue;
+        for (const name of new Set(handlers)) {
+          if (redriveOne(row, name, options.dueInMs[index] ?? 0, options)) changed += 1;
+        }
+      }
+      return changed;
+    },
+
+    async skip(selections) {
+      const selected = selections.flatMap(({ company, id, handlers }) => {
+        const deliveries = events.find(company, id)?.deliveries ?? [];
+        return deliveries.filter(({ handler }) => handlers.includes(handler.name));
+      });
+      return skipAll(selected);
+    },
+
+    async pause(handler, isPaused) {
+      if (isPaused) paused.add(handler);
+      else paused.delete(handler);
+    },
+
+    async prune(request) {
+      const pruned = events.prune(request, runtime.monotonic(), runtime.now());
+      return pruned + expectations.prune(request.tombstonesMs, request.limit - pruned);
+    },
+  };
+  return store;
 }
 
 /** The error of `context.commit()` with an inbox that has no transactions. */

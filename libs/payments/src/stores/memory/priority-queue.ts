@@ -1,37 +1,3 @@
-/** An item of a {@link LinkedList}. It is in at most one list, which updates these fields. */
-export interface Linked<T> {
-  next: T | null;
-  previous: T | null;
-}
-
-/** A first-in, first-out queue that can delete any of its items. */
-export class LinkedList<T extends Linked<T>> {
-  #first: T | null = null;
-  #last: T | null = null;
-
-  get first(): T | null {
-    return this.#first;
-  }
-
-  add(item: T): void {
-    item.previous = this.#last;
-    if (this.#last === null) this.#first = item;
-    else this.#last.next = item;
-    this.#last = item;
-  }
-
-  /** Deletes an item of this list. */
-  delete(item: T): void {
-    const { next, previous } = item;
-    if (previous === null) this.#first = next;
-    else previous.next = next;
-    if (next === null) this.#last = previous;
-    else next.previous = previous;
-    item.next = null;
-    item.previous = null;
-  }
-}
-
 /** An item of a {@link PriorityQueue}: the queue that it is in, if any, and its index there. The queue updates both. */
 export interface Queued<T extends Queued<T>> {
   queue: PriorityQueue<T> | null;
@@ -44,10 +10,6 @@ export class PriorityQueue<T extends Queued<T>> {
 
   /** @param before whether the first item comes before the second. It must not change while both are queued. */
   constructor(private readonly before: (a: T, b: T) => boolean) {}
-
-  get size(): number {
-    return this.#items.length;
-  }
 
   get first(): T | undefined {
     return this.#items[0];
