@@ -34,6 +34,7 @@ type Result = StoreReceipt | Error;
 function processWith(...results: [Result, ...Result[]]) {
   const received: IncomingEvent[] = [];
   const started: (readonly ClaimedDelivery[] | null)[] = [];
+  const parsed: unknown[] = [];
   const woken: unknown[] = [];
   const state = {
     freeSlot: true,
@@ -59,7 +60,10 @@ function processWith(...results: [Result, ...Result[]]) {
         ? {
             worker: 'w',
             handlers: ['own'],
-            start: (claimed: typeof CLAIMED | null) => started.push(claimed),
+            start: (claimed: typeof CLAIMED | null, event: unknown) => {
+              started.push(claimed);
+              parsed.push(event);
+            },
           }
         : null,
     wake: (handlers: unknown) => woken.push(handlers),
@@ -83,12 +87,12 @@ function processWith(...results: [Result, ...Result[]]) {
     worker,
     new StoredBodies(null, runtime),
   );
-  const receive = (event = {}, ageMs = 0) => {
+  const receive = (event = {}, ageMs = 0, unshared = false) => {
     const timestamp = new Date(runtime.now() - ageMs).toISOString();
     const envelope = { ...PAID, timestamp, data: {}, metadata: {}, ...event };
-    return receiver.receive(new VerifiedEvent('c', envelope, Buffer.from('{}'), 0));
+    return receiver.receive(new VerifiedEvent('c', envelope, Buffer.from('{}'), 0), unshared);
   };
-  return { receive, received, started, woken, state };
+  return { receive, received, started, parsed, woken, state };
 }
 
 function catalogOf(version: number, ...names: string[]): HandlerCatalog {
@@ -116,6 +120,14 @@ describe('EventReceiver: deliveries assigned on receipt', () => {
     expect(status).toBe('stored');
     expect(started).toEqual([CLAIMED]);
     expect(woken).toEqual([]);
+  });
+
+  it('a handler gets the parsed event only if the application has no access to it, as it has in a controller', async () => {
+    for (const unshared of [false, true]) {
+      const { receive, parsed } = processWith({ ...STORED, claimed: CLAIMED });
+      await receive({}, 0, unshared);
+      expect(parsed).toEqual([unshared ? expect.objectContaining(PAID) : null]);
+    }
   });
 
   it('the receiver wakes the worker only for pending deliveries', async () => {
