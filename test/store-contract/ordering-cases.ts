@@ -228,6 +228,23 @@ export const orderingCases: readonly InboxContractCase[] = [
     },
   },
   {
+    title:
+      'IN-16 a retry that becomes due while another delivery of its key runs waits for its turn',
+    async run({ store, advance }) {
+      const worker = await TestWorker.start(store);
+      const [retried, next] = [incoming(key), incoming(key)];
+      await store.receive([retried]);
+      await store.fail(await worker.claimOne(), { error: 'no', retryInMs: 30_000 });
+      await store.receive([next]);
+      const lease = await worker.claimOne();
+      equal(lease.id, next.id);
+      await advance(31_000);
+      equal((await worker.claim()).length, 0);
+      equal((await store.complete(lease)).nextDue, true);
+      equal((await worker.claimOne()).id, retried.id);
+    },
+  },
+  {
     title: 'IN-12 IN-16 waiting deliveries of a key run after the worker of the running one died',
     needs: 'shared',
     async run(inbox) {
