@@ -89,10 +89,11 @@ onEachInbox((data) => {
     expect(await request(app)).toEqual({
       requested: true,
       transactionId: 't-1',
+      attached: true,
       response: { transactionId: 't-1', checkoutUrl: 'u' },
     });
     expect(await app.find(1)).toMatchObject({ state: 'waiting', transactionId: 't-1' });
-    const again = { requested: false, transactionId: 't-1', state: 'waiting' };
+    const again = { requested: false, transactionId: 't-1', state: 'waiting', running: false };
     expect(await request(app)).toEqual(again);
     expect(await app.webhook('t-1', REFERENCE)).toBe(200);
     await settled(app.app);
@@ -112,7 +113,7 @@ onEachInbox((data) => {
     });
     const first = request(app);
     await called.promise;
-    const during = { requested: false, transactionId: null, state: 'waiting' };
+    const during = { requested: false, transactionId: null, state: 'waiting', running: true };
     expect(await Promise.all([request(app), request(app)])).toEqual([during, during]);
     responded.resolve();
     expect(await first).toMatchObject({ requested: true });

@@ -1,3 +1,4 @@
+import { nextDelayMs } from '../../libs/payments/dist/inbox/store/expectation-store.js';
 import type {
   ClaimedPoll,
   ExpectationName,
@@ -65,14 +66,17 @@ export class ExpectationModel {
 
   attached(company: string, reference: string, transactionId: string, result: unknown): void {
     const row = this.#rows.get(`${company}/${reference}`);
-    const expected =
-      row === undefined
-        ? 'unknown'
-        : row.state === 'cancelled'
-          ? 'cancelled'
-          : (row.transactionId ?? transactionId) === transactionId
-            ? 'attached'
-            : 'conflict';
+    const isTaken = [...this.#rows.values()].some(
+      (other) =>
+        other.company === company &&
+        other.transactionId === transactionId &&
+        other.state !== 'cancelled',
+    );
+    let expected = 'attached';
+    if (row === undefined) expected = 'unknown';
+    else if (row.state === 'cancelled') expected = 'cancelled';
+    else if (row.transactionId === null ? isTaken : row.transactionId !== transactionId)
+      expected = 'conflict';
     if (result !== expected) this.violations.push(`EX-01 attach is ${String(result)}: ${expected}`);
     if (row === undefined || expected !== 'attached' || row.transactionId !== null) return;
     row.transactionId = transactionId;
@@ -272,7 +276,7 @@ export class ExpectationModel {
     if (result.state !== row.state)
       this.violations.push(`EX-05 ${name} is ${result.state}, not ${row.state}`);
     row.claim = null;
-    row.scheduled = row.state === 'waiting' && typeof outcome.next === 'number';
+    row.scheduled = isOpen(row) && nextDelayMs(outcome) !== null;
   }
 
   /** Compares the stored expectations with the model. Call it when no operation is under way. */

@@ -234,6 +234,25 @@ export const expectationCases: readonly InboxContractCase[] = [
     },
   },
   {
+    title:
+      'EX-15 an id that another expectation of the company has is not attached, unless that one is cancelled',
+    async run({ store, another }) {
+      const first = await expectOne(store, { transactionId: 'tx 1' });
+      const second = await expectOne(store);
+      const { expectations } = await another();
+      const attach = () => expectations.attach('acme', second.reference, 'tx 1');
+      equal(await attach(), 'conflict');
+      equal((await stored(store, second)).transactionId, null);
+      await store.receive([fulfilling({ orderingKey: 'tx 1', reference: null })]);
+      equal((await stored(store, first)).state, 'fulfilled');
+      equal((await stored(store, second)).state, 'waiting');
+      equal(await attach(), 'conflict');
+      const cancelled = await expectOne(store, { transactionId: 'tx 2' });
+      await expectations.cancel('acme', cancelled.reference);
+      equal(await expectations.attach('acme', second.reference, 'tx 2'), 'attached');
+    },
+  },
+  {
     title: 'EX-01 cancel ends a waiting or overdue expectation and its scheduled poll',
     async run({ store, another }) {
       const waiting = await expectOne(store, { transactionId: 'tx' });

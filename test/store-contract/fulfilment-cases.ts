@@ -21,10 +21,10 @@ export const fulfilmentCases: readonly InboxContractCase[] = [
       // The stores have received events before there is an expectation.
       await store.receive([incoming()]);
       await other.receive([fulfilling({ orderingKey: 'tx 0', reference: 'order' })]);
-      const byTransaction = await expectOne(store, { transactionId: 'tx' });
-      const byReference = await expectOne(store, { reference: 'order' });
       const attached = await expectOne(store);
       await store.expectations.attach('acme', attached.reference, 'tx');
+      const byTransaction = await expectOne(store, { transactionId: 'tx' });
+      const byReference = await expectOne(store, { reference: 'order' });
       const event = fulfilling({ orderingKey: 'tx', reference: 'order' });
       const before = await stored(store, byReference);
       const receipts = await other.receive([incoming(), event, incoming()]);

@@ -138,6 +138,37 @@ export const pollCases: readonly InboxContractCase[] = [
     },
   },
   {
+    title:
+      'EX-07 an overdue expectation is polled again if its last poll asks for it, and stays overdue',
+    async run({ store, another, advance }) {
+      const one = await expectOne(store);
+      const again = { ...unknown('overdue'), againInMs: 5000 };
+      equal((await settle(store, await claimPoll(store), again)).nextPollInMs, 5000);
+      deepEqual(await claimPolls(store), []);
+      await advance(6000);
+      const late = await claimPoll(await another());
+      equal(late.expectation.state, 'overdue');
+      const settled = await settle(store, late, unknown(5000));
+      deepEqual([settled.state, settled.changed, settled.nextPollInMs], ['overdue', false, 5000]);
+      await advance(6000);
+      await settle(store, await claimPoll(store), { ...unknown('end'), result: 'pending' });
+      await advance(600_000);
+      deepEqual(await claimPolls(store), []);
+      equal((await stored(store, one)).state, 'overdue');
+    },
+  },
+  {
+    title: 'EX-15 lost polls are forgotten when an id is attached',
+    async run({ store, advance }) {
+      const one = await expectOne(store);
+      await claimPoll(store);
+      await advance(60_000);
+      equal((await claimPoll(store)).expectation.lostPolls, 1);
+      await store.expectations.attach('acme', one.reference, 'tx');
+      equal((await stored(store, one)).lostPolls, 0);
+    },
+  },
+  {
     title: 'EX-06 the detail of a poll may have any characters',
     async run({ store, another }) {
       const one = await expectOne(store);

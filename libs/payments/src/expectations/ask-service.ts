@@ -56,7 +56,8 @@ export async function askService(
     const attached = await context.attach(found);
     if (attached !== 'attached') {
       return unknown(
-        'The expectation was cancelled, or another transaction id was attached, while "reconcile.find" ran.',
+        'The transaction that "reconcile.find" found was not attached: another expectation has its id, or the expectation ' +
+          'was cancelled or got another id meanwhile.',
       );
     }
     transactionId = found;

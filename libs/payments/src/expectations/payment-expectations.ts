@@ -70,6 +70,11 @@ export type RequestedPayment<R> =
       readonly requested: true;
       /** The id that `attach` returned; `null` without one. */
       readonly transactionId: string | null;
+      /**
+       * Whether the expectation has the id. `false`: there is no id, the reason was logged as an error, or the application
+       * has cancelled the expectation meanwhile. Only the reference and `reconcile.find` then lead to the payment.
+       */
+      readonly attached: boolean;
       /** What the callback returned. */
       readonly response: R;
     }
@@ -84,6 +89,8 @@ export type RequestedPayment<R> =
       readonly response?: undefined;
       /** The state of the expectation: `fulfilled` if the payment has an event already. */
       readonly state: ExpectationState;
+      /** Whether another call is sending the request now. Call `request()` again later to learn its outcome. */
+      readonly running: boolean;
     };
 
 /** Identifies one expectation. */
@@ -136,7 +143,7 @@ export class PaymentExpectations {
    * again. Without `find`, it is sent again only if it is `repeatable`.
    *
    * If the transaction id cannot be stored for 10 s after a successful request, that is logged, and the result still has
-   * the id: call {@link attach} with it later.
+   * the id, with `attached: false`: call {@link attach} with it later.
    *
    * @param payment give the service the same `reference`
    * @param send requests the payment with the API of the company that it gets. It should end within 60 s: the outcome
@@ -193,7 +200,8 @@ export class PaymentExpectations {
         ? await this.#find(reference, previous, { api, options, repeatable })
         : null;
       if (found !== null) await this.#attach(key, found);
-      return { requested: false, transactionId: known ?? found, state };
+      const running = previous === 'running';
+      return { requested: false, transactionId: known ?? found, state, running };
     }
     const end = (to: Exclude<RequestState, 'running'> | 'cancelled') =>
       this.store.expectations.endRequest(key, token, to);
@@ -206,7 +214,7 @@ export class PaymentExpectations {
       );
       if (found !== null) {
         await this.#attach(key, found);
-        return { requested: false, transactionId: found, state };
+        return { requested: false, transactionId: found, state, running: false };
       }
     }
     if (this.runtime.monotonic() - startedAt > BEGIN_MS) {
@@ -234,9 +242,9 @@ export class PaymentExpectations {
       await end('accepted').catch(() => {});
       throw error;
     }
-    if (transactionId === null) await end('accepted').catch(() => {});
-    else await this.#attach(key, transactionId);
-    return { requested: true, transactionId, response };
+    const attached = transactionId !== null && (await this.#attach(key, transactionId));
+    if (!attached) await end('accepted').catch(() => {});
+    return { requested: true, transactionId, attached, response };
   }
 
   /**
@@ -292,7 +300,7 @@ export class PaymentExpectations {
   /**
    * Adds the transaction id to an expectation, once the service has returned it. Idempotent. From then on, only an event
    * of this transaction fulfils the expectation. Resolves with `attached`; with `conflict` if the expectation has another
-   * id, which it keeps; with `cancelled` if it is cancelled: nothing is polled then, so call {@link expect} with the id
+   * id, which it keeps, or another expectation of the company has this id; with `cancelled` if it is cancelled: nothing is polled then, so call {@link expect} with the id
    * if the payment exists; with `unknown` if there is no such expectation.
    *
    * @throws TypeError for a value out of bounds.
@@ -472,24 +480,27 @@ export class PaymentExpectations {
     );
   }
 
-  /** Stores the id of a transaction that exists. While the store is down, tries again for 10 s, and then logs it. */
-  async #attach({ company, reference }: Required<ExpectationKey>, id: string): Promise<void> {
+  /**
+   * Stores the id of a transaction that exists. While the store is down, tries again for 10 s. Returns whether it stored
+   * the id; logs the reason if not.
+   */
+  async #attach({ company, reference }: Required<ExpectationKey>, id: string): Promise<boolean> {
     const endsAt = this.runtime.monotonic() + ATTACH_MS;
     const backoff = new Backoff(this.runtime, STORE_BACKOFF);
-    const log = (reason: string): void => {
+    const failed = (reason: string): false => {
       const line = `The transaction id ${id} of the requested payment ${reference} (company ${company}) was not attached: ${reason}`;
       this.#logger.error(new LogLine(line, { company }));
+      return false;
     };
     for (;;) {
       try {
         const attached = await this.store.expectations.attach(company, reference, id);
-        if (attached !== 'attached') log(NOT_ATTACHED[attached]);
         // The poll of an overdue expectation is due now.
         this.poller.wake();
-        return;
+        return attached === 'attached' || failed(NOT_ATTACHED[attached]);
       } catch (error) {
         const waitMs = backoff.nextMs();
-        if (this.runtime.monotonic() + waitMs > endsAt) return log(describeError(error));
+        if (this.runtime.monotonic() + waitMs > endsAt) return failed(describeError(error));
         await abortableDelay(waitMs, this.runtime, new AbortController().signal);
       }
     }
@@ -525,7 +536,9 @@ export class PaymentExpectations {
 
 /** Why an id was not attached, and what to do. */
 const NOT_ATTACHED = {
-  conflict: 'the expectation has another transaction id. Look both transactions up at the service.',
+  conflict:
+    'the expectation has another transaction id, or another expectation has this id: the response may be that of another ' +
+    'payment. Look the transactions up at the service.',
   cancelled:
     'the application cancelled the expectation meanwhile. If the payment is still wanted, call expect() with this id.',
   unknown: 'the expectation was deleted.',

@@ -1,7 +1,13 @@
 import { describe, expect, it } from '@jest/globals';
 import * as fc from 'fast-check';
 import { FakeRuntime } from '../../../../test/support/time/fake-runtime.js';
-import { firstPollInMs, isPollSchedule, nextPollInMs, PollLimits } from './poll-schedule.js';
+import {
+  firstPollInMs,
+  isPollSchedule,
+  nextPollInMs,
+  overduePollInMs,
+  PollLimits,
+} from './poll-schedule.js';
 
 const createdAt = new Date(0);
 
@@ -65,6 +71,26 @@ describe('nextPollInMs', () => {
     expect(firstPollInMs({ schedule: [1000], dueInMs }, 0.5)).toBe(inMs);
   });
 });
+
+it.each([
+  [0, 1],
+  [1, 1],
+  [10, 10],
+  [100, 24],
+  [720, 24],
+  [721, null],
+])(
+  'EX-07 an overdue payment without an answer, overdue for %d h, is polled again in %p h',
+  (overdueH, inH) => {
+    const HOUR = 3_600_000;
+    const elapsedMs = 2 * HOUR + overdueH * HOUR;
+    for (const dueBy of [null, new Date(2 * HOUR)]) {
+      const schedule = dueBy === null ? [1000, 2 * HOUR] : [1000, 24 * HOUR];
+      const inMs = overduePollInMs({ schedule, dueBy, createdAt }, elapsedMs, 0.5);
+      expect(inMs).toBe(inH === null ? null : inH * HOUR);
+    }
+  },
+);
 
 it.each([
   [undefined],

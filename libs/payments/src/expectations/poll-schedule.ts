@@ -53,6 +53,27 @@ export function nextPollInMs(
   return nextMs === Infinity ? 'overdue' : Math.max(0, Math.ceil(nextMs));
 }
 
+/** How long an overdue expectation is polled, in milliseconds. */
+const OVERDUE_MS = 30 * 24 * HOUR;
+
+/**
+ * Milliseconds from now until the next poll of an overdue expectation whose last poll got no answer: an hour and then as
+ * long as it has been overdue, but at most a day; `null` if it has been overdue for 30 days.
+ *
+ * @param elapsedMs milliseconds since the creation
+ * @param random from 0 (included) to 1 (excluded)
+ */
+export function overduePollInMs(
+  { schedule, dueBy, createdAt }: PollTimes,
+  elapsedMs: number,
+  random: number,
+): number | null {
+  const dueMs = dueBy === null ? schedule.at(-1)! : dueBy.getTime() - createdAt.getTime();
+  const overdueMs = elapsedMs - dueMs;
+  if (overdueMs > OVERDUE_MS) return null;
+  return Math.ceil(Math.min(Math.max(HOUR, overdueMs), 24 * HOUR) * jitter(random));
+}
+
 /** Milliseconds from the creation until the first poll: 0 if `dueBy` has passed. */
 export function firstPollInMs(
   { schedule, dueInMs }: Pick<NewExpectation, 'schedule' | 'dueInMs'>,

@@ -109,6 +109,47 @@ it('IN-41 after three lost polls the service is not asked, and the expectation b
   });
 });
 
+it('EX-07 after three lost polls, the last poll before the payment is overdue asks the service once more', async () => {
+  const { poll, find, api, claim, runtime } = await claimed('t-1', {}, { dueInMs: 600_000 });
+  for (let n = 0; n < 2; n += 1) {
+    runtime.advance(46_000);
+    await claim();
+  }
+  runtime.advance(46_000);
+  await poll(undefined, await claim());
+  expect(api.calls).toEqual([]);
+  expect(await find()).toMatchObject({ state: 'waiting', lostPolls: 3 });
+  runtime.advance(500_000);
+  await poll(undefined, await claim());
+  expect(await find()).toMatchObject({ state: 'fulfilled' });
+});
+
+it('EX-07 an overdue payment is polled again if the service did not answer, until the service answers', async () => {
+  const { poll, find, api, claim, runtime } = await claimed('t-1', {}, { dueInMs: 0 });
+  const facts = { company: 'c', method: 'GET', path: TRANSACTION, attempts: 1 };
+  const fails = () => {
+    throw new PaymentsApiError('server_error', 'no', facts);
+  };
+  api.respond('GET', TRANSACTION, fails, fails, { status: 'complete' });
+  await poll();
+  expect(await find()).toMatchObject({ state: 'overdue', lastPoll: { result: 'unknown' } });
+  for (let n = 0; n < 2; n += 1) {
+    const { nextPollAt } = await find();
+    const waitMs = nextPollAt!.getTime() - runtime.now();
+    expect(waitMs).toBeGreaterThan(0.89 * 3_600_000);
+    runtime.advance(waitMs);
+    await poll(undefined, await claim());
+  }
+  expect(await find()).toMatchObject({ state: 'fulfilled', polls: 3 });
+});
+
+it('EX-07 an overdue payment that the customer has not paid is not polled again', async () => {
+  const { poll, find, api } = await claimed('t-1', {}, { dueInMs: 0 });
+  api.respond('GET', TRANSACTION, { status: 'processing' });
+  await poll();
+  expect(await find()).toMatchObject({ state: 'overdue', nextPollAt: null });
+});
+
 it('EX-06 the signal of the call to the service aborts with the signal of the poll', async () => {
   const { poll, api } = await claimed();
   const abort = new AbortController();

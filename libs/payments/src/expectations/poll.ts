@@ -26,14 +26,17 @@ import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 import { NO_OBSERVERS, Observers } from '../telemetry/observers.js';
 import { askService } from './ask-service.js';
 import type { AskResult } from './ask-service.js';
-import { nextPollInMs } from './poll-schedule.js';
+import { nextPollInMs, overduePollInMs } from './poll-schedule.js';
 import type { ResolvedReconcileOptions } from './reconcile-options.js';
 
 /** Time limit of the calls of one poll, including `find` and `interpret`, in milliseconds. */
 const ASK_MS = 20_000;
 /** How long a claimed poll is leased, in milliseconds: {@link ASK_MS} and time for the store. */
 export const POLL_LEASE_MS = 30_000;
-/** After so many polls in a row that ended with their process, the service is not asked about the payment any more. */
+/**
+ * After so many polls in a row that ended with their process, the service is asked about the payment only once more: by the
+ * last poll before it becomes overdue.
+ */
 const MAX_LOST = 3;
 /** The longest `Retry-After` that a poll obeys, in milliseconds. */
 const MAX_RETRY_AFTER_MS = 3_600_000;
@@ -107,32 +110,32 @@ export class Polls {
   ): Promise<PollEnd & { readonly settled: SettledPoll }> {
     const { expectation } = claimed;
     const readAt = this.runtime.monotonic();
-    const keepLost = expectation.lostPolls >= MAX_LOST;
-    const found = keepLost ? lost(expectation) : await this.#ask(expectation, options, signal);
+    const { state, ageMs, lostPolls } = expectation;
+    const isLast = () => state === 'waiting' && this.#next(expectation, ageMs) === 'overdue';
+    const mayAsk = lostPolls < MAX_LOST || (lostPolls === MAX_LOST && isLast());
+    const found = mayAsk ? await this.#ask(expectation, options, signal) : lost(expectation);
     // The result of an aborted poll says nothing about the payment.
     signal.throwIfAborted();
-    const elapsedMs = expectation.ageMs + this.runtime.monotonic() - readAt;
-    const scheduled =
-      expectation.state === 'waiting' && found.result !== 'event'
-        ? nextPollInMs(
-            expectation,
-            { polls: expectation.polls + 1, elapsedMs },
-            this.runtime.random(),
-          )
-        : 'end';
-    const { retryAfterMs = 0, rateLimited = false } = found.result === 'event' ? {} : found;
+    const elapsedMs = ageMs + this.runtime.monotonic() - readAt;
+    const isEvent = found.result === 'event';
+    const { retryAfterMs = 0, rateLimited = false } = isEvent ? {} : found;
     const obeyedMs = Math.min(retryAfterMs, MAX_RETRY_AFTER_MS);
-    const next: PollOutcome['next'] =
-      typeof scheduled === 'number' ? Math.max(scheduled, obeyedMs) : scheduled;
-    const detail = found.result === 'event' ? null : found.detail;
+    const againInMs =
+      found.result === 'unknown' && mayAsk
+        ? overduePollInMs(expectation, elapsedMs, this.runtime.random())
+        : null;
+    let next: PollOutcome['next'] = 'end';
+    if (!isEvent && state === 'waiting') next = this.#next(expectation, elapsedMs);
+    else if (!isEvent && state === 'overdue') next = againInMs ?? 'end';
+    if (typeof next === 'number') next = Math.max(next, obeyedMs);
     const settlement = {
       lease: { seq: claimed.seq, token: claimed.token },
-      outcome: { result: found.result, detail, next },
+      outcome: { result: found.result, detail: isEvent ? null : found.detail, next, againInMs },
       eventTypes: options.eventTypes,
-      keepLost,
+      keepLost: !mayAsk,
     };
     let event: OwnEvent | null = null;
-    if (found.result === 'event') event = pollEvent(found);
+    if (isEvent) event = pollEvent(found);
     else if (next === 'overdue') event = await this.#overdueEvent(expectation, found.result);
     const settled = await this.#settle(expectation, settlement, event, { readAt, signal });
     if (settled.settled) await this.#report(expectation, settled);
@@ -141,6 +144,12 @@ export class Polls {
       nextPollInMs: settled.settled ? settled.nextPollInMs : null,
       refusedMs: rateLimited ? obeyedMs : 0,
     };
+  }
+
+  /** When the next poll of a waiting expectation is due, if this one has no result. */
+  #next(expectation: StoredExpectation, elapsedMs: number): number | 'overdue' {
+    const polls = expectation.polls + 1;
+    return nextPollInMs(expectation, { polls, elapsedMs }, this.runtime.random());
   }
 
   async #ask(
@@ -278,7 +287,7 @@ function pollEvent({
 function lost({ lostPolls }: StoredExpectation): AskResult {
   const detail =
     `The service was not asked, because the last ${lostPolls} polls of this payment ended with their process. Find out ` +
-    'whether "reconcile.interpret" or "reconcile.find" ends the process for it, then poll it with askNow().';
+    'whether "reconcile.interpret" or "reconcile.find" ends the process for it, then poll it with askNow() or sweep().';
   return { result: 'unknown', detail };
 }
 

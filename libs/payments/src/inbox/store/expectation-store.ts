@@ -161,6 +161,14 @@ export interface PollOutcome {
    * none, and the state stays as it is.
    */
   readonly next: number | 'overdue' | 'end';
+  /** With `next: 'overdue'`: the delay until the overdue expectation is polled again; default: never. */
+  readonly againInMs?: number | null;
+}
+
+/** The delay until the next poll of an expectation that stays open, in milliseconds; `null` if none is scheduled. */
+export function nextDelayMs({ next, againInMs = null }: PollOutcome): number | null {
+  if (typeof next === 'number') return next;
+  return next === 'overdue' ? againInMs : null;
 }
 
 /** The arguments of {@link ExpectationStore.settlePoll}. */
@@ -297,8 +305,10 @@ export interface ExpectationStore {
 
   /**
    * Sets the transaction id of an expectation. Resolves with `attached`, also if it has this id already; with `conflict`
-   * if it has another id, which it keeps; with `cancelled` if it is cancelled, and nothing was changed; with `unknown`
-   * if there is no such expectation. The request of the expectation is then `accepted`.
+   * if it has another id, which it keeps, or if another expectation of the company that is not cancelled has this id: a
+   * response of another payment must not hide this one; with `cancelled` if it is cancelled; with `unknown` if there is no
+   * such expectation. Only `attached` changes anything. The request of the expectation is then `accepted`, and
+   * {@link StoredExpectation.lostPolls} is 0.
    *
    * A fulfilled expectation without a transaction id, which an event of another transaction fulfilled by its reference,
    * waits again, with a poll due now, and that event becomes {@link StoredExpectation.otherEventId}. An overdue one has a
@@ -368,7 +378,7 @@ export interface ExpectationStore {
    *   as {@link StoredExpectation.contradiction}, and the stored event fulfils the expectation if it is open.
    * - With `next: 'overdue'`, if the expectation is still `waiting`: a stored event of its transaction with one of
    *   `eventTypes` fulfils it. Without one, it becomes `overdue`, and the event is received.
-   * - The next poll is scheduled only if the expectation is still `waiting`.
+   * - The next poll is scheduled only if the expectation is still `waiting` or `overdue`.
    */
   settlePoll(settlement: PollSettlement): Promise<SettledPoll>;
 

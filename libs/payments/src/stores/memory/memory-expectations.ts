@@ -1,6 +1,10 @@
 import { PaymentsError } from '../../errors/payments-error.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
-import { contradictionDetail, POLL_HANDLER } from '../../inbox/store/expectation-store.js';
+import {
+  contradictionDetail,
+  nextDelayMs,
+  POLL_HANDLER,
+} from '../../inbox/store/expectation-store.js';
 import type {
   ClaimedPoll,
   ExpectationFilter,
@@ -218,6 +222,9 @@ export function memoryExpectations(
       if (stored.transactionId !== null) {
         return stored.transactionId === transactionId ? 'attached' : 'conflict';
       }
+      const others = byTransaction.get(keyOf(company, transactionId)) ?? new Set<Row>();
+      if ([...others].some((one) => one.stored.state !== 'cancelled')) return 'conflict';
+      stored.lostPolls = 0;
       setTransaction(row, transactionId);
       const other = fulfilledTransaction === transactionId ? null : stored.fulfilled;
       if (other !== null) {
@@ -324,8 +331,7 @@ export function memoryExpectations(
       stored.lastPoll = { at: new Date(runtime.now()), result, detail };
       if (stored.state === 'waiting' && isOverdue) stored.state = 'overdue';
       const { state } = stored;
-      const isPolled = state === 'waiting' && typeof outcome.next === 'number';
-      const nextPollInMs = isPolled ? outcome.next : null;
+      const nextPollInMs = isOpen(row) ? nextDelayMs(outcome) : null;
       row.leased = false;
       schedule(row, nextPollInMs);
       const changed = state !== before;

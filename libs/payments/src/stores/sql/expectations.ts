@@ -1,4 +1,4 @@
-import { POLL_HANDLER } from '../../inbox/store/expectation-store.js';
+import { nextDelayMs, POLL_HANDLER } from '../../inbox/store/expectation-store.js';
 import type {
   ClaimedPoll,
   EventSource,
@@ -122,10 +122,16 @@ export abstract class SqlExpectations implements ExpectationStore {
       const { seq, state, transaction_id, fulfilled_transaction } = row;
       if (state === 'cancelled') return 'cancelled';
       if (transaction_id !== null) return transaction_id === id ? 'attached' : 'conflict';
+      const other = await this.connection.get(
+        `SELECT 1 AS found FROM ${this.#by('transaction')} WHERE x.transaction_id = $1 AND x.company = $2
+           AND x.state <> 'cancelled' LIMIT 1`,
+        [id, toStored(company)],
+      );
+      if (other !== undefined) return 'conflict';
       const isOther = state === 'fulfilled' && fulfilled_transaction !== id;
       const isDue = isOther || state === 'overdue';
       const list = new ParameterList([id, seq, state, fulfilled_transaction]);
-      const set = ['transaction_id = $1'];
+      const set = ['transaction_id = $1', 'lost_polls = 0'];
       if (isOther) set.push(REOPENED);
       if (isDue)
         set.push(`next_poll_at = CASE WHEN leased THEN next_poll_at ELSE ${this.#now(list)} END`);
@@ -338,21 +344,23 @@ export abstract class SqlExpectations implements ExpectationStore {
   ): Promise<SettledPoll> {
     const { next } = outcome;
     const line = detail === null ? null : boundedError(detail);
-    const delayMs = typeof next === 'number' ? toDelay(next) : null;
+    const delay = nextDelayMs(outcome);
+    const delayMs = delay === null ? null : toDelay(delay);
     const values = [lease.seq, lease.token, result, line && toStored(line), keepLost, delayMs];
     const list = new ParameterList([...values, next === 'overdue']);
     const row = await this.connection.get<Pick<ExpectationRow, 'state'>>(
       `UPDATE ${this.#table} SET polls = polls + 1, leased = false, last_result = $3::text, last_detail = $4::text,
          last_poll_at = ${this.connection.dialect.now('wall', list)},
          lost_polls = CASE WHEN $5::boolean THEN lost_polls ELSE 0 END,
-         next_poll_at = CASE state WHEN 'waiting' THEN ${this.#now(list)} + $6::bigint END,
+         next_poll_at = CASE WHEN ${OPEN} THEN ${this.#now(list)} + $6::bigint END,
          state = CASE WHEN $7::boolean AND state = 'waiting' THEN 'overdue' ELSE state END,
          contradiction = CASE $3::text WHEN 'contradiction' THEN $4::text ELSE contradiction END
        WHERE seq = $1 AND token = $2 AND leased RETURNING state`,
       list.values,
     );
     const { state } = row ?? { state: 'waiting' };
-    const nextPollInMs = row?.state === 'waiting' ? delayMs : null;
+    const isOpen = row?.state === 'waiting' || row?.state === 'overdue';
+    const nextPollInMs = isOpen ? delayMs : null;
     const settled = row !== undefined;
     return { settled, result, detail: line, state, changed: false, nextPollInMs, receipt: null };
   }

@@ -1,4 +1,4 @@
-import { contradictionDetail } from '../../../inbox/store/expectation-store.js';
+import { contradictionDetail, nextDelayMs } from '../../../inbox/store/expectation-store.js';
 import type { PollResult, PollSettlement, SettledPoll } from '../../../inbox/store/inbox-store.js';
 import { boundedError } from '../../../inbox/store/stored-event.js';
 import { OPEN, SqlExpectations, toDelay, UNSCHEDULED } from '../../sql/expectations.js';
@@ -68,13 +68,14 @@ export class PostgresExpectations extends SqlExpectations {
     keepLost,
   }: PollSettlement): Promise<SettledPoll> {
     const { result, detail, next } = outcome;
+    const delay = nextDelayMs(outcome);
     const batch = new ReceiveBatch(event === null ? [] : [event]);
     const [found] = await this.source.query(this.#settlePoll, [
       lease.seq,
       lease.token,
       result,
       detail === null ? null : toStored(boundedError(detail)),
-      typeof next === 'number' ? toDelay(next) : null,
+      delay === null ? null : toDelay(delay),
       String(next === 'overdue'),
       String(keepLost),
       eventTypes.map(toStored),
@@ -249,7 +250,7 @@ BEGIN
   END IF;
   o_settled := true;
   o_state := v.state;
-  o_next_ms := CASE v.state WHEN 'waiting' THEN p_next_ms END;
+  o_next_ms := CASE WHEN v.state IN ('waiting', 'overdue') THEN p_next_ms END;
   UPDATE ${schema}.expectation x
      SET state = v.state, polls = x.polls + 1, last_poll_at = ${NOW_MS}, last_result = o_result, last_detail = o_detail,
          contradiction = CASE o_result WHEN 'contradiction' THEN o_detail ELSE x.contradiction END,
