@@ -1,32 +1,40 @@
 import { Worker } from 'node:worker_threads';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type { ToThread } from '../../libs/payments/dist/stores/sqlite/thread/messages.js';
+import type { SqliteStore } from '../../libs/payments/dist/stores/sqlite/sqlite-store.js';
 import { incoming, SqliteHarness } from '../support/sqlite/sqlite-harness.ts';
 
 let harness: SqliteHarness;
-/** The names of the operations in each message to a thread. */
-let sent: () => string[][];
+let post: jest.SpiedFunction<Worker['postMessage']>;
 beforeEach(() => {
   harness = new SqliteHarness();
-  const post = jest.spyOn(Worker.prototype, 'postMessage');
-  sent = () =>
-    post.mock.calls.flatMap(([message]) => {
-      const toThread = message as ToThread;
-      const names = toThread.kind === 'calls' ? toThread.calls.map(({ name }) => name) : [];
-      // A store sends `sync` when it opens.
-      return names.length === 0 || names[0] === 'sync' ? [] : [names];
-    });
+  post = jest.spyOn(Worker.prototype, 'postMessage');
 });
 afterEach(async () => {
   await harness.dispose();
   jest.restoreAllMocks();
 });
 
+/** The names of the operations in each message to the thread. */
+const sent = (): string[][] =>
+  post.mock.calls.flatMap(([message]) => {
+    const toThread = message as ToThread;
+    return toThread.kind === 'run' ? [toThread.calls.map(({ name }) => name)] : [];
+  });
+
+/** A store whose thread runs no operation. */
+async function openIdle(): Promise<SqliteStore> {
+  const store = await harness.open();
+  await store.pause('book', false);
+  post.mockClear();
+  return store;
+}
+
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
 describe('messages of a SQLite inbox to its thread', () => {
   it('the receives of one turn of the event loop are sent in one message', async () => {
-    const store = await harness.open();
+    const store = await openIdle();
     const receives: Promise<unknown>[] = [];
     for (let count = 0; count < 3; count += 1) {
       receives.push(store.receive([incoming()]));
@@ -38,27 +46,34 @@ describe('messages of a SQLite inbox to its thread', () => {
     await Promise.all(receives);
   });
 
-  it('16 receives are sent before the turn of the event loop ends', async () => {
-    const store = await harness.open();
-    const receives = Array.from({ length: 20 }, () => store.receive([incoming()]));
-    await Promise.all(receives);
-    expect(sent().map(({ length }) => length)).toEqual([20]);
-    const later: Promise<unknown>[] = [];
-    for (let count = 0; count < 20; count += 1) {
-      later.push(store.receive([incoming()]));
-      await Promise.resolve();
-    }
-    expect(sent().map(({ length }) => length)).toEqual([20, 16]);
-    await Promise.all(later);
-    expect(sent().map(({ length }) => length)).toEqual([20, 16, 4]);
+  it('the writes that are requested while the thread runs a transaction are sent in the next message', async () => {
+    const store = await openIdle();
+    const first = store.receive([incoming()]);
+    await turn();
+    const wanted = [{ handler: 'book', limit: 1 }];
+    const others = [store.receive([incoming()]), store.claim({ worker: 'w', wanted })];
+    await turn();
+    expect(sent()).toEqual([['receive']]);
+    await Promise.all([first, ...others]);
+    expect(sent()).toEqual([['receive'], ['receive', 'claim']]);
   });
 
-  it('an operation other than receive is sent at once, with the receives before it', async () => {
-    const store = await harness.open();
-    const received = store.receive([incoming({ id: 'a' })]);
-    const claimed = store.claim({ worker: 'w', wanted: [{ handler: 'book', limit: 1 }] });
+  it('a read is sent at once, while the thread runs a transaction', async () => {
+    const store = await openIdle();
+    const received = store.receive([incoming()]);
+    await turn();
+    const counted = store.stats();
     await Promise.resolve();
-    expect(sent()).toEqual([['receive', 'claim']]);
-    await Promise.all([received, claimed]);
+    expect(sent()).toEqual([['receive'], ['stats']]);
+    await Promise.all([received, counted]);
+  });
+
+  it('a commit sends one call to the thread, which makes it durable', async () => {
+    const store = await openIdle();
+    await store.receive([incoming(), incoming()]);
+    const leases = await (await harness.claimer(store))(2);
+    const before = sent().length;
+    await Promise.all(leases.map((lease) => store.commit(lease, () => {})));
+    expect(sent().slice(before).flat()).toEqual(['sync', 'sync']);
   });
 });

@@ -115,9 +115,9 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-08',
     fault: 'an operation waits for a disk that hangs without a limit',
-    file: `${STORES}/sqlite/thread/open-calls.ts`,
-    replace: 'if (!this.#timerRuns) this.#startTimer(this.timeoutMs);',
-    by: '',
+    file: `${STORES}/sqlite/thread/client.ts`,
+    replace: 'setTimeout(() => this.#timedOut(number), this.#timeoutMs)',
+    by: 'setTimeout(() => {}, this.#timeoutMs)',
     specs: ['test/e2e/sqlite-slow-disk.spec.ts'],
   },
   {

@@ -117,11 +117,14 @@ const roles = {
     const workers = [];
     process.on('worker', (worker) => workers.push(worker));
     const store = await open({ threadPath: changedThread(dirname(file), { commitMs: 500 }) });
+    await store.receive([incoming('before')]);
     const receives = Array.from({ length: 300 }, (_, index) =>
       store.receive([incoming(`a${index}`)]),
     );
     const outcomes = Promise.allSettled(receives);
-    await receives[0];
+    // The thread has got them, and its commit takes 500 ms.
+    await nextTurn();
+    await nextTurn();
     await workers[0].terminate();
     const rejected = (await outcomes).filter(({ status }) => status === 'rejected');
     tell(

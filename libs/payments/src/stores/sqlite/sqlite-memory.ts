@@ -5,13 +5,12 @@ import type { OperationName } from './sqlite-operations.js';
 import type { EngineHooks, SqliteEngine } from './sqlite-engine.js';
 import { protect } from './sqlite-transaction.js';
 import type { SqliteTransaction } from './sqlite-transaction.js';
-import { ruleOf, runAtLatestClock, runOutside } from './thread/batch.js';
+import { ruleOf, runAlone, runBatch, Turns } from './thread/batch.js';
 import { loadDriver, SqliteConnection, toError, unavailable } from './thread/connection.js';
 import type { DriverDatabase, StoredClock } from './thread/connection.js';
 import { storedClock } from './thread/database-file.js';
-import type { Call, CallResponse } from './thread/messages.js';
+import type { Call } from './thread/messages.js';
 import { adopt } from './thread/sent-values.js';
-import type { SqliteSql } from './thread/sqlite-sql.js';
 
 /**
  * The clock that the times of a database in memory are relative to, instead of the clock of the machine: an operation waits
@@ -25,7 +24,7 @@ export class MemoryDatabase {
   readonly committer: SqliteConnection;
   /** Called when a delivery or a poll may have become due. */
   readonly listeners = new Set<() => void>();
-  #last: Promise<unknown> = Promise.resolve();
+  readonly turns = new Turns();
 
   private constructor(private readonly database: DriverDatabase) {
     this.committer = this.connect();
@@ -43,20 +42,13 @@ export class MemoryDatabase {
     return new SqliteConnection(this.database, machineMs);
   }
 
-  /** Runs `work` when all work before it has ended: an operation may be an async function. */
-  inTurn<T>(work: () => T | Promise<T>): Promise<T> {
-    const result = this.#last.then(work);
-    this.#last = result.catch(() => {});
-    return result;
-  }
-
   wake(): void {
     for (const listener of this.listeners) listener();
   }
 
   /** Closes the database after all work, and deletes its content. */
   close(): Promise<void> {
-    return this.inTurn(() => this.database.close());
+    return this.turns.take(() => this.database.close());
   }
 }
 
@@ -78,40 +70,24 @@ export class SqliteMemory implements SqliteEngine {
   }
 
   async run(name: OperationName, args: readonly unknown[]): Promise<unknown> {
-    const call: Call = { number: 1, name, args, times: this.hooks.times() };
-    const rule = ruleOf(call);
-    if (rule === 'read') return this.#database!.inTurn(() => this.#runOutside(call));
-    return rule === 'sliced' ? this.#runOutside(call) : this.#write(call);
-  }
-
-  async #runOutside(call: Call): Promise<unknown> {
-    return this.#valueOf(
-      await runOutside(
-        this.#connection!,
-        call,
-        0,
-        <T>(work: (sql: SqliteSql) => T | Promise<T>) =>
-          this.#write({ ...call, name: 'transaction', args: [work] }) as Promise<T>,
-      ),
-    );
-  }
-
-  #write(call: Call): Promise<unknown> {
-    return this.#database!.inTurn(async () => {
-      const { responses, ahead } = await runAtLatestClock(this.#connection!, [call], 0);
-      if (ahead !== null) this.hooks.onClock(ahead);
-      return this.#valueOf(responses[0]!);
-    });
-  }
-
-  #valueOf(response: CallResponse): unknown {
-    if ('failure' in response) throw toError(response.failure);
-    if (response.wakes) this.#database!.wake();
-    return adopt(response.value);
+    const { turns } = this.#database!;
+    const connection = this.#connection!;
+    const call: Call = { name, args };
+    const times = this.hooks.times();
+    const alone = () => runAlone(connection, turns, call, times, 0, async () => {});
+    const rule = ruleOf(name);
+    const { outcomes, wakes, ahead } = await (rule === 'sliced'
+      ? alone()
+      : turns.take(() => (rule === 'read' ? alone() : runBatch(connection, [call], times, 0))));
+    if (ahead !== null) this.hooks.onClock(ahead);
+    if (wakes) this.#database!.wake();
+    const [outcome] = outcomes;
+    if ('failure' in outcome!) throw toError(outcome.failure);
+    return adopt(outcome!.value);
   }
 
   commit<R>(lease: Lease, work: (tx: SqliteTransaction) => R): Promise<CommitResult<R>> {
-    return this.#database!.inTurn(() => {
+    return this.#database!.turns.take(() => {
       const committed = commitOnce(this.#database!.committer, lease, work, this.hooks.times());
       if (committed === 'busy') throw unavailable('could not begin a transaction.');
       if (committed.nextDue) this.#database!.wake();
@@ -127,6 +103,6 @@ export class SqliteMemory implements SqliteEngine {
   async close(): Promise<void> {
     this.listen(false);
     if (this.given === undefined) await this.#database?.close();
-    else await this.#database?.inTurn(() => {});
+    else await this.#database?.turns.take(() => {});
   }
 }

@@ -1,6 +1,6 @@
 import { SqliteDatabase } from '../../../../../../test/support/sqlite/sqlite-database.js';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { runBatch, takeBatch } from './batch.js';
+import { runBatch } from './batch.js';
 import type { SqliteConnection } from './connection.js';
 import type { IncomingEvent, StoreReceipt } from '../../../inbox/store/inbox-store.js';
 import type { Call } from './messages.js';
@@ -9,17 +9,17 @@ const BUSY_TIMEOUT_MS = 100;
 
 let inbox: SqliteDatabase;
 let connection: SqliteConnection;
-let number = 0;
 beforeEach(async () => {
   inbox = await SqliteDatabase.open();
   ({ connection } = inbox);
 });
 afterEach(() => inbox.close());
 
-function call(name: Call['name'], ...args: unknown[]): Call {
-  number += 1;
-  return { number, name, args, times: inbox.times };
-}
+const call = (name: Call['name'], ...args: unknown[]): Call => ({ name, args });
+
+/** Runs calls in one transaction. */
+const run = async (calls: readonly Call[]) =>
+  (await runBatch(connection, calls, inbox.times, BUSY_TIMEOUT_MS)).outcomes;
 
 const receiveCall = (id: string, event: Partial<IncomingEvent> = {}): Call =>
   call('receive', [inbox.event({ id, ...event })]);
@@ -36,7 +36,7 @@ describe('a batch', () => {
       receiveCall('b', { handlers: ['twice', 'twice'] }),
       receiveCall('c'),
     ];
-    const responses = await runBatch(connection, calls, BUSY_TIMEOUT_MS);
+    const responses = await run(calls);
     expect(responses.map((response) => 'failure' in response)).toEqual([false, true, false]);
     expect(stored()).toEqual(['a', 'c']);
   });
@@ -44,21 +44,17 @@ describe('a batch', () => {
   it('a batch runs each call with the workers, pauses and catalog version that earlier calls have changed', async () => {
     const assign = { worker: 'w', handlers: ['book'] };
     const patterns = [{ name: 'book', patterns: ['*'] }];
-    const responses = await runBatch(
-      connection,
-      [
-        receiveCall('no such worker', { assign }),
-        call('register', { id: 'w', leaseMs: 1000, handlers: patterns }),
-        receiveCall('old version', { assign }),
-        receiveCall('assigned', { assign, catalogVersion: 1 }),
-        call('pause', 'book', true),
-        receiveCall('paused', { assign, catalogVersion: 1 }),
-        call('pause', 'book', false),
-        call('retire', 'w', 0),
-        receiveCall('retired', { assign, catalogVersion: 1 }),
-      ],
-      BUSY_TIMEOUT_MS,
-    );
+    const responses = await run([
+      receiveCall('no such worker', { assign }),
+      call('register', { id: 'w', leaseMs: 1000, handlers: patterns }),
+      receiveCall('old version', { assign }),
+      receiveCall('assigned', { assign, catalogVersion: 1 }),
+      call('pause', 'book', true),
+      receiveCall('paused', { assign, catalogVersion: 1 }),
+      call('pause', 'book', false),
+      call('retire', 'w', 0),
+      receiveCall('retired', { assign, catalogVersion: 1 }),
+    ]);
     const receipts = responses.flatMap((response) =>
       'value' in response && Array.isArray(response.value)
         ? (response.value as StoreReceipt[])
@@ -76,14 +72,14 @@ describe('a batch', () => {
   it('a batch responds to a registration with the catalog version that the registration creates', async () => {
     const handlers = [{ name: 'book', patterns: ['*'] }];
     const register = call('register', { id: 'w', leaseMs: 1000, handlers });
-    const responses = await runBatch(connection, [receiveCall('a'), register], BUSY_TIMEOUT_MS);
+    const responses = await run([receiveCall('a'), register]);
     expect(responses[1]).toMatchObject({ value: { version: 1, handlers: [{ name: 'book' }] } });
   });
 
   it('a batch keeps no cached value after its end, because another process may change the value', async () => {
     inbox.receive();
     const request = { worker: inbox.worker(), wanted: [{ handler: 'mail', limit: 1 }] };
-    await runBatch(connection, [call('claim', request)], BUSY_TIMEOUT_MS);
+    await run([call('claim', request)]);
     connection.exec("INSERT INTO payments_inbox_pause VALUES ('book')");
     expect(inbox.store().nextDueInMs(['book'])).toBeNull();
   });
@@ -91,11 +87,11 @@ describe('a batch', () => {
   it('a batch stores nothing of a batch whose only call fails, and the next batch succeeds', async () => {
     const [a, b] = [receiveCall('a'), receiveCall('b', { handlers: ['twice', 'twice'] })];
     const both = { ...a, args: [[...eventsOf(a), ...eventsOf(b)]] };
-    expect(await runBatch(connection, [both], BUSY_TIMEOUT_MS)).toEqual([
-      { number: both.number, failure: expect.objectContaining({ code: 'inbox_unavailable' }) },
+    expect(await run([both])).toEqual([
+      { failure: expect.objectContaining({ code: 'inbox_unavailable' }) },
     ]);
     expect(stored()).toEqual([]);
-    await runBatch(connection, [receiveCall('c')], BUSY_TIMEOUT_MS);
+    await run([receiveCall('c')]);
     expect(stored()).toEqual(['c']);
   });
 
@@ -103,11 +99,7 @@ describe('a batch', () => {
     const { page_count } = connection.get<{ page_count: number }>('PRAGMA page_count')!;
     connection.exec(`PRAGMA max_page_count = ${page_count + 2}`);
     const raw = Buffer.alloc(50_000, 'card 4111111111111111 ');
-    const responses = await runBatch(
-      connection,
-      [receiveCall('a'), receiveCall('b', { raw })],
-      BUSY_TIMEOUT_MS,
-    );
+    const responses = await run([receiveCall('a'), receiveCall('b', { raw })]);
     const failures = responses.flatMap((response) =>
       'failure' in response ? [response.failure] : [],
     );
@@ -119,18 +111,7 @@ describe('a batch', () => {
     }
     expect(stored()).toHaveLength(2 - failures.length);
     connection.exec('PRAGMA max_page_count = 1073741823');
-    const [again] = await runBatch(connection, [receiveCall('b', { raw })], BUSY_TIMEOUT_MS);
+    const [again] = await run([receiveCall('b', { raw })]);
     expect(again).toMatchObject({ value: [{ outcome: 'stored', id: 'b' }] });
-  });
-
-  it('a batch has at most 256 calls and about 8 MiB of bodies, and at least one call', () => {
-    const small = Array.from({ length: 260 }, (_, index) => receiveCall(String(index)));
-    expect(takeBatch(small)).toHaveLength(256);
-    expect(small).toHaveLength(4);
-    const raw = Buffer.alloc(5 * 1024 ** 2);
-    const large = ['a', 'b', 'c'].map((id) => receiveCall(id, { raw }));
-    expect(takeBatch(large)).toHaveLength(2);
-    expect(takeBatch(large)).toHaveLength(1);
-    expect(takeBatch(large)).toHaveLength(0);
   });
 });

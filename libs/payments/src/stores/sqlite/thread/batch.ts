@@ -1,27 +1,70 @@
-import { retryWhileBusy, toFailure, waitForLock } from './connection.js';
-import type { SqliteConnection } from './connection.js';
+import { retryWhileBusy, toError, toFailure, waitForLock } from './connection.js';
+import type { SqliteConnection, Times } from './connection.js';
 import { OPERATIONS } from '../sqlite-operations.js';
 import type { Operation, OperationName } from '../sqlite-operations.js';
 import { storedClock } from './database-file.js';
-import { bytesOf } from './messages.js';
-import type { Call, CallResponse } from './messages.js';
+import type { Call, Outcome, Outcomes } from './messages.js';
 import { SqliteSql } from './sqlite-sql.js';
 
-/** A batch takes no more calls when their bodies have this many bytes together. */
-const MAX_BATCH_BYTES = 8 * 1024 ** 2;
+/** Runs work one after the other: an operation may be an async function, and transactions of one database must not overlap. */
+export class Turns {
+  #last: Promise<unknown> = Promise.resolve();
 
-/** A batch has at most this many calls: larger transactions are not faster, and delay the responses to their first calls. */
-const MAX_BATCH = 256;
-
-/** Takes the next batch from a queue: at least one call, if the queue is not empty. */
-export function takeBatch<QueuedCall extends Call>(queue: QueuedCall[]): QueuedCall[] {
-  let bytes = 0;
-  let count = 0;
-  while (count < Math.min(queue.length, MAX_BATCH) && bytes < MAX_BATCH_BYTES) {
-    bytes += bytesOf(queue[count]!);
-    count += 1;
+  take<T>(work: () => T | Promise<T>): Promise<T> {
+    const result = this.#last.then(work);
+    this.#last = result.catch(() => {});
+    return result;
   }
-  return queue.splice(0, count);
+}
+
+/** The rule of an operation. */
+export function ruleOf(name: OperationName): Operation[0] {
+  return OPERATIONS[name][0];
+}
+
+/** Whether an operation runs in a transaction with other writes. */
+export function isWrite(name: OperationName): boolean {
+  const rule = ruleOf(name);
+  return rule === 'write' || rule === 'cached';
+}
+
+/**
+ * Runs an operation that is no write: a read, or an operation that begins transactions of its own, each of which takes a turn.
+ */
+export async function runAlone(
+  connection: SqliteConnection,
+  turns: Turns,
+  call: Call,
+  times: Times,
+  busyTimeoutMs: number,
+  /** Called before each transaction: lets other operations run. */
+  pause: () => Promise<void>,
+): Promise<Outcomes> {
+  let ahead: number | null = null;
+  const transaction = async <T>(work: (sql: SqliteSql) => T | Promise<T>): Promise<T> => {
+    await pause();
+    const one: Call = { name: 'transaction', args: [work] };
+    const batch = await turns.take(() => runBatch(connection, [one], times, busyTimeoutMs));
+    ({ ahead } = batch);
+    const [outcome] = batch.outcomes;
+    if ('failure' in outcome!) throw toError(outcome.failure);
+    return outcome!.value as T;
+  };
+  const isSliced = ruleOf(call.name) === 'sliced';
+  const sql = new SqliteSql(connection, times, isSliced ? transaction : undefined);
+  const end = performance.now() + busyTimeoutMs;
+  for (;;) {
+    try {
+      const outcomes = [await perform(sql, call)];
+      return { outcomes, wakes: sql.wakes, ahead };
+    } catch (error) {
+      try {
+        waitForLock(error, end);
+      } catch {
+        return { ...failed([call], error), wakes: sql.wakes, ahead };
+      }
+    }
+  }
 }
 
 /**
@@ -30,94 +73,78 @@ export function takeBatch<QueuedCall extends Call>(queue: QueuedCall[]): QueuedC
  */
 const CLOCK_SLACK_MS = 500;
 
-/** Number of a call that stores the clock. It has no response. */
-const OWN_CALL = 0;
+const SYNC: Call = { name: 'sync', args: [] };
 
 /**
- * Runs a batch, and makes all processes of the database use the latest of their clocks. If the stored clock is ahead of the
- * calls, another process has a later clock, and the calls use it; `ahead` is that clock if it is far ahead. If the stored
- * clock is too far behind, the batch stores the clock of the calls.
+ * Runs writes in one transaction, and makes all processes of the database use the latest of their clocks. If the stored clock is
+ * ahead of the calls, another process has a later clock, and the calls use it. If the stored clock is too far behind, the
+ * transaction stores the clock of the calls.
  */
-export async function runAtLatestClock(
+export async function runBatch(
   connection: SqliteConnection,
   calls: readonly Call[],
+  times: Times,
   busyTimeoutMs: number,
-): Promise<{ readonly responses: readonly CallResponse[]; readonly ahead: number | null }> {
-  const latest = calls.map(({ times }) => times).reduce((a, b) => (b.clock > a.clock ? b : a));
-  const aheadMs = readClock(connection, latest.clock) - latest.clock;
-  const ahead = aheadMs > CLOCK_SLACK_MS ? latest.clock + aheadMs : null;
-  const timed =
-    aheadMs <= 0
-      ? calls
-      : calls.map((call) => ({
-          ...call,
-          times: { ...call.times, clock: call.times.clock + aheadMs },
-        }));
+): Promise<Outcomes> {
+  const aheadMs = readClock(connection, times.clock) - times.clock;
   // A batch of claims stores no clock: most claims of an idle inbox find nothing, and the clock would cost an fsync.
   const isStored = aheadMs > -CLOCK_SLACK_MS || calls.every(({ name }) => name.startsWith('claim'));
-  const own: Call = { number: OWN_CALL, name: 'sync', args: [], times: latest };
-  const responses = await runBatch(connection, isStored ? timed : [...timed, own], busyTimeoutMs);
-  return { responses: responses.filter(({ number }) => number !== OWN_CALL), ahead };
+  const all = isStored ? calls : [...calls, SYNC];
+  const sql = new SqliteSql(connection, {
+    ...times,
+    clock: times.clock + Math.max(0, aheadMs),
+  });
+  const { outcomes } = await runTogether(sql, all, busyTimeoutMs);
+  return {
+    outcomes: outcomes.slice(0, calls.length),
+    wakes: sql.wakes,
+    ahead: aheadMs > CLOCK_SLACK_MS ? times.clock + aheadMs : null,
+  };
 }
 
 function readClock(connection: SqliteConnection, fallback: number): number {
   try {
     return storedClock(connection).clock;
   } catch {
-    // The batch will fail for the same reason, and its responses report the error.
+    // The batch will fail for the same reason, and its outcomes report the error.
     return fallback;
   }
 }
 
 /**
- * Group commit: runs several writes in one transaction, so that one fsync serves all. If one write fails, the batch
- * runs all of them again in a new transaction, each in its own savepoint, so that the failure does not affect the
- * others. It uses no savepoints the first time, because SQLite copies each page that changes in a savepoint. If the
- * transaction itself fails, all calls fail.
+ * Group commit: runs several writes in one transaction, so that one fsync serves all. If one write fails, all of them run
+ * again in a new transaction, each in its own savepoint, so that the failure does not affect the others. They use no
+ * savepoints the first time, because SQLite copies each page that changes in a savepoint. If the transaction itself fails,
+ * all calls fail.
  *
- * Operations may be async functions, but they await only what is resolved already: no other message is read before the end of
- * the batch.
+ * Operations may be async functions, but they await only what is resolved already: no message is read before the end.
  */
-export async function runBatch(
-  connection: SqliteConnection,
+async function runTogether(
+  sql: SqliteSql,
   calls: readonly Call[],
   busyTimeoutMs: number,
-): Promise<CallResponse[]> {
+): Promise<Pick<Outcomes, 'outcomes'>> {
   let isRunning = false;
   try {
-    return await inTransaction(connection, busyTimeoutMs, async () => {
+    return await inTransaction(sql.connection, busyTimeoutMs, async () => {
       isRunning = true;
-      const responses = await oneByOne(calls, (call) => write(connection, call));
+      const outcomes: Outcome[] = [];
+      for (const call of calls) outcomes.push(await write(sql, call));
       isRunning = false;
-      return responses;
+      return { outcomes };
     });
   } catch (error) {
-    if (isRunning && calls.length > 1) return runInSavepoints(connection, calls, busyTimeoutMs);
-    return failed(calls, error);
+    if (!isRunning || calls.length === 1) return failed(calls, error);
   }
-}
-
-async function runInSavepoints(
-  connection: SqliteConnection,
-  calls: readonly Call[],
-  busyTimeoutMs: number,
-): Promise<CallResponse[]> {
   try {
-    return await inTransaction(connection, busyTimeoutMs, () =>
-      oneByOne(calls, (call) => runInSavepoint(connection, call)),
-    );
+    return await inTransaction(sql.connection, busyTimeoutMs, async () => {
+      const outcomes: Outcome[] = [];
+      for (const call of calls) outcomes.push(await runInSavepoint(sql, call));
+      return { outcomes };
+    });
   } catch (error) {
     return failed(calls, error);
   }
-}
-
-async function oneByOne(
-  calls: readonly Call[],
-  run: (call: Call) => Promise<CallResponse>,
-): Promise<CallResponse[]> {
-  const responses: CallResponse[] = [];
-  for (const call of calls) responses.push(await run(call));
-  return responses;
 }
 
 async function inTransaction<T>(
@@ -140,38 +167,13 @@ async function inTransaction<T>(
   }
 }
 
-function failed(calls: readonly Call[], error: unknown): CallResponse[] {
-  const failure = toFailure(error);
-  return calls.map(({ number }) => ({ number, failure }));
-}
-
-/** Runs an operation that needs no transaction, or begins transactions of its own. */
-export async function runOutside(
-  connection: SqliteConnection,
-  call: Call,
-  busyTimeoutMs: number,
-  begin: NonNullable<ConstructorParameters<typeof SqliteSql>[2]>,
-): Promise<CallResponse> {
-  const end = performance.now() + busyTimeoutMs;
-  try {
-    for (;;) {
-      try {
-        return await perform(connection, call, ruleOf(call) === 'sliced' ? begin : undefined);
-      } catch (error) {
-        waitForLock(error, end);
-      }
-    }
-  } catch (error) {
-    return { number: call.number, failure: toFailure(error) };
-  }
-}
-
-async function runInSavepoint(connection: SqliteConnection, call: Call): Promise<CallResponse> {
+async function runInSavepoint(sql: SqliteSql, call: Call): Promise<Outcome> {
+  const { connection } = sql;
   connection.run('SAVEPOINT payments_inbox_call');
   try {
-    const response = await write(connection, call);
+    const outcome = await write(sql, call);
     connection.run('RELEASE payments_inbox_call');
-    return response;
+    return outcome;
   } catch (error) {
     try {
       connection.run('ROLLBACK TO payments_inbox_call');
@@ -181,29 +183,23 @@ async function runInSavepoint(connection: SqliteConnection, call: Call): Promise
       // stored.
       throw error;
     }
-    return { number: call.number, failure: toFailure(error) };
+    return { failure: toFailure(error) };
   }
 }
 
 /** Runs a write. One that may change cached values runs without the cache, and empties it for the writes after it. */
-function write(connection: SqliteConnection, call: Call): Promise<CallResponse> {
-  if (ruleOf(call) === 'cached') return perform(connection, call);
-  connection.resetCache(false);
-  return perform(connection, call).finally(() => connection.resetCache(true));
+function write(sql: SqliteSql, call: Call): Promise<Outcome> {
+  if (ruleOf(call.name) === 'cached') return perform(sql, call);
+  sql.connection.resetCache(false);
+  return perform(sql, call).finally(() => sql.connection.resetCache(true));
 }
 
-/** How the operation of a call runs. */
-export function ruleOf({ name }: Call): (typeof OPERATIONS)[OperationName][0] {
-  return OPERATIONS[name as OperationName][0];
+async function perform(sql: SqliteSql, { name, args }: Call): Promise<Outcome> {
+  const [, run] = OPERATIONS[name] as Operation;
+  return { value: await run(sql, ...(args as never[])) };
 }
 
-async function perform(
-  connection: SqliteConnection,
-  { number, name, args, times }: Call,
-  begin?: ConstructorParameters<typeof SqliteSql>[2],
-): Promise<CallResponse> {
-  const sql = new SqliteSql(connection, times, begin);
-  const [, run] = OPERATIONS[name as OperationName] as Operation;
-  const value = await run(sql, ...(args as never[]));
-  return { number, value, wakes: sql.wakes };
+function failed(calls: readonly Call[], error: unknown): Pick<Outcomes, 'outcomes'> {
+  const failure = toFailure(error);
+  return { outcomes: calls.map(() => ({ failure })) };
 }

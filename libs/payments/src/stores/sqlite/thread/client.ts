@@ -2,35 +2,41 @@ import { Worker } from 'node:worker_threads';
 import type { PaymentsError } from '../../../errors/payments-error.js';
 import { toError, unavailable } from './connection.js';
 import type { EngineHooks } from '../sqlite-engine.js';
-import type { OperationName } from '../sqlite-operations.js';
 import type { SqliteSettings } from '../sqlite-options.js';
-import type { Call, CallResponse, FromThread, Opened, ThreadData, ToThread } from './messages.js';
-import { OpenCalls } from './open-calls.js';
-import { adopt, toSent } from './sent-values.js';
+import type { Call, FromThread, Opened, Outcome, ThreadData, ToThread } from './messages.js';
+import { adopt } from './sent-values.js';
 import { findThreadFile } from './thread-file.js';
-
-/** How many receives one message carries at most. */
-const MAX_GATHERED = 16;
 
 /** Milliseconds from an unexpected end of the thread to the start of another, if the store has listeners. */
 const RESTART_MS = 1000;
 
+/** Number of a checkpoint. The calls of a message have numbers from 1. */
+const CHECKPOINT = 0;
+
+/** Calls of one message, or a checkpoint, without a response. */
+interface Waiting {
+  readonly resolve: (outcomes: readonly Outcome[]) => void;
+  readonly reject: (error: Error) => void;
+  readonly timer: NodeJS.Timeout;
+}
+
 /**
- * Calls the thread: starts it, starts another thread after an unexpected end, and ends every call within a bounded
+ * Sends calls to the thread: starts it, starts another thread after an unexpected end, and ends every call within a bounded
  * time.
  */
 export class SqliteClient {
-  /** The call's own wait for a lock, the wait of the batch before it, and 5 s for the work of both. */
+  /** Two waits for a lock, because a batch may run twice, and 5 s for the work. */
   readonly #timeoutMs: number;
-  readonly #calls: OpenCalls;
-  /** Calls that the next message carries. */
-  #outbox: Omit<Call, 'times'>[] = [];
+  readonly #waiting = new Map<number, Waiting>();
+  /** The messages that timed out. The thread still has them. */
+  readonly #late = new Set<number>();
   /** How many threads have ended unexpectedly. */
   unexpectedEnds = 0;
   #worker: Worker | undefined;
   /** The file that the thread runs; {@link open} sets it. */
   #file: string | undefined;
   #opening: PromiseWithResolvers<Opened> | undefined;
+  #ready: Promise<unknown> = Promise.resolve();
   #number = 0;
   #listening = false;
   #closed: Promise<void> | undefined;
@@ -40,7 +46,11 @@ export class SqliteClient {
     private readonly hooks: EngineHooks,
   ) {
     this.#timeoutMs = 2 * settings.busyTimeoutMs + 5000;
-    this.#calls = new OpenCalls(this.#timeoutMs, () => this.#unrefIdle());
+  }
+
+  /** Resolves when the thread makes no checkpoint, so that it does not use the file if it has no call. */
+  get ready(): Promise<unknown> {
+    return this.#ready;
   }
 
   /**
@@ -58,22 +68,34 @@ export class SqliteClient {
   }
 
   /**
-   * Runs an operation in the thread.
+   * Runs one read, or several writes in one transaction.
    *
-   * @throws PaymentsError `inbox_unavailable` if the operation failed, or if the thread did not respond in time: then
-   *   the operation may take effect later.
+   * @throws PaymentsError `inbox_unavailable` if the thread ended, or did not respond in time: then the calls may take effect
+   *   later. TypeError if an argument is no plain data.
    */
-  async call(name: OperationName, args: readonly unknown[]): Promise<unknown> {
-    return this.#call(name, args.map(toSent));
+  async run(calls: readonly Call[]): Promise<readonly Outcome[]> {
+    if (this.#closed !== undefined) throw unavailable('is closed.');
+    if (this.#late.size > 0) {
+      throw unavailable('does not respond, and accepts no operation for now: its disk is slow.');
+    }
+    this.#start();
+    if (this.#waiting.size === 0) this.#worker?.ref();
+    const number = (this.#number += 1);
+    const done = this.#done(number);
+    try {
+      this.#post({ kind: 'run', number, calls, times: this.hooks.times() });
+    } catch (error) {
+      const message = 'The SQLite inbox received a value that is no plain data.';
+      this.#end(number)?.reject(new TypeError(message, { cause: error }));
+    }
+    return done;
   }
 
-  /** Resolves when the thread stops using the file: until {@link closeWindow}, but for at most 200 ms. */
-  async openWindow(): Promise<void> {
-    await this.#call('window', []);
-  }
-
-  closeWindow(): void {
-    this.#post({ kind: 'windowClosed' });
+  #done(number: number): Promise<readonly Outcome[]> {
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => this.#timedOut(number), this.#timeoutMs).unref();
+      this.#waiting.set(number, { resolve, reject, timer });
+    });
   }
 
   /** Starts or stops the checks for writes of other processes. */
@@ -90,56 +112,12 @@ export class SqliteClient {
   async #close(): Promise<void> {
     const worker = this.#worker;
     if (worker === undefined) return;
-    this.#send();
     worker.ref();
     const exited = new Promise((resolve) => worker.once('exit', resolve));
     const late = setTimeout(() => void worker.terminate(), this.#timeoutMs);
     this.#post({ kind: 'close' });
     await exited;
     clearTimeout(late);
-  }
-
-  async #call(name: Call['name'], args: readonly unknown[]): Promise<unknown> {
-    if (this.#closed !== undefined) throw unavailable('is closed.');
-    this.#calls.checkLimits(name);
-    this.#start();
-    if (this.#calls.isIdle) this.#worker?.ref();
-    const call = { number: (this.#number += 1), name, args };
-    this.#outbox.push(call);
-    this.#planSend(name);
-    return this.#calls.add(call);
-  }
-
-  /**
-   * Receives arrive one by one, each from its own HTTP connection. The client sends those of one turn of the event loop
-   * together, unless there are so many that the thread should begin before the turn ends. It sends other calls at once.
-   */
-  #planSend(name: Call['name']): void {
-    const { length } = this.#outbox;
-    if (name !== 'receive' || length === MAX_GATHERED) queueMicrotask(() => this.#send());
-    else if (length === 1) setImmediate(() => this.#send());
-  }
-
-  #send(): void {
-    if (this.#outbox.length === 0) return;
-    // All calls share one object, so that `postMessage` copies it once.
-    const times = this.hooks.times();
-    const calls = this.#outbox.splice(0).map((call) => ({ ...call, times }));
-    try {
-      this.#post({ kind: 'calls', calls });
-    } catch {
-      // One call has a value that cannot be sent, for example a function: send the others one by one.
-      for (const call of calls) this.#sendAlone(call);
-    }
-  }
-
-  #sendAlone(call: Call): void {
-    try {
-      this.#post({ kind: 'calls', calls: [call] });
-    } catch (error) {
-      const message = 'The SQLite inbox received a value that is no plain data.';
-      this.#calls.take(call.number)?.reject(new TypeError(message, { cause: error }));
-    }
   }
 
   #post(message: ToThread): void {
@@ -161,7 +139,7 @@ export class SqliteClient {
     let reason = unavailable('lost its thread, which ended unexpectedly; another one is started.');
     worker.on('message', (message: FromThread) => {
       if (message.kind === 'failed') reason = toError(message.failure);
-      this.#take(message);
+      else this.#take(message);
     });
     worker.on('error', (error) => {
       reason = unavailable(`lost its thread, to: ${error.message}. Another one is started.`);
@@ -170,40 +148,50 @@ export class SqliteClient {
     if (this.#listening) this.#post({ kind: 'listen', on: true });
   }
 
-  #take(message: FromThread): void {
-    switch (message.kind) {
-      case 'opened':
-        this.#opening?.resolve(message);
-        this.#unrefIdle();
-        break;
-      case 'responses':
-        for (const response of message.responses) this.#end(response);
-        if (message.responses.some((response) => 'wakes' in response && response.wakes)) {
-          this.hooks.onWake();
-        }
-        break;
-      case 'changed':
-        this.hooks.onWake();
-        break;
-      case 'clock':
-        this.hooks.onClock(message.clock);
-        break;
-      case 'failed':
-      case 'closed':
-        // The `exit` event of the worker follows.
-        break;
+  #take(message: Exclude<FromThread, { kind: 'failed' }>): void {
+    if (message.kind === 'opened') {
+      this.#opening?.resolve(message);
+      this.#unrefIdle();
+    } else if (message.kind === 'changed') {
+      this.hooks.onWake();
+    } else if (message.kind === 'ready') {
+      this.#ready = Promise.resolve();
+      this.#late.delete(CHECKPOINT);
+      this.#end(CHECKPOINT)?.resolve([]);
+    } else {
+      if (message.checkpoint) {
+        this.#ready = this.#done(CHECKPOINT);
+        // Perhaps nobody waits for it.
+        this.#ready.catch(() => {});
+      }
+      if (message.ahead !== null) this.hooks.onClock(message.ahead);
+      this.#late.delete(message.number);
+      this.#end(message.number)?.resolve(adopt(message.outcomes));
+      if (message.wakes) this.hooks.onWake();
     }
+  }
+
+  #end(number: number): Waiting | undefined {
+    const waiting = this.#waiting.get(number);
+    clearTimeout(waiting?.timer);
+    this.#waiting.delete(number);
+    this.#unrefIdle();
+    return waiting;
+  }
+
+  #timedOut(number: number): void {
+    this.#late.add(number);
+    this.#end(number)?.reject(
+      unavailable(
+        `did not respond within ${this.#timeoutMs} ms: its disk is slow or the file is locked. ` +
+          'The operation may take effect later.',
+      ),
+    );
   }
 
   /** Lets the process exit while the thread is idle; while the client closes, the process waits for the thread. */
   #unrefIdle(): void {
-    if (this.#calls.isIdle && this.#closed === undefined) this.#worker?.unref();
-  }
-
-  #end(response: CallResponse): void {
-    const call = this.#calls.take(response.number);
-    if ('failure' in response) call?.reject(toError(response.failure));
-    else call?.resolve(adopt(response.value) as never);
+    if (this.#waiting.size === 0 && this.#closed === undefined) this.#worker?.unref();
   }
 
   /** The next call starts another thread. */
@@ -212,8 +200,9 @@ export class SqliteClient {
     this.#worker = undefined;
     this.unexpectedEnds += 1;
     this.#opening?.reject(reason);
-    this.#outbox = [];
-    this.#calls.rejectAll(reason);
+    this.#late.clear();
+    for (const number of this.#waiting.keys()) this.#end(number)?.reject(reason);
+    this.#ready = Promise.resolve();
     if (this.#listening) setTimeout(() => this.#start(), RESTART_MS).unref();
   }
 }

@@ -153,7 +153,7 @@ export function openCommitter(driver: Driver, file: string): SqliteConnection {
 /** Write-ahead log pages at which the thread starts a checkpoint: SQLite's own default. */
 const CHECKPOINT_PAGES = 1000;
 
-/** The number of pages if calls wait: the thread runs the calls first, until the log has 16 MB. */
+/** The number of pages while many calls arrive, which would wait for the checkpoint: 16 MB. */
 const CHECKPOINT_PAGES_BUSY = 4000;
 
 /**
@@ -167,16 +167,23 @@ export class WriteAheadLog {
     connection.exec('PRAGMA wal_autocheckpoint = 0');
   }
 
-  /** Makes a checkpoint if the write-ahead log is long. The thread calls it after each commit. `busy`: more calls wait. */
-  keepShort(busy: boolean): void {
+  /** Whether it is time for a checkpoint. The thread asks after each transaction. `busy`: it had several calls. */
+  isLong(busy: boolean): boolean {
     try {
       // SQLite before 3.51 does not know NOOP, and makes a PASSIVE checkpoint.
-      const before = this.#checkpoint('NOOP');
-      const most = busy ? CHECKPOINT_PAGES_BUSY : CHECKPOINT_PAGES;
-      if (before.log - before.checkpointed < most) return;
-      const after = this.#checkpoint('PASSIVE');
+      const { log, checkpointed } = this.#checkpoint('NOOP');
+      return log - checkpointed >= (busy ? CHECKPOINT_PAGES_BUSY : CHECKPOINT_PAGES);
+    } catch {
+      return false;
+    }
+  }
+
+  /** Makes a checkpoint, without waiting for other connections. */
+  shorten(): void {
+    try {
+      const { log, checkpointed } = this.#checkpoint('PASSIVE');
       // Zeros store no time, because this class does not know the time of the calls.
-      if (after.checkpointed === after.log) sync(this.connection, { clock: 0, wall: 0 });
+      if (checkpointed === log) sync(this.connection, { clock: 0, wall: 0 });
     } catch {
       // The log keeps all committed data, and the next call tries again.
     }

@@ -7,33 +7,36 @@ export interface ThreadData {
   readonly sqliteInboxThread: SqliteSettings;
 }
 
-/** An operation, its arguments, and the time of the process that requested it. */
+/** An operation and its arguments. */
 export interface Call {
-  /** Identifies the call in its response. */
-  readonly number: number;
-  /** `window` requests a time in which the thread does not use the file; the message `windowClosed` ends it. */
-  readonly name: OperationName | 'window';
+  readonly name: OperationName;
   readonly args: readonly unknown[];
-  readonly times: Times;
+}
+
+/** How a {@link Call} ended. */
+export type Outcome = { readonly value: unknown } | { readonly failure: ThreadFailure };
+
+/** How calls ended, in their order. */
+export interface Outcomes {
+  readonly outcomes: readonly Outcome[];
+  /** Whether a delivery or a poll may have become due. */
+  readonly wakes: boolean;
+  /** The clock of another process, if it is far ahead of the clock of the calls. */
+  readonly ahead: number | null;
 }
 
 /** A message of the store to the thread. */
 export type ToThread =
-  | { readonly kind: 'calls'; readonly calls: readonly Call[] }
-  | { readonly kind: 'windowClosed' }
+  /** Runs one read, or writes in one transaction, at the time of this process. The number identifies the response. */
+  | {
+      readonly kind: 'run';
+      readonly number: number;
+      readonly calls: readonly Call[];
+      readonly times: Times;
+    }
   /** Whether the thread checks for writes of other processes. */
   | { readonly kind: 'listen'; readonly on: boolean }
   | { readonly kind: 'close' };
-
-/** The response to a {@link Call}. */
-export type CallResponse =
-  | {
-      readonly number: number;
-      readonly value: unknown;
-      /** Whether a delivery or a poll may have become due. */
-      readonly wakes: boolean;
-    }
-  | { readonly number: number; readonly failure: ThreadFailure };
 
 /** The thread has opened the file. */
 export interface Opened {
@@ -47,18 +50,8 @@ export type FromThread =
   | Opened
   /** The thread could not open the file, and ends. */
   | { readonly kind: 'failed'; readonly failure: ThreadFailure }
-  | { readonly kind: 'responses'; readonly responses: readonly CallResponse[] }
+  /** `checkpoint`: the thread now makes a checkpoint, and then sends `ready`. */
+  | ({ readonly kind: 'done'; readonly number: number; readonly checkpoint: boolean } & Outcomes)
+  | { readonly kind: 'ready' }
   /** Another process wrote. */
-  | { readonly kind: 'changed' }
-  /** The clock of another process is ahead of the clock of this process. */
-  | { readonly kind: 'clock'; readonly clock: number }
-  | { readonly kind: 'closed' };
-
-/** Size of the bodies in a call. */
-export function bytesOf({ name, args }: Pick<Call, 'name' | 'args'>): number {
-  if (name !== 'receive') return 0;
-  return (args as [readonly { raw: Uint8Array }[]])[0].reduce(
-    (sum, { raw }) => sum + raw.byteLength,
-    0,
-  );
-}
+  | { readonly kind: 'changed' };
