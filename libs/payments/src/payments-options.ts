@@ -22,7 +22,7 @@ import { defaultSummary } from './inbox/receive/event-summaries.js';
 import type { ReceiveOptions, ResolvedReceiveOptions } from './inbox/receive/receive-options.js';
 import { resolveWorkerOptions } from './inbox/work/worker-options.js';
 import type { ResolvedWorkerOptions, WorkerOptions } from './inbox/work/worker-options.js';
-import { createOptionGuard } from './option-guard.js';
+import { createOptionGuard, guardRuntime } from './option-guard.js';
 import type { GuardOption } from './option-guard.js';
 import { ModuleRuntime } from './runtime/module-runtime.js';
 import { systemRuntime } from './runtime/payments-runtime.js';
@@ -171,8 +171,8 @@ export function resolveOptions(options: PaymentsModuleOptions): ResolvedPayments
   if (allowInsecureHttp !== undefined && typeof allowInsecureHttp !== 'boolean') {
     throw mustBe('allowInsecureHttp', 'true or false', allowInsecureHttp);
   }
-  const runtime = new ModuleRuntime(timers);
-  const guarded = createOptionGuard(runtime);
+  const guarded = createOptionGuard((callback) => runtime.onClose(callback));
+  const runtime = new ModuleRuntime(guardRuntime(timers, guarded));
   const reconcile = resolveReconcileOptions(options.reconcile);
   const receive = resolveReceiveOptions(options, reconcile?.eventTypes);
   const webhook = resolveWebhookOptions(options.webhook, receive);

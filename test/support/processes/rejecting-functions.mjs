@@ -52,6 +52,21 @@ class Logger {
   }
 }
 
+const clock = {
+  now: () => leave('runtime.now', Date.now()),
+  monotonic: () => leave('runtime.monotonic', performance.now()),
+  random: () => leave('runtime.random', Math.random()),
+  /** @type {(ms: number, callback: () => void) => () => void} */
+  schedule: (ms, callback) => {
+    const timer = setTimeout(callback, ms);
+    timer.unref();
+    return leave('runtime.schedule', () => {
+      clearTimeout(timer);
+      leave('a cancelled runtime.schedule');
+    });
+  },
+};
+
 class Data {}
 IsString()(Data.prototype, 'transactionId');
 Transform(({ value }) => leave('@Transform', value))(Data.prototype, 'transactionId');
@@ -131,6 +146,7 @@ Module({
     PaymentsModule.forRoot({
       companies: { find: async () => leave('companies.find', company) },
       inbox,
+      runtime: clock,
       summary: () => leave('summary', { reference: 'order' }),
       bodyCodec: {
         encode: (body) => leave('bodyCodec.encode', body),
