@@ -216,9 +216,9 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-40',
     fault: 'prunes overdue expectations',
-    file: 'libs/payments/src/stores/sqlite/sql/prune.ts',
-    replace: "WHERE state IN ('fulfilled', 'cancelled') AND created_at",
-    by: "WHERE state IN ('fulfilled', 'cancelled', 'overdue') AND created_at",
+    file: 'libs/payments/src/stores/sql/prune.ts',
+    replace: "e.state IN ('fulfilled', 'cancelled') AND e.created_at",
+    by: "e.state IN ('fulfilled', 'cancelled', 'overdue') AND e.created_at",
     specs: [`${E2E}/inbox-contract-sqlite.spec.ts`],
   },
   {

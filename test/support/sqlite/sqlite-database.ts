@@ -51,9 +51,14 @@ export class SqliteDatabase {
     return { wall: this.now, clock: this.now, processOffset: this.now - machineMs() };
   }
 
+  /** Runs statements of `stores/sql/`. */
+  sql(times = this.times): SqliteSql {
+    return new SqliteSql(this.connection, times);
+  }
+
   /** The operations of the store, now or at other times. */
   store(times = this.times): Methods & { readonly expectations: SqliteExpectationOperations } {
-    const sql = new SqliteSql(this.connection, times);
+    const sql = this.sql(times);
     const methods = Object.entries<Operation>(OPERATIONS).map(([name, [, run]]) => [
       name,
       (...args: never[]) => run(sql, ...args),
@@ -65,7 +70,8 @@ export class SqliteDatabase {
   /** Registers a worker without handlers, so that the version of the catalog stays 0. */
   worker(leaseMs = 60_000): string {
     const id = randomUUID();
-    this.store().register({ id, leaseMs, handlers: [] });
+    // It runs its statements at once, and only its result is a promise.
+    void this.store().register({ id, leaseMs, handlers: [] });
     return id;
   }
 

@@ -4,7 +4,6 @@ import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import type { ConnectionSource } from './connection/connection-source.js';
 import { sqlStateOf, toInboxError } from './connection/database-connection.js';
 import type { Connection } from './connection/database-connection.js';
-import { catalogFunctions } from './sql/catalog.js';
 import { claimFunctions } from './sql/claim.js';
 import { expectationFunctions } from './sql/expectations.js';
 import { orderingFunctions } from './sql/ordering.js';
@@ -22,7 +21,6 @@ export function versionOne(name: string): string {
   return [
     tables(schema),
     orderingFunctions(schema),
-    catalogFunctions(schema, catalogLock),
     receiveFunction(schema, catalogLock),
     claimFunctions(schema),
     settleFunctions(schema),

@@ -16,7 +16,10 @@ import type {
   SuspectRequest,
   WorkerRegistration,
 } from '../../inbox/store/inbox-store.js';
+import { forgetHandler, forgetSlice, pauseHandler, readCatalog } from '../sql/catalog.js';
 import { SqlEvents } from '../sql/events.js';
+import { Pruning, SqlPruning } from '../sql/prune.js';
+import { register, retire } from '../sql/workers.js';
 import { ConnectionSource, createPool } from './connection/connection-source.js';
 import { isValueError } from './connection/database-connection.js';
 import { PostgresSql } from './connection/postgres-sql.js';
@@ -29,18 +32,16 @@ import type {
   PostgresTransaction,
   ResolvedPostgresOptions,
 } from './postgres-options.js';
-import { forgetHandler, pause, readCatalog } from './sql/catalog.js';
 import { Claims } from './sql/claim.js';
 import { CommitTransaction } from './sql/commit.js';
 import { PostgresExpectations } from './sql/expectations.js';
 import { newerHandled, WaitingDeliveries } from './sql/ordering.js';
-import { Pruning } from './sql/prune.js';
 import { ReceiveStatement } from './sql/receive.js';
 import { redrive, skip } from './sql/redrive.js';
 import { quoted } from './sql/schema.js';
 import { Settlements } from './sql/settle.js';
-import { eventLayout } from './sql/tables.js';
-import { heartbeat, register, retire } from './sql/workers.js';
+import { layoutOf } from './sql/tables.js';
+import { heartbeat } from './sql/workers.js';
 
 /**
  * Stores events in PostgreSQL 13 or later, in a schema of its own. The inbox is durable, any number of
@@ -86,7 +87,8 @@ class PostgresStore extends SqlEvents implements InboxStore<PostgresTransaction>
   readonly #claims: Claims;
   readonly #settlements: Settlements;
   readonly #commits: CommitTransaction;
-  readonly #pruning: Pruning;
+  readonly #sql: PostgresSql;
+  readonly #pruning = new Pruning();
   readonly #waiting: WaitingDeliveries;
 
   constructor(
@@ -96,7 +98,8 @@ class PostgresStore extends SqlEvents implements InboxStore<PostgresTransaction>
     const source = new ConnectionSource(options, runtime);
     const schema = quoted(options.schema);
     const sql = new PostgresSql(source, schema);
-    super(sql, eventLayout(schema));
+    super(sql, layoutOf(schema));
+    this.#sql = sql;
     this.#source = source;
     this.#schema = schema;
     this.#notifier = new WakeNotifier(source, options.schema, runtime);
@@ -118,7 +121,6 @@ class PostgresStore extends SqlEvents implements InboxStore<PostgresTransaction>
     this.#claims = new Claims(source, schema, runtime);
     this.#settlements = new Settlements(source, schema, options.statementTimeoutMs, runtime);
     this.#commits = new CommitTransaction(source, schema, options, runtime);
-    this.#pruning = new Pruning(source, schema);
     this.#waiting = new WaitingDeliveries(source, schema);
   }
 
@@ -143,7 +145,7 @@ class PostgresStore extends SqlEvents implements InboxStore<PostgresTransaction>
   }
 
   async register(worker: WorkerRegistration): Promise<HandlerCatalog> {
-    return register(this.#source, this.#schema, worker);
+    return register(this.#sql, worker);
   }
 
   async heartbeat(worker: string): Promise<HeartbeatResult> {
@@ -153,15 +155,16 @@ class PostgresStore extends SqlEvents implements InboxStore<PostgresTransaction>
   }
 
   async retire(worker: string, graceMs: number): Promise<void> {
-    await retire(this.#source, this.#schema, worker, graceMs);
+    await retire(this.#sql, worker, graceMs);
   }
 
   async catalog(): Promise<HandlerCatalog> {
-    return readCatalog(this.#source, this.#schema);
+    return readCatalog(this.#sql);
   }
 
   async forgetHandler(handler: string): Promise<number | null> {
-    return forgetHandler(this.#source, this.#schema, handler);
+    const slice = (name: string) => forgetSlice(this.#sql, layoutOf(this.#schema), name);
+    return forgetHandler(slice, handler);
   }
 
   async receive(events: readonly IncomingEvent[]): Promise<StoreReceipt[]> {
@@ -240,12 +243,13 @@ class PostgresStore extends SqlEvents implements InboxStore<PostgresTransaction>
   }
 
   async pause(handler: string, paused: boolean): Promise<void> {
-    await pause(this.#source, this.#schema, handler, paused);
+    await pauseHandler(this.#sql, handler, paused);
     if (!paused) this.#notifier.notify();
   }
 
   async prune(request: Parameters<InboxStore['prune']>[0]): Promise<number> {
     if (await this.#waiting.release()) this.#notifier.notify();
-    return this.#pruning.prune(request);
+    const pruning = new SqlPruning(this.#sql, layoutOf(this.#schema));
+    return this.#pruning.prune(request, (slice) => pruning.slice(slice));
   }
 }

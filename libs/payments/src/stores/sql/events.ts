@@ -24,27 +24,13 @@ import {
 } from '../../inbox/store/stored-event.js';
 import type { HistoryEntry } from '../../inbox/store/stored-event.js';
 import { countsOnce, HAS_FAILED, notOnce, UNDONE } from './conditions.js';
+import type { StoreLayout } from './layout.js';
 import { ParameterList, whereAll } from './sql-connection.js';
 import type { Condition, SqlConnection, SqlDatabase } from './sql-connection.js';
 import { fromStored, LAST, toStored } from './stored-text.js';
 
 /** How many rows one statement reads: a few milliseconds of work. */
 export const SLICE = 2000;
-
-/** Where a database has what {@link SqlEvents} reads. */
-export interface EventLayout {
-  /** SQL: the events, with the columns `raw` and `headers`. */
-  readonly bodies: string;
-  /** The deliveries that are counted, each kind with an index that begins with the handler. */
-  readonly queues: readonly {
-    readonly state: 'pending' | 'dead';
-    readonly index: string;
-    /** SQL: whether a delivery `d` is of this kind. */
-    readonly condition: string;
-    /** SQL: whether a delivery `d` is in the index. Default: {@link condition}. */
-    readonly indexed?: string;
-  }[];
-}
 
 interface EventRow {
   readonly seq: number;
@@ -115,7 +101,7 @@ export class SqlEvents {
    */
   constructor(
     private readonly database: SqlDatabase,
-    private readonly layout: EventLayout,
+    private readonly layout: StoreLayout,
     private readonly letOthersRun: () => Promise<void> = async () => {},
   ) {}
 

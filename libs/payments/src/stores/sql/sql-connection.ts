@@ -24,6 +24,21 @@ export interface SqlConnection {
 export interface SqlDatabase extends SqlConnection {
   /** Runs statements in one transaction. It may be repeated from its start after a conflict. */
   transaction<T>(work: (connection: SqlConnection) => Promise<T>): Promise<T>;
+  /** Changes workers or the catalog, in one transaction. */
+  changeCatalog(change: CatalogChange, values: readonly SqlValue[]): Promise<void>;
+}
+
+/**
+ * Statements that run one after the other while no other transaction changes workers or the catalog, and none receives events.
+ * In PostgreSQL, they are the body of a function of this name: a process that was stopped between two statements would stop
+ * all receives.
+ */
+export interface CatalogChange {
+  readonly name: string;
+  /** The types of the parameters in PostgreSQL. */
+  readonly types: readonly string[];
+  /** The statements, whose first parameters are those of the change. */
+  readonly statements: (dialect: SqlDialect, list: ParameterList) => readonly string[];
 }
 
 /** What the databases write differently. */
@@ -43,8 +58,8 @@ export interface SqlDialect {
   index(name: string): string;
   /** SQL for the part of a text that its index has: on PostgreSQL, an index entry has a limited size. */
   indexed(text: string): string;
-  /** SQL for the elements of a JSON array as the column `j.value`. */
-  elements(array: string): string;
+  /** SQL for the elements of a JSON array as the column `j.value`, or with another alias. */
+  elements(array: string, alias?: string): string;
   /** SQL for a JSON array of the values of a group that are not NULL; NULL or an empty array if there are none. */
   jsonArray(value: string): string;
   /** SQL after a `SELECT`: locks its rows of a table, without those that another transaction has locked. */

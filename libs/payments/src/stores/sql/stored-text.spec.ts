@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { fromStored, toStored } from './stored-text.js';
+import { fromStored, orderingOf, toStored } from './stored-text.js';
 
 describe('texts in the databases', () => {
   const texts = [
@@ -25,5 +25,19 @@ describe('texts in the databases', () => {
   it('toStored changes no ordinary text, and stores different texts as different texts', () => {
     expect(toStored('order 😀')).toBe('order 😀');
     expect(new Set(texts.map(toStored)).size).toBe(texts.length);
+  });
+
+  it('orderingOf returns a hash of 16 bytes that differs for each company and ordering key', () => {
+    const hashes = [
+      orderingOf('a', 'b'),
+      orderingOf('a', 'c'),
+      orderingOf('b', 'b'),
+      orderingOf('a', toStored('\ud800')),
+      orderingOf('a', toStored('\ud801')),
+      orderingOf('a', 'x'.repeat(100_000)),
+    ].map((bytes) => bytes!.toString('hex'));
+    expect(new Set(hashes).size).toBe(hashes.length);
+    expect(hashes.every(({ length }) => length === 32)).toBe(true);
+    expect(orderingOf('a', null)).toBeNull();
   });
 });

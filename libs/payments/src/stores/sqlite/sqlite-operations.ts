@@ -1,15 +1,16 @@
 import type { ExpectationStore, InboxStore } from '../../inbox/store/inbox-store.js';
+import { forgetHandler, forgetSlice, pauseHandler, readCatalog } from '../sql/catalog.js';
 import { SqlEvents } from '../sql/events.js';
-import { catalog, FORGET_SLICE, forgetHandler, pause } from './sql/catalog.js';
+import { Pruning, SqlPruning } from '../sql/prune.js';
+import { register, retire } from '../sql/workers.js';
 import { claim, claimSuspect, nextDueInMs } from './sql/claim.js';
 import { SqliteExpectationOperations } from './sql/expectations.js';
 import { newerHandled } from './sql/ordering.js';
-import { prune } from './sql/prune.js';
 import { receive } from './sql/receive.js';
-import { redrive } from './sql/redrive.js';
+import { redrive, skip } from './sql/redrive.js';
 import { LAYOUT } from './sql/schema.js';
-import { complete, fail, release, skip } from './sql/settle.js';
-import { heartbeat, register, retire } from './sql/workers.js';
+import { complete, fail, release } from './sql/settle.js';
+import { heartbeat, noteHeartbeats } from './sql/workers.js';
 import type { SqliteTransaction } from './sqlite-transaction.js';
 import type { SqliteConnection } from './thread/connection.js';
 import { sync } from './thread/database-file.js';
@@ -60,45 +61,31 @@ export const OPERATIONS = {
   release: ['cached', release],
   nextDueInMs: ['read', nextDueInMs],
   newerHandled: ['read', newerHandled],
-  register: ['write', ({ connection, times }, worker) => register(connection, worker, times)],
-  heartbeat: [
-    'write',
-    (sql, worker) => {
-      const { freed, ...result } = heartbeat(sql.connection, { worker }, sql.times);
-      sql.wakes = freed > 0;
-      return result;
-    },
+  register: ['write', (sql, worker) => noteHeartbeats(sql, register(sql, worker))],
+  heartbeat: ['write', heartbeat],
+  retire: ['write', (sql, ...args) => noteHeartbeats(sql, retire(sql, ...args))],
+  catalog: ['read', readCatalog],
+  forgetHandler: [
+    'sliced',
+    (sql, handler) =>
+      forgetHandler((name) => sql.transaction((tx) => forgetSlice(tx, LAYOUT, name)), handler),
   ],
-  retire: [
-    'write',
-    ({ connection, times }, worker, graceMs) => retire(connection, { worker, graceMs }, times),
-  ],
-  catalog: ['read', ({ connection }) => catalog(connection)],
-  forgetHandler: ['sliced', forget],
-  redrive: [
-    'write',
-    (sql, selections, options) => {
-      const changed = redrive(sql.connection, { selections, ...options }, sql.times);
-      sql.wakes = changed > 0;
-      return changed;
-    },
-  ],
-  skip: [
-    'write',
-    (sql, selections) => {
-      const skipped = skip(sql.connection, { selections }, sql.times);
-      sql.wakes = skipped > 0;
-      return skipped;
-    },
-  ],
+  redrive: ['write', redrive],
+  skip: ['write', skip],
   pause: [
     'write',
     (sql, handler, paused) => {
-      pause(sql.connection, { handler, paused });
       sql.wakes = !paused;
+      return pauseHandler(sql, handler, paused);
     },
   ],
-  prune: ['sliced', pruneAll],
+  prune: [
+    'sliced',
+    (sql, request) =>
+      pruningOf(sql.connection).prune(request, (slice) =>
+        sql.transaction((tx) => new SqlPruning(tx, LAYOUT).slice(slice)),
+      ),
+  ],
   find: ['read', (sql, ...args) => events(sql).find(...args)],
   list: ['read', (sql, ...args) => events(sql).list(...args)],
   stats: ['read', (sql) => events(sql).stats()],
@@ -133,46 +120,12 @@ function expectation(method: keyof ExpectationStore, rule: Rule): Operation {
   ];
 }
 
-/** See `InboxStore.forgetHandler`. */
-async function forget(sql: SqliteSql, handler: string): Promise<number | null> {
-  let skipped = 0;
-  for (let last = FORGET_SLICE; last === FORGET_SLICE; skipped += last) {
-    const slice = await sql.transaction(({ connection, times }) =>
-      forgetHandler(connection, { handler }, times),
-    );
-    if (slice === null) return skipped === 0 ? null : skipped;
-    last = slice;
-  }
-  return skipped;
-}
+const prunings = new WeakMap<SqliteConnection, Pruning>();
 
-/** How many events one transaction prunes at most, because a receive that arrives meanwhile waits for it. */
-const PRUNE_SLICE = 100;
-
-/** The kept event that was read last. */
-const lastKept = new WeakMap<SqliteConnection, number>();
-
-/** See `InboxStore.prune`. */
-async function pruneAll(
-  sql: SqliteSql,
-  request: Parameters<InboxStore['prune']>[0],
-): Promise<number> {
-  let changed = 0;
-  let done = false;
-  while (!done && changed < request.limit) {
-    const slice = {
-      ...request,
-      limit: Math.min(PRUNE_SLICE, request.limit - changed),
-      lastKept: lastKept.get(sql.connection) ?? 0,
-    };
-    const pruned = await sql.transaction(({ connection, times }) =>
-      prune(connection, slice, times),
-    );
-    changed += pruned.changed;
-    ({ done } = pruned);
-    lastKept.set(sql.connection, pruned.lastKept);
-  }
-  return changed;
+function pruningOf(connection: SqliteConnection): Pruning {
+  const pruning = prunings.get(connection) ?? new Pruning();
+  prunings.set(connection, pruning);
+  return pruning;
 }
 
 /** Runs an operation in the thread, or on the event loop for a database in memory. */

@@ -1,4 +1,10 @@
-import type { SqlConnection, SqlDatabase, SqlDialect, SqlValue } from '../../sql/sql-connection.js';
+import type {
+  CatalogChange,
+  SqlConnection,
+  SqlDatabase,
+  SqlDialect,
+  SqlValue,
+} from '../../sql/sql-connection.js';
 import { indexed, NOW_MS, TURNED_OFF } from '../sql/schema.js';
 import type { ConnectionSource } from './connection-source.js';
 import type { Connection, Parameter, StatementResult } from './database-connection.js';
@@ -13,19 +19,7 @@ export class PostgresSql implements SqlDatabase {
     private readonly schema: string,
     private readonly connection: Connection | null = null,
   ) {
-    this.dialect = {
-      table: (name) => `${schema}.${name}`,
-      now: () => NOW_MS,
-      isOneOf: (column, parameter) => `${column} = ANY (${parameter})`,
-      hex: (column) => `encode(${column}, 'hex')`,
-      index: () => '',
-      indexed,
-      elements: (array) => `json_array_elements(${array}) AS j (value)`,
-      jsonArray: (value) => `json_agg(${value}) FILTER (WHERE ${value} IS NOT NULL)`,
-      skipLocked: (alias) => `FOR UPDATE OF ${alias} SKIP LOCKED`,
-      commits: (how) => COMMITS[how],
-      wallOffsetMs: 0,
-    };
+    this.dialect = dialectOf(schema);
   }
 
   async all<Row>(sql: string, parameters: readonly SqlValue[] = []): Promise<Row[]> {
@@ -57,10 +51,30 @@ export class PostgresSql implements SqlDatabase {
     });
   }
 
+  async changeCatalog(change: CatalogChange, values: readonly SqlValue[]): Promise<void> {
+    const parameters = change.types.map((type, index) => `$${index + 1}::${type}`).join(', ');
+    await this.run(`SELECT ${this.schema}.${change.name}(${parameters})`, values);
+  }
+
   #run(sql: string, parameters: readonly SqlValue[]): Promise<StatementResult> {
     return (this.connection ?? this.source).run(sql, parameters as readonly Parameter[]);
   }
 }
+
+/** The dialect of PostgreSQL for the tables of a schema. */
+export const dialectOf = (schema: string): SqlDialect => ({
+  table: (name) => `${schema}.${name}`,
+  now: () => NOW_MS,
+  isOneOf: (column, parameter) => `${column} = ANY (${parameter})`,
+  hex: (column) => `encode(${column}, 'hex')`,
+  index: () => '',
+  indexed,
+  elements: (array, alias = 'j') => `json_array_elements(${array}) AS ${alias} (value)`,
+  jsonArray: (value) => `json_agg(${value}) FILTER (WHERE ${value} IS NOT NULL)`,
+  skipLocked: (alias) => `FOR UPDATE OF ${alias} SKIP LOCKED`,
+  commits: (how) => COMMITS[how],
+  wallOffsetMs: 0,
+});
 
 /** Conditions that change a setting until the end of the transaction. */
 const COMMITS = {

@@ -15,7 +15,7 @@ import type { Parameter, PreparedStatement, ResultRow } from '../connection/data
 import { isRunning, keyLock } from './ordering.js';
 import { countsOnce } from '../../sql/conditions.js';
 import { BY_INDEX, isOnceOf, LOOKED_UP, NOW_MS } from './schema.js';
-import { fromStored, toStored } from '../../sql/stored-text.js';
+import { fromStored, orderingOf, toStored } from '../../sql/stored-text.js';
 import { elementsOf, toDate } from './stored-rows.js';
 
 /** How many repeats of an event are kept. */
@@ -223,14 +223,14 @@ function receiptOf(outcome: StoreReceipt['outcome'], id: string): Receipt {
 /** @param known the ids, and the transactions and types, of the events before it in the statement */
 function newEventOf(event: IncomingEvent, known: Set<string>): NewEvent {
   const { company, id, eventType, orderingKey, stale } = event;
-  const hashed = orderingKey === null ? null : sha256(`${company}\n${toStored(orderingKey)}`);
-  const ordering = hashed && hashed.subarray(0, 16).toString('hex');
+  const hashed = orderingOf(company, orderingKey && toStored(orderingKey));
+  const ordering = hashed && hashed.toString('hex');
   const once = event.oncePerTransaction && ordering !== null;
   const keys = [`id ${company} ${id}`];
   if (once && !stale) keys.push(`once ${ordering} ${eventType}`);
   const first = !keys.some((key) => known.has(key));
   if (first) for (const key of keys) known.add(key);
-  return { event, once, ordering, digest: sha256(event.raw), first };
+  return { event, once, ordering, digest: hash('sha256', event.raw, 'buffer'), first };
 }
 
 /** The deliveries of all events. Of those with the same ordering key and handler, only the first may run at once. */
@@ -257,10 +257,6 @@ function isUnhandled({ eventType, handlers }: IncomingEvent): boolean {
 /** The headers as JSON; `null` if there are none. */
 function headersOf({ headers }: IncomingEvent): string | null {
   return Object.keys(headers).length === 0 ? null : toStored(JSON.stringify(headers));
-}
-
-function sha256(data: string | Buffer): Buffer {
-  return hash('sha256', data, 'buffer');
 }
 
 /** SQL: the events with their numbers, as rows `i` with these columns and their `position`. */

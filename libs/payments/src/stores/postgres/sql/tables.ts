@@ -1,16 +1,20 @@
 import { countsOnce, HAS_FAILED, notOnce, unaliased, UNDONE } from '../../sql/conditions.js';
-import type { EventLayout } from '../../sql/events.js';
+import type { StoreLayout } from '../../sql/layout.js';
 import { indexed } from './schema.js';
 
-/** The events, and the deliveries that have an index for each state. */
-export const eventLayout = (schema: string): EventLayout => ({
+/** Each state of a delivery has an index. */
+export const layoutOf = (schema: string): StoreLayout => ({
   bodies: `${schema}.event`,
+  pruned: 'e.raw IS NULL',
+  tombstone: 'raw = NULL, headers = NULL',
+  bodyTables: [],
   queues: [
+    { state: 'pending', index: 'waiting', condition: 'd.waiting' },
     { state: 'pending', index: 'due', condition: IS_DUE },
     { state: 'pending', index: 'suspect', condition: IS_SUSPECT },
-    { state: 'pending', index: 'waiting', condition: 'd.waiting' },
     { state: 'dead', index: 'dead', condition: "d.state = 'dead'" },
   ],
+  unqueued: 'waiting = false',
 });
 
 const IS_DUE = "d.state = 'pending' AND NOT d.waiting AND d.crashes = 0";
@@ -127,13 +131,14 @@ ${expectationTables(schema)}CREATE TABLE ${schema}.worker (
   lease_ms bigint NOT NULL,
   retired boolean NOT NULL DEFAULT false,
   -- [{"name": …, "patterns": […]}, …]
-  handlers jsonb NOT NULL
+  handlers json NOT NULL
 );
 CREATE TABLE ${schema}.handler (
   name text COLLATE "C" PRIMARY KEY,
-  patterns text[] NOT NULL,
+  -- A JSON array.
+  patterns text NOT NULL,
   first_seen bigint NOT NULL,
-  -- The last heartbeat of the workers that were removed. Live workers have a later one.
+  -- The last heartbeat of the workers that were removed or retired. Live workers have a later one.
   last_seen bigint NOT NULL
 );
 CREATE TABLE ${schema}.pause (

@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { SqliteDatabase } from '../../../../../../test/support/sqlite/sqlite-database.js';
 import { SLICE } from '../../sql/events.js';
+import { SqlPruning } from '../../sql/prune.js';
+import { LAYOUT } from './schema.js';
 import type { EventFilter, EventPage } from '../../../inbox/store/inbox-store.js';
-import { prune } from './prune.js';
 
 let inbox: SqliteDatabase;
 beforeEach(async () => {
@@ -95,31 +96,32 @@ describe('finds, lists, counts and pruning on SQLite', () => {
     const { connection } = inbox;
     for (let n = 0; n < 2100; n += 1) inbox.receive({ id: `e${n}`, handlers: ['audit'] });
     inbox.receive({ id: 'last', handlers: [] });
-    inbox.now += 1000;
+    inbox.now += 100_000;
     const request = { bodiesMs: 10, tombstonesMs: 1e6, limit: 5 };
     let lastKept = 0;
     /** The calls until one is done, and how many events they changed. */
-    const pruneAll = (): [calls: number, changed: number] => {
+    const pruneAll = async (): Promise<[calls: number, changed: number, lastKept: number]> => {
       const result: [number, number] = [0, 0];
       for (let done = false; !done; result[0] += 1) {
-        const pruned = prune(connection, { ...request, lastKept }, inbox.times);
+        const slice = { ...request, lastKept };
+        const pruned = await new SqlPruning(inbox.sql(), LAYOUT).slice(slice);
         result[1] += pruned.changed;
         ({ done, lastKept } = pruned);
       }
-      return result;
+      return [...result, lastKept];
     };
     // Three slices of old events, and the first slice of kept events.
-    expect([pruneAll(), lastKept]).toEqual([[4, 1], 1000]);
+    expect(await pruneAll()).toEqual([4, 1, 1000]);
     const isPruned = async (id: string) => (await inbox.store().find('acme', id))?.raw === null;
     expect(await isPruned('last')).toBe(true);
     const handled = ['e5', 'e7', 'e1500', 'e2099'];
     const selections = handled.map((id) => ({ company: 'acme', id, handlers: ['audit'] }));
     inbox.store().skip(selections);
-    expect([pruneAll(), lastKept]).toEqual([[1, 1], 2000]);
-    expect([pruneAll(), lastKept]).toEqual([[1, 1], 0]);
+    expect(await pruneAll()).toEqual([1, 1, 2000]);
+    expect(await pruneAll()).toEqual([1, 1, 0]);
     request.limit = 1;
-    expect([pruneAll(), lastKept]).toEqual([[1, 1], 6]);
-    expect([pruneAll(), lastKept]).toEqual([[1, 1], 8]);
+    expect(await pruneAll()).toEqual([1, 1, 7]);
+    expect(await pruneAll()).toEqual([1, 1, 1007]);
     expect(await Promise.all(handled.map(isPruned))).toEqual([true, true, true, true]);
     expect(connection.get('SELECT count(*) AS kept FROM payments_inbox_kept')).toMatchObject({
       kept: 2096,
@@ -134,8 +136,8 @@ describe('finds, lists, counts and pruning on SQLite', () => {
       INSERT INTO payments_inbox_event (seq, company, id, event_type, occurred_at, received_at, digest, stale, unhandled)
         WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 101000)
         SELECT i, 'acme', 'e' || i, 't', 1, ${inbox.now} - (101000 - i) * 500, x'00', 0, 0 FROM n;
-      INSERT INTO payments_inbox_delivery (event, handler, state, received_at, finished_at)
-        SELECT seq, 'book', 'done', received_at, received_at + 60000 + seq % 10 FROM payments_inbox_event`);
+      INSERT INTO payments_inbox_delivery (event, handler, state, finished_at)
+        SELECT seq, 'book', 'done', received_at + 60000 + seq % 10 FROM payments_inbox_event`);
     const slices = countStatements('took_ms');
     const { minutes, completeFrom } = await inbox.store().activity(1440, inbox.now);
     expect(slices.count).toBe(50);
@@ -155,7 +157,7 @@ describe('finds, lists, counts and pruning on SQLite', () => {
     for (const handlers of [['audit'], ['mail'], ['mail']]) inbox.receive({ handlers });
     inbox.claim(worker, 1, 'mail');
     inbox.now += 1500;
-    inbox.store().heartbeat(other);
+    await inbox.store().heartbeat(other);
     const [lease] = inbox.claim(other, 1, 'audit');
     inbox.store().fail(lease!, { error: 'no', retryInMs: null });
     inbox.claim(other);

@@ -65,12 +65,12 @@ describe('the deliveries of one ordering key on SQLite', () => {
     expect(order).toEqual(['a', 'b', 'c', 'late 0', 'late 1']);
   });
 
-  it('the deliveries of one ordering key do not wait for a suspect, which only claimSuspect leases', () => {
+  it('the deliveries of one ordering key do not wait for a suspect, which only claimSuspect leases', async () => {
     const [worker, other] = [inbox.worker(1000), inbox.worker(3_600_000)];
     inbox.receive({ id: 'suspect', orderingKey: 'k' });
     inbox.claim(worker);
     inbox.now += 1500;
-    inbox.store().heartbeat(other);
+    await inbox.store().heartbeat(other);
     inbox.receive({ id: 'next', orderingKey: 'k', assign: { worker: other, handlers: ['book'] } });
     expect(pending()).toEqual([
       { id: 'suspect', queue: 'suspect', crashes: 1 },
@@ -79,7 +79,7 @@ describe('the deliveries of one ordering key on SQLite', () => {
     expect(inbox.claim(other).map(({ id }) => id)).toEqual(['next']);
   });
 
-  it('redriven deliveries of an ordering key wait while one of them runs', () => {
+  it('redriven deliveries of an ordering key wait from the next claim on while one of them runs', () => {
     const worker = inbox.worker();
     inbox.receive({ id: 'dead', orderingKey: 'k' });
     const [lease] = inbox.claim(worker);
@@ -88,6 +88,7 @@ describe('the deliveries of one ordering key on SQLite', () => {
     inbox.claim(worker);
     const selections = [{ company: 'acme', id: 'dead', handlers: ['book', 'mail'] }];
     expect(inbox.store().redrive(selections, { force: false, dueInMs: [0] })).toBe(2);
+    expect(inbox.claim(worker)).toEqual([]);
     expect(pending()).toEqual([
       { id: 'dead', queue: 'waiting', crashes: 0 },
       { id: 'dead', queue: 'due', crashes: 0 },

@@ -8,8 +8,7 @@ import { catalogVersion, unpaused } from './catalog.js';
 import { ANY_DUE, beganToWait, isOrderingBusy } from './ordering.js';
 import { fulfil } from './fulfil.js';
 import { COUNTS_ONCE } from './schema.js';
-import { fromStored, toStored } from '../../sql/stored-text.js';
-import { orderingOf } from './stored-rows.js';
+import { fromStored, orderingOf, toStored } from '../../sql/stored-text.js';
 import { isLive } from './workers.js';
 
 /** How many other events of the same payment transaction are stored with the first event. */
@@ -141,15 +140,15 @@ function insertDeliveries(
   { wall, clock }: Times,
 ): Receipt['claimed'] {
   const first = { company, id, seq, token: 1, attempt: 1, crashes: 0, ageMs: 0, source };
-  const ordering = orderingOf(company, orderingKey);
+  const ordering = orderingOf(company, orderingKey && toStored(orderingKey));
   const assignable = assignableHandlers(connection, assign);
   return handlers.flatMap((handler) => {
     if (assignable.includes(handler)) {
       // Inserts nothing if another delivery of the key runs, which the index of running deliveries detects, or is due.
       const inserted = connection.run(
         `INSERT INTO payments_inbox_delivery
-           (event, handler, state, attempts, token, worker, started_at, ordering, received_at)
-         SELECT ?4, ?1, 'running', 1, 1, ?5, ?6, ?2, ?6 WHERE NOT (${ANY_DUE}) ON CONFLICT DO NOTHING`,
+           (event, handler, state, attempts, token, worker, started_at, ordering)
+         SELECT ?4, ?1, 'running', 1, 1, ?5, ?6, ?2 WHERE NOT (${ANY_DUE}) ON CONFLICT DO NOTHING`,
         [handler, ordering, clock, seq, assign!.worker, wall],
       );
       if (inserted > 0) return [{ ...first, handler, receivedAt: new Date(wall) }];
@@ -157,9 +156,9 @@ function insertDeliveries(
     // A delivery whose key is busy waits from the start, so that no claim has to make it wait.
     const busy = isOrderingBusy(connection, handler, ordering, clock);
     connection.run(
-      `INSERT INTO payments_inbox_delivery (event, handler, state, queue, due_at, ordering, received_at)
-       VALUES (?, ?, 'pending', ?, ?, ?, ?)`,
-      [seq, handler, busy ? 'waiting' : 'due', clock, ordering, wall],
+      `INSERT INTO payments_inbox_delivery (event, handler, state, queue, due_at, ordering)
+       VALUES (?, ?, 'pending', ?, ?, ?)`,
+      [seq, handler, busy ? 'waiting' : 'due', clock, ordering],
     );
     if (busy) beganToWait(connection, handler);
     return [];

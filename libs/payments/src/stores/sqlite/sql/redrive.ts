@@ -1,19 +1,10 @@
-import type { DeliverySelection } from '../../../inbox/store/inbox-store.js';
-import type { SqliteConnection, Times } from '../thread/connection.js';
-import { fulfil } from './fulfil.js';
-import { isOrderingBusy } from './ordering.js';
-import { fromStored, toStored } from '../../sql/stored-text.js';
-import { orderingOf } from './stored-rows.js';
+import type { DeliverySelection, InboxStore } from '../../../inbox/store/inbox-store.js';
 import { historyOf } from '../../sql/events.js';
 import type { HistoryRow } from '../../sql/events.js';
-
-export interface RedriveRequest {
-  readonly selections: readonly DeliverySelection[];
-  readonly force: boolean;
-  readonly dueInMs: readonly number[];
-  /** The event types that fulfil expectations. */
-  readonly fulfils?: readonly string[];
-}
+import { fromStored, orderingOf, toStored } from '../../sql/stored-text.js';
+import type { SqliteSql } from '../thread/sqlite-sql.js';
+import { fulfil } from './fulfil.js';
+import { releaseNext } from './ordering.js';
 
 interface EventRow {
   readonly seq: number;
@@ -23,62 +14,74 @@ interface EventRow {
   readonly ordering_key: string | null;
   readonly reference: string | null;
   readonly stale: 0 | 1;
-  readonly received_at: number;
 }
 
-/** When a delivery becomes due, and whether it then waits for its turn. */
-interface Due {
-  readonly dueAt: number;
-  readonly queue: 'due' | 'waiting';
-}
-
-/** Makes deliveries due again. Adds a delivery if the event has none for the handler. */
+/**
+ * Makes deliveries due again. Adds a delivery if the event has none for the handler. If the ordering key is busy, the next claim
+ * makes the delivery wait.
+ */
 export function redrive(
-  connection: SqliteConnection,
-  request: RedriveRequest,
-  times: Times,
+  sql: SqliteSql,
+  selections: readonly DeliverySelection[],
+  { force, dueInMs, fulfils = [] }: Parameters<InboxStore['redrive']>[1],
 ): number {
-  const { clock } = times;
+  const { connection, times } = sql;
   let changed = 0;
-  request.selections.forEach(({ company, id, handlers }, index) => {
-    const event = findUnpruned(connection, company, id);
-    if (event === undefined) return;
-    const dueInMs = Math.round(request.dueInMs[index] ?? 0);
+  for (const [index, { company, id, handlers }] of selections.entries()) {
+    const event = connection.get<EventRow>(
+      `SELECT seq, id, company, event_type, ordering_key, reference, stale FROM payments_inbox_event
+       WHERE id = ? AND company = ? AND NOT pruned`,
+      [toStored(id), company],
+    );
+    if (event === undefined) continue;
+    const dueAt = times.clock + Math.round(dueInMs[index] ?? 0);
     for (const handler of new Set(handlers)) {
-      const delivery = findDelivery(connection, event.seq, handler);
-      const state = delivery?.state;
-      if (state === 'running' || (state === 'done' && !request.force)) continue;
-      const key = event.ordering_key;
-      const ordering = orderingOf(event.company, key === null ? null : fromStored(key));
-      const busy = isOrderingBusy(connection, handler, ordering, clock);
-      const due: Due = { dueAt: clock + dueInMs, queue: busy && dueInMs <= 0 ? 'waiting' : 'due' };
-      if (event.stale === 1 && delivery === undefined && !hasDeliveries(connection, event.seq)) {
-        if (!refresh(connection, event, request.fulfils ?? [], times)) continue;
+      const delivery = connection.get<HistoryRow>(
+        `SELECT state, attempts, started_at, finished_at, history FROM payments_inbox_delivery
+         WHERE event = ? AND handler = ?`,
+        [event.seq, handler],
+      );
+      if (delivery === undefined) {
+        if (!add(sql, event, handler, dueAt, fulfils)) continue;
+      } else {
+        const { state } = delivery;
+        if (state === 'running' || (state === 'done' && !force)) continue;
+        // A pending delivery becomes due earlier, never later, and may continue to wait.
+        connection.run(
+          `UPDATE payments_inbox_delivery SET state = 'pending', queue = iif(state = 'pending', queue, 'due'),
+             attempts = iif(state = 'pending', attempts, 0), due_at = min(coalesce(due_at, ?1), ?1), finished_at = NULL,
+             history = ?2 WHERE event = ?3 AND handler = ?4`,
+          [dueAt, JSON.stringify(historyOf(delivery)), event.seq, handler],
+        );
       }
-      if (delivery === undefined) add(connection, event, handler, ordering, due);
-      else if (state === 'pending') bringForward(connection, event.seq, handler, due);
-      else restart(connection, event.seq, handler, JSON.stringify(historyOf(delivery)), due);
       changed += 1;
     }
-  });
+  }
+  sql.wakes = changed > 0;
   return changed;
 }
 
-function findUnpruned(
-  connection: SqliteConnection,
-  company: string,
-  id: string,
-): EventRow | undefined {
-  return connection.get<EventRow>(
-    `SELECT seq, id, company, event_type, ordering_key, reference, stale, received_at
-     FROM payments_inbox_event WHERE id = ? AND company = ? AND pruned = 0`,
-    [toStored(id), company],
+/** Adds a delivery to an event. Returns `false` if another event counts as the event of the transaction. */
+function add(
+  sql: SqliteSql,
+  event: EventRow,
+  handler: string,
+  dueAt: number,
+  fulfils: readonly string[],
+): boolean {
+  const { connection } = sql;
+  const { seq, company, ordering_key } = event;
+  const anyOther = 'SELECT 1 FROM payments_inbox_delivery WHERE event = ? LIMIT 1';
+  if (event.stale === 1 && connection.get(anyOther, [seq]) === undefined) {
+    if (!refresh(sql, event, fulfils)) return false;
+  }
+  connection.run(
+    `INSERT INTO payments_inbox_delivery (event, handler, state, queue, due_at, ordering)
+     VALUES (?, ?, 'pending', 'due', ?, ?)`,
+    [seq, handler, dueAt, orderingOf(company, ordering_key)],
   );
-}
-
-function hasDeliveries(connection: SqliteConnection, seq: number): boolean {
-  const select = 'SELECT 1 FROM payments_inbox_delivery WHERE event = ? LIMIT 1';
-  return connection.get(select, [seq]) !== undefined;
+  connection.run('UPDATE payments_inbox_event SET unhandled = 0 WHERE seq = ?', [seq]);
+  return true;
 }
 
 /**
@@ -86,79 +89,42 @@ function hasDeliveries(connection: SqliteConnection, seq: number): boolean {
  * `false` if another event counts as the event of the transaction.
  */
 function refresh(
-  connection: SqliteConnection,
-  event: EventRow,
+  { connection, times }: SqliteSql,
+  { seq, id, company, event_type, ordering_key, reference }: EventRow,
   fulfils: readonly string[],
-  times: Times,
 ): boolean {
-  const changed = connection.run(
-    'UPDATE OR IGNORE payments_inbox_event SET stale = 0 WHERE seq = ?',
-    [event.seq],
-  );
-  if (changed === 0) return false;
-  if (!fulfils.includes(fromStored(event.event_type))) return true;
-  const { company, ordering_key, reference } = event;
-  const orderingKey = ordering_key && fromStored(ordering_key);
-  fulfil(
-    connection,
-    { company, orderingKey, reference: reference && fromStored(reference) },
-    fromStored(event.id),
-    times,
-  );
+  const update = 'UPDATE OR IGNORE payments_inbox_event SET stale = 0 WHERE seq = ?';
+  if (connection.run(update, [seq]) === 0) return false;
+  if (fulfils.includes(fromStored(event_type))) {
+    const orderingKey = ordering_key && fromStored(ordering_key);
+    const keys = { company, orderingKey, reference: reference && fromStored(reference) };
+    fulfil(connection, keys, fromStored(id), times);
+  }
   return true;
 }
 
-function findDelivery(
-  connection: SqliteConnection,
-  seq: number,
-  handler: string,
-): HistoryRow | undefined {
-  return connection.get<HistoryRow>(
-    `SELECT state, attempts, started_at, finished_at, history FROM payments_inbox_delivery
-     WHERE event = ? AND handler = ?`,
-    [seq, handler],
-  );
-}
-
-/** Makes a pending delivery due earlier, never later. A waiting delivery continues to wait. */
-function bringForward(
-  connection: SqliteConnection,
-  seq: number,
-  handler: string,
-  { dueAt }: Due,
-): void {
-  connection.run(
-    'UPDATE payments_inbox_delivery SET due_at = min(due_at, ?) WHERE event = ? AND handler = ?',
-    [dueAt, seq, handler],
-  );
-}
-
-function restart(
-  connection: SqliteConnection,
-  seq: number,
-  handler: string,
-  history: string,
-  { dueAt, queue }: Due,
-): void {
-  connection.run(
-    `UPDATE payments_inbox_delivery
-     SET state = 'pending', queue = ?, attempts = 0, crashes = 0, due_at = ?, finished_at = NULL, history = ?
-     WHERE event = ? AND handler = ?`,
-    [queue, dueAt, history, seq, handler],
-  );
-}
-
-function add(
-  connection: SqliteConnection,
-  { seq, received_at }: EventRow,
-  handler: string,
-  ordering: Uint8Array | null,
-  { dueAt, queue }: Due,
-): void {
-  connection.run(
-    `INSERT INTO payments_inbox_delivery (event, handler, state, queue, due_at, ordering, received_at)
-     VALUES (?, ?, 'pending', ?, ?, ?, ?)`,
-    [seq, handler, queue, dueAt, ordering, received_at],
-  );
-  connection.run('UPDATE payments_inbox_event SET unhandled = 0 WHERE seq = ?', [seq]);
+/** Marks pending and dead deliveries skipped. */
+export function skip(sql: SqliteSql, selections: readonly DeliverySelection[]): number {
+  const { connection, times } = sql;
+  let skipped = 0;
+  for (const { company, id, handlers } of selections) {
+    for (const handler of new Set(handlers)) {
+      const row = connection.get<{ event: number; state: string }>(
+        `SELECT event, state FROM payments_inbox_delivery
+         WHERE event = (SELECT seq FROM payments_inbox_event WHERE id = ? AND company = ?)
+           AND handler = ? AND state IN ('pending', 'dead')`,
+        [toStored(id), company, handler],
+      );
+      if (row === undefined) continue;
+      connection.run(
+        `UPDATE payments_inbox_delivery SET state = 'skipped', queue = NULL, crashes = 0, due_at = NULL, finished_at = ?
+         WHERE event = ? AND handler = ?`,
+        [times.wall, row.event, handler],
+      );
+      if (row.state === 'pending') releaseNext(connection, row.event, handler);
+      skipped += 1;
+    }
+  }
+  sql.wakes = skipped > 0;
+  return skipped;
 }

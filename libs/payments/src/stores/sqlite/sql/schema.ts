@@ -1,6 +1,6 @@
 import { PaymentsError } from '../../../errors/payments-error.js';
 import { countsOnce, HAS_FAILED, notOnce, unaliased, UNDONE } from '../../sql/conditions.js';
-import type { EventLayout } from '../../sql/events.js';
+import type { StoreLayout } from '../../sql/layout.js';
 import { retryWhileBusy } from '../thread/connection.js';
 import type { SqliteConnection } from '../thread/connection.js';
 
@@ -10,16 +10,20 @@ export const SCHEMA_VERSION = 1;
 /** SQL: {@link countsOnce} and {@link notOnce} without an alias. */
 export const [COUNTS_ONCE, NOT_ONCE] = [unaliased(countsOnce('e')), unaliased(notOnce('e'))];
 
-/** The events and the queues of deliveries. One index has all queues. */
-export const LAYOUT: EventLayout = {
+/** One index has all queues of deliveries. */
+export const LAYOUT: StoreLayout = {
   bodies: `(SELECT e.*, b.raw, b.headers FROM payments_inbox_event e
     LEFT JOIN payments_inbox_body b ON b.event = e.seq)`,
-  queues: (['dead', 'due', 'waiting', 'suspect'] as const).map((queue) => ({
+  pruned: 'e.pruned',
+  tombstone: 'pruned = 1',
+  bodyTables: ['body'],
+  queues: (['waiting', 'due', 'suspect', 'dead'] as const).map((queue) => ({
     state: queue === 'dead' ? 'dead' : 'pending',
     index: 'queue',
     condition: `d.queue = '${queue}'`,
     indexed: 'd.queue IS NOT NULL',
   })),
+  unqueued: 'queue = NULL',
 };
 
 /**
@@ -64,7 +68,7 @@ const TABLES = `
   CREATE INDEX payments_inbox_event_transaction ON payments_inbox_event (ordering_key)
     WHERE ${NOT_ONCE};
   CREATE INDEX payments_inbox_event_reference ON payments_inbox_event (reference) WHERE reference IS NOT NULL;
-  CREATE INDEX payments_inbox_event_tombstone ON payments_inbox_event (received_at) WHERE pruned = 1;
+  CREATE INDEX payments_inbox_event_tombstone ON payments_inbox_event (received_at) WHERE pruned;
   CREATE INDEX payments_inbox_event_unhandled ON payments_inbox_event (stale) WHERE unhandled;
 
   -- The events up to pruned_to that could not be pruned.
@@ -94,7 +98,6 @@ const TABLES = `
     finished_at INTEGER,
     last_error TEXT,
     ordering BLOB, -- hash of company and ordering key
-    received_at INTEGER NOT NULL,
     history TEXT NOT NULL DEFAULT '[]', -- a JSON array of arrays, without the attempt that made the delivery done
     PRIMARY KEY (event, handler)
   ) STRICT, WITHOUT ROWID;
@@ -153,8 +156,8 @@ const TABLES = `
   CREATE TABLE payments_inbox_handler (
     name TEXT PRIMARY KEY,
     patterns TEXT NOT NULL, -- a JSON array
-    first_seen_at INTEGER NOT NULL,
-    last_seen_at INTEGER NOT NULL
+    first_seen INTEGER NOT NULL,
+    last_seen INTEGER NOT NULL -- the last heartbeat of the workers that were removed or retired; live workers have a later one
   ) STRICT, WITHOUT ROWID;
 
   CREATE TABLE payments_inbox_worker (

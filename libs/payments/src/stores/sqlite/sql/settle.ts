@@ -1,6 +1,6 @@
 import { boundedError } from '../../../inbox/store/stored-event.js';
-import type { DeliverySelection, SettleResult } from '../../../inbox/store/inbox-store.js';
-import type { SqliteConnection, Times } from '../thread/connection.js';
+import type { SettleResult } from '../../../inbox/store/inbox-store.js';
+import type { SqliteConnection } from '../thread/connection.js';
 import type { LeaseName } from '../thread/sent-values.js';
 import type { SqliteSql } from '../thread/sqlite-sql.js';
 import { releaseNext } from './ordering.js';
@@ -82,32 +82,4 @@ function findRunning(
     `SELECT attempts, started_at, history FROM payments_inbox_delivery WHERE ${FENCE}`,
     [seq, handler, token],
   );
-}
-
-/** Marks pending and dead deliveries skipped. */
-export function skip(
-  connection: SqliteConnection,
-  { selections }: { readonly selections: readonly DeliverySelection[] },
-  { wall }: Times,
-): number {
-  let skipped = 0;
-  for (const { company, id, handlers } of selections) {
-    for (const handler of new Set(handlers)) {
-      const row = connection.get<{ event: number; state: string }>(
-        `SELECT event, state FROM payments_inbox_delivery
-         WHERE event = (SELECT seq FROM payments_inbox_event WHERE id = ? AND company = ?)
-           AND handler = ? AND state IN ('pending', 'dead')`,
-        [toStored(id), company, handler],
-      );
-      if (row === undefined) continue;
-      connection.run(
-        `UPDATE payments_inbox_delivery SET state = 'skipped', queue = NULL, crashes = 0, due_at = NULL, finished_at = ?
-         WHERE event = ? AND handler = ?`,
-        [wall, row.event, handler],
-      );
-      if (row.state === 'pending') releaseNext(connection, row.event, handler);
-      skipped += 1;
-    }
-  }
-  return skipped;
 }

@@ -80,14 +80,14 @@ describe('the age of a heartbeat', () => {
       inbox.now,
       a,
     ]);
-    beat(observer, requested);
+    await beat(observer, requested);
     machineMs += LEASE;
     inbox.now += LEASE;
-    beat(observer);
+    await beat(observer);
     expect(inbox.all('SELECT id FROM payments_inbox_worker')).toHaveLength(2);
     machineMs += 1;
     inbox.now += 1;
-    beat(observer);
+    await beat(observer);
     expect(inbox.all('SELECT id FROM payments_inbox_worker')).toEqual([{ id: observer }]);
     inbox.close();
   });

@@ -1,36 +1,15 @@
-import type {
-  HandlerCatalog,
-  HandlerDeclaration,
-  HeartbeatResult,
-  WorkerRegistration,
-} from '../../../inbox/store/inbox-store.js';
+import type { HandlerDeclaration, HeartbeatResult } from '../../../inbox/store/inbox-store.js';
+import { REMOVE_WORKER } from '../../sql/workers.js';
 import type { SqliteConnection, Times } from '../thread/connection.js';
-import { catalog, refreshCatalog, unpaused } from './catalog.js';
+import type { SqliteSql } from '../thread/sqlite-sql.js';
+import { unpaused } from './catalog.js';
 import { releaseNext } from './ordering.js';
 import { FREED_QUEUE } from './settle.js';
 import { withAttempt } from './stored-rows.js';
 
-/** Stores a live worker, and its handlers in the catalog. */
-export function register(
-  connection: SqliteConnection,
-  { id, leaseMs, handlers }: WorkerRegistration,
-  times: Times,
-): HandlerCatalog {
-  connection.run(
-    'INSERT OR REPLACE INTO payments_inbox_worker (id, lease_ms, heartbeat_at, handlers) VALUES (?, ?, ?, ?)',
-    [id, leaseMs, times.clock, JSON.stringify(handlers)],
-  );
-  deadWorkers(connection, times);
-  refreshCatalog(connection, times);
-  return catalog(connection);
-}
-
 /** Renews a heartbeat, removes dead workers, and frees the deliveries that they ran. */
-export function heartbeat(
-  connection: SqliteConnection,
-  { worker }: { readonly worker: string },
-  times: Times,
-): HeartbeatResult & { readonly freed: number } {
+export async function heartbeat(sql: SqliteSql, worker: string): Promise<HeartbeatResult> {
+  const { connection, times } = sql;
   const own = connection.get<{ heartbeat_at: number; lease_ms: number }>(
     'SELECT heartbeat_at, lease_ms FROM payments_inbox_worker WHERE id = ? AND retired = 0',
     [worker],
@@ -43,34 +22,20 @@ export function heartbeat(
     ) === 1;
   const withoutHeartbeat = deadWorkers(connection, times);
   const dead = late ? [] : withoutHeartbeat;
-  for (const { id } of dead) remove(connection, id);
+  for (const { id } of dead) await sql.changeCatalog(REMOVE_WORKER, [id]);
   const retired = new Set(dead.filter((row) => row.retired === 1).map(({ id }) => id));
   const freed = freeOrphans(connection, retired, times);
-  // Also stores the time at which live workers last had their handlers.
-  refreshCatalog(connection, times);
-  return { alive, suspects: hasSuspects(connection, worker), freed };
+  sql.wakes = freed > 0;
+  return { alive, suspects: hasSuspects(connection, worker) };
 }
 
-/** Removes a worker: at once if it runs no deliveries, otherwise after its grace. */
-export function retire(
-  connection: SqliteConnection,
-  { worker, graceMs }: { readonly worker: string; readonly graceMs: number },
-  times: Times,
-): void {
-  const running = connection.get(
-    `SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_running
-     WHERE state = 'running' AND worker = ? LIMIT 1`,
-    [worker],
-  );
-  if (running === undefined) remove(connection, worker);
-  else {
-    connection.run(
-      'UPDATE payments_inbox_worker SET retired = 1, lease_ms = ?, heartbeat_at = max(heartbeat_at + 1, ?) WHERE id = ?',
-      [Math.round(graceMs), times.clock, worker],
-    );
-  }
+/**
+ * Notes the heartbeats of all workers, because the age of a heartbeat counts from the first time that it was read. Call it with
+ * the result of a change of the workers, whose statements have run.
+ */
+export function noteHeartbeats<T>({ connection, times }: SqliteSql, changed: T): T {
   deadWorkers(connection, times);
-  refreshCatalog(connection, times);
+  return changed;
 }
 
 /** Whether the worker is registered, not declared dead and not retired. */
@@ -106,10 +71,6 @@ function hasSuspects(connection: SqliteConnection, worker: string): boolean {
       [handler],
     ),
   );
-}
-
-function remove(connection: SqliteConnection, worker: string): void {
-  connection.run('DELETE FROM payments_inbox_worker WHERE id = ?', [worker]);
 }
 
 interface OrphanRow {

@@ -1,4 +1,5 @@
-import type { SqlDatabase, SqlDialect, SqlValue } from '../../sql/sql-connection.js';
+import { ParameterList } from '../../sql/sql-connection.js';
+import type { CatalogChange, SqlDatabase, SqlDialect, SqlValue } from '../../sql/sql-connection.js';
 import type { SqliteConnection, Times } from './connection.js';
 
 /**
@@ -41,6 +42,13 @@ export class SqliteSql implements SqlDatabase {
       return result;
     });
   }
+
+  async changeCatalog(change: CatalogChange, values: readonly SqlValue[]): Promise<void> {
+    const list = new ParameterList(values);
+    for (const sql of change.statements(this.dialect, list)) {
+      this.connection.run(sql, sql.includes('$') ? list.values.map(toBound) : []);
+    }
+  }
 }
 
 /** The dialect of SQLite at a time. */
@@ -52,7 +60,7 @@ export function dialectAt({ wall, clock }: Times): SqlDialect {
     hex: (column) => `lower(hex(${column}))`,
     index: (name) => `INDEXED BY payments_inbox_${name}`,
     indexed: (text) => text,
-    elements: (array) => `json_each(${array}) AS j`,
+    elements: (array, alias = 'j') => `json_each(${array}) AS ${alias}`,
     jsonArray: (value) => `json_group_array(${value}) FILTER (WHERE ${value} IS NOT NULL)`,
     skipLocked: () => '',
     commits: () => 'true',

@@ -1,0 +1,240 @@
+import type { InboxStore } from '../../inbox/store/inbox-store.js';
+import { MAX_DISORDER_MS } from '../../inbox/store/stored-event.js';
+import type { StoreLayout } from './layout.js';
+import { ParameterList } from './sql-connection.js';
+import type { SqlDatabase } from './sql-connection.js';
+
+/** How many old events one slice reads at most. Unfinished events are kept, and there may be millions of them. */
+const SLICE = 1000;
+
+/** How many events one slice prunes at most, because a receive that arrives meanwhile may wait for it. */
+const MAX_PRUNED = 100;
+
+type Request = Parameters<InboxStore['prune']>[0];
+
+export interface PruneRequest extends Request {
+  /** `lastKept` of the previous slice; 0 for the first slice. */
+  readonly lastKept: number;
+}
+
+export interface Pruned {
+  readonly changed: number;
+  /** Whether all old events have been read, and the next slice of the kept events. */
+  readonly done: boolean;
+  /** The kept event that was read last. */
+  readonly lastKept: number;
+}
+
+/** Prunes old data in slices, between which other operations run. */
+export class Pruning {
+  #lastKept = 0;
+
+  /** See `InboxStore.prune`. @param prune prunes one slice; see {@link SqlPruning.slice} */
+  async prune(request: Request, prune: (slice: PruneRequest) => Promise<Pruned>): Promise<number> {
+    let changed = 0;
+    let done = false;
+    while (!done && changed < request.limit) {
+      const limit = Math.min(MAX_PRUNED, request.limit - changed);
+      const pruned = await prune({ ...request, limit, lastKept: this.#lastKept });
+      changed += pruned.changed;
+      ({ done, lastKept: this.#lastKept } = pruned);
+    }
+    return changed;
+  }
+}
+
+/**
+ * Deletes expectations and expired tombstones, then the bodies of old events, then those of kept events that have finished
+ * meanwhile; at most `limit` in one call. It reads the events in the order of their numbers, each once, and adds those that
+ * it cannot prune to the table `kept`.
+ */
+export class SqlPruning {
+  constructor(
+    private readonly database: SqlDatabase,
+    private readonly layout: StoreLayout,
+  ) {}
+
+  async slice({ bodiesMs, tombstonesMs, limit, lastKept }: PruneRequest): Promise<Pruned> {
+    const ended = await this.#deleteExpectations(tombstonesMs, limit);
+    const deleted = ended + (await this.#deleteTombstones(tombstonesMs, limit - ended));
+    if (deleted > 0) return { changed: deleted, done: false, lastKept };
+    const passed = await this.#passEvents(bodiesMs, limit);
+    if (passed !== null) return { changed: passed, done: false, lastKept };
+    return { ...(await this.#pruneKept(bodiesMs, limit, lastKept)), done: true };
+  }
+
+  /**
+   * Prunes the next old events, and keeps those that are not finished. Returns how many it pruned; `null` if there is nothing
+   * to do. An event from the future is kept too: the clock was wrong at its receipt. The two statements at the end are not in
+   * one transaction, because receives would wait for the row of `meta` if this process was stopped between them.
+   */
+  async #passEvents(bodiesMs: number, limit: number): Promise<number | null> {
+    const [event, meta, kept] = ['event', 'meta', 'kept'].map((name) => this.#table(name));
+    const slice = await this.#read(
+      bodiesMs,
+      `SELECT x.seq FROM ${event} x WHERE x.seq > (SELECT m.pruned_to FROM ${meta} m) ORDER BY x.seq LIMIT ${SLICE}`,
+    );
+    const { pruned, next } = await this.#pruneFinished(slice, limit);
+    const old = until(slice, (one) => one.state === 'young' || one === next);
+    const passed = until(old, ({ isFinal, state }) => !isFinal && state !== 'future');
+    if (passed.length > 0) {
+      const left = passed.filter(({ seq, state }) => state !== 'pruned' && !pruned.has(seq));
+      await this.database.run(
+        `INSERT INTO ${kept} (event) SELECT (j.value ->> 0)::bigint
+         FROM ${this.database.dialect.elements('$1::json')} WHERE true ON CONFLICT DO NOTHING`,
+        [JSON.stringify(left.map(({ seq }) => [seq]))],
+      );
+      await this.database.run(`UPDATE ${meta} SET pruned_to = $1 WHERE pruned_to < $1`, [
+        passed.at(-1)!.seq,
+      ]);
+    }
+    return passed.length === 0 && pruned.size === 0 ? null : pruned.size;
+  }
+
+  /** Prunes the kept events that have finished meanwhile, in the next slice of them. */
+  async #pruneKept(
+    bodiesMs: number,
+    limit: number,
+    lastKept: number,
+  ): Promise<Pick<Pruned, 'changed' | 'lastKept'>> {
+    const kept = this.#table('kept');
+    const slice = await this.#read(
+      bodiesMs,
+      `SELECT k.event AS seq FROM ${kept} k WHERE k.event > $1 ORDER BY k.event LIMIT ${SLICE}`,
+      [lastKept],
+    );
+    const { pruned, next } = await this.#pruneFinished(slice, limit);
+    const gone = slice.filter(({ seq, state }) => state === 'pruned' || pruned.has(seq));
+    await this.database.run(
+      `DELETE FROM ${kept} WHERE ${this.database.dialect.isOneOf('event', '$1::bigint[]')}`,
+      [gone.map(({ seq }) => seq)],
+    );
+    const read = until(slice, (one) => one === next);
+    const isLast = read.length < SLICE && next === undefined;
+    return { changed: pruned.size, lastKept: isLast ? 0 : read.at(-1)!.seq };
+  }
+
+  /** Reads events in the order of their numbers, which a statement selects as `seq`. */
+  async #read(
+    bodiesMs: number,
+    numbers: string,
+    values: readonly number[] = [],
+  ): Promise<OldEvent[]> {
+    const list = new ParameterList(values);
+    const now = this.database.dialect.now('wall', list);
+    const old = `${now} - ${list.add(bodiesMs, 'bigint')}`;
+    const pruned = `e.seq IS NULL OR ${this.layout.pruned}`;
+    // A sub-query, which the planner of PostgreSQL runs for each number: it could read all deliveries for a join.
+    const unfinished = `(SELECT count(*) FROM ${this.#table('delivery')} d
+      WHERE d.event = e.seq AND d.state NOT IN ('done', 'skipped'))`;
+    return this.database.transaction((connection) =>
+      connection.all<OldEvent>(
+        `SELECT n.seq, CASE WHEN ${pruned} THEN 'pruned'
+             WHEN e.received_at > ${now} + ${MAX_DISORDER_MS} THEN 'future'
+             WHEN e.received_at >= ${old} THEN 'young'
+             WHEN ${unfinished} = 0 THEN 'finished' ELSE 'unfinished' END AS state,
+           COALESCE(e.received_at < ${now} - ${MAX_DISORDER_MS}, true) AS "isFinal"
+         FROM (${numbers}) n LEFT JOIN ${this.#table('event')} e ON e.seq = n.seq ORDER BY n.seq`,
+        list.values,
+      ),
+    );
+  }
+
+  /**
+   * Replaces the first `limit` finished events with tombstones. `next`: the first finished event after them. The transaction
+   * locks the events first, and then reads their deliveries again: an operator may have redriven one in between.
+   */
+  async #pruneFinished(
+    slice: readonly OldEvent[],
+    limit: number,
+  ): Promise<{ pruned: Set<number>; next: OldEvent | undefined }> {
+    const finished = slice.filter(({ state }) => state === 'finished');
+    const chosen = finished.slice(0, limit).map(({ seq }) => seq);
+    const next = finished[limit];
+    if (chosen.length === 0) return { pruned: new Set(), next };
+    const { pruned, tombstone } = this.layout;
+    const [event, delivery] = [this.#table('event'), this.#table('delivery')];
+    const seqs = await this.database.transaction(async (connection) => {
+      const { dialect } = connection;
+      const isOneOf = (column: string): string => dialect.isOneOf(column, '$1::bigint[]');
+      const free = await connection.all<{ seq: number }>(
+        `SELECT e.seq FROM ${event} e WHERE ${isOneOf('e.seq')} AND NOT (${pruned}) ${dialect.skipLocked('e')}`,
+        [chosen],
+      );
+      const rows = await connection.all<{ seq: number }>(
+        `UPDATE ${event} AS e SET ${tombstone}, unhandled = false, reference = NULL, amount = NULL, currency = NULL
+         WHERE ${isOneOf('e.seq')} AND 0 = (SELECT count(*) FROM ${delivery} d
+           WHERE d.event = e.seq AND d.state NOT IN ('done', 'skipped'))
+         RETURNING seq`,
+        [free.map(({ seq }) => seq)],
+      );
+      const all = rows.map(({ seq }) => seq);
+      for (const table of ['delivery', ...this.layout.bodyTables]) {
+        await connection.run(`DELETE FROM ${this.#table(table)} WHERE ${isOneOf('event')}`, [all]);
+      }
+      return all;
+    });
+    return { pruned: new Set(seqs), next };
+  }
+
+  /** Deletes tombstones that have expired. An event from the future is kept longer. */
+  #deleteTombstones(olderMs: number, limit: number): Promise<number> {
+    return this.#delete(
+      'event',
+      'event_tombstone',
+      (before) => `${this.layout.pruned} AND e.received_at < ${before} AND e.occurred_at < ${before}
+        ORDER BY e.received_at`,
+      [olderMs, limit],
+    );
+  }
+
+  /** Deletes expectations that ended long ago. */
+  #deleteExpectations(olderMs: number, limit: number): Promise<number> {
+    return this.#delete(
+      'expectation',
+      'expectation_state',
+      (before) => `e.state IN ('fulfilled', 'cancelled') AND e.created_at < ${before}
+        AND COALESCE(e.fulfilled_at, 0) < ${before}`,
+      [olderMs, limit],
+    );
+  }
+
+  /** Deletes old rows `e` of a table. It skips those that another transaction has locked. */
+  #delete(
+    table: string,
+    index: string,
+    where: (before: string) => string,
+    [olderMs, limit]: readonly [number, number],
+  ): Promise<number> {
+    return this.database.transaction(async (connection) => {
+      const { dialect } = connection;
+      const list = new ParameterList([olderMs, limit]);
+      const before = `${dialect.now('wall', list)} - $1::bigint`;
+      return connection.run(
+        `DELETE FROM ${this.#table(table)} WHERE seq IN (
+           SELECT e.seq FROM ${this.#table(table)} e ${dialect.index(index)}
+           WHERE ${where(before)} LIMIT $2 ${dialect.skipLocked('e')})`,
+        list.values,
+      );
+    });
+  }
+
+  #table(name: string): string {
+    return this.database.dialect.table(name);
+  }
+}
+
+/** An event whose body may be pruned. */
+interface OldEvent {
+  readonly seq: number;
+  /** `future`: the clock was wrong at its receipt, so it may be old. `young`: not old enough. */
+  readonly state: 'pruned' | 'future' | 'young' | 'finished' | 'unfinished';
+  /** Whether no event with a lower number can be added any more. */
+  readonly isFinal: boolean | 0 | 1;
+}
+
+/** The elements before the first that meets a condition. */
+function until<T>(all: readonly T[], isEnd: (one: T) => boolean): T[] {
+  const end = all.findIndex(isEnd);
+  return all.slice(0, end === -1 ? all.length : end);
+}
