@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { Pool } from 'pg';
 import { ConnectionSource } from '../../libs/payments/src/stores/postgres/connection/connection-source.js';
-import { migrate, versionOne } from '../../libs/payments/src/stores/postgres/migrate.js';
+import { migrate, MIGRATIONS } from '../../libs/payments/src/stores/postgres/migrate.js';
 
 import { systemRuntime } from '../../libs/payments/src/runtime/payments-runtime.js';
 import {
@@ -63,14 +63,13 @@ describe('the schema in PostgreSQL', () => {
     const settings = { ...limits, preparedStatements: true, pool: undefined };
     const source = new ConnectionSource(settings, systemRuntime);
     source.open(pool);
-    const addColumn = (name: string): string =>
-      `ALTER TABLE "${name}".delivery ADD COLUMN note text`;
+    const addColumn = (name: string): string => `ALTER TABLE ${name}.delivery ADD COLUMN note text`;
     let migrated = false;
     const times: number[] = [];
     let migrating: Promise<void> | undefined;
     await store.commit(lease!, async (tx) => {
       await tx.query(`SELECT FROM ${schema}.delivery`);
-      migrating = migrate(source, schema, systemRuntime, [versionOne, addColumn]).then(() => {
+      migrating = migrate(source, schema, systemRuntime, [...MIGRATIONS, addColumn]).then(() => {
         migrated = true;
       });
       const waiting = `SELECT FROM pg_locks WHERE NOT granted AND mode = 'AccessExclusiveLock'`;

@@ -27,7 +27,7 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-02',
     fault: 'stores an event id twice',
-    file: `${STORES}/sqlite/sql/schema.ts`,
+    file: `${STORES}/sqlite/migrations/0001.ts`,
     replace: 'CREATE UNIQUE INDEX payments_inbox_event_id',
     by: 'CREATE INDEX payments_inbox_event_id',
     specs: [SQLITE],
@@ -43,7 +43,7 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-04',
     fault: 'events of two companies cannot have the same id',
-    file: `${STORES}/sqlite/sql/schema.ts`,
+    file: `${STORES}/sqlite/migrations/0001.ts`,
     replace: 'payments_inbox_event_id ON payments_inbox_event (id, company)',
     by: 'payments_inbox_event_id ON payments_inbox_event (id)',
     specs: [SQLITE],
@@ -103,6 +103,14 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
     replace: "WHEN e.received_at > ${now} + ${MAX_DISORDER_MS} THEN 'future'",
     by: '',
     specs: [SQLITE],
+  },
+  {
+    promise: 'IN-43',
+    fault: 'an upgrade runs the steps of earlier versions again',
+    file: `${STORES}/sqlite/migrate.ts`,
+    replace: 'migrations.slice(version)',
+    by: 'migrations.slice(0)',
+    specs: ['test/e2e/inbox-migration.spec.ts'],
   },
   {
     promise: 'IN-42',

@@ -3,7 +3,7 @@ import type {
   ClaimedDelivery,
   IncomingEvent,
 } from '../../../libs/payments/src/inbox/store/inbox-store.js';
-import { createTables } from '../../../libs/payments/src/stores/sqlite/sql/schema.js';
+import { migrate } from '../../../libs/payments/src/stores/sqlite/migrate.js';
 import {
   loadDriver,
   machineMs,
@@ -43,7 +43,7 @@ export class SqliteDatabase {
   static async open(): Promise<SqliteDatabase> {
     const database = new (await loadDriver())(':memory:');
     const connection = new SqliteConnection(database);
-    createTables(connection, 100);
+    migrate(connection, 100);
     return new SqliteDatabase(database, connection);
   }
 

@@ -4,6 +4,7 @@ import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import type { ConnectionSource } from './connection/connection-source.js';
 import { sqlStateOf, toInboxError } from './connection/database-connection.js';
 import type { Connection } from './connection/database-connection.js';
+import { version1 } from './migrations/0001.js';
 import { claimFunctions } from './sql/claim.js';
 import { expectationFunctions } from './sql/expectations.js';
 import { orderingFunctions } from './sql/ordering.js';
@@ -11,15 +12,20 @@ import { receiveFunction } from './sql/receive.js';
 import { redriveFunctions } from './sql/redrive.js';
 import { lockNumber, quoted } from './sql/schema.js';
 import { settleFunctions } from './sql/settle.js';
-import { tables } from './sql/tables.js';
 import { workerFunctions } from './sql/workers.js';
 
-/** Version 1 of the schema: all tables and functions. */
-export function versionOne(name: string): string {
+/** Each step changes the tables from one version to the next. Released steps never change. */
+export const MIGRATIONS: readonly ((schema: string) => string)[] = [version1];
+
+/**
+ * The functions. A migration creates them again after its steps, so a change of a function needs a new version of the schema,
+ * whose step may be empty. A process of the previous version calls them too until it ends. So a function keeps its parameters
+ * and results. One with other parameters is another function to PostgreSQL, and one with other results needs another name.
+ */
+export function functions(name: string): string {
   const schema = quoted(name);
   const catalogLock = lockNumber(name, 'catalog');
   return [
-    tables(schema),
     orderingFunctions(schema),
     receiveFunction(schema, catalogLock),
     claimFunctions(schema),
@@ -29,9 +35,6 @@ export function versionOne(name: string): string {
     expectationFunctions(schema),
   ].join('\n');
 }
-
-/** Each step changes the schema from one version to the next. Released steps never change. */
-const MIGRATIONS: readonly ((schema: string) => string)[] = [versionOne];
 
 /** How long a statement of the migration may take, in milliseconds, without its waits for locks. */
 const MIGRATION_MS = 300_000;
@@ -104,7 +107,8 @@ async function runMigrations(
     version = checkedVersion(Number(current.rows[0]!['version']), name, migrations.length);
   }
   if (version === migrations.length) return;
-  for (const step of migrations.slice(version)) await run(step(name));
+  for (const step of migrations.slice(version)) await run(step(schema));
+  await run(functions(name));
   await run(
     `INSERT INTO ${schema}.meta (schema_version) VALUES ($1::integer)
      ON CONFLICT (single) DO UPDATE SET schema_version = excluded.schema_version`,

@@ -38,9 +38,8 @@ import { PostgresExpectations } from './sql/expectations.js';
 import { newerHandled, WaitingDeliveries } from './sql/ordering.js';
 import { ReceiveStatement } from './sql/receive.js';
 import { redrive, skip } from './sql/redrive.js';
-import { quoted } from './sql/schema.js';
+import { layoutOf, quoted } from './sql/schema.js';
 import { Settlements } from './sql/settle.js';
-import { layoutOf } from './sql/tables.js';
 import { heartbeat } from './sql/workers.js';
 
 /**

@@ -1,6 +1,6 @@
 import type { CommitResult, Lease } from '../../inbox/store/inbox-store.js';
 import { commitOnce } from './sql/commit.js';
-import { createTables } from './sql/schema.js';
+import { migrate } from './migrate.js';
 import type { OperationName } from './sqlite-operations.js';
 import type { EngineHooks, SqliteEngine } from './sqlite-engine.js';
 import { protect } from './sqlite-transaction.js';
@@ -29,7 +29,7 @@ export class MemoryDatabase {
   private constructor(private readonly database: DriverDatabase) {
     this.committer = this.connect();
     this.committer.exec('PRAGMA foreign_keys = ON');
-    createTables(this.committer, 0);
+    migrate(this.committer, 0);
     protect(database, () => this.committer.inUse);
   }
 

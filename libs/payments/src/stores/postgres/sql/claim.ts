@@ -177,7 +177,7 @@ export class ClaimCursors {
  * cursor before which it saw no due delivery, and how long its first search took.
  */
 const claimFunction = (schema: string): string => `
-CREATE FUNCTION ${schema}.claim(p_worker uuid, p_handlers text[], p_limits integer[], p_since_ms bigint[])
+CREATE OR REPLACE FUNCTION ${schema}.claim(p_worker uuid, p_handlers text[], p_limits integer[], p_since_ms bigint[])
 RETURNS TABLE (${CLAIMED_TYPES}, o_cursor bigint, o_search_ms double precision)
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
 AS $claim$
@@ -289,7 +289,7 @@ END $claim$;
 
 /** The function `claim_suspect` leases the earliest due suspect. It takes the locks of `claim`. */
 const claimSuspectFunction = (schema: string): string => `
-CREATE FUNCTION ${schema}.claim_suspect(p_worker uuid, p_handlers text[])
+CREATE OR REPLACE FUNCTION ${schema}.claim_suspect(p_worker uuid, p_handlers text[])
 RETURNS TABLE (${CLAIMED_TYPES})
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
 AS $suspect$
@@ -338,7 +338,7 @@ END $suspect$;
  * epoch. It returns NULL if the handler is paused or nothing is pending.
  */
 const firstDueFunction = (schema: string): string => `
-CREATE FUNCTION ${schema}.first_due_ms(p_handler text, p_since_ms bigint)
+CREATE OR REPLACE FUNCTION ${schema}.first_due_ms(p_handler text, p_since_ms bigint)
 RETURNS bigint LANGUAGE plpgsql STABLE ${BY_INDEX}
 AS $due$
 BEGIN

@@ -109,7 +109,7 @@ const FULFILLED_BY = `state = 'fulfilled', fulfilled_at = ${NOW_MS}, fulfilled_b
  * event and the fields of the expectation. The function inherits the settings of those that call it; see BY_INDEX.
  */
 const fulfilFunction = (schema: string): string => `
-CREATE FUNCTION ${schema}.fulfil(p_seqs bigint[], p_companies text[], p_ids text[], p_once boolean[], p_types text[],
+CREATE OR REPLACE FUNCTION ${schema}.fulfil(p_seqs bigint[], p_companies text[], p_ids text[], p_once boolean[], p_types text[],
   p_keys text[], p_orderings uuid[], p_references text[], p_fulfils boolean[], p_digests bytea[]) RETURNS json
 LANGUAGE plpgsql VOLATILE
 AS $fulfil$
@@ -176,7 +176,7 @@ END $fulfil$;
  */
 const settleFunctions = (schema: string): string => `
 -- The first stored event of the transaction of an expectation that has one of these types and counts, other than p_except.
-CREATE FUNCTION ${schema}.stored_event(p_company text, p_transaction text, p_types text[], p_except text,
+CREATE OR REPLACE FUNCTION ${schema}.stored_event(p_company text, p_transaction text, p_types text[], p_except text,
   OUT o_id text, OUT o_type text)
 LANGUAGE plpgsql STABLE ${BY_INDEX}
 AS $stored$
@@ -188,7 +188,7 @@ BEGIN
    ORDER BY e.seq LIMIT 1;
 END $stored$;
 
-CREATE FUNCTION ${schema}.settle_poll(${SETTLE_PARAMETERS}, ${RECEIVE_PARAMETERS})
+CREATE OR REPLACE FUNCTION ${schema}.settle_poll(${SETTLE_PARAMETERS}, ${RECEIVE_PARAMETERS})
 RETURNS TABLE (o_settled boolean, o_result text, o_detail text, o_state text, o_changed boolean, o_next_ms bigint,
   ${RECEIPT_COLUMNS})
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}

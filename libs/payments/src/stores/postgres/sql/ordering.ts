@@ -65,7 +65,7 @@ export async function newerHandled(
 export const orderingFunctions = (schema: string): string => `
 -- This function and the next one inherit the settings of the functions that call them; see BY_INDEX.
 -- Takes the advisory locks of keys, and waits for them. Returns whether there was a key.
-CREATE FUNCTION ${schema}.lock_keys(p_orderings uuid[], p_handlers text[]) RETURNS boolean
+CREATE OR REPLACE FUNCTION ${schema}.lock_keys(p_orderings uuid[], p_handlers text[]) RETURNS boolean
 LANGUAGE plpgsql VOLATILE
 AS $lock$
 BEGIN
@@ -77,7 +77,7 @@ BEGIN
 END $lock$;
 
 -- Makes the next waiting delivery of each key claimable, due now. Returns the keys that had one.
-CREATE FUNCTION ${schema}.release_next(p_orderings uuid[], p_handlers text[])
+CREATE OR REPLACE FUNCTION ${schema}.release_next(p_orderings uuid[], p_handlers text[])
 RETURNS TABLE (o_ordering uuid, o_handler text)
 LANGUAGE plpgsql VOLATILE
 AS $release$
@@ -106,7 +106,7 @@ END $release$;
 -- Makes waiting deliveries claimable if nothing of their key runs or is due. There are such deliveries only if a process
 -- died between a commit with a strict isolation level and its call of release_after.
 -- Returns the last key that it checked, or NULL after the last key of all.
-CREATE FUNCTION ${schema}.release_forgotten(p_handler text, p_ordering uuid)
+CREATE OR REPLACE FUNCTION ${schema}.release_forgotten(p_handler text, p_ordering uuid)
 RETURNS TABLE (o_released boolean, o_handler text, o_ordering uuid)
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
 AS $forgotten$

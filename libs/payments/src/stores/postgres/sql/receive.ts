@@ -273,7 +273,7 @@ const eventRows = (...columns: string[]): string =>
  * is the same for all processes, so that two processes with the same events or transactions do not deadlock.
  */
 export const receiveFunction = (schema: string, catalogLock: string): string => `
-CREATE FUNCTION ${schema}.receive(${RECEIVE_PARAMETERS})
+CREATE OR REPLACE FUNCTION ${schema}.receive(${RECEIVE_PARAMETERS})
 RETURNS TABLE (${RECEIPT_COLUMNS})
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
 AS $receive$

@@ -57,7 +57,7 @@ const lockSelected = (schema: string): string => `
  * ignores it. It locks all rows in order, so that the requests of two operators cannot deadlock.
  */
 const redriveFunction = (schema: string): string => `
-CREATE FUNCTION ${schema}.redrive(p_companies text[], p_ids text[], p_handlers text[], p_due_ms bigint[],
+CREATE OR REPLACE FUNCTION ${schema}.redrive(p_companies text[], p_ids text[], p_handlers text[], p_due_ms bigint[],
   p_force boolean, p_fulfils text[]) RETURNS bigint
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
 AS $redrive$
@@ -126,7 +126,7 @@ END $redrive$;
 
 /** The function `skip` locks rows in the order of event and handler, so that the requests of two operators cannot deadlock. */
 const skipFunction = (schema: string): string => `
-CREATE FUNCTION ${schema}.skip(p_companies text[], p_ids text[], p_handlers text[]) RETURNS bigint
+CREATE OR REPLACE FUNCTION ${schema}.skip(p_companies text[], p_ids text[], p_handlers text[]) RETURNS bigint
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
 AS $skip$
 DECLARE

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import { countsOnce } from '../../sql/conditions.js';
+import type { StoreLayout } from '../../sql/layout.js';
 
 /** A number for an advisory lock of this schema. */
 export function lockNumber(schema: string, purpose: string): string {
@@ -57,3 +58,21 @@ export const isOnceOf = (event: string, other: string): string =>
 
 /** SQL for the start of a text, which the indexes of searches contain: an index entry has a limited size. */
 export const indexed = (text: string): string => `left(${text}, 200)`;
+
+/** Each state of a delivery has an index. */
+export const layoutOf = (schema: string): StoreLayout => ({
+  bodies: `${schema}.event`,
+  pruned: 'e.raw IS NULL',
+  tombstone: 'raw = NULL, headers = NULL',
+  bodyTables: [],
+  queues: [
+    { state: 'pending', index: 'waiting', condition: 'd.waiting' },
+    { state: 'pending', index: 'due', condition: IS_DUE },
+    { state: 'pending', index: 'suspect', condition: IS_SUSPECT },
+    { state: 'dead', index: 'dead', condition: "d.state = 'dead'" },
+  ],
+  unqueued: 'waiting = false',
+});
+
+const IS_DUE = "d.state = 'pending' AND NOT d.waiting AND d.crashes = 0";
+const IS_SUSPECT = "d.state = 'pending' AND NOT d.waiting AND d.crashes > 0";

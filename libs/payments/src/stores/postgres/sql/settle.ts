@@ -125,7 +125,7 @@ const outcomeRows = `unnest(${namesIn(SETTLE_PARAMETERS)})
  * outcomes do not depend on it.
  */
 const settleFunction = (schema: string): string => `
-CREATE FUNCTION ${schema}.settle(${SETTLE_PARAMETERS})
+CREATE OR REPLACE FUNCTION ${schema}.settle(${SETTLE_PARAMETERS})
 RETURNS TABLE (o_settled bigint[], o_next bigint[], o_locked bigint[])
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
 AS $settle$
@@ -201,7 +201,7 @@ export const FINISHED = {
  * row of the inbox. The function `release_after` makes the next waiting delivery claimable, after `FINISHED.nextHidden`.
  */
 const finishFunctions = (schema: string): string => `
-CREATE FUNCTION ${schema}.finish(p_event bigint, p_handler text, p_token bigint) RETURNS integer
+CREATE OR REPLACE FUNCTION ${schema}.finish(p_event bigint, p_handler text, p_token bigint) RETURNS integer
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
 AS $finish$
 DECLARE
@@ -221,7 +221,7 @@ BEGIN
   RETURN CASE WHEN FOUND THEN ${FINISHED.nextDue} ELSE ${FINISHED.done} END;
 END $finish$;
 
-CREATE FUNCTION ${schema}.release_after(p_event bigint, p_handler text) RETURNS boolean
+CREATE OR REPLACE FUNCTION ${schema}.release_after(p_event bigint, p_handler text) RETURNS boolean
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
 AS $after$
 BEGIN

@@ -35,7 +35,7 @@ function changeFunction(schema: string, catalogLock: string, change: CatalogChan
   const { name, types, statements } = change;
   const lockWorker = `PERFORM FROM ${schema}.worker w WHERE w.id = $1 FOR UPDATE;`;
   return `
-CREATE FUNCTION ${schema}.${name}(${types.join(', ')}) RETURNS void
+CREATE OR REPLACE FUNCTION ${schema}.${name}(${types.join(', ')}) RETURNS void
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
 AS $change$
 BEGIN
@@ -53,7 +53,7 @@ export const workerFunctions = (schema: string, catalogLock: string): string =>
     .join('') + heartbeatFunction(schema);
 
 const heartbeatFunction = (schema: string): string => `
-CREATE FUNCTION ${schema}.heartbeat(p_worker uuid)
+CREATE OR REPLACE FUNCTION ${schema}.heartbeat(p_worker uuid)
 RETURNS TABLE (o_alive boolean, o_suspects boolean, o_freed integer)
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
 AS $heartbeat$

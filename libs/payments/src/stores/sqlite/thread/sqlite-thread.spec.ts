@@ -6,7 +6,7 @@ import type { MessagePort } from 'node:worker_threads';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { loadDriver } from './connection.js';
 import type { SqliteConnection, Times } from './connection.js';
-import { createTables } from '../sql/schema.js';
+import { migrate } from '../migrate.js';
 import { isOldSqlite, openWriter, sqliteVersion, storedClock } from './database-file.js';
 import type { Call, FromThread, ToThread } from './messages.js';
 import { incoming } from '../../../../../../test/store-contract/contract-fixtures.ts';
@@ -30,7 +30,7 @@ let closed: Promise<void>;
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'payments-inbox-'));
   connection = openWriter(await loadDriver(), join(folder, 'inbox.db'), 100);
-  createTables(connection, 100);
+  migrate(connection, 100);
   commits = watchCommits();
   const { port1, port2 } = new MessageChannel();
   store = port1;

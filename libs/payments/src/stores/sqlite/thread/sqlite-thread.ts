@@ -1,6 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
-import { createTables } from '../sql/schema.js';
+import { migrate } from '../migrate.js';
 import { loadDriver, toFailure } from './connection.js';
 import type { SqliteConnection } from './connection.js';
 import type { SqliteSettings } from '../sqlite-options.js';
@@ -114,7 +114,7 @@ async function serve(port: MessagePort, settings: SqliteSettings): Promise<void>
     if (!allowOldSqlite) rejectOldSqlite(version);
     createPrivateFile(file);
     const connection = openWriter(driver, file, busyTimeoutMs);
-    createTables(connection, busyTimeoutMs);
+    migrate(connection, busyTimeoutMs);
     const clock = storedClock(connection);
     void new SqliteServer(port, connection, busyTimeoutMs);
     send({ kind: 'opened', sqliteVersion: version, clock });

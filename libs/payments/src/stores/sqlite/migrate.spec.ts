@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { loadDriver, SqliteConnection } from '../thread/connection.js';
-import { createTables } from './schema.js';
+import { loadDriver, SqliteConnection } from './thread/connection.js';
+import { migrate } from './migrate.js';
 
 let connection: SqliteConnection;
 beforeEach(async () => {
@@ -15,9 +15,9 @@ const names = () =>
 
 describe('the tables of the SQLite inbox', () => {
   it('the tables of the SQLite inbox are created once, and all have the prefix of the package', () => {
-    createTables(connection, 100);
+    migrate(connection, 100);
     connection.run('UPDATE payments_inbox_meta SET catalog_version = 7');
-    createTables(connection, 100);
+    migrate(connection, 100);
     expect(connection.get('SELECT catalog_version FROM payments_inbox_meta')).toMatchObject({
       catalog_version: 7,
     });
@@ -27,12 +27,12 @@ describe('the tables of the SQLite inbox', () => {
 
   it('the tables of the SQLite inbox are created next to the tables of the application', () => {
     connection.exec('CREATE TABLE payments (id TEXT); CREATE TABLE paymentsXinboxX (id TEXT)');
-    createTables(connection, 100);
+    migrate(connection, 100);
     expect(names()).toContain('payments_inbox_event');
   });
 
   it('the tables of the SQLite inbox reject a delivery that no queue contains', () => {
-    createTables(connection, 100);
+    migrate(connection, 100);
     connection.exec('PRAGMA foreign_keys = OFF');
     const insert = (columns: string) =>
       connection.exec(
@@ -47,8 +47,10 @@ describe('the tables of the SQLite inbox', () => {
   });
 
   it('the tables of the SQLite inbox are rejected if another version of the package created them', () => {
-    createTables(connection, 100);
+    migrate(connection, 100);
     connection.run('UPDATE payments_inbox_meta SET version = 99');
-    expect(() => createTables(connection, 100)).toThrow('tables of version 99');
+    expect(() => migrate(connection, 100)).toThrow(
+      'tables of version 99, made by a newer nestjs-payments',
+    );
   });
 });
