@@ -87,7 +87,9 @@ function matches(row: MemoryEvent, filter: EventFilter): boolean {
     (handler === undefined || delivery.handler.name === handler) &&
     (state === undefined || delivery.state === state);
   const hasDelivery = (): boolean => {
-    if (state === 'unhandled' || state === 'stale') return withoutDeliveries(row) === state;
+    if (state === 'unhandled' || state === 'stale') {
+      return handler === undefined && withoutDeliveries(row) === state;
+    }
     if (handler === undefined && state === undefined) return true;
     return visibleDeliveries(row).some(isSelected);
   };
