@@ -75,6 +75,20 @@ export const fulfilmentCases: readonly InboxContractCase[] = [
     },
   },
   {
+    title:
+      'EX-05 a copy of a stored event fulfils an expectation, and a copy with another body does not',
+    async run({ store }) {
+      const event = fulfilling({ orderingKey: 'tx', raw: Buffer.from('{}') });
+      await store.receive([event]);
+      const one = await expectOne(store, { transactionId: 'tx' });
+      const conflict = { ...event, raw: Buffer.from('{"other":1}') };
+      deepEqual(outcomesOf(await store.receive([conflict])), ['conflict']);
+      equal((await stored(store, one)).state, 'waiting');
+      deepEqual(outcomesOf(await store.receive([event])), ['duplicate']);
+      equal((await stored(store, one)).state, 'fulfilled');
+    },
+  },
+  {
     title: 'EX-05 with an attached id, an event of another transaction is only noted',
     async run({ store, another }) {
       const one = await expectOne(store, { transactionId: 'tx 1', reference: 'order' });

@@ -72,6 +72,9 @@ export const queryCases: readonly InboxContractCase[] = [
       deepEqual(await ids(store, { state: 'dead' }), ['alpha']);
       deepEqual(await ids(store, { state: 'unhandled' }), ['delta']);
       deepEqual(await ids(store, { state: 'pending', handler: 'mail' }), ['gamma']);
+      for (const state of ['unhandled', 'stale'] as const) {
+        deepEqual(await ids(store, { state, handler: 'mail' }), []);
+      }
       deepEqual(await ids(store, { state: 'dead', handler: 'mail' }), []);
       deepEqual(await ids(store, { search: 'bet', company: 'umbrella' }), ['beta']);
       deepEqual(await ids(store, { search: 'bet', company: 'acme' }), []);
