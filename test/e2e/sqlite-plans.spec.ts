@@ -1,7 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { SqliteDatabase } from '../support/sqlite/sqlite-database.js';
 import { SLICE } from '../../libs/payments/src/stores/sql/events.js';
-import type { EventFilter } from '../../libs/payments/src/inbox/store/inbox-store.js';
+import type {
+  EventFilter,
+  ExpectationFilter,
+} from '../../libs/payments/src/inbox/store/inbox-store.js';
 
 let inbox: SqliteDatabase;
 let statements: Set<string>;
@@ -281,6 +284,48 @@ describe('the plans of the statements on SQLite', () => {
         line.includes('TEMP B-TREE')
           ? !isFew(sql)
           : isScan(line, lines) && !line.endsWith('delivery_running'),
+      ),
+    );
+    expect(wrong).toEqual([]);
+  });
+
+  it('IN-42 a list of expectations with any combination of filters reads slices of one index, in its order', async () => {
+    statements.clear();
+    const one = <T>(...values: T[]): T[] => values;
+    const times = one(
+      {},
+      { from: new Date(1) },
+      { to: new Date(1e13) },
+      { from: new Date(1), to: new Date(1e13) },
+    );
+    const states = one(undefined, 'waiting', 'fulfilled', 'overdue', 'cancelled');
+    const facts = one({}, { company: 'acme' }, { fulfilledBy: 'poll' }, { contradictory: true });
+    const names = one({}, { transactionId: 'tx' }, { search: 'a' });
+    for (const time of times) {
+      for (const state of states) {
+        for (const [fact, other] of facts.flatMap((a) => facts.map((b) => [a, b] as const))) {
+          for (const name of names) {
+            for (const after of [null, '5.1']) {
+              const filter = {
+                ...time,
+                ...(state && { state }),
+                ...fact,
+                ...other,
+                ...name,
+              } as ExpectationFilter;
+              await inbox.store().expectations.list({ filter, limit: 50, after });
+            }
+          }
+        }
+      }
+    }
+    expect(statements.size).toBeGreaterThan(250);
+    // Only a small selection is sorted: by number, or of one transaction.
+    const wrong = plans().filter(({ sql, lines }) =>
+      lines.some((line) =>
+        line.includes('TEMP B-TREE')
+          ? !/json_each|expectation_transaction/.test(sql)
+          : isScan(line, lines),
       ),
     );
     expect(wrong).toEqual([]);

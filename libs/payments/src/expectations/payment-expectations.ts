@@ -342,7 +342,8 @@ export class PaymentExpectations {
   }
 
   /**
-   * A page of expectations, the newest first.
+   * A page of expectations, the newest first. It may have fewer than `limit` and a `next`: a call compares at most 20,000
+   * expectations with the filter.
    *
    * @param query `limit`: expectations on a page, 1 to 1,000, 50 by default. `after`: `next` of the previous page.
    * @throws TypeError if `limit`, `after`, `from` or `to` is invalid.

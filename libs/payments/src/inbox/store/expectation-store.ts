@@ -347,7 +347,10 @@ export interface ExpectationStore {
   /** The expectation with that reference. */
   find(company: string, reference: string): Promise<StoredExpectation | undefined>;
 
-  /** Expectations by creation, newest first, `limit` at a time (1 to 1,000). */
+  /**
+   * Expectations by creation, newest first, `limit` at a time (1 to 1,000). A call may end after 20,000 expectations that it
+   * compared with the filter: the page has those that match, and `next`.
+   */
   list(query: {
     readonly filter: ExpectationFilter;
     readonly limit: number;

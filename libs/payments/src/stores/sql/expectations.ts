@@ -13,7 +13,7 @@ import type {
   StoredExpectation,
 } from '../../inbox/store/inbox-store.js';
 import { parseCursor } from '../../inbox/store/list-arguments.js';
-import { boundedError, capped, COUNT_CAP } from '../../inbox/store/stored-event.js';
+import { boundedError, capped, COUNT_CAP, MAX_READ } from '../../inbox/store/stored-event.js';
 import { ParameterList, whereAll } from './sql-connection.js';
 import type { Condition, SqlConnection, SqlDialect, SqlValue } from './sql-connection.js';
 import { fromStored, LAST, toStored } from './stored-text.js';
@@ -211,14 +211,15 @@ export abstract class SqlExpectations implements ExpectationStore {
     // By number: a slice may begin with rows of the slice before, if expectations were stored between the two.
     const found = new Map<number, ExpectationRow>();
     let from = after === null ? null : toPosition(after);
-    do {
+    for (let read = 0; read < MAX_READ; read += SLICE) {
       const slice = await this.#slice(filter, few, from, limit + 1 - found.size);
       for (const row of slice.rows) found.set(row.seq, row);
-      from = found.size > limit ? null : slice.next;
-      if (from !== null) await this.pause();
-    } while (from !== null);
+      from = slice.next;
+      if (from === null || found.size > limit) break;
+      await this.pause();
+    }
     const rows = [...found.values()];
-    const last = rows.length > limit ? rows[limit - 1]! : null;
+    const last = rows.length > limit ? rows[limit - 1]! : from;
     return {
       expectations: rows.slice(0, limit).map((row) => this.#toExpectation(row)),
       next: last && `${last.created_at}.${last.seq}`,
@@ -573,7 +574,10 @@ function prefixesOf(text: string): Condition[] {
 function timesOf({ from, to }: ExpectationFilter, after: Position | null): Condition[] {
   const found: Condition[] = [];
   if (from !== undefined) found.push([null, 'x.created_at >= ?::bigint', from.getTime()]);
-  if (to !== undefined) found.push([null, 'x.created_at < ?::bigint', to.getTime()]);
+  // Not next to an earlier position: SQLite would read the index from that time on.
+  if (to !== undefined && !(after !== null && after.created_at < to.getTime())) {
+    found.push([null, 'x.created_at < ?::bigint', to.getTime()]);
+  }
   if (after !== null) {
     const { created_at: at, seq } = after;
     found.push([null, 'x.created_at <= ?::bigint', at]);

@@ -138,6 +138,21 @@ describe('open expectations on SQLite', () => {
     expect(found[0]).toBe(`order-${2 * SLICE - 2}`);
   });
 
+  it('IN-42 a list compares at most 20,000 expectations with the filter, and the next page continues there', async () => {
+    await expectMany(21_000);
+    const filter = { search: 'order-', company: 'nobody' };
+    const { expectations } = inbox.store();
+    statements = [];
+    const first = await expectations.list({ filter, limit: 5, after: null });
+    expect(statements.filter((sql) => sql.includes(`LIMIT ${SLICE}`)).length).toBeLessThanOrEqual(
+      12,
+    );
+    expect(first.expectations).toEqual([]);
+    expect(first.next).not.toBeNull();
+    const second = await expectations.list({ filter, limit: 5, after: first.next });
+    expect(second).toEqual({ expectations: [], next: null });
+  });
+
   it('EX-07 counts read at most 10,001 index entries each', async () => {
     await expectMany(3);
     expect(await inbox.store().expectations.counts()).toEqual({
