@@ -102,7 +102,7 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
     file: `${STORES}/sql/prune.ts`,
     replace: "WHEN e.received_at > ${now} + ${MAX_DISORDER_MS} THEN 'future'",
     by: '',
-    specs: [SQLITE],
+    specs: [`${STORES}/sqlite/sql/events.spec.ts`],
   },
   {
     promise: 'IN-43',

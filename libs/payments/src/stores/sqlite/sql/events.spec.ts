@@ -128,6 +128,18 @@ describe('finds, lists, counts and pruning on SQLite', () => {
     });
   });
 
+  it('IN-07 prune passes an event that was received while the clock was a year ahead, and keeps it', async () => {
+    const { now } = inbox;
+    inbox.now += 31_536_000_000;
+    inbox.receive({ id: 'future', handlers: [] });
+    inbox.now = now;
+    inbox.receive({ id: 'old', handlers: [] });
+    inbox.now += 100_000;
+    await inbox.store().prune({ bodiesMs: 10, tombstonesMs: 1e6, limit: 5 });
+    expect(inbox.all('SELECT event FROM payments_inbox_kept')).toEqual([{ event: 1 }]);
+    expect(inbox.all('SELECT pruned_to FROM payments_inbox_meta')).toEqual([{ pruned_to: 2 }]);
+  });
+
   it('IN-38 activity reads the 100,000 newest events in slices', async () => {
     const MINUTE = 60_000;
     inbox.now = 2000 * MINUTE;
