@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { SqliteTransaction } from 'nestjs-payments/sqlite';
@@ -156,6 +157,15 @@ describe('a commit on SQLite', () => {
       { handler: 'book', state: 'pending', count: 100, more: false },
     ]);
   }, 20_000);
+
+  it('a commit on SQLite runs its callback in the async context of its handler, also next to other commits', async () => {
+    const context = new AsyncLocalStorage<number>();
+    const leases = await claimed(4);
+    const seen = leases.map((lease, n) =>
+      context.run(n, () => store.commit(lease, () => context.getStore())),
+    );
+    expect((await Promise.all(seen)).map(({ result }) => result)).toEqual([0, 1, 2, 3]);
+  });
 
   it('a commit on SQLite is completed before the store closes', async () => {
     const [lease] = await claimed();

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { ModuleLogger } from '../../errors/module-logger.js';
 import { Batcher } from '../../inbox/store/batcher.js';
 import type { CommitResult, Lease } from '../../inbox/store/inbox-store.js';
@@ -103,8 +104,15 @@ export class SqliteFile implements SqliteEngine {
   async #commit<R>(lease: Lease, work: (tx: SqliteTransaction) => R): Promise<CommitResult<R>> {
     const { busyTimeoutMs } = this.settings;
     const end = performance.now() + busyTimeoutMs;
+    // The write that a commit shares its turn with may be of another handler.
+    const inHandlersContext = AsyncLocalStorage.snapshot();
     const attempt = new CommitAttempt(() =>
-      commitOnce(this.#connection!, lease, work, this.hooks.times()),
+      commitOnce(
+        this.#connection!,
+        lease,
+        (tx) => inHandlersContext(() => work(tx)),
+        this.hooks.times(),
+      ),
     );
     while (!attempt.ended) {
       if (performance.now() > end) {
