@@ -46,7 +46,7 @@ async function killAfter(merchant: MerchantProcess, responses: number): Promise<
 /** Reads the event through another application, which has no handlers. */
 async function readBack(data: InboxData, id: string) {
   await using app = await WebhookApplication.start({ payments: { inbox: data.inbox() } });
-  return stored(app, id);
+  return await stored(app, id);
 }
 
 onEachDurableInbox((durable) => {
