@@ -2,8 +2,8 @@
 // The application of the chaos run with five mistakes that the checker must find. Each causes a violation with a detail of its own.
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout } from 'node:timers/promises';
-import { PaymentInbox } from 'nestjs-payments';
 import { Handlers } from '../../../apps/demo/dist/chaos/application-handlers.js';
+import { EventReceiver } from '../../../libs/payments/dist/inbox/receive/event-receiver.js';
 import { SqliteStore } from '../../../libs/payments/dist/stores/sqlite/sqlite-store.js';
 
 /** @type {{ database: string }} */
@@ -12,7 +12,7 @@ const database = new DatabaseSync(setup.database);
 database.exec('PRAGMA busy_timeout = 5000');
 
 const { handle } = Handlers.prototype;
-const { receive } = PaymentInbox.prototype;
+const { receive } = EventReceiver.prototype;
 const store = { ...Object.getOwnPropertyDescriptors(SqliteStore.prototype) };
 
 /** Writes the effect outside the commit: after a crash before the delivery is settled, the next attempt writes it again. */
@@ -29,10 +29,10 @@ Handlers.prototype.handle = async function (event, context) {
 };
 
 /** Responds before it stores an event with an even number: a crash in between loses the event. */
-PaymentInbox.prototype.receive = async function (delivery) {
-  if (!/"event-\d*[02468]"/.test(String(delivery.raw))) return receive.call(this, delivery);
-  void setTimeout(1500).then(() => receive.call(this, delivery));
-  return { outcome: 'stored' };
+EventReceiver.prototype.receive = async function (event, unshared) {
+  if (!/"event-\d*[02468]"/.test(String(event.raw))) return receive.call(this, event, unshared);
+  void setTimeout(1500).then(() => receive.call(this, event, unshared));
+  return { status: 'stored', id: event.id };
 };
 
 SqliteStore.prototype.receive = function (events) {
