@@ -126,7 +126,7 @@ describe('docs/expectations.md', () => {
     expect(await state('order-1')).toBe('fulfilled');
   });
 
-  it('docs/expectations.md shows a find that throws for a response that is no list of transactions', async () => {
+  it('docs/expectations.md shows a find that throws unless the response lists one transaction or none', async () => {
     const found = (transactions: unknown) =>
       page.reconcile.find!(
         'order-1',
@@ -144,6 +144,7 @@ describe('docs/expectations.md', () => {
       [{}],
       [null],
       [{ transactionId: '' }],
+      [{ transactionId: 't-1' }, { transactionId: 't-2' }],
     ]) {
       await expect(found(nonsense)).rejects.toThrow();
     }
