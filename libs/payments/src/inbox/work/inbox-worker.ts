@@ -271,6 +271,8 @@ export class InboxWorker {
     if (wanted.length === 0) return false;
     let suspect: ClaimedDelivery | null;
     let claimed: ClaimedDelivery[];
+    // An id that retires during a claim would lose the deliveries that the claim returns.
+    this.#heartbeat.use(worker);
     try {
       suspect = await this.#claimSuspect(
         worker,
@@ -287,6 +289,7 @@ export class InboxWorker {
       claimed = claims ? await this.store.claim({ worker, wanted: others }) : [];
     } catch (error) {
       slots.claimFailed(wanted);
+      this.#heartbeat.endUse(worker);
       // Frees a suspect that was claimed, too.
       this.#heartbeat.replace(worker);
       throw error;
@@ -294,6 +297,7 @@ export class InboxWorker {
     slots.claimed(wanted, suspect === null ? claimed : [suspect, ...claimed]);
     if (suspect !== null) void this.#runSuspect(suspect, worker);
     for (const delivery of claimed) void this.#start(delivery, worker);
+    this.#heartbeat.endUse(worker);
     return slots.wanting;
   }
 

@@ -1,7 +1,13 @@
 import { describe, expect, it } from '@jest/globals';
 import { Logger } from '@nestjs/common';
 import { CapturedLog } from '../../../../../test/support/log/captured-log.js';
-import { started, turns, WorkerHarness } from '../../../../../test/support/inbox/worker-harness.js';
+import {
+  blockHandlers,
+  pass,
+  started,
+  turns,
+  WorkerHarness,
+} from '../../../../../test/support/inbox/worker-harness.js';
 
 describe('WorkerHeartbeat: lost responses of the store', () => {
   it('IN-25 failed receives cause at most one registration per second', async () => {
@@ -101,5 +107,34 @@ describe('WorkerHeartbeat: lost responses of the store', () => {
     await turns();
     expect(await harness.delivery('running')).toMatchObject({ state: 'done', attempts: 1 });
     expect(await harness.delivery('lost')).toMatchObject({ state: 'done', attempts: 1 });
+  });
+
+  it('IN-16 a worker id does not retire during a claim, so no delivery of the claim is freed and runs twice', async () => {
+    const harness = await started(await WorkerHarness.shared());
+    const { store } = harness;
+    const claim = store.claim.bind(store);
+    const retire = store.retire.bind(store);
+    let respond = () => {};
+    store.claim = async (request) => {
+      store.claim = claim;
+      const claimed = await claim(request);
+      await new Promise<void>((resolve) => (respond = resolve));
+      return claimed;
+    };
+    // The claim took effect before the retirement, and its response arrives first.
+    store.retire = async (id, graceMs) => {
+      await retire(id, graceMs);
+      respond();
+      await turns();
+    };
+    blockHandlers(harness);
+    await harness.receive('a');
+    await turns();
+    harness.worker.reserve(['h'])!.start(null);
+    await pass(harness, 12);
+    respond();
+    await pass(harness, 12);
+    expect(harness.ids).toEqual(['a']);
+    expect(await harness.delivery('a')).toMatchObject({ state: 'running', attempts: 1 });
   });
 });

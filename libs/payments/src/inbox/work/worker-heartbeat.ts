@@ -54,7 +54,7 @@ export class WorkerHeartbeat {
   #suspects = false;
   /** Ids that are not used for claims any more. Each retires when the attempts that use it have ended. */
   readonly #former = new Set<string>();
-  /** How many attempts and reservations of this process use a worker id. */
+  /** How many attempts, reservations and claims of this process use a worker id. */
   readonly #uses = new Map<string, number>();
   /** When the process may register again, by the monotonic clock. */
   #registerAt = -Infinity;
@@ -116,7 +116,7 @@ export class WorkerHeartbeat {
     this.#sendBeforeClaims();
   }
 
-  /** An attempt or a reservation begins to use that worker id. */
+  /** An attempt, a reservation or a claim begins to use that worker id. */
   use(id: string): void {
     this.#uses.set(id, (this.#uses.get(id) ?? 0) + 1);
   }
