@@ -1,4 +1,5 @@
-import { describe, it } from '@jest/globals';
+import { beforeAll, describe, it } from '@jest/globals';
+import type { Client } from 'pg';
 import { inboxContract } from '../store-contract/inbox-contract.ts';
 import type { InboxStore } from '../../libs/payments/src/inbox/store/inbox-store.js';
 import { postgresInbox } from '../../libs/payments/src/stores/postgres/index.js';
@@ -8,14 +9,27 @@ import { CutProxy } from '../support/postgres/cut-proxy.js';
 import { freshSchema, usePostgresInboxes } from '../support/postgres/postgres-inboxes.js';
 
 describe('the contract, on PostgreSQL', () => {
-  const inboxes = usePostgresInboxes();
+  const inboxes = usePostgresInboxes({ keepOpen: true });
+  const schema = freshSchema();
+  const clock = `${schema}_clock`;
+  /** Empties all tables, which takes a tenth of the time that a schema of its own for each case would take. */
+  const reset = `
+    DO $$
+    DECLARE name text;
+    BEGIN
+      FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = '${schema}' AND tablename <> 'meta' LOOP
+        EXECUTE format('DELETE FROM ${schema}.%I', name);
+      END LOOP;
+    END $$;
+    UPDATE ${schema}.meta SET catalog_version = 0, pruned_to = 0;
+    UPDATE ${clock}.ahead SET ms = 0`;
+  let client: Client;
 
-  /**
-   * A schema with clock functions that return PostgreSQL's time plus an offset from a table. The inbox calls these
-   * functions, because the search path of its connections and functions begins with this schema.
-   */
-  const createClock = (clock: string) =>
-    inboxes.query(`
+  // The inbox calls the functions of the schema of the clock, because the search path of its connections and functions
+  // begins with this schema. They return PostgreSQL's time plus an offset from a table.
+  beforeAll(async () => {
+    client = await inboxes.openClient();
+    await client.query(`
       CREATE SCHEMA ${clock};
       CREATE TABLE ${clock}.ahead (ms double precision NOT NULL);
       INSERT INTO ${clock}.ahead VALUES (0);
@@ -23,9 +37,9 @@ describe('the contract, on PostgreSQL', () => {
         'SELECT pg_catalog.clock_timestamp() + ms * interval ''1 ms'' FROM ${clock}.ahead';
       CREATE FUNCTION ${clock}.now() RETURNS timestamptz LANGUAGE sql STABLE AS
         'SELECT pg_catalog.now() + ms * interval ''1 ms'' FROM ${clock}.ahead'`);
-
-  const useClock = (schema: string, clock: string) =>
-    inboxes.query(`
+    await inboxes.open({ schema });
+    await client.query(`
+      CREATE TABLE ${schema}.effect (name text NOT NULL);
       DO $$
       DECLARE func regprocedure;
       BEGIN
@@ -33,14 +47,13 @@ describe('the contract, on PostgreSQL', () => {
           EXECUTE format('ALTER FUNCTION %s SET search_path = ${clock}, pg_catalog, pg_temp', func);
         END LOOP;
       END $$`);
+  });
 
   const cases = inboxContract({
     capabilities: { durable: true, shared: true, transactional: true, ownClock: true },
     breakable: true,
     start: async () => {
-      const schema = freshSchema();
-      const clock = `${schema}_clock`;
-      await createClock(clock);
+      await client.query(reset);
       const [proxy, href] = await CutProxy.before(inboxes.connectionString);
       const url = new URL(href);
       url.searchParams.set('options', `-c search_path=${clock},pg_catalog`);
@@ -55,13 +68,11 @@ describe('the contract, on PostgreSQL', () => {
         return store;
       };
       const store = await open();
-      await useClock(schema, clock);
-      await inboxes.query(`CREATE TABLE ${schema}.effect (name text NOT NULL)`);
       return {
         store,
         another: async (options) => open(options?.clockOffsetMs),
         advance: async (ms) => {
-          await inboxes.query(`UPDATE ${clock}.ahead SET ms = ms + ${ms}`);
+          await client.query(`UPDATE ${clock}.ahead SET ms = ms + ${ms}`);
         },
         effects: {
           write: async (tx, effect) => {
@@ -69,7 +80,9 @@ describe('the contract, on PostgreSQL', () => {
             await (tx as PostgresTransaction).query(insert, [effect]);
           },
           read: async () => {
-            const rows = await inboxes.query<{ name: string }>(`SELECT name FROM ${schema}.effect`);
+            const { rows } = await client.query<{ name: string }>(
+              `SELECT name FROM ${schema}.effect`,
+            );
             return rows.map(({ name }) => name);
           },
         },
