@@ -159,6 +159,29 @@ describe('Batcher', () => {
     ]);
   });
 
+  it('Batcher rejects all requests of a call at once if the database fails while it writes them one by one', async () => {
+    const store = new SlowStore(1);
+    const added = ['bad', 'a', 'b', 'c'].map((id) => store.add(id));
+    const results = Promise.allSettled(added);
+    await turn();
+    store.calls[0]!.fail(VALUE_ERROR);
+    await turn();
+    store.calls[1]!.fail(VALUE_ERROR);
+    await turn();
+    store.calls[2]!.succeed();
+    await turn();
+    const down = new Error('connect ECONNREFUSED');
+    store.calls[3]!.fail(down);
+    await turn();
+    expect(store.ids).toEqual([['bad', 'a', 'b', 'c'], ['bad'], ['a'], ['b']]);
+    expect(await results).toEqual([
+      { status: 'rejected', reason: VALUE_ERROR },
+      { status: 'fulfilled', value: ['a'] },
+      { status: 'rejected', reason: down },
+      { status: 'rejected', reason: down },
+    ]);
+  });
+
   it('Batcher rejects a request with inbox_full if 20,000 items are queued', async () => {
     const store = new SlowStore();
     const many = Array.from({ length: 19_999 }, (_, n) => write(`${n}`));

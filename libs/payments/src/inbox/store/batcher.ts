@@ -135,15 +135,22 @@ export class Batcher<Item, Result> {
   }
 
   async #writeTogether(requests: readonly Request<Item, Result>[]): Promise<void> {
+    const { call, isValueError } = this.options;
     try {
-      const results = await this.options.call(requests.flatMap(({ items }) => items));
+      const results = await call(requests.flatMap(({ items }) => items));
       let from = 0;
       for (const { items, resolve } of requests)
         resolve(results.slice(from, (from += items.length)));
     } catch (error) {
-      if (requests.length === 1 || !this.options.isValueError(error)) throw error;
+      if (requests.length === 1 || !isValueError(error)) throw error;
       // One request cannot be written. The others must not fail because of it.
-      for (const request of requests) await this.#writeTogether([request]).catch(request.reject);
+      for (const request of requests) {
+        await this.#writeTogether([request]).catch((failure: unknown) => {
+          // The database failed, so the next requests would fail too, each after its own timeout.
+          if (!isValueError(failure)) throw failure;
+          request.reject(failure);
+        });
+      }
     }
   }
 }
