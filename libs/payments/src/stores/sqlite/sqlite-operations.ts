@@ -75,7 +75,7 @@ export const OPERATIONS = {
   pause: [
     'write',
     (sql, handler, paused) => {
-      sql.wakes = !paused;
+      sql.wakes ||= !paused;
       return pauseHandler(sql, handler, paused);
     },
   ],

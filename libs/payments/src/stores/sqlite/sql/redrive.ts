@@ -57,7 +57,7 @@ export function redrive(
       changed += 1;
     }
   }
-  sql.wakes = changed > 0;
+  sql.wakes ||= changed > 0;
   return changed;
 }
 
@@ -125,6 +125,6 @@ export function skip(sql: SqliteSql, selections: readonly DeliverySelection[]): 
       skipped += 1;
     }
   }
-  sql.wakes = skipped > 0;
+  sql.wakes ||= skipped > 0;
   return skipped;
 }

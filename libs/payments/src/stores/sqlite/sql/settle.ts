@@ -64,7 +64,7 @@ function settle(
   );
   if (changed === 0) return LOST;
   const nextDue = releaseNext(sql.connection, seq, handler);
-  sql.wakes = nextDue || state === 'pending';
+  sql.wakes ||= nextDue || state === 'pending';
   return { settled: true, nextDue };
 }
 

@@ -25,7 +25,7 @@ export async function heartbeat(sql: SqliteSql, worker: string): Promise<Heartbe
   for (const { id } of dead) await sql.changeCatalog(REMOVE_WORKER, [id]);
   const retired = new Set(dead.filter((row) => row.retired === 1).map(({ id }) => id));
   const freed = freeOrphans(connection, retired, times);
-  sql.wakes = freed > 0;
+  sql.wakes ||= freed > 0;
   return { alive, suspects: hasSuspects(connection, worker) };
 }
 

@@ -76,6 +76,20 @@ describe('a batch', () => {
     expect(responses[1]).toMatchObject({ value: { version: 1, handlers: [{ name: 'book' }] } });
   });
 
+  it('a batch wakes the workers if one of its calls made a delivery due, whatever later calls do', async () => {
+    const [id, next] = ['a', 'b'].map((name) => inbox.receive({ id: name, orderingKey: 't' }));
+    inbox.receive({ id: 'other', handlers: ['mail'] });
+    const request = { worker: inbox.worker(), wanted: [{ handler: 'mail', limit: 1 }] };
+    const [lease] = inbox.store().claim(request);
+    const skip = call('skip', [{ company: 'acme', id, handlers: ['book'] }]);
+    const batch = [skip, call('complete', lease)];
+    expect(await runBatch(connection, batch, inbox.times, BUSY_TIMEOUT_MS)).toMatchObject({
+      outcomes: [{ value: 1 }, { value: { settled: true, nextDue: false } }],
+      wakes: true,
+    });
+    expect(inbox.claim(request.worker).map((claimed) => claimed.id)).toEqual([next]);
+  });
+
   it('a batch keeps no cached value after its end, because another process may change the value', async () => {
     inbox.receive();
     const request = { worker: inbox.worker(), wanted: [{ handler: 'mail', limit: 1 }] };
