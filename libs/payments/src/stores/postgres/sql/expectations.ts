@@ -114,58 +114,61 @@ CREATE OR REPLACE FUNCTION ${schema}.fulfil(p_seqs bigint[], p_companies text[],
 LANGUAGE plpgsql VOLATILE
 AS $fulfil$
 DECLARE
+  -- Pairs of an expectation and an event of its transaction or reference. Both may be in several pairs.
   v_expected bigint[];
   v_received bigint[];
   v_positions bigint[];
   v_fulfilled json;
 BEGIN
-  SELECT array_agg(f.expected), array_agg(f.event), array_agg(f.position) INTO v_expected, v_received, v_positions
-    FROM (
-      SELECT DISTINCT ON (x.seq) x.seq AS expected, COALESCE(i.seq, k.seq) AS event, i.position
-        FROM unnest(p_seqs, p_companies, p_ids, p_once, p_types, p_keys, p_orderings, p_references, p_fulfils, p_digests)
-          WITH ORDINALITY AS i (seq, company, id, once, event_type, ordering_key, ordering, reference, fulfils, digest, position)
-       CROSS JOIN LATERAL (
-         SELECT t.seq, true AS own FROM ${schema}.expectation t
-          WHERE t.transaction_id = i.ordering_key AND t.company = i.company
-         UNION ALL
-         SELECT r.seq, r.transaction_id IS NULL FROM ${schema}.expectation r
-          WHERE r.reference = i.reference AND r.company = i.company
-       ) x
-        LEFT JOIN LATERAL (
-          SELECT y.seq, y.same FROM (
-            SELECT a.seq, a.digest = i.digest AS same, 1 AS rank FROM ${schema}.event a
-             WHERE a.company = i.company AND a.id = i.id
-            UNION ALL
-            SELECT b.seq, true, 2 FROM ${schema}.event b WHERE i.once AND ${isOnceOf('b', 'i')}
-          ) y WHERE i.seq IS NULL ORDER BY y.rank LIMIT 1
-        ) k ON k.same
-       WHERE i.fulfils AND COALESCE(i.seq, k.seq) IS NOT NULL
-       ORDER BY x.seq, x.own DESC, i.position
-    ) f;
+  SELECT array_agg(x.seq), array_agg(COALESCE(i.seq, k.seq)), array_agg(i.position)
+    INTO v_expected, v_received, v_positions
+    FROM unnest(p_seqs, p_companies, p_ids, p_once, p_types, p_keys, p_orderings, p_references, p_fulfils, p_digests)
+      WITH ORDINALITY AS i (seq, company, id, once, event_type, ordering_key, ordering, reference, fulfils, digest, position)
+   CROSS JOIN LATERAL (
+     SELECT t.seq FROM ${schema}.expectation t WHERE t.transaction_id = i.ordering_key AND t.company = i.company
+     UNION ALL
+     SELECT r.seq FROM ${schema}.expectation r WHERE r.reference = i.reference AND r.company = i.company
+   ) x
+    LEFT JOIN LATERAL (
+      SELECT y.seq, y.same FROM (
+        SELECT a.seq, a.digest = i.digest AS same, 1 AS rank FROM ${schema}.event a
+         WHERE a.company = i.company AND a.id = i.id
+        UNION ALL
+        SELECT b.seq, true, 2 FROM ${schema}.event b WHERE i.once AND ${isOnceOf('b', 'i')}
+      ) y WHERE i.seq IS NULL ORDER BY y.rank LIMIT 1
+    ) k ON k.same
+   WHERE i.fulfils AND COALESCE(i.seq, k.seq) IS NOT NULL;
   IF v_expected IS NULL THEN RETURN NULL; END IF;
   PERFORM FROM ${schema}.expectation x WHERE x.seq = ANY (v_expected) AND x.${OPEN} ORDER BY x.seq FOR UPDATE;
   IF FOUND THEN
-    WITH fulfilled AS (
+    WITH first AS MATERIALIZED (
+      SELECT DISTINCT ON (o.seq) o.seq AS expected, f.event, f.position
+        FROM unnest(v_expected, v_received, v_positions) AS f (expected, event, position)
+        JOIN ${schema}.expectation o ON o.seq = f.expected
+        JOIN ${schema}.event e ON e.seq = f.event
+       WHERE o.${OPEN} AND (o.transaction_id IS NULL OR o.transaction_id IS NOT DISTINCT FROM e.ordering_key)
+       ORDER BY o.seq, f.position
+    ), fulfilled AS (
       UPDATE ${schema}.expectation x
          SET ${FULFILLED_BY}
-        FROM unnest(v_expected, v_received, v_positions) AS f (expected, event, position)
-        JOIN ${schema}.event e ON e.seq = f.event
+        FROM first f JOIN ${schema}.event e ON e.seq = f.event
        WHERE x.seq = f.expected AND x.${OPEN}
-         AND (x.transaction_id IS NULL OR x.transaction_id IS NOT DISTINCT FROM e.ordering_key)
       RETURNING f.position, x.reference, x.transaction_id, x.fulfilled_by
     )
     SELECT json_agg(json_build_array(f.position, f.reference, f.transaction_id, f.fulfilled_by)) INTO v_fulfilled
       FROM fulfilled f;
   END IF;
-  -- An expectation of another transaction with the same reference only notes the event, unless it is locked.
+  -- An expectation of another transaction with the same reference only notes the event, the last one, unless it is locked.
   WITH free AS MATERIALIZED (
-    SELECT x.seq FROM ${schema}.expectation x
+    SELECT x.seq, COALESCE(x.transaction_id, x.fulfilled_transaction) AS own FROM ${schema}.expectation x
      WHERE x.seq = ANY (v_expected) AND x.state <> 'cancelled' ORDER BY x.seq FOR UPDATE SKIP LOCKED
+  ), last AS MATERIALIZED (
+    SELECT DISTINCT ON (n.seq) n.seq, e.id
+      FROM free n JOIN unnest(v_expected, v_received, v_positions) AS f (expected, event, position) ON f.expected = n.seq
+      JOIN ${schema}.event e ON e.seq = f.event
+     WHERE n.own <> COALESCE(e.ordering_key, '') ORDER BY n.seq, f.position DESC
   )
-  UPDATE ${schema}.expectation x SET other_event_id = e.id
-    FROM free n JOIN unnest(v_expected, v_received) AS f (expected, event) ON f.expected = n.seq
-    JOIN ${schema}.event e ON e.seq = f.event
-   WHERE x.seq = n.seq AND COALESCE(x.transaction_id, x.fulfilled_transaction) <> COALESCE(e.ordering_key, '');
+  UPDATE ${schema}.expectation x SET other_event_id = l.id FROM last l WHERE x.seq = l.seq;
   RETURN v_fulfilled;
 END $fulfil$;
 `;
