@@ -111,6 +111,39 @@ export const fulfilmentCases: readonly InboxContractCase[] = [
     },
   },
   {
+    title: 'EX-05 each event of a batch fulfils or is noted, as if it was received on its own',
+    async run({ store }) {
+      const events = (reference: string, ...keys: string[]) =>
+        keys.map((orderingKey) => fulfilling({ orderingKey, reference }));
+      const open = await expectOne(store, { reference: 'open' });
+      const own = await expectOne(store, { reference: 'own', transactionId: 'b 2' });
+      const [first, second, third] = events('open', 'a 1', 'a 2', 'a 3');
+      const [before, paid, after] = events('own', 'b 1', 'b 2', 'b 3');
+      const batch = [first!, before!, second!, paid!, third!];
+      const receipts = await store.receive(batch);
+      deepEqual(
+        receipts.map(({ fulfilled }) => fulfilled.map(({ reference }) => reference)),
+        [['open'], [], [], ['own'], []],
+      );
+      const results = async () =>
+        Promise.all(
+          [open, own].map(async (one) => {
+            const { fulfilled, otherEventId } = await stored(store, one);
+            return [fulfilled?.eventId, otherEventId];
+          }),
+        );
+      deepEqual(await results(), [
+        [first!.id, third!.id],
+        [paid!.id, before!.id],
+      ]);
+      await store.receive([second!, after!]);
+      deepEqual(await results(), [
+        [first!.id, second!.id],
+        [paid!.id, after!.id],
+      ]);
+    },
+  },
+  {
     title: 'EX-05 an id that is attached after another transaction fulfilled opens it again',
     async run({ store, another }) {
       const one = await expectOne(store, { reference: 'order', firstPollInMs: 60_000 });
