@@ -154,4 +154,30 @@ describe('outcomes in PostgreSQL', () => {
       history: [{ attempt: 1, outcome: 'lost' }],
     });
   });
+
+  it('IN-13 an attempt from before a failover that lost commits settles nothing that was leased after it', async () => {
+    const schema = freshSchema();
+    const store = await inboxes.open({ schema });
+    const assign = { worker: await startWorker(store), handlers: ['book'] };
+    const receive = async (id: string): Promise<ClaimedDelivery> => {
+      const [receipt] = await store.receive([incoming(id, { assign })]);
+      return receipt!.claimed[0]!;
+    };
+    const lost = await receive('lost');
+    await inboxes.query(`
+      DELETE FROM ${schema}.event; DELETE FROM ${schema}.delivery;
+      SELECT setval('${schema}.event_seq_seq', ${lost.seq}, false), pg_sleep(0.003)`);
+    const later = await receive('later');
+    expect(later.seq).toBe(lost.seq);
+    expect(await store.complete(lost)).toEqual(LOST);
+    await expect(store.commit(lost, () => {})).rejects.toMatchObject({ code: 'lease_lost' });
+    await store.release(later);
+    const [before] = await claim(store);
+    await inboxes.query(`
+      UPDATE ${schema}.delivery SET state = 'pending', worker = NULL, attempts = 0, due_at = started_at, token = ${later.token};
+      SELECT pg_sleep(0.003)`);
+    const [after] = await claim(store);
+    expect(await store.fail(before!, { error: 'late', retryInMs: 0 })).toEqual(LOST);
+    expect(await store.complete(after!)).toEqual(SETTLED);
+  });
 });

@@ -38,10 +38,14 @@ const CLAIMED_VALUES = `
   e.seq, e.company, e.id, l.handler, l.token, l.attempts, l.crashes, e.received_at, e.source, e.raw,
   e.event_type, substring(e.headers FROM '"traceparent":"([0-9a-f-]+)"')`;
 
-/** The columns that an UPDATE sets to lease a delivery `d`. */
+/**
+ * The columns that an UPDATE sets to lease a delivery `d`. The token is the time, or the next number if that is greater: a
+ * failover to a replica that has lost the last commits goes back to earlier tokens and numbers of events, and the attempts
+ * from before it must not settle what was leased after it.
+ */
 const LEASED = `
   state = 'running', worker = p_worker, due_at = NULL,
-  attempts = d.attempts + 1, token = d.token + 1, started_at = ${NOW_MS}`;
+  attempts = d.attempts + 1, token = greatest(d.token + 1, ${NOW_MS}), started_at = ${NOW_MS}`;
 
 /** The columns that the functions `claim` and `claim_suspect` return for a delivery, as {@link toClaimed} reads them. */
 const CLAIMED_COLUMNS = `o_seq, o_company, o_id, o_handler, o_token, o_attempt, o_crashes, o_source,

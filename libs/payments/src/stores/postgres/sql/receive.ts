@@ -196,7 +196,7 @@ export class ReceiveBatch {
         company,
         id,
         handler,
-        token: 1,
+        token: receivedAt.getTime(),
         seq: Number(seqs[index]),
         attempt: 1,
         receivedAt,
@@ -343,7 +343,7 @@ BEGIN
   INSERT INTO ${schema}.delivery (event, handler, ordering, state, waiting, due_at, worker, token, attempts, started_at)
   SELECT d.seq, d.handler, d.ordering,
          CASE WHEN d.run THEN 'running' ELSE 'pending' END, d.waiting, CASE WHEN NOT d.run THEN v_now END,
-         CASE WHEN d.run THEN d.worker END, d.run::integer, d.run::integer, CASE WHEN d.run THEN v_now END
+         CASE WHEN d.run THEN d.worker END, CASE WHEN d.run THEN v_now ELSE 0 END, d.run::integer, CASE WHEN d.run THEN v_now END
     FROM (
       SELECT o_seqs[n.position] AS seq, n.handler, n.worker, n.ordering,
              COALESCE(n.run, false) AS run, COALESCE(n.waiting, false) AS waiting
