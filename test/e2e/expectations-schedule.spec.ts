@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { expect, it } from '@jest/globals';
 import { FakePaymentsApi, settled, TestRuntime } from 'nestjs-payments/testing';
 import { onEachDurableInbox } from '../support/inbox/durable-inboxes.js';
@@ -48,6 +49,25 @@ it.each([
     }
   },
 );
+
+it('EX-03 a poll does not run in the async context of the request that expected or polled a payment', async () => {
+  const requests = new AsyncLocalStorage<string>();
+  const seen: unknown[] = [];
+  const reconcile = {
+    eventTypes: ['transaction.completed'],
+    schedule: [50, HOUR],
+    interpret: () => {
+      seen.push(requests.getStore());
+      return 'pending' as const;
+    },
+  };
+  await using app = await ExpectingApplication.start(MEMORY, { reconcile });
+  app.respond(1, {});
+  await requests.run('expect', () => app.expect(1));
+  await eventually(() => expect(seen).toHaveLength(1));
+  await requests.run('ask', () => app.ask(1));
+  expect(seen).toEqual([undefined, undefined]);
+});
 
 it('EX-03 an expectation with its own schedule is polled at the times of that schedule', async () => {
   const runtime = new TestRuntime();

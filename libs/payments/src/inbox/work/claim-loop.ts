@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Logger } from '@nestjs/common';
 import { describeError } from '../../errors/payments-error.js';
 import { Backoff, STORE_BACKOFF } from '../../runtime/backoff.js';
@@ -24,8 +25,13 @@ export interface ClaimSource {
   onNothingDue(): void;
 }
 
-/** Claims what is due, one claim at a time: when it is woken, and when the next delivery or poll becomes due. */
+/**
+ * Claims what is due, one claim at a time: when it is woken, and when the next delivery or poll becomes due. A request may wake
+ * the loop, but no handler, poll or timer may inherit the `AsyncLocalStorage` of that request, because they serve other requests.
+ */
 export class ClaimLoop {
+  /** Runs a function in the async context in which the loop was created. */
+  readonly #outsideRequests: <R>(work: () => R) => R = AsyncLocalStorage.snapshot();
   readonly #backoff: Backoff;
   #round: Promise<void> = Promise.resolve();
   #claiming = false;
@@ -52,7 +58,7 @@ export class ClaimLoop {
     this.#again = true;
     if (this.#claiming || this.#backingOff || !this.source.active()) return;
     this.#claiming = true;
-    this.#round = this.#run();
+    this.#round = this.#outsideRequests(() => this.#run());
   }
 
   /** Claims in `ms` milliseconds, because something becomes due then. */
@@ -62,11 +68,13 @@ export class ClaimLoop {
     if (at >= this.#wakesAt || !this.source.active()) return;
     this.#cancelSleep();
     this.#wakesAt = at;
-    this.#cancelSleep = runtime.schedule(ms, () => {
-      this.#wakesAt = Infinity;
-      this.source.onDue();
-      this.claimSoon();
-    });
+    this.#cancelSleep = this.#outsideRequests(() =>
+      runtime.schedule(ms, () => {
+        this.#wakesAt = Infinity;
+        this.source.onDue();
+        this.claimSoon();
+      }),
+    );
   }
 
   /** Resolves when the claim that is under way has ended. Call it when the source is not active any more. */

@@ -85,9 +85,8 @@ export class InboxWorker {
   #drained: Promise<void> | null = null;
   #stopListening: () => void = () => {};
   /**
-   * Runs a function in the async context in which the worker was started. A request may wake the worker, but no handler
-   * and no timer may inherit the `AsyncLocalStorage` of that request, because a handler runs deliveries of other
-   * requests.
+   * Runs a function in the async context in which the worker was started. A request may start deliveries or a heartbeat, but no
+   * handler and no timer may inherit the `AsyncLocalStorage` of that request.
    */
   #outsideRequests: <R>(work: () => R) => R = (work) => work();
 
@@ -187,28 +186,26 @@ export class InboxWorker {
       );
     }
     const result = this.#runDueCalls.add(forMs);
-    this.#outsideRequests(() => {
-      // The process may have been frozen since its last heartbeat.
-      if (!this.#background) this.#heartbeat.resume();
-      this.wake();
-    });
+    // The process may have been frozen since its last heartbeat.
+    if (!this.#background) this.#outsideRequests(() => this.#heartbeat.resume());
+    this.wake();
     return result;
   }
 
   /** Claims in `ms` milliseconds, because a delivery becomes due then. */
   wakeIn(ms: number): void {
-    this.#outsideRequests(() => this.#claims.wakeIn(ms));
+    this.#claims.wakeIn(ms);
   }
 
   /** Claims soon, because deliveries to these handlers or, by default, to any handler may be due. */
   wake(handlers?: readonly string[]): void {
-    if (handlers === undefined) this.#outsideRequests(() => this.#companion?.wake());
+    if (handlers === undefined) this.#companion?.wake();
     this.#wakeDeliveries(handlers);
   }
 
   #wakeDeliveries(handlers?: readonly string[]): void {
     const known = this.#slots.wake(handlers);
-    if (known || handlers === undefined) this.#outsideRequests(() => this.#claims.claimSoon());
+    if (known || handlers === undefined) this.#claims.claimSoon();
   }
 
   /** The companion has nothing more to run: ends the calls of `runDue()` unless deliveries are due. */
