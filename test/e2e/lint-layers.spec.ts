@@ -205,6 +205,14 @@ describe('the linter', () => {
     expect(folders.toSorted()).toEqual(Object.keys(INBOX_LAYERS).toSorted());
   });
 
+  it('docs/architecture.md lists every folder of the module', () => {
+    const page = readFileSync(join(ROOT, 'docs/architecture.md'), 'utf8');
+    const listed = Array.from(page.matchAll(/^\| `([\w/]+)\/`/gm), ([, folder]) => folder!);
+    const stages = Object.keys(LAYERS).filter((layer) => layer !== 'inbox');
+    const inbox = Object.keys(INBOX_LAYERS).map((layer) => `inbox/${layer}`);
+    expect(listed.toSorted()).toEqual([...stages, ...inbox].toSorted());
+  });
+
   it('the linter rejects every import against the direction of the layers, at any depth', () => {
     const forbidden = samples.filter(({ accepted }) => !accepted);
     expect(forbidden.filter((sample) => !rejects(sample))).toEqual([]);

@@ -43,7 +43,7 @@ export const INBOX_STORE = Symbol('PAYMENTS_INBOX_STORE');
  * **Unknown outcomes.** A rejected operation may have taken effect, for example if the connection was cut before the
  * response arrived. So a worker whose {@link claim}, {@link claimSuspect} or assigning {@link receive} rejected may
  * lease deliveries that it does not know of, and no process would ever free them. It registers under a new id,
- * continues the heartbeats of the old id until the attempts that it knows of have ended, and then retires the old id
+ * continues the heartbeats of the old id until its attempts and its other claims have ended, and then retires the old id
  * with a grace of 0.
  *
  * **Ordering.** Two deliveries of one company, handler and ordering key never run at the same time. A due delivery

@@ -56,7 +56,8 @@ export class AttemptCommit {
         return result;
       },
       (error: unknown) => {
-        // Nothing of the work was stored, so the handler may commit again.
+        // Usually nothing of the work was stored, so the handler may commit again. If it was, because only the response was
+        // lost, the delivery is done, and the store rejects the next commit with `lease_lost`.
         this.#state = 'open';
         throw error;
       },
