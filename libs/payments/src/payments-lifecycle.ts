@@ -21,7 +21,7 @@ import { WORKER_OPTIONS } from './inbox/work/worker-options.js';
 import type { ResolvedWorkerOptions } from './inbox/work/worker-options.js';
 import { hasShutdownHooks, stopFirst } from './nest-internals.js';
 import { PAYMENTS_RUNTIME } from './runtime/payments-runtime.js';
-import type { ModuleRuntime } from './runtime/module-runtime.js';
+import type { ModuleRuntime } from './runtime/payments-runtime.js';
 import { Observers } from './telemetry/observers.js';
 
 /** Milliseconds after the start. Until then the application may call `enableShutdownHooks()`, also after `listen()`. */

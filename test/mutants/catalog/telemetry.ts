@@ -41,7 +41,7 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
   {
     promise: 'TE-01',
     fault: 'calls the work of a span twice if the instrumentation does',
-    file: `${TELEMETRY}/operation-span.ts`,
+    file: `${TELEMETRY}/observers.ts`,
     replace: 'if (result !== undefined) return;',
     by: 'if (this.spans.length === 0 && result !== undefined) return;',
     specs: [`${E2E}/telemetry-observers-spans.spec.ts`],

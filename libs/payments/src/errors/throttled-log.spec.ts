@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import { ModuleRuntime } from '../runtime/module-runtime.js';
+import { ModuleRuntime } from '../runtime/payments-runtime.js';
 import { FakeRuntime } from '../../../../test/support/time/fake-runtime.js';
 import { ThrottledLog } from './throttled-log.js';
 

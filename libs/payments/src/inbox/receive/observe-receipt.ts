@@ -1,4 +1,4 @@
-import { validTraceparent } from '../../telemetry/operation-span.js';
+import { validTraceparent } from '../../telemetry/observers.js';
 import type { Observers } from '../../telemetry/observers.js';
 import type { ObserverInfo } from '../../telemetry/payments-observer.js';
 import type { ReceivedEvent } from './receipt-log.js';
