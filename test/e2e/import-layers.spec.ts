@@ -155,6 +155,16 @@ describe('imports between folders', () => {
     expect(missing).toEqual([]);
   });
 
+  it('docs/architecture.md lists every folder of the module', () => {
+    const page = readFileSync(join(ROOT, 'docs/architecture.md'), 'utf8');
+    const listed = Array.from(page.matchAll(/^\| `([\w/]+)\/`/gm), ([, folder]) => folder!);
+    const folders = files
+      .map((file) => relative(MODULE, file))
+      .map((file) => /^(inbox\/)?\w+(?=\/)/.exec(file)?.[0] ?? 'inbox')
+      .filter((folder) => folder !== 'inbox');
+    expect(listed.toSorted()).toEqual([...new Set(folders)].toSorted());
+  });
+
   it('every file imports only what the layer of its folder may import', () => {
     const objections: string[] = [];
     for (const file of files) {
