@@ -109,6 +109,16 @@ describe('WorkerHeartbeat: lost responses of the store', () => {
     expect(await harness.delivery('lost')).toMatchObject({ state: 'done', attempts: 1 });
   });
 
+  it('IN-25 a worker id that becomes unused during a heartbeat retires after it, not at the next one', async () => {
+    const harness = await started(await WorkerHarness.shared());
+    const reservation = harness.worker.reserve(['h'])!;
+    const start = reservation.start.bind(reservation);
+    harness.worker.reserve = () => ({ ...reservation, start: () => start(null) });
+    await harness.assign('lost');
+    await pass(harness, 2);
+    expect(await harness.delivery('lost')).toMatchObject({ state: 'done', attempts: 1 });
+  });
+
   it('IN-16 a worker id does not retire during a claim, so no delivery of the claim is freed and runs twice', async () => {
     const harness = await started(await WorkerHarness.shared());
     const { store } = harness;

@@ -221,13 +221,18 @@ export class WorkerHeartbeat {
     if (this.#failing) this.worker.logger.log('The payment worker sends heartbeats again.');
     this.#failing = false;
     this.#backoff.reset();
-    const { runtime } = this.worker;
-    this.#sendIn(
-      this.#id === null ? Math.max(0, this.#registerAt - runtime.monotonic()) : this.#intervalMs,
-    );
+    this.#sendIn(this.#nextMs);
     if (this.#id === null || this.#stopped) return;
     this.worker.onSuccess(this.#suspects);
     this.#suspects = false;
+  }
+
+  /** How long to wait after a heartbeat that succeeded, in milliseconds. */
+  get #nextMs(): number {
+    // An id that became unused during the heartbeat retires at once.
+    if ([...this.#former].some((id) => !this.#uses.has(id))) return 0;
+    if (this.#id !== null) return this.#intervalMs;
+    return Math.max(0, this.#registerAt - this.worker.runtime.monotonic());
   }
 
   #failed(error: unknown): void {
