@@ -145,6 +145,17 @@ describe('a commit on SQLite', () => {
     expect((await store.complete(lease!)).settled).toBe(true);
   });
 
+  it('a commit on SQLite waits for its turn longer than busyTimeoutMs if no other connection has the lock', async () => {
+    const leases = await claimed(15);
+    const slowly = (tx: SqliteTransaction, { id }: ClaimedDelivery) => {
+      write(tx, id);
+      const end = performance.now() + 60;
+      while (performance.now() < end);
+    };
+    await Promise.all(leases.map((lease) => store.commit(lease, (tx) => slowly(tx, lease))));
+    expect(ledger()).toEqual(leases.map(({ id }) => id).toSorted());
+  });
+
   it('a commit on SQLite succeeds at the same time as receives, claims and other commits', async () => {
     const leases = await claimed(100);
     const [commits, receives] = await Promise.all([

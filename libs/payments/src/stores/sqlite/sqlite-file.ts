@@ -103,7 +103,8 @@ export class SqliteFile implements SqliteEngine {
 
   async #commit<R>(lease: Lease, work: (tx: SqliteTransaction) => R): Promise<CommitResult<R>> {
     const { busyTimeoutMs } = this.settings;
-    const end = performance.now() + busyTimeoutMs;
+    /** When the commit gives up if another connection has had the lock since. */
+    let end = Infinity;
     // The write that a commit shares its turn with may be of another handler.
     const inHandlersContext = AsyncLocalStorage.snapshot();
     const attempt = new CommitAttempt(() =>
@@ -121,7 +122,10 @@ export class SqliteFile implements SqliteEngine {
         );
       }
       await this.#durably(attempt);
-      if (attempt.isBusy) await pauseMs(1 + Math.random() * 4);
+      if (attempt.isBusy) {
+        end = Math.min(end, performance.now() + busyTimeoutMs);
+        await pauseMs(1 + Math.random() * 4);
+      } else end = Infinity;
     }
     const committed = attempt.result();
     if (committed.nextDue) this.hooks.onWake();
