@@ -38,4 +38,23 @@ describe('PostgreSQL with a transaction open elsewhere', () => {
     await eventually(async () => expect((await read('delivery_pkey')).scans).toBe(EVENTS));
     expect((await read('delivery_running')).entries).toBeLessThan(EVENTS);
   });
+
+  it('IN-39 heartbeats succeed if the search for lost deliveries takes too long, and repeat it less often', async () => {
+    const schema = freshSchema();
+    const store = await inboxes.open({ schema, statementTimeoutMs: 1100 });
+    const worker = await startWorker(store);
+    await inboxes.query(`
+      CREATE SEQUENCE ${schema}.searches;
+      CREATE OR REPLACE FUNCTION ${schema}.free_lost(p_worker uuid, p_late boolean)
+      RETURNS TABLE (o_suspects boolean, o_freed integer) LANGUAGE plpgsql AS
+        $$ BEGIN PERFORM nextval('${schema}.searches'), pg_sleep(20); END $$`);
+    const [before] = await inboxes.query(`SELECT heartbeat_at FROM ${schema}.worker`);
+    const alive = { alive: true, suspects: false };
+    expect(await store.heartbeat(worker)).toEqual(alive);
+    expect(await store.heartbeat(worker)).toEqual(alive);
+    expect(await inboxes.query(`SELECT heartbeat_at FROM ${schema}.worker`)).not.toEqual([before]);
+    expect(
+      await inboxes.query(`SELECT last_value::int AS searches FROM ${schema}.searches`),
+    ).toEqual([{ searches: 1 }]);
+  });
 });

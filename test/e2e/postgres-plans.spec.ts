@@ -36,7 +36,7 @@ describe('functions in PostgreSQL that were planned with empty tables', () => {
     claim: `SELECT * FROM payments.claim('${worker}', '{book}', '{20}', '{NULL}')`,
     suspect: `SELECT * FROM payments.claim_suspect('${worker}', '{book}')`,
     finish: `SELECT payments.finish($1::bigint, 'book', $2::bigint)`,
-    heartbeat: `SELECT * FROM payments.heartbeat('${worker}')`,
+    heartbeat: `SELECT * FROM payments.free_lost('${worker}', false)`,
     due: `SELECT payments.first_due_ms('book', NULL)`,
     skip: `SELECT payments.skip(${one})`,
     redrive: `SELECT payments.redrive(${one}, ARRAY[0]::bigint[], false, '{}')`,

@@ -84,6 +84,8 @@ export interface InboxStore<Tx = unknown> {
    *
    * A heartbeat that is itself late by more than the worker's `leaseMs` declares no worker dead: the store may have
    * been unreachable for all workers, so the others also get the time to renew their heartbeats.
+   *
+   * A store whose search for these deliveries takes longer than a second may search less often than it renews heartbeats.
    */
   heartbeat(worker: string): Promise<HeartbeatResult>;
 

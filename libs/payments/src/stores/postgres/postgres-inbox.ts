@@ -40,7 +40,7 @@ import { ReceiveStatement } from './sql/receive.js';
 import { redrive, skip } from './sql/redrive.js';
 import { layoutOf, quoted } from './sql/schema.js';
 import { Settlements } from './sql/settle.js';
-import { heartbeat } from './sql/workers.js';
+import { Heartbeats } from './sql/workers.js';
 
 /**
  * Stores events in PostgreSQL 13 or later, in a schema of its own. The inbox is durable, any number of
@@ -89,6 +89,7 @@ class PostgresStore extends SqlEvents implements InboxStore<PostgresTransaction>
   readonly #sql: PostgresSql;
   readonly #pruning = new Pruning();
   readonly #waiting: WaitingDeliveries;
+  readonly #heartbeats: Heartbeats;
 
   constructor(
     private readonly options: ResolvedPostgresOptions,
@@ -121,6 +122,7 @@ class PostgresStore extends SqlEvents implements InboxStore<PostgresTransaction>
     this.#settlements = new Settlements(source, schema, options.statementTimeoutMs, runtime);
     this.#commits = new CommitTransaction(source, schema, options, runtime);
     this.#waiting = new WaitingDeliveries(source, schema);
+    this.#heartbeats = new Heartbeats(source, schema, runtime);
   }
 
   async open(): Promise<void> {
@@ -148,7 +150,7 @@ class PostgresStore extends SqlEvents implements InboxStore<PostgresTransaction>
   }
 
   async heartbeat(worker: string): Promise<HeartbeatResult> {
-    const { freed, ...result } = await heartbeat(this.#source, this.#schema, worker);
+    const { freed, ...result } = await this.#heartbeats.send(worker);
     if (freed) this.#notifier.notify();
     return result;
   }

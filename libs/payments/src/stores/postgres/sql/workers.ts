@@ -1,25 +1,57 @@
+import type { PaymentsRuntime } from '../../../runtime/payments-runtime.js';
 import type { HeartbeatResult } from '../../../inbox/store/inbox-store.js';
 import { FORGET_HANDLER } from '../../sql/catalog.js';
 import { ParameterList } from '../../sql/sql-connection.js';
 import type { CatalogChange } from '../../sql/sql-connection.js';
 import { REGISTER, REMOVE_WORKER, RETIRE } from '../../sql/workers.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
+import type { ResultRow } from '../connection/database-connection.js';
 import { dialectOf } from '../connection/postgres-sql.js';
 import { BY_INDEX, NOW_MS } from './schema.js';
 import { historyWith } from './settle.js';
 
-/** Records a heartbeat of a worker and frees the deliveries of dead workers. `freed`: whether it freed any delivery. */
-export async function heartbeat(
-  source: ConnectionSource,
-  schema: string,
-  worker: string,
-): Promise<HeartbeatResult & { readonly freed: boolean }> {
-  const [row] = await source.query(`SELECT * FROM ${schema}.heartbeat($1::uuid)`, [worker]);
-  return {
-    alive: row!['o_alive'] === 't',
-    suspects: row!['o_suspects'] === 't',
-    freed: row!['o_freed'] !== '0',
-  };
+/** From this time on, in milliseconds, a search for lost deliveries is slow. Usually it takes a few milliseconds. */
+const SLOW_MS = 1000;
+/** How many times as long as a slow search took the next one waits. */
+const SLOW_PAUSE = 3;
+
+/**
+ * Records heartbeats, and frees the deliveries of dead workers. A transaction that is open elsewhere for hours keeps the index
+ * entries of all deliveries that ran since then, and the search for lost deliveries reads them. So a heartbeat succeeds also
+ * if this search takes too long, and slow searches are made less often.
+ */
+export class Heartbeats {
+  #nextSearchAt = -Infinity;
+
+  constructor(
+    private readonly source: ConnectionSource,
+    private readonly schema: string,
+    private readonly runtime: Pick<PaymentsRuntime, 'monotonic'>,
+  ) {}
+
+  /** See `InboxStore.heartbeat`. `freed`: whether it freed any delivery. */
+  async send(worker: string): Promise<HeartbeatResult & { readonly freed: boolean }> {
+    const [row] = await this.source.query(`SELECT * FROM ${this.schema}.renew($1::uuid)`, [worker]);
+    const alive = row!['o_alive'] === 't';
+    return { alive, ...(await this.#freeLost(worker, row!['o_late'] === 't')) };
+  }
+
+  async #freeLost(worker: string, late: boolean): Promise<{ suspects: boolean; freed: boolean }> {
+    const { runtime } = this;
+    const startedAt = runtime.monotonic();
+    if (startedAt < this.#nextSearchAt) return { suspects: false, freed: false };
+    let row: ResultRow | undefined;
+    try {
+      const text = `SELECT * FROM ${this.schema}.free_lost($1::uuid, $2::boolean)`;
+      [row] = await this.source.query(text, [worker, late]);
+    } catch (error) {
+      // The source has logged it.
+      if (runtime.monotonic() - startedAt < SLOW_MS) throw error;
+    }
+    const tookMs = runtime.monotonic() - startedAt;
+    if (tookMs >= SLOW_MS) this.#nextSearchAt = startedAt + (1 + SLOW_PAUSE) * tookMs;
+    return { suspects: row?.['o_suspects'] === 't', freed: Number(row?.['o_freed'] ?? 0) > 0 };
+  }
 }
 
 /** SQL for whether the last heartbeat of a worker is older than its lease. */
@@ -50,30 +82,40 @@ END $change$;
 export const workerFunctions = (schema: string, catalogLock: string): string =>
   [REGISTER, REMOVE_WORKER, RETIRE, FORGET_HANDLER]
     .map((change) => changeFunction(schema, catalogLock, change))
-    .join('') + heartbeatFunction(schema);
+    .join('') + heartbeatFunctions(schema);
 
-const heartbeatFunction = (schema: string): string => `
-CREATE OR REPLACE FUNCTION ${schema}.heartbeat(p_worker uuid)
-RETURNS TABLE (o_alive boolean, o_suspects boolean, o_freed integer)
+const heartbeatFunctions = (schema: string): string => `
+CREATE OR REPLACE FUNCTION ${schema}.renew(p_worker uuid) RETURNS TABLE (o_alive boolean, o_late boolean)
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
-AS $heartbeat$
+AS $renew$
+DECLARE
+  v_now CONSTANT bigint := ${NOW_MS};
+BEGIN
+  SELECT ${isExpired('w')} INTO o_late FROM ${schema}.worker w WHERE w.id = p_worker AND NOT w.retired;
+  UPDATE ${schema}.worker w SET heartbeat_at = v_now WHERE w.id = p_worker AND NOT w.retired;
+  o_alive := FOUND;
+  RETURN NEXT;
+END $renew$;
+
+-- p_late: the heartbeat of this worker was late itself. It then declares no worker dead, since the database may have been down
+-- for all workers.
+CREATE OR REPLACE FUNCTION ${schema}.free_lost(p_worker uuid, p_late boolean)
+RETURNS TABLE (o_suspects boolean, o_freed integer)
+LANGUAGE plpgsql VOLATILE ${BY_INDEX}
+AS $free$
 DECLARE
   v_now CONSTANT bigint := ${NOW_MS};
   v_dead uuid[];
   v_retired uuid[];
   v_orderings uuid[];
   v_handlers text[];
-  v_late boolean;
 BEGIN
-  -- A heartbeat that is late itself declares no worker dead, since the database may have been down for all workers.
-  SELECT ${isExpired('w')} INTO v_late FROM ${schema}.worker w WHERE w.id = p_worker AND NOT w.retired;
-  UPDATE ${schema}.worker w SET heartbeat_at = v_now WHERE w.id = p_worker AND NOT w.retired;
-  o_alive := FOUND;
-  -- A worker whose row is locked renews its heartbeat at this moment.
+  -- A worker whose row is locked renews its heartbeat at this moment. This worker has just renewed its own.
   SELECT array_agg(x.id) FILTER (WHERE NOT x.retired), array_agg(x.id) FILTER (WHERE x.retired)
     INTO v_dead, v_retired
     FROM (SELECT w.id, w.retired FROM ${schema}.worker w
-           WHERE ${isExpired('w')} AND v_late IS NOT TRUE ORDER BY w.id FOR UPDATE SKIP LOCKED) x;
+           WHERE ${isExpired('w')} AND NOT p_late AND (w.id <> p_worker OR w.retired)
+           ORDER BY w.id FOR UPDATE SKIP LOCKED) x;
 
   -- Finds the deliveries that run under no live worker, even if they were claimed after their worker was declared dead. It
   -- reads all running deliveries: they are few, because the slots of the workers bound them.
@@ -108,5 +150,5 @@ BEGIN
          SELECT FROM ${schema}.delivery d
           WHERE d.handler = h.entry ->> 'name' AND d.state = 'pending' AND NOT d.waiting AND d.crashes > 0));
   RETURN NEXT;
-END $heartbeat$;
+END $free$;
 `;
