@@ -1,17 +1,20 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setImmediate } from 'node:timers/promises';
+import { setImmediate, setTimeout } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { resolveSqliteOptions } from '../sqlite-options.js';
+import type { SqliteSettings } from '../sqlite-options.js';
 import { SqliteClient } from './client.js';
 
-/** A thread whose disk hangs: it responds to no call until a message `listen`, and ends at a message `close`. */
+/**
+ * A thread whose disk hangs: it responds to no call until a message `listen`, and ends at a message `close` or a call of `sync`.
+ */
 const HUNG_THREAD = `
   import { parentPort } from 'node:worker_threads';
   const numbers = [];
-  parentPort.on('message', ({ kind, number }) => {
-    if (kind === 'close') process.exit();
+  parentPort.on('message', ({ kind, number, calls }) => {
+    if (kind === 'close' || calls?.[0].name === 'sync') process.exit();
     if (kind === 'run') numbers.push(number);
     else for (const one of numbers.splice(0)) {
       parentPort.postMessage({ kind: 'done', number: one, outcomes: [], wakes: false, ahead: null, checkpoint: false });
@@ -23,17 +26,20 @@ const HUNG_THREAD = `
 describe('SqliteClient with a thread whose disk hangs', () => {
   let folder: string;
   let client: SqliteClient;
+  let settings: SqliteSettings;
   beforeEach(async () => {
     folder = mkdtempSync(join(tmpdir(), 'hung-thread-'));
     const threadPath = join(folder, 'thread.mjs');
     writeFileSync(threadPath, HUNG_THREAD);
-    const settings = resolveSqliteOptions({ file: join(folder, 'inbox.db'), threadPath });
+    // Calls time out after 500 ms.
+    const options = resolveSqliteOptions({ file: join(folder, 'inbox.db'), threadPath });
+    settings = { ...options, busyTimeoutMs: -2250 };
     const times = { wall: 0, clock: 0, processOffset: 0 };
-    client = new SqliteClient(
-      // Calls time out after 500 ms.
-      { ...settings, busyTimeoutMs: -2250 },
-      { times: () => times, onWake: () => {}, onClock: () => {} },
-    );
+    client = new SqliteClient(settings, {
+      times: () => times,
+      onWake: () => {},
+      onClock: () => {},
+    });
   });
   afterEach(async () => {
     await client.close();
@@ -56,5 +62,19 @@ describe('SqliteClient with a thread whose disk hangs', () => {
       await setImmediate();
     }
     client.listen(false);
+  });
+
+  it('SqliteClient survives if no thread can be started after one has ended, and starts one later', async () => {
+    await client.open().catch(() => {});
+    client.listen(true);
+    const sync = () => client.run([{ name: 'sync', args: [] }]);
+    // Node throws when a thread cannot be started, here because it cannot copy the function.
+    const broken = Object.assign(settings, { notCopyable: () => {} });
+    await expect(sync()).rejects.toThrow('lost its thread');
+    // An uncaught exception fails the test.
+    await setTimeout(1500);
+    await expect(sync()).rejects.toThrow('could not be cloned');
+    Reflect.deleteProperty(broken, 'notCopyable');
+    await expect(sync()).rejects.toThrow('lost its thread');
   });
 });

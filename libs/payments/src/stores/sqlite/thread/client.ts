@@ -203,6 +203,15 @@ export class SqliteClient {
     this.#late.clear();
     for (const number of this.#waiting.keys()) this.#end(number)?.reject(reason);
     this.#ready = Promise.resolve();
-    if (this.#listening) setTimeout(() => this.#start(), RESTART_MS).unref();
+    if (this.#listening) setTimeout(() => this.#restart(), RESTART_MS).unref();
+  }
+
+  #restart(): void {
+    try {
+      this.#start();
+    } catch {
+      // Node throws, for example, if the system allows the process no further thread. In this timer, the error would end the
+      // process. The next call, at the latest that of a heartbeat, tries again and reports the error.
+    }
   }
 }
