@@ -12,7 +12,7 @@ const EVENTS = 200;
 describe('PostgreSQL with a transaction open elsewhere', () => {
   const inboxes = usePostgresInboxes();
 
-  it('IN-39 receive() does not read the index entries of deliveries that ran before', async () => {
+  it('IN-39 receive() and retire() do not read the index entries of deliveries that ran before', async () => {
     const schema = freshSchema();
     const store = await inboxes.open({ schema });
     const assign = { worker: await startWorker(store), handlers: ['book'] };
@@ -23,6 +23,8 @@ describe('PostgreSQL with a transaction open elsewhere', () => {
         const [receipt] = await store.receive([incoming(`${n}`, { orderingKey: `${n}`, assign })]);
         await store.complete(receipt!.claimed[0]!);
       }
+      // Receives wait while a worker retires.
+      await store.retire(assign.worker, 0);
     } finally {
       await other.end();
     }

@@ -7,7 +7,7 @@ import { MIGRATIONS as SQLITE } from './sqlite/migrate.js';
 const PINNED = {
   sqlite: ['31b294bc78324e17'],
   postgres: ['634aa0cb67fb5bf6'],
-  postgresFunctions: '6f35a3a5198a1c93',
+  postgresFunctions: 'a4264acb93665813',
 };
 
 const hashOf = (text: string): string => hash('sha256', text, 'hex').slice(0, 16);

@@ -91,8 +91,8 @@ export interface InboxStore<Tx = unknown> {
 
   /**
    * Ends a worker on purpose. If it still leases deliveries, the leases stay valid for `graceMs` more milliseconds, and
-   * the worker can settle the deliveries. After that, heartbeats of other workers free them. A worker without leases is
-   * removed at once. A store without its own clock may count the grace from the next heartbeat of another worker.
+   * the worker can settle the deliveries. After that, heartbeats of other workers free them. A store without its own clock may
+   * count the grace from the next heartbeat of another worker.
    */
   retire(worker: string, graceMs: number): Promise<void>;
 

@@ -27,7 +27,7 @@ export const REMOVE_WORKER: CatalogChange = {
   ],
 };
 
-/** Removes a worker that runs no deliveries. Another worker has its lease for as long as the second parameter says. */
+/** Ends the lease of a worker after as many milliseconds as the second parameter says. A heartbeat then removes the worker. */
 export const RETIRE: CatalogChange = {
   name: 'retire',
   types: ['uuid', 'bigint'],
@@ -37,9 +37,6 @@ export const RETIRE: CatalogChange = {
       storeLastSeen(dialect, list),
       `UPDATE ${dialect.table('worker')} SET retired = true, lease_ms = $2,
          heartbeat_at = CASE WHEN heartbeat_at < ${now} THEN ${now} ELSE heartbeat_at + 1 END WHERE id = $1`,
-      `DELETE FROM ${dialect.table('worker')} WHERE id = $1 AND NOT EXISTS (
-         SELECT 1 FROM ${dialect.table('delivery')} d ${dialect.index('delivery_running')}
-         WHERE d.state = 'running' AND d.worker = $1)`,
       ...refreshCatalog(dialect, list),
     ];
   },

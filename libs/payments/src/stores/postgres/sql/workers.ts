@@ -107,6 +107,7 @@ DECLARE
   v_now CONSTANT bigint := ${NOW_MS};
   v_dead uuid[];
   v_retired uuid[];
+  v_removed uuid[];
   v_orderings uuid[];
   v_handlers text[];
 BEGIN
@@ -139,9 +140,8 @@ BEGIN
   o_freed := COALESCE(cardinality(v_handlers), 0);
   PERFORM FROM ${schema}.release_next(v_orderings, v_handlers);
   -- A retired worker remains until nothing runs under it. Otherwise its running deliveries would count as lost.
-  PERFORM ${schema}.remove_worker(i.id) FROM unnest(v_dead || v_retired) AS i (id)
-    WHERE i.id = ANY (v_dead) OR NOT EXISTS (
-      SELECT FROM ${schema}.delivery d WHERE d.worker = i.id AND d.state = 'running');
+  SELECT array_agg(i.id) INTO v_removed FROM unnest(v_retired) AS i (id)
+    WHERE NOT EXISTS (SELECT FROM ${schema}.delivery d WHERE d.worker = i.id AND d.state = 'running');
   o_suspects := EXISTS (
     SELECT FROM ${schema}.worker w CROSS JOIN LATERAL json_array_elements(w.handlers) AS h (entry)
      WHERE w.id = p_worker
@@ -149,6 +149,8 @@ BEGIN
        AND EXISTS (
          SELECT FROM ${schema}.delivery d
           WHERE d.handler = h.entry ->> 'name' AND d.state = 'pending' AND NOT d.waiting AND d.crashes > 0));
+  -- After all searches, since this locks the catalog, and receives wait.
+  PERFORM ${schema}.remove_worker(i.id) FROM unnest(v_dead || v_removed) AS i (id);
   RETURN NEXT;
 END $free$;
 `;
