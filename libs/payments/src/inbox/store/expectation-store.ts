@@ -308,7 +308,8 @@ export interface ExpectationStore {
    * if it has another id, which it keeps, or if another expectation of the company that is not cancelled has this id: a
    * response of another payment must not hide this one; with `cancelled` if it is cancelled; with `unknown` if there is no
    * such expectation. Only `attached` changes anything. The request of the expectation is then `accepted`, and
-   * {@link StoredExpectation.lostPolls} is 0.
+   * {@link StoredExpectation.lostPolls} is 0. Calls for two expectations at the same moment may both attach one id, and the
+   * event of that transaction then fulfils both.
    *
    * A fulfilled expectation without a transaction id, which an event of another transaction fulfilled by its reference,
    * waits again, with a poll due now, and that event becomes {@link StoredExpectation.otherEventId}. An overdue one has a

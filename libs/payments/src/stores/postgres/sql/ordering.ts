@@ -60,7 +60,9 @@ export async function newerHandled(
  * 5. A unique index on running deliveries makes two of them impossible in any case.
  *
  * Each transaction takes the locks that it waits for in sorted order. A claim or a settle that has a lock waits only for
- * the disk; redrive and skip wait for claims. So these operations cannot deadlock.
+ * the disk; redrive and skip wait for claims. So these operations cannot deadlock. `forgetHandler` skips deliveries without
+ * these locks, because no live worker has the handler. A settle of a process that just ended may wait for it; a deadlock of the
+ * two is repeated.
  */
 export const orderingFunctions = (schema: string): string => `
 -- This function and the next one inherit the settings of the functions that call them; see BY_INDEX.
