@@ -5,7 +5,6 @@ import { dirname } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { randomUUID } from 'node:crypto';
 import { systemRuntime } from '../../../libs/payments/dist/runtime/payments-runtime.js';
-import { changedThread } from './changed-thread.ts';
 
 const [what, file] = process.argv.slice(2);
 
@@ -114,6 +113,7 @@ const roles = {
 
   /** Kills the thread of its store. */
   async threadDeath() {
+    const { changedThread } = await import('./changed-thread.ts');
     const workers = [];
     process.on('worker', (worker) => workers.push(worker));
     const store = await open({ threadPath: changedThread(dirname(file), { commitMs: 500 }) });
