@@ -62,16 +62,17 @@ describeInBrowser('the appearance of the shop', (browser) => {
     expect(await seriousViolationsEverywhere(page)).toEqual([]);
   });
 
-  it.each([390, 820, 1280])(
-    'every page fits into a width of %d pixels and is readable',
-    async (width) => {
-      for (const one of PAGES) {
-        const page = await open(one, width);
+  it('every page fits into a width of 390, 820 and 1280 pixels and is readable', async () => {
+    for (const one of PAGES) {
+      const page = await open(one, 390);
+      for (const width of [390, 820, 1280]) {
+        await page.setViewportSize({ width, height: 900 });
         expect([one[0], await widthOf(page)]).toEqual([one[0], width]);
-        expect(await weakTexts(page)).toEqual([]);
+        expect([one[0], await weakTexts(page)]).toEqual([one[0], []]);
       }
-    },
-  );
+      await page.close();
+    }
+  });
 
   it('every amount has two decimals and the currency: on the products, an order, its checkout and the ledger', async () => {
     for (const [page, selector, count] of [
