@@ -61,7 +61,7 @@ function read(json: string): Result[] {
 }
 
 describe('npm run chaos', () => {
-  // `.ci/run` runs chaos on both stores.
+  // `.ci/run` runs chaos on SQLite.
   it('npm run chaos finds no broken promise on PostgreSQL and exits with 0', async () => {
     const { code, err, last, json } = await chaos({}, '--seconds', '5', '--store', 'postgres');
     expect([code, err, last]).toEqual([
