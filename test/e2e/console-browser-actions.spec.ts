@@ -5,10 +5,15 @@ import { expect, it } from '@jest/globals';
 import { none } from 'nestjs-payments';
 import { sqliteInbox } from 'nestjs-payments/sqlite';
 import type { Page } from 'playwright-core';
-import { describeInBrowser } from '../support/browser/test-browser.js';
-import { ConsoleApplication, countedDialog, confirm } from '../support/console/console-browser.js';
-import { post, startOn, states } from '../support/inbox/inbox-application.js';
 import { isFocused } from '../support/browser/page-appearance.js';
+import { describeInBrowser } from '../support/browser/test-browser.js';
+import {
+  ConsoleApplication,
+  changed,
+  confirm,
+  countedDialog,
+} from '../support/console/console-browser.js';
+import { post, startOn, states } from '../support/inbox/inbox-application.js';
 import { eventually } from '../support/time/waiting.js';
 
 const LEDGER = 'the ledger is closed';
@@ -233,5 +238,160 @@ describeInBrowser('actions of the inbox console in a browser', (browser) => {
     await dialog.getByRole('alert').getByText('You are not signed in any more').waitFor();
     expect((await app.inbox.stats()).paused).toEqual([]);
     expect(await dialog.getByRole('button', { name: 'Cancel' }).isEnabled()).toBe(true);
+  });
+});
+
+/** Selects all events that match the filter, and opens the dialog to redrive them. */
+async function redriveAll(page: Page): Promise<void> {
+  await page.getByLabel('All on this page').check();
+  await page.getByRole('button', { name: 'Select all events that match the filter' }).click();
+  await page.getByRole('button', { name: /^Redrive/ }).click();
+}
+
+/** Starts with more dead deliveries than a page of the list shows. */
+async function afterAnOutage(): Promise<ConsoleApplication> {
+  const app = await ConsoleApplication.start();
+  app.handlers.trouble = 'the ledger is closed';
+  await app.receive(...Array.from({ length: 51 }, (_, index) => ({ id: `evt_${index}` })));
+  app.handlers.trouble = null;
+  return app;
+}
+
+describeInBrowser('the dialog of the inbox console', (browser) => {
+  it('the dialog of the console can be confirmed if counting exceeds the time limit, and shows a note', async () => {
+    await using app = await afterAnOutage();
+    const page = await app.open(browser());
+    // The test ends the time limits itself.
+    await page.addInitScript(() => {
+      const limits: AbortController[] = [];
+      AbortSignal.timeout = () => {
+        limits.push(new AbortController());
+        return limits.at(-1)!.signal;
+      };
+      const endLimits = () => {
+        for (const limit of limits) limit.abort(new DOMException('too late', 'TimeoutError'));
+      };
+      Object.assign(globalThis, { endLimits });
+    });
+    const counting = new Promise<void>((resolve) => {
+      void page.route('**/api/redrive', (route) =>
+        (route.request().postDataJSON() as { dryRun: boolean }).dryRun
+          ? resolve()
+          : route.continue(),
+      );
+    });
+    await page.goto(`${app.url}#/events?state=dead`);
+    await page.reload();
+    await redriveAll(page);
+    const dialog = page.getByRole('dialog');
+    await counting;
+    expect(await dialog.locator('button[type=submit]').isDisabled()).toBe(true);
+    await page.evaluate(() => (globalThis as unknown as { endLimits(): void }).endLimits());
+    await dialog.getByText('The server did not respond within 15 s.').waitFor();
+    await dialog.getByText('The deliveries could not be counted. They will run.').waitFor();
+    await confirm(page);
+    await page.getByText('51 deliveries of 51 events redriven.').waitFor();
+  });
+
+  it('the dialog of the console cannot be confirmed if counting is rejected', async () => {
+    await using app = await afterAnOutage();
+    const page = await app.open(browser(), 'events?state=dead');
+    await page.getByLabel('All on this page').check();
+    app.session.open = false;
+    await page.getByRole('button', { name: /^Redrive/ }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('You are not signed in any more.').waitFor();
+    expect(await dialog.locator('button[type=submit]').isDisabled()).toBe(true);
+  });
+
+  it('the dialog of the console names dead deliveries for a filter without a state, and all deliveries with force', async () => {
+    await using app = await afterAnOutage();
+    const page = await app.open(browser(), 'events?handler=Orders.markPaid&search=evt');
+    await page.getByText('50 events on this page').waitFor();
+    await redriveAll(page);
+    const dialog = await countedDialog(page);
+    const scope = dialog.locator('.scope');
+    const rest = 'deliveries, handler Orders.markPaid, that match search evt';
+    expect(await scope.textContent()).toBe(`All dead ${rest}`);
+    expect(await dialog.textContent()).toContain('51 deliveries of 51 events will run.');
+    await dialog.getByLabel(/^Also run deliveries that are done/).check();
+    await eventually(async () => expect(await scope.textContent()).toBe(`All ${rest}`));
+  });
+
+  it('the dialog of the console closes if the operator goes back to another page', async () => {
+    await using app = await afterAnOutage();
+    const page = await app.open(browser(), 'events');
+    await page.getByRole('link', { name: 'evt_50' }).click();
+    await page.getByRole('button', { name: 'Redrive … Orders.markPaid' }).click();
+    const dialog = await countedDialog(page);
+    await page.goBack();
+    await dialog.waitFor({ state: 'detached' });
+    await page.getByText('50 events on this page').waitFor();
+    expect((await app.states('evt_50'))['Orders.markPaid']).toBe('dead');
+  });
+});
+
+describeInBrowser('the audit trail of the inbox console', (browser) => {
+  it('the console shows who did what, when and with which result, and which payloads were viewed', async () => {
+    await using app = await ConsoleApplication.start();
+    app.handlers.trouble = 'the ledger is closed';
+    await app.receive({ id: 'evt_1' });
+    app.handlers.trouble = null;
+    const page = await app.open(browser(), 'audit');
+    await page.getByText('Nothing recorded yet.').waitFor();
+
+    await page.goto(`${app.url}#/events/default/evt_1`);
+    await page.getByRole('button', { name: /^Redrive/ }).click();
+    await confirm(page);
+    await page.getByText('1 delivery of 1 event redriven.').waitFor();
+    await page.getByRole('link', { name: 'Audit', exact: true }).click();
+    const rows = page.locator('.audit tbody tr');
+    await eventually(async () => expect(await rows.count()).toBe(2));
+    const [action, view] = await rows.allInnerTexts();
+    expect(action).toMatch(
+      /\d\d:\d\d:\d\d \S+\s+ada\s+Redrive event "evt_1".*done\s+1 delivery of 1 event/s,
+    );
+    expect(view).toMatch(/ada\s+View of a payload evt_1\s+done/s);
+
+    await page.getByRole('link', { name: 'Actions', exact: true }).click();
+    await eventually(async () => expect(await rows.count()).toBe(1));
+    await page.reload();
+    await rows.getByText('Redrive').waitFor();
+    expect(page.url()).toContain('#/audit?show=actions');
+    await page.getByRole('link', { name: 'Views of payloads' }).click();
+    await rows.getByRole('link', { name: 'evt_1' }).click();
+    await page.getByRole('heading', { level: 1, name: 'transaction.completed' }).waitFor();
+  });
+
+  it('the audit page shows rejected actions with their cause, and texts with any characters as text', async () => {
+    await using app = await ConsoleApplication.start();
+    await app.receive({ id: 'evt_1' });
+    const page = await app.open(browser(), 'audit');
+    const entry = {
+      at: '2026-11-20T08:00:00.000Z',
+      action: 'pause',
+      target: 'handler "<img src=x onerror=alert(1)>\u202e"',
+      event: null,
+      result: {},
+    };
+    const entries = Array.from({ length: 100 }, (_, index) => ({
+      ...entry,
+      id: index,
+      who: index === 0 ? null : '<b>ann</b>',
+      error: 'No handler has this <i>name</i>.',
+    }));
+    await changed(page, 'audit', (body, query) => ({
+      ...body,
+      entries: query.get('limit') === '100' ? entries : [...entries, { ...entries[0], id: 100 }],
+    }));
+    await page.reload();
+    await page.getByText('100 entries on this page').waitFor();
+    const [first, second] = await page.locator('.audit tbody tr').allInnerTexts();
+    expect(first).toContain('unknown');
+    expect(second).toContain('<b>ann</b>');
+    expect(second).toContain('Pause handler "<img src=x onerror=alert(1)>\\u202e"');
+    expect(second).toMatch(/rejected or failed\s+No handler has this <i>name<\/i>\./);
+    await page.getByRole('link', { name: 'Show all' }).click();
+    await page.getByText('101 entries on this page').waitFor();
   });
 });

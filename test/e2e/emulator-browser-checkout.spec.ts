@@ -1,12 +1,12 @@
 import { expect, it, jest } from '@jest/globals';
 import type { PaymentsEmulator } from 'payments-emulator';
 import type { Locator, Page } from 'playwright-core';
+import { isFocused, widthOf } from '../support/browser/page-appearance.js';
 import { arrived, clickTwice, describeInBrowser, tabTo } from '../support/browser/test-browser.js';
 import { press } from '../support/emulator/delivery-log-page.js';
-import { eventually } from '../support/time/waiting.js';
-import { isFocused, widthOf } from '../support/browser/page-appearance.js';
-import type { WebhookReceiver } from '../support/emulator/webhook-receiver.js';
 import { useEmulator } from '../support/emulator/shared-emulator.js';
+import type { WebhookReceiver } from '../support/emulator/webhook-receiver.js';
+import { eventually } from '../support/time/waiting.js';
 
 jest.setTimeout(60_000);
 
@@ -145,5 +145,83 @@ describeInBrowser('the hosted checkout in a browser', (browser) => {
     expect(await page.locator('img, main script').count()).toBe(0);
     expect(await page.evaluate('window.ran')).toBeUndefined();
     expect(await widthOf(page)).toBeLessThanOrEqual(390);
+  });
+});
+
+describeInBrowser('the STK push prompt', (browser) => {
+  const prompt = (page: Page, title: string) =>
+    page.getByRole('article').filter({ has: page.getByRole('heading', { name: title }) });
+
+  it('the STK push prompt shows a new prompt automatically, and does not send the PIN of a payment', async () => {
+    const page = await browser().page();
+    const sent: string[] = [];
+    page.on('request', (request) => sent.push(`${request.url()} ${request.postData()}`));
+    await page.goto(`${emulator.baseUrl}/emulator/stk`);
+    await page.getByText('No prompt is waiting.').waitFor();
+    const push = emulator.createStkPush({ ...payment, phoneNumber: '+1 555 010 0123' });
+    const shown = prompt(page, 'Pay KES 1,250.00 to default?');
+    await shown.getByText('+15550100123').waitFor();
+    await shown.getByLabel('Enter PIN').fill('98');
+    await shown.getByRole('button', { name: 'Pay' }).click();
+    await shown.getByRole('alert').getByText('any four digits').waitFor();
+    expect(status(push.transactionId)).toBe('pending');
+    await shown.getByLabel('Enter PIN').fill('9876');
+    await shown.getByRole('button', { name: 'Pay' }).click();
+    await page.getByText('complete', { exact: true }).waitFor();
+    await shown.waitFor({ state: 'detached' });
+    expect(status(push.transactionId)).toBe('complete');
+    await emulator.idle();
+    expect(receiver.first.event.data['transactionId']).toBe(push.transactionId);
+    expect(sent.some((each) => each.includes(push.transactionId))).toBe(true);
+    expect(sent.filter((each) => /\b9876\b/.test(each))).toEqual([]);
+  });
+
+  it('the STK push prompt fails the transaction if the customer cancels the prompt', async () => {
+    const push = emulator.createStkPush(payment);
+    const page = await browser().page();
+    await page.goto(`${emulator.baseUrl}/emulator/stk`);
+    await prompt(page, 'Pay KES 1,250.00 to default?')
+      .getByRole('button', { name: 'Cancel' })
+      .click();
+    await page.getByText('No prompt is waiting.').waitFor();
+    expect(status(push.transactionId)).toBe('failed');
+    expect(receiver.received).toEqual([]);
+  });
+
+  it('the STK push prompt filters prompts by company, phone number and transaction', async () => {
+    emulator.createCompany({ companyId: 'other' });
+    const theirs = emulator.createStkPush({ ...payment, companyId: 'other', amount: 2 });
+    emulator.createStkPush({ ...payment, amount: 3, phoneNumber: '+15550100123' });
+    emulator.createStkPush({ ...payment, amount: 4, phoneNumber: '+15550100456' });
+    const page = await browser().page();
+    const amounts = async () =>
+      (await page.getByRole('heading', { level: 2, name: /^Pay/ }).allInnerTexts()).map(
+        (title) => /\d+/.exec(title)?.[0],
+      );
+    await page.goto(`${emulator.baseUrl}/emulator/stk`);
+    await eventually(async () => expect(await amounts()).toEqual(['2', '3', '4']));
+    await page.getByLabel('Company').selectOption('default');
+    await eventually(async () => expect(await amounts()).toEqual(['3', '4']));
+    await page.getByLabel('Phone number').fill('0100-456');
+    await eventually(async () => expect(await amounts()).toEqual(['4']));
+    await page.goto(`${emulator.baseUrl}/emulator/stk?transaction=${theirs.transactionId}`);
+    await eventually(async () => expect(await amounts()).toEqual(['2']));
+    await press(page, 'Show all prompts');
+    await eventually(async () => expect(await amounts()).toEqual(['2', '3', '4']));
+  });
+
+  it('the STK push prompt escapes markup, works with the keyboard only and fits a narrow screen', async () => {
+    const push = emulator.createStkPush({ amount: 7, externalReference: MARKUP.repeat(3) });
+    const page = await browser().page({ viewport: { width: 390, height: 800 } });
+    await page.goto(`${emulator.baseUrl}/emulator/stk`);
+    await page.getByText(MARKUP.repeat(3), { exact: true }).waitFor();
+    expect(await page.locator('img').count()).toBe(0);
+    expect(await page.evaluate('window.ran')).toBeUndefined();
+    expect(await widthOf(page)).toBeLessThanOrEqual(390);
+    // The tab order: the link of this page, four tabs, company, phone number, PIN.
+    await tabTo(page, page.getByLabel('Enter PIN'), 8);
+    await page.keyboard.type('1234');
+    await page.keyboard.press('Enter');
+    await eventually(() => expect(status(push.transactionId)).toBe('complete'));
   });
 });

@@ -123,9 +123,15 @@ export async function tabTo(page: Page, target: Locator, atMost = 60): Promise<v
   throw new Error(`${atMost} presses of Tab do not lead to ${String(target)}`);
 }
 
+/** The browser of all tests of a file. */
+let shared: Promise<TestBrowser> | undefined;
+/** Whether it is closed after the last test of the file. */
+let closesAtEnd = false;
+
 /**
- * A `describe` whose tests control a real Chromium. A test fails if one of its pages has an error that
- * {@link TestBrowser.troubles} returns. If the machine has no Chromium, the tests are skipped and stderr shows the title.
+ * A `describe` whose tests control a real Chromium, the same one in all blocks of a file. A test fails if one of its
+ * pages has an error that {@link TestBrowser.troubles} returns. If the machine has no Chromium, the tests are skipped and
+ * stderr shows the title.
  */
 export function describeInBrowser(
   title: string,
@@ -139,19 +145,21 @@ export function describeInBrowser(
     });
     return;
   }
+  if (!closesAtEnd) {
+    closesAtEnd = true;
+    afterAll(async () => (await shared)?.[Symbol.asyncDispose]());
+  }
   describe(title, () => {
     let browser: TestBrowser;
 
     beforeAll(async () => {
-      browser = await TestBrowser.start();
+      browser = await (shared ??= TestBrowser.start());
     }, 30_000);
 
     afterEach(async () => {
       await browser.clear();
       expect(browser.troubles()).toEqual([]);
     });
-
-    afterAll(() => browser[Symbol.asyncDispose]());
 
     tests(() => browser);
   });
