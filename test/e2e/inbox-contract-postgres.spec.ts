@@ -94,6 +94,5 @@ describe('the contract, on PostgreSQL', () => {
       };
     },
   });
-  for (const { title, skipped, run } of cases)
-    (skipped === null ? it : it.skip)(title, run, 30_000);
+  for (const { title, skipped, run } of cases) (skipped === null ? it : it.skip)(title, run);
 });

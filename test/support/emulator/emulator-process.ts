@@ -3,10 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
-import { afterEach, jest } from '@jest/globals';
-
-// Starting a process can take long on a busy machine.
-jest.setTimeout(60_000);
+import { afterEach } from '@jest/globals';
 
 /** The built main file of the command. */
 export const EMULATOR = fileURLToPath(

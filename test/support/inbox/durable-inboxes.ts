@@ -102,8 +102,8 @@ export function durablePostgres(): DurableInbox {
   beforeAll(async () => {
     server = await startPostgres();
     connectionString = await server.createDatabase();
-  }, 60_000);
-  afterAll(() => server.end(), 60_000);
+  });
+  afterAll(() => server.end());
   return {
     kind: 'postgres',
     server: () => server,
