@@ -17,7 +17,7 @@ export default {
   maxWorkers: '100%',
   workerIdleMemoryLimit: '1GB',
   // Long enough for a machine that is busy with something else.
-  testTimeout: 180_000,
+  testTimeout: 90_000,
   extensionsToTreatAsEsm: ['.ts'],
   resolver: '<rootDir>/test/support/jest/typescript-resolver.cjs',
   transform: {

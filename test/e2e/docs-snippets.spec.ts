@@ -33,7 +33,7 @@ describe('TypeScript code in the documentation', () => {
     errors = compileSnippets(root, pages, (page, file) => {
       return SMOKE_PARTS[page] === undefined && SMOKE_PARTS[`${page}: ${file}`] === undefined;
     });
-  });
+  }, 120_000);
 
   it('TypeScript code in the documentation is on the pages that the test knows', () => {
     expect([...errors.keys()]).toEqual(

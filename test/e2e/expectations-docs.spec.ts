@@ -82,7 +82,7 @@ describe('docs/expectations.md', () => {
         find: (await load('find-transaction.js'))['find']!,
       },
     };
-  });
+  }, 60_000);
   afterAll(() => program.remove());
 
   beforeEach(async () => {
@@ -259,5 +259,5 @@ describe('docs/expectations.md', () => {
     const { output, code } = await runReaderTests(program);
     expect(output).toContain('1 passed, 1 total');
     expect(code).toBe(0);
-  });
+  }, 60_000);
 });

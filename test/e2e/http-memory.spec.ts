@@ -88,5 +88,5 @@ describeWithEachAdapter('memory for a response', (harness, adapter) => {
     const limit = 2 * LIMIT + overhead;
     expect(measured.filter(({ peak }) => peak >= limit)).toEqual([]);
     expect(harness.service.calls).toHaveLength(1 + RESPONSES.length);
-  });
+  }, 60_000);
 });

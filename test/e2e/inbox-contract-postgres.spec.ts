@@ -94,5 +94,6 @@ describe('the contract, on PostgreSQL', () => {
       };
     },
   });
-  for (const { title, skipped, run } of cases) (skipped === null ? it : it.skip)(title, run);
+  for (const { title, skipped, run } of cases)
+    (skipped === null ? it : it.skip)(title, run, 30_000);
 });

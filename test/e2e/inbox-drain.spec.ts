@@ -89,7 +89,7 @@ onEachDurableInbox((durable) => {
       stuck: [1, expect.any(Number)],
     });
     expect(ran['stuck']![1]).toBeGreaterThan(9000);
-  });
+  }, 60_000);
 
   it('IN-24 SIGTERM drains the worker, and the next process runs the other deliveries', async () => {
     const data = await durable.data();
@@ -118,7 +118,7 @@ onEachDurableInbox((durable) => {
       expect.arrayContaining(['ran waiting 1', 'ran late 1']),
     );
     expect(await data.effects()).toEqual(['late', 'running', 'waiting']);
-  });
+  }, 60_000);
 });
 
 onEachDurableInbox(
@@ -147,7 +147,7 @@ onEachDurableInbox(
         30_000,
       );
       expect(await data.effects()).toEqual(['paid']);
-    });
+    }, 60_000);
   },
   ['postgres'],
 );

@@ -8,7 +8,7 @@ describe('docs/testing.md', () => {
 
   beforeAll(() => {
     program = new ReadmeProgram('docs/testing.md', PAGE_CONTEXT['docs/testing.md']);
-  });
+  }, 60_000);
   afterAll(() => program.remove());
 
   it('AP-14 docs/testing.md shows code that compiles with strict', () => {
@@ -21,5 +21,5 @@ describe('docs/testing.md', () => {
     const { output, code } = await runReaderTests(program, { setupFiles });
     expect(output).toContain('10 passed, 10 total');
     expect(code).toBe(0);
-  });
+  }, 180_000);
 });

@@ -88,7 +88,7 @@ describe('PostgreSQL is not reachable', () => {
       'back from fast',
       'back from immediate',
     ]);
-  });
+  }, 60_000);
 
   it('IN-08 operations reject in bounded time if the server does not respond', async () => {
     const [proxy, connectionString] = await CutProxy.before(inboxes.connectionString);
@@ -108,7 +108,7 @@ describe('PostgreSQL is not reachable', () => {
     expect(await claim(store)).toHaveLength(2);
     await store.close();
     await proxy.end();
-  });
+  }, 30_000);
 
   it('receive() waits a bounded time for a connection of an application pool', async () => {
     const pool = new Pool({ connectionString: inboxes.connectionString, max: 1 });

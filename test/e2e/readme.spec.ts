@@ -17,7 +17,7 @@ describe('The quick start', () => {
 
   beforeAll(() => {
     program = new ReadmeProgram('docs/getting-started.md', GENERATED_FILES);
-  });
+  }, 60_000);
   afterAll(() => program.remove());
 
   it('docs/getting-started.md shows code that compiles with strict', () => {
@@ -41,7 +41,7 @@ describe('The quick start', () => {
     page.remove();
     expect(page.files).toEqual(['app.module.ts']);
     expect(page.complaints).toEqual([]);
-  });
+  }, 60_000);
 
   it.each(['main.js', 'main.fastify.js'])(
     'docs/getting-started.md shows a quick start that handles a payment with %s',

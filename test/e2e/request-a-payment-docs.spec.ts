@@ -34,7 +34,7 @@ describe('docs/request-a-payment.md', () => {
     await application.line(/successfully started/);
     // Nest logs this line shortly before the application listens.
     await eventually(() => fetch(url));
-  });
+  }, 60_000);
   beforeEach(() => emulator.setFaults({}));
   afterAll(async () => {
     await application?.[Symbol.asyncDispose]();

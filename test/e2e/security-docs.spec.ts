@@ -6,7 +6,7 @@ import { ReadmeProgram } from '../support/docs/readme-program.js';
 
 describe('docs/security.md', () => {
   let program: ReadmeProgram;
-  beforeAll(() => void (program = new ReadmeProgram('docs/security.md')));
+  beforeAll(() => void (program = new ReadmeProgram('docs/security.md')), 60_000);
   afterAll(() => program.remove());
 
   it('SE-05 docs/security.md shows an allowlist with a rate limit that compiles and rejects requests', async () => {

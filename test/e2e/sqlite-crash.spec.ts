@@ -33,7 +33,7 @@ describe('a SQLite inbox that is killed', () => {
     const store = await harness.open();
     const { deliveries } = await store.stats();
     expect(deliveries).toMatchObject([{ handler: 'book', state: 'pending', count: ids.size }]);
-  });
+  }, 180_000);
 
   it('a killed SQLite inbox has counted the attempt of every delivery that a claim returned', async () => {
     const claimed: string[] = [];
@@ -53,7 +53,7 @@ describe('a SQLite inbox that is killed', () => {
     const ids = new Set(Array.from(counted, ({ id }) => String(id)));
     expect(claimed.length).toBeGreaterThan(5);
     expect(claimed.filter((id) => !ids.has(id))).toEqual([]);
-  });
+  }, 120_000);
 
   it('IN-22 a killed SQLite inbox has one effect of a commit for each done delivery, and no other effects', async () => {
     await (await harness.open()).close();
@@ -76,5 +76,5 @@ describe('a SQLite inbox that is killed', () => {
     expect(effects).toEqual(done);
     expect(new Set(effects).size).toBe(effects.length);
     expect(committed.filter((id) => !effects.includes(id))).toEqual([]);
-  });
+  }, 120_000);
 });

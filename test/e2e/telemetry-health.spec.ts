@@ -101,8 +101,8 @@ describe('health while PostgreSQL is not reachable', () => {
   beforeAll(async () => {
     server = await startPostgres();
     connectionString = await server.createDatabase();
-  });
-  afterAll(() => server.end());
+  }, 60_000);
+  afterAll(() => server.end(), 60_000);
 
   it('TE-07 readiness is down while PostgreSQL is killed and up after its restart; liveness stays up', async () => {
     if (!server.controllable) return;
@@ -128,7 +128,7 @@ describe('health while PostgreSQL is not reachable', () => {
       await server.start();
     }
     await eventually(async () => expect((await healthOf(app, 'ready')).status).toBe(200));
-  });
+  }, 60_000);
 
   it('TE-07 readiness is down within its time limit if PostgreSQL does not respond; liveness stays up', async () => {
     const [proxy, throughProxy] = await CutProxy.before(connectionString);
@@ -150,5 +150,5 @@ describe('health while PostgreSQL is not reachable', () => {
     } finally {
       await proxy.end();
     }
-  });
+  }, 30_000);
 });

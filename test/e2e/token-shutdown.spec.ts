@@ -63,7 +63,7 @@ describeWithEachAdapter('shutdown of the API client', (harness, adapter) => {
     const [code] = (await closed) as [number | null];
     clearTimeout(slow);
     expect({ code, output: output.trim() }).toEqual({ code: 0, output: 'aborted,aborted,aborted' });
-  });
+  }, 60_000);
 
   it('TK-20 closing the application cancels the timers of a token request and of the call that waits for it', async () => {
     const { service } = harness;

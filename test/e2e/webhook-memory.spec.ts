@@ -44,7 +44,7 @@ describe.each(['express', 'fastify'])(
     async function attack(connections: number, pieces: readonly (string | Uint8Array)[]) {
       await application.request('begin');
       const responses = await Promise.all(
-        Array.from({ length: connections }, () => exchange(port, pieces, { limitMs: 60_000 })),
+        Array.from({ length: connections }, () => exchange(port, pieces, { limitMs: 25_000 })),
       );
       const { rssGrowthMb } = await application.request<ApplicationReport>('report');
       return { responses, rssGrowthMb };

@@ -29,7 +29,7 @@ describe('the inbox, with simulated faults in real time', () => {
   beforeAll(async () => {
     server = await startPostgres();
   });
-  afterAll(() => server.end());
+  afterAll(() => server.end(), 60_000);
 
   it('the inbox makes every acknowledged event on SQLite final, and effects exist once', async () => {
     expect(await wrongs('SQLite', playInSqlite)).toEqual([]);

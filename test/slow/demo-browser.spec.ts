@@ -1,7 +1,9 @@
-import { expect, it } from '@jest/globals';
+import { expect, it, jest } from '@jest/globals';
 import { arrived, describeInBrowser } from '../support/browser/test-browser.js';
 import { ProgramProcess } from '../support/processes/program-process.js';
 import { payAtCheckout } from '../support/shop/shop-pages.js';
+
+jest.setTimeout(120_000);
 
 const DEMO = 'apps/demo/dist/main.js';
 

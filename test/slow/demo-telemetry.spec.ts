@@ -1,6 +1,8 @@
 import { fileURLToPath } from 'node:url';
-import { describe, expect, it } from '@jest/globals';
+import { describe, expect, it, jest } from '@jest/globals';
 import { ProgramProcess } from '../support/processes/program-process.js';
+
+jest.setTimeout(180_000);
 
 const DEMO = 'apps/demo/dist/main.js';
 const BROKEN_SHOP = fileURLToPath(new URL('../support/shop/broken-shop.mjs', import.meta.url));

@@ -111,7 +111,7 @@ onEachDurableInbox((durable) => {
     await eventually(async () => expect((await data.effects()).toSorted()).toEqual(paid), 90_000);
     await last.kill();
     expect((await data.effects()).toSorted()).toEqual(paid);
-  });
+  }, 180_000);
 
   it(`EX-15 each of ${PROCESSES * ORDERS} orders is requested once and booked once, although kill -9 interrupts request() between two steps and the customer clicks again`, async () => {
     const data = await durable.data();

@@ -214,7 +214,7 @@ onEachInbox((data) => {
       const all = [...first.books.booked, ...other.books.booked];
       expect(all.toSorted()).toEqual(booked.toSorted());
     });
-  });
+  }, 120_000);
 
   it('EX-15 a refused connection proves that there is no payment', async () => {
     await using app = await withService(await data());
@@ -336,7 +336,7 @@ onEachInbox((data) => {
     await settled(app.app);
     const booked = references.map((reference) => `transaction.completed ${reference}/0 poll`);
     expect(app.books.booked.toSorted()).toEqual(booked.toSorted());
-  });
+  }, 120_000);
 
   it('EX-15 an error that proves that a second request had no effect says nothing about the first', async () => {
     const service = new FakeService();

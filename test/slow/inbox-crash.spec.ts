@@ -86,7 +86,7 @@ onEachDurableInbox((durable) => {
     await second.reported('ended waiting');
     expect(second.lines).toContain('ran waiting 1');
     expect(await data.effects()).toEqual(['waiting']);
-  });
+  }, 60_000);
 
   it('IN-12 a delivery whose process died runs again, with the lost attempt recorded and not counted', async () => {
     const data = await durable.data();
@@ -102,7 +102,7 @@ onEachDurableInbox((durable) => {
     const [delivery] = (await readBack(data, 'lost')).deliveries;
     expect(delivery).toMatchObject({ state: 'done', attempts: 1 });
     expect(delivery!.history.map(({ outcome }) => outcome)).toEqual(['lost', 'done']);
-  });
+  }, 60_000);
 
   it('IN-19 an event that kills its process each time becomes dead, and ten other events are done and lose no attempt', async () => {
     const data = await durable.data();
@@ -139,7 +139,7 @@ onEachDurableInbox((durable) => {
       const [delivery] = (await readBack(data, id)).deliveries;
       expect(delivery).toMatchObject({ state: 'done', attempts: 1 });
     }
-  });
+  }, 120_000);
 
   it('IN-22 a process that dies right after its commit has the effect once', async () => {
     const data = await durable.data();
@@ -155,5 +155,5 @@ onEachDurableInbox((durable) => {
     expect((await readBack(data, 'paid')).deliveries).toMatchObject([
       { state: 'done', attempts: 1 },
     ]);
-  });
+  }, 60_000);
 });

@@ -177,12 +177,13 @@ describeIfRecorded(
         const operations = await record(names);
         expect(await losses(operations, 1)).toEqual([]);
       },
+      180_000,
     );
 
     it('the examination detects a disk that ignores syncs', async () => {
       const operations = await record(['a']);
       const wrong = await losses(operations, 2, false);
       expect(wrong.filter((line) => line.endsWith('is undone')).length).toBeGreaterThan(CUTS);
-    });
+    }, 180_000);
   },
 );

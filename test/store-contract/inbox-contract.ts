@@ -30,12 +30,12 @@ export interface ReadyCase {
 
 /**
  * The promises of every inbox store, as cases for any test runner. A case that does not apply to the store, by its
- * `capabilities`, is included and marked as skipped.
+ * `capabilities`, is included and marked as skipped. Allow 30 seconds for each case.
  *
  * @example
  * ```ts
  * for (const { title, skipped, run } of inboxContract({ capabilities, breakable: false, start })) {
- *   (skipped === null ? it : it.skip)(title, run);
+ *   (skipped === null ? it : it.skip)(title, run, 30_000);
  * }
  * ```
  */

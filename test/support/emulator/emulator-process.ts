@@ -3,7 +3,10 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
-import { afterEach } from '@jest/globals';
+import { afterEach, jest } from '@jest/globals';
+
+// Starting a process can take long on a busy machine.
+jest.setTimeout(60_000);
 
 /** The built main file of the command. */
 export const EMULATOR = fileURLToPath(

@@ -102,8 +102,8 @@ export function durablePostgres(): DurableInbox {
   beforeAll(async () => {
     server = await startPostgres();
     connectionString = await server.createDatabase();
-  });
-  afterAll(() => server.end());
+  }, 60_000);
+  afterAll(() => server.end(), 60_000);
   return {
     kind: 'postgres',
     server: () => server,

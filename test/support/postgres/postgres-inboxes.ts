@@ -94,13 +94,13 @@ export function usePostgresInboxes({
   tearDown?: (inboxes: PostgresInboxes) => Promise<unknown>;
 } = {}): PostgresInboxes {
   const inboxes = new PostgresInboxes();
-  beforeAll(() => inboxes.start());
+  beforeAll(() => inboxes.start(), 60_000);
   if (!keepOpen) afterEach(() => inboxes.close());
   afterAll(async () => {
     await inboxes.close();
     await tearDown(inboxes);
     await inboxes.server.end();
-  });
+  }, 30_000);
   return inboxes;
 }
 
