@@ -188,7 +188,8 @@ describe('operator requests in PostgreSQL', () => {
       const store = await inboxes.open();
       await store.receive([incoming('e1')]);
       const [lease] = await claim(store);
-      expect(lease).toMatchObject({ id: 'e1', token: expect.any(Number), attempt: 1 });
+      expect(lease).toMatchObject({ id: 'e1', attempt: 1 });
+      expect(lease!.token).toBeGreaterThan(1e12);
       expect(await store.complete(lease!)).toMatchObject({ settled: true });
       expect((await store.find('default', 'e1'))?.receivedAt.getTime()).toBeGreaterThan(1e12);
     } finally {
