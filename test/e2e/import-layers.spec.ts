@@ -6,6 +6,11 @@ import { describe, expect, it } from '@jest/globals';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const MODULE = 'libs/payments/src';
 
+/** What each store may import. */
+const STORE = ['inbox/store', 'errors', 'events', 'runtime'];
+/** What each stage of the inbox and the expectations may import. */
+const STAGE = [...STORE, 'telemetry/observers.ts'];
+
 /**
  * What the files of a folder of the module may import besides their own folder. A row of a file or an inner folder replaces the
  * row of its folder. Specs may import everything. The other files, such as `payments.module.ts`, put the stages together.
@@ -28,31 +33,9 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   'api/call': ['api', 'companies', 'errors', 'runtime'],
   api: ['companies', 'errors', 'runtime', 'telemetry/observers.ts'],
   'inbox/store': ['errors', 'events', 'runtime'],
-  'inbox/work': [
-    'inbox/store',
-    'errors',
-    'events',
-    'runtime',
-    'telemetry/observers.ts',
-    'telemetry/payments-observer.ts',
-  ],
-  'inbox/receive': [
-    'inbox/store',
-    'inbox/work',
-    'errors',
-    'events',
-    'runtime',
-    'telemetry/observers.ts',
-    'telemetry/payments-observer.ts',
-  ],
-  'inbox/operate': [
-    'inbox/store',
-    'inbox/work',
-    'errors',
-    'events',
-    'runtime',
-    'telemetry/observers.ts',
-  ],
+  'inbox/work': [...STAGE, 'telemetry/payments-observer.ts'],
+  'inbox/receive': [...STAGE, 'inbox/work', 'telemetry/payments-observer.ts'],
+  'inbox/operate': [...STAGE, 'inbox/work'],
   inbox: ['companies', 'events', 'telemetry/observers.ts'],
   webhook: [
     'companies',
@@ -63,21 +46,11 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
     'runtime',
     'telemetry/observers.ts',
   ],
-  expectations: [
-    'api',
-    'companies',
-    'errors',
-    'events',
-    'inbox/receive',
-    'inbox/store',
-    'inbox/work',
-    'runtime',
-    'telemetry/observers.ts',
-  ],
+  expectations: [...STAGE, 'api', 'companies', 'inbox/receive', 'inbox/work'],
   'stores/sql': ['inbox/store'],
-  'stores/memory': ['errors', 'events', 'inbox/store', 'runtime'],
-  'stores/sqlite': ['stores/sql', 'errors', 'events', 'inbox/store', 'runtime'],
-  'stores/postgres': ['stores/sql', 'errors', 'events', 'inbox/store', 'runtime'],
+  'stores/memory': STORE,
+  'stores/sqlite': [...STORE, 'stores/sql'],
+  'stores/postgres': [...STORE, 'stores/sql'],
   'telemetry/payments-observer.ts': ['errors'],
   'telemetry/observers.ts': ['telemetry/payments-observer.ts', 'errors'],
   'telemetry/otel': ['telemetry/payments-observer.ts', 'errors', 'runtime'],

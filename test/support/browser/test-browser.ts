@@ -123,10 +123,8 @@ export async function tabTo(page: Page, target: Locator, atMost = 60): Promise<v
   throw new Error(`${atMost} presses of Tab do not lead to ${String(target)}`);
 }
 
-/** The browser of all tests of a file. */
+/** The browser of all tests of a file, until the last of them has ended. */
 let shared: Promise<TestBrowser> | undefined;
-/** Whether it is closed after the last test of the file. */
-let closesAtEnd = false;
 
 /**
  * A `describe` whose tests control a real Chromium, the same one in all blocks of a file. A test fails if one of its
@@ -145,10 +143,8 @@ export function describeInBrowser(
     });
     return;
   }
-  if (!closesAtEnd) {
-    closesAtEnd = true;
-    afterAll(async () => (await shared)?.[Symbol.asyncDispose]());
-  }
+  // Outside of the block, so after the last block of the file. To close a closed browser does nothing.
+  afterAll(async () => (await shared)?.[Symbol.asyncDispose]());
   describe(title, () => {
     let browser: TestBrowser;
 
