@@ -214,8 +214,8 @@ export interface InboxStore<Tx = unknown> {
    * 0 again, unless it was pending. Returns how many deliveries it changed or added; a pending delivery counts.
    *
    * The first delivery that is added to a stale event makes the event count as the event of its transaction: it is not
-   * stale any more, and fulfils expectations as on receipt if its type is in `fulfils`. A database has only the reference of
-   * its {@link IncomingEvent.summary}. If another event counts as the event of the transaction, nothing is added; see
+   * stale any more, and fulfils expectations as on receipt if its type is in `fulfils`. The databases know
+   * only the reference in its {@link IncomingEvent.summary}. If another event counts as the event of the transaction, nothing is added; see
    * {@link IncomingEvent.oncePerTransaction}.
    */
   redrive(
