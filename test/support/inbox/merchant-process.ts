@@ -33,7 +33,7 @@ export class MerchantProcess {
   /** Resolves when the process has ended. */
   readonly gone: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
   readonly #child: ChildProcess;
-  #onLine = () => {};
+  readonly #waiting = new Set<() => void>();
   #ended = false;
 
   constructor(
@@ -49,16 +49,16 @@ export class MerchantProcess {
     createInterface(this.#child.stdout!).on('line', (line) => {
       if (/^(ready|ran|ended|rejected|paid) /.test(line)) this.lines.push(line);
       else this.log += `${line}\n`;
-      this.#onLine();
+      this.#check();
     });
     this.#child.stderr!.on('data', (text) => {
       this.log += String(text);
-      this.#onLine();
+      this.#check();
     });
     this.gone = new Promise((resolve) => {
       this.#child.on('close', (code, signal) => {
         this.#ended = true;
-        this.#onLine();
+        this.#check();
         resolve({ code, signal });
       });
     });
@@ -77,13 +77,19 @@ export class MerchantProcess {
 
   /** Checks the condition after each line of output, and resolves when it holds. Rejects if the process ends first. */
   async until(condition: () => boolean): Promise<void> {
+    let check = () => {};
     await new Promise<void>((resolve, reject) => {
-      this.#onLine = () => {
+      check = () => {
         if (condition()) resolve();
         else if (this.#ended) reject(new Error(`The process has ended: ${this.log}`));
       };
-      this.#onLine();
-    });
+      this.#waiting.add(check);
+      check();
+    }).finally(() => this.#waiting.delete(check));
+  }
+
+  #check(): void {
+    for (const check of this.#waiting) check();
   }
 
   /** Resolves when the process has reported this line. */
