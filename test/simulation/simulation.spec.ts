@@ -5,9 +5,6 @@ import { scenarios, VIRTUAL } from './scenario.ts';
 import type { EventPlan, Scenario, Step } from './scenario.ts';
 import { playInMemory } from './play-memory.ts';
 
-/** Time for random scenarios, in milliseconds. */
-const BUDGET_MS = 6_000;
-
 beforeAll(() => Logger.overrideLogger(false));
 
 const event = (over: Partial<EventPlan> = {}): EventPlan => ({
@@ -28,17 +25,11 @@ describe('the inbox, with simulated faults', () => {
       if (wrong.length > 0) throw new Error(wrong[0]);
     });
     // The tests always play the same scenarios. `npm run simulate` plays others.
-    const result = await fc.check(property, {
-      seed: 1,
-      numRuns: 100_000,
-      interruptAfterTimeLimit: BUDGET_MS,
-      markInterruptAsFailure: false,
-    });
+    const result = await fc.check(property, { seed: 1, numRuns: 15 });
     const replay = `npm run simulate -- --seed ${result.seed} --path ${result.counterexamplePath}`;
     expect(result.failed ? `${String(result.errorInstance)}\nreplay: ${replay}` : 'passed').toBe(
       'passed',
     );
-    expect(result.numRuns).toBeGreaterThan(10);
   });
 
   it('a scenario with the same seed repeats exactly', async () => {

@@ -11,7 +11,9 @@ import type {
 import { eventually } from '../time/waiting.js';
 import { isFocused } from './page-appearance.js';
 
+/** The first is the smallest: it needs a quarter less processor time for the same tests. */
 const PLACES = [
+  '/usr/bin/chromium-headless-shell',
   '/usr/bin/chromium',
   '/usr/bin/chromium-browser',
   '/usr/bin/google-chrome',
