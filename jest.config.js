@@ -6,9 +6,8 @@ export default {
   testMatch: [
     '<rootDir>/libs/*/src/**/*.spec.ts',
     '<rootDir>/apps/*/src/**/*.spec.ts',
-    '<rootDir>/test/e2e/**/*.spec.ts',
+    '<rootDir>/test/{e2e,mutants,simulation,store-contract}/**/*.spec.ts',
     ...(slow ? ['<rootDir>/test/slow/**/*.spec.ts'] : []),
-    '<rootDir>/test/simulation/**/*.spec.ts',
     '<rootDir>/bench/**/*.spec.ts',
   ],
   // Prints results only; the log of a test is printed if the test fails.

@@ -36,6 +36,8 @@ console.log(`simulate, seed ${seed}${flags.path === undefined ? `, ${seconds} s`
 const store = flags.store === 'memory' ? '' : `--store ${flags.store} `;
 let server: PostgresServer | undefined;
 let current: Promise<string[]> = Promise.resolve([]);
+/** The trace of the scenario that is played. */
+let lines: string[] = [];
 let played = 0;
 let stepsPlayed = 0;
 const bounds = flags.store === 'memory' ? VIRTUAL : REAL;
@@ -62,6 +64,7 @@ await current;
 await server?.end();
 if (result.failed && result.counterexample !== null) {
   const { events, steps } = result.counterexample[0];
+  for (const line of lines) console.log(line);
   for (const event of events) console.log(`  event ${JSON.stringify(event)}`);
   for (const step of steps) console.log(`  ${JSON.stringify(step)}`);
   console.log(`WRONG: ${String(result.errorInstance)}`);
@@ -76,7 +79,10 @@ if (result.failed && result.counterexample !== null) {
 process.exit();
 
 async function play(scenario: Scenario): Promise<string[]> {
-  const trace = flags.path === undefined ? undefined : console.log;
+  lines = [];
+  // In real time, a replay takes another course, so the trace is the only record of a failure.
+  const inReal = flags.store === 'memory' ? undefined : (line: string) => void lines.push(line);
+  const trace = flags.path === undefined ? inReal : console.log;
   if (flags.store === 'sqlite') return playInSqlite(scenario, trace);
   if (flags.store !== 'postgres') return playInMemory(scenario, trace);
   server ??= await startPostgres();

@@ -48,7 +48,7 @@ export const APPLICATION_MUTANTS: readonly Mutant[] = [
     file: `${INBOX}/work/inbox-worker.ts`,
     replace: 'return this.working && (this.#background || this.#runDueCalls.any);',
     by: 'return this.working;',
-    specs: ['test/e2e/inbox-due.spec.ts'],
+    specs: ['test/e2e/inbox/due.spec.ts'],
   },
   {
     promise: 'AP-06',
@@ -83,7 +83,7 @@ export const APPLICATION_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/sealed-options.ts',
     replace: 'assertSingleImport(modules);',
     by: '',
-    specs: ['test/e2e/config-imports.spec.ts'],
+    specs: ['test/e2e/module/imports.spec.ts'],
   },
   {
     promise: 'AP-10',
@@ -91,7 +91,7 @@ export const APPLICATION_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/events/event-dispatcher.ts',
     replace: 'let loading: ReturnType<typeof loadPackages> | undefined;',
     by: 'let loading: ReturnType<typeof loadPackages> | undefined = loadPackages();',
-    specs: ['test/e2e/config-loading.spec.ts'],
+    specs: ['test/e2e/module/loading.spec.ts'],
   },
   {
     promise: 'AP-11',
@@ -115,7 +115,7 @@ export const APPLICATION_MUTANTS: readonly Mutant[] = [
     file: `${TESTING}/deliver.ts`,
     replace: 'await app.init();',
     by: '',
-    specs: ['test/e2e/kit-deliver.spec.ts'],
+    specs: ['test/e2e/testing/deliver.spec.ts'],
   },
   {
     promise: 'AP-12',
@@ -123,7 +123,7 @@ export const APPLICATION_MUTANTS: readonly Mutant[] = [
     file: `${TESTING}/settled.ts`,
     replace: 'if (dueInMs.some((ms) => ms !== null && ms <= 0)) return false;',
     by: '',
-    specs: ['test/e2e/kit-settled.spec.ts'],
+    specs: ['test/e2e/testing/settled.spec.ts'],
   },
   {
     promise: 'AP-13',
@@ -147,7 +147,7 @@ export const APPLICATION_MUTANTS: readonly Mutant[] = [
     file: 'docs/testing.md',
     replace: "expect(orders.paid.get('order-1')).toBe(350);",
     by: "expect(orders.paid.get('order-1')).toBe(351);",
-    specs: ['test/e2e/kit-docs.spec.ts'],
+    specs: ['test/e2e/docs/testing.spec.ts'],
   },
   {
     promise: 'AP-14',
@@ -173,7 +173,7 @@ export const APPLICATION_MUTANTS: readonly Mutant[] = [
     file: 'libs/emulator/src/command/application-settings.ts',
     replace: "return `${name}='${value}'`;",
     by: 'return `${name}="${value}"`;',
-    specs: ['test/e2e/emulator-settings.spec.ts'],
+    specs: ['test/e2e/emulator/settings.spec.ts'],
   },
   {
     promise: 'AP-20',
@@ -181,7 +181,7 @@ export const APPLICATION_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/webhook/raw-request.ts',
     replace: "else if (event === 'data') emitData(stream, pending, listener);",
     by: 'else void [pending, emitData];',
-    specs: ['test/e2e/webhook-own-middleware.spec.ts'],
+    specs: ['test/e2e/webhook/own-middleware.spec.ts'],
   },
   {
     promise: 'AP-21',

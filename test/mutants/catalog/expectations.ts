@@ -11,7 +11,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/stores/sqlite/sqlite-expectations.ts',
     replace: 'if (tx === undefined) return',
     by: 'if (tx !== null) return',
-    specs: [`${E2E}/sqlite-expectations.spec.ts`],
+    specs: [`${E2E}/sqlite/expectations.spec.ts`],
   },
   {
     promise: 'EX-02',
@@ -19,7 +19,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     file: `${EXPECTATIONS}/reconcile-options.ts`,
     replace: "eventType === undefined ? 'pending'",
     by: "eventType === undefined ? 'unknown'",
-    specs: [`${E2E}/expectations-results.spec.ts`],
+    specs: [`${E2E}/expectations/results.spec.ts`],
   },
   {
     promise: 'EX-03',
@@ -27,7 +27,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     file: `${EXPECTATIONS}/poll-schedule.ts`,
     replace: 'return MIN_FACTOR + FACTORS * random;',
     by: 'return random > 1 ? random : 1;',
-    specs: [`${E2E}/expectations-schedule.spec.ts`],
+    specs: [`${E2E}/expectations/schedule.spec.ts`],
   },
   {
     promise: 'EX-04',
@@ -35,7 +35,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     file: `${EXPECTATIONS}/poll.ts`,
     replace: "data, source: 'poll' }",
     by: "data, source: 'webhook' }",
-    specs: [`${E2E}/expectations-sources.spec.ts`],
+    specs: [`${E2E}/expectations/sources.spec.ts`],
   },
   {
     promise: 'EX-05',
@@ -43,7 +43,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/inbox/receive/event-receiver.ts',
     replace: 'fulfils: polled && !stale,',
     by: "fulfils: polled && !stale && source === 'poll',",
-    specs: [`${E2E}/expectations-sources.spec.ts`],
+    specs: [`${E2E}/expectations/sources.spec.ts`],
   },
   {
     promise: 'EX-06',
@@ -51,7 +51,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/stores/memory/memory-expectations.ts',
     replace: 'const [rival] = isSame ? [] : known;',
     by: 'const [rival] = isSame || stored.polls >= 0 ? [] : known;',
-    specs: [`${E2E}/expectations-results.spec.ts`],
+    specs: [`${E2E}/expectations/results.spec.ts`],
   },
   {
     promise: 'EX-07',
@@ -59,7 +59,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     file: `${EXPECTATIONS}/poll.ts`,
     replace: "else if (next === 'overdue')",
     by: "else if (next === 'end')",
-    specs: [`${E2E}/expectations-overdue.spec.ts`],
+    specs: [`${E2E}/expectations/overdue.spec.ts`],
   },
   {
     promise: 'EX-07',
@@ -67,7 +67,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/telemetry/otel/gauges.ts',
     replace: 'overdue_unknown: overdueUnknown }',
     by: 'overdue_unknown: overdueUnpaid }',
-    specs: [`${E2E}/telemetry-otel-gauges.spec.ts`],
+    specs: [`${E2E}/telemetry/otel-gauges.spec.ts`],
   },
   {
     promise: 'EX-08',
@@ -83,7 +83,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     file: `${EXPECTATIONS}/ask-service.ts`,
     replace: 'if (isTransactionId(found)) return found;',
     by: 'if (isTransactionId(found)) return unknown(null);',
-    specs: [`${E2E}/expectations-docs.spec.ts`, `${E2E}/expectations-emulator.spec.ts`],
+    specs: [`${E2E}/docs/expectations.spec.ts`, `${E2E}/expectations/emulator.spec.ts`],
   },
   {
     promise: 'EX-10',
@@ -91,7 +91,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     file: `${EXPECTATIONS}/reconcile-options.ts`,
     replace: 'const eventType = byName.get(status);',
     by: 'const eventType = byName.get(status) === types[0] ? types[0] : undefined;',
-    specs: [`${E2E}/expectations-docs.spec.ts`, `${E2E}/expectations-emulator.spec.ts`],
+    specs: [`${E2E}/docs/expectations.spec.ts`, `${E2E}/expectations/emulator.spec.ts`],
   },
   {
     promise: 'EX-11',
@@ -99,7 +99,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     file: `${EXPECTATIONS}/payment-expectations.ts`,
     replace: "for (const state of ['overdue', 'waiting'] as const)",
     by: "for (const state of ['overdue'] as const)",
-    specs: [`${E2E}/expectations-docs.spec.ts`],
+    specs: [`${E2E}/docs/expectations.spec.ts`],
   },
   {
     promise: 'EX-12',
@@ -107,7 +107,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     file: 'libs/console/src/console-actions.ts',
     replace: 'them.askNow(expectations)',
     by: 'them.askNow(expectations.slice(expectations.length))',
-    specs: [`${E2E}/console-expectations.spec.ts`],
+    specs: [`${E2E}/console/expectations.spec.ts`],
   },
   {
     promise: 'EX-13',
@@ -115,7 +115,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     file: 'apps/shop/src/payments/reconcile-options.ts',
     replace: 'return transaction.transactionId;',
     by: 'return undefined;',
-    specs: [`${E2E}/shop-expectations.spec.ts`],
+    specs: [`${E2E}/shop/expectations.spec.ts`],
   },
   {
     promise: 'EX-14',
@@ -131,7 +131,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/stores/memory/memory-expectations.ts',
     replace: "request: typeof known?.request === 'object' ? known.request : 'never',",
     by: "request: 'never',",
-    specs: [`${E2E}/inbox-contract-memory.spec.ts`],
+    specs: ['test/store-contract/memory.spec.ts'],
   },
   {
     promise: 'EX-15',
@@ -139,7 +139,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     file: `${EXPECTATIONS}/payment-expectations.ts`,
     replace: "effect === 'never' && created ? 'cancelled' : effect",
     by: "effect === 'never' ? 'cancelled' : effect",
-    specs: [`${E2E}/expectations-request.spec.ts`],
+    specs: [`${E2E}/expectations/request.spec.ts`],
   },
   {
     promise: 'EX-15',
@@ -147,7 +147,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     file: `${EXPECTATIONS}/request-payment.ts`,
     replace: "  'authentication_failed',\n] as const",
     by: "  'authentication_failed',\n  'conflict',\n] as const",
-    specs: [`${E2E}/expectations-request.spec.ts`],
+    specs: [`${E2E}/expectations/request.spec.ts`],
   },
   {
     promise: 'EX-07',
@@ -155,7 +155,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/stores/sqlite/sql/expectations.ts',
     replace: "if (!isFound && row.state !== 'waiting')",
     by: "if (!isFound && row.state === 'overdue')",
-    specs: [`${E2E}/inbox-contract-sqlite.spec.ts`],
+    specs: ['test/store-contract/sqlite.spec.ts'],
   },
   {
     promise: 'EX-05',
@@ -163,7 +163,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/stores/memory/memory-expectations.ts',
     replace: 'if (transactionId === null && isOpen(named)) found.add(named);',
     by: 'if (isOpen(named)) found.add(named);',
-    specs: [`${E2E}/expectations-sources.spec.ts`],
+    specs: [`${E2E}/expectations/sources.spec.ts`],
   },
   {
     promise: 'EX-16',
@@ -171,7 +171,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/stores/memory/memory-expectations.ts',
     replace: "if (stored.state === 'cancelled') return 'cancelled';",
     by: "if (stored.state === 'overdue') return 'cancelled';",
-    specs: [`${E2E}/expectations-request.spec.ts`],
+    specs: [`${E2E}/expectations/request.spec.ts`],
   },
   {
     promise: 'EX-15',
@@ -179,7 +179,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/stores/sql/expectations.ts',
     replace: 'AND request_token = $2\n           AND request IS NOT DISTINCT FROM $3',
     by: 'AND (request_token = $2 OR request IS DISTINCT FROM $3::text OR true)',
-    specs: [`${E2E}/inbox-contract-postgres.spec.ts`],
+    specs: ['test/store-contract/postgres.spec.ts'],
   },
   {
     promise: 'EX-03',
@@ -187,7 +187,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/stores/sql/expectations.ts',
     replace: ' + r.delay_ms END',
     by: ' END',
-    specs: [`${E2E}/inbox-contract-sqlite.spec.ts`],
+    specs: ['test/store-contract/sqlite.spec.ts'],
   },
   {
     promise: 'EX-20',
@@ -203,7 +203,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/stores/memory/event-index.ts',
     replace: 'if (row.isOnce) this.#ofType(row).set(row.transaction!, row);\n    return true;',
     by: 'return true;',
-    specs: [`${E2E}/inbox-contract-memory.spec.ts`],
+    specs: ['test/store-contract/memory.spec.ts'],
   },
   {
     promise: 'EX-19',
@@ -219,7 +219,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/stores/sql/prune.ts',
     replace: "e.state IN ('fulfilled', 'cancelled') AND e.created_at",
     by: "e.state IN ('fulfilled', 'cancelled', 'overdue') AND e.created_at",
-    specs: [`${E2E}/inbox-contract-sqlite.spec.ts`],
+    specs: ['test/store-contract/sqlite.spec.ts'],
   },
   {
     promise: 'IN-41',
@@ -243,6 +243,6 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/stores/sql/expectations.ts',
     replace: "if (other !== undefined) return 'conflict';",
     by: '',
-    specs: [`${E2E}/inbox-contract-sqlite-memory.spec.ts`],
+    specs: ['test/store-contract/sqlite-memory.spec.ts'],
   },
 ];

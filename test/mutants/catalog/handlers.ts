@@ -8,7 +8,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/events/handler-registry.ts',
     replace: 'eventType.startsWith(pattern.slice(0, -1))',
     by: 'eventType.startsWith(pattern.slice(0, -2))',
-    specs: ['test/e2e/handlers-patterns.spec.ts'],
+    specs: ['test/e2e/handlers/patterns.spec.ts'],
   },
   {
     promise: 'WH-19',
@@ -16,7 +16,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/events/handler-invoker.ts',
     replace: '{ guards: true, interceptors: true, filters: false }',
     by: '{ guards: false, interceptors: true, filters: false }',
-    specs: ['test/e2e/handlers-enhancers.spec.ts'],
+    specs: ['test/e2e/handlers/enhancers.spec.ts'],
   },
   {
     promise: 'WH-20',
@@ -24,7 +24,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/inbox/receive/awaited-handlers.ts',
     replace: 'redrive([selection], { force: false,',
     by: 'redrive([{ ...selection, handlers: stored.deliveries.map((d) => d.handler) }], { force: true,',
-    specs: ['test/e2e/handlers-failures.spec.ts'],
+    specs: ['test/e2e/handlers/failures.spec.ts'],
   },
   {
     promise: 'WH-21',
@@ -32,7 +32,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/stores/memory/memory-store.ts',
     replace: 'const original = events.original(row);',
     by: 'const original = events.original(row) && undefined;',
-    specs: ['test/e2e/handlers-copies.spec.ts'],
+    specs: ['test/e2e/handlers/copies.spec.ts'],
   },
   {
     promise: 'WH-22',
@@ -40,7 +40,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/inbox/receive/awaited-handlers.ts',
     replace: 'await this.#runAgain(company, id, watch)',
     by: '[]',
-    specs: ['test/e2e/handlers-copies.spec.ts'],
+    specs: ['test/e2e/handlers/copies.spec.ts'],
   },
   {
     promise: 'WH-23',
@@ -56,7 +56,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/inbox/work/attempt.ts',
     replace: 'failure = { thrown };',
     by: 'failure = thrown === undefined ? null : { thrown };',
-    specs: ['test/e2e/handlers-failures.spec.ts'],
+    specs: ['test/e2e/handlers/failures.spec.ts'],
   },
   {
     promise: 'WH-24',
@@ -64,7 +64,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/payments-options.ts',
     replace: "guarded('reconcile.interpret', reconcile.interpret)",
     by: 'reconcile.interpret',
-    specs: ['test/e2e/handlers-unhandled-functions.spec.ts'],
+    specs: ['test/e2e/handlers/unhandled-functions.spec.ts'],
   },
   {
     promise: 'WH-24',
@@ -72,7 +72,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/telemetry/observers.ts',
     replace: 'guard((reason) => this.#failed(method, reason), work)',
     by: 'work()',
-    specs: ['test/e2e/handlers-unhandled-functions.spec.ts'],
+    specs: ['test/e2e/handlers/unhandled-functions.spec.ts'],
   },
   {
     promise: 'WH-25',
@@ -80,7 +80,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/inbox/store/handler-catalog-cache.ts',
     replace: 'const known = this.#matching.get(eventType);',
     by: 'const known = this.#matching.get(eventType) ?? ({} as any)[eventType];',
-    specs: ['test/e2e/handlers-unhandled.spec.ts'],
+    specs: ['test/e2e/handlers/unhandled.spec.ts'],
   },
   {
     promise: 'WH-26',
@@ -97,7 +97,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/payments-lifecycle.ts',
     replace: 'await Promise.all([this.worker.drain(),',
     by: 'void Promise.all([this.worker.drain(),',
-    specs: ['test/e2e/handlers-order.spec.ts'],
+    specs: ['test/e2e/handlers/order.spec.ts'],
   },
   {
     promise: 'WH-28',
@@ -105,7 +105,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/events/handler-explorer.ts',
     replace: 'if (this.registry.all().length > 0) return;',
     by: 'if (this.registry.all().length === 0) return;',
-    specs: ['test/e2e/handlers-silence.spec.ts'],
+    specs: ['test/e2e/handlers/silence.spec.ts'],
   },
   {
     promise: 'WH-29',
@@ -113,7 +113,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/inbox/receive/receipt-log.ts',
     replace: 'this.#unhandled.warn(eventType, ',
     by: "this.#unhandled.warn('unhandled', ",
-    specs: ['test/e2e/handlers-silence.spec.ts'],
+    specs: ['test/e2e/handlers/silence.spec.ts'],
   },
   {
     promise: 'WH-30',
@@ -129,6 +129,6 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/stores/memory/memory-inbox.ts',
     replace: "runtime.environment === 'production' && !acceptInProduction",
     by: "runtime.environment === 'production' && acceptInProduction",
-    specs: ['test/e2e/inbox-production.spec.ts'],
+    specs: ['test/e2e/inbox/production.spec.ts'],
   },
 ];

@@ -28,7 +28,7 @@ export const INBOX_RECOVERY_MUTANTS: readonly Mutant[] = [
     file: `${STORES}/sqlite/sql/workers.ts`,
     replace: 'attempts = attempts - (crashes = 0)',
     by: 'attempts = attempts',
-    specs: ['test/e2e/inbox-contract-sqlite-memory.spec.ts'],
+    specs: ['test/store-contract/sqlite-memory.spec.ts'],
   },
   {
     promise: 'IN-19',
@@ -36,7 +36,7 @@ export const INBOX_RECOVERY_MUTANTS: readonly Mutant[] = [
     file: `${STORES}/sqlite/sql/workers.ts`,
     replace: 'attempts - (crashes = 0)',
     by: 'attempts - 1',
-    specs: ['test/e2e/inbox-contract-sqlite.spec.ts'],
+    specs: ['test/store-contract/sqlite.spec.ts'],
   },
   {
     promise: 'IN-19',

@@ -2,9 +2,9 @@ import type { Mutant } from '../mutant.ts';
 
 const INBOX = 'libs/payments/src/inbox';
 const STORES = 'libs/payments/src/stores';
-const MEMORY = 'test/e2e/inbox-contract-memory.spec.ts';
-const SQLITE = 'test/e2e/inbox-contract-sqlite.spec.ts';
-const SQLITE_MEMORY = 'test/e2e/inbox-contract-sqlite-memory.spec.ts';
+const MEMORY = 'test/store-contract/memory.spec.ts';
+const SQLITE = 'test/store-contract/sqlite.spec.ts';
+const SQLITE_MEMORY = 'test/store-contract/sqlite-memory.spec.ts';
 
 /** Stores of the inbox: IN-01 to IN-13, and what large inboxes, operators and clocks need. */
 export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
@@ -62,7 +62,7 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
     file: `${INBOX}/receive/receipt-log.ts`,
     replace: "if (outcome === 'conflict') {",
     by: "if (outcome === 'outdated') {",
-    specs: ['test/e2e/inbox-receiving.spec.ts'],
+    specs: ['test/e2e/inbox/receiving.spec.ts'],
   },
   {
     promise: 'IN-06',
@@ -110,7 +110,7 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
     file: `${STORES}/sqlite/migrate.ts`,
     replace: 'migrations.slice(version)',
     by: 'migrations.slice(0)',
-    specs: ['test/e2e/inbox-migration.spec.ts'],
+    specs: ['test/e2e/inbox/migration.spec.ts'],
   },
   {
     promise: 'IN-42',
@@ -118,7 +118,7 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
     file: `${STORES}/sql/events.ts`,
     replace: 'from.getTime() - MAX_DISORDER_MS',
     by: 'from.getTime()',
-    specs: ['test/e2e/postgres-plans-search.spec.ts'],
+    specs: ['test/e2e/postgres/plans-search.spec.ts'],
   },
   {
     promise: 'IN-08',
@@ -126,7 +126,7 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
     file: `${STORES}/sqlite/thread/client.ts`,
     replace: 'setTimeout(() => this.#timedOut(number), this.#timeoutMs)',
     by: 'setTimeout(() => {}, this.#timeoutMs)',
-    specs: ['test/e2e/sqlite-slow-disk.spec.ts'],
+    specs: ['test/e2e/sqlite/slow-disk.spec.ts'],
   },
   {
     promise: 'IN-09',
@@ -191,7 +191,7 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
     file: `${STORES}/sqlite/sql/receive.ts`,
     replace: "WHERE id = ? AND company = ?'",
     by: `WHERE id || "" = ? AND company = ?'`,
-    specs: ['test/e2e/sqlite-plans.spec.ts'],
+    specs: ['test/e2e/sqlite/plans.spec.ts'],
   },
   {
     promise: 'IN-26',
@@ -207,7 +207,7 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
     file: `${STORES}/sql/events.ts`,
     replace: 'd.handler = n.handler LIMIT ${COUNT_CAP + 1}',
     by: 'd.handler = n.handler',
-    specs: ['test/e2e/sqlite-plans.spec.ts'],
+    specs: ['test/e2e/sqlite/plans.spec.ts'],
   },
   {
     promise: 'IN-28',
@@ -231,7 +231,7 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
     file: `${STORES}/postgres/migrate.ts`,
     replace: 'await run(`SET LOCAL lock_timeout = ${LOCK_MS}`);',
     by: '',
-    specs: ['test/e2e/postgres-schema.spec.ts'],
+    specs: ['test/e2e/postgres/schema.spec.ts'],
   },
   {
     promise: 'IN-35',
@@ -239,7 +239,7 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
     file: `${STORES}/postgres/sql/ordering.ts`,
     replace: 'IS NOT NULL ORDER BY 1) k;',
     by: 'IS NOT NULL) k ORDER BY random();',
-    specs: ['test/e2e/postgres-contention.spec.ts'],
+    specs: ['test/e2e/postgres/contention.spec.ts'],
     releaseOnly: 'a deadlock depends on the timing',
   },
   {

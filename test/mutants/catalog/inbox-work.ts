@@ -2,10 +2,10 @@ import type { Mutant } from '../mutant.ts';
 
 const INBOX = 'libs/payments/src/inbox';
 const STORES = 'libs/payments/src/stores';
-const MEMORY = 'test/e2e/inbox-contract-memory.spec.ts';
-const SQLITE = 'test/e2e/inbox-contract-sqlite.spec.ts';
-const SQLITE_MEMORY = 'test/e2e/inbox-contract-sqlite-memory.spec.ts';
-const POSTGRES = 'test/e2e/inbox-contract-postgres.spec.ts';
+const MEMORY = 'test/store-contract/memory.spec.ts';
+const SQLITE = 'test/store-contract/sqlite.spec.ts';
+const SQLITE_MEMORY = 'test/store-contract/sqlite-memory.spec.ts';
+const POSTGRES = 'test/store-contract/postgres.spec.ts';
 
 /** Work of the inbox: leases, attempts, retries, commits, handlers, and claims while a transaction is open. */
 export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
@@ -199,7 +199,7 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
     file: `${STORES}/postgres/sql/commit.ts`,
     replace: 'Math.max(1, connections - (connections >= 12 ? 4 : 2))',
     by: 'connections',
-    specs: ['test/e2e/postgres-commit.spec.ts'],
+    specs: ['test/e2e/postgres/commit.spec.ts'],
   },
   {
     promise: 'IN-32',
@@ -223,7 +223,7 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/events/handler-explorer.ts',
     replace: 'metadata.name ?? defaultName(metadata.patterns, method)',
     by: 'metadata.name ?? defaultName([owner], method)',
-    specs: ['test/e2e/handlers-minified.spec.ts'],
+    specs: ['test/e2e/handlers/minified.spec.ts'],
   },
   {
     promise: 'IN-39',

@@ -16,7 +16,7 @@ export const SECURITY_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/webhook/admission.ts',
     replace: 'requireCompanyId(unread.company)',
     by: 'unread.company as string',
-    specs: ['test/e2e/webhook-admission.spec.ts'],
+    specs: ['test/e2e/webhook/admission.spec.ts'],
   },
   {
     promise: 'SE-03',
@@ -32,7 +32,7 @@ export const SECURITY_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/webhook/admission.ts',
     replace: 'let checking = check !== undefined;',
     by: 'let checking = true;',
-    specs: ['test/e2e/webhook-admission.spec.ts'],
+    specs: ['test/e2e/webhook/admission.spec.ts'],
   },
   {
     promise: 'SE-05',
@@ -72,7 +72,7 @@ export const SECURITY_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/errors/throttled-log.ts',
     replace: 'this.#cancelTimer ??= this.runtime.schedule(dueInMs, () => this.flush());',
     by: 'void dueInMs;',
-    specs: ['test/e2e/webhook-rejections.spec.ts'],
+    specs: ['test/e2e/webhook/rejections.spec.ts'],
   },
   {
     promise: 'SE-09',
@@ -80,7 +80,7 @@ export const SECURITY_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/inbox/receive/event-receiver.ts',
     replace: 'handlers: stale ? [] : catalog.matching(',
     by: 'handlers: catalog.matching(',
-    specs: ['test/e2e/webhook-stale.spec.ts'],
+    specs: ['test/e2e/webhook/stale.spec.ts'],
   },
   {
     promise: 'SE-10',
@@ -96,7 +96,7 @@ export const SECURITY_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/stores/sqlite/thread/database-file.ts',
     replace: 'const PRIVATE = 0o600;',
     by: 'const PRIVATE = 0o644;',
-    specs: ['test/e2e/sqlite-file-modes.spec.ts'],
+    specs: ['test/e2e/sqlite/file-modes.spec.ts'],
   },
   {
     promise: 'SE-12',
@@ -104,7 +104,7 @@ export const SECURITY_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/payments-config.ts',
     replace: 'toJSON: show,',
     by: '',
-    specs: ['test/e2e/config-secrecy.spec.ts'],
+    specs: ['test/e2e/module/secrecy.spec.ts'],
   },
   {
     promise: 'SE-13',

@@ -12,7 +12,7 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
     file: `${TELEMETRY}/observers.ts`,
     replace: 'Promise.resolve(result).catch((error: unknown) => this.#failed(method, error));',
     by: 'void Promise.resolve(result);',
-    specs: [`${E2E}/telemetry-observers-failing.spec.ts`],
+    specs: [`${E2E}/telemetry/observers-failing.spec.ts`],
   },
   {
     promise: 'TE-01',
@@ -20,7 +20,7 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/telemetry/observers.ts',
     replace: 'guard((reason) => this.#failed(method, reason), work);',
     by: 'guard((reason) => void Promise.reject(reason), work);',
-    specs: [`${E2E}/handlers-unhandled-rejections.spec.ts`],
+    specs: [`${E2E}/handlers/unhandled-rejections.spec.ts`],
   },
   {
     promise: 'TE-01',
@@ -28,7 +28,7 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/api/call/call-request.ts',
     replace: 'pathTemplate = withoutIds(path)',
     by: 'pathTemplate = path',
-    specs: [`${E2E}/telemetry-observers-calls.spec.ts`],
+    specs: [`${E2E}/telemetry/observers-calls.spec.ts`],
   },
   {
     promise: 'TE-01',
@@ -36,7 +36,7 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/inbox/work/observe-attempt.ts',
     replace: "observed === 'dead'",
     by: "observed === 'lost'",
-    specs: [`${E2E}/telemetry-observers-docs.spec.ts`],
+    specs: [`${E2E}/docs/monitor.spec.ts`],
   },
   {
     promise: 'TE-01',
@@ -44,7 +44,7 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
     file: `${TELEMETRY}/observers.ts`,
     replace: 'if (result !== undefined) return;',
     by: 'if (this.spans.length === 0 && result !== undefined) return;',
-    specs: [`${E2E}/telemetry-observers-spans.spec.ts`],
+    specs: [`${E2E}/telemetry/observers-spans.spec.ts`],
   },
   {
     promise: 'TE-02',
@@ -52,7 +52,7 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/events/handler-errors.ts',
     replace: 'throw bothErrors(failure.thrown, second);',
     by: 'throw second;',
-    specs: [`${E2E}/telemetry-observers-failing.spec.ts`],
+    specs: [`${E2E}/telemetry/observers-failing.spec.ts`],
   },
   {
     promise: 'TE-03',
@@ -60,7 +60,7 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
     file: `${TELEMETRY}/otel/spans.ts`,
     replace: 'links: receipt === null ? [] : [{ context: receipt }],',
     by: 'links: [],',
-    specs: [`${E2E}/telemetry-otel-spans.spec.ts`],
+    specs: [`${E2E}/telemetry/otel-spans.spec.ts`],
   },
   {
     promise: 'TE-03',
@@ -68,7 +68,7 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
     file: `${TELEMETRY}/otel/spans.ts`,
     replace: 'trace.setSpanContext(active, sender)',
     by: 'active',
-    specs: [`${E2E}/telemetry-otel-spans.spec.ts`],
+    specs: [`${E2E}/telemetry/otel-spans.spec.ts`],
   },
   {
     promise: 'TE-03',
@@ -76,7 +76,7 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
     file: `${TELEMETRY}/otel/spans.ts`,
     replace: 'parent: context.active(),',
     by: 'parent: ROOT_CONTEXT,',
-    specs: [`${E2E}/telemetry-otel-calls.spec.ts`],
+    specs: [`${E2E}/telemetry/otel-calls.spec.ts`],
   },
   {
     promise: 'TE-04',
@@ -84,7 +84,7 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
     file: `${TELEMETRY}/otel/measurements.ts`,
     replace: 'eventTypes.of(eventType)',
     by: 'eventType',
-    specs: [`${E2E}/telemetry-otel-metrics.spec.ts`],
+    specs: [`${E2E}/telemetry/otel-metrics.spec.ts`],
   },
   {
     promise: 'TE-04',
@@ -92,7 +92,7 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
     file: `${TELEMETRY}/otel/gauges.ts`,
     replace: 'now - this.#readAt >= READ_EVERY_MS',
     by: 'now >= this.#readAt',
-    specs: [`${E2E}/telemetry-otel-gauges.spec.ts`],
+    specs: [`${E2E}/telemetry/otel-gauges.spec.ts`],
   },
   {
     promise: 'TE-05',
@@ -100,7 +100,7 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
     file: `${TELEMETRY}/otel/measurements.ts`,
     replace: "unit: 's',",
     by: "unit: 'ms',",
-    specs: [`${E2E}/telemetry-otel-prometheus.spec.ts`],
+    specs: [`${E2E}/telemetry/otel-prometheus.spec.ts`],
   },
   {
     promise: 'TE-05',
@@ -108,7 +108,7 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
     file: `${TELEMETRY}/otel/measurements.ts`,
     replace: '`${Math.floor(status / 100)}xx`',
     by: '`${status}`',
-    specs: [`${E2E}/telemetry-otel-prometheus.spec.ts`],
+    specs: [`${E2E}/telemetry/otel-prometheus.spec.ts`],
   },
   {
     promise: 'TE-05',
@@ -116,7 +116,7 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
     file: 'docs/monitoring/alerts.yml',
     replace: ' or vector(0)',
     by: '',
-    specs: [`${E2E}/telemetry-otel-prometheus.spec.ts`],
+    specs: [`${E2E}/telemetry/otel-prometheus.spec.ts`],
     releaseOnly: 'needs promtool',
   },
   {
@@ -125,7 +125,7 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
     file: `${TELEMETRY}/health.ts`,
     replace: '        timeoutMs,\n        systemRuntime,',
     by: '        3_600_000,\n        systemRuntime,',
-    specs: [`${E2E}/telemetry-health.spec.ts`],
+    specs: [`${E2E}/telemetry/health.spec.ts`],
   },
   {
     promise: 'TE-07',
@@ -133,7 +133,7 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
     file: `${TELEMETRY}/health.ts`,
     replace: 'overdueUnknown: overdueUnknown.count,',
     by: 'overdueUnknown: 0,',
-    specs: [`${E2E}/telemetry-health.spec.ts`],
+    specs: [`${E2E}/telemetry/health.spec.ts`],
   },
   {
     promise: 'TE-07',
@@ -141,7 +141,7 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
     file: `${TELEMETRY}/health.ts`,
     replace: 'return exceeded.length === 0',
     by: 'return exceeded.length < 99',
-    specs: [`${E2E}/telemetry-health.spec.ts`],
+    specs: [`${E2E}/telemetry/health.spec.ts`],
   },
   {
     promise: 'TE-08',
@@ -149,7 +149,7 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/errors/log-line.ts',
     replace: 'return { message, ...fields };',
     by: 'return { message };',
-    specs: [`${E2E}/telemetry-logs.spec.ts`],
+    specs: [`${E2E}/telemetry/logs.spec.ts`],
   },
   {
     promise: 'TE-08',
@@ -157,7 +157,7 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/errors/log-line.ts',
     replace: 'depth === options.depth ? this.msg : this.toJSON()',
     by: 'this.toJSON()',
-    specs: [`${E2E}/telemetry-logs.spec.ts`],
+    specs: [`${E2E}/telemetry/logs.spec.ts`],
   },
   {
     promise: 'TE-08',
@@ -165,7 +165,7 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/errors/log-line.ts',
     replace: 'if (id !== undefined) this.eventId = id;',
     by: '',
-    specs: [`${E2E}/telemetry-logs.spec.ts`],
+    specs: [`${E2E}/telemetry/logs.spec.ts`],
   },
   {
     promise: 'TE-09',

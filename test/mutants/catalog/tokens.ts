@@ -13,7 +13,7 @@ export const TOKEN_MUTANTS: readonly Mutant[] = [
     file: TOKEN_REQUEST,
     replace: "Buffer.from(`${clientId}:${clientSecret}`, 'utf8')",
     by: "Buffer.from(`${clientId}:${clientSecret}`, 'latin1')",
-    specs: ['test/e2e/token-request.spec.ts'],
+    specs: ['test/e2e/token/request.spec.ts'],
   },
   {
     promise: 'TK-02',
@@ -29,7 +29,7 @@ export const TOKEN_MUTANTS: readonly Mutant[] = [
     file: TOKEN_REQUEST,
     replace: '/^\\d{1,15}$/.test(expiresIn) ? Number(expiresIn)',
     by: '/^\\d{1,15}/.test(expiresIn) ? parseInt(expiresIn, 10)',
-    specs: ['test/e2e/token-lifetime.spec.ts'],
+    specs: ['test/e2e/token/lifetime.spec.ts'],
   },
   {
     promise: 'TK-04',
@@ -37,7 +37,7 @@ export const TOKEN_MUTANTS: readonly Mutant[] = [
     file: ACCESS_TOKEN,
     replace: 'tokenLife(sent, lifetimeMs,',
     by: 'tokenLife(now, lifetimeMs,',
-    specs: ['test/e2e/token-lifetime.spec.ts'],
+    specs: ['test/e2e/token/lifetime.spec.ts'],
   },
   {
     promise: 'TK-05',
@@ -45,7 +45,7 @@ export const TOKEN_MUTANTS: readonly Mutant[] = [
     file: ACCESS_TOKEN,
     replace: 'if (token && left > token.life.hardMs) {',
     by: 'if (token && left > 0) {',
-    specs: ['test/e2e/token-lifetime.spec.ts'],
+    specs: ['test/e2e/token/lifetime.spec.ts'],
   },
   {
     promise: 'TK-06',
@@ -53,7 +53,7 @@ export const TOKEN_MUTANTS: readonly Mutant[] = [
     file: ACCESS_TOKEN,
     replace: 'if (this.#endpointBackoff.waitMs(this.#now().monotonic) > 0) return;',
     by: '',
-    specs: ['test/e2e/token-lifetime.spec.ts'],
+    specs: ['test/e2e/token/lifetime.spec.ts'],
   },
   {
     promise: 'TK-07',
@@ -61,7 +61,7 @@ export const TOKEN_MUTANTS: readonly Mutant[] = [
     file: ACCESS_TOKEN,
     replace: 'if (token && left > 0 && now.monotonic < token.noRefreshUntil) return token.value;',
     by: '',
-    specs: ['test/e2e/token-lifetime.spec.ts'],
+    specs: ['test/e2e/token/lifetime.spec.ts'],
   },
   {
     promise: 'TK-08',
@@ -69,7 +69,7 @@ export const TOKEN_MUTANTS: readonly Mutant[] = [
     file: ACCESS_TOKEN,
     replace: 'if (this.#failure && waitMs > 0) throw',
     by: 'if (this.#failure) throw',
-    specs: ['test/e2e/token-failure.spec.ts'],
+    specs: ['test/e2e/token/failure.spec.ts'],
   },
   {
     promise: 'TK-09',
@@ -77,7 +77,7 @@ export const TOKEN_MUTANTS: readonly Mutant[] = [
     file: ACCESS_TOKEN,
     replace: '{ firstMs: 500, maxMs: 30_000 }',
     by: '{ firstMs: 500, maxMs: 300_000 }',
-    specs: ['test/e2e/token-failure.spec.ts'],
+    specs: ['test/e2e/token/failure.spec.ts'],
   },
   {
     promise: 'TK-10',
@@ -85,7 +85,7 @@ export const TOKEN_MUTANTS: readonly Mutant[] = [
     file: API_CALL,
     replace: 'if ((await this.#token()) === token) throw error;',
     by: '',
-    specs: ['test/e2e/token-rejected.spec.ts'],
+    specs: ['test/e2e/token/rejected.spec.ts'],
   },
   {
     promise: 'TK-11',
@@ -93,7 +93,7 @@ export const TOKEN_MUTANTS: readonly Mutant[] = [
     file: ACCESS_TOKEN,
     replace: 'if (this.#current?.value !== rejected) return;',
     by: '',
-    specs: ['test/e2e/token-rejected.spec.ts'],
+    specs: ['test/e2e/token/rejected.spec.ts'],
   },
   {
     promise: 'TK-12',
@@ -101,7 +101,7 @@ export const TOKEN_MUTANTS: readonly Mutant[] = [
     file: ACCESS_TOKEN,
     replace: 'if (this.#refresh !== refresh) return this.get();',
     by: '',
-    specs: ['test/e2e/token-failure.spec.ts'],
+    specs: ['test/e2e/token/failure.spec.ts'],
   },
   {
     promise: 'TK-13',
@@ -109,7 +109,7 @@ export const TOKEN_MUTANTS: readonly Mutant[] = [
     file: ACCESS_TOKEN,
     replace: 'return await abortable(this.#join(), signal, aborted);',
     by: "signal?.addEventListener('abort', () => this.#refresh?.deadline.end('aborted'));\nreturn await this.#join();",
-    specs: ['test/e2e/token-failure.spec.ts'],
+    specs: ['test/e2e/token/failure.spec.ts'],
   },
   {
     promise: 'TK-14',
@@ -117,7 +117,7 @@ export const TOKEN_MUTANTS: readonly Mutant[] = [
     file: API_CLIENT,
     replace: 'this.#tokenRequests.send.bind(this.#tokenRequests)',
     by: 'this.#calls.send.bind(this.#calls)',
-    specs: ['test/e2e/token-failure.spec.ts'],
+    specs: ['test/e2e/token/failure.spec.ts'],
   },
   {
     promise: 'TK-15',
@@ -125,7 +125,7 @@ export const TOKEN_MUTANTS: readonly Mutant[] = [
     file: API_CLIENT,
     replace: 'JSON.stringify([id, baseUrl, clientId, clientSecret])',
     by: 'JSON.stringify([id, baseUrl, clientId])',
-    specs: ['test/e2e/token-request.spec.ts'],
+    specs: ['test/e2e/token/request.spec.ts'],
   },
   {
     promise: 'TK-16',
@@ -133,7 +133,7 @@ export const TOKEN_MUTANTS: readonly Mutant[] = [
     file: API_CALL,
     replace: "{ authorization: value, 'x-auth-token': false }",
     by: "{ authorization: value, 'x-auth-token': value }",
-    specs: ['test/e2e/token-request.spec.ts'],
+    specs: ['test/e2e/token/request.spec.ts'],
   },
   {
     promise: 'TK-17',
@@ -141,7 +141,7 @@ export const TOKEN_MUTANTS: readonly Mutant[] = [
     file: TOKEN_REQUEST,
     replace: 'softMs: Math.min(SOFT_MS, lifetimeMs / 10)',
     by: 'softMs: SOFT_MS',
-    specs: ['test/e2e/token-lifetime.spec.ts'],
+    specs: ['test/e2e/token/lifetime.spec.ts'],
   },
   {
     promise: 'TK-18',
@@ -149,7 +149,7 @@ export const TOKEN_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/api/http/http-exchange.ts',
     replace: '!HIDDEN.has(name) && !value.includes(token)',
     by: '!HIDDEN.has(name)',
-    specs: ['test/e2e/token-secrets.spec.ts'],
+    specs: ['test/e2e/token/secrets.spec.ts'],
   },
   {
     promise: 'TK-19',
@@ -157,7 +157,7 @@ export const TOKEN_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/api/call/api-error.ts',
     replace: 'check that the base URL ` +',
     by: 'check that the credentials ` +',
-    specs: ['test/e2e/token-rejected.spec.ts'],
+    specs: ['test/e2e/token/rejected.spec.ts'],
   },
   {
     promise: 'TK-20',
@@ -165,6 +165,6 @@ export const TOKEN_MUTANTS: readonly Mutant[] = [
     file: API_CLIENT,
     replace: 'this.#tokens.close();',
     by: '',
-    specs: ['test/e2e/token-shutdown.spec.ts'],
+    specs: ['test/e2e/token/shutdown.spec.ts'],
   },
 ];

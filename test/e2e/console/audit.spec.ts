@@ -1,0 +1,174 @@
+import { expect, it } from '@jest/globals';
+import {
+  ACTION,
+  consoleOnEachAdapter,
+  selected,
+} from '../../support/console/console-application.js';
+import type { ConsoleApplication } from '../../support/console/console-application.js';
+
+const views = (app: ConsoleApplication): string[] =>
+  app.log.filter((line) => line.includes('viewed event'));
+const who = ({ headers }: { headers: object }) =>
+  (headers as Record<string, string | undefined>)['x-sso-user'];
+const as = (name: string) => ({ 'x-sso-user': name });
+const at = (id: string): string => `/api/event?company=default&id=${id}`;
+
+consoleOnEachAdapter((start) => {
+  it('SE-13 the console logs which operator viewed which payload, without the payload', async () => {
+    await using app = await start({ console: { who } });
+    await app.deliver({ id: 'e-1', data: { card: 'a-customer' } });
+    expect((await app.get(at('e-1'), as('ann'))).text).toContain('a-customer');
+    expect(views(app)).toEqual([
+      'log "ann": viewed event "e-1" of company "default" PaymentsConsole',
+    ]);
+    await app.get(at('e-1'));
+    expect(views(app)[1]).toBe(
+      'log "unknown": viewed event "e-1" of company "default" PaymentsConsole',
+    );
+    expect(app.log.join('\n')).not.toContain('a-customer');
+  });
+
+  it('SE-13 the console logs one line per operator, event and minute for any number of requests', async () => {
+    await using app = await start({ console: { who } });
+    await app.deliver({ id: 'e-1' });
+    await app.deliver({ id: 'e-2' });
+    for (let minute = 1; minute <= 2; minute += 1) {
+      for (let poll = 0; poll < 30; poll += 1) {
+        for (const name of ['ann', 'bob']) await app.get(at('e-1'), as(name));
+        await app.get(at('e-2'), as('ann'));
+        app.runtime.advance(2000);
+      }
+      expect(views(app)).toHaveLength(3 * minute);
+    }
+  });
+
+  it('SE-13 the console logs the views of 1,050 operators', async () => {
+    await using app = await start({ console: { who } });
+    await app.deliver({ id: 'e-1' });
+    for (let n = 0; n < 1050; n += 1) await app.get(at('e-1'), as(`operator ${n}`));
+    expect(new Set(views(app)).size).toBe(1050);
+    // Views above the first thousand are not remembered, so they are logged again.
+    for (let n = 0; n < 1050; n += 1) await app.get(at('e-1'), as(`operator ${n}`));
+    expect(views(app)).toHaveLength(1100);
+  });
+
+  it('the console logs no view of an event that does not exist, and shows no event if "who" throws', async () => {
+    let failing = false;
+    await using app = await start({
+      console: {
+        who: (request) => {
+          if (failing) throw new Error('no session');
+          return who(request);
+        },
+      },
+    });
+    await app.deliver({ id: 'e-1', data: { card: 'a-customer' } });
+    expect(await app.get(at('e-2'))).toMatchObject({ status: 404 });
+    expect(await app.get(at('e-1'), { 'sec-fetch-site': 'cross-site' })).toMatchObject({
+      status: 403,
+    });
+    await app.get('/api/events');
+    failing = true;
+    const response = await app.get(at('e-1'));
+    expect(response.status).toBe(500);
+    expect(response.text).not.toContain('a-customer');
+    expect(views(app)).toEqual([]);
+  });
+
+  it('the console writes one line per view for names with any characters', async () => {
+    await using app = await start({ console: { who: () => 'ann"\u2028: redrive\u202e' } });
+    await app.deliver({ id: 'e\u2028"1' });
+    await app.get(`/api/event?company=default&id=${encodeURIComponent('e\u2028"1')}`);
+    expect(views(app)).toEqual([
+      'log "ann\\" : redrive": viewed event "e \\"1" of company "default" PaymentsConsole',
+    ]);
+  });
+
+  it('the audit trail of the console has each action with operator, time, selection and result', async () => {
+    await using app = await start({ console: { who } });
+    const since = new Date(app.runtime.now()).toISOString();
+    const post = (action: string, body: object, name: string) =>
+      app.post(action, body, { headers: { ...ACTION, ...as(name) } });
+    await app.deliver({ id: 'e-1', data: { card: 'a-customer' } }, 'dead');
+    await app.get(at('e-1'), as('ann'));
+    app.runtime.advance(1000);
+    await post('redrive', { ...selected('e-1'), dryRun: true }, 'ann');
+    await post('redrive', selected('e-1'), 'ann');
+    await post('pause', { handler: 'Orders.markPaid' }, 'bob');
+    await post('pause', { handler: 'Orders.markPayed' }, 'bob');
+    await post('skip', { filter: { search: 'a-customer' }, handler: 'x', force: 1 }, 'bob');
+    const { body, text } = await app.get('/api/audit');
+    const now = new Date(app.runtime.now()).toISOString();
+    const entry = { at: now, event: null, result: {}, error: null };
+    expect(body).toEqual({
+      since,
+      entries: [
+        { ...entry, id: 5, who: 'bob', action: 'skip', target: '', error: expect.any(String) },
+        {
+          ...entry,
+          id: 4,
+          who: 'bob',
+          action: 'pause',
+          target: 'handler "Orders.markPayed"',
+          error: expect.stringContaining('No handler is named "Orders.markPayed"'),
+        },
+        { ...entry, id: 3, who: 'bob', action: 'pause', target: 'handler "Orders.markPaid"' },
+        {
+          ...entry,
+          id: 2,
+          who: 'ann',
+          action: 'redrive',
+          target: 'event "e-1"',
+          result: { deliveries: 1, events: 1 },
+        },
+        {
+          ...entry,
+          id: 1,
+          at: since,
+          who: 'ann',
+          action: 'view',
+          target: 'event "e-1" of company "default"',
+          event: { company: 'default', id: 'e-1' },
+        },
+      ],
+    });
+    expect(text).not.toContain('a-customer');
+    const idsOf = async (query: string) => {
+      const response = await app.get(`/api/audit?${query}`);
+      return (response.body['entries'] as { id: number }[]).map(({ id }) => id);
+    };
+    expect(await idsOf('show=views')).toEqual([1]);
+    expect(await idsOf('show=actions&limit=2')).toEqual([5, 4]);
+  });
+
+  it('the audit trail of the console keeps the last 500 actions and the last 500 views', async () => {
+    await using app = await start({ console: { who } });
+    await app.deliver({ id: 'e-1' });
+    for (let n = 1; n <= 501; n += 1) {
+      await app.post('resume', { handler: '*' });
+      await app.get(at('e-1'), as(`operator ${n}`));
+    }
+    const entries = async (show: string) => {
+      const { body } = await app.get(`/api/audit?show=${show}&limit=1000`);
+      return body['entries'] as { action: string; who: string | null }[];
+    };
+    expect(await entries('actions')).toHaveLength(500);
+    const viewers = (await entries('views')).map(({ who }) => who);
+    expect(viewers).toHaveLength(500);
+    expect([viewers[0], viewers.at(-1)]).toEqual(['operator 501', 'operator 2']);
+    expect(await entries('all')).toHaveLength(1000);
+  });
+
+  it('the audit trail names the first 5 selected events, and shortens long texts', async () => {
+    await using app = await start({ console: { who } });
+    const ids = Array.from({ length: 12 }, (_, n) => `e-${n}`);
+    await app.post('skip', selected(...ids));
+    await app.post('skip', { events: [{ company: 'acme', id: 'e-1' }] });
+    await app.post('skip', selected(...ids.map((id) => id + 'é'.repeat(250))));
+    const { body } = await app.get('/api/audit');
+    const targets = (body['entries'] as { target: string }[]).map(({ target }) => target);
+    expect(targets[2]).toBe('12 events: "e-0", "e-1", "e-2", "e-3", "e-4" and 7 more');
+    expect(targets[1]).toBe('event "e-1" of company "acme"');
+    expect(targets[0]).toHaveLength(1002);
+  });
+});

@@ -1,0 +1,173 @@
+import { inspect } from 'node:util';
+import { describe, expect, it } from '@jest/globals';
+import { Controller, Get, Inject, Injectable, Module, UseGuards } from '@nestjs/common';
+import { BasicAuthGuard } from 'nestjs-payments-console';
+import type { BasicAuthOptions } from 'nestjs-payments-console';
+import {
+  ACTION,
+  basic,
+  guarded,
+  ConsoleApplication,
+  consoleOnEachAdapter,
+} from '../../support/console/console-application.js';
+import { codeOf, errorOf } from '../../support/assertions.js';
+
+const PASSWORD = 'correct horse battery';
+const CHALLENGE = 'Basic realm="Payments console", charset="UTF-8"';
+
+@Injectable()
+class Vault {
+  readonly password = PASSWORD;
+}
+@Module({ providers: [Vault], exports: [Vault] })
+class VaultModule {}
+@Injectable()
+class OperatorsOnly extends BasicAuthGuard {
+  constructor(@Inject(Vault) vault: Vault) {
+    super({ users: { ops: vault.password } });
+  }
+}
+
+consoleOnEachAdapter((start) => {
+  it('the console requires a name and a password, and shows and logs the name', async () => {
+    await using app = await start({
+      console: guarded({ users: { ann: PASSWORD, Bjørn: 'pässword þat is long: ü' } }),
+    });
+    for (const path of ['', '/', '/assets/console.js', '/api/overview']) {
+      expect(await app.get(path)).toMatchObject({
+        status: 401,
+        headers: {
+          'www-authenticate': CHALLENGE,
+          'x-frame-options': 'DENY',
+          'cache-control': 'no-store',
+        },
+        body: { error: 'A name and a password are required.' },
+      });
+      expect(await app.get(path, basic('ann', PASSWORD))).toMatchObject({ status: 200 });
+    }
+    const other = basic('Bjørn', 'pässword þat is long: ü');
+    expect((await app.get('/api/overview', other)).body).toMatchObject({ who: 'Bjørn' });
+    // Some keyboards send an accent as a separate character after the letter.
+    const decomposed = basic('Bjørn', 'pässword þat is long: ü'.normalize('NFD'));
+    expect((await app.get('/api/overview', decomposed)).body).toMatchObject({ who: 'Bjørn' });
+    await app.post('pause', { handler: '*' }, { headers: { ...ACTION, ...other } });
+    expect(app.log.filter((line) => line.includes('"Bjørn": pause all handlers'))).toHaveLength(1);
+    expect(app.log.join('\n')).not.toMatch(/correct horse|pässword/);
+  });
+
+  it.each<[string, Record<string, string>]>([
+    ['a wrong password', basic('ann', `${PASSWORD}!`)],
+    ['a truncated password', basic('ann', PASSWORD.slice(0, -1))],
+    ['an empty password', basic('ann', '')],
+    ['an unknown name', basic('bob', PASSWORD)],
+    ['a name in another case', basic('Ann', PASSWORD)],
+    ['the name of a property of every object', basic('constructor', PASSWORD)],
+    ['no name', basic('', PASSWORD)],
+    ['no colon', { authorization: `Basic ${Buffer.from('ann').toString('base64')}` }],
+    ['another scheme', { authorization: `Bearer ${PASSWORD}` }],
+    ['credentials that are not base64', { authorization: 'Basic %%%' }],
+    ['empty credentials', { authorization: 'Basic ' }],
+  ])('the console rejects %s', async (_, headers) => {
+    await using app = await start({ console: guarded({ users: { ann: PASSWORD } }) });
+    expect(await app.get('/api/overview', headers)).toMatchObject({
+      status: 401,
+      headers: { 'www-authenticate': CHALLENGE },
+    });
+  });
+
+  it.each([
+    ['an instance', guarded({ users: { ops: PASSWORD } })],
+    ['a class', { guards: [OperatorsOnly], imports: [VaultModule] }],
+  ])('a guard that is %s logs how many wrong passwords it rejected', async (_, console) => {
+    const app = await start({ console });
+    for (let count = 0; count < 5; count += 1) await app.get('', basic('ops', 'wrong'));
+    await app[Symbol.asyncDispose]();
+    expect(app.log.filter((line) => line.includes('A wrong name or password'))).toEqual([
+      expect.anything(),
+      expect.stringContaining('(3 more since the previous line)'),
+    ]);
+  });
+
+  it('the console injects providers into a guard that extends BasicAuthGuard', async () => {
+    await using app = await start({ console: { guards: [OperatorsOnly], imports: [VaultModule] } });
+    expect(await app.get('/api/overview')).toMatchObject({ status: 401 });
+    expect((await app.get('/api/overview', basic('ops', PASSWORD))).body).toMatchObject({
+      who: 'ops',
+    });
+  });
+
+  it('the console accepts a password only if "verify" returns true', async () => {
+    const verify = async (user: string, password: string) => {
+      if (user === 'down') throw new Error('ldap://10.0.0.7');
+      return (user === 'odd' ? 'yes' : password === PASSWORD) as boolean;
+    };
+    await using app = await start({ console: guarded({ verify }) });
+    const refused = await app.get('/api/overview', basic('odd', PASSWORD));
+    expect(refused).toMatchObject({
+      status: 401,
+      headers: { 'www-authenticate': CHALLENGE },
+    });
+    expect(await app.get('/api/overview', basic('ann', PASSWORD))).toMatchObject({ status: 200 });
+    const down = await app.get('/api/overview', basic('down', PASSWORD));
+    expect(down.status).toBe(500);
+    expect(down.text).not.toContain('10.0.0.7');
+  });
+
+  it('BasicAuthGuard can guard other routes of the application', async () => {
+    @Controller('metrics')
+    @UseGuards(new BasicAuthGuard({ users: { ann: PASSWORD } }))
+    class Metrics {
+      @Get()
+      all(): string {
+        return 'up 1';
+      }
+    }
+    await using app = await start({ controllers: [Metrics] });
+    const ask = (headers: Record<string, string>) =>
+      app.merchant.exchange('/metrics', { method: 'GET', headers });
+    expect(await ask({})).toMatchObject({
+      status: 401,
+      headers: { 'www-authenticate': CHALLENGE },
+    });
+    expect(await ask(basic('ann', PASSWORD))).toMatchObject({ status: 200, text: 'up 1' });
+  });
+});
+
+describe('BasicAuthGuard', () => {
+  it.each<[string, unknown, RegExp]>([
+    ['no options', undefined, /either "users".*or "verify"/],
+    ['neither users nor verify', {}, /either "users".*or "verify"/],
+    ['both users and verify', { users: { a: PASSWORD }, verify: () => true }, /either/],
+    ['no users', { users: {} }, /at least one name/],
+    [
+      'an empty password',
+      { users: { ops: '' } },
+      /password of "ops" must have 12 to 200 char.*set\?/,
+    ],
+    ['a password that is not set', { users: { ops: undefined } }, /password of "ops"/],
+    ['a short password', { users: { ops: 'elevenchars' } }, /12 to 200/],
+    ['a password with a line end', { users: { ops: `${PASSWORD}\n` } }, /line end/],
+    ['a name with a colon', { users: { 'a:b': PASSWORD } }, /colon/],
+    ['an empty name', { users: { '': PASSWORD } }, /1 to 100 characters/],
+    ['verify that is not a function', { verify: 'yes' }, /"verify" must be a function/],
+  ])('BasicAuthGuard rejects %s at boot', (_, options, message) => {
+    const make = () => new BasicAuthGuard(options as BasicAuthOptions);
+    expect(codeOf(make)).toBe('options_invalid');
+    expect(errorOf(make)!.message).toMatch(message);
+    expect(errorOf(make)!.message).not.toContain('elevenchars');
+  });
+
+  it('BasicAuthGuard shows no password to inspect(), JSON.stringify() or the log', async () => {
+    const guard = new BasicAuthGuard({ users: { ops: PASSWORD } });
+    const shown = [
+      inspect(guard, { depth: 9, showHidden: true }),
+      JSON.stringify(guard),
+      inspect([guard], { getters: true }),
+      inspect(Object.getOwnPropertyDescriptors(guard)),
+    ].join();
+    expect(shown).not.toMatch(/correct|horse/);
+    await using app = await ConsoleApplication.start({ console: { guards: [guard] } });
+    await app.get('/api/overview', basic('ops', 'correct horse of another'));
+    expect(app.log.join('\n')).not.toMatch(/correct|horse/);
+  });
+});

@@ -1,0 +1,369 @@
+import { expect, it } from '@jest/globals';
+import type { CappedCount } from 'nestjs-payments';
+import type { Page } from 'playwright-core';
+import { describeInBrowser } from '../../support/browser/test-browser.js';
+import {
+  ConsoleApplication,
+  changed,
+  confirm,
+  countedDialog,
+} from '../../support/console/console-browser.js';
+import { eventually } from '../../support/time/waiting.js';
+import { webhookRequest } from '../../support/webhook/handler-application.js';
+
+/** The cell of the overview with the number of a handler's deliveries in a state. */
+const count = (page: Page, handler: string, state: string) =>
+  page.getByRole('row', { name: handler }).locator(`[data-state=${state}]`);
+
+/** Reloads the overview with dead deliveries of handlers, activity of each handler, and 10,000 or more unhandled events. */
+async function showDead(page: Page, dead: Record<string, CappedCount>): Promise<void> {
+  await changed(page, 'overview', (overview) => ({
+    ...overview,
+    stats: {
+      ...(overview['stats'] as object),
+      deliveries: Object.entries(dead).map(([handler, count]) => ({
+        handler,
+        state: 'dead',
+        ...count,
+      })),
+      unhandled: { count: 10_000, more: true },
+    },
+    handlers: overview.handlers.map((handler) => ({
+      ...handler,
+      activity: { received: 9, done: 8, failed: 4, dead: 1, p50Ms: 20, p95Ms: 1500 },
+    })),
+  }));
+  await page.reload();
+}
+
+describeInBrowser('views of the inbox console', (browser) => {
+  it('IN-28 the console shows counts above 10,000 as 10,000+', async () => {
+    await using app = await ConsoleApplication.start();
+    const page = await app.open(browser());
+    const many = { count: 10_000, more: true };
+    await showDead(page, { 'Orders.markPaid': many, 'Mailer.receipt': { count: 3, more: false } });
+    await count(page, 'Orders.markPaid', 'dead').getByText('10,000+', { exact: true }).waitFor();
+    await count(page, 'Mailer.receipt', 'dead').getByText('3', { exact: true }).waitFor();
+    await count(page, 'All', 'dead').getByText('10,003+', { exact: true }).waitFor();
+    await page.getByRole('link', { name: '10,003+ dead', exact: true }).waitFor();
+    await page.getByRole('link', { name: '10,000+ unhandled' }).waitFor();
+  });
+
+  it('the console shows repeats of a transaction on the page of the first event', async () => {
+    await using app = await ConsoleApplication.start();
+    const data = { transactionId: 't-1' };
+    await app.receive({ id: 'evt_1', data });
+    await app.send(webhookRequest({ id: 'evt_2', data }));
+    const page = await app.open(browser(), 'events/default/evt_1');
+    const repeats = page.getByRole('region', { name: 'Repeats' });
+    await repeats.getByText('evt_2').waitFor();
+    await page.goto(`${app.url}#/events`);
+    await page.getByText('1 event on this page').waitFor();
+  });
+
+  it('the console shows live counts without a reload, and new events only after a click', async () => {
+    await using app = await ConsoleApplication.start();
+    const overview = await app.open(browser());
+    await overview.getByText('No event received yet.').waitFor();
+    const list = await app.open(browser(), 'events');
+    await list.getByText('No event received yet.').waitFor();
+
+    app.handlers.trouble = 'the ledger is closed';
+    await app.receive({ id: 'evt_1' });
+    await count(overview, 'Orders.markPaid', 'dead').getByText('1', { exact: true }).waitFor();
+    await overview.locator('.newest time').waitFor();
+    await list.getByRole('button', { name: '1 new event: show' }).click();
+    await list.getByRole('link', { name: 'evt_1' }).waitFor();
+    await app.receive({ id: 'evt_2' }, { id: 'evt_3' });
+    await list.getByRole('button', { name: '2 new events: show' }).waitFor();
+    expect(await list.locator('.events tbody tr').count()).toBe(1);
+  });
+
+  it('the console shows the newest webhook request apart from polls, in amber if the next is late', async () => {
+    await using app = await ConsoleApplication.start();
+    await app.receive({ id: 'evt_1' });
+    const page = await app.open(browser());
+    const figure = page.getByRole('listitem').filter({ has: page.locator('.newest') });
+    await figure.getByText(/^newest webhook/).waitFor();
+    expect(await figure.getAttribute('class')).not.toContain('warn');
+    expect(await figure.getByText('newest poll').count()).toBe(0);
+    await changed(page, 'overview', (overview) => ({
+      ...overview,
+      newest: {
+        webhook: new Date(Date.now() - 600_000).toISOString(),
+        poll: new Date().toISOString(),
+        overdue: null,
+        usualGapMs: 30_000,
+        late: true,
+      },
+    }));
+    await figure.getByText(/^newest webhook .*: late, usually within 30 s$/).waitFor();
+    await figure.getByText(/^newest poll /).waitFor();
+    expect(await figure.getAttribute('class')).toBe('warn');
+  });
+
+  it('the console shows p50 and p95 of each handler, and links all dead deliveries to the failures', async () => {
+    await using app = await ConsoleApplication.start();
+    const page = await app.open(browser());
+    const three = { count: 3, more: false };
+    await showDead(page, { 'Orders.markPaid': three, 'Mailer.receipt': three });
+    for (const [state, text] of [
+      ['done', '8'],
+      ['failed', '4'],
+      ['p50', '20 ms'],
+      ['p95', '1.5 s'],
+    ] as const) {
+      await count(page, 'Orders.markPaid', state).getByText(text, { exact: true }).waitFor();
+    }
+    const hrefOf = (name: string) =>
+      page.getByRole('link', { name, exact: true }).getAttribute('href');
+    expect(await hrefOf('6 dead')).toBe('#/failures');
+    expect(await hrefOf('6 deliveries dead')).toBe('#/failures');
+    expect(await hrefOf('3 deliveries dead of Mailer.receipt')).toBe(
+      '#/events?state=dead&handler=Mailer.receipt',
+    );
+  });
+});
+
+/** Responds to requests for events as a store with many events: the first `empty` responses have none, and a `next`. */
+async function delayed(page: Page, empty: number): Promise<string[]> {
+  const requested: string[] = [];
+  await page.route('**/api/events?*', async (route) => {
+    const after = new URL(route.request().url()).searchParams.get('after') ?? '0';
+    requested.push(after);
+    const position = Number(after);
+    if (position < empty) {
+      await route.fulfill({ json: { events: [], next: String(position + 1) } });
+    } else {
+      const url = new URL(route.request().url());
+      url.searchParams.delete('after');
+      await route.continue({ url: url.href });
+    }
+  });
+  return requested;
+}
+
+describeInBrowser('a list of rare events in the console', (browser) => {
+  it('the console continues after empty responses until it finds the event', async () => {
+    await using app = await ConsoleApplication.start();
+    await app.receive({ id: 'evt_1' });
+    const page = await app.open(browser());
+    const requested = await delayed(page, 3);
+    await page.goto(`${app.url}#/events?company=default`);
+    await page.getByRole('link', { name: 'evt_1' }).waitFor();
+    expect(requested.slice(0, 4)).toEqual(['0', '1', '2', '3']);
+    expect(await page.getByRole('link', { name: 'Search older events' }).count()).toBe(0);
+  });
+
+  it('the console stops after 25 empty responses, and continues on request', async () => {
+    await using app = await ConsoleApplication.start();
+    await app.receive({ id: 'evt_1' });
+    const page = await app.open(browser());
+    const requested = await delayed(page, 26);
+    await page.goto(`${app.url}#/events?company=default`);
+    await page.getByText('None of the events that were searched matches.').waitFor();
+    expect(requested.slice(0, 25).at(-1)).toBe('24');
+    await page.getByRole('link', { name: 'Search older events' }).click();
+    await page.getByRole('link', { name: 'evt_1' }).waitFor();
+    await page.getByRole('link', { name: 'Previous page' }).waitFor();
+  });
+});
+
+/** An application with three dead deliveries of one group, and one of another. */
+async function broken(): Promise<ConsoleApplication> {
+  const app = await ConsoleApplication.start();
+  for (const n of [1, 2, 3]) {
+    app.handlers.trouble = `HTTP 503 from ledger, request a1b2c3d${n}`;
+    await app.receive({ id: `evt_${n}`, data: { transactionId: `t-${n}` } });
+  }
+  app.handlers.trouble = 'no such account';
+  await app.receive({ id: 'evt_4', data: { transactionId: 't-4' } });
+  app.handlers.trouble = null;
+  return app;
+}
+
+describeInBrowser('failures in the inbox console', (browser) => {
+  it('the console groups failures with their number of deliveries, and links to the list and an example', async () => {
+    await using app = await broken();
+    const page = await app.open(browser());
+    await page.getByRole('link', { name: '4 dead', exact: true }).first().click();
+    await page.getByText('4 failed deliveries: 4 dead, 0 retrying.').waitFor();
+    const group = page.getByRole('row', { name: /HTTP 503 from ledger/ });
+    expect((await group.innerText()).replace(/\s+/g, ' ')).toMatch(
+      /HTTP 503 from ledger, request a1b2c3d3 Orders\.markPaid dead × 3 Oldest \d\d:\d\d:\d\d \S+ Newest \d\d:\d\d:\d\d \S+ evt_3 Redrive …/,
+    );
+    expect(await group.getByRole('link', { name: 'evt_3' }).getAttribute('href')).toBe(
+      '#/events/default/evt_3',
+    );
+    await group.getByRole('link', { name: /HTTP 503/ }).click();
+    await page.getByText('3 events on this page, with 3 dead deliveries').waitFor();
+    expect(await page.locator('[name=error]').inputValue()).toMatch(
+      /HTTP 503 from ledger, request a1/,
+    );
+  });
+
+  it('the console redrives one group of failures after a confirmation', async () => {
+    await using app = await broken();
+    const page = await app.open(browser(), 'failures');
+    await page.getByRole('button', { name: /^Redrive … .*HTTP 503/ }).click();
+    const dialog = await countedDialog(page);
+    expect(await dialog.innerText()).toMatch(
+      /All dead deliveries, handler Orders\.markPaid, with the error “.*HTTP 503/,
+    );
+    await dialog.getByText('3 deliveries of 3 events will run.').waitFor();
+    await confirm(page);
+    await page.getByText('3 deliveries of 3 events redriven.').waitFor();
+    await page.getByText('1 failed delivery: 1 dead, 0 retrying.').waitFor();
+    await app.settled('evt_1');
+    expect(await app.states('evt_1')).toMatchObject({ 'Orders.markPaid': 'done' });
+    expect(await app.states('evt_4')).toMatchObject({ 'Orders.markPaid': 'dead' });
+  });
+
+  it('the console says that there are no failures', async () => {
+    await using app = await ConsoleApplication.start();
+    const page = await app.open(browser(), 'failures');
+    await page.getByText('No failed delivery.').waitFor();
+  });
+});
+
+describeInBrowser('the list of events in the inbox console', (browser) => {
+  const PAYMENT = {
+    transactionId: '5a9264b3-9d2f-4a25-8d5e-65e5aed60000',
+    externalReference: 'ORDER-1039',
+    amount: '12500.5',
+    currency: 'KES',
+  };
+
+  it('a row shows reference, amount, transaction and the time of receipt with its zone', async () => {
+    await using app = await ConsoleApplication.start();
+    await app.receive({ id: 'evt_1', data: PAYMENT });
+    const page = await app.open(browser(), 'events', { timezoneId: 'Africa/Nairobi' });
+    const row = page.getByRole('row', { name: /evt_1/ });
+    const text = (await row.innerText()).replace(/\s+/g, ' ');
+    expect(text).toMatch(/ORDER-1039 5a9264b3-9…aed60000 KES 12,500\.50 /);
+    expect(text).toMatch(/\d\d:\d\d:\d\d GMT\+3$/);
+    const id = row.locator('.payment .id');
+    expect(await id.getAttribute('title')).toBe(PAYMENT.transactionId);
+    expect(await row.locator('.when time').getAttribute('title')).toMatch(/^(now|\d.* ago), /);
+    await row.locator('.payment a').click();
+    await eventually(() => expect(page.url()).toContain(`search=${PAYMENT.transactionId}`));
+  });
+
+  it('the page of an event shows reference, amount, transaction and trace id', async () => {
+    await using app = await ConsoleApplication.start();
+    const trace = '4bf92f3577b34da6a3ce929d0e0e4736';
+    await app.send(webhookRequest({ id: 'evt_1', data: PAYMENT }), {
+      traceparent: `00-${trace}-00f067aa0ba902b7-01`,
+    });
+    const page = await app.open(browser(), 'events/default/evt_1');
+    const facts = (await page.locator('.facts').innerText()).replace(/\s+/g, ' ');
+    expect(facts).toMatch(/Reference ORDER-1039 Amount KES 12,500\.50 Transaction 5a9264b3-9d2f-/);
+    expect(facts).toContain(`Trace id ${trace}`);
+    expect(await page.getByText('Ordering key').count()).toBe(0);
+    await page.goto(`${app.url}#/events/default/evt_9`);
+    await page.getByText('No such event.').waitFor();
+  });
+
+  it('a search is in the address, and survives a reload and the back button', async () => {
+    await using app = await ConsoleApplication.start();
+    await app.receive(
+      { id: 'evt_1', data: PAYMENT },
+      { id: 'evt_2', data: { transactionId: 't' } },
+    );
+    const page = await app.open(browser(), 'events');
+    const rows = page.locator('.events tbody tr');
+    await rows.nth(1).waitFor();
+    await page.locator('#search').fill('ORDER-1');
+    await page.keyboard.press('Enter');
+    await page.getByText('1 event on this page').waitFor();
+    await page.reload();
+    await page.getByText('1 event on this page').waitFor();
+    expect(await page.locator('#search').inputValue()).toBe('ORDER-1');
+    await page.locator('#search').fill(`%_\\'"<b>&🔑#?=\ud800`);
+    await page.keyboard.press('Enter');
+    await page.getByText('No event matches.').waitFor();
+    await page.goBack();
+    await page.getByText('1 event on this page').waitFor();
+    await page.goBack();
+    await rows.nth(1).waitFor();
+    expect(await page.locator('#search').inputValue()).toBe('');
+  });
+});
+
+const EVENT = 'events/default/evt_1';
+
+describeInBrowser('times in the inbox console', (browser) => {
+  it('the console keeps an unchanged filter time exactly: its milliseconds, and its hour when clocks go back', async () => {
+    await using app = await ConsoleApplication.start();
+    const [from, to] = ['2026-10-25T01:30:15.250Z', '2026-10-25T02:30:00.001Z'];
+    const place = `events?${new URLSearchParams({ from, to })}`;
+    const page = await app.open(browser(), place, { timezoneId: 'Europe/Berlin' });
+    await page.getByText('No event matches.').waitFor();
+    const params = () => new URLSearchParams(new URL(page.url()).hash.split('?')[1]);
+    await page.getByLabel(/^Search/).fill('evt');
+    await page.keyboard.press('Enter');
+    await eventually(() =>
+      expect(Object.fromEntries(params())).toEqual({ search: 'evt', from, to }),
+    );
+    await page.locator('summary').click();
+    await page.getByLabel('Received from').fill('2026-10-24T12:00:00');
+    await page.keyboard.press('Tab');
+    await eventually(() => expect(params().get('from')).toBe('2026-10-24T10:00:00.000Z'));
+    expect(params().get('to')).toBe(to);
+  });
+
+  it('the console shows when a delivery is due, and the remaining minutes only if they exceed clock differences', async () => {
+    await using app = await ConsoleApplication.start();
+    await app.receive({ id: 'evt_1' });
+    const page = await app.open(browser(), '', { timezoneId: 'UTC' });
+    let inMs = 0;
+    await changed(page, 'event', (event) => ({
+      ...event,
+      deliveries: event.deliveries.map((delivery) => ({
+        ...delivery,
+        state: 'pending',
+        finishedAt: null,
+        dueAt: new Date(Date.now() + inMs).toISOString(),
+      })),
+    }));
+    const due = page.getByRole('article', { name: 'Orders.markPaid' }).locator('header .quiet');
+    for (const [ms, text] of [
+      [-2_000, /, due [^(]*\d\d:\d\d:\d\d UTC$/],
+      [3_000, /, due [^(]*\d\d:\d\d:\d\d UTC$/],
+      [630_000, /, due [^(]*\d\d:\d\d:\d\d UTC \(in about 10 min\)$/],
+    ] as const) {
+      inMs = ms;
+      await page.goto(`${app.url}#/${EVENT}`);
+      await page.reload();
+      await due.waitFor();
+      expect((await due.textContent())!.trim()).toMatch(text);
+    }
+  });
+
+  it('the console shows one row per attempt, even if two attempts began at the same time', async () => {
+    await using app = await ConsoleApplication.start();
+    await app.receive({ id: 'evt_1' });
+    const page = await app.open(browser());
+    let attempts = 2;
+    await changed(page, 'event', (event) => ({
+      ...event,
+      deliveries: event.deliveries.map((delivery) => ({
+        ...delivery,
+        history: Array.from({ length: attempts }, (_, index) => ({
+          ...delivery.history[0],
+          attempt: index + 1,
+          startedAt: '2026-01-01T00:00:00.000Z',
+        })),
+      })),
+    }));
+    await page.goto(`${app.url}#/${EVENT}`);
+    const rows = page.getByRole('article', { name: 'Orders.markPaid' }).locator('tbody tr');
+    await rows.nth(1).waitFor();
+    await rows.nth(1).evaluate((row) => row.setAttribute('data-first', ''));
+    attempts = 3;
+    await rows.nth(2).waitFor();
+    expect(await rows.nth(0).getAttribute('data-first')).toBeNull();
+    expect(await rows.nth(2).getAttribute('data-first')).toBe('');
+    expect(await rows.nth(2).locator('.attempt').textContent()).toBe('1');
+  });
+});

@@ -1,0 +1,175 @@
+import { expect, it } from '@jest/globals';
+import { ACTION, PATH, consoleOnEachAdapter } from '../../support/console/console-application.js';
+
+const DATA = ['/api/overview', '/api/events', '/api/event?company=default&id=e-1'];
+const ACTIONS: [string, object][] = [
+  ['redrive', { events: [{ company: 'default', id: 'e-1' }] }],
+  ['skip', { filter: {} }],
+  ['pause', { handler: '*' }],
+  ['resume', { handler: '*' }],
+  ['forget', { handler: 'Orders.markPaid' }],
+];
+const { 'content-type': _, ...withoutType } = ACTION;
+const { 'x-payments-console': __, ...withoutHeader } = ACTION;
+
+/** Headers that browsers send for pages of other origins, and part of the message. */
+const FOREIGN: [string, Record<string, string>, RegExp][] = [
+  ['a page of another site', { 'sec-fetch-site': 'cross-site' }, /another site/],
+  ['a page of another subdomain', { 'sec-fetch-site': 'same-site' }, /another site/],
+  [
+    'a page with a value that no browser sends',
+    { 'sec-fetch-site': 'SAME-ORIGIN' },
+    /another site/,
+  ],
+  [
+    'a page of another host',
+    { origin: 'https://evil.example' },
+    /differs from the host of the request.*Host header/,
+  ],
+  [
+    'a page of another port',
+    { origin: 'http://shop.example:8080' },
+    /differs from the host of the request/,
+  ],
+  [
+    'a page of a host with the same beginning',
+    { origin: 'https://shop.example.evil.example' },
+    /differs from the host of the request/,
+  ],
+  ['a page with the origin "null"', { origin: 'null' }, /differs from the host of the request/],
+  ['a page of a file', { origin: 'file://' }, /differs from the host of the request/],
+  [
+    'an origin that is not an origin',
+    { origin: 'shop.example' },
+    /differs from the host of the request/,
+  ],
+  [
+    'two origins',
+    { origin: 'https://shop.example https://evil.example' },
+    /differs from the host of the request/,
+  ],
+];
+const host = 'shop.example';
+
+consoleOnEachAdapter((start) => {
+  it.each(FOREIGN)(
+    'the console rejects requests for data and actions from %s',
+    async (_title, headers, message) => {
+      await using app = await start();
+      await app.deliver({ id: 'e-1' }, 'dead');
+      for (const path of DATA) {
+        const response = await app.get(path, { host, ...headers });
+        expect(response).toMatchObject({
+          status: 403,
+          body: { error: expect.stringMatching(message) },
+        });
+        expect(response.text).not.toMatch(/e-1|stats/);
+      }
+      for (const [action, body] of ACTIONS) {
+        const response = await app.post(action, body, { headers: { host, ...ACTION, ...headers } });
+        expect(response).toMatchObject({
+          status: 403,
+          body: { error: expect.stringMatching(message) },
+        });
+      }
+      expect(await app.states('e-1')).toEqual({ 'Orders.markPaid': 'dead' });
+      expect((await app.get('/api/overview')).body).toMatchObject({ stats: { paused: [] } });
+      const lines = app.log.filter((line) => /rejected a request from another site/.test(line));
+      expect(lines).toHaveLength(1);
+      expect(lines[0]).not.toContain('evil');
+    },
+  );
+
+  it.each<[string, Record<string, string>]>([
+    ['its own page', { 'sec-fetch-site': 'same-origin', origin: 'http://shop.example' }],
+    ['its own page behind a proxy that ends TLS', { origin: 'https://shop.example' }],
+    [
+      'its own page, with the default port in Host',
+      { origin: 'https://shop.example', host: 'shop.example:443' },
+    ],
+    ['its own page on a port', { origin: 'https://shop.example:8443', host: 'Shop.Example:8443' }],
+    ['an address typed by hand', { 'sec-fetch-site': 'none' }],
+    ['a program', {}],
+  ])('the console accepts requests from %s', async (_title, headers) => {
+    await using app = await start();
+    const sent = { host, ...headers };
+    expect(await app.get('/api/overview', sent)).toMatchObject({ status: 200 });
+    const action = await app.post('pause', { handler: '*' }, { headers: { ...ACTION, ...sent } });
+    expect(action).toMatchObject({ status: 200, body: {} });
+  });
+
+  it('the console ignores X-Forwarded-Host, which every client can send', async () => {
+    await using app = await start();
+    const headers = { host, origin: 'https://evil.example', 'x-forwarded-host': 'evil.example' };
+    expect(await app.get('/api/overview', headers)).toMatchObject({ status: 403 });
+  });
+
+  it('the console allows links from other sites to the page, but no frames', async () => {
+    await using app = await start();
+    const page = await app.get('', { host, 'sec-fetch-site': 'cross-site' });
+    expect(page).toMatchObject({ status: 200, headers: { 'x-frame-options': 'DENY' } });
+    expect(page.headers['content-security-policy']).toContain("frame-ancestors 'none'");
+  });
+
+  it.each<[string, Record<string, string>, number]>([
+    ['without its header', withoutHeader, 403],
+    ['with another value of its header', { ...ACTION, 'x-payments-console': 'true' }, 403],
+    ['as a form', { ...ACTION, 'content-type': 'application/x-www-form-urlencoded' }, 415],
+    ['as text', { ...ACTION, 'content-type': 'text/plain' }, 415],
+    [
+      'with a content type that begins with JSON',
+      { ...ACTION, 'content-type': 'application/jsonp' },
+      415,
+    ],
+    ['without a content type', withoutType, 415],
+  ])('the console rejects an action sent %s', async (_title, headers, status) => {
+    await using app = await start();
+    for (const [action, body] of ACTIONS) {
+      expect(await app.post(action, body, { headers })).toMatchObject({ status });
+    }
+    expect((await app.get('/api/overview')).body).toMatchObject({ stats: { paused: [] } });
+  });
+
+  it('the console responds 404 to an action with a method other than POST, and changes nothing', async () => {
+    await using app = await start();
+    await app.deliver({ id: 'e-1' }, 'dead');
+    for (const [action] of ACTIONS) {
+      for (const method of ['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE']) {
+        const path = `${PATH}/api/${action}?handler=*`;
+        const { status } = await app.merchant.exchange(path, { method, headers: withoutType });
+        expect([action, method, status]).toEqual([action, method, 404]);
+      }
+    }
+    expect((await app.get('/api/overview')).body).toMatchObject({ stats: { paused: [] } });
+    expect(await app.states('e-1')).toEqual({ 'Orders.markPaid': 'dead' });
+  });
+
+  it('the console rejects other origins in an application whose CORS settings allow all', async () => {
+    await using app = await start({
+      main: (it) => it.enableCors({ origin: true, credentials: true, exposedHeaders: ['etag'] }),
+    });
+    const foreign = { host, origin: 'https://evil.example' };
+    // The preflight request succeeds. The requests after it are rejected, and the browser may not read the responses.
+    const preflight = await app.merchant.exchange(`${PATH}/api/pause`, {
+      method: 'OPTIONS',
+      headers: {
+        ...foreign,
+        'access-control-request-method': 'POST',
+        'access-control-request-headers': 'content-type,x-payments-console',
+      },
+    });
+    expect(preflight.headers['access-control-allow-origin']).toBe('https://evil.example');
+    const responses = [
+      await app.post('pause', { handler: '*' }, { headers: { ...ACTION, ...foreign } }),
+      await app.get('/api/overview', foreign),
+      await app.get('/api/overview', { host, origin: 'https://shop.example' }),
+      await app.get('', foreign),
+      await app.get('/assets/console.js', foreign),
+    ];
+    expect(responses.map(({ status }) => status)).toEqual([403, 403, 200, 200, 200]);
+    for (const { headers } of responses) {
+      expect(Object.keys(headers).filter((name) => name.startsWith('access-control'))).toEqual([]);
+    }
+    expect((await app.get('/api/overview')).body).toMatchObject({ stats: { paused: [] } });
+  });
+});

@@ -1,0 +1,150 @@
+import { expect, it } from '@jest/globals';
+import { PaymentInbox } from 'nestjs-payments';
+import { consoleOnEachAdapter, Receipts } from '../../support/console/console-application.js';
+
+consoleOnEachAdapter((start) => {
+  it('the console shows handlers, counts and the times of the newest events', async () => {
+    await using app = await start();
+    await app.deliver({ id: 'e-1' });
+    await app.deliver({ id: 'e-2' }, 'dead');
+    await app.deliver({ id: 'e-3', eventType: 'nobody.knows' });
+    await app.post('pause', { handler: 'Orders.markPaid' });
+    const handler = 'Orders.markPaid';
+    const { body, headers } = await app.get('/api/overview?minutes=3');
+    expect(headers).toMatchObject({
+      'content-type': 'application/json; charset=utf-8',
+      'cache-control': 'no-store',
+      'x-content-type-options': 'nosniff',
+    });
+    expect(body).toMatchObject({
+      now: new Date(app.runtime.now()).toISOString(),
+      who: 'ann',
+      capabilities: { durable: false, transactional: false },
+      handlers: [{ name: handler, here: true, lastSeenAt: expect.any(String) }],
+      stats: {
+        deliveries: [{ handler, state: 'dead', count: 1, more: false }],
+        unhandled: { count: 1, more: false },
+        oldestPendingMs: null,
+        paused: [handler],
+      },
+      newest: {
+        webhook: new Date(app.runtime.now()).toISOString(),
+        poll: null,
+        overdue: null,
+        usualGapMs: null,
+        late: false,
+      },
+    });
+  });
+
+  it.each([
+    { gapMs: 30_000, requests: 11, lateAfterMs: 90_000 },
+    { gapMs: 1000, requests: 11, lateAfterMs: 60_000 },
+    { gapMs: 30_000, requests: 10, lateAfterMs: null },
+  ])(
+    'the console shows whether the next webhook request is late: %j',
+    async ({ gapMs, requests, lateAfterMs }) => {
+      await using app = await start();
+      for (let n = 1; n <= requests; n += 1) {
+        app.runtime.advance(gapMs);
+        await app.deliver({ id: `e-${n}` });
+      }
+      const webhook = new Date(app.runtime.now()).toISOString();
+      const usualGapMs = lateAfterMs === null ? null : gapMs;
+      const expectLate = async (afterMs: number, late: boolean) => {
+        app.runtime.advance(afterMs);
+        const { newest } = (await app.get('/api/overview')).body;
+        expect(newest).toEqual({ webhook, poll: null, overdue: null, usualGapMs, late });
+      };
+      await expectLate(lateAfterMs ?? 3_600_000, false);
+      await expectLate(5000, lateAfterMs !== null);
+    },
+  );
+
+  it('IN-38 the console shows closed minutes, and sums of each handler over the minutes shown', async () => {
+    await using app = await start({ providers: [Receipts] });
+    expect((await app.get('/api/overview')).body).toMatchObject({ newest: null });
+    await app.deliver({ id: 'e-1' });
+    await app.deliver({ id: 'e-2' }, 'dead');
+    app.runtime.advance(60_000);
+    await app.deliver({ id: 'e-3' });
+    app.runtime.advance(180_000);
+    type Counts = { received: number; done: number; failed: number; dead: number };
+    const overview = async (minutes: number) => {
+      const { body } = await app.get(`/api/overview?minutes=${minutes}`);
+      const rows = body['handlers'] as { name: string; activity: Counts }[];
+      return {
+        activity: body['activity'] as (Counts & { startsAt: string })[],
+        completeFrom: body['completeFrom'],
+        handlers: Object.fromEntries(rows.map(({ name, activity }) => [name, activity])),
+      };
+    };
+    const { activity, completeFrom, handlers } = await overview(60);
+    expect(completeFrom).toBe(activity[0]!.startsAt);
+    const busy = activity.filter(({ received }) => received > 0);
+    expect(busy).toMatchObject([
+      { received: 2, done: 3, failed: 1, dead: 1, p50Ms: 0, p95Ms: 0 },
+      { received: 1, done: 2, failed: 0, dead: 0 },
+    ]);
+    expect(Date.parse(busy[1]!.startsAt) - Date.parse(busy[0]!.startsAt)).toBe(60_000);
+    expect(handlers).toMatchObject({
+      'Orders.markPaid': { received: 3, done: 2, failed: 1, dead: 1, p95Ms: 0 },
+      'Receipts.send': { received: 3, done: 3, failed: 0, dead: 0 },
+    });
+    const quiet = await overview(1);
+    expect(quiet.activity).toHaveLength(1);
+    expect(quiet.handlers['Receipts.send']).toMatchObject({ received: 0, done: 0, p95Ms: null });
+  });
+
+  it('the console queries the inbox once per second for any number of consoles, and at once after an action', async () => {
+    await using app = await start();
+    const inbox = app.merchant.app.get(PaymentInbox);
+    const stats = inbox.stats.bind(inbox);
+    let queries = 0;
+    inbox.stats = async () => {
+      queries += 1;
+      return stats();
+    };
+    const consoles = Array.from({ length: 20 }, (_, i) =>
+      app.get(`/api/overview?minutes=${i % 2 ? 60 : 1440}`),
+    );
+    for (const { status } of await Promise.all(consoles)) expect(status).toBe(200);
+    app.runtime.advance(999);
+    await app.get('/api/overview');
+    expect(queries).toBe(1);
+    app.runtime.advance(1);
+    await app.get('/api/overview');
+    expect(queries).toBe(2);
+    await app.post('pause', { handler: '*' });
+    const { body } = await app.get('/api/overview');
+    expect(body).toMatchObject({ stats: { paused: ['*'] } });
+  });
+
+  it('the console reads the closed minutes at most every 10 seconds per range, and again a second after an error', async () => {
+    await using app = await start();
+    const inbox = app.merchant.app.get(PaymentInbox);
+    const activity = inbox.activity.bind(inbox);
+    const read: (number | undefined)[] = [];
+    let failing = false;
+    inbox.activity = async (minutes) => {
+      read.push(minutes);
+      if (failing) throw new Error('the disk is full');
+      return activity(minutes);
+    };
+    const poll = async (minutes: number) =>
+      (await app.get(`/api/overview?minutes=${minutes}`)).status;
+    for (let second = 0; second < 20; second += 1) {
+      expect(await poll(1440)).toBe(200);
+      app.runtime.advance(1000);
+    }
+    expect(read).toEqual([1440, 1440]);
+    failing = true;
+    expect(await poll(60)).toBe(503);
+    app.runtime.advance(999);
+    expect(await poll(60)).toBe(503);
+    expect(read).toEqual([1440, 1440, 60]);
+    failing = false;
+    app.runtime.advance(1);
+    expect(await poll(60)).toBe(200);
+  });
+});

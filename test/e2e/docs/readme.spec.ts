@@ -1,0 +1,88 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join, resolve } from 'node:path';
+import { createInterface } from 'node:readline';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { PaymentsEmulator } from 'payments-emulator';
+import { eventually } from '../../support/time/waiting.js';
+import { freePort } from '../../support/processes/free-port.js';
+import { GENERATED_FILES } from '../../support/docs/page-context.js';
+import { ReadmeProgram } from '../../support/docs/readme-program.js';
+import { readCodeBlocks } from '../../smoke/code-blocks.ts';
+
+const ROOT = resolve(import.meta.dirname, '../../..');
+
+describe('The quick start', () => {
+  let program: ReadmeProgram;
+
+  beforeAll(() => {
+    program = new ReadmeProgram('docs/getting-started.md', GENERATED_FILES);
+  }, 60_000);
+  afterAll(() => program.remove());
+
+  it('docs/getting-started.md shows code that compiles with strict', () => {
+    expect(program.files.slice(0, 3)).toEqual([
+      'src/orders.ts',
+      'src/app.module.ts',
+      'src/main.fastify.ts',
+    ]);
+    expect(program.complaints).toEqual([]);
+  });
+
+  it('README.md shows the same code and commands as docs/getting-started.md', async () => {
+    const full = await readCodeBlocks(join(ROOT, 'docs/getting-started.md'), 'Quick start');
+    const short = await readCodeBlocks(join(ROOT, 'README.md'), 'Quick start');
+    expect(short).toHaveLength(6);
+    expect(full).toEqual(expect.arrayContaining(short));
+  });
+
+  it('libs/payments/README.md shows code that compiles with strict', () => {
+    const page = new ReadmeProgram('libs/payments/README.md');
+    page.remove();
+    expect(page.files).toEqual(['app.module.ts']);
+    expect(page.complaints).toEqual([]);
+  }, 60_000);
+
+  it.each(['main.js', 'main.fastify.js'])(
+    'docs/getting-started.md shows a quick start that handles a payment with %s',
+    async (main) => {
+      const port = await freePort();
+      await using emulator = await PaymentsEmulator.start({
+        webhookUrl: `http://127.0.0.1:${port}/webhooks/payments`,
+      });
+      const { clientId, clientSecret, webhookSecret } = emulator.company;
+      const shop = spawn(process.execPath, [join(program.folder, 'src', main)], {
+        env: {
+          ...process.env,
+          PORT: String(port),
+          NO_COLOR: '1',
+          PAYMENTS_BASE_URL: emulator.baseUrl,
+          PAYMENTS_CLIENT_ID: clientId,
+          PAYMENTS_CLIENT_SECRET: clientSecret,
+          PAYMENTS_WEBHOOK_SECRET: webhookSecret,
+        },
+        stdio: ['ignore', 'pipe', 'inherit'],
+      });
+      const exit = once(shop, 'exit');
+      try {
+        for await (const line of createInterface(shop.stdout)) {
+          if (line.includes('successfully started')) break;
+        }
+        expect(shop.exitCode).toBeNull();
+        const { transactionId } = emulator.createCheckoutInvoice({
+          amount: 1500,
+          externalReference: 'order-77',
+        });
+        // Nest logs "started" shortly before the application listens.
+        await eventually(() => fetch(`http://127.0.0.1:${port}/`));
+        // With the memory inbox, status 200 means that the handler has called the API and succeeded.
+        emulator.complete(transactionId);
+        await emulator.idle();
+        expect(emulator.deliveries().map(({ response }) => response?.status)).toEqual([200]);
+      } finally {
+        shop.kill('SIGTERM');
+        await exit;
+      }
+    },
+  );
+});

@@ -1,0 +1,52 @@
+import { globSync, readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { beforeAll, describe, expect, it } from '@jest/globals';
+import { compileSnippets } from '../../support/docs/compile-snippets.js';
+import type { SnippetErrors } from '../../support/docs/compile-snippets.js';
+
+const root = resolve(import.meta.dirname, '../../..');
+const pages = globSync(
+  ['README.md', '{bench,libs/*}/README.md', 'docs/*.md', 'docs/decisions/*.md'],
+  {
+    cwd: root,
+  },
+).toSorted();
+
+/**
+ * Code that needs packages which the repository does not install. A part of the smoke test compiles and runs it in an
+ * application that has them.
+ */
+const SMOKE_PARTS: Readonly<Record<string, string>> = {
+  'docs/orm.md': 'orm',
+  'docs/deploying.md: logging.module.ts': 'ecosystem',
+  'docs/deploying.md: instrument.ts': 'ecosystem',
+  'docs/deploying.md: main.ts': 'ecosystem',
+  'docs/deploying.md: lambda/app.module.ts': 'lambda',
+  'docs/deploying.md: lambda/express.ts': 'lambda',
+  'docs/deploying.md: lambda/fastify.ts': 'lambda',
+};
+
+describe('TypeScript code in the documentation', () => {
+  let errors: SnippetErrors;
+
+  beforeAll(() => {
+    errors = compileSnippets(root, pages, (page, file) => {
+      return SMOKE_PARTS[page] === undefined && SMOKE_PARTS[`${page}: ${file}`] === undefined;
+    });
+  }, 120_000);
+
+  it('TypeScript code in the documentation is on the pages that the test knows', () => {
+    expect([...errors.keys()]).toEqual(
+      expect.arrayContaining(['README.md', 'docs/handle-events.md', 'docs/request-a-payment.md']),
+    );
+  });
+
+  it('TypeScript code in the documentation compiles under strict on every page', () => {
+    expect([...errors].filter(([, messages]) => messages.length > 0)).toEqual([]);
+  });
+
+  it.each(Object.entries(SMOKE_PARTS))('%s is compiled by the smoke test "%s"', (code, part) => {
+    const source = readFileSync(join(root, `test/smoke/parts/${part}.ts`), 'utf8');
+    expect(source).toContain(code.split(':')[0]);
+  });
+});

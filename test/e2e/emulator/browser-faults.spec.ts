@@ -1,0 +1,287 @@
+import { expect, it, jest } from '@jest/globals';
+import type { EmulatorInputError, PaymentsEmulator } from 'payments-emulator';
+import { describeInBrowser } from '../../support/browser/test-browser.js';
+import { get, getToken, json, requestToken, sandbox } from '../../support/emulator/api-client.js';
+import { press } from '../../support/emulator/delivery-log-page.js';
+import { faultSwitch, openFaults } from '../../support/emulator/fault-switches.js';
+import { useEmulator } from '../../support/emulator/shared-emulator.js';
+import { signatureOf } from '../../support/emulator/webhook-receiver.js';
+import type { WebhookReceiver } from '../../support/emulator/webhook-receiver.js';
+import { eventually } from '../../support/time/waiting.js';
+
+jest.setTimeout(60_000);
+
+type Plan = Record<string, Record<string, unknown>>;
+
+const RESPONSE_FAULTS: [string, unknown][] = [
+  ['slow', { ms: 2000 }],
+  ['reset', { when: 'before' }],
+  ['unauthorized', {}],
+  ['error', { status: 503 }],
+  ['rateLimit', { retryAfter: 1 }],
+  ['truncate', {}],
+  ['oversize', { bytes: 16_777_216, encoding: 'identity' }],
+];
+
+/** All faults, and the value that each switch sets by default. */
+const FAULTS: Record<string, [string, unknown][]> = {
+  delivery: [
+    ['off', true],
+    ['drop', {}],
+    ['duplicate', { copies: 1 }],
+    ['delay', { ms: 2000 }],
+    ['reorder', { window: 4, maxWaitMs: 1000 }],
+    ['tamperBody', { how: 'value' }],
+    ['tamperSignature', { how: 'digit' }],
+    ['oldSecret', {}],
+    ['redeliver', [1000, 5000, 30_000]],
+  ],
+  token: [
+    ...RESPONSE_FAULTS,
+    ['lifetime', { seconds: 20 }],
+    ['expiresIn', { value: 'soon' }],
+    ['sameToken', {}],
+  ],
+  api: [...RESPONSE_FAULTS, ['notFound', {}], ['otherStatus', { status: 'failed' }]],
+};
+
+let receiver: WebhookReceiver;
+let emulator: PaymentsEmulator;
+
+useEmulator((started) => ({ receiver, emulator } = started));
+
+const plan = () => emulator.faults() as Plan;
+
+describeInBrowser('fault switches on the page', (browser) => {
+  it('the fault switches exist for every fault of the emulator', async () => {
+    const page = await browser().page();
+    await openFaults(page, emulator);
+    let known = 0;
+    for (const target of ['delivery', 'token', 'api']) {
+      let problem = '';
+      try {
+        emulator.setFaults({ [target]: { nope: {} } });
+      } catch (error) {
+        problem = (error as EmulatorInputError).message;
+      }
+      const names = /known are (.+)$/.exec(problem)?.[1]?.split(', ') ?? [];
+      expect(new Set(names)).toEqual(new Set(FAULTS[target]?.map(([name]) => name)));
+      for (const name of names)
+        expect(await faultSwitch(page, target, name).switch.count()).toBe(1);
+      known += names.length;
+    }
+    expect(await page.getByRole('switch').count()).toBe(known);
+  });
+
+  it.each(Object.entries(FAULTS))(
+    'the fault switches of the target %s switch single faults on and off and show their state',
+    async (target, faults) => {
+      const others = { [target === 'api' ? 'token' : 'api']: { truncate: { next: 3 } } };
+      emulator.setFaults(others);
+      const page = await browser().page();
+      await openFaults(page, emulator);
+      for (const [name, value] of faults) {
+        const { switch: control, item } = faultSwitch(page, target, name);
+        expect([name, await control.isChecked()]).toEqual([name, false]);
+        await control.click();
+        await item.getByText('on', { exact: true }).waitFor();
+        expect(plan()).toEqual({ ...others, [target]: { [name]: value } });
+        await page.getByText('2 faults on for company default').waitFor();
+        await control.click();
+        await page.getByText('1 fault on for company default').waitFor();
+        expect([name, plan()]).toEqual([name, others]);
+        expect([name, await control.isChecked()]).toEqual([name, false]);
+      }
+    },
+  );
+
+  it('the fault switches send their settings at once if the fault is on, and otherwise when it is switched on', async () => {
+    const page = await browser().page();
+    await openFaults(page, emulator);
+    const duplicate = faultSwitch(page, 'delivery', 'duplicate');
+    await duplicate.set('number of copies', '3');
+    await duplicate.set('only the next … times', '2');
+    expect(plan()).toEqual({});
+    await duplicate.switch.click();
+    await duplicate.item.getByText('on', { exact: true }).waitFor();
+    expect(plan()).toEqual({ delivery: { duplicate: { copies: 3, next: 2 } } });
+    await duplicate.set('only the next … times', '');
+    await duplicate.set('probability, 0 to 1', '0.25');
+    await eventually(() =>
+      expect(plan()).toEqual({ delivery: { duplicate: { copies: 3, probability: 0.25 } } }),
+    );
+    const delay = faultSwitch(page, 'delivery', 'delay');
+    await delay.set('milliseconds, or min-max', '10-20');
+    await delay.switch.click();
+    const schedule = faultSwitch(page, 'delivery', 'redeliver');
+    await schedule.set('waits in milliseconds', '5, 10');
+    await schedule.switch.click();
+    const odd = faultSwitch(page, 'token', 'expiresIn');
+    await odd.set('JSON', '');
+    await odd.switch.click();
+    await odd.item.getByText('on', { exact: true }).waitFor();
+    const tamper = faultSwitch(page, 'delivery', 'tamperSignature');
+    await tamper.switch.click();
+    await tamper.item.locator('summary').click();
+    await tamper.item.getByLabel('how').selectOption('missing');
+    await eventually(() => {
+      expect(plan()).toEqual({
+        delivery: {
+          duplicate: { copies: 3, probability: 0.25 },
+          delay: { ms: [10, 20] },
+          redeliver: [5, 10],
+          tamperSignature: { how: 'missing' },
+        },
+        token: { expiresIn: {} },
+      });
+    });
+  });
+
+  it('the fault switches do not send the former value of a field while the page loads the new one', async () => {
+    const page = await browser().page();
+    await openFaults(page, emulator);
+    const duplicate = faultSwitch(page, 'delivery', 'duplicate');
+    await duplicate.set('only the next … times', '2');
+    await duplicate.switch.click();
+    await duplicate.item.getByText('on', { exact: true }).waitFor();
+    const loaded = Promise.withResolvers<void>();
+    await page.route('**/emulator/overview*', async (route) => {
+      await loaded.promise;
+      await route.continue();
+    });
+    const responded = page.waitForResponse((response) => response.request().method() === 'PUT');
+    await duplicate.set('only the next … times', '');
+    await responded;
+    await duplicate.set('probability, 0 to 1', '0.25');
+    loaded.resolve();
+    await eventually(() =>
+      expect(plan()).toMatchObject({ delivery: { duplicate: { probability: 0.25 } } }),
+    );
+    expect(plan()).not.toMatchObject({ delivery: { duplicate: { next: 2 } } });
+  });
+
+  it('the fault switches show an error for an invalid setting and keep their state', async () => {
+    const page = await browser().page();
+    await openFaults(page, emulator);
+    const duplicate = faultSwitch(page, 'delivery', 'duplicate');
+    const { switch: control, item } = duplicate;
+    await control.click();
+    await item.getByText('on', { exact: true }).waitFor();
+    await duplicate.set('number of copies', '1000');
+    await item.getByRole('alert').getByText('must be a whole number of copies').waitFor();
+    expect(plan()).toEqual({ delivery: { duplicate: { copies: 1 } } });
+    await duplicate.set('number of copies', '2');
+    await item.getByRole('alert').waitFor({ state: 'detached' });
+    expect(plan()).toEqual({ delivery: { duplicate: { copies: 2 } } });
+    const wrong = faultSwitch(page, 'token', 'lifetime');
+    await wrong.set('seconds', 'long');
+    await wrong.switch.click();
+    await wrong.item.getByRole('alert').getByText('must be a whole number of seconds').waitFor();
+    expect(await wrong.switch.isChecked()).toBe(false);
+  });
+
+  it('the fault switches show that a fault is used up', async () => {
+    emulator.setFaults({ delivery: { drop: { next: 1 } } });
+    const page = await browser().page();
+    await openFaults(page, emulator);
+    await faultSwitch(page, 'delivery', 'drop').item.getByText('on', { exact: true }).waitFor();
+    emulator.sendEvent({ eventType: 'x.y' });
+    await faultSwitch(page, 'delivery', 'drop')
+      .item.getByText('used up', { exact: true })
+      .waitFor();
+    await press(page, /Drop \(used up\).*switch off/);
+    await page.getByText('No fault is on').waitFor();
+    expect(plan()).toEqual({});
+  });
+
+  it('the fault switches change the faults of one company only', async () => {
+    emulator.createCompany({ companyId: 'other' });
+    emulator.setFaults({ delivery: { drop: {} } });
+    const page = await browser().page();
+    await openFaults(page, emulator);
+    await page.getByRole('combobox', { name: 'Company' }).selectOption('other');
+    await page.getByText('No fault is on for company other').waitFor();
+    await faultSwitch(page, 'api', 'error').switch.click();
+    await page.getByText('1 fault on for company other').waitFor();
+    expect(emulator.faults('other')).toEqual({ api: { error: { status: 503 } } });
+    await press(page, 'All faults off');
+    await page.getByText('No fault is on for company other').waitFor();
+    expect(plan()).toEqual({ delivery: { drop: {} } });
+  });
+});
+
+describeInBrowser('fault switches on the page', (browser) => {
+  it('the fault switches switch on the delivery faults drop, duplicate and tampering', async () => {
+    const page = await browser().page();
+    await openFaults(page, emulator);
+    const hasValidSignature = () => {
+      const { body, headers } = receiver.first;
+      return headers['x-webhook-signature'] === signatureOf(body, emulator.company.webhookSecret);
+    };
+    const sendWithFault = async (name: string): Promise<void> => {
+      receiver.received.length = 0;
+      const fault = faultSwitch(page, 'delivery', name);
+      await fault.switchOn();
+      const before = emulator.deliveries().length;
+      emulator.sendEvent({ eventType: 'x.y' });
+      await eventually(() => expect(emulator.deliveries().length).toBeGreaterThan(before));
+      await emulator.idle();
+      await fault.switch.click();
+      await page.getByText('No fault is on').waitFor();
+    };
+    await sendWithFault('drop');
+    expect(receiver.received).toHaveLength(0);
+    expect(emulator.deliveries().map(({ state }) => state)).toEqual(['dropped']);
+    await sendWithFault('duplicate');
+    expect(receiver.received).toHaveLength(2);
+    for (const fault of ['tamperBody', 'tamperSignature', 'oldSecret']) {
+      await sendWithFault(fault);
+      expect([fault, receiver.received.length, hasValidSignature()]).toEqual([fault, 1, false]);
+    }
+    receiver.received.length = 0;
+    emulator.sendEvent({ eventType: 'x.y' });
+    await eventually(() => expect(receiver.received).toHaveLength(1));
+    expect(hasValidSignature()).toBe(true);
+  });
+
+  it('the fault switches switch on faults of the token endpoint and of API calls', async () => {
+    const page = await browser().page();
+    await openFaults(page, emulator);
+    const on = (target: string, fault: string) => faultSwitch(page, target, fault).switchOn();
+    const off = async (): Promise<void> => {
+      await press(page, 'All faults off');
+      await page.getByText('No fault is on').waitFor();
+      expect(emulator.faults()).toEqual({});
+    };
+    const { transactionId } = emulator.createPayout({ amount: 1, externalReference: 'x' });
+    const token = await getToken(emulator);
+    const call = () => get(`${emulator.baseUrl}/v1/transactions/${transactionId}`, token);
+
+    await on('token', 'error');
+    expect((await requestToken(sandbox(emulator))).status).toBe(503);
+    await off();
+    await on('token', 'rateLimit');
+    expect((await requestToken(sandbox(emulator))).status).toBe(429);
+    await off();
+    await on('token', 'lifetime');
+    expect(await json(requestToken(sandbox(emulator)))).toMatchObject({ expires_in: '20' });
+    await off();
+    await on('api', 'unauthorized');
+    expect((await call()).status).toBe(401);
+    await off();
+    await on('api', 'reset');
+    await expect(call()).rejects.toThrow();
+    await off();
+    await on('api', 'truncate');
+    await expect(call().then((response) => response.text())).rejects.toThrow();
+    await off();
+    await on('api', 'oversize');
+    await faultSwitch(page, 'api', 'oversize').set('bytes', '5000');
+    await eventually(() =>
+      expect(emulator.faults().api).toMatchObject({ oversize: { bytes: 5000 } }),
+    );
+    expect((await (await call()).text()).length).toBe(5000);
+    await off();
+    expect((await call()).status).toBe(200);
+  });
+});

@@ -1,0 +1,78 @@
+import { describe, expect, it } from '@jest/globals';
+import { PaymentsEmulator } from 'payments-emulator';
+import { post, requestToken } from '../../support/emulator/api-client.js';
+import {
+  emulatorCommand,
+  FREE_PORTS,
+  runEmulator,
+} from '../../support/emulator/emulator-process.js';
+import { WebhookReceiver } from '../../support/emulator/webhook-receiver.js';
+
+describe('the payments-emulator command', () => {
+  it.each(['SIGTERM', 'SIGINT'] as const)(
+    'the payments-emulator command prints valid settings and a line per delivery, and exits with 0 on %s',
+    async (signal) => {
+      await using receiver = await WebhookReceiver.start();
+      const { child, printed, ended, found } = runEmulator(
+        ...FREE_PORTS,
+        '--webhook-url',
+        receiver.url,
+      );
+      const [, baseUrl = '', clientId = '', clientSecret = ''] = await found(
+        /^export PAYMENTS_BASE_URL=(.+)\nexport PAYMENTS_CLIENT_ID=(.+)\nexport PAYMENTS_CLIENT_SECRET=(.+)\nexport PAYMENTS_WEBHOOK_SECRET=.+\n/m,
+      );
+      expect((await requestToken({ baseUrl, clientId, clientSecret })).status).toBe(200);
+      await post(`${baseUrl}/emulator/events`, { eventType: 'x.y' });
+      await found(/^ {2}pages {7}http:\S+\/emulator \(.+\), http:\S+\/emulator\/stk /m);
+      await found(/^x\.y {2}default {2}attempt 1 {2}delivered {2}200 {2}\d+ ms$/m);
+      expect(receiver.first.event.eventType).toBe('x.y');
+      child.kill(signal);
+      expect(await ended).toBe(0);
+      expect(printed.err).toBe('');
+    },
+  );
+
+  it('the payments-emulator command exits with 2 and one error message if a flag is invalid', async () => {
+    expect(await emulatorCommand('--port', '70000')).toEqual({
+      code: 2,
+      out: '',
+      err:
+        'payments-emulator: --port must be a whole number from 0 to 65535\n' +
+        'payments-emulator --help lists the flags.\n',
+    });
+  });
+
+  it.each([
+    ['--port', '--production-port'],
+    ['--production-port', '--port'],
+  ])(
+    'the payments-emulator command names the port that is in use and the flag %s, without a stack trace',
+    async (flag, other) => {
+      await using running = await PaymentsEmulator.start();
+      const { port } = new URL(running.baseUrl);
+      expect(await emulatorCommand(flag, port, other, '0')).toEqual({
+        code: 1,
+        out: '',
+        err:
+          `payments-emulator: port ${port} on 127.0.0.1 is in use, perhaps by another payments-emulator. ` +
+          `Stop that process, or choose another port with ${flag} (0 selects a free one)\n`,
+      });
+    },
+  );
+
+  it('payments-emulator --help exits without an error if its output is closed', async () => {
+    const { child, printed, ended } = runEmulator('--help');
+    child.stdout.destroy();
+    expect(await ended).toBe(0);
+    expect(printed.err).toBe('');
+  });
+
+  it('the payments-emulator command closes the emulator if its output is closed', async () => {
+    const { child, printed, ended, found } = runEmulator(...FREE_PORTS);
+    const [, baseUrl = ''] = await found(/^export PAYMENTS_BASE_URL=(.+)\n/m);
+    child.stdout.destroy();
+    await post(`${baseUrl}/emulator/events`, { eventType: 'x.y' });
+    expect(await ended).toBe(0);
+    expect(printed.err).toBe('');
+  });
+});

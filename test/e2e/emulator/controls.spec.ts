@@ -1,0 +1,192 @@
+import { describe, expect, it } from '@jest/globals';
+import type { PaymentsEmulator } from 'payments-emulator';
+import {
+  get,
+  getToken,
+  json,
+  post,
+  put,
+  requestToken,
+  sandbox,
+} from '../../support/emulator/api-client.js';
+import type { WebhookReceiver } from '../../support/emulator/webhook-receiver.js';
+import { useEmulator } from '../../support/emulator/shared-emulator.js';
+
+let receiver: WebhookReceiver;
+let emulator: PaymentsEmulator;
+let controls: string;
+
+useEmulator((started) => ({ receiver, emulator, controls } = started));
+
+describe('controls over HTTP', () => {
+  it('the controls create and return a company that is ready to use', async () => {
+    const given = { companyId: 'acme', clientId: 'acme-id', webhookUrl: receiver.url };
+    const response = await post(`${controls}/companies`, given);
+    expect(response.status).toBe(201);
+    const created = await json(response);
+    expect(created).toEqual(emulator.companies()[1]);
+    expect(created).toMatchObject({ companyId: 'acme', clientId: 'acme-id' });
+    expect(await json(get(`${controls}/companies/acme`))).toEqual(created);
+    const clientSecret = created['clientSecret'] as unknown as string;
+    const request = { baseUrl: emulator.baseUrl, clientId: 'acme-id', clientSecret };
+    expect((await requestToken(request)).status).toBe(200);
+  });
+
+  it('the controls respond with 409 if an id or client id is in use, and with 404 if an id does not exist', async () => {
+    expect((await post(`${controls}/companies`, { companyId: 'default' })).status).toBe(409);
+    const { clientId } = emulator.company;
+    expect((await post(`${controls}/companies`, { clientId })).status).toBe(409);
+    expect((await get(`${controls}/companies/none`)).status).toBe(404);
+    expect((await put(`${controls}/companies/none/faults`, {})).status).toBe(404);
+    expect((await get(`${controls}/transactions/none`)).status).toBe(404);
+    expect((await post(`${controls}/transactions/none/complete`)).status).toBe(404);
+    expect((await post(`${controls}/deliveries/none/redeliver`)).status).toBe(404);
+    expect((await get(`${controls}/checkout/none`)).status).toBe(404);
+  });
+
+  it('the controls change single fields of a webhook', async () => {
+    const url = `${controls}/companies/default/webhook`;
+    const { webhookSecret } = emulator.company;
+    expect((await put(url, { active: false })).status).toBe(200);
+    expect(emulator.company.webhook).toEqual({
+      url: receiver.url,
+      secret: webhookSecret,
+      active: false,
+    });
+    await put(url, { url: null, secret: 'new', active: true });
+    expect(emulator.company.webhook).toEqual({ url: null, secret: 'new', active: true });
+  });
+
+  it('the controls rotate webhook secrets and client secrets', async () => {
+    const before = emulator.company;
+    const rotated = await json(post(`${controls}/companies/default/webhook-secret`));
+    expect(rotated['webhookSecret']).not.toBe(before.webhookSecret);
+    const company = await json(
+      post(`${controls}/companies/default/client-secret`, {
+        environment: 'production',
+        secret: 'chosen',
+      }),
+    );
+    expect(company['production']).toMatchObject({ clientSecret: 'chosen' });
+    expect(company['clientSecret']).toBe(before.clientSecret);
+  });
+
+  it('the controls revoke tokens', async () => {
+    const token = await getToken(emulator);
+    expect((await post(`${controls}/companies/default/revoke-tokens`)).status).toBe(204);
+    expect((await get(`${emulator.baseUrl}/v1/transactions/none`, token)).status).toBe(401);
+  });
+
+  it('the controls set and return faults', async () => {
+    const url = `${controls}/companies/default/faults`;
+    const plan = { delivery: { duplicate: { copies: 1 } }, api: { error: { next: 2 } } };
+    expect(await json(put(url, plan))).toEqual(plan);
+    expect(await json(get(url))).toEqual(plan);
+    expect(emulator.faults()).toEqual(plan);
+    const wrong = await put(url, { delivery: { duplicate: { copies: 0 } } });
+    expect(wrong.status).toBe(400);
+    expect((await json(wrong))['message']).toBe(
+      'delivery.duplicate.copies must be a whole number of copies from 1 to 100',
+    );
+    expect(emulator.faults()).toEqual(plan);
+  });
+
+  it('the controls respond with 400 to a body with more than 500 levels, and accept one with fewer', async () => {
+    const nested = (levels: number) =>
+      post(`${controls}/events`, {
+        eventType: 'x.y',
+        data: JSON.parse(`{"a":${'['.repeat(levels)}${']'.repeat(levels)}}`) as object,
+      });
+    for (const levels of [499, 2_000]) {
+      const refused = await nested(levels);
+      expect(refused.status).toBe(400);
+      expect((await json(refused))['message']).toBe('the body must be at most 500 levels deep');
+    }
+    expect((await nested(498)).status).toBe(201);
+  });
+
+  it('the controls send an event of any type', async () => {
+    const sent = await json(post(`${controls}/events`, { eventType: 'x.y', data: { a: 1 } }));
+    await emulator.idle();
+    expect(receiver.first.event).toEqual(sent);
+    expect((await post(`${controls}/events`, { eventType: 'x\ny' })).status).toBe(400);
+  });
+
+  it('the controls filter the delivery log, and redeliver', async () => {
+    receiver.respondWith(500, 200);
+    const event = emulator.sendEvent({ eventType: 'one' });
+    await emulator.idle();
+    emulator.sendEvent({ eventType: 'two' });
+    await emulator.idle();
+    const failed = await get(`${controls}/deliveries?state=failed&limit=5`);
+    const deliveries = (await failed.json()) as { id: string; eventId: string }[];
+    expect(deliveries.map(({ eventId }) => eventId)).toEqual([event.id]);
+    const url = `${controls}/deliveries/${deliveries[0]?.id}`;
+    expect(await json(get(url))).toMatchObject({ eventType: 'one', response: { status: 500 } });
+    expect(await json(post(`${url}/redeliver`))).toMatchObject({
+      eventId: event.id,
+      cause: 'redelivery',
+      state: 'delivered',
+    });
+    expect((await get(`${controls}/deliveries?state=lost`)).status).toBe(400);
+    expect((await get(`${controls}/deliveries?limit=many`)).status).toBe(400);
+  });
+
+  it('the controls end delays with flush', async () => {
+    emulator.setFaults({ delivery: { delay: { ms: 3_600_000 } } });
+    emulator.sendEvent({ eventType: 'x' });
+    expect((await post(`${controls}/deliveries/flush`)).status).toBe(204);
+    expect(receiver.received).toHaveLength(1);
+  });
+
+  it('the controls restore the state of the start with reset', async () => {
+    emulator.createCompany();
+    expect((await post(`${controls}/reset`)).status).toBe(204);
+    expect(emulator.companies()).toHaveLength(1);
+  });
+
+  it('the controls describe the emulator', async () => {
+    expect(await json(get(controls))).toMatchObject({
+      emulator: 'payments-emulator',
+      environment: 'sandbox',
+      url: emulator.baseUrl,
+    });
+  });
+
+  it('the controls reject invalid input and name each invalid field', async () => {
+    const response = await post(`${controls}/companies`, {
+      clientId: 'a:b',
+      webhookUrl: 'ftp://shop.example',
+      webhokSecret: 'misspelt',
+    });
+    expect(response.status).toBe(400);
+    expect(await json(response)).toEqual({
+      statusCode: 400,
+      code: 'invalid_input',
+      message: expect.any(String),
+      problems: expect.arrayContaining([
+        expect.stringMatching(/^clientId must be .* without a colon/),
+        expect.stringMatching(/^webhookUrl must be an https:\/\/ URL/),
+        'webhokSecret is not a field of this input',
+      ]),
+    });
+    const text = { 'content-type': 'text/plain' };
+    expect((await post(`${controls}/companies`, {}, text)).status).toBe(415);
+    const json400 = await fetch(`${controls}/companies`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{',
+    });
+    expect(json400.status).toBe(400);
+    const large = await post(`${controls}/companies`, { clientId: 'x'.repeat(1_100_000) });
+    expect(large.status).toBe(413);
+  });
+});
+
+it("the emulator serves none of the emulator's own endpoints under /v1", async () => {
+  const token = await getToken(emulator, sandbox(emulator));
+  for (const path of ['companies', 'reset', 'checkout-invoices', 'transactions']) {
+    expect((await post(`${emulator.baseUrl}/v1/${path}`, {})).status).toBe(404);
+  }
+  expect((await get(`${emulator.baseUrl}/v1/transactions`, token)).status).toBe(404);
+});

@@ -1,0 +1,230 @@
+import { describe, expect, it } from '@jest/globals';
+import type { DeliveryFaults } from 'payments-emulator';
+import { ManualClock, PaymentsEmulator } from 'payments-emulator';
+import { useEmulator } from '../../support/emulator/shared-emulator.js';
+import type { Received, WebhookReceiver } from '../../support/emulator/webhook-receiver.js';
+import { signatureOf, until } from '../../support/emulator/webhook-receiver.js';
+
+let receiver: WebhookReceiver;
+let emulator: PaymentsEmulator;
+
+useEmulator((started) => ({ receiver, emulator } = started), { seed: 'faults' });
+
+/** Completes payments with these faults, ends all delays, and returns the received deliveries. */
+async function arrived(delivery: DeliveryFaults, payments = 1): Promise<readonly Received[]> {
+  emulator.setFaults({ delivery });
+  for (let number = 1; number <= payments; number++) {
+    const payment = { amount: number, externalReference: `order-${number}` };
+    emulator.complete(emulator.createCheckoutInvoice(payment).transactionId);
+  }
+  await emulator.flush();
+  return receiver.received;
+}
+
+const amounts = (received: readonly Received[]) =>
+  received.map(({ event }) => event.data['amount']);
+const signature = ({ headers }: Received) => headers['x-webhook-signature'];
+
+function sign({ body }: Received, secret = emulator.company.webhookSecret): string {
+  return signatureOf(body, secret);
+}
+
+describe('delivery faults', () => {
+  it('the fault duplicate sends the same event, body and signature several times', async () => {
+    const received = await arrived({ duplicate: { copies: 2 } });
+    expect(received).toHaveLength(3);
+    expect(new Set(received.map(({ body }) => String(body))).size).toBe(1);
+    expect(received.every((each) => signature(each) === sign(each))).toBe(true);
+    expect(emulator.deliveries().map(({ cause, copy }) => [cause, copy])).toEqual([
+      ['event', 0],
+      ['duplicate', 1],
+      ['duplicate', 2],
+    ]);
+  });
+
+  it('the fault reorder sends a window of deliveries completely, in another order', async () => {
+    const received = await arrived({ reorder: { window: 5 } }, 5);
+    expect(amounts(received)).not.toEqual([1, 2, 3, 4, 5]);
+    expect(new Set(amounts(received))).toEqual(new Set([1, 2, 3, 4, 5]));
+  });
+
+  it('the fault reorder releases an incomplete window after maxWaitMs', async () => {
+    emulator.setFaults({ delivery: { reorder: { window: 100, maxWaitMs: 5 } } });
+    for (const eventType of ['a', 'b']) emulator.sendEvent({ eventType });
+    await emulator.idle();
+    expect(receiver.received.map(({ event }) => event.eventType)).toEqual(['b', 'a']);
+  });
+
+  it('the fault delay delays the delivery', async () => {
+    const clock = new ManualClock();
+    await using patient = await PaymentsEmulator.start({ webhookUrl: receiver.url, clock });
+    patient.setFaults({ delivery: { delay: { ms: [600_000, 600_000] } } });
+    patient.sendEvent({ eventType: 'x' });
+    await until(() => clock.pending > 0);
+    clock.advance(599_999);
+    expect(patient.deliveries()[0]).toMatchObject({ state: 'waiting', faults: ['delay'] });
+    clock.advance(1);
+    await patient.idle();
+    expect(patient.deliveries()[0]).toMatchObject({ state: 'delivered', faults: ['delay'] });
+  });
+
+  it('the fault drop sends nothing and logs the attempt as dropped', async () => {
+    expect(await arrived({ drop: { next: 1 }, redeliver: [1] }, 2)).toHaveLength(1);
+    expect(emulator.deliveries().map(({ state, faults }) => [state, faults])).toEqual([
+      ['dropped', ['drop']],
+      ['delivered', []],
+    ]);
+  });
+
+  it.each(['value', 'respace', 'truncate'] as const)(
+    'tamperBody (%s): the signature does not match the body',
+    async (how) => {
+      const [received] = await arrived({ tamperBody: { how } });
+      expect(signature(receiver.first)).toMatch(/^sha512=[0-9a-f]{128}$/);
+      expect(signature(receiver.first)).not.toBe(sign(receiver.first));
+      expect(emulator.deliveries()[0]?.request?.body).toBe(String(received?.body));
+    },
+  );
+
+  it('the fault tamperSignature changes one digit, omits the signature, shortens it, or changes the scheme', async () => {
+    const signatures: unknown[] = [];
+    for (const how of ['digit', 'missing', 'malformed', 'scheme'] as const) {
+      receiver.received.length = 0;
+      await arrived({ tamperSignature: { how } });
+      expect(signature(receiver.first)).not.toBe(sign(receiver.first));
+      signatures.push(signature(receiver.first));
+    }
+    expect(signatures).toEqual([
+      expect.stringMatching(/^sha512=[0-9a-f]{128}$/),
+      undefined,
+      expect.stringMatching(/^sha512=[0-9a-f]{126}$/),
+      expect.stringMatching(/^sha256=[0-9a-f]{128}$/),
+    ]);
+  });
+
+  it('the fault oldSecret signs with the secret before the last rotation', async () => {
+    const before = emulator.company.webhookSecret;
+    emulator.rotateWebhookSecret();
+    const [first, second] = await arrived({ oldSecret: { next: 1 } }, 2);
+    const fits = (received: Received | undefined, secret?: string) =>
+      received !== undefined && signature(received) === sign(received, secret);
+    // The two deliveries are concurrent; the log shows to which one the fault applied.
+    const faulty = emulator.deliveries().find(({ faults }) => faults.includes('oldSecret'));
+    const [old, current] = first?.event.id === faulty?.eventId ? [first, second] : [second, first];
+    expect(fits(old, before)).toBe(true);
+    expect(fits(current)).toBe(true);
+  });
+
+  it('the fault oldSecret signs with an unrelated secret if there was no rotation', async () => {
+    await arrived({ oldSecret: {} });
+    expect(signature(receiver.first)).toMatch(/^sha512=[0-9a-f]{128}$/);
+    expect(signature(receiver.first)).not.toBe(sign(receiver.first));
+  });
+
+  it('tamperBody with next: the retry of a rejected delivery is not tampered', async () => {
+    receiver.respond = (received, response) => {
+      response.statusCode = signature(received) === sign(received) ? 200 : 401;
+      response.end();
+    };
+    const [first, second] = await arrived({ tamperBody: { next: 1 }, redeliver: [60_000] });
+    expect(second?.event.id).toBe(first?.event.id);
+    expect(amounts([first, second] as Received[])).toEqual([2, 1]);
+    expect(emulator.deliveries().map(({ state }) => state)).toEqual(['failed', 'delivered']);
+  });
+
+  it('delivery faults do not apply to a manual redelivery', async () => {
+    await arrived({ tamperBody: {}, tamperSignature: {}, oldSecret: {}, drop: { next: 1 } });
+    const again = await emulator.redeliver(emulator.deliveries()[0]?.id ?? '');
+    expect(again).toMatchObject({ cause: 'redelivery', state: 'delivered', faults: [] });
+    expect(signature(receiver.first)).toBe(sign(receiver.first));
+  });
+
+  it('the fault redeliver replaces the schedule of the emulator', async () => {
+    receiver.respondWith(500);
+    expect(await arrived({ redeliver: [1_000, 2_000] })).toHaveLength(3);
+  });
+
+  it('delivery faults apply to one company only', async () => {
+    const { companyId } = emulator.createCompany({ webhookUrl: receiver.url });
+    emulator.setFaults({ delivery: { drop: {} } }, companyId);
+    emulator.sendEvent({ companyId, eventType: 'theirs' });
+    emulator.sendEvent({ eventType: 'ours' });
+    await emulator.idle();
+    expect(receiver.received.map(({ event }) => event.eventType)).toEqual(['ours']);
+  });
+
+  it('delivery faults stop when the plan is replaced', async () => {
+    await arrived({ drop: {} });
+    expect(await arrived({})).toHaveLength(1);
+    expect(emulator.faults()).toEqual({ delivery: {} });
+  });
+
+  it('the returned fault plan contains the remaining count of next', async () => {
+    await arrived({ drop: { next: 3 } }, 2);
+    expect(emulator.faults()).toEqual({ delivery: { drop: { next: 1 } } });
+  });
+});
+
+describe('the seed', () => {
+  const everything: DeliveryFaults = {
+    drop: { probability: 0.2 },
+    duplicate: { probability: 0.3, copies: 2 },
+    reorder: { probability: 0.5, window: 3 },
+    delay: { probability: 0.3, ms: [1, 1000] },
+    tamperBody: { probability: 0.2 },
+    tamperSignature: { probability: 0.2 },
+    redeliver: [100, 200],
+  };
+
+  /** Returns the sorted attempts of a run. */
+  async function run(seed: string, freshIds = false): Promise<string[]> {
+    await using seeded = await PaymentsEmulator.start({
+      webhookUrl: receiver.url,
+      seed,
+      freshIds,
+    });
+    receiver.respond = (received, response) => {
+      response.statusCode = received.event.eventType === '' ? 400 : 200;
+      response.end();
+    };
+    seeded.setFaults({ delivery: everything });
+    for (let number = 1; number <= 30; number++) seeded.sendEvent({ eventType: `e${number}` });
+    await seeded.flush();
+    return seeded
+      .deliveries()
+      .map((each) =>
+        [each.eventType, each.copy, each.attempt, each.state, ...each.faults].join(' '),
+      )
+      .toSorted((one, other) => one.localeCompare(other));
+  }
+
+  it('a seed repeats all faults of a run, and another seed gives other faults', async () => {
+    const first = await run('one');
+    expect(first.length).toBeGreaterThan(30);
+    expect(await run('one')).toEqual(first);
+    expect(await run('two')).not.toEqual(first);
+  });
+
+  it('a seed repeats all faults of a run with freshIds', async () => {
+    expect(await run('one', true)).toEqual(await run('one'));
+  });
+
+  it('a seed repeats the order of reordered deliveries', async () => {
+    const order = async () => {
+      await emulator.reset();
+      receiver.received.length = 0;
+      return amounts(await arrived({ reorder: { window: 8 } }, 8));
+    };
+    expect(await order()).toEqual(await order());
+  });
+});
+
+it('reset cancels delayed deliveries', async () => {
+  emulator.setFaults({ delivery: { delay: { ms: 3_600_000 } } });
+  emulator.sendEvent({ eventType: 'x' });
+  await until(() => emulator.deliveries().length === 1);
+  await emulator.reset();
+  await emulator.idle();
+  expect(emulator.deliveries()).toEqual([]);
+  expect(receiver.received).toEqual([]);
+});

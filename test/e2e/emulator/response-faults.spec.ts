@@ -1,0 +1,229 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import type { ResponseFaults, TokenFaults } from 'payments-emulator';
+import { ManualClock, PaymentsEmulator } from 'payments-emulator';
+import {
+  get,
+  getToken,
+  json,
+  post,
+  production,
+  requestToken,
+  sandbox,
+} from '../../support/emulator/api-client.js';
+import { until } from '../../support/emulator/webhook-receiver.js';
+
+const clock = new ManualClock();
+let emulator: PaymentsEmulator;
+let token: string;
+let transactionId: string;
+
+beforeAll(async () => {
+  emulator = await PaymentsEmulator.start({ clock, seed: 'responses' });
+});
+beforeEach(async () => {
+  await emulator.reset();
+  token = await getToken(emulator);
+  ({ transactionId } = emulator.createStkPush({ amount: 5, externalReference: 'order-1' }));
+});
+afterAll(() => emulator.close());
+
+const ask = () => get(`${emulator.baseUrl}/v1/transactions/${transactionId}`, token);
+
+function statuses(calls: number): Promise<number[]> {
+  return Array.from({ length: calls }).reduce<Promise<number[]>>(
+    async (before) => [...(await before), (await ask()).status],
+    Promise.resolve([]),
+  );
+}
+
+/** Returns the code of the connection error with which a request fails. */
+async function errorCodeOf(request: Promise<unknown>): Promise<unknown> {
+  return request.then(
+    () => 'responded',
+    (error: { cause?: { code?: string } }) => error.cause?.code,
+  );
+}
+
+const setApiFaults = (api: ResponseFaults) => emulator.setFaults({ api });
+
+describe('response faults of the API', () => {
+  it('the fault unauthorized responds with 401 the given number of times, then normally', async () => {
+    setApiFaults({ unauthorized: { next: 2 } });
+    expect(await statuses(3)).toEqual([401, 401, 200]);
+  });
+
+  it('the fault error responds with 503 by default, or with the given status', async () => {
+    setApiFaults({ error: { next: 1 } });
+    expect(await statuses(2)).toEqual([503, 200]);
+    setApiFaults({ error: { status: 502 } });
+    expect(await statuses(1)).toEqual([502]);
+  });
+
+  it('the fault rateLimit responds with 429 and Retry-After, in seconds or as given', async () => {
+    for (const [retryAfter, header] of [
+      [undefined, '1'],
+      [30, '30'],
+      ['Wed, 21 Oct 2026 07:28:00 GMT', 'Wed, 21 Oct 2026 07:28:00 GMT'],
+    ] as const) {
+      setApiFaults({ rateLimit: { retryAfter } });
+      const response = await ask();
+      expect([response.status, response.headers.get('retry-after')]).toEqual([429, header]);
+    }
+  });
+
+  it('the fault reset resets the connection before the request takes effect', async () => {
+    setApiFaults({ reset: { next: 1 } });
+    const authorization = `Bearer ${token}`;
+    const url = `${emulator.baseUrl}/emulator/checkout-invoices`;
+    const order = { amount: 1, externalReference: 'order-2' };
+    expect(await errorCodeOf(post(url, order, { authorization }))).toBe('ECONNRESET');
+    expect(emulator.transactions()).toHaveLength(1);
+  });
+
+  it('the fault reset with `after` resets the connection after the request took effect', async () => {
+    setApiFaults({ reset: { next: 1, when: 'after' } });
+    const authorization = `Bearer ${token}`;
+    const url = `${emulator.baseUrl}/emulator/checkout-invoices`;
+    const order = { amount: 1, externalReference: 'order-2' };
+    expect(await errorCodeOf(post(url, order, { authorization }))).toBe('ECONNRESET');
+    expect(emulator.transactions()).toHaveLength(2);
+  });
+
+  it('the fault slow delays the response', async () => {
+    setApiFaults({ slow: { ms: 60_000, next: 1 } });
+    let responded = false;
+    const response = ask().finally(() => (responded = true));
+    await until(() => clock.pending > 0);
+    clock.advance(59_999);
+    expect([clock.pending, responded]).toEqual([1, false]);
+    clock.advance(1);
+    expect((await response).status).toBe(200);
+  });
+
+  it('the fault truncate sends the status and half of the body, then closes the connection', async () => {
+    setApiFaults({ truncate: { next: 1 } });
+    const response = await ask();
+    expect(response.status).toBe(200);
+    expect(Number(response.headers.get('content-length'))).toBeGreaterThan(100);
+    expect(await errorCodeOf(response.text())).toBe('UND_ERR_SOCKET');
+    expect(await statuses(1)).toEqual([200]);
+  });
+
+  it('the fault oversize pads the response to the given size; the response stays valid JSON', async () => {
+    setApiFaults({ oversize: { bytes: 3_000_000 } });
+    const response = await ask();
+    expect(response.headers.get('content-length')).toBe('3000000');
+    const body = await response.text();
+    expect(body).toHaveLength(3_000_000);
+    expect(JSON.parse(body)).toMatchObject({ transactionId, amount: 5 });
+  });
+
+  it('the fault oversize with gzip compresses the padded response', async () => {
+    setApiFaults({ oversize: { bytes: 3_000_000, encoding: 'gzip' } });
+    const response = await ask();
+    expect(response.headers.get('content-encoding')).toBe('gzip');
+    expect(await response.text()).toHaveLength(3_000_000);
+  });
+
+  it('the fault oversize works after a client disconnects during the response', async () => {
+    setApiFaults({ oversize: { bytes: 100_000_000, next: 1 } });
+    const response = await ask();
+    await response.body?.cancel();
+    expect(await statuses(1)).toEqual([200]);
+  });
+
+  it('response faults apply only to calls with a token of the company, and to no control', async () => {
+    setApiFaults({ error: {} });
+    const other = emulator.createCompany();
+    const theirs = await getToken(emulator, { baseUrl: emulator.baseUrl, ...other });
+    expect((await get(`${emulator.baseUrl}/v1/transactions/none`, theirs)).status).toBe(404);
+    expect((await requestToken(sandbox(emulator))).status).toBe(200);
+    expect((await get(`${emulator.baseUrl}/emulator/transactions`)).status).toBe(200);
+    expect((await get(`${emulator.baseUrl}/v1/transactions/none`, 'forged')).status).toBe(401);
+    expect(await statuses(1)).toEqual([503]);
+  });
+
+  it('a fault with probability fails the same calls again with the same seed', async () => {
+    const run = async () => {
+      await emulator.reset();
+      token = await getToken(emulator);
+      ({ transactionId } = emulator.createStkPush({ amount: 5, externalReference: 'order-1' }));
+      setApiFaults({ error: { probability: 0.4 } });
+      return statuses(20);
+    };
+    const first = await run();
+    expect(new Set(first)).toEqual(new Set([200, 503]));
+    expect(await run()).toEqual(first);
+  });
+});
+
+describe('response faults of the token endpoint', () => {
+  const fail = (faults: TokenFaults) => emulator.setFaults({ token: faults });
+  const request = () => requestToken(sandbox(emulator));
+
+  it('error and reset: emulate an outage', async () => {
+    fail({ error: { next: 1 }, reset: { next: 1 } });
+    expect(await errorCodeOf(request())).toBe('ECONNRESET');
+    expect((await request()).status).toBe(503);
+    expect((await request()).status).toBe(200);
+  });
+
+  it('the fault rateLimit responds with 429 and Retry-After', async () => {
+    fail({ rateLimit: { retryAfter: 7 } });
+    const response = await request();
+    expect([response.status, response.headers.get('retry-after')]).toEqual([429, '7']);
+  });
+
+  it('the fault slow delays the response', async () => {
+    fail({ slow: { ms: 1_000 } });
+    const response = request();
+    await until(() => clock.pending > 0);
+    clock.advance(1_000);
+    expect((await response).status).toBe(200);
+  });
+
+  it('the fault lifetime issues short-lived tokens with a matching expires_in', async () => {
+    fail({ lifetime: { seconds: 2, next: 1 } });
+    const body = await json(request());
+    expect(body['expires_in']).toBe('2');
+    token = body['access_token'] as unknown as string;
+    expect(await statuses(1)).toEqual([200]);
+    clock.advance(2_000);
+    expect(await statuses(1)).toEqual([401]);
+    expect((await json(request()))['expires_in']).toBe('3599');
+  });
+
+  it.each([[3599], [''], ['3599abc'], [-1], [null], [{ seconds: 1 }]])(
+    'the fault expiresIn replaces expires_in by %j',
+    async (value) => {
+      fail({ expiresIn: { value } });
+      expect((await json(request()))['expires_in']).toEqual(value);
+    },
+  );
+
+  it('expiresIn without a value: omits expires_in', async () => {
+    fail({ expiresIn: {} });
+    expect(await json(request())).not.toHaveProperty('expires_in');
+  });
+
+  it('the fault sameToken returns the same token until it expires or is revoked', async () => {
+    fail({ sameToken: {} });
+    const first = await json(request());
+    clock.advance(599_000);
+    const second = await json(request());
+    expect(second['access_token']).toBe(first['access_token']);
+    expect(Number(second['expires_in'])).toBe(3000);
+    emulator.revokeTokens();
+    const third = await json(request());
+    expect(third['access_token']).not.toBe(first['access_token']);
+    clock.advance(3_599_000);
+    expect((await json(request()))['access_token']).not.toBe(third['access_token']);
+  });
+
+  it('token faults apply to the company of the client id, in both environments', async () => {
+    fail({ error: {} });
+    const other = emulator.createCompany();
+    expect((await requestToken({ baseUrl: emulator.baseUrl, ...other })).status).toBe(200);
+    expect((await requestToken(production(emulator))).status).toBe(503);
+  });
+});

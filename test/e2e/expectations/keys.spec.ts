@@ -1,0 +1,187 @@
+import { DatabaseSync } from 'node:sqlite';
+import { Client } from 'pg';
+import { expect, it } from '@jest/globals';
+import { byStatus } from 'nestjs-payments';
+import type { ExpectOptions, PaymentsModuleOptions } from 'nestjs-payments';
+import { settled } from 'nestjs-payments/testing';
+import { onEachDurableInbox } from '../../support/inbox/durable-inboxes.js';
+import type { InboxData } from '../../support/inbox/durable-inboxes.js';
+import {
+  ExpectingApplication,
+  MEMORY,
+  onEachInbox,
+  RECONCILE,
+} from '../../support/inbox/expecting-application.js';
+import { company, OPTIONS } from '../../support/webhook/webhook-application.js';
+
+onEachInbox((data) => {
+  it('EX-01 repeating expect() with the same reference changes nothing', async () => {
+    await using app = await ExpectingApplication.start(await data());
+    const first = { reference: 'order-1', transactionId: 't-1', dueBy: new Date('2099-01-01') };
+    expect(await app.expectations.expect(first)).toBe(true);
+    const { nextPollAt: _, ageMs: __, ...before } = await app.find(1);
+    const { dueBy, ...given } = first;
+    expect(before).toMatchObject({ ...given, company: 'default', state: 'waiting', polls: 0 });
+    expect(Math.abs(before.dueBy!.getTime() - dueBy.getTime())).toBeLessThan(2000);
+    expect(await app.expectations.expect({ reference: 'order-1', transactionId: 't-2' })).toBe(
+      false,
+    );
+    expect(await app.find(1)).toMatchObject(before);
+  });
+
+  it('EX-01 attach() adds the transaction id once, and a webhook request of the transaction fulfils the expectation', async () => {
+    await using app = await ExpectingApplication.start(await data());
+    const { expectations } = app;
+    await expectations.expect({ reference: 'order-1' });
+    expect(await expectations.attach('order-1', { transactionId: 't-1' })).toBe('attached');
+    expect(await expectations.attach('order-1', { transactionId: 't-1' })).toBe('attached');
+    expect(await expectations.attach('order-1', { transactionId: 't-2' })).toBe('conflict');
+    expect(await expectations.attach('order-2', { transactionId: 't-2' })).toBe('unknown');
+    expect((await app.find(1)).transactionId).toBe('t-1');
+    await app.webhook('t-1');
+    expect((await app.find(1)).state).toBe('fulfilled');
+  });
+
+  it('EX-01 cancel() ends an expectation: it is not polled, and its webhook request is still handled', async () => {
+    await using app = await ExpectingApplication.start(await data());
+    await app.expect(1);
+    expect(await app.expectations.cancel('order-1')).toBe(true);
+    expect(await app.expectations.cancel('order-1')).toBe(false);
+    expect(await app.expectations.cancel('order-2')).toBe(false);
+    expect(await app.ask(1)).toMatchObject({ state: 'cancelled', nextPollAt: null, polls: 0 });
+    expect(app.api.calls).toEqual([]);
+    await app.webhook('t-1');
+    await settled(app.app);
+    expect(app.books.booked).toEqual(['transaction.completed t-1 webhook']);
+    expect((await app.find(1)).state).toBe('cancelled');
+  });
+
+  it('EX-01 an expectation without a reference has the transaction id as its reference', async () => {
+    await using app = await ExpectingApplication.start(await data());
+    await app.expectations.expect({ transactionId: 'order-1' });
+    expect(await app.find(1)).toMatchObject({ reference: 'order-1', transactionId: 'order-1' });
+  });
+});
+
+it('EX-01 an expectation of an application with one company is fulfilled by the events of that company', async () => {
+  const companies = [company('acme', OPTIONS.webhookSecret)];
+  await using app = await ExpectingApplication.start(MEMORY, { companies });
+  await app.expect(1);
+  expect((await app.find(1)).company).toBe('acme');
+  expect(await app.webhook('t-1')).toBe(200);
+  expect((await app.find(1)).state).toBe('fulfilled');
+});
+
+const date = new Date();
+it.each<[string, ExpectOptions, string]>([
+  ['neither reference nor transaction id', {}, 'needs a "reference" or a "transactionId"'],
+  ['an empty reference', { reference: '' }, '1 to 200 characters'],
+  ['a long reference', { reference: 'x'.repeat(201) }, '1 to 200 characters'],
+  ['a reference with a line break', { reference: 'a\nb' }, 'control characters'],
+  ['an empty transaction id', { reference: 'r', transactionId: '' }, '"transactionId" must be'],
+  ['an invalid company', { reference: 'r', company: 'a/b' }, '"company" must be'],
+  ['an invalid date', { reference: 'r', dueBy: new Date(Number.NaN) }, '"dueBy" must be'],
+  ['no date', { reference: 'r', dueBy: date.toISOString() as never }, '"dueBy" must be'],
+  ['an empty schedule', { reference: 'r', schedule: [] }, '"schedule" must be'],
+  ['a descending schedule', { reference: 'r', schedule: [2, 1] }, 'ascending'],
+])('EX-01 expect() with %s throws a TypeError', async (_, payment, message) => {
+  await using app = await ExpectingApplication.start(MEMORY);
+  const rejected = app.expectations.expect(payment);
+  await expect(rejected).rejects.toBeInstanceOf(TypeError);
+  await expect(rejected).rejects.toThrow(message);
+  expect((await app.expectations.list()).expectations).toEqual([]);
+});
+
+it('EX-01 expect() with a transaction throws a TypeError in the memory inbox', async () => {
+  await using app = await ExpectingApplication.start(MEMORY);
+  const rejected = app.expectations.expect({ reference: 'r' }, { tx: { query: () => [] } });
+  await expect(rejected).rejects.toBeInstanceOf(TypeError);
+});
+
+it('EX-02 without the option "reconcile", expect() throws an error that names the option', async () => {
+  const options = { reconcile: undefined } as object;
+  await using app = await ExpectingApplication.start(MEMORY, options);
+  const { expectations } = app;
+  expect(expectations.enabled).toBe(false);
+  const error = { code: 'options_invalid', message: expect.stringContaining('"reconcile"') };
+  await expect(expectations.expect({ reference: 'r' })).rejects.toMatchObject(error);
+  await expect(expectations.askNow({ reference: 'r' })).rejects.toMatchObject(error);
+  await expect(expectations.sweep({ from: date, to: date })).rejects.toMatchObject(error);
+});
+
+it.each<[string, unknown, string]>([
+  ['no object', 'byStatus', '"reconcile" must be'],
+  ['no interpret', {}, '"reconcile.interpret" must be'],
+  ['an unknown name', { ...RECONCILE, interval: 1 }, 'no option "reconcile.interval"'],
+  ['a find that is no function', { ...RECONCILE, find: 't-1' }, '"reconcile.find" must be'],
+  ['a schedule that is no list', { ...RECONCILE, schedule: 1000 }, '"reconcile.schedule" must be'],
+  ['a pattern as event type', { ...RECONCILE, eventTypes: ['a.*'] }, '"reconcile.eventTypes"'],
+  [
+    'a reserved event type',
+    { ...RECONCILE, eventTypes: ['@payments/x'] },
+    '"reconcile.eventTypes"',
+  ],
+  ['no event type', { ...RECONCILE, eventTypes: [] }, '"reconcile.eventTypes"'],
+  ['a rate of 0', { ...RECONCILE, maxPollsPerSecond: 0 }, '"reconcile.maxPollsPerSecond"'],
+  ['a concurrency of 1,001', { ...RECONCILE, concurrency: 1001 }, '"reconcile.concurrency"'],
+])('EX-02 an application with %s in "reconcile" does not boot', async (_, reconcile, message) => {
+  const options = { reconcile } as Partial<PaymentsModuleOptions>;
+  const error = { code: 'options_invalid', message: expect.stringContaining(message) };
+  await expect(ExpectingApplication.start(MEMORY, options)).rejects.toMatchObject(error);
+});
+
+it.each([[{}], [{ complete: '' }], [{ complete: '*' }], [{ complete: '@payments/overdue' }]])(
+  'EX-02 byStatus(%j) throws a TypeError',
+  (types) => {
+    expect(() => byStatus(types as Record<string, string>)).toThrow(TypeError);
+  },
+);
+
+/** Runs `work` with a transaction of the application on the inbox's database, and ends the transaction with `end`. */
+async function inTransaction(
+  { child }: InboxData,
+  end: 'COMMIT' | 'ROLLBACK',
+  work: (tx: unknown) => Promise<unknown>,
+): Promise<void> {
+  if (child.kind === 'sqlite') {
+    using database = new DatabaseSync(child.where);
+    database.exec('PRAGMA busy_timeout = 5000; BEGIN IMMEDIATE');
+    await work(database);
+    database.exec(end);
+    return;
+  }
+  const client = new Client({ connectionString: child.where });
+  await client.connect();
+  await client.query('BEGIN');
+  await work(client);
+  await client.query(end);
+  await client.end();
+}
+
+onEachDurableInbox((durable) => {
+  it('EX-01 expect() takes effect with the transaction of the application, or not at all', async () => {
+    const data = await durable.data();
+    await using app = await ExpectingApplication.start(data);
+    const { expectations } = app;
+    await inTransaction(data, 'ROLLBACK', (tx) =>
+      expectations.expect({ reference: 'order-1' }, { tx }),
+    );
+    expect(await app.find(1)).toBeUndefined();
+    await inTransaction(data, 'COMMIT', async (tx) => {
+      expect(await expectations.expect({ reference: 'order-1' }, { tx })).toBe(true);
+    });
+    await expectations.attach('order-1', { transactionId: 't-1' });
+    expect(await app.find(1)).toMatchObject({ state: 'waiting', transactionId: 't-1' });
+    app.respond(1, { status: 'complete' });
+    expect((await app.ask(1)).state).toBe('fulfilled');
+  });
+
+  it.each([[{}], [null], ['BEGIN']])(
+    'EX-01 expect() with the transaction %j throws a TypeError',
+    async (tx) => {
+      await using app = await ExpectingApplication.start(await durable.data());
+      const rejected = app.expectations.expect({ reference: 'r' }, { tx });
+      await expect(rejected).rejects.toBeInstanceOf(TypeError);
+    },
+  );
+});

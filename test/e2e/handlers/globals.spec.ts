@@ -1,0 +1,146 @@
+import { expect, it } from '@jest/globals';
+import { Catch, Controller, Get, Injectable, Scope } from '@nestjs/common';
+import type { ArgumentsHost, CanActivate, NestInterceptor, PipeTransform } from '@nestjs/common';
+import { APP_FILTER, APP_GUARD, APP_INTERCEPTOR, APP_PIPE } from '@nestjs/core';
+import { OnPaymentEvent } from 'nestjs-payments';
+import {
+  webhookRequest,
+  onEachAdapter,
+  storedDelivery,
+} from '../../support/webhook/handler-application.js';
+
+let called: string[] = [];
+
+@Injectable()
+class DenyAll implements CanActivate {
+  canActivate(): boolean {
+    called.push('guard');
+    return false;
+  }
+}
+@Injectable()
+class FailingInterceptor implements NestInterceptor {
+  intercept(): never {
+    called.push('interceptor');
+    throw new Error('a global interceptor');
+  }
+}
+@Injectable()
+class FailingPipe implements PipeTransform {
+  transform(): never {
+    called.push('pipe');
+    throw new Error('a global pipe');
+  }
+}
+/** The methods that Express's response and Fastify's reply have in common. */
+interface Response {
+  status(code: number): { send(): void };
+}
+
+@Catch()
+class HandleAll {
+  catch(_: unknown, host: ArgumentsHost): unknown {
+    called.push('filter');
+    if (host.getType() === 'http') host.switchToHttp().getResponse<Response>().status(418).send();
+    return { handled: true };
+  }
+}
+
+const handled: string[] = [];
+class Handlers {
+  @OnPaymentEvent('good')
+  good(): void {
+    handled.push('good');
+  }
+
+  @OnPaymentEvent('bad')
+  bad(): never {
+    throw new Error('the handler');
+  }
+}
+
+@Controller('guarded')
+class Routes {
+  @Get()
+  get(): string {
+    return 'never';
+  }
+}
+
+const KINDS = [
+  ['a singleton', () => ({ providers: [subclass(Injectable())] })],
+  [
+    'a request-scoped provider',
+    () => ({ providers: [subclass(Injectable({ scope: Scope.REQUEST }))] }),
+  ],
+  ['a controller', () => ({ controllers: [subclass(Controller('handlers'))] })],
+] as const;
+
+function subclass(decorate: ClassDecorator): new () => Handlers {
+  const Subclass = class Subclass extends Handlers {};
+  decorate(Subclass);
+  return Subclass;
+}
+
+onEachAdapter((start) => {
+  for (const [kind, metadata] of KINDS) {
+    it.each([
+      ['APP_GUARD, APP_PIPE, APP_INTERCEPTOR and APP_FILTER', Scope.DEFAULT],
+      ['request-scoped APP_GUARD, APP_PIPE, APP_INTERCEPTOR and APP_FILTER', Scope.REQUEST],
+    ])(`WH-19 runs no provider of %s for a handler on ${kind}`, async (_, scope) => {
+      called = [];
+      const { providers = [], controllers = [] } = metadata() as {
+        providers?: never[];
+        controllers?: never[];
+      };
+      await using app = await start({
+        providers: [
+          ...providers,
+          { provide: APP_GUARD, useClass: DenyAll, scope },
+          { provide: APP_INTERCEPTOR, useClass: FailingInterceptor, scope },
+          { provide: APP_PIPE, useClass: FailingPipe, scope },
+          { provide: APP_FILTER, useClass: HandleAll, scope },
+        ],
+        controllers: [...controllers, Routes],
+      });
+      await expectNoneRan(app);
+    });
+
+    it(`WH-19 the module runs no global guard, interceptor, pipe or filter for a handler on ${kind}`, async () => {
+      called = [];
+      const { providers = [], controllers = [] } = metadata() as {
+        providers?: never[];
+        controllers?: never[];
+      };
+      await using app = await start({
+        providers,
+        controllers: [...controllers, Routes],
+        main: (nest) => {
+          nest
+            .useGlobalGuards(new DenyAll())
+            .useGlobalInterceptors(new FailingInterceptor())
+            .useGlobalPipes(new FailingPipe())
+            .useGlobalFilters(new HandleAll());
+        },
+      });
+      await expectNoneRan(app);
+    });
+  }
+});
+
+async function expectNoneRan(app: Parameters<typeof storedDelivery>[0]): Promise<void> {
+  handled.length = 0;
+  expect(await app.send(webhookRequest({ eventType: 'good' }))).toMatchObject({ status: 200 });
+  expect(handled).toEqual(['good']);
+  expect(await app.send(webhookRequest({ id: 'e-1', eventType: 'bad' }))).toMatchObject({
+    status: 503,
+  });
+  expect(await storedDelivery(app, 'e-1')).toMatchObject({
+    state: 'pending',
+    lastError: 'Error: the handler',
+  });
+  expect(called).toEqual([]);
+  // The global guard and filter run for the application's routes.
+  expect((await fetch(`${app.url}/guarded`)).status).toBe(418);
+  expect(called).toEqual(['guard', 'filter']);
+}

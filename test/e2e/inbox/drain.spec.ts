@@ -1,0 +1,203 @@
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { memoryInbox } from 'nestjs-payments';
+import type { PaymentsRuntime } from 'nestjs-payments';
+import { systemRuntime } from '../../../libs/payments/dist/runtime/payments-runtime.js';
+import { Gate } from '../../support/time/gate.js';
+import { AT_ONCE, post, startOn, states } from '../../support/inbox/inbox-application.js';
+import type { Handle } from '../../support/inbox/inbox-application.js';
+import { MerchantProcess } from '../../support/inbox/merchant-process.js';
+import { book, onEachDurableInbox } from '../../support/inbox/durable-inboxes.js';
+import { eventually } from '../../support/time/waiting.js';
+
+let running: MerchantProcess[] = [];
+afterEach(async () => {
+  await Promise.all(running.map((merchant) => merchant.kill()));
+  running = [];
+});
+
+onEachDurableInbox((durable) => {
+  it('IN-24 close() waits for attempts that run, claims nothing more, and still stores new events', async () => {
+    const data = await durable.data();
+    const gate = new Gate();
+    const handle: Handle = async ({ id }, context) => {
+      await gate.pass();
+      await book(data, context, id);
+    };
+    const app = await startOn(data, { book: handle }, { worker: { ...AT_ONCE, concurrency: 1 } });
+    await post(app, 'running');
+    await gate.arrival;
+    await post(app, 'waiting');
+    let closed = false;
+    const closing = app.app.close().then(() => {
+      closed = true;
+    });
+    expect(await post(app, 'late')).toBe(200);
+    expect(closed).toBe(false);
+    gate.open();
+    await closing;
+    expect(gate.entered).toBe(1);
+    expect(await data.effects()).toEqual(['running']);
+    await using next = await startOn(data, { book: handle });
+    for (const id of ['running', 'waiting', 'late']) {
+      await eventually(async () => expect(await states(next, id)).toEqual({ book: 'done 1' }));
+    }
+    expect(await data.effects()).toEqual(['late', 'running', 'waiting']);
+  });
+
+  it('IN-24 close() aborts slow handlers uncounted, and the lease of a handler that ignores it lasts longer', async () => {
+    const data = await durable.data();
+    const started: string[] = [];
+    const aborted: string[] = [];
+    const obedient: Handle = async (_event, { signal }) => {
+      started.push('obedient');
+      await new Promise((_resolve, reject) => {
+        signal.addEventListener('abort', () => {
+          aborted.push('obedient');
+          reject(signal.reason as Error);
+        });
+      });
+    };
+    const stuck: Handle = async (_event, { signal }) => {
+      started.push('stuck');
+      signal.addEventListener('abort', () => aborted.push('stuck'));
+      await new Promise(() => {});
+    };
+    const worker = { ...AT_ONCE, drainMs: 50, leaseMs: 1000 };
+    const app = await startOn(data, { obedient, stuck }, { worker });
+    await post(app, 'paid');
+    await eventually(() => expect(started.toSorted()).toEqual(['obedient', 'stuck']));
+    expect(await states(app, 'paid')).toEqual({ obedient: 'running 1', stuck: 'running 1' });
+    await app.app.close();
+    const closedAt = performance.now();
+    expect(aborted.toSorted()).toEqual(['obedient', 'stuck']);
+    expect(app.log.matching(/2 payment handlers still ran after 50 ms/)).toHaveLength(1);
+    const ran: Record<string, [attempt: number, afterMs: number]> = {};
+    const handle: Handle = (_event, { handler, attempt }) => {
+      ran[handler] = [attempt, performance.now() - closedAt];
+    };
+    await using next = await startOn(data, { obedient: handle, stuck: handle }, { worker });
+    await eventually(async () =>
+      expect(await states(next, 'paid')).toEqual({ obedient: 'done 1', stuck: 'running 1' }),
+    );
+    await eventually(
+      async () =>
+        expect(await states(next, 'paid')).toEqual({ obedient: 'done 1', stuck: 'done 1' }),
+      30_000,
+    );
+    expect(ran).toMatchObject({
+      obedient: [1, expect.any(Number)],
+      stuck: [1, expect.any(Number)],
+    });
+    expect(ran['stuck']![1]).toBeGreaterThan(9000);
+  }, 60_000);
+
+  it('IN-24 SIGTERM drains the worker, and the next process runs the other deliveries', async () => {
+    const data = await durable.data();
+    const worker = { ...AT_ONCE, concurrency: 1 };
+    const merchant = await MerchantProcess.start(data, { worker, hooks: true });
+    running.push(merchant);
+    await merchant.send('running', 'book on continue');
+    await merchant.reported('ran running 1');
+    await merchant.send('waiting', 'book');
+    merchant.signal('SIGTERM');
+    // The process accepts webhook requests during the drain, because its server closes after the drain.
+    expect(await merchant.send('late', 'book')).toBe(200);
+    expect(merchant.lines).not.toContain('ended running');
+    merchant.continueHandlers();
+    expect((await merchant.gone).code ?? 0).toBe(0);
+    expect(merchant.lines.filter((line) => !line.startsWith('ready'))).toEqual([
+      'ran running 1',
+      'ended running',
+    ]);
+    expect(merchant.log).not.toMatch(/ERROR/);
+    const next = await MerchantProcess.start(data, { worker });
+    running.push(next);
+    await next.reported('ended late');
+    await next.reported('ended waiting');
+    expect(next.lines.slice().filter((line) => line.startsWith('ran'))).toEqual(
+      expect.arrayContaining(['ran waiting 1', 'ran late 1']),
+    );
+    expect(await data.effects()).toEqual(['late', 'running', 'waiting']);
+  }, 60_000);
+});
+
+onEachDurableInbox(
+  (durable) => {
+    it('IN-24 close() resolves in bounded time while a commit hangs, and the commit takes effect once', async () => {
+      const data = await durable.data();
+      const gate = new Gate();
+      const handle: Handle = (_event, context) =>
+        context.commit(async (tx) => {
+          await data.write(tx, 'paid');
+          await gate.pass();
+        });
+      const worker = { ...AT_ONCE, drainMs: 50, leaseMs: 1000 };
+      const app = await startOn(data, { book: handle }, { worker });
+      await post(app, 'paid');
+      await gate.arrival;
+      const begun = performance.now();
+      await app.app.close();
+      expect(performance.now() - begun).toBeLessThan(10_000);
+      expect(await data.effects()).toEqual([]);
+      // The process lives on, unlike a real one after its close, so the commit can still end.
+      gate.open();
+      await using next = await startOn(data, { book: handle }, { worker });
+      await eventually(
+        async () => expect(await states(next, 'paid')).toEqual({ book: 'done 1' }),
+        30_000,
+      );
+      expect(await data.effects()).toEqual(['paid']);
+    }, 60_000);
+  },
+  ['postgres'],
+);
+
+describe('the check of shutdown hooks after boot', () => {
+  /** A runtime whose timers of 5 s fire when the test calls `pass()`. */
+  function hasty() {
+    const due: (() => void)[] = [];
+    const runtime: PaymentsRuntime = {
+      ...systemRuntime,
+      schedule: (ms, callback) => {
+        if (ms !== 5000) return systemRuntime.schedule(ms, callback);
+        due.push(callback);
+        return () => void due.splice(due.indexOf(callback), 1);
+      },
+    };
+    return { runtime, due, pass: () => due.splice(0).forEach((callback) => callback()) };
+  }
+  const WARNING = /^warn .*The application has no shutdown hooks/;
+
+  onEachDurableInbox(
+    (durable) => {
+      it('the shutdown check logs a warning some time after boot if shutdown hooks are off', async () => {
+        const { runtime, pass } = hasty();
+        await using app = await startOn(await durable.data(), {}, { runtime });
+        expect(app.log.matching(WARNING)).toEqual([]);
+        pass();
+        expect(app.log.matching(WARNING)).toHaveLength(1);
+      });
+
+      it('the shutdown check logs nothing if shutdown hooks are on or the application has closed', async () => {
+        const { runtime, due, pass } = hasty();
+        const data = await durable.data();
+        const main = (app: { enableShutdownHooks(): unknown }) => void app.enableShutdownHooks();
+        await using app = await startOn(data, {}, { runtime, main });
+        expect(due).toHaveLength(1);
+        pass();
+        expect(app.log.matching(WARNING)).toEqual([]);
+        const closed = await startOn(data, {}, { runtime });
+        await closed.app.close();
+        expect(due).toEqual([]);
+      });
+    },
+    ['sqlite'],
+  );
+
+  it('the shutdown check logs nothing for a memory inbox', async () => {
+    const { runtime, due } = hasty();
+    const data = { inbox: () => memoryInbox() } as never;
+    await using _app = await startOn(data, {}, { runtime });
+    expect(due).toEqual([]);
+  });
+});

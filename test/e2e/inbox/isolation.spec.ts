@@ -1,0 +1,168 @@
+import { setTimeout } from 'node:timers/promises';
+import { describe, expect, it } from '@jest/globals';
+import { Injectable } from '@nestjs/common';
+import { memoryInbox, none, OnPaymentEvent } from 'nestjs-payments';
+import type { InboxDefinition, PaymentEvent } from 'nestjs-payments';
+import { INBOX_STORE } from '../../../libs/payments/dist/inbox/store/inbox-store.js';
+import type { InboxStore } from '../../../libs/payments/dist/inbox/store/inbox-store.js';
+import { eventually } from '../../support/time/waiting.js';
+import { webhookRequest } from '../../support/webhook/handler-application.js';
+import { inboxOf } from '../../support/inbox/inbox-application.js';
+import { onEachDurableInbox } from '../../support/inbox/durable-inboxes.js';
+import { WebhookApplication } from '../../support/webhook/webhook-application.js';
+
+// `npm run bench -- isolation` measures the time from sending to handled.
+
+/** How many events {@link FourHandlers.work} sends to the fast handler, one after the other. */
+const EVENTS = 20;
+const MANY = 10_000;
+
+/** An application with a fast handler and three others, and a record of their attempts. */
+class FourHandlers {
+  hanging = 0;
+  failing = 0;
+  busy = 0;
+  readonly handled = new Set<string>();
+
+  start(inbox: InboxDefinition): Promise<WebhookApplication> {
+    // eslint-disable-next-line @typescript-eslint/no-this-alias
+    const handlers = this;
+    @Injectable()
+    class Handlers {
+      @OnPaymentEvent('works.*', { name: 'works' })
+      works({ id }: PaymentEvent): void {
+        handlers.handled.add(id);
+      }
+
+      @OnPaymentEvent('hangs.*', { name: 'hangs' })
+      async hangs(): Promise<void> {
+        handlers.hanging += 1;
+        await new Promise(() => {});
+      }
+
+      @OnPaymentEvent('fails.*', { name: 'fails', retry: none })
+      async fails(): Promise<void> {
+        handlers.failing += 1;
+        await setTimeout(10_000, undefined, { ref: false });
+        throw new Error('the e-mail server does not respond');
+      }
+
+      @OnPaymentEvent('busy.*', { name: 'busy' })
+      async busy(): Promise<void> {
+        handlers.busy += 1;
+        await setTimeout(2);
+      }
+    }
+    return WebhookApplication.start({
+      providers: [Handlers],
+      payments: { inbox, worker: { drainMs: 0 } },
+    });
+  }
+
+  /** Sends events to the fast handler, each after the previous one was handled. */
+  async work(app: WebhookApplication): Promise<void> {
+    for (let event = 0; event < EVENTS; event += 1) {
+      const id = crypto.randomUUID();
+      await app.send(webhookRequest({ id, eventType: 'works.done', data: { transactionId: id } }));
+      await eventually(() => expect(this.handled).toContain(id));
+    }
+  }
+}
+
+/** Sends events, without waiting for the responses. */
+function send(app: WebhookApplication, eventType: string, count: number): void {
+  for (let event = 0; event < count; event += 1) {
+    void app.send(webhookRequest({ id: `${eventType}-${event}`, eventType })).catch(() => {});
+  }
+}
+
+/** Stores 10,000 pending deliveries of the handler `busy`. */
+async function storeMany(app: WebhookApplication): Promise<void> {
+  const store: InboxStore = app.app.get(INBOX_STORE);
+  // The worker registers its handlers in the background, which changes the version that receives must have.
+  await eventually(async () => expect((await store.catalog()).handlers).toHaveLength(4));
+  const { version } = await store.catalog();
+  for (let first = 0; first < MANY; first += 500) {
+    await store.receive(
+      Array.from({ length: 500 }, (_, index) => {
+        const id = `busy-${first + index}`;
+        const event = {
+          id,
+          eventType: 'busy.done',
+          timestamp: new Date().toISOString(),
+          data: {},
+        };
+        return {
+          company: 'default',
+          id,
+          eventType: 'busy.done',
+          occurredAt: new Date(),
+          orderingKey: null,
+          oncePerTransaction: false,
+          raw: Buffer.from(JSON.stringify(event)),
+          headers: {},
+          handlers: ['busy'],
+          catalogVersion: version,
+          assign: null,
+          source: 'webhook',
+          reference: null,
+          summary: null,
+          fulfils: false,
+          stale: false,
+        };
+      }),
+    );
+  }
+}
+
+function isolation(open: () => Promise<InboxDefinition>): void {
+  it('IN-29 a handler handles its events while 20 attempts of another handler hang', async () => {
+    const handlers = new FourHandlers();
+    await using app = await handlers.start(await open());
+    send(app, 'hangs.done', 40);
+    await eventually(() => expect(handlers.hanging).toBe(20));
+    await handlers.work(app);
+    expect(handlers.hanging).toBe(20);
+  }, 60_000);
+
+  it('IN-29 a handler handles its events while 20 attempts of another take 10 s and fail', async () => {
+    const handlers = new FourHandlers();
+    await using app = await handlers.start(await open());
+    // As many events as arrive in 6 s at 10 events per second.
+    send(app, 'fails.done', 60);
+    await eventually(() => expect(handlers.failing).toBe(20));
+    await handlers.work(app);
+    expect(handlers.failing).toBe(20);
+  }, 60_000);
+
+  it('IN-29 10,000 resumed or redriven deliveries of another handler do not delay new events', async () => {
+    const handlers = new FourHandlers();
+    await using app = await handlers.start(await open());
+    const inbox = inboxOf(app);
+    await inbox.pause('busy');
+    await storeMany(app);
+    await inbox.resume('busy');
+    await eventually(() => expect(handlers.busy).toBeGreaterThan(100), 45_000);
+    await handlers.work(app);
+    expect(handlers.busy).toBeLessThan(MANY);
+    await inbox.pause('busy');
+    await inbox.skip({ handler: 'busy', state: 'pending' });
+    await inbox.resume('busy');
+    const before = handlers.busy;
+    const redriven = inbox.redrive({
+      handler: 'busy',
+      state: 'skipped',
+      force: true,
+      ratePerSecond: Infinity,
+    });
+    await eventually(() => expect(handlers.busy).toBeGreaterThan(before + 100));
+    await handlers.work(app);
+    expect(handlers.busy).toBeLessThan(MANY);
+    // The application closes before the redrive has ended.
+    redriven.catch(() => {});
+  }, 60_000);
+}
+
+describe('on memory', () => isolation(async () => memoryInbox({ maxEvents: 100_000 })));
+
+onEachDurableInbox((durable) => isolation(async () => (await durable.data()).inbox()));

@@ -1,0 +1,215 @@
+import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { CutProxy } from '../../support/postgres/cut-proxy.js';
+import {
+  createLedger,
+  insert,
+  leased,
+  ledgerEntries,
+  LOST,
+  SETTLED,
+  stateOf,
+} from '../../support/postgres/ledger.js';
+import {
+  claim,
+  incoming,
+  startWorker,
+  usePostgresInboxes,
+} from '../../support/postgres/postgres-inboxes.js';
+
+/** The default of "poolSize". */
+const POOL_SIZE = 12;
+
+describe('context.commit in PostgreSQL', () => {
+  const inboxes = usePostgresInboxes();
+  beforeAll(() => createLedger(inboxes));
+  beforeEach(() => inboxes.query('TRUNCATE ledger'));
+
+  const booked = () => ledgerEntries(inboxes);
+
+  it('context.commit stores the effect and completes the delivery in one transaction', async () => {
+    const store = await inboxes.open();
+    const lease = await leased(store);
+    const result = await store.commit(lease, async (tx) => {
+      await tx.query('INSERT INTO ledger (id, amount) VALUES ($1, $2)', ['t1', 5]);
+      expect(await stateOf(store)).toBe('running');
+      return 'receipt';
+    });
+    expect(result).toEqual({ result: 'receipt', nextDue: false });
+    expect(await booked()).toEqual([{ id: 't1', amount: 5 }]);
+    expect(await store.find('default', 'e1')).toMatchObject({
+      deliveries: [{ state: 'done', attempts: 1, dueAt: null, finishedAt: expect.any(Date) }],
+    });
+    expect(await store.complete(lease)).toEqual(LOST);
+  });
+
+  it('context.commit stores nothing if the work throws, and rejects with its error', async () => {
+    const store = await inboxes.open();
+    const lease = await leased(store);
+    const failure = new Error('no such account');
+    const committing = store.commit(lease, async (tx) => {
+      await tx.query(insert('t1'));
+      throw failure;
+    });
+    await expect(committing).rejects.toBe(failure);
+    expect(await booked()).toEqual([]);
+    expect(await store.fail(lease, { error: 'no such account', retryInMs: 0 })).toEqual(SETTLED);
+  });
+
+  it('IN-13 context.commit rolls back if the lease is lost while the work runs', async () => {
+    const store = await inboxes.open();
+    const lease = await leased(store);
+    const committing = store.commit(lease, async (tx) => {
+      await tx.query(insert('t1'));
+      await store.release(lease);
+    });
+    await expect(committing).rejects.toMatchObject({ code: 'lease_lost' });
+    expect(await booked()).toEqual([]);
+    expect(await stateOf(store)).toBe('pending');
+  });
+
+  it('IN-16 context.commit locks no row during the work, and makes the next delivery of its key claimable', async () => {
+    const store = await inboxes.open();
+    const lease = await leased(store);
+    await store.receive([incoming('e2', { orderingKey: 'k' })]);
+    const committed = await store.commit(lease, async () => {
+      expect(await claim(store)).toEqual([]);
+      const selection = { company: 'default', id: 'e1', handlers: ['book'] };
+      expect(await store.redrive([selection], { force: true, dueInMs: [0] })).toBe(0);
+      expect(await store.skip([selection])).toBe(0);
+    });
+    expect(committed.nextDue).toBe(true);
+    expect(await claim(store)).toMatchObject([{ id: 'e2' }]);
+  });
+
+  it.each(['repeatable read', 'serializable'])(
+    'a %s commit makes a delivery claimable that began to wait after its snapshot',
+    async (isolation) => {
+      const store = await inboxes.open();
+      const lease = await leased(store);
+      await store.receive([incoming('e2', { orderingKey: 'k' })]);
+      const committed = await store.commit(lease, async (tx) => {
+        await tx.query(`SET TRANSACTION ISOLATION LEVEL ${isolation}`);
+        await tx.query(insert('t1'));
+        // This claim marks the next delivery as waiting, after the snapshot of the transaction.
+        expect(await claim(store)).toEqual([]);
+      });
+      expect(committed.nextDue).toBe(true);
+      expect(await claim(store)).toMatchObject([{ id: 'e2' }]);
+    },
+  );
+
+  it('context.commit rejects if the work catches the error of a statement', async () => {
+    const store = await inboxes.open();
+    const lease = await leased(store);
+    const committing = store.commit(lease, async (tx) => {
+      await tx.query(insert('t1'));
+      await tx.query(insert('t2', -1)).catch(() => {});
+    });
+    await expect(committing).rejects.toThrow(/continued after one of its statements had failed/);
+    expect(await booked()).toEqual([]);
+    expect(await stateOf(store)).toBe('running');
+  });
+
+  it.each([['ROLLBACK'], ['ROLLBACK', 'BEGIN'], ['COMMIT', 'BEGIN']])(
+    'context.commit rejects and settles nothing if the work runs %s',
+    async (...statements) => {
+      const store = await inboxes.open();
+      const lease = await leased(store);
+      const committing = store.commit(lease, async (tx) => {
+        for (const statement of statements) await tx.query(statement);
+        await tx.query('SAVEPOINT own').catch(() => {});
+      });
+      await expect(committing).rejects.toThrow(/ran COMMIT or ROLLBACK/);
+      expect(await stateOf(store)).toBe('running');
+      // The pool can use the connection again.
+      await store.commit(lease, (tx) => tx.query(insert('t1')));
+      expect(await booked()).toEqual([{ id: 't1', amount: 5 }]);
+      expect(await stateOf(store)).toBe('done');
+    },
+  );
+
+  it('context.commit rejects with the database error of the COMMIT', async () => {
+    const store = await inboxes.open();
+    const lease = await leased(store);
+    const committing = store.commit(lease, async (tx) => {
+      await tx.query(`INSERT INTO ledger VALUES ('t1', 1, 'twin'), ('t2', 1, 'twin')`);
+    });
+    await expect(committing).rejects.toMatchObject({ code: '23505' });
+    expect(await stateOf(store)).toBe('running');
+    expect(await store.complete(lease)).toEqual(SETTLED);
+  });
+
+  it('context.commit resolves if the connection is cut after the server committed', async () => {
+    const [proxy, connectionString] = await CutProxy.before(inboxes.connectionString);
+    const store = await inboxes.open({ connectionString });
+    const lease = await leased(store);
+    try {
+      const result = await store.commit(lease, async (tx) => {
+        await tx.query(insert('t1'));
+        proxy.cutAfter = (sent) => sent.includes('COMMIT');
+        return 'receipt';
+      });
+      expect(result).toEqual({ result: 'receipt', nextDue: false });
+      expect(await booked()).toHaveLength(1);
+      expect(await stateOf(store)).toBe('done');
+    } finally {
+      await store.close();
+      await proxy.end();
+    }
+  });
+
+  it('context.commit rejects if the connection is cut before the COMMIT', async () => {
+    const [proxy, connectionString] = await CutProxy.before(inboxes.connectionString);
+    const store = await inboxes.open({ connectionString });
+    const lease = await leased(store);
+    try {
+      const committing = store.commit(lease, async (tx) => {
+        await tx.query(insert('t1'));
+        proxy.cut();
+      });
+      await expect(committing).rejects.toMatchObject({ code: 'inbox_unavailable' });
+      expect(await booked()).toEqual([]);
+      expect(await store.complete(lease)).toEqual(SETTLED);
+    } finally {
+      await store.close();
+      await proxy.end();
+    }
+  });
+
+  it('IN-31 eight open commits leave connections to receives, with the default options', async () => {
+    const store = await inboxes.open();
+    const worker = await startWorker(store);
+    // One commit for each connection of the pool: without a limit, they would use all connections.
+    await store.receive(Array.from({ length: POOL_SIZE }, (_, n) => incoming(`c${n}`)));
+    const leases = await claim(store, POOL_SIZE, worker);
+    let finish = (): void => {};
+    const finished = new Promise<void>((resolve) => (finish = resolve));
+    let open = 0;
+    let allOpen = (): void => {};
+    const eight = new Promise<void>((resolve) => (allOpen = resolve));
+    const commits = leases.map((lease) =>
+      store.commit(lease, async (tx) => {
+        await tx.query(insert(lease.id));
+        if ((open += 1) === 8) allOpen();
+        await finished;
+      }),
+    );
+    await eight;
+    const busy = { on: true };
+    // Other operations that need connections at the same time.
+    const others = [() => store.stats(), () => store.heartbeat(worker), () => claim(store)].map(
+      async (work) => {
+        while (busy.on) await work();
+      },
+    );
+    for (let n = 0; n < 50; n += 1) {
+      // No commit ends before the last receive, so a receive that needed a connection of a commit would reject.
+      expect(await store.receive([incoming(`r${n}`)])).toMatchObject([{ outcome: 'stored' }]);
+    }
+    busy.on = false;
+    expect(open).toBe(8);
+    finish();
+    await Promise.all([...commits, ...others]);
+    expect(await booked()).toHaveLength(POOL_SIZE);
+  });
+});

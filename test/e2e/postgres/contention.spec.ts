@@ -1,0 +1,158 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, it } from '@jest/globals';
+import type {
+  ClaimedDelivery,
+  InboxStore,
+} from '../../../libs/payments/src/inbox/store/inbox-store.js';
+import {
+  claim,
+  freshSchema,
+  incoming,
+  startWorker,
+  usePostgresInboxes,
+} from '../../support/postgres/postgres-inboxes.js';
+
+const HANDLERS = ['book', 'mail'];
+const SECONDS = 5;
+
+describe('concurrent operations in PostgreSQL', () => {
+  const inboxes = usePostgresInboxes();
+
+  it('IN-35 concurrent operations see no deadlock, and every delivery is finished in the end', async () => {
+    const schema = freshSchema();
+    const stores = await Promise.all([1, 2, 3].map(() => inboxes.open({ schema })));
+    const until = performance.now() + SECONDS * 1000;
+    const going = (): boolean => performance.now() < until;
+    const known: string[] = [];
+    const some = (count: number) =>
+      Array.from({ length: count }, () => ({
+        company: 'default',
+        id: known[Math.floor(Math.random() * known.length)] ?? 'none',
+        handlers: Math.random() < 0.5 ? HANDLERS : HANDLERS.toReversed(),
+      }));
+    const settle = async (store: InboxStore, lease: ClaimedDelivery): Promise<void> => {
+      const choice = lease.seq % 10;
+      if (choice < 2) await store.fail(lease, { error: 'no', retryInMs: choice === 0 ? null : 20 });
+      else if (choice === 2) await store.release(lease);
+      else if (choice === 3) {
+        // The worker sends no heartbeats, so its lease may be lost.
+        await store
+          .commit(lease, () => {})
+          .catch((error: { code?: string }) => {
+            if (error.code !== 'lease_lost') throw error;
+          });
+      } else await store.complete(lease);
+    };
+    const receive = async (store: InboxStore): Promise<void> => {
+      const worker = await startWorker(store);
+      while (going()) {
+        const events = Array.from({ length: 10 }, () =>
+          incoming(randomUUID(), {
+            orderingKey: `k${Math.floor(Math.random() * 20)}`,
+            handlers: HANDLERS,
+            assign: { worker, handlers: ['book'] },
+          }),
+        );
+        const receipts = await store.receive(events);
+        known.push(...events.map(({ id }) => id));
+        await Promise.all(
+          receipts.flatMap(({ claimed }) => claimed).map((lease) => settle(store, lease)),
+        );
+      }
+    };
+    const work = async (store: InboxStore): Promise<void> => {
+      // Each round ends as if the process died while deliveries run.
+      for (let round = 0; going(); round += 1) {
+        const worker = await startWorker(store, 1000);
+        for (let n = 0; n < 20 && going(); n += 1) {
+          const wanted = HANDLERS.map((handler) => ({ handler, limit: 20 }));
+          const leases = await store.claim({ worker, wanted });
+          const suspect = await store.claimSuspect({ worker, handlers: HANDLERS });
+          if (n === 19) break;
+          await Promise.all([...leases, suspect ?? []].flat().map((lease) => settle(store, lease)));
+        }
+      }
+    };
+    const heartbeats = async (store: InboxStore): Promise<void> => {
+      const worker = await startWorker(store);
+      while (going()) await store.heartbeat(worker);
+    };
+    const operations: ((store: InboxStore) => Promise<unknown>)[] = [
+      (store) => store.redrive(some(50), { force: true, dueInMs: Array<number>(50).fill(0) }),
+      (store) => store.redrive(some(50), { force: false, dueInMs: Array<number>(50).fill(5) }),
+      (store) => store.skip(some(50)),
+      (store) => store.skip(some(50)),
+      (store) => store.pause('mail', true).then(() => store.pause('mail', false)),
+      (store) => store.prune({ bodiesMs: 500, tombstonesMs: 2000, limit: 100 }),
+      (store) => store.stats(),
+      (store) => store.activity(60, 1e9),
+    ];
+    await Promise.all([
+      ...stores.map((store) => receive(store)),
+      ...stores.flatMap((store) => [work(store), work(store)]),
+      heartbeats(stores[0]!),
+      ...operations.map(async (operate, n) => {
+        while (going()) await operate(stores[n % 3]!);
+      }),
+    ]);
+    expect(known.length).toBeGreaterThan(100);
+    // All remaining deliveries can be completed: none waits for a key on which nothing runs.
+    const [store] = stores as [InboxStore];
+    await store.pause('mail', false);
+    await inboxes.query(`UPDATE ${schema}.worker SET heartbeat_at = heartbeat_at - 3600000`);
+    const worker = await startWorker(store);
+    await store.heartbeat(worker);
+    for (let idle = 0; idle < 30;) {
+      const wanted = HANDLERS.map((handler) => ({ handler, limit: 500 }));
+      const leases = await store.claim({ worker, wanted });
+      const suspect = await store.claimSuspect({ worker, handlers: HANDLERS });
+      if (suspect !== null) leases.push(suspect);
+      await Promise.all(leases.map((lease) => store.complete(lease)));
+      idle = leases.length > 0 ? 0 : idle + 1;
+    }
+    const left = await inboxes.query(`
+      SELECT state, waiting, count(*)::integer FROM ${schema}.delivery
+       WHERE state IN ('pending', 'running') GROUP BY state, waiting`);
+    expect(left).toEqual([]);
+  }, 60_000);
+
+  it('receive() stores events while retire() waits for a heartbeat that has locked the worker', async () => {
+    const schema = freshSchema();
+    const store = await inboxes.open({ schema });
+    const worker = await startWorker(store);
+    const heartbeat = await inboxes.openClient();
+    await heartbeat.query('BEGIN');
+    await heartbeat.query(`SELECT FROM ${schema}.worker WHERE id = '${worker}' FOR UPDATE`);
+    let retired = false;
+    const retiring = store.retire(worker, 0).then(() => {
+      retired = true;
+    });
+    const waits = `SELECT FROM pg_locks WHERE NOT granted AND database =
+      (SELECT oid FROM pg_database WHERE datname = current_database()) OR NOT granted AND database IS NULL`;
+    while ((await inboxes.query(waits)).length === 0);
+    await store.receive([incoming('meanwhile')]);
+    expect(retired).toBe(false);
+    await heartbeat.query('COMMIT');
+    await retiring;
+  });
+
+  it('complete() and claim() work on other deliveries while a transaction has locked one', async () => {
+    const schema = freshSchema();
+    const store = await inboxes.open({ schema });
+    await store.receive(['a', 'b', 'c'].map((id) => incoming(id)));
+    const leases = await claim(store, 2);
+    const holder = await inboxes.openClient();
+    try {
+      await holder.query(
+        `BEGIN; SELECT FROM ${schema}.delivery d WHERE d.event = ${leases[0]!.seq} FOR UPDATE`,
+      );
+      const settling = store.complete(leases[0]!);
+      expect(await store.complete(leases[1]!)).toMatchObject({ settled: true });
+      expect(await claim(store)).toMatchObject([{ id: 'c' }]);
+      await holder.query('ROLLBACK');
+      expect(await settling).toMatchObject({ settled: true });
+    } finally {
+      await holder.end();
+    }
+  });
+});

@@ -1,0 +1,145 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { PaymentsEmulator } from 'payments-emulator';
+import type { Transaction } from 'payments-emulator';
+import { startPostgres } from '../../support/postgres/postgres-server.js';
+import { RunningShop, settingsFor } from '../../support/shop/running-shop.js';
+import { PageEvents } from '../../support/shop/shop-pages.js';
+import { eventually } from '../../support/time/waiting.js';
+
+jest.setTimeout(90_000);
+
+/** Every 300 ms for about 30 s. */
+const OFTEN = Array.from({ length: 100 }, (_, index) => 300 * (index + 1)).join();
+
+const sqlite = async (ending: AsyncDisposableStack): Promise<Record<string, string>> => {
+  const SHOP_DATA = mkdtempSync(join(tmpdir(), 'shop-expectations-'));
+  ending.defer(() => rmSync(SHOP_DATA, { recursive: true }));
+  return { SHOP_DATA };
+};
+
+const postgres = async (ending: AsyncDisposableStack): Promise<Record<string, string>> => {
+  const server = await startPostgres();
+  ending.defer(() => server.end());
+  return { DATABASE_URL: await server.createDatabase() };
+};
+
+describe.each([
+  ['SQLite', sqlite],
+  ['PostgreSQL', postgres],
+])('expected orders of the shop on %s', (_, open) => {
+  let ending: AsyncDisposableStack;
+  let emulator: PaymentsEmulator;
+  let settings: Record<string, string>;
+  let shop: RunningShop;
+
+  beforeAll(async () => {
+    ending = new AsyncDisposableStack();
+    emulator = await PaymentsEmulator.start({ seed: 'expected' });
+    ending.defer(() => emulator.close());
+    settings = { ...(await open(ending)), ...settingsFor(emulator), SHOP_LEASE_MS: '1000' };
+    shop = await start();
+  });
+  afterEach(() => emulator.setFaults({}));
+  afterAll(async () => {
+    await shop?.[Symbol.asyncDispose]();
+    await ending?.disposeAsync();
+  });
+
+  async function start(schedule = OFTEN): Promise<RunningShop> {
+    const started = await RunningShop.start({ ...settings, SHOP_POLL_SCHEDULE_MS: schedule });
+    emulator.setWebhook({ url: started.webhookUrl });
+    return started;
+  }
+
+  const transactionsOf = (externalReference: string): Transaction[] =>
+    emulator.transactions({ externalReference });
+
+  const reaches = (reference: string, order: object, of = shop) =>
+    eventually(
+      async () => expect(await of.order(reference)).toMatchObject({ reference, ...order }),
+      // A poll that the process was killed in is repeated after 30 s.
+      45_000,
+    );
+
+  it('EX-13 the shop books an order once without any webhook request, and shows that it asked', async () => {
+    emulator.setFaults({ delivery: { off: true } });
+    await shop.createOrder('silent', 40);
+    await using page = await PageEvents.open(`${shop.url}/api/orders/silent/events`);
+    expect(await page.next()).toMatchObject({ status: 'pending' });
+    emulator.complete(transactionsOf('silent')[0]!.transactionId);
+    expect(await page.next()).toMatchObject({ status: 'paid', foundByPoll: true });
+    expect(await shop.ledger('silent')).toMatchObject([{ amount: 40, foundByPoll: true }]);
+    await shop.process.line(/Recorded 40 for "silent" .*found by asking the service.*is paid/);
+  });
+
+  it('EX-13 the shop does not show that it asked if the webhook request was first', async () => {
+    await shop.createOrder('notified', 40);
+    emulator.complete(transactionsOf('notified')[0]!.transactionId);
+    await reaches('notified', { status: 'paid' });
+    expect(await shop.order('notified')).not.toHaveProperty('foundByPoll');
+    expect((await shop.ledger('notified'))[0]).not.toHaveProperty('foundByPoll');
+  });
+
+  it('EX-13 the shop never repeats a request that created a payment, and finds the payment by the reference', async () => {
+    emulator.setFaults({
+      api: { reset: { next: 1, when: 'after' } },
+      delivery: { off: true },
+    });
+    const unknown = { status: 'pending', checkoutUrl: null };
+    expect(await shop.createOrder('unheard', 9)).toMatchObject(unknown);
+    expect(await shop.createOrder('unheard', 9)).toMatchObject(unknown);
+    expect(transactionsOf('unheard')).toHaveLength(1);
+    emulator.complete(transactionsOf('unheard')[0]!.transactionId);
+    await reaches('unheard', { status: 'paid', foundByPoll: true });
+    expect(await shop.ledger('unheard')).toHaveLength(1);
+  });
+
+  it('EX-13 the shop marks an order as declined, although the service sends no webhook request', async () => {
+    await shop.createOrder('declined', 9);
+    emulator.fail(transactionsOf('declined')[0]!.transactionId);
+    await reaches('declined', { status: 'declined' });
+    expect(await shop.createOrder('declined', 9)).toMatchObject({ status: 'declined' });
+    expect(transactionsOf('declined')).toHaveLength(1);
+    expect(await shop.ledger('declined')).toEqual([]);
+  });
+
+  it('EX-13 the shop books an order that is paid while the shop is killed in the request for its invoice', async () => {
+    emulator.setFaults({ api: { slow: { ms: 1500, next: 1 } }, delivery: { off: true } });
+    const request = shop.createOrder('killed', 9).catch(() => 'no response');
+    // The emulator has received the request, and delays it.
+    await eventually(() => expect(emulator.faults().api?.slow?.next).toBe(0));
+    await shop.process.kill('SIGKILL');
+    expect(await request).toBe('no response');
+    await eventually(() => expect(transactionsOf('killed')).toHaveLength(1));
+    emulator.complete(transactionsOf('killed')[0]!.transactionId);
+    emulator.setFaults({ delivery: { off: true } });
+    shop = await start();
+    await reaches('killed', { status: 'paid', foundByPoll: true });
+    expect(await shop.ledger('killed')).toHaveLength(1);
+    expect(transactionsOf('killed')).toHaveLength(1);
+  });
+
+  it('EX-13 the shop marks an order as overdue, not as failed, and books a payment that is reported later', async () => {
+    await using hasty = await start('300');
+    await hasty.createOrder('late', 9);
+    await reaches('late', { status: 'overdue' }, hasty);
+    emulator.complete(transactionsOf('late')[0]!.transactionId);
+    await reaches('late', { status: 'paid' }, hasty);
+    emulator.setWebhook({ url: shop.webhookUrl });
+  });
+
+  it('EX-13 the shop books nothing while the service hides the transaction or responds with errors, and books it afterwards', async () => {
+    const off = { delivery: { off: true } } as const;
+    emulator.setFaults({ ...off, api: { notFound: { next: 3 } } });
+    await shop.createOrder('hidden', 9);
+    const { transactionId } = transactionsOf('hidden')[0]!;
+    emulator.complete(transactionId);
+    await eventually(() => expect(emulator.faults().api?.notFound?.next ?? 0).toBe(0), 20_000);
+    emulator.setFaults({ ...off, api: { error: { next: 3 } } });
+    await reaches('hidden', { status: 'paid', foundByPoll: true });
+    expect(await shop.ledger('hidden')).toMatchObject([{ transactionId }]);
+  });
+});

@@ -1,0 +1,177 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { PaymentsEmulator } from 'payments-emulator';
+import { RunningShop, settingsFor } from '../../support/shop/running-shop.js';
+import type { Order } from '../../support/shop/running-shop.js';
+
+jest.setTimeout(30_000);
+
+interface ErrorBody {
+  statusCode: number;
+  message: string | string[];
+}
+
+describe.each(['express', 'fastify'])('orders of the shop on %s', (adapter) => {
+  let emulator: PaymentsEmulator;
+  let shop: RunningShop;
+
+  beforeAll(async () => {
+    emulator = await PaymentsEmulator.start({ seed: 'orders' });
+    shop = await RunningShop.start({ ...settingsFor(emulator), SHOP_ADAPTER: adapter });
+    emulator.setWebhook({ url: shop.webhookUrl });
+  });
+  afterEach(() => emulator.setFaults({}));
+  afterAll(async () => {
+    await shop?.[Symbol.asyncDispose]();
+    await emulator?.close();
+  });
+
+  const invoicesOf = (reference: string) =>
+    emulator.transactions().filter(({ externalReference }) => externalReference === reference);
+
+  async function pay(reference: string): Promise<void> {
+    await shop.handled(1, () => {
+      emulator.complete(invoicesOf(reference).at(-1)!.transactionId);
+    });
+  }
+
+  it('the shop returns a new order with the address of its checkout page', async () => {
+    const { status, body } = await shop.post({ reference: 'new.Order_1~-', amount: 12.5 });
+    expect(status).toBe(201);
+    expect(body).toEqual({
+      reference: 'new.Order_1~-',
+      amount: 12.5,
+      status: 'pending',
+      checkoutUrl: invoicesOf('new.Order_1~-')[0]!.checkoutUrl,
+    });
+    expect(invoicesOf('new.Order_1~-')).toMatchObject([{ amount: 12.5, kind: 'checkout-invoice' }]);
+    expect((await fetch(body.checkoutUrl!)).status).toBe(200);
+  });
+
+  it('the shop returns an order as pending until it is paid, then as paid', async () => {
+    const placed = await shop.createOrder('shown', 100);
+    expect(await shop.get('/api/orders/shown')).toEqual({ status: 200, body: placed });
+    await pay('shown');
+    expect(await shop.order('shown')).toEqual({ ...placed, status: 'paid' });
+    expect(await shop.ledger('shown')).toEqual([
+      {
+        transactionId: invoicesOf('shown')[0]!.transactionId,
+        reference: 'shown',
+        amount: 100,
+        recordedAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+      },
+    ]);
+  });
+
+  it('the shop responds with 404 for an order that does not exist', async () => {
+    const { status, body } = await shop.get<ErrorBody>('/api/orders/nobody');
+    expect([status, body.message]).toEqual([404, 'order nobody does not exist']);
+  });
+
+  it('the shop returns the same order with one invoice if it is created again, pending or paid', async () => {
+    const first = await shop.post({ reference: 'again', amount: 7 });
+    expect(await shop.post({ reference: 'again', amount: 7 })).toEqual(first);
+    await pay('again');
+    const paid = await shop.post({ reference: 'again', amount: 7 });
+    expect(paid).toEqual({ status: 201, body: { ...first.body, status: 'paid' } });
+    expect(invoicesOf('again')).toHaveLength(1);
+  });
+
+  it('the shop creates one invoice for an order that is created twice at the same time', async () => {
+    emulator.setFaults({ api: { slow: { ms: 200 } } });
+    const [one, other] = await Promise.all([
+      shop.createOrder('twice', 7),
+      shop.createOrder('twice', 7),
+    ]);
+    expect(one).toEqual(other);
+    expect(one.checkoutUrl).not.toBeNull();
+    expect(invoicesOf('twice')).toHaveLength(1);
+  });
+
+  it('the shop rejects another amount with the reference of an existing order', async () => {
+    await shop.createOrder('taken', 7);
+    const { status, body } = await shop.post<ErrorBody>({ reference: 'taken', amount: 8 });
+    expect(status).toBe(409);
+    expect(body.message).toBe(
+      'order taken exists with the amount 7; use another reference for another amount',
+    );
+    expect((await shop.order('taken')).amount).toBe(7);
+    expect(invoicesOf('taken')).toHaveLength(1);
+  });
+
+  it.each([
+    [{}, 'reference'],
+    [{ amount: 5 }, 'reference'],
+    [{ reference: '', amount: 5 }, 'reference'],
+    [{ reference: 'a'.repeat(65), amount: 5 }, 'reference'],
+    [{ reference: 'a/b', amount: 5 }, 'reference'],
+    [{ reference: 'a b', amount: 5 }, 'reference'],
+    [{ reference: 'a\n', amount: 5 }, 'reference'],
+    [{ reference: '..', amount: 5 }, 'reference'],
+    [{ reference: 7, amount: 5 }, 'reference'],
+    [{ reference: ['a'], amount: 5 }, 'reference'],
+    [{ reference: 'a' }, 'amount'],
+    [{ reference: 'a', amount: '5' }, 'amount'],
+    [{ reference: 'a', amount: 0 }, 'amount'],
+    [{ reference: 'a', amount: -5 }, 'amount'],
+    [{ reference: 'a', amount: 0.001 }, 'amount'],
+    [{ reference: 'a', amount: 1e-7 }, 'amount'],
+    [{ reference: 'a', amount: 1e13 }, 'amount'],
+    [{ reference: 'a', amount: null }, 'amount'],
+    ['{"reference":"a","amount":1e400}', 'amount'],
+    [{ reference: 'a', amount: 5, status: 'paid' }, 'status'],
+    [[{ reference: 'a', amount: 5 }], 'reference'],
+  ])('the shop rejects %j with a message that names the field %s', async (order, field) => {
+    const { status, body } = await shop.post<ErrorBody>(order);
+    expect(status).toBe(400);
+    expect([body.message].flat().join('\n')).toContain(field);
+  });
+
+  it('the shop rejects a body that is not JSON', async () => {
+    expect((await shop.post('{"reference":')).status).toBe(400);
+  });
+
+  it('the shop accepts the longest reference, and amounts without an exact binary representation', async () => {
+    const reference = 'r'.repeat(64);
+    for (const [at, amount] of [0.01, 0.29, 1.15, 1_000_000_000_000].entries()) {
+      const name = `${at}${reference.slice(1)}`;
+      expect(await shop.createOrder(name, amount)).toMatchObject({ amount, status: 'pending' });
+    }
+  });
+
+  it('the shop stores an order without an invoice, logs the reason, and creates the invoice when it is created again', async () => {
+    // The module repeats the call once with a new token.
+    emulator.setFaults({ api: { unauthorized: { next: 2 } } });
+    const first = await shop.post({ reference: 'unlucky', amount: 9 });
+    const order: Order = {
+      reference: 'unlucky',
+      amount: 9,
+      status: 'pending',
+      checkoutUrl: null,
+    };
+    expect(first).toEqual({ status: 201, body: order });
+    expect(await shop.order('unlucky')).toEqual(order);
+    await shop.process.line(/WARN.*Order unlucky has no checkout page yet.*401/);
+    expect((await shop.createOrder('unlucky', 9)).checkoutUrl).toMatch(/^http/);
+  });
+
+  it('the shop creates no second invoice after a request with unknown outcome, also if the order is created again', async () => {
+    emulator.setFaults({ api: { reset: { next: 1, when: 'after' } } });
+    const order = await shop.createOrder('unknown', 9);
+    expect(order).toMatchObject({ status: 'pending', checkoutUrl: null });
+    await shop.process.line(/Order unknown has no checkout page.*unknown whether/);
+    expect(await shop.createOrder('unknown', 9)).toEqual(order);
+    expect(invoicesOf('unknown')).toHaveLength(1);
+    await pay('unknown');
+    expect((await shop.order('unknown')).status).toBe('paid');
+  });
+});
+
+it('an order is stored if the payments service is not reachable', async () => {
+  await using emulator = await PaymentsEmulator.start();
+  const settings = settingsFor(emulator);
+  await emulator.close();
+  await using shop = await RunningShop.start(settings);
+  const { status, body } = await shop.post({ reference: 'alone', amount: 9 });
+  expect([status, body.checkoutUrl]).toEqual([201, null]);
+  await shop.process.line(/WARN.*Order alone has no checkout page/);
+});

@@ -1,0 +1,80 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { SqliteHarness, startChild } from '../../support/sqlite/sqlite-harness.ts';
+
+let harness: SqliteHarness;
+beforeEach(() => {
+  harness = new SqliteHarness();
+});
+afterEach(() => harness.dispose());
+
+describe('a SQLite inbox that is killed', () => {
+  it('IN-09 a killed SQLite inbox has stored every event that it acknowledged, after 50 rounds of kill -9', async () => {
+    const acknowledged: string[] = [];
+    for (let round = 0; round < 50; round += 2) {
+      // Two processes at a time use one file: each is killed while the other writes, checkpoints or recovers.
+      await Promise.all(
+        [0, 13].map(async (more) => {
+          const child = startChild('receive', harness.file);
+          await child.printed(1 + ((round * 7 + more) % 40));
+          await child.kill();
+          expect(child.lines.length).toBeGreaterThan(0);
+          acknowledged.push(...child.lines);
+        }),
+      );
+    }
+    const connection = harness.connect();
+    const stored = connection.prepare('SELECT id FROM payments_inbox_event').all();
+    const ids = new Set(Array.from(stored, ({ id }) => String(id)));
+    expect(acknowledged.filter((id) => !ids.has(id))).toEqual([]);
+    expect(connection.prepare('PRAGMA integrity_check').get()).toMatchObject({
+      integrity_check: 'ok',
+    });
+    // Each stored event has a delivery that is still to run.
+    const store = await harness.open();
+    const { deliveries } = await store.stats();
+    expect(deliveries).toMatchObject([{ handler: 'book', state: 'pending', count: ids.size }]);
+  }, 360_000);
+
+  it('a killed SQLite inbox has counted the attempt of every delivery that a claim returned', async () => {
+    const claimed: string[] = [];
+    for (let round = 0; round < 8; round += 1) {
+      const child = startChild('claim', harness.file);
+      await child.printed(1 + ((round * 5) % 17));
+      await child.kill();
+      claimed.push(...child.lines);
+    }
+    const counted = harness
+      .connect()
+      .prepare(
+        `SELECT e.id FROM payments_inbox_delivery d JOIN payments_inbox_event e ON e.seq = d.event
+         WHERE d.attempts = 1 AND d.token = 1 AND d.state = 'running'`,
+      )
+      .all();
+    const ids = new Set(Array.from(counted, ({ id }) => String(id)));
+    expect(claimed.length).toBeGreaterThan(8);
+    expect(claimed.filter((id) => !ids.has(id))).toEqual([]);
+  }, 120_000);
+
+  it('IN-22 a killed SQLite inbox has one effect of a commit for each done delivery, and no other effects', async () => {
+    await (await harness.open()).close();
+    const connection = harness.connect();
+    connection.exec('CREATE TABLE ledger (id TEXT NOT NULL)');
+    const committed: string[] = [];
+    for (let round = 0; round < 12; round += 1) {
+      const child = startChild('commit', harness.file);
+      await child.printed(1 + ((round * 5) % 17));
+      await child.kill();
+      committed.push(...child.lines);
+    }
+    const column = (sql: string) =>
+      Array.from(connection.prepare(sql).all(), ({ id }) => String(id));
+    const effects = column('SELECT id FROM ledger ORDER BY id');
+    const done = column(
+      `SELECT e.id FROM payments_inbox_delivery d JOIN payments_inbox_event e ON e.seq = d.event
+       WHERE d.state = 'done' ORDER BY e.id`,
+    );
+    expect(effects).toEqual(done);
+    expect(new Set(effects).size).toBe(effects.length);
+    expect(committed.filter((id) => !effects.includes(id))).toEqual([]);
+  }, 120_000);
+});

@@ -1,0 +1,194 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { describe, expect, it } from '@jest/globals';
+import type {
+  PaymentsInstrumentation,
+  PaymentsSpan,
+  SpanResult,
+  TracedOperation,
+} from '../../../libs/payments/src/telemetry/payments-observer.js';
+import { inboxOf, post, startOn } from '../../support/inbox/inbox-application.js';
+import type { Handle } from '../../support/inbox/inbox-application.js';
+import {
+  ExpectingApplication,
+  MEMORY,
+  onEachInbox,
+} from '../../support/inbox/expecting-application.js';
+import { eventually } from '../../support/time/waiting.js';
+import { webhookRequest } from '../../support/webhook/handler-application.js';
+
+const active = new AsyncLocalStorage<string>();
+
+/** An instrumentation that records its spans. */
+class Spans implements PaymentsInstrumentation {
+  readonly started: TracedOperation[] = [];
+  readonly ended: (SpanResult & { readonly kind: string })[] = [];
+
+  startSpan(operation: TracedOperation): PaymentsSpan {
+    this.started.push(operation);
+    const { kind } = operation;
+    return {
+      traceparent: traceparentOf(this.started.length),
+      run: (work) => active.run(kind, work),
+      end: (result) => this.ended.push({ kind, ...result }),
+    };
+  }
+
+  of(kind: string): TracedOperation[] {
+    return this.started.filter((operation) => operation.kind === kind);
+  }
+}
+
+const traceparentOf = (n: number): string => `00-${`${n}`.padStart(32, 'a')}-${'b'.repeat(16)}-01`;
+
+onEachInbox((data) => {
+  it('TE-01 a received event is stored with the trace context of its span, and its attempts get that context', async () => {
+    const spans = new Spans();
+    const ran: unknown[] = [];
+    const book: Handle = (_event, { attempt }) => {
+      ran.push(active.getStore());
+      if (attempt === 1) throw new Error('broken');
+    };
+    const shared = await data();
+    await using app = await startOn(
+      shared,
+      { book },
+      { observers: [spans as PaymentsInstrumentation] },
+    );
+    await post(app, 'e-1', {});
+    await eventually(() => expect(spans.ended.at(-1)).toMatchObject({ outcome: 'completed' }));
+    const traceparent = traceparentOf(1);
+    expect(spans.of('receive')).toMatchObject([{ eventId: 'e-1', traceparent: null }]);
+    expect((await inboxOf(app).get('e-1'))!.headers).toMatchObject({ traceparent });
+    const attempts = spans.of('attempt');
+    expect(attempts.length).toBeGreaterThanOrEqual(2);
+    expect(attempts[0]).toMatchObject({ attempt: 1, handler: 'book', traceparent });
+    expect(attempts[1]).toMatchObject({ attempt: 2, handler: 'book', traceparent });
+    expect(new Set(ran)).toEqual(new Set(['attempt']));
+    const results = spans.ended.filter(({ kind }) => kind === 'attempt');
+    expect(results[0]).toEqual({
+      kind: 'attempt',
+      outcome: 'failed',
+      error: 'Error: broken',
+      errorCode: null,
+    });
+  });
+
+  it('TE-01 a poll and the event that it finds have spans, and the event is received within the poll', async () => {
+    const spans = new Spans();
+    await using app = await ExpectingApplication.start(await data(), {
+      observers: [spans as PaymentsInstrumentation],
+    });
+    app.respond(1, { status: 'complete' });
+    await app.expect(1);
+    await app.ask(1);
+    expect(spans.of('poll')).toMatchObject([{ reference: 'order-1', transactionId: 't-1' }]);
+    expect(spans.ended).toContainEqual({
+      kind: 'poll',
+      outcome: 'event',
+      error: null,
+      errorCode: null,
+    });
+    expect(spans.of('receive')).toMatchObject([{ source: 'poll' }]);
+  });
+});
+
+describe('an instrumentation that fails', () => {
+  const fail = (_done?: unknown): never => {
+    throw new Error('the exporter is broken');
+  };
+  const reject = (): never => Promise.reject(new Error('the exporter is broken')) as never;
+  const span = (changes: Partial<PaymentsSpan>): PaymentsInstrumentation => ({
+    startSpan: () => ({ traceparent: null, run: (work) => work(), end: () => {}, ...changes }),
+  });
+  const FAILING: readonly [string, PaymentsInstrumentation][] = [
+    ['throws in startSpan()', { startSpan: fail }],
+    ['returns nothing', { startSpan: () => undefined }],
+    ['throws in run() before the work', span({ run: fail })],
+    [
+      'throws in run() after the work',
+      span({
+        run: (work) => {
+          work();
+          fail();
+        },
+      }),
+    ],
+    ['never calls the work', span({ run: () => {} })],
+    [
+      'calls the work twice',
+      span({
+        run: (work) => {
+          work();
+          work();
+        },
+      }),
+    ],
+    ['throws in end()', span({ end: fail })],
+    ['rejects in startSpan()', { startSpan: reject }],
+    ['rejects in run()', span({ run: reject })],
+    ['rejects in run() after the work', span({ run: (work) => (work(), reject()) })],
+    ['rejects in end()', span({ end: reject })],
+    ['returns null in startSpan()', { startSpan: () => null as never }],
+    ['rejects in attach()', { attach: reject }],
+    ['returns an invalid trace context', span({ traceparent: 'x\u0000'.repeat(200) })],
+  ];
+
+  onEachInbox((data) => {
+    it.each(FAILING)('TE-01 an instrumentation that %s changes no attempt', async (what, one) => {
+      let ran = 0;
+      const book = () => void (ran += 1);
+      await using app = await startOn(await data(), { book }, { observers: [one] });
+      expect(await post(app, 'e-1', {})).toBe(200);
+      await eventually(async () => {
+        const { deliveries, headers } = (await inboxOf(app).get('e-1'))!;
+        expect(deliveries).toMatchObject([{ state: 'done', attempts: 1 }]);
+        expect(headers).not.toHaveProperty('traceparent');
+      });
+      expect(ran).toBe(1);
+      // Otherwise Node would exit on the rejection.
+      if (/throws|rejects/.test(what))
+        expect(app.log.matching(/An observer failed in .* the exporter is broken/)).toHaveLength(1);
+    });
+  });
+
+  it('TE-01 a rejection after the application has closed is logged', async () => {
+    const observers: PaymentsInstrumentation[] = [{ attach: () => reject }];
+    const app = await startOn(MEMORY, {}, { observers });
+    await app[Symbol.asyncDispose]();
+    await eventually(() =>
+      expect(
+        app.log.matching(/An observer failed in attach.* the exporter is broken/),
+      ).toHaveLength(1),
+    );
+  });
+
+  onEachInbox((data) => {
+    it('TE-01 all attempts of an event get its trace context, and none gets one that is not valid', async () => {
+      const spans = new Spans();
+      const one: PaymentsInstrumentation = {
+        startSpan: (operation) => ({ ...spans.startSpan(operation), traceparent: null }),
+      };
+      const shared = await data();
+      const book: Handle = (_event, { attempt }) => {
+        if (attempt === 1) throw new Error('broken');
+      };
+      await using app = await startOn(shared, { book }, { observers: [one] });
+      const valid = traceparentOf(7);
+      for (const [id, traceparent] of [
+        ['e-1', valid],
+        ['e-2', 'x; DROP'],
+        ['e-3', '00-1-1-1'],
+      ]) {
+        const request = webhookRequest({ id: id!, eventType: 'transaction.updated' });
+        await app.send({ ...request, headers: { ...request.headers, traceparent: traceparent! } });
+      }
+      await eventually(() => expect(spans.of('attempt')).toHaveLength(6));
+      for (const [id, traceparent] of Object.entries({ 'e-1': valid, 'e-2': null, 'e-3': null })) {
+        const attempts = spans
+          .of('attempt')
+          .filter((info) => 'eventId' in info && info.eventId === id);
+        expect(attempts).toMatchObject([{ traceparent }, { traceparent }]);
+      }
+    });
+  });
+});

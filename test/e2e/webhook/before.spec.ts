@@ -1,0 +1,239 @@
+import type { IncomingMessage } from 'node:http';
+import { BlockList, isIPv6 } from 'node:net';
+import { afterEach, describe, expect, it } from '@jest/globals';
+import type { INestApplication } from '@nestjs/common';
+import { ExpressAdapter } from '@nestjs/platform-express';
+import type { NestExpressApplication } from '@nestjs/platform-express';
+import { FastifyAdapter } from '@nestjs/platform-fastify';
+import type { AdmissionCheck, AdmissionRequest } from 'nestjs-payments';
+import { FakeRuntime } from '../../support/time/fake-runtime.js';
+import { timersAtRest, until } from '../../support/time/waiting.js';
+import { RawConnection } from '../../support/http/http-exchange.js';
+import { signedWebhook } from '../../support/webhook/signed-webhook.js';
+import { Orders, SECRET, WebhookApplication } from '../../support/webhook/webhook-application.js';
+
+const COMPANY = { webhookSecret: SECRET };
+const MIB = 1024 ** 2;
+
+/** A rate limit per key: `burst` at once, then `perSecond`. Kept in the memory of this process only. */
+class TokenBuckets {
+  readonly #buckets = new Map<string, { readonly tokens: number; readonly at: number }>();
+
+  constructor(
+    private readonly perSecond: number,
+    private readonly burst: number,
+    private readonly now: () => number = () => performance.now(),
+  ) {}
+
+  /** Takes a token and returns 0, or returns the number of seconds until a token is available. */
+  take(key: string): number {
+    const at = this.now();
+    const last = this.#buckets.get(key) ?? { tokens: this.burst, at };
+    const filled = Math.min(this.burst, last.tokens + ((at - last.at) / 1000) * this.perSecond);
+    const taken = filled >= 1;
+    // The least recently used bucket is deleted, so that strangers cannot fill the memory.
+    this.#buckets.delete(key);
+    this.#buckets.set(key, { tokens: taken ? filled - 1 : filled, at });
+    if (this.#buckets.size > 10_000) this.#buckets.delete(this.#buckets.keys().next().value!);
+    return taken ? 0 : Math.ceil((1 - filled) / this.perSecond);
+  }
+}
+
+/** A check that admits these addresses only. */
+function allowlist(...addresses: string[]): AdmissionCheck {
+  const senders = new BlockList();
+  for (const address of addresses) senders.addAddress(address);
+  return ({ address = '' }) =>
+    senders.check(address, isIPv6(address) ? 'ipv6' : 'ipv4') ? undefined : { status: 403 };
+}
+
+/** Node's request, which is the property `raw` of Fastify's request. */
+function messageOf(request: unknown): IncomingMessage {
+  return (request as { raw?: IncomingMessage }).raw ?? (request as IncomingMessage);
+}
+
+const BEHIND_A_PROXY = {
+  express: () => new ExpressAdapter(),
+  fastify: () => new FastifyAdapter({ trustProxy: true }),
+};
+
+describe.each(['express', 'fastify'] as const)('webhook.before on %s', (adapter) => {
+  const runtime = new FakeRuntime();
+  let app: WebhookApplication;
+  let orders: Orders;
+  const start = async (
+    before: AdmissionCheck,
+    main?: (app: INestApplication) => void,
+  ): Promise<void> => {
+    app = await WebhookApplication.start({
+      adapter: BEHIND_A_PROXY[adapter](),
+      payments: { runtime, webhook: { before, maxPending: 2 } },
+      providers: [Orders],
+      ...(main && { main }),
+    });
+    app.log.lines.length = 0;
+    orders = app.app.get(Orders);
+  };
+  const sendValid = async (headers: Record<string, string> = {}) =>
+    app.send(signedWebhook(COMPANY), { headers });
+  const head = (length: number): string => {
+    const { path, headers } = signedWebhook(COMPANY);
+    const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+    return [
+      `POST ${path} HTTP/1.1`,
+      'Host: shop',
+      ...lines,
+      `Content-Length: ${length}`,
+      '',
+      '',
+    ].join('\r\n');
+  };
+  afterEach(async () => app.app.close());
+
+  it('SE-05 an allowlist of addresses admits its addresses', async () => {
+    await start(allowlist('203.0.113.7', '127.0.0.1'));
+    expect(await sendValid()).toMatchObject({ status: 200 });
+    expect(orders.seen).toHaveLength(1);
+  });
+
+  it('SE-05 an allowlist rejects other addresses before the body is read and before app.use() middleware runs', async () => {
+    const used: unknown[] = [];
+    const read: boolean[] = [];
+    const listed = allowlist('203.0.113.7');
+    await start(
+      (request) => {
+        read.push(messageOf(request.request).readableDidRead);
+        return listed(request);
+      },
+      (nest) => {
+        nest.use((request: unknown, _: unknown, next: () => void) => {
+          used.push(request);
+          next();
+        });
+      },
+    );
+    const sender = await RawConnection.open(app.url);
+    await sender.write(head(1000));
+    expect(await sender.status()).toBe(403);
+    sender.socket.destroy();
+    expect(await sendValid()).toMatchObject({
+      status: 403,
+      body: { statusCode: 403, code: 'request_rejected' },
+    });
+    expect(read).toEqual([false, false]);
+    // On Fastify, Nest runs app.use() middleware in its own hook, before every route.
+    if (adapter === 'express') expect(used).toEqual([]);
+    expect(orders.seen).toEqual([]);
+    expect(app.log.lines).toEqual([
+      'warn A webhook request was rejected (request_rejected). The check "webhook.before" of the application returned status 403. ' +
+        'PaymentWebhook',
+    ]);
+  });
+
+  it('SE-05 an allowlist behind a proxy uses the client address of the framework', async () => {
+    await start(
+      ({ request }) =>
+        (request as { ip: string }).ip === '203.0.113.7' ? undefined : { status: 403 },
+      (nest) => {
+        if (adapter === 'express') (nest as NestExpressApplication).set('trust proxy', true);
+      },
+    );
+    expect(await sendValid({ 'X-Forwarded-For': '203.0.113.7' })).toMatchObject({ status: 200 });
+    expect(await sendValid({ 'X-Forwarded-For': '203.0.113.8' })).toMatchObject({ status: 403 });
+    expect(await sendValid()).toMatchObject({ status: 403 });
+  });
+
+  it('SE-05 a rate limiter rejects requests above its limit with 429 and Retry-After', async () => {
+    const buckets = new TokenBuckets(0.5, 3, () => runtime.monotonic());
+    await start(({ address = '' }) => {
+      const retryAfterSeconds = buckets.take(address);
+      return retryAfterSeconds === 0 ? undefined : { status: 429, retryAfterSeconds };
+    });
+    for (let n = 0; n < 3; n += 1) expect(await sendValid()).toMatchObject({ status: 200 });
+    for (let n = 0; n < 3; n += 1) {
+      expect(await sendValid()).toMatchObject({
+        status: 429,
+        headers: { 'retry-after': '2' },
+        body: { code: 'request_rejected' },
+      });
+    }
+    expect(app.log.matching(/returned status 429/)).toHaveLength(1);
+    runtime.advance(2000);
+    expect(await sendValid()).toMatchObject({ status: 200 });
+  });
+
+  it('SE-05 an asynchronous rate limiter works with a shared store', async () => {
+    const used = new Map<string, number>();
+    const consume = async (key: string): Promise<number> => {
+      await new Promise((resolve) => setImmediate(resolve));
+      used.set(key, (used.get(key) ?? 0) + 1);
+      return used.get(key)!;
+    };
+    await start(async ({ company }) =>
+      (await consume(company)) > 2 ? { status: 429, retryAfterSeconds: 60 } : undefined,
+    );
+    const statuses: number[] = [];
+    for (let n = 0; n < 4; n += 1) statuses.push((await sendValid()).status);
+    expect(statuses).toEqual([200, 200, 429, 429]);
+    expect(used).toEqual(new Map([['default', 4]]));
+  });
+
+  it('SE-05 the check gets company, URL, headers, address and the request of the framework', async () => {
+    const seen: AdmissionRequest[] = [];
+    await start((request) => void seen.push(request));
+    const signed = signedWebhook({ ...COMPANY, id: 'acme' });
+    await app.send(signed, { path: `${signed.path}?a=b` });
+    expect(seen).toEqual([
+      {
+        company: 'acme',
+        url: '/webhooks/payments/acme?a=b',
+        headers: expect.objectContaining({ 'content-type': 'application/json' }),
+        address: '127.0.0.1',
+        request: expect.objectContaining({ ip: '127.0.0.1' }),
+      },
+    ]);
+  });
+
+  it('SE-05 a sender can read the response if it is rejected while it sends', async () => {
+    let reject = (): void => {};
+    const response = new Promise<object>((resolve) => (reject = () => resolve({ status: 403 })));
+    await start(async () => response);
+    const sender = await RawConnection.open(app.url);
+    await sender.write(head(MIB));
+    for (let n = 0; n < 8; n += 1) expect(await sender.write(Buffer.alloc(64 * 1024))).toBe(true);
+    reject();
+    expect(await sender.status()).toBe(403);
+    for (let n = 0; n < 8; n += 1) expect(await sender.write(Buffer.alloc(64 * 1024))).toBe(true);
+    sender.socket.destroy();
+  });
+
+  it.each([
+    ['throws', () => Promise.reject(new Error('the limiter is down'))],
+    ['returns null', () => null],
+  ])('SE-05 a check that %s causes 503, and one log line has the cause', async (_, before) => {
+    await start(before as AdmissionCheck);
+    for (let n = 0; n < 20; n += 1) {
+      expect(await sendValid()).toMatchObject({ status: 503, body: { code: 'request_rejected' } });
+    }
+    expect(app.log.lines).toHaveLength(1);
+    expect(app.log.lines[0]).toMatch(/"webhook\.before".*(the limiter is down|neither undefined)/);
+    expect(orders.seen).toEqual([]);
+  });
+
+  it('SE-05 a check that takes longer than "bodyTimeoutMs" causes 503, and its request is not pending any more', async () => {
+    let hanging = true;
+    await start(async () => (hanging ? new Promise<undefined>(() => {}) : undefined));
+    const idle = await timersAtRest(runtime);
+    const responses = [sendValid(), sendValid()];
+    await until(() => runtime.pending === idle + 2, 'the requests');
+    await timersAtRest(runtime);
+    expect(await sendValid()).toMatchObject({ status: 503, body: { code: 'webhook_busy' } });
+    runtime.advance(5000);
+    for (const response of responses) {
+      expect(await response).toMatchObject({ status: 503, body: { code: 'request_rejected' } });
+    }
+    expect(app.log.matching(/"webhook\.before".*did not return within 5000 ms/)).toHaveLength(1);
+    hanging = false;
+    expect(await sendValid()).toMatchObject({ status: 200 });
+  });
+});

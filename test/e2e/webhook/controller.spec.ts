@@ -1,0 +1,169 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { Injectable, ValidationPipe } from '@nestjs/common';
+import { OnPaymentEvent } from 'nestjs-payments';
+import { signedWebhook } from '../../support/webhook/signed-webhook.js';
+import {
+  OnAll,
+  OnClass,
+  OnMethods,
+  RequestScoped,
+  Validated,
+} from '../../support/webhook/webhook-controllers.js';
+import {
+  Orders,
+  ADAPTERS,
+  BODY_OPTIONS,
+  SECRET,
+  ADAPTER_OPTIONS,
+  WebhookApplication,
+  company,
+} from '../../support/webhook/webhook-application.js';
+
+const DEFAULT = company('default', SECRET);
+const ACME = company('acme', 'whsec_acme');
+@Injectable()
+class Failing {
+  @OnPaymentEvent('payout.failed')
+  fail(): void {
+    throw new Error('a-private-reason');
+  }
+}
+
+const strict = () =>
+  new ValidationPipe({ whitelist: true, forbidNonWhitelisted: true, transform: true });
+const PATHS = [
+  '/method',
+  '/class',
+  '/class/again',
+  '/classes',
+  '/all/x',
+  '/all/x/y',
+  '/scoped',
+  '/validated',
+];
+
+describe.each(ADAPTER_OPTIONS)(
+  'own controllers on $adapter with $option',
+  ({ adapter, option }) => {
+    let app: WebhookApplication;
+    let orders: Orders;
+    beforeAll(async () => {
+      app = await WebhookApplication.start({
+        adapter: ADAPTERS[adapter]!(),
+        nest: BODY_OPTIONS[option]!,
+        payments: { companies: [DEFAULT, ACME], webhookPath: false },
+        controllers: [OnMethods, OnClass, OnAll, RequestScoped, Validated],
+        providers: [Orders, Failing],
+        main: (app) => void app.useGlobalPipes(strict()),
+      });
+      orders = app.app.get(Orders);
+    });
+    beforeEach(() => {
+      app.log.lines.length = 0;
+      orders.seen.length = 0;
+    });
+    afterAll(async () => app.app.close());
+
+    it.each(PATHS)(
+      'WH-17 a controller with WebhookGuard receives a webhook request at %s',
+      async (path) => {
+        const signed = signedWebhook(DEFAULT, { metadata: { pad: '€'.repeat(60_000) } });
+        const response = await app.send(signed, { path });
+        expect(response).toMatchObject({ status: 200, body: { status: 'handled' } });
+        expect(orders.seen).toHaveLength(1);
+        expect(orders.seen[0]!.context.raw.equals(signed.body)).toBe(true);
+        expect(app.log.lines).toEqual([]);
+      },
+    );
+
+    it('WH-17 the controller gets the verified event, the parsed body and the raw bytes', async () => {
+      const signed = signedWebhook(DEFAULT);
+      const { body } = await app.send(signed, { path: '/method' });
+      const raw = signed.body.toString('base64');
+      expect(body).toMatchObject({ verified: true, company: 'default', same: true, raw });
+    });
+
+    it('WH-17 the pipes of the application run on the parsed envelope', async () => {
+      const { body } = await app.send(signedWebhook(DEFAULT), { path: '/validated' });
+      expect(body).toMatchObject({ validated: true });
+    });
+
+    it.each(PATHS)(
+      'WH-17 WebhookGuard at %s rejects the same requests as the endpoint, with the same responses',
+      async (path) => {
+        const signed = signedWebhook(DEFAULT);
+        const other = signedWebhook(ACME);
+        const headers = (more: Record<string, string | undefined>) => ({ path, headers: more });
+        const responses = [
+          await app.send(other, { path }),
+          await app.send(signed, headers({ 'X-Webhook-Signature': undefined })),
+          await app.send(signedWebhook(DEFAULT, '{"id":"e"}'), { path }),
+          await app.send(signedWebhook(DEFAULT, { metadata: { pad: 'x'.repeat(1024 ** 2) } }), {
+            path,
+          }),
+          await app.send(signed, headers({ 'Content-Type': 'text/plain' })),
+          await app.send(signed, headers({ 'Content-Encoding': 'gzip' })),
+          await app.exchange(path, { headers: signedWebhook(DEFAULT, '').headers }),
+        ];
+        expect(
+          responses.map(({ status, body }) => [status, body['statusCode'], body['code']]),
+        ).toEqual([
+          [401, 401, 'signature_mismatch'],
+          [401, 401, 'signature_missing'],
+          [400, 400, 'payload_invalid'],
+          [413, 413, 'payload_too_large'],
+          [415, 415, 'content_type_unsupported'],
+          [415, 415, 'content_encoding_unsupported'],
+          [400, 400, 'payload_invalid'],
+        ]);
+        expect(orders.seen).toEqual([]);
+      },
+    );
+
+    it('WH-17 WebhookGuard reads the company from the path parameter ":company"', async () => {
+      expect(await app.send(signedWebhook(ACME), { path: '/method/of/acme' })).toMatchObject({
+        status: 200,
+      });
+      expect(await app.send(signedWebhook(ACME), { path: '/method/of/default' })).toMatchObject({
+        status: 401,
+      });
+      expect(await app.send(signedWebhook(ACME), { path: '/method/of/nobody' })).toMatchObject({
+        status: 401,
+        body: { code: 'company_unknown' },
+      });
+      expect(orders.seen.map(({ context }) => context.company)).toEqual(['acme']);
+    });
+
+    it.each(['/method', '/class', '/all/x'])(
+      'WH-17 WH-08 methods other than POST at %s get 404 or 405, never 500',
+      async (path) => {
+        for (const method of ['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE']) {
+          const { headers, body } = signedWebhook(DEFAULT);
+          const bare = method === 'GET' || method === 'HEAD';
+          const response = await app.exchange(path, { method, ...(!bare && { headers, body }) });
+          expect([404, 405]).toContain(response.status);
+        }
+        expect(app.log.lines).toEqual([]);
+      },
+    );
+
+    it('WH-17 the response is 503 without the error of the handler if PaymentInbox.receive() throws', async () => {
+      const failing = signedWebhook(DEFAULT, { eventType: 'payout.failed' });
+      const response = await app.send(failing, { path: '/method' });
+      expect(response.status).toBe(503);
+      expect(response.body).toEqual({
+        statusCode: 503,
+        message: expect.stringMatching(/1 of 1 handlers have not succeeded/),
+      });
+      expect(response.text).not.toContain('a-private-reason');
+    });
+
+    it('WH-17 the module mounts no endpoint of its own, and does not change the other routes', async () => {
+      expect(await app.send(signedWebhook(DEFAULT))).toMatchObject({ status: 404 });
+      const open = await app.send(signedWebhook(DEFAULT), { path: '/method/open' });
+      expect(open.status).toBe(201);
+      const parsed = adapter === 'fastify' || option !== 'bodyParser: false';
+      expect(open.body['body'] !== undefined).toBe(parsed);
+    });
+  },
+);

@@ -1,0 +1,246 @@
+import { describe, expect, it } from '@jest/globals';
+import { memoryInbox, PaymentsError, PaymentsModule } from 'nestjs-payments';
+import type { InboxDefinition } from 'nestjs-payments';
+import { bootFailure } from '../../support/webhook/boot-failure.js';
+import { OPTIONS, WebhookApplication, company } from '../../support/webhook/webhook-application.js';
+
+const PRIVATE = 'a-private-value';
+const ONE = { ...company('acme', `${PRIVATE}-webhook`), clientSecret: `${PRIVATE}-client` };
+const SECRETS = { clientSecret: `${PRIVATE}-client`, webhookSecret: `${PRIVATE}-webhook` };
+
+const DAY = 86_400_000;
+/** A memory inbox that declares itself durable: the options read nothing else of an inbox. */
+const DURABLE: InboxDefinition = {
+  name: 'durable',
+  create: (runtime) => {
+    const store = memoryInbox().create(runtime);
+    return Object.assign(store, { capabilities: { ...store.capabilities, durable: true } });
+  },
+};
+
+const companies = (...given: unknown[]) => ({ baseUrl: OPTIONS.baseUrl, companies: given });
+const WRONG: readonly [string, object, ...RegExp[]][] = [
+  ['no baseUrl', { baseUrl: undefined }, /"baseUrl" of company default must be .*https:\/\//],
+  ['a baseUrl that is a host', { baseUrl: 'payments.example.com' }, /"baseUrl".*absolute address/],
+  ['a baseUrl with another scheme', { baseUrl: 'ftp://x.example' }, /"baseUrl".*absolute address/],
+  [
+    'credentials in the baseUrl',
+    { baseUrl: `https://user:${PRIVATE}@x.example` },
+    /"baseUrl".*must not contain a user name.*"clientId" and "clientSecret"/,
+  ],
+  ['a query in the baseUrl', { baseUrl: `https://x.example?key=${PRIVATE}` }, /"baseUrl".*query/],
+  [
+    'http: beyond loopback',
+    { baseUrl: 'http://x.example' },
+    /"baseUrl".*"allowInsecureHttp: true"/,
+  ],
+  [
+    'allowInsecureHttp as a string',
+    { allowInsecureHttp: 'false' },
+    /"allowInsecureHttp" must be true or/,
+  ],
+  ['no clientId', { clientId: undefined }, /"clientId".*missing or empty.*environment variable/],
+  ['an empty clientSecret', { clientSecret: '' }, /"clientSecret".*missing or empty/],
+  ['a clientSecret that is not a string', { clientSecret: 7 }, /"clientSecret".*missing or empty/],
+  ['no webhookSecret', { webhookSecret: undefined }, /"webhookSecret".*missing or empty/],
+  ['a blank webhookSecret', { webhookSecret: ' ' }, /"webhookSecret".*missing or empty/],
+  [
+    'an empty list of webhook secrets',
+    { webhookSecret: [] },
+    /"webhookSecret".*1 to 10.*list has 0/,
+  ],
+  ['eleven webhook secrets', { webhookSecret: Array(11).fill(PRIVATE) }, /1 to 10.*list has 11/],
+  [
+    'a list with an empty webhook secret',
+    { webhookSecret: [PRIVATE, ''] },
+    /"webhookSecret".*empty/,
+  ],
+  [
+    'both one company and a list of companies',
+    { companies: [ONE] },
+    /either "clientId".*or "companies", not both/,
+  ],
+  ['an empty list of companies', companies(), /"companies" must be a list of at least one/],
+  [
+    'a list of companies that contains null',
+    companies(null),
+    /"companies" must contain only companies/,
+  ],
+  ['two companies with the same id', companies(ONE, ONE), /two companies have the id "acme"/],
+  [
+    'SE-10 two companies with the same webhook secret',
+    companies(ONE, { ...ONE, id: 'bolt' }),
+    /companies "acme" and "bolt" have the same webhook secret.*Give each/,
+  ],
+  [
+    'SE-10 two companies that have one of several webhook secrets in common',
+    companies(
+      { ...ONE, webhookSecret: [`${PRIVATE}-1`, `${PRIVATE}-2`] },
+      { ...ONE, id: 'bolt', webhookSecret: `${PRIVATE}-3` },
+      { ...ONE, id: 'cafe', webhookSecret: [`${PRIVATE}-4`, `${PRIVATE}-2`] },
+    ),
+    /companies "acme" and "cafe" have the same webhook secret/,
+  ],
+  ['an id with a slash', companies({ ...ONE, id: 'a/b' }), /"id" must be 1 to 100 characters of/],
+  ['an id that is a path', companies({ ...ONE, id: '..' }), /"id" must be/],
+  ['an id of 101 characters', companies({ ...ONE, id: 'a'.repeat(101) }), /1 to 100/],
+  [
+    'companies that are an object',
+    { ...companies(), companies: {} },
+    /a directory with.*"find\(id\)"/,
+  ],
+  [
+    'an unknown option',
+    { webhookSecrets: [PRIVATE] },
+    /no option "webhookSecrets".*webhookSecret,/,
+  ],
+  [
+    'a limit as text',
+    { webhook: { bodyLimitBytes: '1mb' } },
+    /"webhook\.bodyLimitBytes".*whole number of bytes.*a text of 3 characters/,
+  ],
+  [
+    'a limit too small',
+    { webhook: { bodyLimitBytes: 1023 } },
+    /from 1024 to 67108864; it is 1023.*1048576/,
+  ],
+  ['a limit too large', { webhook: { bodyLimitBytes: 67_108_865 } }, /from 1024 to 67108864/],
+  [
+    'no company lookups',
+    { webhook: { maxLookupsPerSecond: 0 } },
+    /"webhook\.maxLookupsPerSecond".*whole number of lookups from 1 to 10000; it is 0.*50/,
+  ],
+  ['webhook options that are no object', { webhook: true }, /"webhook" must be an object/],
+  ['an unknown webhook option', { webhook: { limit: 1 } }, /no option "webhook\.limit".*bodyLimit/],
+  [
+    'a maximum age that is too small',
+    { webhook: { maxAgeMs: 999 } },
+    /"webhook\.maxAgeMs" must be a whole number of milliseconds from 1000 to 315360000000, or false .*; it is 999/,
+  ],
+  ['a maximum age of null', { webhook: { maxAgeMs: null } }, /"webhook\.maxAgeMs".*it is null/],
+  [
+    'a maximum age above the default of worker.knowMs, with a durable inbox',
+    { webhook: { maxAgeMs: 31 * DAY }, inbox: DURABLE },
+    /"webhook\.maxAgeMs" must be at most "worker\.knowMs".*2678400000.*2592000000/,
+  ],
+  [
+    'a check that is no function',
+    { webhook: { before: {} } },
+    /"webhook\.before" must be a function/,
+  ],
+  [
+    'a body timeout beyond the deadline',
+    { deadlineMs: 1000, webhook: { bodyTimeoutMs: 1001 } },
+    /"webhook\.bodyTimeoutMs".*from 100 to 1000; it is 1001/,
+  ],
+  ['no pending request', { webhook: { maxPending: 0 } }, /"webhook\.maxPending".*from 1 to 100000/],
+  [
+    'fewer pending bytes than a body may have',
+    { webhook: { bodyLimitBytes: 4096, maxPendingBytes: 4095 } },
+    /"webhook\.maxPendingBytes".*from 4096 to 4294967296/,
+  ],
+  [
+    'a deadline beyond the sender',
+    { deadlineMs: 29_001 },
+    /"deadlineMs".*milliseconds from 100 to/,
+  ],
+  ['a deadline that is no number', { deadlineMs: NaN }, /"deadlineMs".*it is NaN.*25000/],
+  ['an option of an earlier version', { dedupeBy: 'event' }, /no option "dedupeBy"/],
+  [
+    'a pattern in oncePerTransaction',
+    { oncePerTransaction: ['transaction.*'] },
+    /"oncePerTransaction" must be a list of exact event types.*\[\] for none/,
+  ],
+  [
+    'a worker of half a run',
+    { worker: { concurrency: 0.5 } },
+    /"worker.concurrency" must be a whole number of attempts from 1 to 1000; it is 0.5/,
+  ],
+  [
+    'no time for a handler',
+    { worker: { timeoutMs: 0 } },
+    /"worker.timeoutMs" must be a whole number of milliseconds from 1 to 3600000; it is 0/,
+  ],
+  [
+    'a number of attempts for a retry schedule',
+    { worker: { retry: 5 } },
+    /"worker.retry" must be a retry schedule: exponential/,
+  ],
+  [
+    'an inbox that is not an inbox definition',
+    { inbox: {} },
+    /"inbox" must be the result of memoryInbox\(\)/,
+  ],
+  [
+    'a runtime that is not a PaymentsRuntime',
+    { runtime: {} },
+    /"runtime" must be a PaymentsRuntime; leave it out/,
+  ],
+];
+
+describe('invalid options', () => {
+  it.each(WRONG)(
+    'the module rejects %s at boot, with the option and the fix, and without a secret',
+    async (_, options, ...said) => {
+      const whole = 'companies' in options && !('baseUrl' in options) ? OPTIONS : {};
+      const given: object =
+        'companies' in options ? { ...whole, ...options } : { ...OPTIONS, ...SECRETS, ...options };
+      const { error, shown } = await bootFailure(PaymentsModule.forRoot(given));
+      expect(error).toBeInstanceOf(PaymentsError);
+      expect(error.code).toBe('options_invalid');
+      for (const words of [/^PaymentsModule: /, ...said]) expect(error.message).toMatch(words);
+      expect(shown).not.toContain(PRIVATE);
+    },
+  );
+
+  it.each(
+    ['clientId', 'clientSecret', 'webhookSecret'].flatMap((name) => [
+      [name, `${PRIVATE}\n`, 'ends with a line break'],
+      [name, ` ${PRIVATE}`, 'begins with white space'],
+      [name, `"${PRIVATE}"`, 'is surrounded by quotes'],
+      [name, `'${PRIVATE}'\r\n`, 'ends with a line break and is surrounded by quotes'],
+    ]),
+  )('HT-32 the module rejects the %s %j at boot, because it %s', async (name, value, fault) => {
+    for (const given of [value, [PRIVATE, value]].slice(0, name === 'webhookSecret' ? 2 : 1)) {
+      const options = { ...OPTIONS, [name]: given };
+      const { error, shown } = await bootFailure(PaymentsModule.forRoot(options));
+      expect(error).toMatchObject({ code: 'options_invalid' });
+      expect(error.message).toBe(
+        `PaymentsModule: "${name}" of company default ${fault}. ` +
+          'White space and quotes around the value are never part of it: remove them.',
+      );
+      expect(shown).not.toContain(PRIVATE);
+    }
+  });
+
+  it.each(['', '/', 'a b', 'a/:id', 'a/*rest', 'a?b', true, null])(
+    'forRoot() and forRootAsync() reject the webhookPath %p',
+    (path) => {
+      const extras = { webhookPath: path as string | false };
+      expect(() => PaymentsModule.forRoot({ ...OPTIONS, ...extras })).toThrow(
+        /"webhookPath" must be a plain path/,
+      );
+      const async = { useFactory: () => OPTIONS, ...extras };
+      expect(() => PaymentsModule.forRootAsync(async)).toThrow(
+        /"webhookPath" must be a plain path/,
+      );
+    },
+  );
+
+  it.each([
+    { baseUrl: 'http://localhost:4000/gateway/' },
+    { baseUrl: 'http://127.0.0.1' },
+    { baseUrl: 'http://[::1]:80' },
+    { baseUrl: 'http://x.example', allowInsecureHttp: true },
+    { baseUrl: 'https://x.example/', webhook: { bodyLimitBytes: 1024 }, deadlineMs: 100 },
+    { webhook: { bodyLimitBytes: 64 * 1024 ** 2 }, deadlineMs: 29_000 },
+    { deadlineMs: 100, webhook: { bodyTimeoutMs: 100, maxPending: 1, before: () => undefined } },
+    { webhook: { maxAgeMs: 31 * DAY } },
+    { webhook: { maxAgeMs: false as const }, inbox: DURABLE },
+    { webhook: { maxAgeMs: 31 * DAY }, worker: { knowMs: 31 * DAY }, inbox: DURABLE },
+    { webhookSecret: Array<string>(10).fill('whsec') },
+  ])('the module accepts the options %j', async (payments) => {
+    await using app = await WebhookApplication.start({ payments });
+    expect(app.url).toMatch(/^http/);
+  });
+});

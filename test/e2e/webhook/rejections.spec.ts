@@ -1,0 +1,201 @@
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { ExpressAdapter } from '@nestjs/platform-express';
+import { FastifyAdapter } from '@nestjs/platform-fastify';
+import { PaymentsError, memoryInbox, signBody } from 'nestjs-payments';
+import type { Company, InboxDefinition } from 'nestjs-payments';
+import { express } from '../../support/http/express.js';
+import { FakeRuntime } from '../../support/time/fake-runtime.js';
+import { until } from '../../support/time/waiting.js';
+import { RawConnection } from '../../support/http/http-exchange.js';
+import { signedWebhook } from '../../support/webhook/signed-webhook.js';
+import type { SignedWebhook } from '../../support/webhook/signed-webhook.js';
+import { WebhookApplication, company } from '../../support/webhook/webhook-application.js';
+
+const ACME = company('acme', 'whsec_acme');
+const COUNT = 10_000;
+const CONNECTIONS = 10;
+
+type Headers = Record<string, string | undefined>;
+
+/** The bytes of a request: request line, headers and body. */
+function bytes(
+  { path, headers, body }: SignedWebhook,
+  changes: Headers = {},
+  at: string = path,
+): Buffer {
+  const all: Headers = {
+    Host: 'shop',
+    ...headers,
+    'Content-Length': String(body.byteLength),
+    ...changes,
+  };
+  const lines = Object.entries(all).flatMap(([name, value]) =>
+    value === undefined ? [] : [`${name}: ${value}`],
+  );
+  return Buffer.concat([Buffer.from([`POST ${at} HTTP/1.1`, ...lines, '', ''].join('\r\n')), body]);
+}
+
+const forAcme = (payload: Parameters<typeof signedWebhook>[1] = {}) => signedWebhook(ACME, payload);
+const signed = forAcme();
+const forged = signBody(Buffer.from('x'), 'whsec_of_nobody');
+
+/** A request for each rejection that a sender can cause any number of times. */
+const REJECTED: Readonly<Record<string, readonly [status: number, request: Buffer]>> = {
+  signature_missing: [401, bytes(signed, { 'X-Webhook-Signature': undefined })],
+  signature_malformed: [401, bytes(signed, { 'X-Webhook-Signature': 'sha512=no' })],
+  signature_mismatch: [401, bytes(signed, { 'X-Webhook-Signature': forged })],
+  company_unknown: [401, bytes(signed, {}, '/webhooks/payments/nobody')],
+  payload_invalid: [400, bytes(forAcme('{"id":1}'))],
+  payload_too_large: [413, bytes(forAcme({ metadata: { pad: 'x'.repeat(2000) } }))],
+  content_type_unsupported: [415, bytes(signed, { 'Content-Type': 'text/plain' })],
+  content_encoding_unsupported: [415, bytes(signed, { 'Content-Encoding': 'gzip' })],
+  request_rejected: [403, bytes(signed, { 'User-Agent': 'rejected' })],
+  directory_unavailable: [503, bytes(signed, {}, '/webhooks/payments/unavailable')],
+  inbox_unavailable: [503, bytes(forAcme({ eventType: 'inbox.down' }))],
+  inbox_full: [503, bytes(forAcme({ eventType: 'inbox.full' }))],
+  raw_body_unavailable: [500, bytes(signed, { 'X-Drained': 'yes' })],
+};
+
+/** An inbox that fails for two event types. */
+const inbox: InboxDefinition = {
+  ...memoryInbox(),
+  create: (runtime) => {
+    const store = memoryInbox().create(runtime);
+    const receive = store.receive.bind(store);
+    return Object.assign(store, {
+      receive: async (events: Parameters<typeof receive>[0]) => {
+        const eventType = events[0]?.eventType;
+        if (eventType === 'inbox.full') throw new PaymentsError('inbox_full', 'There is no room.');
+        if (eventType === 'inbox.down') throw new Error('the disk is gone');
+        return receive(events);
+      },
+    });
+  },
+};
+
+async function find(id: string): Promise<Company | undefined> {
+  if (id === 'unavailable') throw new Error('the directory is down');
+  return id === 'acme' ? ACME : undefined;
+}
+
+/** Adapters on which other code reads the body first, if the request has the header `X-Drained`. */
+const ADAPTERS = {
+  express: () => {
+    const server = express();
+    server.use((request, _, next) => {
+      if (request.headers['x-drained'] === undefined) next();
+      else request.resume().once('end', () => next());
+    });
+    return new ExpressAdapter(server);
+  },
+  fastify: () => {
+    const adapter = new FastifyAdapter();
+    const drain = ({ raw }: { raw: NodeJS.ReadableStream }, _: unknown, next: () => void): void => {
+      const { headers } = raw as unknown as { headers: Headers };
+      if (headers['x-drained'] === undefined) next();
+      else raw.resume().once('end', () => next());
+    };
+    adapter.getInstance().addHook('onRequest', drain as never);
+    return adapter;
+  },
+};
+
+describe.each(['express', 'fastify'] as const)('rejected webhook requests on %s', (adapter) => {
+  const runtime = new FakeRuntime();
+  let app: WebhookApplication;
+  const start = async (webhook: object = {}): Promise<void> => {
+    app = await WebhookApplication.start({
+      adapter: ADAPTERS[adapter](),
+      payments: {
+        companies: { find },
+        baseUrl: 'http://127.0.0.1:9',
+        inbox,
+        runtime,
+        webhook: {
+          bodyLimitBytes: 1024,
+          before: ({ headers }) => (headers['user-agent'] === 'rejected' ? {} : undefined),
+          ...webhook,
+        },
+      },
+    });
+    app.log.lines.length = 0;
+  };
+  /** Sends a request `times` times over 10 connections, sequentially on each. Returns the different statuses. */
+  const send = async (request: Buffer, times: number): Promise<Set<number | undefined>> => {
+    const statuses = new Set<number | undefined>();
+    const sender = async (): Promise<void> => {
+      const connection = await RawConnection.open(app.url);
+      for (let left = times / CONNECTIONS; left > 0; left -= 20) {
+        const count = Math.min(20, left);
+        await connection.write(Buffer.concat(Array<Buffer>(count).fill(request)));
+        for (let n = 0; n < count; n += 1) statuses.add(await connection.status());
+      }
+      connection.socket.destroy();
+    };
+    await Promise.all(Array.from({ length: CONNECTIONS }, sender));
+    return statuses;
+  };
+  afterEach(async () => app.app.close());
+
+  it('SE-08 10,000 rejected webhook requests of all kinds write fewer than 20 log lines, one per code', async () => {
+    await start();
+    const kinds = Object.entries(REJECTED);
+    const each = Math.ceil(COUNT / kinds.length / CONNECTIONS) * CONNECTIONS;
+    for (const [code, [status, request]] of kinds) {
+      expect([code, await send(request, each)]).toEqual([code, new Set([status])]);
+    }
+    expect(app.log.lines.length).toBeLessThan(20);
+    expect(app.log.lines).toHaveLength(kinds.length - 1);
+    // Nothing is logged for a full inbox, because the statistics of the inbox show it.
+    for (const code of [
+      'signature of a webhook request cannot be checked',
+      'the directory is down',
+      'the disk is gone',
+    ]) {
+      expect(app.log.matching(new RegExp(code))).toHaveLength(1);
+    }
+    // The number of the suppressed lines of each code is logged a minute later.
+    app.log.lines.length = 0;
+    runtime.advance(60_000);
+    expect(app.log.matching(new RegExp(`${each - 1} about "signature_missing"`))).toHaveLength(1);
+    expect(app.log.lines.length).toBeLessThan(20 - kinds.length);
+  }, 60_000);
+
+  it('SE-08 40 rejected webhook requests are counted in the log, a minute later or when the application closes', async () => {
+    await start();
+    await send(REJECTED['signature_mismatch']![1], 40);
+    expect(app.log.matching(/signature_mismatch/)).toHaveLength(1);
+    runtime.advance(60_000);
+    expect(app.log.lines.slice(1)).toEqual([
+      expect.stringMatching(/^warn .*\(signature_mismatch\).* \(38 more since the previous line\)/),
+    ]);
+    await send(REJECTED['signature_mismatch']![1], 10);
+    expect(app.log.lines).toHaveLength(2);
+    await app.app.close();
+    expect(app.log.lines[2]).toMatch(/\(signature_mismatch\).* \(9 more since the previous line\)/);
+    runtime.advance(120_000);
+    expect(app.log.lines).toHaveLength(3);
+  });
+
+  it('SE-08 webhook requests that are rejected for capacity or time write one log line per code', async () => {
+    await start({ maxPending: 50, bodyTimeoutMs: 1000 });
+    const slow: RawConnection[] = [];
+    const head = bytes(signed).subarray(0, -signed.body.byteLength);
+    for (let n = 0; n < 50; n += 1) {
+      const timers = runtime.pending;
+      const connection = await RawConnection.open(app.url);
+      await connection.write(head);
+      await until(() => runtime.pending > timers, 'the request');
+      slow.push(connection);
+    }
+    expect(await send(bytes(signed), 500)).toEqual(new Set([503]));
+    runtime.advance(1000);
+    for (const connection of slow) {
+      expect(await connection.status()).toBe(408);
+      connection.socket.destroy();
+    }
+    expect(app.log.matching(/webhook_busy/)).toHaveLength(1);
+    expect(app.log.matching(/body_timeout/)).toHaveLength(1);
+    expect(app.log.lines).toHaveLength(2);
+  });
+});

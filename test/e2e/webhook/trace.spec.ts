@@ -1,0 +1,66 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { startPostgres } from '../../support/postgres/postgres-server.js';
+import type { PostgresServer } from '../../support/postgres/postgres-server.js';
+
+const TRACE = join(import.meta.dirname, '../../support/trace');
+const PAGE = join(import.meta.dirname, '../../../docs/architecture.md');
+
+/** How many files of `libs/payments/src` one webhook request may pass, with each store. */
+const MOST_FILES = { memory: 37, sqlite: 50, postgres: 39 };
+type StoreName = keyof typeof MOST_FILES;
+
+/** The files that run between the first byte of a webhook request and the settlement of its delivery, in order. */
+async function traceOf(store: StoreName, where: string, folder: string): Promise<string[]> {
+  const trace = join(folder, store);
+  await promisify(execFile)(
+    process.execPath,
+    [
+      '--import',
+      join(TRACE, 'record-files.mjs'),
+      join(TRACE, 'one-webhook-request.mjs'),
+      JSON.stringify({ store, where }),
+    ],
+    { env: { PATH: process.env['PATH'], WEBHOOK_TRACE: trace } },
+  );
+  return [...new Set(readFileSync(`${trace}.done`, 'utf8').trim().split('\n'))];
+}
+
+/** The files outside `stores/` that the page lists for a store. */
+function documented(store: StoreName): string[] {
+  const page = readFileSync(PAGE, 'utf8');
+  const [, section = ''] = page.split('## The way of one webhook request\n');
+  const rows = section.split('\n## ')[0]!.matchAll(/^\d+\. `([^`]+)`(?: \(([^)]+)\))?$/gm);
+  return Array.from(rows, ([, file, only]) => ({ file: file!, only }))
+    .filter(({ only }) => only === undefined || only.split(', ').includes(store))
+    .map(({ file }) => file);
+}
+
+describe('the way of one webhook request', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'webhook-trace-'));
+  let server: PostgresServer;
+  beforeAll(async () => {
+    server = await startPostgres();
+  });
+  afterAll(async () => {
+    rmSync(folder, { recursive: true });
+    await server.end();
+  });
+
+  it.each(['memory', 'sqlite', 'postgres'] as const)(
+    'the way of one webhook request with the store %s passes the files that architecture.md lists',
+    async (store) => {
+      const where = store === 'postgres' ? await server.createDatabase() : join(folder, 'inbox.db');
+      const files = await traceOf(store, where, folder);
+      const engine = files.filter((file) => !file.startsWith('stores/'));
+      expect(engine.toSorted()).toEqual(documented(store).toSorted());
+      // With a database, the process and the store run at the same time, so only the memory inbox has one order.
+      if (store === 'memory') expect(engine).toEqual(documented(store));
+      expect(files.length).toBeLessThanOrEqual(MOST_FILES[store]);
+    },
+  );
+});
