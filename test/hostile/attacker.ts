@@ -4,7 +4,7 @@ import { setPriority } from 'node:os';
 import { crc32 } from 'node:zlib';
 import { serve } from './child-process.ts';
 import type { Family } from './family.ts';
-import { SeededRandom } from '../../apps/demo/src/chaos/seeded-random.ts';
+import { SeededRandom } from '../chaos/seeded-random.ts';
 import { Tally } from './tally.ts';
 import type { FamilyReport } from './tally.ts';
 

@@ -1,4 +1,4 @@
-import type { SeededRandom } from '../../apps/demo/src/chaos/seeded-random.ts';
+import type { SeededRandom } from '../chaos/seeded-random.ts';
 import type { Tally } from './tally.ts';
 
 /** Parameters of an attempt. */

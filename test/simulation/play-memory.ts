@@ -1,4 +1,4 @@
-import { SeededRandom } from '../../apps/demo/src/chaos/seeded-random.ts';
+import { SeededRandom } from '../chaos/seeded-random.ts';
 import type { InboxStore, Lease } from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import type { PaymentsRuntime } from '../../libs/payments/dist/runtime/payments-runtime.js';
 import { MemoryDatabase } from '../../libs/payments/dist/stores/sqlite/sqlite-memory.js';

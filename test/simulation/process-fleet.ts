@@ -5,7 +5,7 @@ import type { StoreObserver } from './faulty-store.ts';
 import type { AttemptJournal } from './attempt-journal.ts';
 import { FIRST_VERSION, SLOTS } from './scenario.ts';
 import type { HandlerName } from './scenario.ts';
-import { SeededRandom } from '../../apps/demo/src/chaos/seeded-random.ts';
+import { SeededRandom } from '../chaos/seeded-random.ts';
 import { SimulatedApplication } from './simulated-application.ts';
 import type { ApplicationTimes } from './simulated-application.ts';
 import { SimulatedProcess } from './simulated-process.ts';

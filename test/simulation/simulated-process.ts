@@ -1,5 +1,5 @@
 import type { PaymentsRuntime } from '../../libs/payments/dist/runtime/payments-runtime.js';
-import type { SeededRandom } from '../../apps/demo/src/chaos/seeded-random.ts';
+import type { SeededRandom } from '../chaos/seeded-random.ts';
 import type { Timeline } from './virtual-timeline.ts';
 
 /** Store operations that a fault can be aimed at. */
@@ -115,7 +115,9 @@ export class SimulatedProcess {
   pauseFor(ms: number): void {
     this.#pausedUntil = Math.max(this.#pausedUntil, this.timeline.now + ms);
     this.timeline.schedule(ms, () => {
-      if (this.timeline.now < this.#pausedUntil) return;
+      // A timer may run early, and another pause may have begun.
+      const leftMs = this.#pausedUntil - this.timeline.now;
+      if (leftMs > 0) return this.pauseFor(leftMs);
       const waiting = this.#waiting;
       this.#waiting = [];
       for (const callback of waiting) this.timeline.schedule(0, () => this.deliver(callback));

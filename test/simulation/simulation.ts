@@ -1,4 +1,4 @@
-import { SeededRandom } from '../../apps/demo/src/chaos/seeded-random.ts';
+import { SeededRandom } from '../chaos/seeded-random.ts';
 import { DeliveryModel } from './delivery-model.ts';
 import type { SimulatedDatabase } from './simulated-database.ts';
 import { EventSender, REPLAY } from './event-sender.ts';

@@ -1,4 +1,4 @@
-import type { SeededRandom } from '../../apps/demo/src/chaos/seeded-random.ts';
+import type { SeededRandom } from '../chaos/seeded-random.ts';
 
 interface Timer {
   readonly at: number;

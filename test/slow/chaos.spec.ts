@@ -7,12 +7,10 @@ import { ProgramProcess } from '../support/processes/program-process.js';
 
 jest.setTimeout(300_000);
 
-const CHAOS = 'apps/demo/dist/chaos/main.js';
-const MUTANT = fileURLToPath(new URL('../support/inbox/chaos-mutant.mjs', import.meta.url));
+const CHAOS = 'test/chaos/dist/main.js';
+const MUTANT = fileURLToPath(new URL('../chaos/event-mutant.mjs', import.meta.url));
 
-const PAYMENT_MUTANT = fileURLToPath(
-  new URL('../support/inbox/chaos-payment-mutant.mjs', import.meta.url),
-);
+const PAYMENT_MUTANT = fileURLToPath(new URL('../chaos/payment-mutant.mjs', import.meta.url));
 
 /** The part of a result on one store that the tests read. */
 interface Result {

@@ -1,8 +1,9 @@
 import { once } from 'node:events';
-import { request as sendRequest } from 'node:http';
+import { createServer, request as sendRequest } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { buffer } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
-import { bodyOf, LoopbackServer } from './loopback-server.js';
 
 /** Headers that belong to one connection and must not be forwarded (RFC 9110, section 7.6.1). */
 const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'transfer-encoding']);
@@ -12,20 +13,35 @@ const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'transfer-encoding']);
  * events never end. If a shop crashes during a request, the response is 502, because the outcome is unknown. The payments
  * service then sends the delivery again.
  */
-export class LoadBalancer extends LoopbackServer {
+export class LoadBalancer implements AsyncDisposable {
   /** The addresses of the shops, without a path. */
   targets: readonly string[] = [];
+  readonly #server = createServer((request, response) => void this.#handle(request, response));
   #next = 0;
 
   static async start(): Promise<LoadBalancer> {
     const balancer = new LoadBalancer();
-    await balancer.listen();
+    balancer.#server.listen(0, '127.0.0.1');
+    await once(balancer.#server, 'listening');
     return balancer;
   }
 
-  protected async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  /** Its address, without a path. */
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  /** Closes all connections. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    const closed = once(this.#server, 'close');
+    this.#server.close();
+    this.#server.closeAllConnections();
+    await closed;
+  }
+
+  async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     try {
-      const body = await bodyOf(request);
+      const body = await buffer(request);
       const clientClosed = new AbortController();
       response.once('close', () => clientClosed.abort());
       const forwarded = await this.#forward(request, body, clientClosed.signal);

@@ -4,7 +4,7 @@ import type { WebhookRequest, TestCompany } from '../webhook-requests.ts';
 import type { Family } from '../family.ts';
 import { exchange } from '../raw-exchange.ts';
 import { chunked, withLength } from '../request-bytes.ts';
-import type { SeededRandom } from '../../../apps/demo/src/chaos/seeded-random.ts';
+import type { SeededRandom } from '../../chaos/seeded-random.ts';
 import { REJECTED } from '../tally.ts';
 import type { Expectation } from '../tally.ts';
 

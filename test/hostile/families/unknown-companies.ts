@@ -3,7 +3,7 @@ import { COMPANIES, PAYLOAD_MARKER, sign, validRequest } from '../webhook-reques
 import type { Family } from '../family.ts';
 import { exchange } from '../raw-exchange.ts';
 import { withLength } from '../request-bytes.ts';
-import type { SeededRandom } from '../../../apps/demo/src/chaos/seeded-random.ts';
+import type { SeededRandom } from '../../chaos/seeded-random.ts';
 import { REJECTED } from '../tally.ts';
 
 const BODY = Buffer.from(JSON.stringify({ id: 'unknown', note: PAYLOAD_MARKER }));

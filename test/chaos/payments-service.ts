@@ -1,5 +1,8 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { bodyOf, LoopbackServer } from '../loopback-server.js';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { monotonicMs } from './application-protocol.js';
 import type { PlannedPayment } from './payment-plan.js';
 import type { SeededRandom } from './seeded-random.js';
@@ -22,12 +25,13 @@ const HANG_MS = 2000;
  * The payments service of a chaos run. Each `POST /chaos/payments` creates a transaction, so that a repeated request is
  * visible. Until {@link PaymentsService.reliable} is set, lookups also respond with 404 or 503, hang, or close the connection.
  */
-export class PaymentsService extends LoopbackServer {
+export class PaymentsService implements AsyncDisposable {
   readonly transactions: ServiceTransaction[] = [];
   /** Whether lookups have no faults. */
   reliable = false;
   /** How many lookups there were. */
   lookups = 0;
+  readonly #server = createServer((request, response) => void this.#handle(request, response));
   readonly #payments: ReadonlyMap<string, PlannedPayment>;
   readonly #timers = new Set<NodeJS.Timeout>();
 
@@ -36,7 +40,6 @@ export class PaymentsService extends LoopbackServer {
     private readonly random: SeededRandom,
     private readonly onPaid: (transaction: ServiceTransaction) => void,
   ) {
-    super();
     this.#payments = new Map(payments.map((payment) => [payment.reference, payment]));
   }
 
@@ -47,8 +50,14 @@ export class PaymentsService extends LoopbackServer {
     onPaid: (transaction: ServiceTransaction) => void,
   ): Promise<PaymentsService> {
     const service = new PaymentsService(payments, random, onPaid);
-    await service.listen();
+    service.#server.listen(0, '127.0.0.1');
+    await once(service.#server, 'listening');
     return service;
+  }
+
+  /** Its address, without a path. */
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
   /** Whether each customer has paid or declined. */
@@ -56,14 +65,17 @@ export class PaymentsService extends LoopbackServer {
     return this.#timers.size === 0;
   }
 
-  override async [Symbol.asyncDispose](): Promise<void> {
+  async [Symbol.asyncDispose](): Promise<void> {
     for (const timer of this.#timers) clearTimeout(timer);
-    await super[Symbol.asyncDispose]();
+    const closed = once(this.#server, 'close');
+    this.#server.close();
+    this.#server.closeAllConnections();
+    await closed;
   }
 
-  protected async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     try {
-      this.#respond(request, response, (await bodyOf(request)).toString());
+      this.#respond(request, response, await text(request));
     } catch {
       // The process of the application was killed during its request.
       response.destroy();

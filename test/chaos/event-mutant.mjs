@@ -2,9 +2,9 @@
 // The application of the chaos run with five mistakes that the checker must find. Each causes a violation with a detail of its own.
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout } from 'node:timers/promises';
-import { Handlers } from '../../../apps/demo/dist/chaos/application-handlers.js';
-import { EventReceiver } from '../../../libs/payments/dist/inbox/receive/event-receiver.js';
-import { SqliteStore } from '../../../libs/payments/dist/stores/sqlite/sqlite-store.js';
+import { Handlers } from './dist/application-handlers.js';
+import { EventReceiver } from '../../libs/payments/dist/inbox/receive/event-receiver.js';
+import { SqliteStore } from '../../libs/payments/dist/stores/sqlite/sqlite-store.js';
 
 /** @type {{ database: string }} */
 const setup = JSON.parse(process.argv[2]);
@@ -58,4 +58,4 @@ SqliteStore.prototype.commit = async function (lease, work) {
   }
 };
 
-await import('../../../apps/demo/dist/chaos/application.js');
+await import('./dist/application.js');

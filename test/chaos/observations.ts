@@ -1,6 +1,6 @@
-import type { JournalEntry } from '../../../apps/demo/src/chaos/application-protocol.js';
-import { check } from '../../../apps/demo/src/chaos/checker.js';
-import type { Observations } from '../../../apps/demo/src/chaos/checker.js';
+import type { JournalEntry } from './application-protocol.js';
+import { check } from './checker.js';
+import type { Observations } from './checker.js';
 
 // Builders for the observations of a chaos run.
 export const planned = (id: string, transactionId: string, more: object = {}) => ({

@@ -1,6 +1,6 @@
 /* oxlint-disable typescript/unbound-method -- each is called with its own `this` */
 // The application of the chaos run with three mistakes in its purchases. The checker must find each.
-import { Purchases } from '../../../apps/demo/dist/chaos/application-purchases.js';
+import { Purchases } from './dist/application-purchases.js';
 
 const { expect, request, store } = Purchases.prototype;
 
@@ -24,4 +24,4 @@ Purchases.interpret = ({ ...transaction }) => {
   return { eventType: 'transaction.declined', data: {} };
 };
 
-await import('../../../apps/demo/dist/chaos/application.js');
+await import('./dist/application.js');
