@@ -131,8 +131,9 @@ describeInBrowser('security of the inbox console in a browser', (browser) => {
     await using app = await ConsoleApplication.start();
     await app.receive({ id: 'evt_1' });
     const nobody = await browser().page();
-    // The browser cancels the navigation, because no user enters a name and a password.
-    await expect(nobody.goto(app.url)).rejects.toThrow('ERR_INVALID_AUTH_CREDENTIALS');
+    const refused = await nobody.goto(app.url).catch((error: Error) => error);
+    // Without a user who enters a password, Chromium can end the navigation instead of showing the response.
+    expect(refused instanceof Error || refused?.status() === 401).toBe(true);
     const stranger = await browser().page({
       httpCredentials: { ...OPERATOR, password: 'another one' },
     });

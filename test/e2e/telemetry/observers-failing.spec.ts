@@ -120,7 +120,7 @@ describe('a filter or an interceptor of a handler that throws', () => {
           `TypeError: ${later}`,
       );
       expect(line).toContain(lastError!);
-      expect(line).toMatch(/\n {4}at .*telemetry-observers-failing/);
+      expect(line).toMatch(/\n {4}at .*telemetry\/observers-failing/);
     },
   );
 

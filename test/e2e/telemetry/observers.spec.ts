@@ -105,7 +105,7 @@ onEachInbox((data) => {
     const failure = { error: 'PaymentsError (not_found): no such order', errorCode: 'not_found' };
     expect(first).toMatchObject({ ...failure, attempt: 1, outcome: 'failed' });
     expect(first!.retryInMs).toBeGreaterThan(0);
-    expect(first!.stack).toMatch(/^\n {4}at .*telemetry-observers/);
+    expect(first!.stack).toMatch(/^\n {4}at .*telemetry\/observers/);
     expect(second).toMatchObject({ ...failure, attempt: 2, outcome: 'dead', retryInMs: null });
     expect(observed.of('deliveryDead')).toEqual([second]);
     const names = observed.calls.map(({ method }) => method);
