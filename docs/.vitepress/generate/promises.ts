@@ -39,11 +39,17 @@ export function linkProofs(page: string, proofs: ReadonlyMap<string, readonly st
     if (id === undefined) return line;
     const [promise] = line.split(PROVEN);
     const links = (proofs.get(id) ?? []).map(
-      (file) => `[${basename(file, '.ts').replace(/\.spec$/, '')}](${posix.join('..', file)})`,
+      (file) => `[${nameOf(file)}](${posix.join('..', file)})`,
     );
     return links.length === 0 ? promise : `${promise}${PROVEN}${links.join(', ')}.`;
   });
   return lines.join('\n');
+}
+
+/** The name of the file; of an end-to-end test, with the folder of its area. */
+function nameOf(file: string): string {
+  const named = file.startsWith('test/e2e/') ? posix.relative('test/e2e', file) : basename(file);
+  return named.replace(/(\.spec)?\.ts$/, '');
 }
 
 function isInstalled(path: string): boolean {
