@@ -7,6 +7,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { EMULATOR, FREE_PORTS, runEmulator } from '../../support/emulator/emulator-process.js';
 import { WebhookReceiver } from '../../support/emulator/webhook-receiver.js';
+import { eventually } from '../../support/time/waiting.js';
 
 const page = await readFile(new URL('../../../docs/local-development.md', import.meta.url), 'utf8');
 
@@ -85,6 +86,10 @@ describe('docs/local-development.md', () => {
           method: 'POST',
           headers: { 'content-type': 'application/json' },
           body: '{"eventType":"shop.closed"}',
+        });
+        await eventually(async () => {
+          const response = await fetch(`${url}/emulator/deliveries?state=failed`);
+          expect(await response.json()).toHaveLength(1);
         });
       }
       outputs.set(command, await runIn(folder, line, url, receiver));
