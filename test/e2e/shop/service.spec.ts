@@ -54,7 +54,7 @@ describe.each(['express', 'fastify'])(
     });
 
     it.each([[{}], [[]], ['text'], [{ checkoutUrl: 7 }], [{ checkoutUrl: '' }], [null]])(
-      'the shop has no checkout page if the invoice is %j',
+      'the shop stores an order without a checkout page if the service responds with the invoice %j',
       async (invoice) => {
         service.checkout = async () => invoice;
         const reference = `invalid-${Buffer.from(JSON.stringify(invoice)).toString('hex')}`;

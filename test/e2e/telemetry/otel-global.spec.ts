@@ -54,7 +54,7 @@ describe('an attempt whose lease was lost', () => {
     ageMs: 1000,
   } as const;
 
-  it('TE-03 the span of an attempt whose lease was lost has the status ERROR, and a released attempt has not', () => {
+  it('TE-03 the span of an attempt has the status ERROR if the lease was lost, and UNSET if the attempt was released', () => {
     const traces = new Traces();
     const [observer] = traces.observers;
     const info = { ...ATTEMPT, kind: 'attempt', traceparent: null, eventType: null } as const;

@@ -78,7 +78,7 @@ export class FaultStore {
     return drawResponseFaults(faults, faults.plan[target], this.#next(companyId, target).random);
   }
 
-  /** Draws the faults of one transaction in a response. `age`: milliseconds since its creation. */
+  /** Draws the faults of one transaction that a response contains. `age`: milliseconds since the creation of the transaction. */
   forLookup(companyId: string, age: number, complete: boolean): DrawnLookupFaults {
     const { random } = this.#next(companyId, 'lookup');
     return drawLookupFaults(this.#of(companyId), { age, complete, random });

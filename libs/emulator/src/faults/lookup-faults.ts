@@ -17,7 +17,7 @@ export interface LookedUpTransaction {
   readonly random: RandomStream;
 }
 
-/** Draws the faults of one transaction in a response. A fault that does not fit the transaction keeps its `next`. */
+/** Draws the faults of one transaction that a response contains. A fault that does not fit the transaction keeps its `next`. */
 export function drawLookupFaults(
   company: CompanyFaults,
   { age, complete, random }: LookedUpTransaction,

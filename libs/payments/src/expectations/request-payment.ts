@@ -42,9 +42,9 @@ function effectOf(error: unknown): Effect {
 const CHANGING: readonly string[] = ['post', 'put', 'patch', 'delete', 'request'];
 
 /**
- * Wraps an API. `effectAfter(error, before)` returns what is known after a request that failed with this error: a request
- * for a payment can consist of several calls, of which only the last one fails. `before` is what was known before the
- * request: an error that proves that this request had no effect says nothing about an earlier one.
+ * Wraps an API. `effectAfter(error, before)` returns what is known after a request that failed with this error. A request
+ * for a payment can consist of several calls, of which only the last one fails. `before` is what was known before this request. It
+ * counts too, because an error which proves that this request had no effect proves nothing about an earlier request.
  */
 export function trackChanges(api: PaymentsApi): {
   readonly api: PaymentsApi;

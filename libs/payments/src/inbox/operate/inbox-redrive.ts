@@ -23,7 +23,7 @@ const DEFAULT_STATE = 'dead';
 export interface DeliveryQuery extends EventFilter {
   /** Default `dead`. With `unhandled` or `stale`, nothing is skipped, because these events have no deliveries. */
   readonly state?: EventState;
-  /** Only deliveries whose last error is in the group of this error; see `PaymentInbox.failures()`. */
+  /** Only deliveries whose last error is in the same group as this error; see `PaymentInbox.failures()`. */
   readonly error?: string;
   /** Counts, and changes nothing. Default `false`. */
   readonly dryRun?: boolean;
@@ -182,7 +182,7 @@ export function matchingHandlers(
     .map((delivery) => delivery.handler);
 }
 
-/** Whether the last error of a delivery is in the group of this error. Without an error, each delivery matches. */
+/** Whether the last error of a delivery has the {@link errorGroup} of `error`. Without `error`, each delivery matches. */
 function hasError(delivery: StoredDelivery | undefined, error: string | undefined): boolean {
   if (error === undefined) return true;
   const lastError = delivery?.lastError ?? '';

@@ -32,7 +32,7 @@ import { ReceiptLog } from './receipt-log.js';
 import type { ReceivedEvent } from './receipt-log.js';
 import type { VerifiedEvent } from './verified-event.js';
 
-/** How often an event is received again at most, because the handler catalog changed meanwhile. */
+/** How many times an event is received again at most, because the handler catalog changed meanwhile. */
 const MAX_CATALOG_CHANGES = 10;
 
 /** Stores an event; resolves with `null` if the event is not to be stored. */
@@ -158,8 +158,8 @@ export class EventReceiver {
   }
 
   /**
-   * Receives an event of the module itself, such as an event that a poll found. `store` stores it, and returns `null` if
-   * it decided otherwise. Does not wait for the handlers in any store: the worker retries them.
+   * Receives an event of the module itself, such as an event that a poll found. `store` stores the event, or
+   * returns `null` if the event is not to be stored. Does not wait for the handlers in any store: the worker retries them.
    *
    * @throws what `store` throws: the event may not be stored.
    */
@@ -250,7 +250,7 @@ export class EventReceiver {
     }
   }
 
-  /** Replaces the outcome `conflict` by `duplicate`, unless the decoded bodies of two webhook requests differ. */
+  /** Replaces the outcome `conflict` by `duplicate`, unless the event came by webhook and its decoded body differs from the stored one. */
   async #compared(received: ReceivedEvent, body: Buffer): Promise<ReceivedEvent> {
     const { event, receipt } = received;
     if (receipt.outcome !== 'conflict') return received;

@@ -100,9 +100,9 @@ export class StoredBodies {
   }
 
   /**
-   * Whether the body of a copy really differs from the body of the stored event, after the store found different bytes:
-   * a codec that encrypts never returns the same bytes twice. `false` if the stored body was pruned or cannot be
-   * decoded.
+   * Whether the body of a copy differs from the body of the stored event after both are decoded. Called if the store found
+   * different bytes, which prove nothing with a codec that encrypts, because it never returns the same bytes twice. Without a
+   * codec always `true`; `false` if the stored body was pruned or cannot be decoded.
    */
   async conflicts(body: Buffer, find: () => Promise<StoredEvent | undefined>): Promise<boolean> {
     if (this.codec === null) return true;

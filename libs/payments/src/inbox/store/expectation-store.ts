@@ -376,8 +376,8 @@ export interface ExpectationStore {
    * Records a poll, if its lease is valid, and resets {@link StoredExpectation.lostPolls} unless `keepLost`. In the same
    * transaction:
    *
-   * - With the result `event`: receives the event, which fulfils the expectation; also if the expectation is cancelled,
-   *   which then stays cancelled. But if the inbox has an event of the transaction with another of `eventTypes`, and
+   * - With the result `event`: receives the event and fulfils the expectation with it. If the expectation is cancelled, the
+   *   event is received too, and the expectation stays cancelled. But if the inbox has an event of the transaction with another of `eventTypes`, and
    *   none with the same type, the event is not received: the recorded result is `contradiction`, with the detail also
    *   as {@link StoredExpectation.contradiction}, and the stored event fulfils the expectation if it is open.
    * - With `next: 'overdue'`, if the expectation is still `waiting`: a stored event of its transaction with one of

@@ -82,7 +82,7 @@ export interface InboxStore<Tx = unknown> {
    * becomes a suspect ({@link ClaimedDelivery.crashes} increases by one). A freed delivery of a retired worker becomes
    * pending as after {@link release}: not counted and without an entry in the history, and a suspect only if it was one.
    *
-   * A heartbeat that is itself late by more than the worker's `leaseMs` declares no worker dead: the store may have
+   * If the previous heartbeat of this worker is older than its own `leaseMs`, the store declares no worker dead. The store may have
    * been unreachable for all workers, so the others also get the time to renew their heartbeats.
    *
    * A store whose search for these deliveries takes longer than a second may search less often than it renews heartbeats.

@@ -35,7 +35,7 @@ const GRACE_MS = 10_000;
 export interface InboxCompanion {
   /** What this process can do, for the handler catalog. */
   readonly declaration: HandlerDeclaration;
-  /** Whether nothing runs, or is about to. */
+  /** Whether nothing runs and nothing is about to run. */
   readonly idle: boolean;
   /** Begins: {@link InboxWorker.active} is true from now on, or during {@link InboxWorker.runDue}. */
   start(): void;
@@ -139,7 +139,7 @@ export class InboxWorker {
     return this.#state === 'working';
   }
 
-  /** Whether no delivery and no poll runs in this process, or is about to. */
+  /** Whether no delivery and no poll runs in this process, and none is about to run. */
   get idle(): boolean {
     return this.#slots.idle && (this.#companion?.idle ?? true);
   }

@@ -14,7 +14,7 @@ export interface MemoryInboxOptions {
   /** Maximum number of bytes of bodies to keep. 1 KiB to 16 GiB. Default 64 MiB. */
   maxBytes?: number;
   /**
-   * How many milliseconds after an event has finished the inbox forgets it. Until then it recognises duplicates. An
+   * The inbox forgets an event so many milliseconds after the event has finished. Until then it recognises duplicates. An
    * event has finished if all its deliveries are done, dead or skipped: dead letters are forgotten too.
    * 1,000 to 2,592,000,000 (30 days). Default 86,400,000 (a day).
    */

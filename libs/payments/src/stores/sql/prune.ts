@@ -64,8 +64,8 @@ export class SqlPruning {
   }
 
   /**
-   * Prunes the next old events, and keeps those that are not finished. Returns how many it pruned; `null` if there is nothing
-   * to do. An event from the future is kept too: the clock was wrong at its receipt. The two statements at the end are not in
+   * Prunes the next old events, and keeps those that are not finished. Returns how many it pruned: `null` if there was none, not
+   * even one to keep. An event from the future is kept too: the clock was wrong at its receipt. The two statements at the end are not in
    * one transaction, because receives would wait for the row of `meta` if this process was stopped between them.
    */
   async #passEvents(bodiesMs: number, limit: number): Promise<number | null> {
@@ -142,7 +142,7 @@ export class SqlPruning {
 
   /**
    * Replaces the first `limit` finished events with tombstones. `next`: the first finished event after them. The transaction
-   * locks the events first, and then reads their deliveries again: an operator may have redriven one in between.
+   * locks the events first and then reads their deliveries again, because an operator may have redriven one since `slice` was read.
    */
   async #pruneFinished(
     slice: readonly OldEvent[],

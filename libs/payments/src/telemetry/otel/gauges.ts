@@ -109,7 +109,9 @@ export class Gauges {
     try {
       return await withTimeLimit(this.#readAll(), READ_LIMIT_MS, systemRuntime, late);
     } catch (error) {
-      diag.warn(`nestjs-payments: no gauges of the inbox. ${describeError(error)}`);
+      diag.warn(
+        `nestjs-payments: the gauges of the inbox have no values, because the store could not be read. ${describeError(error)}`,
+      );
       return null;
     }
   }

@@ -15,13 +15,16 @@ import { toDate } from './stored-rows.js';
 
 /** A claim locks the ordering keys that it checks, and the database's table of locks is finite. */
 const MAX_CLAIM = 500;
-/** From this time on, in milliseconds, a search is slow. Without dead index entries it takes less than 1 ms. */
+/** A search that takes at least so many milliseconds is slow. Without dead index entries, a search takes less than 1 ms. */
 const SLOW_MS = 10;
-/** How much earlier than its cursor a claim starts: transactions commit later than the times that they write. */
+/**
+ * How many milliseconds before its cursor a claim starts. A transaction commits later than the times that it writes, so a delivery
+ * that is due before the cursor may appear after the cursor has moved.
+ */
 const OVERLAP_MS = 1000;
-/** How often a claim starts at the first delivery although searches are slow. */
+/** Milliseconds between two claims that start at the first delivery, although searches are slow. */
 const FULL_SEARCH_MS = 5000;
-/** How often a claim searches further for one handler, after deliveries that it could not lease. */
+/** How many times a claim searches further for one handler at most, after deliveries that it could not lease. */
 const MAX_SEARCHES = 8;
 /** Minimum number of deliveries that a search reads after a search found busy keys, whose backlogs may be long. */
 const MIN_WINDOW = 200;
@@ -39,9 +42,9 @@ const CLAIMED_VALUES = `
   e.event_type, substring(e.headers FROM '"traceparent":"([0-9a-f-]+)"')`;
 
 /**
- * The columns that an UPDATE sets to lease a delivery `d`. The token is the time, or the next number if that is greater: a
- * failover to a replica that has lost the last commits goes back to earlier tokens and numbers of events, and the attempts
- * from before it must not settle what was leased after it.
+ * The columns that an UPDATE sets to lease a delivery `d`. The new token is the time, or the old token plus one if that is
+ * greater. After a failover to a replica that has lost the last commits, tokens and numbers of events are lower again. With the
+ * time as the token, an attempt from before the failover cannot settle a delivery that was leased after it.
  */
 const LEASED = `
   state = 'running', worker = p_worker, due_at = NULL,
@@ -157,7 +160,7 @@ export class ClaimCursors {
     this.#slow = Math.max(0, ...searchMs) >= SLOW_MS;
   }
 
-  /** The due time to start at, for each handler, in milliseconds since the epoch; `null`: the first of all. */
+  /** The due time to start at, for each handler, in milliseconds since the epoch; `null`: at its first delivery. */
   startsOf(handlers: readonly string[]): (number | null)[] {
     return handlers.map((handler) => {
       const cursor = this.#slow ? this.#cursors.get(handler) : undefined;

@@ -230,7 +230,7 @@ export function firstValueOf(
   return value;
 }
 
-/** A result that is no number of the function `finish` counts as a lost lease too. */
+/** Whether the function `finish` has settled the delivery. A result that is none of its numbers counts as a lost lease. */
 function isDone(finished: number): boolean {
   return finished >= FINISHED.done && finished <= FINISHED.nextHidden;
 }
