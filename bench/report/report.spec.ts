@@ -106,11 +106,11 @@ describe('the sizing', () => {
   const costs = { appCpuMs: 0.5, databaseCpuMs: 0.25, walBytes: 2000, storedBytes: 1000 };
 
   it('the sizing plans half of each core, and at least two instances', () => {
-    expect(sizeFor(10, costs)).toMatchObject({ instances: 2, databaseCores: 1, connections: 22 });
+    expect(sizeFor(10, costs)).toMatchObject({ instances: 2, databaseCores: 1, connections: 26 });
     expect(sizeFor(10_000, costs)).toMatchObject({
       instances: 10,
       databaseCores: 5,
-      connections: 110,
+      connections: 130,
       walMbPerSecond: 20,
       diskGb: 6048,
     });

@@ -27,7 +27,7 @@ const PLANNED_LOAD = 0.5;
 /** One instance may fail or be replaced while the other accepts the deliveries. */
 const MIN_INSTANCES = 2;
 /** The default pool of an instance, and its connection for notifications of new deliveries. */
-const CONNECTIONS_PER_INSTANCE = 11;
+const CONNECTIONS_PER_INSTANCE = 13;
 /** The default of `worker.keepMs`, in seconds. */
 const KEPT_SECONDS = 7 * 86_400;
 
