@@ -1,8 +1,16 @@
 import { EmulatorInputError } from '../emulator-errors.js';
-import type { FaultPlan } from './fault-plan.js';
+import type {
+  ApiFaults,
+  DeliveryFaults,
+  FaultPlan,
+  ResponseFaults,
+  TokenFaults,
+} from './fault-plan.js';
 
 type Rule = (value: unknown) => string | undefined;
 type Rules = Readonly<Record<string, Rule>>;
+/** A rule for each field. */
+type RulesOf<T> = { readonly [N in keyof T]-?: Rule };
 
 const whole =
   (min: number, max: number, unit: string): Rule =>
@@ -61,7 +69,7 @@ const otherStatus: Rule = (value) =>
     ? undefined
     : 'must be 1 to 64 characters other than "complete"';
 
-const DELIVERY: Rules = {
+const DELIVERY: RulesOf<DeliveryFaults> = {
   off: on,
   drop: fault(),
   duplicate: fault({ copies: whole(1, 100, 'copies') }),
@@ -73,7 +81,7 @@ const DELIVERY: Rules = {
   redeliver: schedule,
 };
 
-const RESPONSE: Rules = {
+const RESPONSE: RulesOf<ResponseFaults> = {
   slow: fault({ ms: delay }, ['ms']),
   reset: fault({ when: oneOf('before', 'after') }),
   unauthorized: fault(),
@@ -86,20 +94,20 @@ const RESPONSE: Rules = {
   }),
 };
 
-const TOKEN: Rules = {
+const TOKEN: RulesOf<TokenFaults> = {
   ...RESPONSE,
   lifetime: fault({ seconds: whole(1, 86_400, 'seconds') }, ['seconds']),
   expiresIn: fault({ value: json }),
   sameToken: fault(),
 };
 
-const API: Rules = {
+const API: RulesOf<ApiFaults> = {
   ...RESPONSE,
   notFound: fault({ forMs: whole(1, 86_400_000, 'milliseconds') }),
   otherStatus: fault({ status: otherStatus }),
 };
 
-const PLAN: Rules = {
+const PLAN: RulesOf<FaultPlan> = {
   delivery: (value) => firstProblem(value, DELIVERY),
   token: (value) => firstProblem(value, TOKEN),
   api: (value) => firstProblem(value, API),
