@@ -1,4 +1,4 @@
-import { expect, it, jest } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import type { PaymentsEmulator } from 'payments-emulator';
 import type { Page } from 'playwright-core';
 import { seriousViolations } from '../support/browser/accessibility.js';
@@ -8,8 +8,6 @@ import { openLog, press, tabUrl } from '../support/emulator/delivery-log-page.js
 import { openFaults } from '../support/emulator/fault-switches.js';
 import { useEmulator } from '../support/emulator/shared-emulator.js';
 import type { WebhookReceiver } from '../support/emulator/webhook-receiver.js';
-
-jest.setTimeout(90_000);
 
 const VIEWPORTS = {
   desktop: { width: 1280, height: 800 },

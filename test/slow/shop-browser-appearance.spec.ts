@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { PaymentsEmulator } from 'payments-emulator';
 import type { Page } from 'playwright-core';
 import { seriousViolationsEverywhere } from '../support/browser/accessibility.js';
@@ -6,8 +6,6 @@ import { weakTexts, widthOf } from '../support/browser/page-appearance.js';
 import { describeInBrowser } from '../support/browser/test-browser.js';
 import { RunningShop, settingsFor } from '../support/shop/running-shop.js';
 import { eventually } from '../support/time/waiting.js';
-
-jest.setTimeout(90_000);
 
 const PASSWORD = 'correct horse battery';
 const AMOUNT = /^KES\s[\d,]+\.\d\d$/;

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { PaymentsEmulator } from 'payments-emulator';
 import type { Page } from 'playwright-core';
 import { arrived, clickTwice, describeInBrowser, tabTo } from '../support/browser/test-browser.js';
@@ -10,8 +10,6 @@ import { weakTexts, widthOf } from '../support/browser/page-appearance.js';
 import { RunningShop, settingsFor } from '../support/shop/running-shop.js';
 import { ScriptedPaymentsService } from '../support/shop/scripted-payments-service.js';
 import { payAtCheckout } from '../support/shop/shop-pages.js';
-
-jest.setTimeout(90_000);
 
 const PASSWORD = 'correct horse battery';
 const MARKUP = `<img src=x onerror="document.title='ran'">`;

@@ -4,15 +4,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setImmediate, setTimeout } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { PaymentsEmulator } from 'payments-emulator';
 import { eventually } from '../support/time/waiting.js';
 import { startPostgres } from '../support/postgres/postgres-server.js';
 import type { PostgresServer } from '../support/postgres/postgres-server.js';
 import { RunningShop, settingsFor } from '../support/shop/running-shop.js';
 import { PageEvents } from '../support/shop/shop-pages.js';
-
-jest.setTimeout(90_000);
 
 /** Pauses a shop while it writes nothing: SQLite has one writer, and one that is paused in a transaction keeps the lock. */
 async function pauseIdle(shop: RunningShop, other: RunningShop): Promise<void> {

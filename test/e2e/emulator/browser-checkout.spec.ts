@@ -1,4 +1,4 @@
-import { expect, it, jest } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import type { PaymentsEmulator } from 'payments-emulator';
 import type { Locator, Page } from 'playwright-core';
 import { isFocused, widthOf } from '../../support/browser/page-appearance.js';
@@ -12,8 +12,6 @@ import { press } from '../../support/emulator/delivery-log-page.js';
 import { useEmulator } from '../../support/emulator/shared-emulator.js';
 import type { WebhookReceiver } from '../../support/emulator/webhook-receiver.js';
 import { eventually } from '../../support/time/waiting.js';
-
-jest.setTimeout(60_000);
 
 const payment = { amount: 1250, externalReference: 'order-77' };
 const MARKUP = '<img src=x onerror="window.ran=1"><script>window.ran=1</script>';

@@ -1,4 +1,4 @@
-import { expect, it, jest } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import type { FaultPlan, PaymentsEmulator } from 'payments-emulator';
 import { describeInBrowser } from '../../support/browser/test-browser.js';
 import { get, getToken, json, requestToken, sandbox } from '../../support/emulator/api-client.js';
@@ -8,8 +8,6 @@ import { useEmulator } from '../../support/emulator/shared-emulator.js';
 import { signatureOf } from '../../support/emulator/webhook-receiver.js';
 import type { WebhookReceiver } from '../../support/emulator/webhook-receiver.js';
 import { eventually } from '../../support/time/waiting.js';
-
-jest.setTimeout(60_000);
 
 type Plan = Record<string, Record<string, unknown>>;
 

@@ -1,4 +1,4 @@
-import { expect, it, jest } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { PaymentsEmulator } from 'payments-emulator';
 import { describeInBrowser } from '../../support/browser/test-browser.js';
 import {
@@ -13,8 +13,6 @@ import {
 import { useEmulator } from '../../support/emulator/shared-emulator.js';
 import type { WebhookReceiver } from '../../support/emulator/webhook-receiver.js';
 import { eventually } from '../../support/time/waiting.js';
-
-jest.setTimeout(60_000);
 
 const payment = { amount: 1250, externalReference: 'order-77' };
 let receiver: WebhookReceiver;

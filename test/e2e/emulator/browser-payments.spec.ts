@@ -1,4 +1,4 @@
-import { expect, it, jest } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { PaymentsEmulator } from 'payments-emulator';
 import type { Locator, Page, Route } from 'playwright-core';
 import { describeInBrowser } from '../../support/browser/test-browser.js';
@@ -11,8 +11,6 @@ import {
 } from '../../support/emulator/delivery-log-page.js';
 import { useEmulator } from '../../support/emulator/shared-emulator.js';
 import { eventually } from '../../support/time/waiting.js';
-
-jest.setTimeout(60_000);
 
 const payment = { amount: 1250.5, externalReference: 'order-77' };
 let emulator: PaymentsEmulator;

@@ -1,4 +1,4 @@
-import { expect, it, jest } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { ManualClock, PaymentsEmulator } from 'payments-emulator';
 import type { Page } from 'playwright-core';
 import { clipboardOf } from '../../support/browser/page-appearance.js';
@@ -7,8 +7,6 @@ import { openTab, press, showsTypes, tabUrl } from '../../support/emulator/deliv
 import { openFaults } from '../../support/emulator/fault-switches.js';
 import { useEmulator } from '../../support/emulator/shared-emulator.js';
 import { eventually } from '../../support/time/waiting.js';
-
-jest.setTimeout(60_000);
 
 let emulator: PaymentsEmulator;
 

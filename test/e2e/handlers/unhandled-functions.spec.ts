@@ -1,14 +1,11 @@
 import { fileURLToPath } from 'node:url';
-import { expect, it, jest } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { onEachDurableInbox } from '../../support/inbox/durable-inboxes.js';
 import { run } from '../../support/processes/command.js';
 
 const SCRIPT = fileURLToPath(
   new URL('../../support/processes/rejecting-functions.mjs', import.meta.url),
 );
-
-// Processes take long to start while other tests start processes.
-jest.setTimeout(60_000);
 
 const ofOption = (name: string): string =>
   `The option "${name}" did not await a promise, which rejected: Error: left behind by ${name}.`;

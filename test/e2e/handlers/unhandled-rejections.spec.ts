@@ -2,7 +2,7 @@ import { fork } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { afterEach, describe, expect, it, jest } from '@jest/globals';
+import { afterEach, describe, expect, it } from '@jest/globals';
 import { eventually } from '../../support/time/waiting.js';
 import { webhookRequest } from '../../support/webhook/handler-application.js';
 import { ADAPTERS, SECRET } from '../../support/webhook/webhook-application.js';
@@ -10,9 +10,6 @@ import { ADAPTERS, SECRET } from '../../support/webhook/webhook-application.js';
 const SCRIPT = fileURLToPath(
   new URL('../../support/processes/unhandled-rejections.mjs', import.meta.url),
 );
-
-// Processes take long to start while other tests start processes.
-jest.setTimeout(30_000);
 
 /** Processes that have not exited. A test that times out does not dispose of its processes, so afterEach kills them. */
 const running = new Set<ChildProcess>();

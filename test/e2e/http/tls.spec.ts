@@ -4,11 +4,9 @@ import { request } from 'node:http';
 import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { PaymentsEmulator } from 'payments-emulator';
 import { RunningShop, settingsFor } from '../../support/shop/running-shop.js';
-
-jest.setTimeout(30_000);
 
 // A self-signed certificate for localhost, valid for 100 years: `openssl req -x509 -newkey ec …`.
 const file = (name: string) =>

@@ -4,12 +4,10 @@ import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, describe, expect, it } from '@jest/globals';
 import { freePort } from '../../support/processes/free-port.js';
 import { SHOP_PROGRAM, RunningShop } from '../../support/shop/running-shop.js';
 import { ProgramProcess } from '../../support/processes/program-process.js';
-
-jest.setTimeout(30_000);
 
 const SECRETS = { client: 'cl1ent-s3cret-value', webhook: 'whsec-s3cret-value' };
 const SETTINGS = {

@@ -1,12 +1,10 @@
-import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { PaymentsEmulator } from 'payments-emulator';
 import type { Page } from 'playwright-core';
 import { weakTexts, widthOf } from '../../support/browser/page-appearance.js';
 import { describeInBrowser } from '../../support/browser/test-browser.js';
 import { RunningShop, settingsFor } from '../../support/shop/running-shop.js';
 import { eventually } from '../../support/time/waiting.js';
-
-jest.setTimeout(90_000);
 
 const OFTEN = Array.from({ length: 100 }, (_, index) => 400 * (index + 1)).join();
 

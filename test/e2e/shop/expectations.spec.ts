@@ -1,15 +1,13 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { PaymentsEmulator } from 'payments-emulator';
 import type { Transaction } from 'payments-emulator';
 import { startPostgres } from '../../support/postgres/postgres-server.js';
 import { RunningShop, settingsFor } from '../../support/shop/running-shop.js';
 import { PageEvents } from '../../support/shop/shop-pages.js';
 import { eventually } from '../../support/time/waiting.js';
-
-jest.setTimeout(90_000);
 
 /** Every 300 ms for about 30 s. */
 const OFTEN = Array.from({ length: 100 }, (_, index) => 300 * (index + 1)).join();

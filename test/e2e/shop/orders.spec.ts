@@ -1,9 +1,7 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { PaymentsEmulator } from 'payments-emulator';
 import { RunningShop, settingsFor } from '../../support/shop/running-shop.js';
 import type { Order } from '../../support/shop/running-shop.js';
-
-jest.setTimeout(30_000);
 
 interface ErrorBody {
   statusCode: number;

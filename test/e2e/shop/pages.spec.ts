@@ -1,9 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { PaymentsEmulator } from 'payments-emulator';
 import { RunningShop, settingsFor } from '../../support/shop/running-shop.js';
 import { PageEvents, requestRepeatedly } from '../../support/shop/shop-pages.js';
-
-jest.setTimeout(60_000);
 
 const CONSOLE = { SHOP_CONSOLE_PASSWORD: 'correct horse battery' };
 const FORM = 'application/x-www-form-urlencoded';

@@ -1,8 +1,6 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { ScriptedPaymentsService } from '../../support/shop/scripted-payments-service.js';
 import { RunningShop } from '../../support/shop/running-shop.js';
-
-jest.setTimeout(30_000);
 
 describe.each(['express', 'fastify'])(
   'the shop on %s with a service that has the documented endpoints only',

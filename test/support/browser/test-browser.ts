@@ -152,7 +152,7 @@ export function describeInBrowser(
 
     beforeAll(async () => {
       browser = await (shared ??= TestBrowser.start());
-    }, 30_000);
+    });
 
     afterEach(async () => {
       await browser.clear();
