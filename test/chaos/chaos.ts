@@ -31,7 +31,7 @@ const WEBHOOK_SECRET = 'whsec_chaos';
 /** How long the processes may take to start, in milliseconds. */
 const START_MS = 60_000;
 /** How long the last faults may take, in milliseconds: processes and PostgreSQL restart. */
-const FAULTS_MS = 60_000;
+const FAULTS_MS = 180_000;
 /** How long the processes may take without any progress, in milliseconds. */
 const QUIET_MS = 45_000;
 /** How long the processes may take to handle all events after the faults, in milliseconds. */

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { NOT_REQUESTED_CODES, PaymentsApiService } from 'nestjs-payments';
 import type { PaymentsApi, PaymentsErrorCode, PaymentsModuleOptions } from 'nestjs-payments';
-import { apiError, FakePaymentsApi, settled, TestRuntime } from 'nestjs-payments/testing';
+import { apiError, FakePaymentsApi, TestRuntime } from 'nestjs-payments/testing';
 import { INBOX_STORE } from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import type { InboxStore } from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import { hangUp, json, ScriptedService, silence } from '../support/api/scripted-service.js';
@@ -15,6 +15,7 @@ import {
 } from '../support/inbox/expecting-application.js';
 import type { ExpectingData } from '../support/inbox/expecting-application.js';
 import { eventually } from '../support/time/waiting.js';
+import { settled } from '../support/inbox/settled.js';
 
 interface Invoice {
   readonly transactionId: string;

@@ -6,9 +6,10 @@ import type { INestApplication, Type } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { PaymentInbox, PaymentsApiService, PaymentsModule } from 'nestjs-payments';
 import { sqliteInbox } from 'nestjs-payments/sqlite';
-import { deliver, FakePaymentsApi, paymentEvent, settled } from 'nestjs-payments/testing';
+import { deliver, FakePaymentsApi, paymentEvent } from 'nestjs-payments/testing';
 import { ReadmeProgram } from '../../support/docs/readme-program.js';
 import { CapturedLog } from '../../support/log/captured-log.js';
+import { settled } from '../../support/inbox/settled.js';
 
 /** Classes of the page with handlers, by file. */
 const HANDLERS = {

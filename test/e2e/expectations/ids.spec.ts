@@ -1,11 +1,12 @@
 import { expect, it } from '@jest/globals';
-import { deliver, FakePaymentsApi, paymentEvent, settled } from 'nestjs-payments/testing';
+import { deliver, FakePaymentsApi, paymentEvent } from 'nestjs-payments/testing';
 import {
   ExpectingApplication,
   MEMORY,
   onEachInbox,
   RECONCILE,
 } from '../../support/inbox/expecting-application.js';
+import { settled } from '../../support/inbox/settled.js';
 
 /** Sends a webhook request of the event with that id, and waits for its handlers. */
 async function webhook({ app }: ExpectingApplication, id: string): Promise<number> {

@@ -3,7 +3,6 @@ import { Client } from 'pg';
 import { expect, it } from '@jest/globals';
 import { byStatus } from 'nestjs-payments';
 import type { ExpectOptions, PaymentsModuleOptions } from 'nestjs-payments';
-import { settled } from 'nestjs-payments/testing';
 import { onEachDurableInbox } from '../../support/inbox/durable-inboxes.js';
 import type { InboxData } from '../../support/inbox/durable-inboxes.js';
 import {
@@ -13,6 +12,7 @@ import {
   RECONCILE,
 } from '../../support/inbox/expecting-application.js';
 import { company, OPTIONS } from '../../support/webhook/webhook-application.js';
+import { settled } from '../../support/inbox/settled.js';
 
 onEachInbox((data) => {
   it('EX-01 repeating expect() with the same reference changes nothing', async () => {

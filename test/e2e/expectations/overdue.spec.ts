@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { apiError, deliver, paymentEvent, settled, TestRuntime } from 'nestjs-payments/testing';
+import { apiError, deliver, paymentEvent, TestRuntime } from 'nestjs-payments/testing';
 import { onEachDurableInbox } from '../../support/inbox/durable-inboxes.js';
 import {
   ExpectingApplication,
@@ -8,6 +8,7 @@ import {
   RECONCILE,
 } from '../../support/inbox/expecting-application.js';
 import { eventually } from '../../support/time/waiting.js';
+import { settled } from '../../support/inbox/settled.js';
 
 const PAST = new Date('2026-01-01T00:00:00Z');
 

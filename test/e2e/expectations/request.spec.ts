@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { NOT_REQUESTED_CODES } from 'nestjs-payments';
 import type { PaymentsErrorCode, ReconcileOptions } from 'nestjs-payments';
-import { apiError, settled, TestRuntime } from 'nestjs-payments/testing';
+import { apiError, TestRuntime } from 'nestjs-payments/testing';
 import { INBOX_STORE } from '../../../libs/payments/dist/inbox/store/inbox-store.js';
 import type { InboxStore } from '../../../libs/payments/dist/inbox/store/inbox-store.js';
 import { systemRuntime } from '../../../libs/payments/dist/runtime/payments-runtime.js';
@@ -11,6 +11,7 @@ import {
   onEachInbox,
   RECONCILE,
 } from '../../support/inbox/expecting-application.js';
+import { settled } from '../../support/inbox/settled.js';
 
 const PATH = '/v1/invoices';
 const REFERENCE = 'order-1';

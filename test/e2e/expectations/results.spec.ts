@@ -1,12 +1,13 @@
 import { expect, it } from '@jest/globals';
 import { byStatus } from 'nestjs-payments';
-import { apiError, settled, TestRuntime } from 'nestjs-payments/testing';
+import { apiError, TestRuntime } from 'nestjs-payments/testing';
 import {
   ExpectingApplication,
   MEMORY,
   onEachInbox,
   RECONCILE,
 } from '../../support/inbox/expecting-application.js';
+import { settled } from '../../support/inbox/settled.js';
 
 onEachInbox((data) => {
   it('EX-06 a poll that contradicts a handled event is recorded, logged once, and changes nothing', async () => {

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { expect, it } from '@jest/globals';
-import { FakePaymentsApi, settled, TestRuntime } from 'nestjs-payments/testing';
+import { FakePaymentsApi, TestRuntime } from 'nestjs-payments/testing';
 import { onEachDurableInbox } from '../../support/inbox/durable-inboxes.js';
 import {
   ExpectingApplication,
@@ -10,6 +10,7 @@ import {
 } from '../../support/inbox/expecting-application.js';
 import { eventually } from '../../support/time/waiting.js';
 import { company } from '../../support/webhook/webhook-application.js';
+import { settled } from '../../support/inbox/settled.js';
 
 const { interpret } = RECONCILE;
 const HOUR = 3_600_000;

@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { deliver, FakePaymentsApi, paymentEvent, settled } from 'nestjs-payments/testing';
+import { deliver, FakePaymentsApi, paymentEvent } from 'nestjs-payments/testing';
 import { onEachDurableInbox } from '../../support/inbox/durable-inboxes.js';
 import {
   ExpectingApplication,
@@ -7,6 +7,7 @@ import {
   RECONCILE,
 } from '../../support/inbox/expecting-application.js';
 import { eventually } from '../../support/time/waiting.js';
+import { settled } from '../../support/inbox/settled.js';
 
 onEachInbox((data) => {
   it('EX-04 an event that a poll finds is stored, shown and handled like one of a webhook request', async () => {

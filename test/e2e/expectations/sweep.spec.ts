@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import type { PaymentsApi } from 'nestjs-payments';
-import { apiError, FakePaymentsApi, settled, TestRuntime } from 'nestjs-payments/testing';
+import { apiError, FakePaymentsApi, TestRuntime } from 'nestjs-payments/testing';
 import {
   ExpectingApplication,
   MEMORY,
@@ -9,6 +9,7 @@ import {
 } from '../../support/inbox/expecting-application.js';
 import { eventually } from '../../support/time/waiting.js';
 import { company } from '../../support/webhook/webhook-application.js';
+import { settled } from '../../support/inbox/settled.js';
 
 const ALL = { from: new Date(0), to: new Date('2999-01-01') };
 

@@ -256,7 +256,9 @@ describe('the plans of the statements on SQLite', () => {
     const [few, many] = ['none', 'e'];
     let lists = 0;
     for (const [time, fact, other, state] of times.flatMap((a) =>
-      facts.flatMap((b) => facts.flatMap((c) => states.map((d) => [a, b, c, d] as const))),
+      facts.flatMap((b, index) =>
+        facts.slice(index).flatMap((c) => states.map((d) => [a, b, c, d] as const)),
+      ),
     )) {
       for (const more of one({}, { search: few }, { search: many }, { ids: ['a'] })) {
         for (const order of ['newest', 'oldest'] as const) {
@@ -274,7 +276,7 @@ describe('the plans of the statements on SQLite', () => {
         }
       }
     }
-    expect(lists).toBe(12_800);
+    expect(lists).toBe(7_680);
     expect(statements.size).toBeGreaterThan(1000);
     // A slice of 2,000 events at most.
     const isFew = (sql: string) => /json_each|delivery_running|delivery_undone/.test(sql);

@@ -5,7 +5,6 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { memoryInbox, PaymentExpectations } from 'nestjs-payments';
 import { postgresInbox } from 'nestjs-payments/postgres';
 import { sqliteInbox } from 'nestjs-payments/sqlite';
-import { settled } from 'nestjs-payments/testing';
 import { RECONCILE } from '../../support/inbox/expecting-application.js';
 import { inboxOf, post } from '../../support/inbox/inbox-application.js';
 import { CutProxy } from '../../support/postgres/cut-proxy.js';
@@ -14,6 +13,7 @@ import type { PostgresServer } from '../../support/postgres/postgres-server.js';
 import { healthOf, startWithHealth } from '../../support/telemetry/health-application.js';
 import { eventually } from '../../support/time/waiting.js';
 import { OPTIONS } from '../../support/webhook/webhook-application.js';
+import { settled } from '../../support/inbox/settled.js';
 
 describe('health of an application with @nestjs/terminus', () => {
   const folder = mkdtempSync(join(tmpdir(), 'payments-health-'));

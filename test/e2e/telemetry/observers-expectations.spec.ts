@@ -1,8 +1,9 @@
 import { expect, it } from '@jest/globals';
-import { apiError, settled } from 'nestjs-payments/testing';
+import { apiError } from 'nestjs-payments/testing';
 import { ExpectingApplication, onEachInbox } from '../../support/inbox/expecting-application.js';
 import { Observed } from '../../support/telemetry/recording-observer.js';
 import { eventually } from '../../support/time/waiting.js';
+import { settled } from '../../support/inbox/settled.js';
 
 const PAST = new Date('2026-01-01T00:00:00Z');
 const PAYMENT = { company: 'default', reference: 'order-1', transactionId: 't-1' };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { fixed, none, PaymentsApiService } from 'nestjs-payments';
-import { apiError, settled } from 'nestjs-payments/testing';
+import { apiError } from 'nestjs-payments/testing';
 import { json, ScriptedService } from '../../support/api/scripted-service.js';
 import { inboxOf, post, startOn } from '../../support/inbox/inbox-application.js';
 import { ExpectingApplication, MEMORY } from '../../support/inbox/expecting-application.js';
@@ -9,6 +9,7 @@ import { eventually } from '../../support/time/waiting.js';
 import { company, WebhookApplication } from '../../support/webhook/webhook-application.js';
 import { webhookRequest } from '../../support/webhook/handler-application.js';
 import { signedWebhook } from '../../support/webhook/signed-webhook.js';
+import { settled } from '../../support/inbox/settled.js';
 
 const LATER = { retry: fixed([60_000]) };
 

@@ -3,7 +3,6 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { none, PaymentExpectations, PaymentInbox, PaymentsApiService } from 'nestjs-payments';
-import { settled } from 'nestjs-payments/testing';
 import { json, ScriptedService } from '../../support/api/scripted-service.js';
 import { MEMORY, RECONCILE } from '../../support/inbox/expecting-application.js';
 import { post, startOn } from '../../support/inbox/inbox-application.js';
@@ -11,6 +10,7 @@ import { alerts, dashboardExpressions } from '../../support/telemetry/monitoring
 import { Metrics } from '../../support/telemetry/otel-sdk.js';
 import { eventually } from '../../support/time/waiting.js';
 import { webhookRequest } from '../../support/webhook/handler-application.js';
+import { settled } from '../../support/inbox/settled.js';
 
 /** A metric as a row of the page or of the scraped text shows it. */
 interface Row {

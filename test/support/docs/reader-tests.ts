@@ -16,6 +16,8 @@ export async function runReaderTests(
     rootDir: program.folder,
     testMatch: ['**/*.spec.js'],
     transform: {},
+    // Longer than the default of Jest, because the machine may be busy.
+    testTimeout: 60_000,
     // Jest ignores node_modules by default, and the folder is inside it.
     haste: { retainAllFiles: true },
     testPathIgnorePatterns: [],

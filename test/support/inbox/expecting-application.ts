@@ -19,11 +19,12 @@ import type {
   PaymentsModuleOptions,
   StoredExpectation,
 } from 'nestjs-payments';
-import { deliver, FakePaymentsApi, paymentEvent, settled } from 'nestjs-payments/testing';
+import { deliver, FakePaymentsApi, paymentEvent } from 'nestjs-payments/testing';
 import { CapturedLog } from '../log/captured-log.js';
 import { OPTIONS } from '../webhook/webhook-application.js';
 import { onEachDurableInbox } from './durable-inboxes.js';
 import type { InboxData } from './durable-inboxes.js';
+import { settled } from './settled.js';
 
 /** The data of a test, on which one or more applications open an inbox. */
 export type ExpectingData = Pick<InboxData, 'inbox'>;
