@@ -81,8 +81,8 @@ process.exit();
 async function play(scenario: Scenario): Promise<string[]> {
   lines = [];
   // In real time, a replay takes another course, so the trace is the only record of a failure.
-  const inReal = flags.store === 'memory' ? undefined : (line: string) => void lines.push(line);
-  const trace = flags.path === undefined ? inReal : console.log;
+  const record = flags.store === 'memory' ? undefined : (line: string) => void lines.push(line);
+  const trace = flags.path === undefined ? record : console.log;
   if (flags.store === 'sqlite') return playInSqlite(scenario, trace);
   if (flags.store !== 'postgres') return playInMemory(scenario, trace);
   server ??= await startPostgres();

@@ -33,7 +33,8 @@ export class MerchantProcess {
   /** Resolves when the process has ended. */
   readonly gone: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
   readonly #child: ChildProcess;
-  readonly #waiting = new Set<() => void>();
+  /** Checks the conditions that are waited for. */
+  readonly #conditions = new Set<() => void>();
   #ended = false;
 
   constructor(
@@ -77,19 +78,18 @@ export class MerchantProcess {
 
   /** Checks the condition after each line of output, and resolves when it holds. Rejects if the process ends first. */
   async until(condition: () => boolean): Promise<void> {
-    let check = () => {};
-    await new Promise<void>((resolve, reject) => {
-      check = () => {
-        if (condition()) resolve();
-        else if (this.#ended) reject(new Error(`The process has ended: ${this.log}`));
-      };
-      this.#waiting.add(check);
-      check();
-    }).finally(() => this.#waiting.delete(check));
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const check = (): void => {
+      if (condition()) resolve();
+      else if (this.#ended) reject(new Error(`The process has ended: ${this.log}`));
+    };
+    this.#conditions.add(check);
+    check();
+    await promise.finally(() => this.#conditions.delete(check));
   }
 
   #check(): void {
-    for (const check of this.#waiting) check();
+    for (const check of this.#conditions) check();
   }
 
   /** Resolves when the process has reported this line. */
