@@ -4,7 +4,7 @@ import { Agent } from 'node:http';
 import { PaymentsApiService, PaymentsModule } from 'nestjs-payments';
 import { firstValueFrom } from 'rxjs';
 import { Pool } from 'undici';
-import { configuration, serveCommands } from '../processes/command-server.ts';
+import { configuration, serveCommands } from '../../test/support/processes/command-process.ts';
 import { listen } from './nest-application.ts';
 import { COMPANY } from './payments-options.ts';
 

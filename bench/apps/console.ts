@@ -2,7 +2,7 @@
 import { OnPaymentEvent, PaymentInbox, PaymentsModule } from 'nestjs-payments';
 import type { ListQuery } from 'nestjs-payments';
 import { PaymentsConsoleModule } from 'nestjs-payments-console';
-import { configuration, serveCommands } from '../processes/command-server.ts';
+import { configuration, serveCommands } from '../../test/support/processes/command-process.ts';
 import { listen, provider } from './nest-application.ts';
 import { COMPANY, inboxOf } from './payments-options.ts';
 import type { InboxChoice } from './payments-options.ts';

@@ -1,7 +1,7 @@
 // @golevelup/nestjs-stripe, set up as in its README, with one handler that does nothing.
 import { StripeModule, StripeWebhookHandler } from '@golevelup/nestjs-stripe';
 import { SECRET } from '../load/deliveries.ts';
-import { configuration, serveCommands } from '../processes/command-server.ts';
+import { configuration, serveCommands } from '../../test/support/processes/command-process.ts';
 import { listen, provider } from './nest-application.ts';
 import type { Adapter } from './nest-application.ts';
 

@@ -2,7 +2,7 @@
 import { Controller, HttpCode, Post, Req, UseGuards } from '@nestjs/common';
 import { PaymentsModule, WebhookGuard } from 'nestjs-payments';
 import type { VerifiedRequest } from 'nestjs-payments';
-import { configuration, serveCommands } from '../processes/command-server.ts';
+import { configuration, serveCommands } from '../../test/support/processes/command-process.ts';
 import { listen } from './nest-application.ts';
 import type { Adapter } from './nest-application.ts';
 import { COMPANY } from './payments-options.ts';

@@ -4,7 +4,7 @@ import { OnPaymentEvent, PaymentsModule } from 'nestjs-payments';
 import type { PaymentEvent } from 'nestjs-payments';
 import { paymentEvent, signedRequest } from 'nestjs-payments/testing';
 import { SECRET } from '../load/deliveries.ts';
-import { configuration, serveCommands } from '../processes/command-server.ts';
+import { configuration, serveCommands } from '../../test/support/processes/command-process.ts';
 import { listen, provider } from './nest-application.ts';
 import { COMPANY, inboxOf } from './payments-options.ts';
 import type { InboxChoice } from './payments-options.ts';

@@ -12,7 +12,7 @@ import {
 } from 'nestjs-payments';
 import type { PaymentEvent } from 'nestjs-payments';
 import { payment } from '../load/deliveries.ts';
-import { serveCommands } from '../processes/command-server.ts';
+import { serveCommands } from '../../test/support/processes/command-process.ts';
 import { provider } from './nest-application.ts';
 import { COMPANY } from './payments-options.ts';
 

@@ -1,6 +1,6 @@
 // A Nest route without verification: it parses the JSON and responds with 200.
 import { Body, Controller, HttpCode, Post } from '@nestjs/common';
-import { configuration, serveCommands } from '../processes/command-server.ts';
+import { configuration, serveCommands } from '../../test/support/processes/command-process.ts';
 import { listen } from './nest-application.ts';
 import type { Adapter } from './nest-application.ts';
 

@@ -4,7 +4,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { SECRET } from '../load/deliveries.ts';
-import { serveCommands, configuration } from '../processes/command-server.ts';
+import { serveCommands, configuration } from '../../test/support/processes/command-process.ts';
 import { openLimitStore } from './limit-store.ts';
 import type { LimitDatabase } from './limit-store.ts';
 

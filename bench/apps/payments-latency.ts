@@ -1,7 +1,7 @@
 // An application with nestjs-payments and one handler that records when it was called for each event.
 import { OnPaymentEvent, PaymentsModule } from 'nestjs-payments';
 import type { PaymentEvent } from 'nestjs-payments';
-import { configuration, serveCommands } from '../processes/command-server.ts';
+import { configuration, serveCommands } from '../../test/support/processes/command-process.ts';
 import { epochMs } from '../queues/handler-counter.ts';
 import { listen, provider } from './nest-application.ts';
 import { COMPANY, inboxOf } from './payments-options.ts';

@@ -2,7 +2,7 @@
 // transaction whose id contains `hung`.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { serveCommands } from '../processes/command-server.ts';
+import { serveCommands } from '../../test/support/processes/command-process.ts';
 
 const TOKEN = JSON.stringify({ access_token: 'bench', expires_in: '3599', token_type: 'Bearer' });
 const TRANSACTION = JSON.stringify({

@@ -1,6 +1,6 @@
 // An application with nestjs-payments and one handler that does nothing.
 import { OnPaymentEvent, PaymentInbox, PaymentsModule } from 'nestjs-payments';
-import { configuration, serveCommands } from '../processes/command-server.ts';
+import { configuration, serveCommands } from '../../test/support/processes/command-process.ts';
 import { observersOf } from './observers.ts';
 import type { ObserverChoice } from './observers.ts';
 import { inboxOf } from './payments-options.ts';

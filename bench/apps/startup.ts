@@ -2,7 +2,7 @@
 import 'reflect-metadata';
 import { Module } from '@nestjs/common';
 import type { Provider } from '@nestjs/common';
-import { configuration, serveCommands } from '../processes/command-server.ts';
+import { configuration, serveCommands } from '../../test/support/processes/command-process.ts';
 import { listen } from './nest-application.ts';
 
 /** The modules that the application loads in addition to its providers. */

@@ -1,11 +1,12 @@
-import { Child } from '../processes/child.ts';
+import type { CommandProcess } from '../../test/support/processes/command-process.ts';
+import { startChild } from '../processes/child.ts';
 import type { Contender, Sample } from '../rounds/row.ts';
 import type { LoadOrder, LoadResult } from './load-process.ts';
 
 /** Starts the process that sends the deliveries of a row. */
-export async function startLoad(ending: AsyncDisposableStack): Promise<Child> {
-  const load = await Child.start('load/load-process.ts');
-  ending.defer(() => load.end());
+export async function startLoad(ending: AsyncDisposableStack): Promise<CommandProcess> {
+  const load = await startChild('load/load-process.ts');
+  ending.defer(() => load.stop());
   return load;
 }
 
@@ -15,8 +16,8 @@ export async function startLoad(ending: AsyncDisposableStack): Promise<Child> {
  */
 export function underLoad(
   name: string,
-  server: Child,
-  load: Child,
+  server: CommandProcess,
+  load: CommandProcess,
   order: Omit<LoadOrder, 'url'>,
   settled = false,
 ): Contender {
@@ -24,8 +25,11 @@ export function underLoad(
     name,
     async measure(): Promise<Sample> {
       const before = await server.usage();
-      const result = await load.ask<LoadResult>('send', { ...order, url: server.ready as string });
-      if (settled) await server.ask('settled');
+      const result = await load.request<LoadResult>('send', {
+        ...order,
+        url: server.ready as string,
+      });
+      if (settled) await server.request('settled');
       const after = await server.usage();
       const more = {
         cpuMsPerEvent: (after.cpuMs - before.cpuMs) / order.count,

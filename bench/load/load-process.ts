@@ -1,7 +1,7 @@
 // The process that sends: it creates and signs its deliveries before the clock starts.
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
-import { serveCommands } from '../processes/command-server.ts';
+import { serveCommands } from '../../test/support/processes/command-process.ts';
 import { delivery } from './deliveries.ts';
 import type { Delivery, Scheme } from './deliveries.ts';
 

@@ -1,6 +1,6 @@
 // A worker of BullMQ that runs 100 jobs at the same time.
 import { Worker } from 'bullmq';
-import { configuration, serveCommands } from '../processes/command-server.ts';
+import { configuration, serveCommands } from '../../test/support/processes/command-process.ts';
 import { HandlerCounter } from './handler-counter.ts';
 
 const { port } = configuration() as { port: number };

@@ -1,7 +1,7 @@
 // graphile-worker with the settings of its page on performance.
 import { Logger, run } from 'graphile-worker';
 import type { Runner } from 'graphile-worker';
-import { configuration, serveCommands } from '../processes/command-server.ts';
+import { configuration, serveCommands } from '../../test/support/processes/command-process.ts';
 import { HandlerCounter } from './handler-counter.ts';
 
 const { url } = configuration() as { url: string };

@@ -9,7 +9,7 @@ import { observersOf } from '../apps/observers.ts';
 import type { ObserverChoice } from '../apps/observers.ts';
 import { COMPANY, inboxOf } from '../apps/payments-options.ts';
 import type { InboxChoice } from '../apps/payments-options.ts';
-import { configuration, serveCommands } from '../processes/command-server.ts';
+import { configuration, serveCommands } from '../../test/support/processes/command-process.ts';
 import { HandlerCounter } from './handler-counter.ts';
 
 const {

@@ -1,6 +1,6 @@
 // pg-boss with its fast settings: jobs in batches, a result for each job, and the next batch at once if one was full.
 import { PgBoss } from 'pg-boss';
-import { configuration, serveCommands } from '../processes/command-server.ts';
+import { configuration, serveCommands } from '../../test/support/processes/command-process.ts';
 import { HandlerCounter } from './handler-counter.ts';
 
 const { url } = configuration() as { url: string };

@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { Child } from '../processes/child.ts';
+import type { CommandProcess } from '../../test/support/processes/command-process.ts';
+import { startChild } from '../processes/child.ts';
 import type { Contender } from '../rounds/row.ts';
 import { epochMs } from './handler-counter.ts';
 import type { Handled } from './handler-counter.ts';
@@ -24,20 +25,24 @@ export async function startWorkers(
   { script, config }: Queue,
   ending: AsyncDisposableStack,
   count = MAX_WORKERS,
-): Promise<Child[]> {
-  const workers: Child[] = [];
+): Promise<CommandProcess[]> {
+  const workers: CommandProcess[] = [];
   for (let left = count; left > 0; left -= 1) {
-    const worker = await Child.start(script, config);
-    ending.defer(() => worker.end());
+    const worker = await startChild(script, config);
+    ending.defer(() => worker.stop());
     workers.push(worker);
   }
   return workers;
 }
 
 /** Jobs per second of a queue, from the moment its workers may start until the last call of a handler. */
-export function jobsPerSecond(queue: Queue, workers: readonly Child[], count: number): Contender {
+export function jobsPerSecond(
+  queue: Queue,
+  workers: readonly CommandProcess[],
+  count: number,
+): Contender {
   const all = <T>(command: string): Promise<T[]> =>
-    Promise.all(workers.map((worker) => worker.ask<T>(command)));
+    Promise.all(workers.map((worker) => worker.request<T>(command)));
   return {
     name: queue.name,
     async measure() {

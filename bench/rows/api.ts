@@ -1,5 +1,6 @@
 import type { ApiCaller, CallOrder } from '../apps/api-client.ts';
-import { Child } from '../processes/child.ts';
+import type { CommandProcess } from '../../test/support/processes/command-process.ts';
+import { startChild } from '../processes/child.ts';
 import type { Contender, Row, Scale, Table } from '../rounds/row.ts';
 import { atLeast, sized } from '../rounds/row.ts';
 
@@ -18,13 +19,13 @@ export const api: Row = {
   title: 'Calling the service',
   rounds: 9,
   async open(scale, ending) {
-    const service = await Child.start('apps/payments-service.ts');
-    ending.defer(() => service.end());
+    const service = await startChild('apps/payments-service.ts');
+    ending.defer(() => service.stop());
     const baseUrl = service.ready as string;
-    const callers: { name: string; child: Child }[] = [];
+    const callers: { name: string; child: CommandProcess }[] = [];
     for (const [name, caller] of CALLERS) {
-      const child = await Child.start('apps/api-client.ts', { caller, baseUrl });
-      ending.defer(() => child.end());
+      const child = await startChild('apps/api-client.ts', { caller, baseUrl });
+      ending.defer(() => child.stop());
       callers.push({ name, child });
     }
     return [tableOf(callers, 16, 8000, scale), tableOf(callers, 1, 3000, scale)];
@@ -32,7 +33,7 @@ export const api: Row = {
 };
 
 function tableOf(
-  callers: readonly { name: string; child: Child }[],
+  callers: readonly { name: string; child: CommandProcess }[],
   width: number,
   calls: number,
   scale: Scale,
@@ -42,7 +43,7 @@ function tableOf(
     name,
     async measure() {
       const before = await child.usage();
-      const ms = await child.ask<number>('calls', order);
+      const ms = await child.request<number>('calls', order);
       const { cpuMs } = await child.usage();
       const more = { cpuMsPerCall: (cpuMs - before.cpuMs) / order.count };
       return { value: (order.count / ms) * 1000, more };

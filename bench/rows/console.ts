@@ -1,6 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { ConsoleQuestion } from '../apps/console.ts';
-import { Child } from '../processes/child.ts';
+import type { CommandProcess } from '../../test/support/processes/command-process.ts';
+import { startChild } from '../processes/child.ts';
 import type { Contender, Row, Scale, Table } from '../rounds/row.ts';
 import { sized } from '../rounds/row.ts';
 import { fillPostgres, fillSqlite, idOf, referenceOf, transactionOf } from './console-events.ts';
@@ -28,10 +29,10 @@ export const consoleRow: Row = {
     const folder = await temporaryFolder(ending);
     const url = await fillPostgres(server, events);
     const file = await fillSqlite(folder, events);
-    const postgres = await Child.start('apps/console.ts', { kind: 'postgres', url });
-    ending.defer(() => postgres.end());
-    const sqlite = await Child.start('apps/console.ts', { kind: 'sqlite', file });
-    ending.defer(() => sqlite.end());
+    const postgres = await startChild('apps/console.ts', { kind: 'postgres', url });
+    ending.defer(() => postgres.stop());
+    const sqlite = await startChild('apps/console.ts', { kind: 'sqlite', file });
+    ending.defer(() => sqlite.stop());
     return [
       questionTable('PostgreSQL', postgres, events, scale),
       questionTable('SQLite', sqlite, events, scale),
@@ -61,11 +62,11 @@ function questionsFor(events: number): [string, Omit<ConsoleQuestion, 'times'>][
   ];
 }
 
-function questionTable(database: string, app: Child, events: number, scale: Scale): Table {
+function questionTable(database: string, app: CommandProcess, events: number, scale: Scale): Table {
   const questions = questionsFor(events).map(([name, question]): Contender => ({
     name,
     measure: async () =>
-      sampleOf(await app.ask<number[]>('ask', { ...question, times: sized(scale, TIMES) })),
+      sampleOf(await app.request<number[]>('ask', { ...question, times: sized(scale, TIMES) })),
   }));
   const overview: Contender = {
     name: 'overview',
@@ -100,7 +101,7 @@ function sampleOf(taken: readonly number[]) {
 }
 
 /** @returns milliseconds until the response has ended. */
-async function loadOverview(app: Child): Promise<number> {
+async function loadOverview(app: CommandProcess): Promise<number> {
   const start = performance.now();
   const response = await fetch(app.ready as string);
   const text = await response.text();
@@ -111,7 +112,7 @@ async function loadOverview(app: Child): Promise<number> {
 /** The processor time of the application and of its connections to the database, with and without an open console. */
 function costTable(
   database: string,
-  app: Child,
+  app: CommandProcess,
   scale: Scale,
   connections: () => Promise<() => Promise<number>>,
 ): Table {

@@ -2,7 +2,7 @@ import { Agent, request } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
 import { delivery } from '../load/deliveries.ts';
 import type { Delivery } from '../load/deliveries.ts';
-import type { Child } from '../processes/child.ts';
+import type { CommandProcess } from '../../test/support/processes/command-process.ts';
 import { epochMs } from '../queues/handler-counter.ts';
 import type { Target } from '../rounds/row.ts';
 
@@ -21,14 +21,14 @@ export function atMostMs(subject: string, bound: number): Target {
  *
  * @returns milliseconds from sending to the call of the handler, for each event, sorted.
  */
-export async function latencies(app: Child, ms: number): Promise<number[]> {
+export async function latencies(app: CommandProcess, ms: number): Promise<number[]> {
   const sentAt = new Map<string, number>();
   const { length } = await sendSteadily(app, ms, (event) => {
     sentAt.set((JSON.parse(event.body.toString()) as { id: string }).id, epochMs());
   });
   const found: number[] = [];
   while (found.length < length) {
-    for (const [id, handledAt] of await app.ask<[string, number][]>('handled')) {
+    for (const [id, handledAt] of await app.request<[string, number][]>('handled')) {
       const sent = sentAt.get(id);
       if (sent !== undefined) found.push(handledAt - sent);
     }
@@ -42,13 +42,13 @@ export async function latencies(app: Child, ms: number): Promise<number[]> {
  *
  * @returns milliseconds from sending to the end of the response, for each event, sorted.
  */
-export async function responseTimes(app: Child, ms: number): Promise<number[]> {
+export async function responseTimes(app: CommandProcess, ms: number): Promise<number[]> {
   return (await sendSteadily(app, ms)).toSorted((a, b) => a - b);
 }
 
 /** Resolves with milliseconds from sending to the end of the response, for each event. */
 async function sendSteadily(
-  app: Child,
+  app: CommandProcess,
   ms: number,
   onSend: (event: Delivery) => void = () => {},
 ): Promise<number[]> {

@@ -4,7 +4,8 @@ import { postgresInbox } from 'nestjs-payments/postgres';
 import type { InboxStore } from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import type { ExpectingAppSetup } from '../apps/expecting.ts';
 import type { InboxChoice } from '../apps/payments-options.ts';
-import { Child } from '../processes/child.ts';
+import type { CommandProcess } from '../../test/support/processes/command-process.ts';
+import { startChild } from '../processes/child.ts';
 import type { Contender, Row, Scale, Table } from '../rounds/row.ts';
 import { atMost, sized } from '../rounds/row.ts';
 import { atMostMs, PER_SECOND, quantileOf, responseTimes } from './event-latency.ts';
@@ -33,13 +34,13 @@ export const expectations: Row = {
   async open(scale, ending) {
     const server = await ownPostgres(ending);
     const folder = await temporaryFolder(ending);
-    const service = await Child.start('apps/payments-service.ts');
-    ending.defer(() => service.end());
-    const start = async (inbox: InboxChoice, polls: boolean): Promise<Child> => {
+    const service = await startChild('apps/payments-service.ts');
+    ending.defer(() => service.stop());
+    const start = async (inbox: InboxChoice, polls: boolean): Promise<CommandProcess> => {
       const baseUrl = service.ready as string;
       const setup: ExpectingAppSetup = { inbox, polls, baseUrl };
-      const app = await Child.start('apps/expecting.ts', setup);
-      ending.defer(() => app.end());
+      const app = await startChild('apps/expecting.ts', setup);
+      ending.defer(() => app.stop());
       return app;
     };
     const postgres = await server.createDatabase();
@@ -129,13 +130,13 @@ async function claimOnce({ expectations: polls }: InboxStore): Promise<number> {
 }
 
 /** Statements of an application without events. */
-function idleTable(without: Child, withPolls: Child, scale: Scale): Table {
-  const idle = (name: string, app: Child): Contender => ({
+function idleTable(without: CommandProcess, withPolls: CommandProcess, scale: Scale): Table {
+  const idle = (name: string, app: CommandProcess): Contender => ({
     name,
     async measure() {
-      await app.ask('statements');
+      await app.request('statements');
       await wait(sized(scale, IDLE_MS));
-      return { value: await app.ask<number>('statements') };
+      return { value: await app.request<number>('statements') };
     },
   });
   return {
@@ -162,7 +163,7 @@ async function receiveTable(
   database: string,
   scale: Scale,
   ending: AsyncDisposableStack,
-  app: Child,
+  app: CommandProcess,
   store: InboxStore,
 ): Promise<Table> {
   await store.open();
@@ -209,12 +210,12 @@ async function receiveTable(
 async function hungTable(
   database: string,
   scale: Scale,
-  start: (name: string) => Promise<Child>,
+  start: (name: string) => Promise<CommandProcess>,
 ): Promise<Table> {
   const [hung, alone] = [`next to ${HUNG} polls without a response`, 'alone'];
   const contender = async (name: string, file: string, polls: number): Promise<Contender> => {
     const app = await start(file);
-    if (polls > 0) await app.ask('hang', polls);
+    if (polls > 0) await app.request('hang', polls);
     let count = 0;
     return {
       name,
@@ -222,7 +223,7 @@ async function hungTable(
         const taken: number[] = [];
         // The rate of a company is limited to five polls per second.
         for (let n = 0; n < sized(scale, 40); n += 1) {
-          taken.push(await app.ask<number>('poll', `poll-${(count += 1)}`));
+          taken.push(await app.request<number>('poll', `poll-${(count += 1)}`));
           await wait(200);
         }
         const sorted = taken.toSorted((a, b) => a - b);

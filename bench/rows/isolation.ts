@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import type { InboxChoice } from '../apps/payments-options.ts';
-import { Child } from '../processes/child.ts';
+import type { CommandProcess } from '../../test/support/processes/command-process.ts';
+import { startChild } from '../processes/child.ts';
 import type { Row, Scale, Table } from '../rounds/row.ts';
 import { sized } from '../rounds/row.ts';
 import { ownPostgres, temporaryFolder } from './temporary-storage.ts';
@@ -40,16 +41,16 @@ async function table(
   scale: Scale,
   ending: AsyncDisposableStack,
 ): Promise<Table> {
-  const start = async (name: string): Promise<Child> => {
-    const app = await Child.start('apps/isolated-handlers.ts', await choose(name));
-    ending.defer(() => app.end());
+  const start = async (name: string): Promise<CommandProcess> => {
+    const app = await startChild('apps/isolated-handlers.ts', await choose(name));
+    ending.defer(() => app.stop());
     return app;
   };
   const [hung, alone] = [await start('hung'), await start('alone')];
-  await hung.ask('hang');
-  const contender = (name: string, app: Child) => ({
+  await hung.request('hang');
+  const contender = (name: string, app: CommandProcess) => ({
     name,
-    measure: async () => ({ value: await app.ask<number>('p95', sized(scale, 200)) }),
+    measure: async () => ({ value: await app.request<number>('p95', sized(scale, 200)) }),
   });
   return {
     id: `isolation-${store}`,

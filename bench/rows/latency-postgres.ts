@@ -1,5 +1,6 @@
 import { Client } from 'pg';
-import { Child } from '../processes/child.ts';
+import type { CommandProcess } from '../../test/support/processes/command-process.ts';
+import { startChild } from '../processes/child.ts';
 import type { Row } from '../rounds/row.ts';
 import { sized } from '../rounds/row.ts';
 import { atMostMs, latencies, PER_SECOND, quantileOf } from './event-latency.ts';
@@ -17,8 +18,8 @@ export const latencyPostgres: Row = {
   async open(scale, ending) {
     const server = await ownPostgres(ending);
     const url = await server.createDatabase();
-    const app = await Child.start('apps/payments-latency.ts', { inbox: { kind: 'postgres', url } });
-    ending.defer(() => app.end());
+    const app = await startChild('apps/payments-latency.ts', { inbox: { kind: 'postgres', url } });
+    ending.defer(() => app.stop());
     const percentile = (name: string, share: number) => ({
       name,
       measure: async () => ({
@@ -51,7 +52,7 @@ export const latencyPostgres: Row = {
 };
 
 /** Measures the 99th percentile of each minute. The value is the worst of them. */
-async function worstMinute(app: Child, scale: Parameters<Row['open']>[0]) {
+async function worstMinute(app: CommandProcess, scale: Parameters<Row['open']>[0]) {
   const more: Record<string, number> = {};
   for (let minute = 1; minute <= OPEN_MINUTES; minute += 1) {
     more[`minute${minute}P99Ms`] = quantileOf(await latencies(app, sized(scale, 60) * 1000), 0.99);

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { Child } from '../processes/child.ts';
+import { startChild } from '../processes/child.ts';
 import type { Row } from '../rounds/row.ts';
 import { sized } from '../rounds/row.ts';
 import { atMostMs, latencies, PER_SECOND, quantileOf } from './event-latency.ts';
@@ -14,8 +14,8 @@ export const latencySqlite: Row = {
   rounds: 3,
   async open(scale, ending) {
     const file = join(await temporaryFolder(ending), 'inbox.db');
-    const app = await Child.start('apps/payments-latency.ts', { inbox: { kind: 'sqlite', file } });
-    ending.defer(() => app.end());
+    const app = await startChild('apps/payments-latency.ts', { inbox: { kind: 'sqlite', file } });
+    ending.defer(() => app.stop());
     const percentile = (name: string, share: number) => ({
       name,
       measure: async () => ({

@@ -1,5 +1,5 @@
 import type { Footprint } from '../apps/memory-inbox.ts';
-import { Child } from '../processes/child.ts';
+import { startChild } from '../processes/child.ts';
 import type { Contender, Row } from '../rounds/row.ts';
 import { atMost, sized } from '../rounds/row.ts';
 
@@ -32,14 +32,14 @@ function through(name: string, count: number): Contender {
   return {
     name,
     async measure() {
-      const app = await Child.start('apps/memory-inbox.ts', {}, ['--expose-gc']);
+      const app = await startChild('apps/memory-inbox.ts', {}, ['--expose-gc']);
       try {
         const start = performance.now();
-        const { heapMb, bodiesMb, peakRssMb } = await app.ask<Footprint>('through', count);
+        const { heapMb, bodiesMb, peakRssMb } = await app.request<Footprint>('through', count);
         const perSecond = (count / (performance.now() - start)) * 1000;
         return { value: heapMb + bodiesMb, more: { peakRssMb, perSecond } };
       } finally {
-        await app.end();
+        await app.stop();
       }
     },
   };

@@ -1,4 +1,5 @@
-import { Child } from '../processes/child.ts';
+import type { CommandProcess } from '../../test/support/processes/command-process.ts';
+import { startChild } from '../processes/child.ts';
 import { startLoad, underLoad } from '../load/load-generator.ts';
 import type { Contender, Row } from '../rounds/row.ts';
 import { atLeast, sized } from '../rounds/row.ts';
@@ -17,13 +18,13 @@ export const receiveExpress: Row = {
   rounds: 9,
   async open(scale, ending) {
     const servers = await Promise.all([
-      Child.start('apps/payments.ts', { adapter: 'express', inbox: { kind: 'memory' } }),
-      Child.start('apps/nest-route.ts', { adapter: 'express' }),
-      Child.start('apps/golevelup.ts', { adapter: 'express' }),
-      Child.start('apps/guarded-route.ts', { adapter: 'express' }),
-      Child.start('apps/memory-inbox.ts'),
+      startChild('apps/payments.ts', { adapter: 'express', inbox: { kind: 'memory' } }),
+      startChild('apps/nest-route.ts', { adapter: 'express' }),
+      startChild('apps/golevelup.ts', { adapter: 'express' }),
+      startChild('apps/guarded-route.ts', { adapter: 'express' }),
+      startChild('apps/memory-inbox.ts'),
     ]);
-    for (const server of servers) ending.defer(() => server.end());
+    for (const server of servers) ending.defer(() => server.stop());
     const load = await startLoad(ending);
     const order = { count: sized(scale, 6000), connections: 64 };
     const [ours, route, golevelup, guard, inbox] = servers;
@@ -72,12 +73,12 @@ export const receiveExpress: Row = {
   },
 };
 
-function inProcess(name: string, app: Child, count: number): Contender {
+function inProcess(name: string, app: CommandProcess, count: number): Contender {
   return {
     name,
     async measure() {
       const before = await app.usage();
-      const ms = await app.ask<number>('timed', count);
+      const ms = await app.request<number>('timed', count);
       const after = await app.usage();
       // Includes the creation of the deliveries.
       const cpuMsPerEvent = (after.cpuMs - before.cpuMs) / count;

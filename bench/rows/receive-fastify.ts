@@ -1,4 +1,4 @@
-import { Child } from '../processes/child.ts';
+import { startChild } from '../processes/child.ts';
 import { startLoad, underLoad } from '../load/load-generator.ts';
 import type { Row } from '../rounds/row.ts';
 import { atLeast, sized } from '../rounds/row.ts';
@@ -16,11 +16,11 @@ export const receiveFastify: Row = {
   rounds: 9,
   async open(scale, ending) {
     const servers = await Promise.all([
-      Child.start('apps/payments.ts', { adapter: 'fastify', inbox: { kind: 'memory' } }),
-      Child.start('apps/nest-route.ts', { adapter: 'fastify' }),
-      Child.start('apps/node-http.ts'),
+      startChild('apps/payments.ts', { adapter: 'fastify', inbox: { kind: 'memory' } }),
+      startChild('apps/nest-route.ts', { adapter: 'fastify' }),
+      startChild('apps/node-http.ts'),
     ]);
-    for (const server of servers) ending.defer(() => server.end());
+    for (const server of servers) ending.defer(() => server.stop());
     const load = await startLoad(ending);
     const order = { scheme: 'payments', count: sized(scale, 8000), connections: 64 } as const;
     const [ours, route, limit] = servers;

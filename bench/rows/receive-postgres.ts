@@ -3,7 +3,7 @@ import type { IncomingEvent } from '../../libs/payments/dist/inbox/store/inbox-s
 import { openLimitStore } from '../apps/limit-store.ts';
 import { delivery } from '../load/deliveries.ts';
 import { startLoad, underLoad } from '../load/load-generator.ts';
-import { Child } from '../processes/child.ts';
+import { startChild } from '../processes/child.ts';
 import type { Contender, Row } from '../rounds/row.ts';
 import { atLeast, sized } from '../rounds/row.ts';
 import { incoming, concurrently, receive, register, systemRuntime } from './store-operations.ts';
@@ -28,11 +28,11 @@ export const receivePostgres: Row = {
     const inbox = (to: string) => ({ kind: 'postgres', url: to });
     const adapter = 'express';
     const [ours, paused, limit] = await Promise.all([
-      Child.start('apps/payments.ts', { adapter, inbox: inbox(url) }),
-      Child.start('apps/payments.ts', { adapter, inbox: inbox(pausedUrl), works: false }),
-      Child.start('apps/node-http.ts', { database: { kind: 'postgres', url: limitUrl } }),
+      startChild('apps/payments.ts', { adapter, inbox: inbox(url) }),
+      startChild('apps/payments.ts', { adapter, inbox: inbox(pausedUrl), works: false }),
+      startChild('apps/node-http.ts', { database: { kind: 'postgres', url: limitUrl } }),
     ]);
-    for (const app of [ours, paused, limit]) ending.defer(() => app.end());
+    for (const app of [ours, paused, limit]) ending.defer(() => app.stop());
     const load = await startLoad(ending);
     const count = sized(scale, 10_000);
     const order = { scheme: 'payments', count, connections: WIDTH } as const;

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { startLoad, underLoad } from '../load/load-generator.ts';
-import { Child } from '../processes/child.ts';
+import { startChild } from '../processes/child.ts';
 import type { Row } from '../rounds/row.ts';
 import { atLeast, sized } from '../rounds/row.ts';
 import { temporaryFolder } from './temporary-storage.ts';
@@ -22,12 +22,12 @@ export const receiveSqlite: Row = {
     const sqlite = (name: string) => ({ kind: 'sqlite', file: join(folder, `${name}.db`) });
     const adapter = 'express';
     const [ours, unhandled, limit, memory] = await Promise.all([
-      Child.start('apps/payments.ts', { adapter, inbox: sqlite('ours') }),
-      Child.start('apps/payments.ts', { adapter, inbox: sqlite('paused'), works: false }),
-      Child.start('apps/node-http.ts', { database: sqlite('limit') }),
-      Child.start('apps/payments.ts', { adapter, inbox: { kind: 'memory' } }),
+      startChild('apps/payments.ts', { adapter, inbox: sqlite('ours') }),
+      startChild('apps/payments.ts', { adapter, inbox: sqlite('paused'), works: false }),
+      startChild('apps/node-http.ts', { database: sqlite('limit') }),
+      startChild('apps/payments.ts', { adapter, inbox: { kind: 'memory' } }),
     ]);
-    for (const server of [ours, unhandled, limit, memory]) ending.defer(() => server.end());
+    for (const server of [ours, unhandled, limit, memory]) ending.defer(() => server.stop());
     const load = await startLoad(ending);
     const count = sized(scale, 4000);
     const order = { scheme: 'payments', count, connections: 64 } as const;

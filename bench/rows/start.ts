@@ -1,5 +1,5 @@
 import type { StartWith } from '../apps/startup.ts';
-import { Child } from '../processes/child.ts';
+import { startChild } from '../processes/child.ts';
 import type { Contender, Row } from '../rounds/row.ts';
 
 const WITH = 'with nestjs-payments';
@@ -43,9 +43,9 @@ function started(name: string, kind: StartWith): Contender {
   return {
     name,
     async measure() {
-      const app = await Child.start('apps/startup.ts', { with: kind });
+      const app = await startChild('apps/startup.ts', { with: kind });
       const { startedMs, rssMb } = app.ready as { startedMs: number; rssMb: number };
-      await app.end();
+      await app.stop();
       return { value: startedMs, more: { rssMb } };
     },
   };

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { NO_OBSERVERS } from '../../libs/payments/dist/telemetry/observers.js';
 import type { ObserverChoice } from '../apps/observers.ts';
 import { startLoad, underLoad } from '../load/load-generator.ts';
-import { Child } from '../processes/child.ts';
+import { startChild } from '../processes/child.ts';
 import { jobsPerSecond, startWorkers } from '../queues/queue.ts';
 import type { Contender, Row, Scale, Table } from '../rounds/row.ts';
 import { atMost, sized } from '../rounds/row.ts';
@@ -84,8 +84,8 @@ async function receiving(
   for (const [name, observers] of RECEIVE_CHOICES) {
     const inbox = { kind: 'sqlite', file: join(folder, `receive-${observers}.db`) };
     const setup = { adapter: 'express', inbox, observers };
-    const server = await Child.start('apps/payments.ts', setup);
-    ending.defer(() => server.end());
+    const server = await startChild('apps/payments.ts', setup);
+    ending.defer(() => server.stop());
     contenders.push(processorTime(underLoad(name, server, load, order, true)));
   }
   return contenders;

@@ -1,5 +1,6 @@
 import { AccessToken } from '../../libs/payments/dist/api/token/access-token.js';
-import { Child } from '../processes/child.ts';
+import type { CommandProcess } from '../../test/support/processes/command-process.ts';
+import { startChild } from '../processes/child.ts';
 import type { Contender, Row, Scale } from '../rounds/row.ts';
 import { sized } from '../rounds/row.ts';
 import { systemRuntime } from './store-operations.ts';
@@ -12,8 +13,8 @@ export const token: Row = {
   title: 'The access token',
   rounds: 9,
   async open(scale, ending) {
-    const service = await Child.start('apps/payments-service.ts');
-    ending.defer(() => service.end());
+    const service = await startChild('apps/payments-service.ts');
+    ending.defer(() => service.stop());
     const access = new AccessToken({
       company: 'bench',
       runtime: systemRuntime,
@@ -75,20 +76,20 @@ function propertyReads(plain: { token: string }, count: number): number {
   return us;
 }
 
-function coldCallers(service: Child, callers: number): Contender {
+function coldCallers(service: CommandProcess, callers: number): Contender {
   return {
     name: COLD,
     async measure() {
       const baseUrl = service.ready as string;
-      const app = await Child.start('apps/api-client.ts', { caller: 'ours', baseUrl });
+      const app = await startChild('apps/api-client.ts', { caller: 'ours', baseUrl });
       try {
-        await service.ask('tokenRequests');
-        await app.ask('cold', callers);
-        const asked = await service.ask<number>('tokenRequests');
+        await service.request('tokenRequests');
+        await app.request('cold', callers);
+        const asked = await service.request<number>('tokenRequests');
         if (asked === 0) throw new Error('There was no token request.');
         return { value: asked };
       } finally {
-        await app.end();
+        await app.stop();
       }
     },
   };

@@ -4,7 +4,7 @@ import { postgresInbox } from 'nestjs-payments/postgres';
 import { PgBoss } from 'pg-boss';
 import type { PostgresServer } from 'test-postgres';
 import { delivery } from '../load/deliveries.ts';
-import type { Child } from '../processes/child.ts';
+import type { CommandProcess } from '../../test/support/processes/command-process.ts';
 import { jobsPerSecond, startWorkers } from '../queues/queue.ts';
 import type { Queue } from '../queues/queue.ts';
 import { isRedisInstalled, startRedis } from '../queues/redis-server.ts';
@@ -33,7 +33,7 @@ export const workPostgres: Row = {
     ];
     const redis = isRedisInstalled();
     if (redis) queues.push(await bullmq(false, ending), await bullmq(true, ending));
-    const running: { queue: Queue; all: Child[] }[] = [];
+    const running: { queue: Queue; all: CommandProcess[] }[] = [];
     for (const queue of queues) running.push({ queue, all: await startWorkers(queue, ending) });
     // Enough jobs that the start-up costs of a process hardly count, even for the fastest queue.
     const count = sized(scale, 10_000);

@@ -1,24 +1,43 @@
 import { connect, createServer } from 'node:net';
-import type { AddressInfo, Socket } from 'node:net';
+import type { AddressInfo, Server, Socket } from 'node:net';
 
-/** A loopback proxy in front of a server. It can cut its connections, or stop passing data. */
+/** A loopback proxy in front of a server. It can cut its connections, stop passing data, and close its port. */
 export class TcpProxy implements AsyncDisposable {
+  /**
+   * Called with the data that a client sends. After it has returned true, the server still gets that data, but the proxy
+   * cuts the client instead of passing the response on.
+   */
+  cutAfter: (sent: Buffer) => boolean = () => false;
   readonly #pairs = new Set<readonly [Socket, Socket]>();
-  readonly #server = createServer((client) => this.#join(client));
+  #server: Server | undefined;
+  #port = 0;
   #silent = false;
 
-  private constructor(
-    private readonly host: string,
-    private readonly port: number,
-  ) {}
+  private constructor(private readonly target: URL) {}
 
-  /** Starts a proxy in front of the server of a connection string. Returns it with a connection string that uses the proxy. */
-  static async before(connectionString: string): Promise<[TcpProxy, string]> {
-    const url = new URL(connectionString);
-    const proxy = new TcpProxy(url.hostname, Number(url.port || 5432));
-    await new Promise<void>((resolve) => proxy.#server.listen(0, '127.0.0.1', resolve));
-    url.host = `127.0.0.1:${(proxy.#server.address() as AddressInfo).port}`;
+  /** Starts a proxy in front of the server of a URL or connection string. Returns it with a URL that uses the proxy. */
+  static async before(target: string): Promise<[TcpProxy, string]> {
+    const url = new URL(target);
+    const proxy = new TcpProxy(new URL(target));
+    await proxy.open();
+    url.host = `127.0.0.1:${proxy.#port}`;
     return [proxy, url.href];
+  }
+
+  /** Listens, after {@link close} at the same port. */
+  async open(): Promise<void> {
+    const server = createServer((client) => this.#join(client));
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject).listen(this.#port, '127.0.0.1', resolve);
+    });
+    this.#port = (server.address() as AddressInfo).port;
+    this.#server = server;
+  }
+
+  /** Cuts every connection and accepts no more. */
+  async close(): Promise<void> {
+    this.cut();
+    await new Promise((resolve) => this.#server!.close(resolve));
   }
 
   /** Cuts every connection. */
@@ -40,22 +59,24 @@ export class TcpProxy implements AsyncDisposable {
     }
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.cut();
-    await new Promise((resolve) => this.#server.close(resolve));
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
   }
 
   #join(client: Socket): void {
-    const server = connect({ host: this.host, port: this.port });
+    const server = connect({ host: this.target.hostname, port: Number(this.target.port || 5432) });
     const pair = [client, server] as const;
+    let cutAtResponse = false;
     this.#pairs.add(pair);
-    for (const [from, to] of [
-      [client, server],
-      [server, client],
-    ] as const) {
+    for (const [from, to] of [pair, [server, client]] as const) {
       from.setNoDelay();
       from.on('error', () => {});
-      from.on('data', (bytes) => to.write(bytes));
+      from.on('data', (bytes) => {
+        if (from === client) cutAtResponse ||= this.cutAfter(bytes);
+        // The server has run the statement, and the client will not receive the result.
+        if (from === server && cutAtResponse) client.destroy();
+        else to.write(bytes);
+      });
       from.on('close', () => {
         this.#pairs.delete(pair);
         to.destroy();

@@ -19,7 +19,7 @@ import type {
   PaymentEventContext,
   PaymentsModuleOptions,
 } from 'nestjs-payments';
-import { serve } from './child-process.ts';
+import { serveCommands } from '../support/processes/command-process.ts';
 import { COMPANIES, eventKey } from './webhook-requests.ts';
 
 /** Handled events since the start, and resource usage since the command `begin`. */
@@ -138,7 +138,7 @@ function serveCalls(http: { get: unknown; reply: unknown }, payments: PaymentsAp
 
 let settled = async (): Promise<void> => {};
 
-serve({
+serveCommands(null, {
   start,
   /** Starts measuring. */
   begin() {

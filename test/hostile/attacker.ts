@@ -2,7 +2,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { setPriority } from 'node:os';
 import { crc32 } from 'node:zlib';
-import { serve } from './child-process.ts';
+import { serveCommands } from '../support/processes/command-process.ts';
 import type { Family } from './family.ts';
 import { SeededRandom } from '../chaos/seeded-random.ts';
 import { Tally } from './tally.ts';
@@ -19,7 +19,7 @@ export interface AttackOrder {
 // Lower priority than the application and the valid sender, which need the cores of a small machine.
 setPriority(10);
 
-serve({
+serveCommands(null, {
   attack: ({ families, ...order }: AttackOrder): Promise<FamilyReport[]> =>
     Promise.all(families.map((file) => run(file, order))),
 });

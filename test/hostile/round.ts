@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { ApplicationReport, ApplicationSetup } from './application.ts';
 import type { AttackOrder } from './attacker.ts';
-import { Child } from './child-process.ts';
+import { CommandProcess } from '../support/processes/command-process.ts';
 import type { FamilyReport } from './tally.ts';
 import type { SenderReport } from './valid-sender.ts';
 
@@ -49,13 +49,20 @@ export async function attack(
   family?: string,
 ): Promise<Round> {
   const folder = await mkdtemp(join(tmpdir(), 'nestjs-payments-hostile-'));
-  const start = (): Child => Child.start('application.ts', HEAP);
-  // One application receives webhook requests and the other calls the service, so that each is measured separately.
-  const applications = { receiver: start(), caller: start() };
-  const sender = Child.start('valid-sender.ts');
-  const attackers = ATTACKERS.map(() => Child.start('attacker.ts'));
-  const { receiver, caller } = applications;
+  const children: CommandProcess[] = [];
   try {
+    const start = async (file: string, flags: readonly string[] = []): Promise<CommandProcess> => {
+      const env = { ...process.env, NO_COLOR: '1', NODE_ENV: 'production' };
+      const path = join(import.meta.dirname, file);
+      const child = await CommandProcess.start(path, { flags, env, keepOutput: true });
+      children.push(child);
+      return child;
+    };
+    // One application receives webhook requests and the other calls the service, so that each is measured separately.
+    const receiver = await start('application.ts', HEAP);
+    const caller = await start('application.ts', HEAP);
+    const sender = await start('valid-sender.ts');
+    const attackers = await Promise.all(ATTACKERS.map(() => start('attacker.ts')));
     const ports = {
       receiver: await startOn(receiver, adapter, join(folder, 'receiver.db')),
       caller: await startOn(caller, adapter, join(folder, 'caller.db')),
@@ -81,13 +88,12 @@ export async function attack(
       log: receiver.output.slice(booted.receiver) + caller.output.slice(booted.caller),
     };
   } finally {
-    const children = [receiver, caller, sender, ...attackers];
     await Promise.all(children.map((child) => child.stop()));
     await rm(folder, { recursive: true, force: true });
   }
 }
 
-function startOn(application: Child, adapter: string, file: string): Promise<number> {
+function startOn(application: CommandProcess, adapter: string, file: string): Promise<number> {
   const setup: ApplicationSetup = { adapter, file };
   return application.request<number>('start', setup);
 }

@@ -3,7 +3,7 @@ import { Agent, request } from 'node:http';
 import type { IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { setTimeout as wait } from 'node:timers/promises';
-import { serve } from './child-process.ts';
+import { serveCommands } from '../support/processes/command-process.ts';
 import { COMPANIES, eventKey, validRequest } from './webhook-requests.ts';
 import type { WebhookRequest } from './webhook-requests.ts';
 
@@ -108,7 +108,7 @@ async function attempt(port: number, sent: WebhookRequest, chunked: boolean) {
   };
 }
 
-serve({
+serveCommands(null, {
   start(port: number) {
     loop = sendAll(port);
   },

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { ProgramProcess } from '../support/processes/program-process.js';
+import { startProgram } from '../support/processes/program.js';
 
 jest.setTimeout(300_000);
 
@@ -41,13 +41,7 @@ afterEach(() => {
 /** Runs `npm run chaos` until it ends. */
 async function chaos(settings: Record<string, string>, ...args: string[]) {
   const json = join(folder, 'result.json');
-  await using run = new ProgramProcess(CHAOS, settings, [
-    '--seed',
-    'spec',
-    '--json',
-    json,
-    ...args,
-  ]);
+  await using run = startProgram(CHAOS, settings, ['--seed', 'spec', '--json', json, ...args]);
   const { code } = await run.ended;
   return { code, err: run.err, last: run.out.at(-1), json };
 }

@@ -1,6 +1,6 @@
 import { expect, it, jest } from '@jest/globals';
 import { arrived, describeInBrowser } from '../support/browser/test-browser.js';
-import { ProgramProcess } from '../support/processes/program-process.js';
+import { startProgram } from '../support/processes/program.js';
 import { payAtCheckout } from '../support/shop/shop-pages.js';
 
 jest.setTimeout(120_000);
@@ -14,12 +14,12 @@ describeInBrowser('npm run demo in a browser', (browser) => {
   ])(
     'npm run demo shows a paid order on the pages of shop, emulator and console with %s, and ends on Ctrl-C',
     async (_, args) => {
-      await using demo = new ProgramProcess(DEMO, {}, args);
-      await demo.line(/^Ctrl-C closes them/);
+      await using demo = startProgram(DEMO, {}, args);
+      await demo.prints(/^Ctrl-C closes them/);
       const [shop, emulator, console] = demo.out
         .filter((line) => /^ {4}http:\S+$/.test(line))
         .map((line) => line.trim());
-      const [, username, password] = await demo.line(/as (\S+) with the password (\S+):$/);
+      const [, username, password] = await demo.prints(/as (\S+) with the password (\S+):$/);
 
       const page = await browser().page();
       await page.goto(shop!);

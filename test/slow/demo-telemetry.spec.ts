@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, jest } from '@jest/globals';
-import { ProgramProcess } from '../support/processes/program-process.js';
+import { startProgram } from '../support/processes/program.js';
 
 jest.setTimeout(180_000);
 
@@ -18,7 +18,7 @@ const spansIn = (lines: readonly string[]) =>
 
 describe('npm run demo -- --telemetry', () => {
   it('TE-09 npm run demo -- --once --telemetry prints the trace of a payment from the checkout to the ledger, scrapes each shop, and exits with 0', async () => {
-    await using demo = new ProgramProcess(DEMO, {}, ['--once', '--telemetry']);
+    await using demo = startProgram(DEMO, {}, ['--once', '--telemetry']);
     const ended = await demo.ended;
     expect({ ended, err: demo.err }).toEqual({ ended: { code: 0, signal: null }, err: [] });
 
@@ -51,8 +51,8 @@ describe('npm run demo -- --telemetry', () => {
   });
 
   it('TE-09 npm run demo -- --telemetry serves the metrics of three shops on PostgreSQL until Ctrl-C', async () => {
-    await using demo = new ProgramProcess(DEMO, {}, ['--telemetry', '--postgres']);
-    await demo.line(/^Ctrl-C closes them/);
+    await using demo = startProgram(DEMO, {}, ['--telemetry', '--postgres']);
+    await demo.prints(/^Ctrl-C closes them/);
     const addresses = demo.out.flatMap((line) => /^ {4}(http:\S+\/metrics)$/.exec(line)?.[1] ?? []);
     expect(addresses).toHaveLength(3);
     for (const address of addresses) {
@@ -68,7 +68,7 @@ describe('npm run demo -- --telemetry', () => {
   it('TE-09 npm run demo -- --once --telemetry names the missing spans and exits with 1 if the trace lacks them', async () => {
     const settings = { SHOP_MISTAKE: 'traces-nothing' };
     const args = ['--once', '--telemetry', '--shop', BROKEN_SHOP];
-    await using demo = new ProgramProcess(DEMO, settings, args);
+    await using demo = startProgram(DEMO, settings, args);
     expect(await demo.ended).toEqual({ code: 1, signal: null });
     expect(demo.out.filter((line) => /^ +!!/.test(line))).toEqual([
       expect.stringMatching(

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, jest } from '@jest/globals';
-import { ProgramProcess } from '../support/processes/program-process.js';
+import { startProgram } from '../support/processes/program.js';
 
 jest.setTimeout(180_000);
 
@@ -9,7 +9,7 @@ const MUTANT = fileURLToPath(new URL('../support/shop/broken-shop.mjs', import.m
 
 /** Runs the demo to its end. */
 async function play(settings: Record<string, string>, ...args: string[]) {
-  await using demo = new ProgramProcess(DEMO, settings, args);
+  await using demo = startProgram(DEMO, settings, args);
   const ended = await demo.ended;
   return { ended, out: demo.out, err: demo.err, text: demo.out.join('\n') };
 }
@@ -19,7 +19,7 @@ const withoutTimes = (lines: readonly string[]) =>
 
 describe('npm run demo', () => {
   it('EX-13 npm run demo plays the day on Fastify and exits with 0; on Express it plays the same, and keeps running until Ctrl-C', async () => {
-    await using open = new ProgramProcess(DEMO, { SHOP_ADAPTER: 'express' });
+    await using open = startProgram(DEMO, { SHOP_ADAPTER: 'express' });
     const once = await play({ SHOP_ADAPTER: 'fastify' }, '--once');
     expect(once.ended).toEqual({ code: 0, signal: null });
     expect(once.err).toEqual([]);
@@ -30,7 +30,7 @@ describe('npm run demo', () => {
       /ok +all booked within one poll interval .* yes\n +measured: booked \d/,
     );
 
-    await open.line(/^Ctrl-C closes them/);
+    await open.prints(/^Ctrl-C closes them/);
     const addresses = open.out.filter((line) => /^ {4}http:\S+$/.test(line));
     const [shop, emulator, console] = addresses.map((line) => line.trim());
     // Except for the two lines of addresses, which are free ports.
@@ -40,7 +40,7 @@ describe('npm run demo', () => {
     expect((await fetch(shop!)).status).toBe(200);
     expect((await fetch(emulator!)).status).toBe(200);
     expect((await fetch(console!)).status).toBe(401);
-    const [, user, password] = await open.line(/as (\S+) with the password (\S+):$/);
+    const [, user, password] = await open.prints(/as (\S+) with the password (\S+):$/);
     const authorization = `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`;
     expect((await fetch(console!, { headers: { authorization } })).status).toBe(200);
     expect(await open.kill('SIGINT')).toEqual({ code: 0, signal: null });
@@ -70,9 +70,9 @@ describe('npm run demo', () => {
   });
 
   it('npm run demo closes shop and emulator if it is interrupted', async () => {
-    await using demo = new ProgramProcess(DEMO, {});
-    const [, emulator] = await demo.line(/^emulator +(http:\S+)/);
-    const [, shop] = await demo.line(/^shop +(http:\S+)/);
+    await using demo = startProgram(DEMO, {});
+    const [, emulator] = await demo.prints(/^emulator +(http:\S+)/);
+    const [, shop] = await demo.prints(/^shop +(http:\S+)/);
     expect(await demo.kill('SIGTERM')).toEqual({ code: 143, signal: null });
     await expect(fetch(emulator!)).rejects.toThrow();
     await expect(fetch(shop!)).rejects.toThrow();

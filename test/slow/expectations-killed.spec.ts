@@ -84,8 +84,8 @@ async function untilKilled(merchant: MerchantProcess, webhooks: number): Promise
     const request = webhookRequest({ eventType: 'transaction.completed', data });
     sent.push(fetch(merchant.url + request.path, request).catch(() => 'killed'));
   }
-  const { signal } = await merchant.gone;
-  const log = signal === null ? merchant.log : '';
+  const { signal } = await merchant.ended;
+  const log = signal === null ? merchant.output : '';
   expect({ signal, log }).toEqual({ signal: 'SIGKILL', log: '' });
   await Promise.all(sent);
 }

@@ -15,13 +15,13 @@ import { PageEvents } from '../support/shop/shop-pages.js';
 /** Pauses a shop while it writes nothing: SQLite has one writer, and one that is paused in a transaction keeps the lock. */
 async function pauseIdle(shop: RunningShop, other: RunningShop): Promise<void> {
   for (;;) {
-    shop.process.pause();
+    shop.process.signal('SIGSTOP');
     const written = other.createOrder(randomUUID(), 1).then(
       ({ reference }) => reference !== undefined,
       () => false,
     );
     if (await Promise.race([written, setTimeout(2000, false)])) return;
-    shop.process.resume();
+    shop.process.signal('SIGCONT');
     await written;
   }
 }
@@ -158,7 +158,7 @@ describe.each([
       emulator.complete(emulator.createStkPush({ amount, externalReference }).transactionId);
       await other.recorded(externalReference, [...recorded]);
     }
-    one.process.resume();
+    one.process.signal('SIGCONT');
     expect(await order.next()).toMatchObject({ status: 'paid' });
     const unmatched = { payments: 1, amount: 1.5 };
     expect(await ledger.next()).toEqual({ payments: 3, amount: 1.8, unmatched });

@@ -4,7 +4,7 @@ import { readCodeBlocks } from './code-blocks.ts';
 import { npm, succeed } from '../support/processes/command.ts';
 import { generate, generatedEnvironment, readJson } from './nest-generator.ts';
 import type { NestGenerator } from './nest-generator.ts';
-import { RunningProcess } from './running-process.ts';
+import { RunningProcess } from '../support/processes/running-process.ts';
 import type { NodeProgram, SmokeContext } from './smoke-part.ts';
 
 const FIXTURES = join(import.meta.dirname, 'fixtures/generated');

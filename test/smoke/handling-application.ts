@@ -1,9 +1,8 @@
 import { createHmac, randomUUID } from 'node:crypto';
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { cp, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { succeed, environment } from '../support/processes/command.ts';
+import { RunningProcess } from '../support/processes/running-process.ts';
 import { PaymentsServer } from './fixtures/merchant/payments-server.ts';
 
 const SOURCES = join(import.meta.dirname, 'fixtures/handling');
@@ -48,41 +47,35 @@ export interface HandlingCommand {
  * Starts the application of `fixtures/handling`, posts a signed event to it, waits until its handler has requested the
  * transaction from the API, and stops it.
  *
- * @throws with the application's output if a step fails, or if all together take more than two minutes.
+ * @throws with the application's output if a step fails.
  */
 export async function handlesEvent(command: HandlingCommand): Promise<void> {
   const { program, args, cwd, inbox, env } = command;
   await rm(join(cwd, 'payments-inbox.db'), { force: true });
   const service = new PaymentsServer();
-  const child = spawn(program, args, {
+  await using application = new RunningProcess(program, args, {
     cwd,
     env: {
       ...environment(),
-      NO_COLOR: '1',
       ...env,
       INBOX: inbox,
       PAYMENTS_BASE_URL: await service.start(),
       PAYMENTS_WEBHOOK_SECRET: SECRET,
     },
-    stdio: ['ignore', 'pipe', 'pipe'],
   });
-  const closed = once(child, 'close');
-  const deadline = setTimeout(() => child.kill('SIGKILL'), 120_000);
   try {
-    const output = new Output(child.stdout, child.stderr);
-    const [, url] = await output.find(/listening on (http:\S+)/);
+    const [, url] = await application.prints(/listening on (http:\S+)/);
     const id = randomUUID();
     const status = await postEvent(url!, id);
-    if (status !== 200) throw new Error(`The application responded ${status}:\n${output.text}`);
-    await output.find(new RegExp(`handled ${id}, complete`));
-    child.kill('SIGTERM');
-    const [code, signal] = (await closed) as [number | null, string | null];
+    if (status !== 200) {
+      throw new Error(`The application responded ${status}:\n${application.output}`);
+    }
+    await application.prints(new RegExp(`handled ${id}, complete`));
+    const { code, signal } = await application.kill('SIGTERM');
     if (code !== 0 && signal !== 'SIGTERM') {
-      throw new Error(`It exited with ${code ?? signal}:\n${output.text}`);
+      throw new Error(`It exited with ${code ?? signal}:\n${application.output}`);
     }
   } finally {
-    clearTimeout(deadline);
-    child.kill('SIGKILL');
     await service.stop();
   }
 }
@@ -103,43 +96,4 @@ async function postEvent(url: string, id: string): Promise<number> {
   const response = await fetch(`${url}/webhooks/payments`, { method: 'POST', body, headers });
   await response.arrayBuffer();
   return response.status;
-}
-
-/** The output of a process, with a way to wait for a line. */
-class Output {
-  text = '';
-  #more = Promise.withResolvers<boolean>();
-
-  constructor(...streams: NodeJS.ReadableStream[]) {
-    let open = streams.length;
-    for (const stream of streams) {
-      stream.setEncoding('utf8');
-      stream.on('data', (text: string) => {
-        this.text += text;
-        this.#next(true);
-      });
-      stream.on('end', () => {
-        open -= 1;
-        if (open === 0) this.#next(false);
-      });
-    }
-  }
-
-  /**
-   * Waits until the output matches.
-   *
-   * @throws with the output if the process exits first.
-   */
-  async find(pattern: RegExp): Promise<RegExpExecArray> {
-    for (let more = true; ; more = await this.#more.promise) {
-      const found = pattern.exec(this.text);
-      if (found) return found;
-      if (!more) throw new Error(`It exited without printing ${pattern}:\n${this.text}`);
-    }
-  }
-
-  #next(more: boolean): void {
-    this.#more.resolve(more);
-    if (more) this.#more = Promise.withResolvers();
-  }
 }

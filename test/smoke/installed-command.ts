@@ -1,8 +1,7 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { npm, succeed } from '../support/processes/command.ts';
+import { RunningProcess } from '../support/processes/running-process.ts';
 import type { PackedPackage } from './packed-package.ts';
 
 /** The `payments-emulator` command, installed from the tarball. */
@@ -83,27 +82,11 @@ export class InstalledCommand {
     use: (output: string) => Promise<void>,
   ): Promise<void> {
     const args = [this.#program, '--port', '0', '--production-port', '0', ...flags];
-    const child = spawn(node, args, { stdio: ['ignore', 'pipe', 'pipe'] });
-    const timeout = setTimeout(() => child.kill('SIGKILL'), 60_000);
-    let output = '';
-    child.stderr.setEncoding('utf8').on('data', (text: string) => (output += text));
-    const closed = once(child, 'close') as Promise<[number | null]>;
-    try {
-      await new Promise<void>((resolve) => {
-        child.stdout.setEncoding('utf8').on('data', (text: string) => {
-          output += text;
-          if (output.includes('--reference')) resolve();
-        });
-        child.stdout.once('close', resolve);
-      });
-      await use(output);
-      child.kill('SIGTERM');
-      const [code] = await closed;
-      if (code !== 0) throw new Error(`it exited with ${code}:\n${output}`);
-    } finally {
-      clearTimeout(timeout);
-      child.kill('SIGKILL');
-    }
+    await using emulator = new RunningProcess(node, args);
+    await emulator.prints(/--reference/);
+    await use(emulator.output);
+    const { code } = await emulator.kill('SIGTERM');
+    if (code !== 0) throw new Error(`it exited with ${code}:\n${emulator.output}`);
   }
 }
 

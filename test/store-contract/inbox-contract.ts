@@ -35,7 +35,7 @@ export interface ReadyCase {
  * @example
  * ```ts
  * for (const { title, skipped, run } of inboxContract({ capabilities, breakable: false, start })) {
- *   (skipped === null ? it : it.skip)(title, run, 30_000);
+ *   (skipped === null ? it : it.skip)(title, run);
  * }
  * ```
  */

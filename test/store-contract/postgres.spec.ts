@@ -5,7 +5,7 @@ import type { InboxStore } from '../../libs/payments/src/inbox/store/inbox-store
 import { postgresInbox } from '../../libs/payments/src/stores/postgres/index.js';
 import type { PostgresTransaction } from '../../libs/payments/src/stores/postgres/index.js';
 import { systemRuntime } from '../../libs/payments/src/runtime/payments-runtime.js';
-import { CutProxy } from '../support/postgres/cut-proxy.js';
+import { TcpProxy } from '../chaos/tcp-proxy.ts';
 import { freshSchema, usePostgresInboxes } from '../support/postgres/postgres-inboxes.js';
 
 describe('the contract, on PostgreSQL', () => {
@@ -54,7 +54,7 @@ describe('the contract, on PostgreSQL', () => {
     breakable: true,
     start: async () => {
       await client.query(reset);
-      const [proxy, href] = await CutProxy.before(inboxes.connectionString);
+      const [proxy, href] = await TcpProxy.before(inboxes.connectionString);
       const url = new URL(href);
       url.searchParams.set('options', `-c search_path=${clock},pg_catalog`);
       const stores: InboxStore[] = [];
@@ -86,14 +86,13 @@ describe('the contract, on PostgreSQL', () => {
             return rows.map(({ name }) => name);
           },
         },
-        breakDown: () => proxy.end(),
+        breakDown: () => proxy.close(),
         dispose: async () => {
           await Promise.all(stores.map((opened) => opened.close()));
-          await proxy.end();
+          await proxy.close();
         },
       };
     },
   });
-  for (const { title, skipped, run } of cases)
-    (skipped === null ? it : it.skip)(title, run, 30_000);
+  for (const { title, skipped, run } of cases) (skipped === null ? it : it.skip)(title, run);
 });

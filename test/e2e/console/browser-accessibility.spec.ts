@@ -16,12 +16,12 @@ import {
   tabTo as pressTabTo,
 } from '../../support/browser/test-browser.js';
 import {
-  ClosableProxy,
   ConsoleApplication,
   OPERATOR,
   changed,
   countedDialog,
 } from '../../support/console/console-browser.js';
+import { TcpProxy } from '../../chaos/tcp-proxy.ts';
 import { eventually } from '../../support/time/waiting.js';
 import { signedWebhook } from '../../support/webhook/signed-webhook.js';
 import { SECRET } from '../../support/webhook/webhook-application.js';
@@ -126,8 +126,9 @@ describeInBrowser('accessibility of the inbox console', (browser) => {
 
   it('the console shows since when the server is not reachable, and continues when it is reachable again', async () => {
     await using app = await ConsoleApplication.start();
-    await using proxy = await ClosableProxy.before(app.url);
-    const page = await app.open(browser(), '', { at: proxy.url });
+    const [proxy, url] = await TcpProxy.before(app.url);
+    await using _ = proxy;
+    const page = await app.open(browser(), '', { at: url });
     await page.getByText('No event received yet.').waitFor();
     await page.evaluate(() => Object.assign(globalThis, { loadedOnce: true }));
     await proxy.close();

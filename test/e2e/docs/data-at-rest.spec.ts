@@ -28,7 +28,7 @@ describe('docs/data-at-rest.md', () => {
     const load = (file: string) => import(pathToFileURL(join(program.folder, file)).href);
     ({ AesBodyCodec: Codec } = (await load('aes-body-codec.js')) as { AesBodyCodec: AesBodyCodec });
     ({ oldBodies } = (await load('old-bodies.js')) as { oldBodies: typeof oldBodies });
-  }, 60_000);
+  });
   afterAll(() => program.remove());
 
   it('docs/data-at-rest.md shows code that compiles with strict', () => {

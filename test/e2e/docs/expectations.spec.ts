@@ -17,7 +17,7 @@ import { runReaderTests } from '../../support/docs/reader-tests.js';
 import { ReadmeProgram } from '../../support/docs/readme-program.js';
 import { CapturedLog } from '../../support/log/captured-log.js';
 import { freePort } from '../../support/processes/free-port.js';
-import { ProgramProcess } from '../../support/processes/program-process.js';
+import { startProgram } from '../../support/processes/program.js';
 import { eventually } from '../../support/time/waiting.js';
 
 const root = resolve(import.meta.dirname, '../../..');
@@ -82,7 +82,7 @@ describe('docs/expectations.md', () => {
         find: (await load('find-transaction.js'))['find']!,
       },
     };
-  }, 60_000);
+  });
   afterAll(() => program.remove());
 
   beforeEach(async () => {
@@ -155,7 +155,7 @@ describe('docs/expectations.md', () => {
     const { clientId, clientSecret, webhookSecret } = emulator.company;
     emulator.setWebhook({ url: `http://127.0.0.1:${port}/webhooks/payments` });
     emulator.setFaults({});
-    await using application = new ProgramProcess(
+    await using application = startProgram(
       join(relative(root, program.folder), 'src/main.js'),
       {
         PORT: String(port),
@@ -167,7 +167,7 @@ describe('docs/expectations.md', () => {
       [],
       program.folder,
     );
-    await application.line(/successfully started/);
+    await application.prints(/successfully started/);
     const [, command = ''] = /^```sh\n(curl .*)$/m.exec(textOf('docs/expectations.md'))!;
     const shell = ['-c', command.replace(':3000', `:${port}`)];
     const request = async () => {
@@ -179,7 +179,7 @@ describe('docs/expectations.md', () => {
     expect(await request()).toEqual(response);
     expect(emulator.transactions()).toHaveLength(1);
     emulator.complete(transactionOf('order-60'));
-    await application.line(/Payment order-60: 350 paid/);
+    await application.prints(/Payment order-60: 350 paid/);
   });
 
   it('docs/expectations.md shows orders that are stored together with their expectations on SQLite', async () => {
@@ -259,5 +259,5 @@ describe('docs/expectations.md', () => {
     const { output, code } = await runReaderTests(program);
     expect(output).toContain('1 passed, 1 total');
     expect(code).toBe(0);
-  }, 60_000);
+  });
 });

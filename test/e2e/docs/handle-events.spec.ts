@@ -51,7 +51,7 @@ describe('docs/handle-events.md', () => {
       .compile();
     app = testing.createNestApplication({ logger: log });
     await app.init();
-  }, 60_000);
+  });
   afterAll(async () => {
     await app?.close();
     program.remove();

@@ -60,7 +60,7 @@ describe('docs/local-development.md', () => {
         .replace('npx payments-emulator ', '')
         .split(' ');
       const emulator = runEmulator(...flags, ...FREE_PORTS);
-      const [, address = ''] = await emulator.found(/^export PAYMENTS_BASE_URL=(.+)$/m);
+      const [, address = ''] = await emulator.prints(/^export PAYMENTS_BASE_URL=(.+)$/m);
       return address;
     };
     let url = await startAs(start);

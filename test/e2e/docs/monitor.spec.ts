@@ -37,7 +37,7 @@ describe('docs/monitor.md, section Observers', () => {
   beforeAll(() => {
     program = new ReadmeProgram('docs/monitor.md', PAGE_CONTEXT['docs/monitor.md']);
     expect(program.complaints).toEqual([]);
-  }, 60_000);
+  });
   afterAll(() => program.remove());
 
   it('TE-01 the page lists every method of an observer', () => {

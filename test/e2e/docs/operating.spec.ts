@@ -36,7 +36,7 @@ describe('docs/operating.md', () => {
   let program: ReadmeProgram;
   beforeAll(() => {
     program = new ReadmeProgram('docs/operating.md', { 'practice.ts': PRACTICE });
-  }, 60_000);
+  });
   afterAll(() => program.remove());
 
   it('the code in docs/operating.md compiles with strict type checks', () => {
@@ -73,5 +73,5 @@ describe('docs/operating.md', () => {
       state: 'done',
       history: ['failed', 'done'],
     });
-  }, 60_000);
+  });
 });

@@ -1,11 +1,9 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { join, resolve } from 'node:path';
-import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { PaymentsEmulator } from 'payments-emulator';
 import { eventually } from '../../support/time/waiting.js';
 import { freePort } from '../../support/processes/free-port.js';
+import { RunningProcess } from '../../support/processes/running-process.ts';
 import { GENERATED_FILES } from '../../support/docs/page-context.js';
 import { ReadmeProgram } from '../../support/docs/readme-program.js';
 import { readCodeBlocks } from '../../smoke/code-blocks.ts';
@@ -17,7 +15,7 @@ describe('The quick start', () => {
 
   beforeAll(() => {
     program = new ReadmeProgram('docs/getting-started.md', GENERATED_FILES);
-  }, 60_000);
+  });
   afterAll(() => program.remove());
 
   it('docs/getting-started.md shows code that compiles with strict', () => {
@@ -41,7 +39,7 @@ describe('The quick start', () => {
     page.remove();
     expect(page.files).toEqual(['app.module.ts']);
     expect(page.complaints).toEqual([]);
-  }, 60_000);
+  });
 
   it.each(['main.js', 'main.fastify.js'])(
     'docs/getting-started.md shows a quick start that handles a payment with %s',
@@ -51,38 +49,27 @@ describe('The quick start', () => {
         webhookUrl: `http://127.0.0.1:${port}/webhooks/payments`,
       });
       const { clientId, clientSecret, webhookSecret } = emulator.company;
-      const shop = spawn(process.execPath, [join(program.folder, 'src', main)], {
+      await using shop = new RunningProcess(process.execPath, [join(program.folder, 'src', main)], {
         env: {
           ...process.env,
           PORT: String(port),
-          NO_COLOR: '1',
           PAYMENTS_BASE_URL: emulator.baseUrl,
           PAYMENTS_CLIENT_ID: clientId,
           PAYMENTS_CLIENT_SECRET: clientSecret,
           PAYMENTS_WEBHOOK_SECRET: webhookSecret,
         },
-        stdio: ['ignore', 'pipe', 'inherit'],
       });
-      const exit = once(shop, 'exit');
-      try {
-        for await (const line of createInterface(shop.stdout)) {
-          if (line.includes('successfully started')) break;
-        }
-        expect(shop.exitCode).toBeNull();
-        const { transactionId } = emulator.createCheckoutInvoice({
-          amount: 1500,
-          externalReference: 'order-77',
-        });
-        // Nest logs "started" shortly before the application listens.
-        await eventually(() => fetch(`http://127.0.0.1:${port}/`));
-        // With the memory inbox, status 200 means that the handler has called the API and succeeded.
-        emulator.complete(transactionId);
-        await emulator.idle();
-        expect(emulator.deliveries().map(({ response }) => response?.status)).toEqual([200]);
-      } finally {
-        shop.kill('SIGTERM');
-        await exit;
-      }
+      await shop.prints(/successfully started/);
+      const { transactionId } = emulator.createCheckoutInvoice({
+        amount: 1500,
+        externalReference: 'order-77',
+      });
+      // Nest logs "started" shortly before the application listens.
+      await eventually(() => fetch(`http://127.0.0.1:${port}/`));
+      // With the memory inbox, status 200 means that the handler has called the API and succeeded.
+      emulator.complete(transactionId);
+      await emulator.idle();
+      expect(emulator.deliveries().map(({ response }) => response?.status)).toEqual([200]);
     },
   );
 });

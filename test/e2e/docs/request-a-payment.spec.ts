@@ -4,7 +4,8 @@ import { PaymentsEmulator } from 'payments-emulator';
 import { GENERATED_FILES } from '../../support/docs/page-context.js';
 import { ReadmeProgram } from '../../support/docs/readme-program.js';
 import { freePort } from '../../support/processes/free-port.js';
-import { ProgramProcess } from '../../support/processes/program-process.js';
+import { startProgram } from '../../support/processes/program.js';
+import type { RunningProcess } from '../../support/processes/running-process.js';
 import { eventually } from '../../support/time/waiting.js';
 
 const root = resolve(import.meta.dirname, '../../..');
@@ -12,7 +13,7 @@ const root = resolve(import.meta.dirname, '../../..');
 describe('docs/request-a-payment.md', () => {
   let program: ReadmeProgram;
   let emulator: PaymentsEmulator;
-  let application: ProgramProcess;
+  let application: RunningProcess;
   let url: string;
 
   beforeAll(async () => {
@@ -24,17 +25,17 @@ describe('docs/request-a-payment.md', () => {
     url = `http://127.0.0.1:${port}`;
     emulator = await PaymentsEmulator.start({ port: 0, webhookUrl: `${url}/webhooks/payments` });
     const { clientId, clientSecret, webhookSecret } = emulator.company;
-    application = new ProgramProcess(join(relative(root, program.folder), 'src/main.js'), {
+    application = startProgram(join(relative(root, program.folder), 'src/main.js'), {
       PORT: String(port),
       PAYMENTS_BASE_URL: emulator.baseUrl,
       PAYMENTS_CLIENT_ID: clientId,
       PAYMENTS_CLIENT_SECRET: clientSecret,
       PAYMENTS_WEBHOOK_SECRET: webhookSecret,
     });
-    await application.line(/successfully started/);
+    await application.prints(/successfully started/);
     // Nest logs this line shortly before the application listens.
     await eventually(() => fetch(url));
-  }, 60_000);
+  });
   beforeEach(() => emulator.setFaults({}));
   afterAll(async () => {
     await application?.[Symbol.asyncDispose]();
@@ -62,7 +63,7 @@ describe('docs/request-a-payment.md', () => {
     const [transaction, ...others] = transactionsOf('order-2');
     expect(others).toEqual([]);
     emulator.complete(transaction!.transactionId);
-    await application.line(/Order order-2 is paid/);
+    await application.prints(/Order order-2 is paid/);
     expect(await requestPayment('order-2')).toMatchObject({ state: 'paid' });
   });
 
@@ -73,7 +74,7 @@ describe('docs/request-a-payment.md', () => {
     const [transaction, ...others] = transactionsOf('order-3');
     expect(others).toEqual([]);
     emulator.complete(transaction!.transactionId);
-    await application.line(/Order order-3 is paid/);
+    await application.prints(/Order order-3 is paid/);
   });
 
   it('docs/request-a-payment.md shows an application that does not repeat a call that the service rejected with 429', async () => {

@@ -30,7 +30,7 @@ describe('the guides for companies and secrets', () => {
     Object.assign(process.env, VARIABLES);
     companies = new ReadmeProgram('docs/several-companies.md');
     rotation = new ReadmeProgram('docs/rotate-secrets.md');
-  }, 60_000);
+  });
   afterEach(async () => {
     await app?.close();
     app = undefined;

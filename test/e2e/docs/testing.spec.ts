@@ -8,7 +8,7 @@ describe('docs/testing.md', () => {
 
   beforeAll(() => {
     program = new ReadmeProgram('docs/testing.md', PAGE_CONTEXT['docs/testing.md']);
-  }, 60_000);
+  });
   afterAll(() => program.remove());
 
   it('AP-14 docs/testing.md shows code that compiles with strict', () => {

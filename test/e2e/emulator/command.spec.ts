@@ -13,22 +13,17 @@ describe('the payments-emulator command', () => {
     'the payments-emulator command prints valid settings and a line per delivery, and exits with 0 on %s',
     async (signal) => {
       await using receiver = await WebhookReceiver.start();
-      const { child, printed, ended, found } = runEmulator(
-        ...FREE_PORTS,
-        '--webhook-url',
-        receiver.url,
-      );
-      const [, baseUrl = '', clientId = '', clientSecret = ''] = await found(
+      const emulator = runEmulator(...FREE_PORTS, '--webhook-url', receiver.url);
+      const [, baseUrl = '', clientId = '', clientSecret = ''] = await emulator.prints(
         /^export PAYMENTS_BASE_URL=(.+)\nexport PAYMENTS_CLIENT_ID=(.+)\nexport PAYMENTS_CLIENT_SECRET=(.+)\nexport PAYMENTS_WEBHOOK_SECRET=.+\n/m,
       );
       expect((await requestToken({ baseUrl, clientId, clientSecret })).status).toBe(200);
       await post(`${baseUrl}/emulator/events`, { eventType: 'x.y' });
-      await found(/^ {2}pages {7}http:\S+\/emulator \(.+\), http:\S+\/emulator\/stk /m);
-      await found(/^x\.y {2}default {2}attempt 1 {2}delivered {2}200 {2}\d+ ms$/m);
+      await emulator.prints(/^ {2}pages {7}http:\S+\/emulator \(.+\), http:\S+\/emulator\/stk /m);
+      await emulator.prints(/^x\.y {2}default {2}attempt 1 {2}delivered {2}200 {2}\d+ ms$/m);
       expect(receiver.first.event.eventType).toBe('x.y');
-      child.kill(signal);
-      expect(await ended).toBe(0);
-      expect(printed.err).toBe('');
+      expect(await emulator.kill(signal)).toEqual({ code: 0, signal: null });
+      expect(emulator.stderr).toBe('');
     },
   );
 
@@ -61,18 +56,18 @@ describe('the payments-emulator command', () => {
   );
 
   it('payments-emulator --help exits without an error if its output is closed', async () => {
-    const { child, printed, ended } = runEmulator('--help');
-    child.stdout.destroy();
-    expect(await ended).toBe(0);
-    expect(printed.err).toBe('');
+    const emulator = runEmulator('--help');
+    emulator.closeOutput();
+    expect(await emulator.ended).toEqual({ code: 0, signal: null });
+    expect(emulator.stderr).toBe('');
   });
 
   it('the payments-emulator command closes the emulator if its output is closed', async () => {
-    const { child, printed, ended, found } = runEmulator(...FREE_PORTS);
-    const [, baseUrl = ''] = await found(/^export PAYMENTS_BASE_URL=(.+)\n/m);
-    child.stdout.destroy();
+    const emulator = runEmulator(...FREE_PORTS);
+    const [, baseUrl = ''] = await emulator.prints(/^export PAYMENTS_BASE_URL=(.+)\n/m);
+    emulator.closeOutput();
     await post(`${baseUrl}/emulator/events`, { eventType: 'x.y' });
-    expect(await ended).toBe(0);
-    expect(printed.err).toBe('');
+    expect(await emulator.ended).toEqual({ code: 0, signal: null });
+    expect(emulator.stderr).toBe('');
   });
 });

@@ -17,11 +17,11 @@ const address =
 /** Starts the command on all addresses. Resolves with its URL at this machine's network address, and its token. */
 async function startRemote(...flags: string[]) {
   const emulator = runEmulator('--host', '0.0.0.0', ...FREE_PORTS, ...flags);
-  const [, token = ''] = await emulator.found(/^ {2}token {7}(\S+) /m);
-  const [, port = ''] = await emulator.found(
+  const [, token = ''] = await emulator.prints(/^ {2}token {7}(\S+) /m);
+  const [, port = ''] = await emulator.prints(
     /^export PAYMENTS_BASE_URL=http:\/\/127\.0\.0\.1:(\d+)$/m,
   );
-  await emulator.found(/trigger transaction\.completed .*\n/);
+  await emulator.prints(/trigger transaction\.completed .*\n/);
   return { emulator, token, url: `http://${address}:${port}` };
 }
 
@@ -32,7 +32,7 @@ describe('SE-14 the payments-emulator command with --host 0.0.0.0', () => {
   it('SE-14 payments-emulator --host 0.0.0.0 prints a new control token and requires it for pages, controls and secrets', async () => {
     const { emulator, token, url } = await startRemote();
     expect(token).toMatch(/^ctl_[0-9a-f]{32}$/);
-    const [, secret = ''] = await emulator.found(/^export PAYMENTS_WEBHOOK_SECRET=(.+)$/m);
+    const [, secret = ''] = await emulator.prints(/^export PAYMENTS_WEBHOOK_SECRET=(.+)$/m);
     for (const headers of [{}, page, { authorization: 'Bearer ctl_wrong-wrong-wrong' }]) {
       const response = await fetch(`${url}/emulator`, {
         headers: headers as Record<string, string>,
@@ -64,7 +64,7 @@ describe('SE-14 the payments-emulator command with --host 0.0.0.0', () => {
     const flags = ['--control-token', "it's-a-given-token", '--allow-private-webhooks'];
     const { emulator, token } = await startRemote(...flags, '--webhook-url', receiver.url);
     expect(token).toBe("it's-a-given-token");
-    const [, trigger = ''] = await emulator.found(/^ {2}payments-emulator (trigger .+)$/m);
+    const [, trigger = ''] = await emulator.prints(/^ {2}payments-emulator (trigger .+)$/m);
     expect(trigger).toMatch(/ --control-token 'it'\\''s-a-given-token'$/);
     const args = trigger.split(' ').map((arg) => arg.replace(/^'.+'$/, token));
     const done = await emulatorCommand(...args);
@@ -77,11 +77,11 @@ describe('SE-14 the payments-emulator command with --host 0.0.0.0', () => {
 
   it('SE-14 payments-emulator --host 0.0.0.0 requires no token on a loopback address, unless one is given', async () => {
     const open = runEmulator(...FREE_PORTS);
-    const [, url = ''] = await open.found(/^export PAYMENTS_BASE_URL=(.+)$/m);
+    const [, url = ''] = await open.prints(/^export PAYMENTS_BASE_URL=(.+)$/m);
     expect((await fetch(`${url}/emulator/companies`)).status).toBe(200);
-    expect(open.printed.out).not.toMatch(/^ {2}token /m);
+    expect(open.stdout).not.toMatch(/^ {2}token /m);
     const closed = runEmulator(...FREE_PORTS, '--control-token', 'a-given-token-of-us');
-    const [, other = ''] = await closed.found(/^export PAYMENTS_BASE_URL=(.+)$/m);
+    const [, other = ''] = await closed.prints(/^export PAYMENTS_BASE_URL=(.+)$/m);
     expect((await fetch(`${other}/emulator/companies`)).status).toBe(401);
   });
 
@@ -123,17 +123,17 @@ describe('SE-14 the payments-emulator command with NODE_ENV=production', () => {
   const NODE_ENV = 'production';
 
   it('SE-14 the payments-emulator command with NODE_ENV=production exits with 2 and names the flag that allows it', async () => {
-    const { printed, ended } = runEmulatorWith({ NODE_ENV }, ...FREE_PORTS);
-    expect(await ended).toBe(2);
-    expect(printed.out).toBe('');
-    expect(printed.err).toBe(
+    const emulator = runEmulatorWith({ NODE_ENV }, ...FREE_PORTS);
+    expect(await emulator.ended).toEqual({ code: 2, signal: null });
+    expect(emulator.stdout).toBe('');
+    expect(emulator.stderr).toBe(
       'payments-emulator: --allow-production is needed to start with NODE_ENV=production: the emulator signs ' +
         'events of payments that never happened\npayments-emulator --help lists the flags.\n',
     );
   });
 
   it('SE-14 the payments-emulator command with NODE_ENV=production starts with --allow-production', async () => {
-    const { found } = runEmulatorWith({ NODE_ENV }, ...FREE_PORTS, '--allow-production');
-    await found(/^export PAYMENTS_BASE_URL=/m);
+    const emulator = runEmulatorWith({ NODE_ENV }, ...FREE_PORTS, '--allow-production');
+    await emulator.prints(/^export PAYMENTS_BASE_URL=/);
   });
 });

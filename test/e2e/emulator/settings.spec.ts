@@ -71,8 +71,7 @@ describe('the settings that payments-emulator prints', () => {
     const start = async (...flags: string[]): Promise<string> => {
       const emulator = runEmulator(...FREE_PORTS, ...flags);
       const lines = await settingsIn(emulator);
-      emulator.child.kill();
-      await emulator.ended;
+      await emulator.kill('SIGTERM');
       return lines.replace(/^.*BASE_URL.*\n/m, '');
     };
     const first = await start('--seed', 'my shop');
@@ -106,9 +105,9 @@ describe('payments-emulator --companies', () => {
     );
     expect(new Set(Object.values(settings)).size).toBe(7);
     expect(parseEnv(await readFile(file, 'utf8'))).toEqual(settings);
-    expect(emulator.printed.out).toContain(`${webhook}acme\n`);
-    expect(emulator.printed.out).toContain(`${webhook}my-shop\n`);
-    expect(emulator.printed.out).toContain(' --company acme ');
+    expect(emulator.stdout).toContain(`${webhook}acme\n`);
+    expect(emulator.stdout).toContain(`${webhook}my-shop\n`);
+    expect(emulator.stdout).toContain(' --company acme ');
     const companies = async (): Promise<unknown> =>
       (await fetch(`${url}/emulator/companies`)).json();
     const before = await companies();
@@ -126,8 +125,7 @@ describe('payments-emulator --save-env', () => {
   async function save(file: string, ...flags: string[]): Promise<string[]> {
     const emulator = runEmulator(...FREE_PORTS, '--save-env', file, ...flags);
     const lines = await settingsIn(emulator);
-    emulator.child.kill();
-    await emulator.ended;
+    await emulator.kill('SIGTERM');
     return seenByShell('sh', lines);
   }
 

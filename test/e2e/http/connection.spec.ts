@@ -11,7 +11,7 @@ describeWithEachAdapter('connections and signals', (harness, adapter) => {
     expect(harness.service.calls).toHaveLength(1_000);
     // One connection for the token, two for the calls: a connection may not be free yet when the next call starts.
     expect(harness.service.connections).toBeLessThanOrEqual(3);
-  }, 30_000);
+  });
 
   // The module cannot limit the connections of the global fetch.
   const limited = adapter === 'fetch' ? it.skip : it;

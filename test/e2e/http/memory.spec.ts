@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import { expect, it } from '@jest/globals';
 import { describeWithEachAdapter } from '../../support/api/api-harness.js';
-import { printedBy } from '../../support/processes/program-process.js';
+import { printedBy } from '../../support/processes/program.js';
 import { json, type Script } from '../../support/api/scripted-service.js';
 
 const LIMIT = 1024 ** 2;
@@ -88,5 +88,5 @@ describeWithEachAdapter('memory for a response', (harness, adapter) => {
     const limit = 2 * LIMIT + overhead;
     expect(measured.filter(({ peak }) => peak >= limit)).toEqual([]);
     expect(harness.service.calls).toHaveLength(1 + RESPONSES.length);
-  }, 60_000);
+  });
 });

@@ -65,6 +65,6 @@ describe('the API client over TLS', () => {
     service.on('request', () => reached++);
     expect((await shop.createOrder('untrusted', 25)).checkoutUrl).toBeNull();
     expect(reached).toBe(0);
-    await shop.process.line(/SELF_SIGNED_CERT/);
+    await shop.process.prints(/SELF_SIGNED_CERT/);
   });
 });

@@ -102,7 +102,7 @@ onEachDurableInbox((durable) => {
     await blocked.reported('rejected paid lease_lost');
     await Promise.race([other.reported('ended paid'), blocked.reported('ended paid')]);
     expect(await data.effects()).toEqual(['paid']);
-  }, 60_000);
+  });
 
   it('IN-16 deliveries of one transaction never run at once in two applications, others in parallel', async () => {
     const data = await durable.data();

@@ -130,7 +130,7 @@ describe('a later version of the schema', () => {
     await expect(inboxes.open({ schema })).rejects.toThrow('has version 2, made by a newer');
     await source.close();
     await pool.end();
-  }, 60_000);
+  });
 
   it('IN-43 an upgrade on SQLite loses and rejects no event that arrives meanwhile', async () => {
     const store = await sqlite.open();
@@ -144,5 +144,5 @@ describe('a later version of the schema', () => {
     );
     expect(connection.get('SELECT version FROM payments_inbox_meta')).toMatchObject({ version: 2 });
     await expect(sqlite.open()).rejects.toThrow('tables of version 2, made by a newer');
-  }, 60_000);
+  });
 });

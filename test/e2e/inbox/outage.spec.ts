@@ -41,7 +41,7 @@ onEachDurableInbox(
       await eventually(async () => expect(await data.effects()).toEqual(['running']));
       expect(await post(app, 'a')).toBe(200);
       await eventually(async () => expect(await data.effects()).toEqual(['a', 'running']));
-    }, 30_000);
+    });
   },
   ['sqlite'],
 );
@@ -101,7 +101,6 @@ onEachDurableInbox(
           expect(await states(app, 'down 0')).toEqual({ book: 'done 1' }),
         );
       },
-      60_000,
     );
 
     it('IN-25 every effect happens once although connections are cut again and again', async () => {
@@ -130,7 +129,7 @@ onEachDurableInbox(
       expect(effects).toHaveLength(new Set(effects).size);
       await eventually(async () => expect(await post(a, 'after')).toBe(200));
       await eventually(async () => expect(await states(a, 'after')).toEqual({ book: 'done 1' }));
-    }, 60_000);
+    });
   },
   ['postgres'],
 );

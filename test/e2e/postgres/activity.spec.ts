@@ -92,7 +92,7 @@ describe('activity in PostgreSQL', () => {
       expect(conditions.filter((line) => !/>= '20001'.*< '22001'/.test(line))).toEqual([]);
     }
     await pool.end();
-  }, 30_000);
+  });
 });
 
 /** The expected activity of a minute, from a scan of all events. */

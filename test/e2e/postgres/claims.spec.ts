@@ -62,29 +62,25 @@ describe('claims in PostgreSQL', () => {
       (store) => store.receive([incoming('e1')]).then(() => store.pause('book', true)),
       (store) => store.pause('book', false),
     ],
-  ])(
-    'IN-27 IN-20 other processes wake up after a %s',
-    async (_name, prepare, act) => {
-      const schema = freshSchema();
-      const options = { schema, pollMs: 60_000 };
-      // Closed before the test starts, so that no notification of it comes late.
-      const before = await inboxes.open(options);
-      await prepare(before);
-      await before.close();
-      const [here, there] = [await inboxes.open(options), await inboxes.open(options)];
-      let wake = (): void => {};
-      const next = (): Promise<void> => new Promise((resolve) => (wake = resolve));
-      const listens = next();
-      there.onWake(() => wake());
-      await listens;
-      const woken = next();
-      await act(here);
-      await woken;
-      expect(await claim(there)).toMatchObject([{ id: 'e1', attempt: 1 }]);
-      // The limit of the test is shorter than a poll, which would wake the process too.
-    },
-    20_000,
-  );
+  ])('IN-27 IN-20 other processes wake up after a %s', async (_name, prepare, act) => {
+    const schema = freshSchema();
+    const options = { schema, pollMs: 60_000 };
+    // Closed before the test starts, so that no notification of it comes late.
+    const before = await inboxes.open(options);
+    await prepare(before);
+    await before.close();
+    const [here, there] = [await inboxes.open(options), await inboxes.open(options)];
+    let wake = (): void => {};
+    const next = (): Promise<void> => new Promise((resolve) => (wake = resolve));
+    const listens = next();
+    there.onWake(() => wake());
+    await listens;
+    const woken = next();
+    await act(here);
+    await woken;
+    expect(await claim(there)).toMatchObject([{ id: 'e1', attempt: 1 }]);
+    // The limit of the test is shorter than a poll, which would wake the process too.
+  });
 
   it('a receive that assigns its deliveries sends no notification', async () => {
     const schema = freshSchema();
@@ -141,5 +137,5 @@ describe('claims in PostgreSQL', () => {
     while (found.length === 0) found.push(...idsOf(await claim(store, 1, worker)));
     expect(found).toEqual(['late']);
     expect(performance.now() - begun).toBeLessThan(20_000);
-  }, 60_000);
+  });
 });

@@ -1,5 +1,5 @@
 import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { CutProxy } from '../../support/postgres/cut-proxy.js';
+import { TcpProxy } from '../../chaos/tcp-proxy.ts';
 import {
   createLedger,
   insert,
@@ -140,7 +140,7 @@ describe('context.commit in PostgreSQL', () => {
   });
 
   it('context.commit resolves if the connection is cut after the server committed', async () => {
-    const [proxy, connectionString] = await CutProxy.before(inboxes.connectionString);
+    const [proxy, connectionString] = await TcpProxy.before(inboxes.connectionString);
     const store = await inboxes.open({ connectionString });
     const lease = await leased(store);
     try {
@@ -154,12 +154,12 @@ describe('context.commit in PostgreSQL', () => {
       expect(await stateOf(store)).toBe('done');
     } finally {
       await store.close();
-      await proxy.end();
+      await proxy.close();
     }
   });
 
   it('context.commit rejects if the connection is cut before the COMMIT', async () => {
-    const [proxy, connectionString] = await CutProxy.before(inboxes.connectionString);
+    const [proxy, connectionString] = await TcpProxy.before(inboxes.connectionString);
     const store = await inboxes.open({ connectionString });
     const lease = await leased(store);
     try {
@@ -172,7 +172,7 @@ describe('context.commit in PostgreSQL', () => {
       expect(await store.complete(lease)).toEqual(SETTLED);
     } finally {
       await store.close();
-      await proxy.end();
+      await proxy.close();
     }
   });
 

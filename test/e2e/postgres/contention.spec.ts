@@ -114,7 +114,7 @@ describe('concurrent operations in PostgreSQL', () => {
       SELECT state, waiting, count(*)::integer FROM ${schema}.delivery
        WHERE state IN ('pending', 'running') GROUP BY state, waiting`);
     expect(left).toEqual([]);
-  }, 60_000);
+  });
 
   it('receive() stores events while retire() waits for a heartbeat that has locked the worker', async () => {
     const schema = freshSchema();

@@ -162,5 +162,5 @@ describe('concurrent operations on expectations in PostgreSQL', () => {
     await inboxes.close();
     const counted = `SELECT deadlocks::integer FROM pg_stat_database WHERE datname = current_database()`;
     expect(await inboxes.query(counted)).toEqual([{ deadlocks: 0 }]);
-  }, 60_000);
+  });
 });

@@ -145,7 +145,7 @@ describe('operator requests in PostgreSQL', () => {
       expect(left).toHaveLength(redriven);
       for (const again of left) expect((await store.complete(again)).settled).toBe(true);
     }
-  }, 30_000);
+  });
 
   it('receive() detects a duplicate by its tombstone, and stores the event after the tombstone is pruned', async () => {
     const store = await inboxes.open();

@@ -63,7 +63,7 @@ describe('functions in PostgreSQL that were planned with empty tables', () => {
     for (let n = 0; n < BACKLOG; n += 500) await store.receive(others.slice(n, n + 500));
     // One delivery of each key runs, and the others wait for their turn.
     while (!(await claim(store, 5, worker)).some(({ id }) => id.startsWith('free')));
-  }, 60_000);
+  });
 
   const pagesOf = (text: string, values?: (string | string[])[]): Promise<number> =>
     pagesRead(client, text, values);
@@ -155,7 +155,7 @@ describe('PostgreSQL with a large backlog of one ordering key and one handler', 
     await pagesReadBy(client, pool.recorded);
     expect(await pagesReadBy(client, pool.recorded)).toBeLessThan(600);
     await pool.end();
-  }, 60_000);
+  });
 });
 
 describe('PostgreSQL with many open expectations', () => {
@@ -237,5 +237,5 @@ describe('PostgreSQL with many open expectations', () => {
     await expectFewPages(1000);
     await inboxes.query('VACUUM ANALYZE');
     await expectFewPages(400);
-  }, 60_000);
+  });
 });

@@ -90,7 +90,7 @@ describe('pruning in PostgreSQL', () => {
     }
     // The number, the event and the delivery of each event.
     expect(Math.max(...read)).toBe(3 * SLICE);
-  }, 60_000);
+  });
 
   it('IN-07 prune() finds an event whose transaction committed after those of later events', async () => {
     const schema = freshSchema();

@@ -88,7 +88,7 @@ describe('the schema in PostgreSQL', () => {
     ]);
     await inboxes.query(`SELECT note FROM ${schema}.delivery`);
     await source.close();
-  }, 30_000);
+  });
 
   it('a role without CREATE on the database sets up the inbox in a schema that it owns', async () => {
     const schema = freshSchema();

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from '@jest/globals';
 import { freePort } from '../../support/processes/free-port.js';
 import { SHOP_PROGRAM, RunningShop } from '../../support/shop/running-shop.js';
-import { ProgramProcess } from '../../support/processes/program-process.js';
+import { startProgram } from '../../support/processes/program.js';
 
 const SECRETS = { client: 'cl1ent-s3cret-value', webhook: 'whsec-s3cret-value' };
 const SETTINGS = {
@@ -20,7 +20,7 @@ const SETTINGS = {
 
 /** Starts a shop that fails to boot. Resolves with its exit code and its output. */
 async function boot(settings: Record<string, string>) {
-  await using process = new ProgramProcess(SHOP_PROGRAM, settings);
+  await using process = startProgram(SHOP_PROGRAM, settings);
   const { code } = await process.ended;
   return { code, out: process.out, err: process.err };
 }

@@ -70,7 +70,7 @@ describe.each([
     emulator.complete(transactionsOf('silent')[0]!.transactionId);
     expect(await page.next()).toMatchObject({ status: 'paid', foundByPoll: true });
     expect(await shop.ledger('silent')).toMatchObject([{ amount: 40, foundByPoll: true }]);
-    await shop.process.line(/Recorded 40 for "silent" .*found by asking the service.*is paid/);
+    await shop.process.prints(/Recorded 40 for "silent" .*found by asking the service.*is paid/);
   });
 
   it('EX-13 the shop does not show that it asked if the webhook request was first', async () => {

@@ -148,7 +148,7 @@ describe.each(['express', 'fastify'])('orders of the shop on %s', (adapter) => {
     };
     expect(first).toEqual({ status: 201, body: order });
     expect(await shop.order('unlucky')).toEqual(order);
-    await shop.process.line(/WARN.*Order unlucky has no checkout page yet.*401/);
+    await shop.process.prints(/WARN.*Order unlucky has no checkout page yet.*401/);
     expect((await shop.createOrder('unlucky', 9)).checkoutUrl).toMatch(/^http/);
   });
 
@@ -156,7 +156,7 @@ describe.each(['express', 'fastify'])('orders of the shop on %s', (adapter) => {
     emulator.setFaults({ api: { reset: { next: 1, when: 'after' } } });
     const order = await shop.createOrder('unknown', 9);
     expect(order).toMatchObject({ status: 'pending', checkoutUrl: null });
-    await shop.process.line(/Order unknown has no checkout page.*unknown whether/);
+    await shop.process.prints(/Order unknown has no checkout page.*unknown whether/);
     expect(await shop.createOrder('unknown', 9)).toEqual(order);
     expect(invoicesOf('unknown')).toHaveLength(1);
     await pay('unknown');
@@ -171,5 +171,5 @@ it('an order is stored if the payments service is not reachable', async () => {
   await using shop = await RunningShop.start(settings);
   const { status, body } = await shop.post({ reference: 'alone', amount: 9 });
   expect([status, body.checkoutUrl]).toEqual([201, null]);
-  await shop.process.line(/WARN.*Order alone has no checkout page/);
+  await shop.process.prints(/WARN.*Order alone has no checkout page/);
 });

@@ -83,7 +83,7 @@ describe.each(['express', 'fastify'])('payments of the shop on %s', (adapter) =>
   it('the shop records a payment without an order as unmatched', async () => {
     await payAndRecord('nobody-ordered', 33);
     expect(await shop.ledger('nobody-ordered')).toMatchObject([{ amount: 33, unmatched: true }]);
-    await shop.process.line(/WARN.*Recorded 33 for "nobody-ordered" .*matches no order/);
+    await shop.process.prints(/WARN.*Recorded 33 for "nobody-ordered" .*matches no order/);
   });
 
   it('the shop does not use an unmatched payment for an order that is created later', async () => {
@@ -95,7 +95,7 @@ describe.each(['express', 'fastify'])('payments of the shop on %s', (adapter) =>
     await shop.createOrder('parts', 0.3);
     await payAndRecord('parts', 0.1);
     expect(await shop.order('parts')).toMatchObject({ status: 'pending', amountPaid: 0.1 });
-    await shop.process.line(
+    await shop.process.prints(
       /WARN.*Recorded 0.1 for "parts" .*the order is pending, with 0.1 of 0.3 paid/,
     );
     await payAndRecord('parts', 0.2);
@@ -110,7 +110,7 @@ describe.each(['express', 'fastify'])('payments of the shop on %s', (adapter) =>
     await payAndRecord('generous', 10);
     expect(await amounts('generous')).toEqual([10, 10]);
     expect(await shop.order('generous')).toMatchObject({ status: 'paid', amountPaid: 20 });
-    await shop.process.line(/WARN.*the order is paid, with 20 of 10 paid/);
+    await shop.process.prints(/WARN.*the order is paid, with 20 of 10 paid/);
   });
 
   it('the shop records a payment only when its status at the API is complete', async () => {
@@ -122,7 +122,7 @@ describe.each(['express', 'fastify'])('payments of the shop on %s', (adapter) =>
     });
     await emulator.idle();
     expect(emulator.deliveries({ transactionId })[0]?.response?.status).toBe(200);
-    await shop.process.line(/its status at the payments service is "pending", not "complete"/);
+    await shop.process.prints(/its status at the payments service is "pending", not "complete"/);
     expect(await amounts('early')).toEqual([]);
     // The next attempt of the early event succeeds. The event of the payment is a duplicate of it.
     await shop.handled(1, () => emulator.complete(transactionId));
@@ -134,7 +134,7 @@ describe.each(['express', 'fastify'])('payments of the shop on %s', (adapter) =>
     emulator.sendEvent({ eventType: 'transaction.completed', data });
     await emulator.idle();
     expect(emulator.deliveries({ transactionId: 'made-up' })[0]?.response?.status).toBe(200);
-    await shop.process.line(/record-payment.*404/);
+    await shop.process.prints(/record-payment.*404/);
     expect(await amounts('forged')).toEqual([]);
     // The failure is logged before the delivery is pending again.
     await eventually(async () => expect(await shop.deliveries()).toMatchObject({ pending: 1 }));

@@ -27,7 +27,7 @@ describe.each(['express', 'fastify'])(
     it('the shop stores an order without a checkout page, and marks it paid when its event arrives', async () => {
       const { status, body } = await shop.post({ reference: 'o-1', amount: 40 });
       expect([status, body.checkoutUrl]).toEqual([201, null]);
-      await shop.process.line(/WARN.*Order o-1 has no checkout page yet.*404/);
+      await shop.process.prints(/WARN.*Order o-1 has no checkout page yet.*404/);
       const paid = service.pay('o-1', 40);
       await shop.handled(1, async () => {
         expect(await service.deliver(shop.webhookUrl, paid)).toBe(200);
@@ -106,7 +106,7 @@ describe.each(['express', 'fastify'])(
       const paid = service.pay('slow', 40);
       service.transactions.set(paid.transactionId, 'settling');
       expect(await service.deliver(shop.webhookUrl, paid)).toBe(200);
-      await shop.process.line(/its status at the payments service is "settling", not "complete"/);
+      await shop.process.prints(/its status at the payments service is "settling", not "complete"/);
       expect(await shop.ledger('slow')).toEqual([]);
       service.transactions.set(paid.transactionId, 'complete');
       await shop.recorded('slow', [40]);
@@ -122,7 +122,7 @@ it('PAYMENTS_PAID_STATUS sets the status of a paid transaction', async () => {
   });
   const paid = service.pay('o-1', 40);
   await service.deliver(shop.webhookUrl, paid);
-  await shop.process.line(/its status at the payments service is "complete", not "settled"/);
+  await shop.process.prints(/its status at the payments service is "complete", not "settled"/);
   expect(await shop.ledger()).toEqual([]);
   service.transactions.set(paid.transactionId, 'settled');
   await shop.recorded('o-1', [40]);

@@ -167,7 +167,7 @@ describe('a commit on SQLite', () => {
     expect((await store.stats()).deliveries).toEqual([
       { handler: 'book', state: 'pending', count: 100, more: false },
     ]);
-  }, 20_000);
+  });
 
   it('a commit on SQLite runs its callback in the async context of its handler, also next to other commits', async () => {
     const context = new AsyncLocalStorage<number>();

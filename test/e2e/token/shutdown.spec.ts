@@ -1,8 +1,7 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { Agent } from 'node:http';
 import { describe, expect, it } from '@jest/globals';
 import { apiHarness, describeWithEachAdapter } from '../../support/api/api-harness.js';
+import { RunningProcess } from '../../support/processes/running-process.ts';
 import { until } from '../../support/time/waiting.js';
 import { json, silence } from '../../support/api/scripted-service.js';
 
@@ -47,23 +46,19 @@ describeWithEachAdapter('shutdown of the API client', (harness, adapter) => {
         response.end('{}');
       }
     };
-    const child = spawn(
+    await using application = new RunningProcess(
       process.execPath,
       ['--input-type=module', '--eval', script(service.baseUrl, adapter)],
-      { cwd: HERE, stdio: ['pipe', 'pipe', 'pipe'] },
+      { cwd: HERE, input: true },
     );
-    let output = '';
-    child.stdout.on('data', (data: Buffer) => (output += data.toString()));
-    child.stderr.on('data', (data: Buffer) => (output += data.toString()));
-    const slow = setTimeout(() => child.kill('SIGKILL'), 50_000);
-    const closed = once(child, 'close');
-    await Promise.race([called.promise, closed]);
-    child.stdin.end('close\n');
-    // Not the event 'exit', which may come before the end of the output.
-    const [code] = (await closed) as [number | null];
-    clearTimeout(slow);
-    expect({ code, output: output.trim() }).toEqual({ code: 0, output: 'aborted,aborted,aborted' });
-  }, 60_000);
+    await Promise.race([called.promise, application.ended]);
+    application.write('close\n');
+    const { code } = await application.ended;
+    expect({ code, output: application.output.trim() }).toEqual({
+      code: 0,
+      output: 'aborted,aborted,aborted',
+    });
+  });
 
   it('TK-20 closing the application cancels the timers of a token request and of the call that waits for it', async () => {
     const { service } = harness;

@@ -8,7 +8,7 @@ import type { Checks } from '../checks.ts';
 import { readCodeBlocks } from '../code-blocks.ts';
 import type { CodeBlock } from '../code-blocks.ts';
 import { generatedEnvironment, readJson } from '../nest-generator.ts';
-import { RunningProcess } from '../running-process.ts';
+import { RunningProcess } from '../../support/processes/running-process.ts';
 import type { SmokeContext, SmokePart } from '../smoke-part.ts';
 
 const LIMIT_MS = 5 * 60_000;
@@ -248,7 +248,11 @@ class PastedApplication {
 
   start(code: string, folder = '.'): RunningProcess {
     const cwd = join(this.folder, folder);
-    return new RunningProcess('sh', ['-ec', code], { cwd, env: generatedEnvironment() });
+    return new RunningProcess('sh', ['-ec', code], {
+      cwd,
+      env: generatedEnvironment(),
+      group: true,
+    });
   }
 
   async startApplication(command = 'npm start'): Promise<RunningProcess> {

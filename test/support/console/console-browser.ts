@@ -1,6 +1,4 @@
 import { mkdtemp, rm } from 'node:fs/promises';
-import { connect, createServer } from 'node:net';
-import type { AddressInfo, Server, Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Injectable, UnauthorizedException } from '@nestjs/common';
@@ -179,56 +177,4 @@ export async function confirm(page: Page): Promise<void> {
   const dialog = await countedDialog(page);
   await dialog.locator('button[type=submit]').click();
   await dialog.waitFor({ state: 'detached' });
-}
-
-/** A proxy in front of an application, which a test can close and open again. */
-export class ClosableProxy implements AsyncDisposable {
-  readonly #sockets = new Set<Socket>();
-  #server: Server | undefined;
-  #port = 0;
-
-  private constructor(private readonly target: URL) {}
-
-  static async before(url: string): Promise<ClosableProxy> {
-    const proxy = new ClosableProxy(new URL(url));
-    await proxy.open();
-    return proxy;
-  }
-
-  get url(): string {
-    return `http://127.0.0.1:${this.#port}${this.target.pathname}`;
-  }
-
-  async open(): Promise<void> {
-    const server = createServer((client) => {
-      const inner = connect(Number(this.target.port), this.target.hostname);
-      for (const [one, other] of [
-        [client, inner],
-        [inner, client],
-      ] as const) {
-        this.#sockets.add(one);
-        one.on('error', () => {});
-        one.on('close', () => {
-          this.#sockets.delete(one);
-          other.destroy();
-        });
-        one.pipe(other);
-      }
-    });
-    await new Promise<void>((resolve, reject) => {
-      server.once('error', reject).listen(this.#port, '127.0.0.1', resolve);
-    });
-    this.#port = (server.address() as AddressInfo).port;
-    this.#server = server;
-  }
-
-  async close(): Promise<void> {
-    const closed = new Promise((resolve) => this.#server!.close(resolve));
-    for (const socket of this.#sockets) socket.destroy();
-    await closed;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    if (this.#server!.listening) await this.close();
-  }
 }

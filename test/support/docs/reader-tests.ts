@@ -1,7 +1,5 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
+import { RunningProcess } from '../processes/running-process.ts';
 import type { ReadmeProgram } from './readme-program.js';
 
 const JEST = fileURLToPath(new URL('../../../node_modules/jest/bin/jest.js', import.meta.url));
@@ -10,7 +8,7 @@ const JEST = fileURLToPath(new URL('../../../node_modules/jest/bin/jest.js', imp
 export async function runReaderTests(
   program: ReadmeProgram,
   options: { readonly setupFiles?: readonly string[] } = {},
-): Promise<{ output: string; code: number }> {
+): Promise<{ output: string; code: number | null }> {
   const config = {
     ...options,
     rootDir: program.folder,
@@ -22,11 +20,14 @@ export async function runReaderTests(
     haste: { retainAllFiles: true },
     testPathIgnorePatterns: [],
   };
-  const child = spawn(
-    process.execPath,
-    ['--experimental-vm-modules', JEST, '--config', JSON.stringify(config), '--runInBand'],
-    { stdio: ['ignore', 'ignore', 'pipe'] },
-  );
-  const [output, [code]] = await Promise.all([text(child.stderr), once(child, 'exit')]);
-  return { output, code: code as number };
+  const args = [
+    '--experimental-vm-modules',
+    JEST,
+    '--config',
+    JSON.stringify(config),
+    '--runInBand',
+  ];
+  await using jest = new RunningProcess(process.execPath, args, { env: process.env });
+  const { code } = await jest.ended;
+  return { output: jest.stderr, code };
 }

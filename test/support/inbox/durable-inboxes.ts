@@ -102,7 +102,7 @@ export function durablePostgres(): DurableInbox {
   beforeAll(async () => {
     server = await startPostgres();
     connectionString = await server.createDatabase();
-  }, 60_000);
+  });
   afterAll(() => server.end(), 60_000);
   return {
     kind: 'postgres',

@@ -1,11 +1,9 @@
-import { spawn } from 'node:child_process';
-import type { ChildProcess } from 'node:child_process';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
-import { webhookRequest } from '../webhook/handler-application.js';
-import type { InboxData } from './durable-inboxes.js';
-import { SECRET } from '../webhook/webhook-application.js';
 import type { WorkerOptions } from 'nestjs-payments';
+import { RunningProcess } from '../processes/running-process.ts';
+import { webhookRequest } from '../webhook/handler-application.js';
+import { SECRET } from '../webhook/webhook-application.js';
+import type { InboxData } from './durable-inboxes.js';
 
 /** The orders of a process that runs `ordering-merchant.mjs`. */
 export interface OrdersSetup {
@@ -25,18 +23,7 @@ export interface OrdersSetup {
 }
 
 /** A process that runs `merchant.mjs`, or `ordering-merchant.mjs` if it has orders, on a durable inbox. */
-export class MerchantProcess {
-  /** The lines that it reported. */
-  readonly lines: string[] = [];
-  /** All other output, such as the log of Nest. */
-  log = '';
-  /** Resolves when the process has ended. */
-  readonly gone: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
-  readonly #child: ChildProcess;
-  /** Checks the conditions that are waited for. */
-  readonly #conditions = new Set<() => void>();
-  #ended = false;
-
+export class MerchantProcess extends RunningProcess {
   constructor(
     data: InboxData,
     setup: { worker?: WorkerOptions; hooks?: boolean; slowMs?: number; orders?: OrdersSetup } = {},
@@ -44,57 +31,28 @@ export class MerchantProcess {
     const given = { ...data.child, webhookSecret: SECRET, ...setup };
     const program = setup.orders === undefined ? 'merchant.mjs' : 'ordering-merchant.mjs';
     const file = join(import.meta.dirname, program);
-    this.#child = spawn(process.execPath, ['--no-warnings', file, JSON.stringify(given)], {
-      stdio: ['pipe', 'pipe', 'pipe'],
-    });
-    createInterface(this.#child.stdout!).on('line', (line) => {
-      if (/^(ready|ran|ended|rejected|paid) /.test(line)) this.lines.push(line);
-      else this.log += `${line}\n`;
-      this.#check();
-    });
-    this.#child.stderr!.on('data', (text) => {
-      this.log += String(text);
-      this.#check();
-    });
-    this.gone = new Promise((resolve) => {
-      this.#child.on('close', (code, signal) => {
-        this.#ended = true;
-        this.#check();
-        resolve({ code, signal });
-      });
-    });
+    super(process.execPath, ['--no-warnings', file, JSON.stringify(given)], { input: true });
   }
 
   /** Starts a process, and waits until it accepts webhook requests. */
   static async start(...setup: ConstructorParameters<typeof MerchantProcess>) {
     const merchant = new MerchantProcess(...setup);
-    await merchant.until(() => merchant.url !== undefined);
+    await merchant.prints(/^ready /);
     return merchant;
+  }
+
+  /** The lines that it reported. The rest of the output is the log of Nest. */
+  get lines(): string[] {
+    return this.out.filter((line) => /^(ready|ran|ended|rejected|paid) /.test(line));
   }
 
   get url(): string | undefined {
     return this.lines.find((line) => line.startsWith('ready '))?.slice('ready '.length);
   }
 
-  /** Checks the condition after each line of output, and resolves when it holds. Rejects if the process ends first. */
-  async until(condition: () => boolean): Promise<void> {
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const check = (): void => {
-      if (condition()) resolve();
-      else if (this.#ended) reject(new Error(`The process has ended: ${this.log}`));
-    };
-    this.#conditions.add(check);
-    check();
-    await promise.finally(() => this.#conditions.delete(check));
-  }
-
-  #check(): void {
-    for (const check of this.#conditions) check();
-  }
-
   /** Resolves when the process has reported this line. */
-  reported(line: string): Promise<void> {
-    return this.until(() => this.lines.includes(line));
+  async reported(line: string): Promise<void> {
+    await this.until(() => this.lines.includes(line));
   }
 
   /** Sends an event whose handler does the named action. Returns the status; rejects if there is no response. */
@@ -107,16 +65,6 @@ export class MerchantProcess {
 
   /** Lets handlers continue whose action is `… on continue`. */
   continueHandlers(): void {
-    this.#child.stdin!.write('\n');
-  }
-
-  signal(signal: NodeJS.Signals): void {
-    this.#child.kill(signal);
-  }
-
-  /** Sends SIGKILL, and waits until the process has ended. */
-  async kill(): Promise<void> {
-    this.#child.kill('SIGKILL');
-    await this.gone;
+    this.write('\n');
   }
 }

@@ -100,7 +100,7 @@ export function usePostgresInboxes({
     await inboxes.close();
     await tearDown(inboxes);
     await inboxes.server.end();
-  }, 30_000);
+  });
   return inboxes;
 }
 

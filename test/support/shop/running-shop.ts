@@ -1,7 +1,8 @@
 import { expect } from '@jest/globals';
 import type { PaymentsEmulator } from 'payments-emulator';
 import { eventually } from '../time/waiting.js';
-import { ProgramProcess } from '../processes/program-process.js';
+import { startProgram } from '../processes/program.js';
+import type { RunningProcess } from '../processes/running-process.js';
 
 /** The built main file of the shop. */
 export const SHOP_PROGRAM = 'apps/shop/dist/main.js';
@@ -52,19 +53,19 @@ export interface LedgerEntry {
 /** A shop in a process of its own, on a free port, and a client of its API. */
 export class RunningShop implements AsyncDisposable {
   private constructor(
-    readonly process: ProgramProcess,
+    readonly process: RunningProcess,
     readonly url: string,
     private readonly password: string,
   ) {}
 
   static async start(settings: Readonly<Record<string, string>>): Promise<RunningShop> {
     const { SHOP_CONSOLE_PASSWORD = PASSWORD } = settings;
-    const process = new ProgramProcess(SHOP_PROGRAM, {
+    const process = startProgram(SHOP_PROGRAM, {
       PORT: '0',
       SHOP_CONSOLE_PASSWORD,
       ...settings,
     });
-    const [, url] = await process.line(/Listening on (http:\S+)/);
+    const [, url] = await process.prints(/Listening on (http:\S+)/);
     return new RunningShop(process, url!, SHOP_CONSOLE_PASSWORD);
   }
 

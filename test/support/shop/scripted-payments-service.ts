@@ -1,8 +1,6 @@
 import { createHmac, randomUUID } from 'node:crypto';
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { IncomingMessage } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { json, ScriptedService } from '../api/scripted-service.js';
+import type { SeenRequest } from '../api/scripted-service.js';
 import type { ShopSettings } from './running-shop.js';
 
 const CLIENT_ID = 'merchant';
@@ -40,23 +38,20 @@ export class ScriptedPaymentsService implements AsyncDisposable {
   /** Handles any other POST. */
   checkout: ((body: Record<string, unknown>) => Promise<unknown>) | undefined;
   readonly #tokens = new Set<string>();
-  readonly #server = createServer((request, response) => {
-    void this.#answer(request).then(([status, body]) => {
-      response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
-    });
-  });
+
+  private constructor(private readonly service: ScriptedService) {
+    service.onToken = service.onCall = (request, response) => {
+      void this.#respond(request).then(([status, body]) => json(status, body)(request, response));
+    };
+  }
 
   static async start(): Promise<ScriptedPaymentsService> {
-    const service = new ScriptedPaymentsService();
-    service.#server.listen(0, '127.0.0.1');
-    await once(service.#server, 'listening');
-    return service;
+    return new ScriptedPaymentsService(await ScriptedService.start());
   }
 
   get settings(): ShopSettings {
-    const { port } = this.#server.address() as AddressInfo;
     return {
-      PAYMENTS_BASE_URL: `http://127.0.0.1:${port}`,
+      PAYMENTS_BASE_URL: this.service.baseUrl,
       PAYMENTS_CLIENT_ID: CLIENT_ID,
       PAYMENTS_CLIENT_SECRET: CLIENT_SECRET,
       PAYMENTS_WEBHOOK_SECRET: WEBHOOK_SECRET,
@@ -107,21 +102,17 @@ export class ScriptedPaymentsService implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#server.closeAllConnections();
-    this.#server.close();
-    await once(this.#server, 'close');
+    await this.service.stop();
   }
 
-  async #answer(request: IncomingMessage): Promise<[status: number, body: unknown]> {
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk as Buffer);
-    const body = JSON.parse(Buffer.concat(chunks).toString() || '{}') as Record<string, unknown>;
-    const { method, url = '' } = request;
-    this.requests.push(`${method} ${url}`);
+  async #respond(request: SeenRequest): Promise<[status: number, body: unknown]> {
+    const body = JSON.parse(request.body || '{}') as Record<string, unknown>;
+    const { method, path } = request;
+    this.requests.push(`${method} ${path}`);
     const authorization = request.headers.authorization ?? '';
-    if (method === 'POST' && url === '/v1/auth/token') return this.#issue(authorization, body);
+    if (method === 'POST' && path === '/v1/auth/token') return this.#issue(authorization, body);
     if (!this.#tokens.has(authorization)) return [401, {}];
-    const [, id = ''] = /^\/v1\/transactions\/([^/]+)$/.exec(url) ?? [];
+    const [, id = ''] = /^\/v1\/transactions\/([^/]+)$/.exec(path) ?? [];
     const status = this.transactions.get(id);
     if (method === 'GET' && status !== undefined) return [200, { status }];
     if (method === 'POST' && this.checkout) return [200, await this.checkout(body)];

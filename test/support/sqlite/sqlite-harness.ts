@@ -1,13 +1,12 @@
-import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { DatabaseSync } from 'node:sqlite';
 import { systemRuntime } from '../../../libs/payments/dist/runtime/payments-runtime.js';
 import { resolveSqliteOptions } from '../../../libs/payments/dist/stores/sqlite/sqlite-options.js';
 import type { SqliteSettings } from '../../../libs/payments/dist/stores/sqlite/sqlite-options.js';
 import { SqliteStore } from '../../../libs/payments/dist/stores/sqlite/sqlite-store.js';
+import { RunningProcess } from '../processes/running-process.ts';
 import { changedThread } from './changed-thread.ts';
 import type { ChangedSqlite } from './changed-thread.ts';
 import { TestWorker } from '../../store-contract/contract-fixtures.ts';
@@ -88,52 +87,19 @@ export class SqliteHarness {
   }
 }
 
-/** A child process of `sqlite-child.mjs`. */
-export interface Child {
-  /** The lines that it has printed. */
-  readonly lines: readonly string[];
-  /** Resolves when the process has printed so many lines, or has ended. */
-  readonly printed: (lines: number) => Promise<void>;
-  /** Sends SIGKILL. Resolves when the process has ended. */
-  readonly kill: () => Promise<void>;
-  /** Resolves when the process has ended, with its exit code and its standard error. */
-  readonly ended: Promise<{ readonly code: number | null; readonly stderr: string }>;
+/** Starts `sqlite-child.mjs` in a role. */
+export function startChild(
+  role: string,
+  file: string,
+  flags: readonly string[] = [],
+): RunningProcess {
+  const program = join(import.meta.dirname, 'sqlite-child.mjs');
+  return new RunningProcess(process.execPath, [...flags, program, role, file]);
 }
 
-export function startChild(what: string, file: string, flags: readonly string[] = []): Child {
-  const program = join(import.meta.dirname, 'sqlite-child.mjs');
-  const child = spawn(process.execPath, [...flags, program, what, file], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  const lines: string[] = [];
-  let waiting: { count: number; resolve: () => void } | undefined;
-  createInterface(child.stdout).on('line', (line) => {
-    // An old Node prints a warning about its old SQLite.
-    if (line.includes('[Nest]')) return;
-    lines.push(line);
-    if (waiting !== undefined && lines.length >= waiting.count) waiting.resolve();
-  });
-  let stderr = '';
-  child.stderr.on('data', (data) => {
-    stderr += String(data);
-  });
-  const ended = new Promise<{ code: number | null; stderr: string }>((resolve) => {
-    child.on('close', (code) => {
-      waiting?.resolve();
-      resolve({ code, stderr });
-    });
-  });
-  return {
-    lines,
-    printed: (count) =>
-      new Promise((resolve) => {
-        waiting = { count, resolve };
-        if (lines.length >= count || child.exitCode !== null) resolve();
-      }),
-    kill: async () => {
-      child.kill('SIGKILL');
-      await ended;
-    },
-    ended,
-  };
+/** Waits until a child has printed so many lines, kills it, and returns its lines. */
+export async function killedAfter(child: RunningProcess, lines: number): Promise<string[]> {
+  await child.until(() => child.out.length >= lines);
+  await child.kill();
+  return child.out;
 }
