@@ -21,7 +21,7 @@ const { values: flags, positionals: names } = parseArgs({
 await installLocked(import.meta.dirname, 'the packages that nestjs-payments is compared with');
 // These files import the packages that are installed here, so they load later.
 const { ROWS } = await import('./rows/index.ts');
-const { readResults, writeResults } = await import('./report/results.ts');
+const { readResults, summarize, writeResults } = await import('./report/results.ts');
 const { cellsOf, targetCells, terminalTable } = await import('./report/tables.ts');
 const { writePerformancePage } = await import('./report/performance-page.ts');
 
@@ -92,14 +92,13 @@ async function run(row: Row): Promise<RowResult> {
 }
 
 async function measure(table: Table, scale: Scale): Promise<TableResult> {
-  const { contenders, notes = [], warmUp, ...rest } = table;
+  const { contenders, warmUp } = table;
   const rounds = table.rounds ?? scale.rounds;
   const samples = await measureRoundRobin(contenders, { rounds, warmUp }, (round) => {
     if (process.stdout.isTTY)
       process.stdout.write(`\r  ${table.title}: round ${round} of ${rounds}`);
   });
-  const measured = contenders.map(({ name }, index) => ({ name, rounds: samples[index]! }));
-  const result = { ...rest, notes, contenders: measured };
+  const result = summarize(table, samples);
   if (process.stdout.isTTY) process.stdout.write('\r\u001b[K');
   console.log(`\n  ${table.title}\n${terminalTable(cellsOf(result))}`);
   return result;

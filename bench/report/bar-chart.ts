@@ -1,7 +1,5 @@
-import { median, quantile } from '../rounds/statistics.ts';
 import type { RowResult, TableResult } from './results.ts';
 import { figure } from './tables.ts';
-import { valuesOf } from './target-check.ts';
 
 const WIDTH = 760;
 const LABELS = 270;
@@ -42,23 +40,22 @@ ${parts.join('\n')}
 }
 
 function barsOf(table: TableResult, top: number): string {
-  const rows = table.contenders.map(({ name }) => ({ name, values: valuesOf(table, name) }));
-  const maximum = Math.max(...rows.map(({ values }) => quantile(values, 0.75)));
+  const maximum = Math.max(...table.contenders.map(({ middleHalf }) => middleHalf[1]));
   const x = (value: number): number =>
     LABELS + (maximum > 0 ? value / maximum : 0) * (WIDTH - LABELS - VALUES);
   const arrow = table.better === 'higher' ? 'more is better' : 'less is better';
   const title = `${table.title} (${table.unit}, ${arrow})`;
   const lines = [`<text class="title" x="0" y="${top + 14}">${escaped(title)}</text>`];
-  rows.forEach(({ name, values }, index) => {
+  table.contenders.forEach(({ name, median, middleHalf }, index) => {
     const y = top + HEAD + index * LINE - 8;
     const middle = y + BAR / 2;
-    const [from, to] = [x(quantile(values, 0.25)), x(quantile(values, 0.75))];
+    const [from, to] = [x(middleHalf[0]), x(middleHalf[1])];
     const kind = index === 0 ? 'bar first' : 'bar';
     lines.push(
       `<text x="0" y="${y + 13}">${escaped(name)}</text>`,
-      `<rect class="${kind}" x="${LABELS}" y="${y}" width="${px(x(median(values)) - LABELS)}" height="${BAR}" rx="2"/>`,
+      `<rect class="${kind}" x="${LABELS}" y="${y}" width="${px(x(median) - LABELS)}" height="${BAR}" rx="2"/>`,
       `<path class="spread" d="M${px(from)} ${middle}H${px(to)}M${px(from)} ${middle - 4}v8M${px(to)} ${middle - 4}v8"/>`,
-      `<text class="value" x="${px(Math.max(to, x(median(values))) + 8)}" y="${y + 13}">${figure(median(values))}</text>`,
+      `<text class="value" x="${px(Math.max(to, x(median)) + 8)}" y="${y + 13}">${figure(median)}</text>`,
     );
   });
   return lines.join('\n');

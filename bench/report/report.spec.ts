@@ -1,26 +1,32 @@
 import { describe, expect, it } from '@jest/globals';
 import { barChart } from './bar-chart.ts';
 import { markersOf, replaceBetweenMarkers } from './markers.ts';
-import type { TableResult } from './results.ts';
+import { summarize } from './results.ts';
 import { costsOf, sizeFor } from './sizing.ts';
 import { cellsOf, figure, markdownTable, targetCells, terminalTable } from './tables.ts';
-import { checkTarget } from './target-check.ts';
 
-const table: TableResult = {
-  id: 'one',
+const measured = {
   title: 'Deliveries',
   unit: 'events/s',
   better: 'higher',
-  contenders: [
-    { name: 'ours', rounds: [{ value: 1000 }, { value: 1200 }, { value: 3000 }] },
-    { name: 'a <peer>', rounds: [{ value: 2000 }, { value: 2400 }, { value: 2000 }] },
-  ],
+  contenders: ['ours', 'a <peer>'].map((name) => ({ name, measure: () => Promise.reject() })),
   targets: [
     { text: 'half', of: 'ratio', subject: 'ours', against: 'a <peer>', at: 'least', bound: 0.5 },
     { text: 'more', of: 'ratio', subject: 'ours', against: 'a <peer>', at: 'least', bound: 0.51 },
+    {
+      text: 'less',
+      of: 'difference',
+      subject: 'ours',
+      against: 'a <peer>',
+      at: 'most',
+      bound: -1000,
+    },
+    { text: 'few', of: 'value', subject: 'ours', at: 'most', bound: 1199 },
   ],
-  notes: [],
-};
+} as const;
+const ours = [{ value: 1000 }, { value: 1200 }, { value: 3000 }];
+const peers = [{ value: 2000 }, { value: 2400 }, { value: 2000 }];
+const table = summarize(measured, [ours, peers]);
 const row = {
   title: 'Row',
   date: '2026-11-20',
@@ -55,22 +61,22 @@ describe('the report', () => {
   });
 
   it('the report shows the processor time of a contender if it was measured', () => {
-    const [ours, peer] = table.contenders;
-    const counted = ours!.rounds.map(({ value }) => ({ value, more: { cpuMsPerEvent: 0.25 } }));
-    const cells = cellsOf({ ...table, contenders: [{ name: 'ours', rounds: counted }, peer!] });
-    expect(cells.map((row) => row.at(-1))).toEqual(['processor, µs', '250', '–']);
+    const counted = ours.map(({ value }) => ({ value, more: { cpuMsPerEvent: value / 4000 } }));
+    const cells = cellsOf(summarize(measured, [counted, peers]));
+    expect(cells.map((row) => row.at(-1))).toEqual(['processor, µs', '300', '–']);
   });
 
   it('the report compares the ratio, the difference or the value of a target with its bound', () => {
-    const [half, more] = table.targets;
-    expect(checkTarget(table, half!)).toEqual({ found: 0.5, reached: true });
-    expect(checkTarget(table, more!)).toEqual({ found: 0.5, reached: false });
-    const difference = { ...half!, of: 'difference', at: 'most', bound: -1000 } as const;
-    expect(checkTarget(table, difference)).toEqual({ found: -1000, reached: true });
-    const value = { ...half!, of: 'value', at: 'most', bound: 1199 } as const;
-    expect(checkTarget(table, value)).toEqual({ found: 1200, reached: false });
+    expect(table.targets.map(({ text, found, reached }) => [text, found, reached])).toEqual([
+      ['half', 0.5, true],
+      ['more', 0.5, false],
+      ['less', -1000, true],
+      ['few', 1200, false],
+    ]);
     expect(targetCells({ row }).map((cells) => cells.at(-1))).toEqual([
       '',
+      'reached',
+      '**not reached**',
       'reached',
       '**not reached**',
     ]);

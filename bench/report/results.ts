@@ -2,11 +2,30 @@ import { existsSync, readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { format, resolveConfig } from 'prettier';
 import type { Sample, Table, Target } from '../rounds/row.ts';
+import { median, medianOfPairs, quantile } from '../rounds/statistics.ts';
 
-/** A table and its measured rounds. */
-export interface TableResult extends Omit<Table, 'contenders' | 'targets' | 'notes' | 'warmUp'> {
-  readonly contenders: readonly { readonly name: string; readonly rounds: readonly Sample[] }[];
-  readonly targets: readonly Target[];
+/** The rounds of a contender, summarized. */
+export interface ContenderResult {
+  readonly name: string;
+  readonly median: number;
+  /** The lower and the upper quartile. */
+  readonly middleHalf: readonly [number, number];
+  /** Median of the ratios of the first contender to this one in each round. */
+  readonly firstToThis: number;
+  /** The medians of the other measurements. */
+  readonly more?: Readonly<Record<string, number>>;
+}
+
+/** The measured value of a target, and whether it reached its bound. */
+export interface TargetResult extends Pick<Target, 'text' | 'subject'> {
+  readonly found: number;
+  readonly reached: boolean;
+}
+
+/** A measured table. */
+export interface TableResult extends Pick<Table, 'title' | 'unit' | 'better'> {
+  readonly contenders: readonly ContenderResult[];
+  readonly targets: readonly TargetResult[];
   readonly notes: readonly string[];
 }
 
@@ -24,18 +43,58 @@ export interface RowResult {
 /** The content of `bench/results.json`: the last run of each row. */
 export type Results = Readonly<Record<string, RowResult>>;
 
+/** Summarizes the rounds of a table: for each contender, its samples in the order of the rounds. */
+export function summarize(
+  { title, unit, better, contenders, targets, notes = [] }: Omit<Table, 'id'>,
+  samples: readonly (readonly Sample[])[],
+): TableResult {
+  const values = samples.map((rounds) => rounds.map(({ value }) => value));
+  const valuesOf = (name: string): number[] =>
+    values[contenders.findIndex((contender) => contender.name === name)] ?? [];
+  return {
+    title,
+    unit,
+    better,
+    contenders: contenders.map(({ name }, index) => {
+      const own = values[index]!;
+      const names = Object.keys(samples[index]![0]?.more ?? {});
+      const more = names.map((what) => [
+        what,
+        median(samples[index]!.map((sample) => sample.more?.[what] ?? NaN)),
+      ]);
+      return {
+        name,
+        median: median(own),
+        middleHalf: [quantile(own, 0.25), quantile(own, 0.75)],
+        firstToThis: medianOfPairs(values[0]!, own, (a, b) => a / b),
+        ...(names.length > 0 ? { more: Object.fromEntries(more) as Record<string, number> } : {}),
+      };
+    }),
+    targets: targets.map(({ text, of, subject, against, at, bound }) => {
+      const found =
+        against === undefined || of === 'value'
+          ? median(valuesOf(subject))
+          : medianOfPairs(valuesOf(subject), valuesOf(against), (a, b) =>
+              of === 'ratio' ? a / b : a - b,
+            );
+      return { text, subject, found, reached: at === 'least' ? found >= bound : found <= bound };
+    }),
+    notes,
+  };
+}
+
 /** Reads the results, or none if the file is missing. */
 export function readResults(file: string): Results {
   return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as Results) : {};
 }
 
-/** Writes the results, formatted and with four significant digits. */
+/** Writes the results, formatted and with six significant digits. */
 export async function writeResults(file: string, results: Results): Promise<void> {
   const options = { ...(await resolveConfig(file)), filepath: file };
   await writeFile(file, await format(JSON.stringify(results, rounded), options));
 }
 
-// The measurements are less exact than four digits.
+// More digits than the page shows, so that it does not round twice.
 function rounded(_key: string, value: unknown): unknown {
-  return typeof value === 'number' ? Number(value.toPrecision(4)) : value;
+  return typeof value === 'number' ? Number(value.toPrecision(6)) : value;
 }

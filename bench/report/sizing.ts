@@ -1,4 +1,3 @@
-import { median } from '../rounds/statistics.ts';
 import type { Results } from './results.ts';
 import { figure, markdownTable } from './tables.ts';
 
@@ -46,16 +45,13 @@ export function sizeFor(eventsPerSecond: number, costs: Costs): Size {
 
 /** The costs, from the rows that measure them, or `null` if one of them has not been run. */
 export function costsOf(results: Results): Costs | null {
-  const receive = results['receive-postgres']?.tables[0]?.contenders[0]?.rounds ?? [];
-  const growth = results['growth-postgres']?.tables[0];
-  const largest = growth?.contenders[0]?.rounds ?? [];
-  const of = (rounds: typeof receive, name: string): number =>
-    median(rounds.map(({ more }) => more?.[name] ?? Number.NaN));
+  const medians = (row: string) => results[row]?.tables[0]?.contenders[0]?.more;
+  const receive = medians('receive-postgres');
   const costs = {
-    appCpuMs: of(receive, 'cpuMsPerEvent'),
-    databaseCpuMs: of(receive, 'databaseCpuMsPerEvent'),
-    walBytes: of(receive, 'walBytesPerEvent'),
-    storedBytes: of(largest, 'bytesPerEvent'),
+    appCpuMs: receive?.['cpuMsPerEvent'] ?? NaN,
+    databaseCpuMs: receive?.['databaseCpuMsPerEvent'] ?? NaN,
+    walBytes: receive?.['walBytesPerEvent'] ?? NaN,
+    storedBytes: medians('growth-postgres')?.['bytesPerEvent'] ?? NaN,
   };
   return Object.values(costs).every(Number.isFinite) ? costs : null;
 }

@@ -1,23 +1,16 @@
-import { median, medianOfPairs, quantile } from '../rounds/statistics.ts';
-import type { Results, TableResult } from './results.ts';
-import { valuesOf, checkTarget } from './target-check.ts';
+import type { ContenderResult, Results, TableResult } from './results.ts';
 
 /** The cells of a table, header first, for the terminal and for Markdown. */
 export function cellsOf(table: TableResult): string[][] {
-  const first = valuesOf(table, table.contenders[0]?.name ?? '');
   const cpu = cpuColumn(table);
   const head = ['', table.unit, 'middle half', 'first / this', ...cpu.head];
-  const rows = table.contenders.map(({ name }, index) => {
-    const values = valuesOf(table, name);
-    const spread = `${figure(quantile(values, 0.25))} – ${figure(quantile(values, 0.75))}`;
-    const ratio = figure(medianOfPairs(first, values, (a, b) => a / b));
-    const ratioCell = index === 0 ? '' : ratio;
-    return [name, figure(median(values)), spread, ratioCell, ...cpu.cell(table.contenders[index]!)];
+  const rows = table.contenders.map((contender, index) => {
+    const spread = contender.middleHalf.map(figure).join(' – ');
+    const ratio = index === 0 ? '' : figure(contender.firstToThis);
+    return [contender.name, figure(contender.median), spread, ratio, ...cpu.cell(contender)];
   });
   return [head, ...rows];
 }
-
-type Measured = TableResult['contenders'][number];
 
 /**
  * The processor time of a contender for each event or call, if it was measured. Unlike the rates, it hardly depends on
@@ -25,10 +18,10 @@ type Measured = TableResult['contenders'][number];
  */
 function cpuColumn({ contenders }: TableResult): {
   head: string[];
-  cell: (one: Measured) => string[];
+  cell: (one: ContenderResult) => string[];
 } {
-  const cpuMs = ({ rounds }: Measured): number =>
-    median(rounds.map(({ more }) => more?.['cpuMsPerEvent'] ?? more?.['cpuMsPerCall'] ?? NaN));
+  const cpuMs = ({ more }: ContenderResult): number =>
+    more?.['cpuMsPerEvent'] ?? more?.['cpuMsPerCall'] ?? NaN;
   if (contenders.every((one) => Number.isNaN(cpuMs(one)))) return { head: [], cell: () => [] };
   return { head: ['processor, µs'], cell: (one) => [figure(cpuMs(one) * 1000)] };
 }
@@ -37,11 +30,13 @@ function cpuColumn({ contenders }: TableResult): {
 export function targetCells(results: Results): string[][] {
   const rows = Object.entries(results).flatMap(([name, { tables }]) =>
     tables.flatMap((table) =>
-      table.targets.map((target) => {
-        const { found, reached } = checkTarget(table, target);
-        const subject = `${table.title}: ${target.subject}`;
-        return [name, subject, target.text, figure(found), reached ? 'reached' : '**not reached**'];
-      }),
+      table.targets.map(({ text, subject, found, reached }) => [
+        name,
+        `${table.title}: ${subject}`,
+        text,
+        figure(found),
+        reached ? 'reached' : '**not reached**',
+      ]),
     ),
   );
   return [['row', 'measurement', 'target', 'measured', ''], ...rows];
