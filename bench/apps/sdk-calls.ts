@@ -12,7 +12,7 @@ const RECEIVED = {
 };
 const SOURCE = { 'payments.source': 'webhook' };
 const HANDLER = { 'payments.handler': 'nothing' };
-const ENDED = { ...HANDLER, 'payments.outcome': 'completed' };
+const ENDED = { ...HANDLER, 'payments.outcome': 'done' };
 
 /**
  * A handler that makes the calls to the SDK of OpenTelemetry that `openTelemetry()` makes for one event that is received
@@ -37,7 +37,7 @@ export function sdkCalls(): (event: PaymentEvent) => void {
     const options = { kind: SpanKind.CONSUMER, attributes, links };
     const started = tracer.startSpan(name, options, ROOT_CONTEXT);
     context.with(trace.setSpan(ROOT_CONTEXT, started), () => {});
-    started.setAttribute('outcome', 'completed');
+    started.setAttribute('outcome', 'done');
     started.end();
     return started.spanContext();
   };

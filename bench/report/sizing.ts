@@ -27,7 +27,7 @@ const PLANNED_LOAD = 0.5;
 const MIN_INSTANCES = 2;
 /** The default pool of an instance, and its connection for notifications of new deliveries. */
 const CONNECTIONS_PER_INSTANCE = 13;
-/** The default of `worker.keepMs`, in seconds. */
+/** The default of `worker.retainEventsMs`, in seconds. */
 const KEPT_SECONDS = 7 * 86_400;
 
 /** The resources for a rate of events. Each instance is one process and uses one core. */

@@ -61,7 +61,7 @@ describe('the inbox, with simulated faults', () => {
     expect(await play([event()], steps)).toEqual([]);
   });
 
-  it('IN-19 an event that crashes its process charges no attempt to other deliveries', async () => {
+  it('IN-19 an event that crashes its process counts no attempt of other deliveries', async () => {
     const poison = event({
       transactionId: null,
       scripts: {

@@ -56,8 +56,8 @@ export function Payload({ payload, error }) {
   }
   if (payload === null) {
     return html`<p class="quiet">
-      The body was deleted when its retention time ended (<code>worker.keepMs</code>). The id of the
-      event is still stored, so that a duplicate does not run.
+      The body was deleted when its retention time ended (<code>worker.retainEventsMs</code>). The
+      id of the event is still stored, so that a duplicate does not run.
     </p>`;
   }
   const shown = (form === 'indented' ? pretty : null) ?? payload;

@@ -21,8 +21,8 @@ export type { Company, CompanyDirectory } from './companies/company.js';
 
 export { signBody, verifySignature } from './webhook/signature.js';
 export { SigningKey } from './companies/company.js';
-export { WebhookGuard } from './webhook/webhook-verifier.js';
-export type { VerifiedRequest } from './webhook/webhook-verifier.js';
+export { WebhookGuard } from './webhook/webhook.guard.js';
+export type { VerifiedRequest } from './webhook/webhook.guard.js';
 export type {
   AdmissionCheck,
   AdmissionRejection,

@@ -33,7 +33,8 @@ import type { SealedOptions } from './sealed-options.js';
 import { Observers } from './telemetry/observers.js';
 import { Admission } from './webhook/admission.js';
 import { PendingRequests } from './webhook/pending-requests.js';
-import { RawBodyMiddleware, WebhookEndpoint } from './webhook/webhook-endpoint.js';
+import { RawBodyMiddleware } from './webhook/raw-body.middleware.js';
+import { WebhookEndpoint } from './webhook/webhook-endpoint.js';
 import {
   DEFAULT_WEBHOOK_PATH,
   resolveWebhookPath,
@@ -42,7 +43,8 @@ import {
 } from './webhook/webhook-options.js';
 import { RejectionLog } from './webhook/webhook-rejection.js';
 import { WebhookRoutes } from './webhook/webhook-routes.js';
-import { WebhookGuard, WebhookVerifier } from './webhook/webhook-verifier.js';
+import { WebhookVerifier } from './webhook/webhook-verifier.js';
+import { WebhookGuard } from './webhook/webhook.guard.js';
 
 const RESOLVED = Symbol('PAYMENTS_RESOLVED_OPTIONS');
 
@@ -130,7 +132,7 @@ const OPTIONS: Provider[] = [
     provide: MAX_AGE_MS,
     inject: [RESOLVED, INBOX_STORE],
     useFactory: ({ webhook, worker }: ResolvedPaymentsOptions, store: InboxStore) =>
-      resolveMaxAge(webhook.maxAgeMs, worker.knowMs, store.capabilities.durable),
+      resolveMaxAge(webhook.maxAgeMs, worker.retainIdsMs, store.capabilities.durable),
   },
 ];
 const WEBHOOK: Provider[] = [

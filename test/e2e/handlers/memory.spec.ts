@@ -136,7 +136,7 @@ onOneAdapter('the memory inbox', (start) => {
   it('IN-07 the memory inbox treats a copy as a duplicate until its retention ends, and as new afterwards', async () => {
     reset();
     const runtime = new FakeRuntime();
-    const inbox = memoryInbox({ retentionMs: 60_000 });
+    const inbox = memoryInbox({ retainEventsMs: 60_000 });
     await using app = await start({ providers: [Orders], payments: { inbox, runtime } });
     const sent = webhookRequest({ id: 'e-1', eventType: 'quick' });
     await app.send(sent);

@@ -53,9 +53,9 @@ describe('the activity of an inbox in memory', () => {
     expect(p95Ms).toBe(p50Ms);
   });
 
-  it('IN-38 activity() is complete since "worker.keepMs" ago, because older events may be pruned', async () => {
+  it('IN-38 activity() is complete since "worker.retainEventsMs" ago, because older events may be pruned', async () => {
     const { runtime } = movedClock();
-    await using app = await start(runtime, { worker: { keepMs: 600_000 } });
+    await using app = await start(runtime, { worker: { retainEventsMs: 600_000 } });
     const { completeFrom } = await inboxOf(app).activity();
     const agoMs = runtime.now() - completeFrom.getTime();
     expect(agoMs).toBeGreaterThan(500_000);

@@ -55,7 +55,7 @@ onEachInbox((data) => {
       { observers: [spans as PaymentsInstrumentation] },
     );
     await post(app, 'e-1', {});
-    await eventually(() => expect(spans.ended.at(-1)).toMatchObject({ outcome: 'completed' }));
+    await eventually(() => expect(spans.ended.at(-1)).toMatchObject({ outcome: 'done' }));
     const traceparent = traceparentOf(1);
     expect(spans.of('receive')).toMatchObject([{ eventId: 'e-1', traceparent: null }]);
     expect((await inboxOf(app).get('e-1'))!.headers).toMatchObject({ traceparent });

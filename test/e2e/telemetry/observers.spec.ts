@@ -51,7 +51,7 @@ onEachInbox((data) => {
       {
         ...attempt,
         ...times,
-        outcome: 'completed',
+        outcome: 'done',
         durationMs: expect.any(Number),
         retryInMs: null,
         error: null,
@@ -117,7 +117,7 @@ onEachInbox((data) => {
       { company: null, handler: 'book', events: 1, deliveries: 1 },
     ]);
     await eventually(() => expect(observed.of('attemptEnded')).toHaveLength(3));
-    expect(observed.of('attemptEnded')[2]).toMatchObject({ attempt: 1, outcome: 'completed' });
+    expect(observed.of('attemptEnded')[2]).toMatchObject({ attempt: 1, outcome: 'done' });
   });
 
   it('TE-01 an observer gets a timed-out attempt with the code handler_timeout', async () => {

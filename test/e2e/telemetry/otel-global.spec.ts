@@ -30,7 +30,7 @@ describe('the global SDK', () => {
     expect(await traces.ended('receive')).toHaveLength(1);
     expect(await traces.ended('process')).toHaveLength(1);
     expect(await metrics.values('payments.attempts')).toEqual({
-      'handler=book outcome=completed': 1,
+      'handler=book outcome=done': 1,
     });
     expect((await metrics.collect()).has('payments.store.up')).toBe(false);
   });

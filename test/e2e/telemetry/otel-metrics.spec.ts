@@ -90,13 +90,13 @@ describe('metrics of handlers', () => {
     await post(app, 'e-1', {});
     await settled(app.app);
     const attempts = {
-      'handler=book outcome=completed': 1,
+      'handler=book outcome=done': 1,
       'handler=mail outcome=dead': 1,
       'handler=slow outcome=dead': 1,
     };
     expect(await metrics.values('payments.process.duration')).toEqual(attempts);
     expect(await metrics.values('payments.attempts')).toEqual({
-      'handler=book outcome=completed': 1,
+      'handler=book outcome=done': 1,
       'error.type=_OTHER handler=mail outcome=dead': 1,
       'error.type=handler_timeout handler=slow outcome=dead': 1,
     });

@@ -68,7 +68,7 @@ onEachInbox((data) => {
       'messaging.operation.type': 'process',
       'messaging.destination.subscription.name': 'book',
       'payments.attempt': 1,
-      'payments.outcome': 'completed',
+      'payments.outcome': 'done',
     });
     expect(process.parentSpanContext).toBeUndefined();
     const { traceId, spanId } = receive.spanContext();

@@ -119,9 +119,9 @@ const WRONG: readonly [string, object, ...RegExp[]][] = [
   ],
   ['a maximum age of null', { webhook: { maxAgeMs: null } }, /"webhook\.maxAgeMs".*it is null/],
   [
-    'a maximum age above the default of worker.knowMs, with a durable inbox',
+    'a maximum age above the default of worker.retainIdsMs, with a durable inbox',
     { webhook: { maxAgeMs: 31 * DAY }, inbox: DURABLE },
-    /"webhook\.maxAgeMs" must be at most "worker\.knowMs".*2678400000.*2592000000/,
+    /"webhook\.maxAgeMs" must be at most "worker\.retainIdsMs".*2678400000.*2592000000/,
   ],
   [
     'a check that is no function',
@@ -237,7 +237,7 @@ describe('invalid options', () => {
     { deadlineMs: 100, webhook: { bodyTimeoutMs: 100, maxPending: 1, before: () => undefined } },
     { webhook: { maxAgeMs: 31 * DAY } },
     { webhook: { maxAgeMs: false as const }, inbox: DURABLE },
-    { webhook: { maxAgeMs: 31 * DAY }, worker: { knowMs: 31 * DAY }, inbox: DURABLE },
+    { webhook: { maxAgeMs: 31 * DAY }, worker: { retainIdsMs: 31 * DAY }, inbox: DURABLE },
     { webhookSecret: Array<string>(10).fill('whsec') },
   ])('the module accepts the options %j', async (payments) => {
     await using app = await WebhookApplication.start({ payments });

@@ -52,7 +52,7 @@ onOneAdapter('stale deliveries', (start) => {
       'warn Event e-1 (company default) of type "transaction.completed" is from 2025-12-29T22:00:00.000Z, 2 days ago, ' +
         'and "webhook.maxAgeMs" is 1 hour. It may be a replay of an event whose id was deleted, so it is stored as ' +
         'stale and no handler runs. If the event is only late, redrive it. If events can be this late, raise ' +
-        '"webhook.maxAgeMs" and, with a durable inbox, "worker.knowMs". PaymentInbox',
+        '"webhook.maxAgeMs" and, with a durable inbox, "worker.retainIdsMs". PaymentInbox',
     ]);
     expect(await inbox.redrive({ state: 'stale' })).toEqual({ events: 1, deliveries: 1 });
     // The response to a copy waits for the running handlers.

@@ -139,7 +139,7 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
   },
   {
     promise: 'IN-24',
-    fault: 'charges a released attempt',
+    fault: 'counts a released attempt',
     file: `${STORES}/sqlite/sql/settle.ts`,
     replace: 'attempts = attempts - 1, due_at = ?',
     by: 'due_at = ?',
@@ -147,7 +147,7 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
   },
   {
     promise: 'IN-24',
-    fault: 'charges an attempt that the closing application aborted',
+    fault: 'counts an attempt that the closing application aborted',
     file: `${INBOX}/work/attempt.ts`,
     replace: 'if (this.#closing) {',
     by: 'if (this.#closing && retry.attempts === 0) {',

@@ -22,7 +22,7 @@ export const WEBHOOK_MUTANTS: readonly Mutant[] = [
     promise: 'WH-03',
     fault: 'accepts data that is not an object',
     file: 'libs/payments/src/events/payment-event.ts',
-    replace: "if (!isObject(data)) throw invalid('data'",
+    replace: "if (!isRecord(data)) throw invalid('data'",
     by: "if (data === undefined) throw invalid('data'",
     specs: ['test/e2e/webhook/http.spec.ts'],
   },
@@ -61,7 +61,7 @@ export const WEBHOOK_MUTANTS: readonly Mutant[] = [
   {
     promise: 'WH-08',
     fault: 'treats requests of every method as webhook requests',
-    file: 'libs/payments/src/webhook/webhook-endpoint.ts',
+    file: 'libs/payments/src/webhook/raw-body.middleware.ts',
     replace: "request.method === 'POST' ? this.routes.companyIn(request.path) : undefined",
     by: 'this.routes.companyIn(request.path)',
     specs: ['test/e2e/webhook/http.spec.ts'],
@@ -93,7 +93,7 @@ export const WEBHOOK_MUTANTS: readonly Mutant[] = [
   {
     promise: 'WH-12',
     fault: 'reads the bodies of all POST routes on Fastify',
-    file: 'libs/payments/src/webhook/webhook-endpoint.ts',
+    file: 'libs/payments/src/webhook/raw-body.middleware.ts',
     replace: '!isPost || !this.routes.paths().includes(route.url)',
     by: '!isPost',
     specs: ['test/e2e/webhook/coexistence.spec.ts'],

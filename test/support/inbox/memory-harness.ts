@@ -15,7 +15,7 @@ export interface MemoryHarness {
 export async function startMemoryStore(limits: Partial<MemoryLimits> = {}): Promise<MemoryHarness> {
   const clock = { now: 0 };
   const store = memoryStore(
-    { maxEvents: 4, maxBytes: 100, retentionMs: 50, ...limits },
+    { maxEvents: 4, maxBytes: 100, retainEventsMs: 50, ...limits },
     {
       now: () => clock.now,
       monotonic: () => clock.now,

@@ -76,7 +76,7 @@ export class FakeWorker {
     }
     if (failed) await this.store.fail(delivery, { error: 'no', retryInMs: 60_000 });
     else await this.store.complete(delivery);
-    this.outcomes.report(delivery, failed ? 'failed' : 'completed');
+    this.outcomes.report(delivery, failed ? 'failed' : 'done');
   }
 }
 
@@ -88,7 +88,7 @@ export const throwNo = (): never => {
 /** A receiver with a memory inbox and one handler of the event types `t` and `transaction.*`. */
 export function receiver(options: ReceiveOptions = {}, maxAgeMs = Infinity) {
   const runtime = new FakeRuntime();
-  const limits = { maxEvents: 1000, maxBytes: 1e6, retentionMs: 1e9 };
+  const limits = { maxEvents: 1000, maxBytes: 1e6, retainEventsMs: 1e9 };
   const store: InboxStore = memoryStore(limits, runtime);
   const outcomes = new CountedWatches();
   const worker = new FakeWorker(store, outcomes);

@@ -60,7 +60,7 @@ const SPANS: readonly CollectedSpan[] = [
     attributes: {
       'messaging.destination.subscription.name': 'record-payment',
       'payments.attempt': 1,
-      'payments.outcome': 'completed',
+      'payments.outcome': 'done',
     },
   }),
 ];
@@ -79,7 +79,7 @@ describe('The trace of a payment', () => {
       '   │  messaging.message.conversation_id=tx-1  payments.status=stored',
       '   └╌ process transaction.completed                 cccccccc  shop 1        +46 ms      5.3 ms',
       '      │  messaging.destination.subscription.name=record-payment  payments.attempt=1',
-      '      │  payments.outcome=completed',
+      '      │  payments.outcome=done',
       '      ├─ GET /v1/transactions/{id}                  cccccccc  shop 1        +47 ms      5.3 ms',
       '      └─ record in ledger                           cccccccc  shop 1        +60 ms      5.3 ms',
     ]);

@@ -20,6 +20,7 @@ import { defaultName, HandlerRegistry } from './handler-registry.js';
 import type { HandlerOptions } from './handler-registry.js';
 import { ON_PAYMENT_EVENT } from './on-payment-event.decorator.js';
 import type { OnPaymentEventMetadata } from './on-payment-event.decorator.js';
+import { isObject } from './payment-event.js';
 
 /** Finds every method that is decorated with `@OnPaymentEvent`, on the application's providers and controllers. */
 @Injectable()
@@ -157,8 +158,4 @@ function instancePrototype(instance: unknown): unknown {
 
 function nameOf({ name }: NestHost): string {
   return typeof name === 'function' ? (name as { name: string }).name : String(name);
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null;
 }

@@ -79,7 +79,7 @@ export type MatchedType<T extends PaymentEventType> = T extends '*' | `${string}
  * Observable that completes without a value fails the attempt. Guards, pipes, interceptors and filters of the method and
  * its class run, with `payments` as `ExecutionContext.getType()` and the event and its context as `getArgs()`. The
  * application's global ones do not run. If a guard returns `false`, the attempt fails. If a filter returns a truthy value
- * or a promise of one, it has handled the error and the delivery is completed; otherwise the attempt fails.
+ * or a promise of one, it has handled the error and the delivery is done; otherwise the attempt fails.
  *
  * @throws TypeError if a type is not a valid pattern, an option is out of bounds, the decorator is applied to anything
  *   but a method that is named by a string, or several decorators on one method contradict each other.

@@ -184,15 +184,15 @@ const KEY_RULE = 'a string of 1 to 255 characters without control characters';
  */
 export function parseEnvelope(raw: Uint8Array): PaymentEvent {
   const body = parseJson(raw);
-  if (!isObject(body)) throw invalid('body', 'a JSON object');
+  if (!isRecord(body)) throw invalid('body', 'a JSON object');
   const { id, eventType, timestamp, data, metadata = {} } = body;
   if (!isKey(id)) throw invalid('id', KEY_RULE);
   if (!isKey(eventType)) throw invalid('eventType', KEY_RULE);
   if (typeof timestamp !== 'string' || !ISO_8601.test(timestamp) || isNaN(Date.parse(timestamp))) {
     throw invalid('timestamp', 'an ISO 8601 time');
   }
-  if (!isObject(data)) throw invalid('data', 'an object');
-  if (metadata !== null && !isObject(metadata)) throw invalid('metadata', 'an object');
+  if (!isRecord(data)) throw invalid('data', 'an object');
+  if (metadata !== null && !isRecord(metadata)) throw invalid('metadata', 'an object');
   return { id, eventType, timestamp, data, metadata: metadata ?? {} };
 }
 
@@ -205,7 +205,7 @@ function parseJson(raw: Uint8Array): unknown {
   }
   try {
     const body: unknown = JSON.parse(text);
-    if (isObjectOrArray(body)) dropProto(body);
+    if (isObject(body)) dropProto(body);
     return body;
   } catch {
     throw invalid('body', 'JSON');
@@ -220,10 +220,11 @@ function parseJson(raw: Uint8Array): unknown {
  */
 function dropProto(body: object): void {
   if (Object.hasOwn(body, '__proto__')) delete (body as Record<string, unknown>)['__proto__'];
-  for (const value of Object.values(body)) if (isObjectOrArray(value)) dropProto(value);
+  for (const value of Object.values(body)) if (isObject(value)) dropProto(value);
 }
 
-function isObjectOrArray(value: unknown): value is object {
+/** Whether a value is an object, also an array. */
+export function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null;
 }
 
@@ -231,8 +232,9 @@ function isKey(value: unknown): value is string {
   return typeof value === 'string' && KEY.test(value);
 }
 
-function isObject(value: unknown): value is Record<string, unknown> {
-  return isObjectOrArray(value) && !Array.isArray(value);
+/** Whether a value is an object, but no array. */
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return isObject(value) && !Array.isArray(value);
 }
 
 function invalid(field: string, expected: string): PaymentsError {

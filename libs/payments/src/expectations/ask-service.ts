@@ -1,6 +1,7 @@
 import { PaymentsApiError } from '../api/call/api-error.js';
 import { describeError } from '../errors/payments-error.js';
 import type { PaymentsApi, PaymentTransaction } from '../api/payments-api.js';
+import { isRecord } from '../events/payment-event.js';
 import type { ExpectationStore, StoredExpectation } from '../inbox/store/expectation-store.js';
 import type { ResolvedReconcileOptions } from './reconcile-options.js';
 
@@ -109,7 +110,7 @@ function toAskResult(
 ): AskResult {
   if (meaning === 'pending') return { result: 'pending', detail: null };
   if (meaning === 'unknown') return unknown(null);
-  if (!isObject(meaning)) {
+  if (!isRecord(meaning)) {
     return unknown(
       `"reconcile.interpret" must return "pending", "unknown" or { eventType, data }; it returned ${kindOf(meaning)}.`,
     );
@@ -122,8 +123,8 @@ function toAskResult(
     );
   }
   // A copy that JSON can represent, as the inbox will store it.
-  const copy: unknown = isObject(data) ? JSON.parse(JSON.stringify(data)) : data;
-  if (!isObject(copy)) {
+  const copy: unknown = isRecord(data) ? JSON.parse(JSON.stringify(data)) : data;
+  if (!isRecord(copy)) {
     return unknown(
       `"reconcile.interpret" must return an object as "data"; as JSON, it is ${kindOf(copy)}.`,
     );
@@ -150,8 +151,4 @@ function failed(error: unknown, what: string): AskResult {
 function kindOf(value: unknown): string {
   if (value === null) return 'null';
   return Array.isArray(value) ? 'an array' : `a value of type ${typeof value}`;
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

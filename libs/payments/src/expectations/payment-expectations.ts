@@ -253,7 +253,7 @@ export class PaymentExpectations {
    * a new one. Returns `false`, and changes nothing, if the company has an expectation with the reference in another
    * state.
    *
-   * The inbox knows events and ended expectations for `worker.knowMs`. A payment that was handled longer ago and is
+   * The inbox knows events and ended expectations for `worker.retainIdsMs`. A payment that was handled longer ago and is
    * expected again is polled, found and handled again: check the application's own tables first.
    *
    * @throws TypeError for a value out of bounds, if there is neither a reference nor a transaction id, or if the inbox

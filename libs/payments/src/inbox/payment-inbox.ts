@@ -177,7 +177,7 @@ export class PaymentInbox {
     if (!Number.isInteger(minutes) || minutes < 1 || minutes > 1440) {
       throw new TypeError('"minutes" must be a whole number of minutes from 1 to 1,440.');
     }
-    return this.store.activity(minutes, this.options.keepMs);
+    return this.store.activity(minutes, this.options.retainEventsMs);
   }
 
   /**
@@ -248,7 +248,7 @@ export class PaymentInbox {
   }
 
   /**
-   * Deletes one batch of old events now, according to `worker.keepMs` and `worker.knowMs`. Each process does this every
+   * Deletes one batch of old events now, according to `worker.retainEventsMs` and `worker.retainIdsMs`. Each process does this every
    * minute, unless `worker.background` is `false`.
    *
    * @param limit how many events to change at most, 1 to 10,000

@@ -54,21 +54,21 @@ export interface ObserverInfo {
   /** An attempt ended and its outcome is stored, or could not be stored. */
   attemptEnded: ObserverInfo['attemptStarted'] & {
     /**
-     * - `completed`: the handler succeeded, and the delivery is done.
+     * - `done`: the handler succeeded, and the delivery is done.
      * - `failed`: the delivery runs again in `retryInMs`.
      * - `dead`: the last attempt failed.
      * - `released`: the attempt is not counted, because the application closes or another version of the handler is
      *   needed.
      * - `lost`: the outcome was not stored, because the lease was lost or the store was down when the application closed.
      */
-    readonly outcome: 'completed' | 'failed' | 'dead' | 'released' | 'lost';
+    readonly outcome: 'done' | 'failed' | 'dead' | 'released' | 'lost';
     /** From the start of the attempt until its outcome was stored, in milliseconds. */
     readonly durationMs: number;
     /** Milliseconds until the next attempt; `null` if none is scheduled. */
     readonly retryInMs: number | null;
     /**
      * The error as the inbox stores it: one line of at most 1,000 characters; `null` if the handler succeeded. With the
-     * outcome `completed`: the handler failed after its commit.
+     * outcome `done`: the handler failed after its commit.
      */
     readonly error: string | null;
     /** The code of the error, if it is a `PaymentsError`: `handler_timeout`, for example. */

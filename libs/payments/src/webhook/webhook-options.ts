@@ -100,13 +100,13 @@ export interface WebhookOptions {
    * as `stale`, and its handlers run only after a redrive. A copy of an event that is still stored is a duplicate at any
    * age.
    *
-   * 1,000 to 315,360,000,000 (10 years), with a durable inbox at most `worker.knowMs`; `false` for no limit. Default:
-   * `worker.knowMs` with a durable inbox; `false` with the memory inbox, because it loses all ids at a restart, after
+   * 1,000 to 315,360,000,000 (10 years), with a durable inbox at most `worker.retainIdsMs`; `false` for no limit. Default:
+   * `worker.retainIdsMs` with a durable inbox; `false` with the memory inbox, because it loses all ids at a restart, after
    * which a late event is likelier than a replay.
    *
    * A process whose clock is slow takes old events for younger ones, so it can accept a replay whose id is already
-   * deleted. So set a limit that is below `worker.knowMs` by more than your clocks can differ. With the memory inbox, set
-   * at most its `retentionMs`.
+   * deleted. So set a limit that is below `worker.retainIdsMs` by more than your clocks can differ. With the memory inbox, set
+   * at most its `retainEventsMs`.
    */
   maxAgeMs?: number | false;
 }
@@ -159,7 +159,7 @@ function checkMaxAge(name: string, value: unknown): number | false | undefined {
     return value as number;
   }
   const hint =
-    'Leave it out for "worker.knowMs" with a durable inbox, and no limit with the memory inbox.';
+    'Leave it out for "worker.retainIdsMs" with a durable inbox, and no limit with the memory inbox.';
   const expected = `a whole number of milliseconds from ${min} to ${max}, or false for no limit`;
   throw mustBe(name, expected, value, hint);
 }

@@ -12,7 +12,7 @@ import { DEFAULT_COMPANY, isCompanyId } from '../companies/company.js';
 import { declaredRoute, expressPath, globalPrefixOf, httpAdapterOf } from '../nest-internals.js';
 import type { DeclaredRoute, NestHost } from '../nest-internals.js';
 import { WEBHOOK_PATH } from './webhook-options.js';
-import { WebhookGuard } from './webhook-verifier.js';
+import { WebhookGuard } from './webhook.guard.js';
 
 /** A controller method that `WebhookGuard` protects. */
 interface GuardedRoute extends DeclaredRoute {

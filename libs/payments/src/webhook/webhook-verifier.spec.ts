@@ -1,7 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
 import type { ExecutionContext } from '@nestjs/common';
-import { storedHeaders, WebhookGuard } from './webhook-verifier.js';
+import { storedHeaders } from './webhook-verifier.js';
 import type { WebhookVerifier } from './webhook-verifier.js';
+import { WebhookGuard } from './webhook.guard.js';
 
 describe('storedHeaders', () => {
   it('storedHeaders() stores the listed headers only', () => {

@@ -1,6 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { HttpException, Inject, Injectable, MethodNotAllowedException } from '@nestjs/common';
-import type { CanActivate, ExecutionContext } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import { COMPANIES } from '../companies/companies.js';
 import type { Companies } from '../companies/companies.js';
 import type { ResolvedCompany } from '../companies/company.js';
@@ -24,7 +23,7 @@ import {
 import { parseSignatures, requireMatch, SIGNATURE_HEADER } from './signature.js';
 import { WEBHOOK_OPTIONS } from './webhook-options.js';
 import type { ResolvedWebhookOptions } from './webhook-options.js';
-import { RejectionLog, rejectionResponse, RequestClosedError } from './webhook-rejection.js';
+import { RejectionLog } from './webhook-rejection.js';
 
 /** What the requests of Express and Fastify have in common. Fastify's request has Node's request as `raw`. */
 export interface WebhookRequest {
@@ -152,62 +151,4 @@ export function storedHeaders(headers: IncomingHttpHeaders): Readonly<Record<str
     if (cut !== '') stored[name] = cut.toWellFormed();
   }
   return stored;
-}
-
-/** A request that passed {@link WebhookGuard}. */
-export interface VerifiedRequest {
-  /** The event that the request brought, for `PaymentInbox.receive()`. */
-  verifiedEvent: VerifiedEvent;
-}
-
-/**
- * Accepts only verified webhook requests, for an application that receives them in its own controller
- * (`webhookPath: false`). The path parameter `:company` of the route names the company. After the guard, the request has
- * the property `verifiedEvent`, and its `body` is the parsed envelope.
- *
- * It needs no flag in main.ts: the module finds the routes that it protects and keeps the raw bytes of their requests.
- * Apply it to the controller or the method; for a global guard, the module cannot find the routes. The guard responds
- * with 405 to every request except a POST.
- *
- * `PaymentInbox.receive()` throws `PaymentInboxError`, to which Nest's exception filter responds with 503. If you write
- * your own filter, it must not respond with 2xx: then the service would not send the event again.
- *
- * @example
- * ```ts
- * @Post('hooks/payments')
- * @HttpCode(200)
- * @UseGuards(WebhookGuard)
- * receive(@Req() request: VerifiedRequest) {
- *   return this.inbox.receive(request.verifiedEvent);
- * }
- * ```
- */
-@Injectable()
-export class WebhookGuard implements CanActivate {
-  constructor(private readonly verifier: WebhookVerifier) {}
-
-  /** @throws HttpException 400, 401, 500 or 503, with the code in its body; 405 if the method is not POST. */
-  async canActivate(context: ExecutionContext): Promise<boolean> {
-    const http = context.switchToHttp();
-    const request = http.getRequest<WebhookRequest & VerifiedRequest>();
-    if (request.method !== 'POST') {
-      throw new MethodNotAllowedException('Webhook requests are sent with POST.');
-    }
-    try {
-      const verified = await this.verifier.verify(request);
-      request.verifiedEvent = verified;
-      request.rawBody = verified.raw;
-      request.body = verified.event;
-      return true;
-    } catch (error) {
-      // Nest logs every error that is not an HttpException. A connection that the sender closed needs no log line.
-      if (!(error instanceof PaymentsError || error instanceof RequestClosedError)) throw error;
-      const { status, body, retryAfterSeconds } = rejectionResponse(error);
-      if (retryAfterSeconds !== undefined) {
-        const response = http.getResponse<{ header(name: string, value: string): unknown }>();
-        response.header('retry-after', `${retryAfterSeconds}`);
-      }
-      throw new HttpException(body, status);
-    }
-  }
 }

@@ -44,7 +44,7 @@ function maintenanceWith(operations: Partial<InboxStore> = {}) {
     options: {},
     invoke: async () => {},
   });
-  const options = resolveWorkerOptions({ keepMs: 5000, knowMs: 9000 });
+  const options = resolveWorkerOptions({ retainEventsMs: 5000, retainIdsMs: 9000 });
   const maintenance = new InboxMaintenance(
     store,
     options,
@@ -65,7 +65,7 @@ function maintenanceWith(operations: Partial<InboxStore> = {}) {
 const BATCH = { bodiesMs: 5000, tombstonesMs: 9000, limit: 500 };
 
 describe('InboxMaintenance', () => {
-  it('maintenance prunes a batch every minute, by keepMs and knowMs', async () => {
+  it('maintenance prunes a batch every minute, by retainEventsMs and retainIdsMs', async () => {
     const { runtime, calls, maintenance } = maintenanceWith();
     maintenance.start();
     await turns(5);

@@ -31,7 +31,7 @@ const REPORT_EVERY_MS = 86_400_000;
 const MAX_LISTED = 10;
 
 /**
- * Runs once a minute in each process: deletes old events in small batches according to `keepMs` and `knowMs`, and
+ * Runs once a minute in each process: deletes old events in small batches according to `retainEventsMs` and `retainIdsMs`, and
  * reports orphaned handlers, which no process has any more.
  */
 @Injectable()
@@ -69,8 +69,8 @@ export class InboxMaintenance {
 
   /** Deletes one batch now. Returns how many events it changed. */
   prune(limit: number): Promise<number> {
-    const { keepMs, knowMs } = this.options;
-    return this.store.prune({ bodiesMs: keepMs, tombstonesMs: knowMs, limit });
+    const { retainEventsMs, retainIdsMs } = this.options;
+    return this.store.prune({ bodiesMs: retainEventsMs, tombstonesMs: retainIdsMs, limit });
   }
 
   async #startRound(): Promise<void> {

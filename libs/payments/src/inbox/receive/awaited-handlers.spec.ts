@@ -21,14 +21,14 @@ describe('OutcomeWatches', () => {
     const failures = outcomes.watch('c', 'e-1').failures(['a', 'b']);
     outcomes.report(lease('a'), 'failed');
     expect(await isPending(failures)).toBe(true);
-    outcomes.report(lease('b'), 'completed');
+    outcomes.report(lease('b'), 'done');
     expect(await failures).toEqual(['a']);
   });
 
   it('failures() counts attempts that ended between watch() and failures()', async () => {
     const outcomes = new OutcomeWatches();
     const watch = outcomes.watch('c', 'e-1');
-    outcomes.report(lease('a'), 'completed');
+    outcomes.report(lease('a'), 'done');
     expect(await watch.failures(['a'])).toEqual([]);
   });
 
@@ -36,7 +36,7 @@ describe('OutcomeWatches', () => {
     const outcomes = new OutcomeWatches();
     const watch = outcomes.watch('c', 'e-1');
     outcomes.report(lease('a'), 'failed');
-    outcomes.report(lease('a'), 'completed');
+    outcomes.report(lease('a'), 'done');
     expect(await watch.failures(['a'])).toEqual([]);
   });
 
@@ -56,13 +56,13 @@ describe('OutcomeWatches', () => {
     const other = outcomes.watch('c', 'e-1');
     ended.end();
     ended.end();
-    outcomes.report(lease('a'), 'completed');
+    outcomes.report(lease('a'), 'done');
     expect(await other.failures(['a'])).toEqual([]);
     expect(await isPending(ended.failures(['a']))).toBe(true);
     other.end();
     const next = outcomes.watch('c', 'e-1');
     ended.end();
-    outcomes.report(lease('a'), 'completed');
+    outcomes.report(lease('a'), 'done');
     expect(await next.failures(['a'])).toEqual([]);
   });
 
@@ -70,7 +70,7 @@ describe('OutcomeWatches', () => {
     const outcomes = new OutcomeWatches();
     const watch = outcomes.watch('c', 'e-1');
     const wait = watch.failures(['a', 'b']);
-    outcomes.report(lease('a'), 'completed');
+    outcomes.report(lease('a'), 'done');
     outcomes.abandon();
     expect(await wait).toEqual(['b']);
     expect(await outcomes.watch('c', 'e-2').failures(['a'])).toEqual(['a']);

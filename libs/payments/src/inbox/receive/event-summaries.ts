@@ -3,6 +3,7 @@ import { describeError } from '../../errors/payments-error.js';
 import { optionsInvalid, shown } from '../../errors/option-checks.js';
 import { ThrottledLog } from '../../errors/throttled-log.js';
 import type { ThrottledLogRuntime } from '../../errors/throttled-log.js';
+import { isObject } from '../../events/payment-event.js';
 import type { PaymentEvent } from '../../events/payment-event.js';
 import type { EventSummary, StoredSummary } from '../store/stored-event.js';
 
@@ -74,10 +75,6 @@ export class EventSummaries {
       () => `The option "summary" failed, so lists show an event without its summary: ${why}.`,
     );
   }
-}
-
-function isObject(value: unknown): value is EventSummary {
-  return typeof value === 'object' && value !== null;
 }
 
 function isText(value: unknown): value is string {

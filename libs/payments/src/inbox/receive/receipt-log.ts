@@ -91,7 +91,7 @@ export function staleWarning(
     `Event ${id} (company ${company}) of type "${eventType}" is from ${occurredAt.toISOString()}, ${age} ago, and ` +
     `"webhook.maxAgeMs" is ${inWords(maxAgeMs)}. It may be a replay of an event whose id was deleted, so it is stored as ` +
     'stale and no handler runs. If the event is only late, redrive it. If events can be this late, raise ' +
-    '"webhook.maxAgeMs" and, with a durable inbox, "worker.knowMs".'
+    '"webhook.maxAgeMs" and, with a durable inbox, "worker.retainIdsMs".'
   );
 }
 

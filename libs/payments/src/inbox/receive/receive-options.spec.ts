@@ -60,9 +60,9 @@ describe('resolveMaxAge', () => {
     },
   );
 
-  it('SE-09 webhook.maxAgeMs must be at most worker.knowMs in a durable inbox', () => {
+  it('SE-09 webhook.maxAgeMs must be at most worker.retainIdsMs in a durable inbox', () => {
     expect(() => resolveMaxAge(30 * DAY + 1, 30 * DAY, true)).toThrow(
-      /"webhook\.maxAgeMs" must be at most "worker\.knowMs"; it is 2592000001, .* is 2592000000.*false/,
+      /"webhook\.maxAgeMs" must be at most "worker\.retainIdsMs"; it is 2592000001, .* is 2592000000.*false/,
     );
   });
 });

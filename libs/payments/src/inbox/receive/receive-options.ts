@@ -74,7 +74,7 @@ export function resolveReceiveOptions(
 }
 
 /**
- * The maximum age of an event in milliseconds, `Infinity` for no limit. `option` is `webhook.maxAgeMs`, and `knowMs` is
+ * The maximum age of an event in milliseconds, `Infinity` for no limit. `option` is `webhook.maxAgeMs`, and `retainIdsMs` is
  * how long a durable inbox remembers the ids of events.
  *
  * @throws PaymentsError `options_invalid` if ids are deleted before events reach the maximum age: a replay between
@@ -82,17 +82,17 @@ export function resolveReceiveOptions(
  */
 export function resolveMaxAge(
   option: number | false | undefined,
-  knowMs: number,
+  retainIdsMs: number,
   durable: boolean,
 ): number {
   if (option === false) return Infinity;
   if (!durable) return option ?? Infinity;
-  const maxAgeMs = option ?? knowMs;
-  if (maxAgeMs <= knowMs) return maxAgeMs;
+  const maxAgeMs = option ?? retainIdsMs;
+  if (maxAgeMs <= retainIdsMs) return maxAgeMs;
   throw optionsInvalid(
-    `"webhook.maxAgeMs" must be at most "worker.knowMs"; it is ${maxAgeMs}, and "worker.knowMs" is ${knowMs}. Ids are ` +
-      'deleted after "worker.knowMs", and a replay that is younger than "webhook.maxAgeMs" would run its handlers ' +
-      'again. Raise "worker.knowMs", or set "webhook.maxAgeMs" to false for no limit.',
+    `"webhook.maxAgeMs" must be at most "worker.retainIdsMs"; it is ${maxAgeMs}, and "worker.retainIdsMs" is ${retainIdsMs}. Ids are ` +
+      'deleted after "worker.retainIdsMs", and a replay that is younger than "webhook.maxAgeMs" would run its handlers ' +
+      'again. Raise "worker.retainIdsMs", or set "webhook.maxAgeMs" to false for no limit.',
   );
 }
 

@@ -54,8 +54,8 @@ export interface StoredDelivery {
   /** When the delivery became done, dead or skipped; `null` before. */
   readonly finishedAt: Date | null;
   /**
-   * The attempts that have ended, the oldest first, the last 20 at most. A redrive keeps them. Attempts that were
-   * released without a charge are not included. Empty in a list.
+   * The attempts that have ended, the oldest first, at most the last 20. A redrive keeps them. Released
+   * attempts are not included, because they are not counted. Empty in a list.
    */
   readonly history: readonly DeliveryAttempt[];
 }

@@ -2,7 +2,7 @@ import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import type { Lease } from '../store/inbox-store.js';
 
 /** How an attempt ended, for those who wait for it: the receiver and `PaymentInbox.runDue()`. */
-export type AttemptOutcome = 'completed' | 'failed';
+export type AttemptOutcome = 'done' | 'failed';
 
 /** Passes the outcomes of attempts to the watches of their events. */
 export class OutcomeWatches {
@@ -39,7 +39,7 @@ export class OutcomeWatches {
 
 /** The outcomes of one event's attempts since the watch started. */
 export class OutcomeWatch {
-  readonly #completed: string[] = [];
+  readonly #done: string[] = [];
   readonly #failed: string[] = [];
   #onChange: () => void = () => {};
   #abandoned = false;
@@ -51,7 +51,7 @@ export class OutcomeWatch {
 
   /** Adds the outcome of an attempt. */
   add(handler: string, outcome: AttemptOutcome): void {
-    (outcome === 'completed' ? this.#completed : this.#failed).push(handler);
+    (outcome === 'done' ? this.#done : this.#failed).push(handler);
     this.#onChange();
   }
 
@@ -63,7 +63,7 @@ export class OutcomeWatch {
 
   /** Whether an attempt of that handler has ended since the watch started. */
   hasEnded(handler: string): boolean {
-    return this.#completed.includes(handler) || this.#failed.includes(handler);
+    return this.#done.includes(handler) || this.#failed.includes(handler);
   }
 
   /** Resolves with the handlers that failed, once an attempt of each of `handlers` has ended. */
@@ -72,7 +72,7 @@ export class OutcomeWatch {
       this.#onChange = () => {
         if (!this.#abandoned && !handlers.every((handler) => this.hasEnded(handler))) return;
         // A handler that failed and has succeeded in a later attempt does not count.
-        resolve(handlers.filter((handler) => !this.#completed.includes(handler)));
+        resolve(handlers.filter((handler) => !this.#done.includes(handler)));
       };
       this.#onChange();
     });
@@ -122,7 +122,7 @@ export class RunDueCalls {
 
   /** Counts an attempt that has ended, for each call. */
   count(outcome: AttemptOutcome): void {
-    for (const call of this.#calls) call[outcome === 'completed' ? 'done' : 'failed'] += 1;
+    for (const call of this.#calls) call[outcome === 'done' ? 'done' : 'failed'] += 1;
   }
 
   /** Resolves all calls. */

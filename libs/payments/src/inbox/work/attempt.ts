@@ -138,7 +138,7 @@ export class Attempt {
       await this.#wait(keepSlotMs);
       onSlotFree();
     }
-    const outcome = failure === null ? 'completed' : 'failed';
+    const outcome = failure === null ? 'done' : 'failed';
     if (result?.settled) {
       settlement.log();
       const { nextDue } = result;
@@ -232,7 +232,7 @@ export class Attempt {
     const { retry } = this.policy;
     if (failure === null) {
       const write = () => store.complete(delivery);
-      return { outcome: 'completed', write, retryInMs: null, keepSlotMs: 0, log: () => {} };
+      return { outcome: 'done', write, retryInMs: null, keepSlotMs: 0, log: () => {} };
     }
     const { thrown } = failure;
     const { handler, attempt } = delivery;
@@ -312,7 +312,7 @@ export class Attempt {
       );
     }
     const { nextDue } = this.#commit;
-    const outcome = 'completed';
+    const outcome = 'done';
     const endedAt = runtime.monotonic();
     return { outcome, nextDue, retryInMs: null, failure, observed: outcome, endedAt };
   }

@@ -17,7 +17,7 @@ export interface ObservedEnd {
   readonly observed: ObserverInfo['attemptEnded']['outcome'];
   /** When the outcome was stored, by the monotonic clock of the runtime. */
   readonly endedAt: number;
-  /** The error of the handler. With the outcome `completed`, it failed after its commit. */
+  /** The error of the handler. With the outcome `done`, it failed after its commit. */
   readonly failure: HandlerFailure | null;
 }
 

@@ -18,8 +18,8 @@ describe('resolveWorkerOptions', () => {
       retry: exponential(),
       leaseMs: 20_000,
       drainMs: 20_000,
-      keepMs: 7 * 86_400_000,
-      knowMs: 30 * 86_400_000,
+      retainEventsMs: 7 * 86_400_000,
+      retainIdsMs: 30 * 86_400_000,
     });
     expect(Object.isFrozen(resolved)).toBe(true);
   });
@@ -29,8 +29,8 @@ describe('resolveWorkerOptions', () => {
     ['leaseMs', 999, 1000, 3_600_000, 3_600_001],
     ['timeoutMs', 0, 1, 3_600_000, 3_600_001],
     ['drainMs', -1, 0, 600_000, 600_001],
-    ['keepMs', 999, 1000, 31_536_000_000, 31_536_000_001],
-    ['knowMs', 604_799_999, 604_800_000, 315_360_000_000, 315_360_000_001],
+    ['retainEventsMs', 999, 1000, 31_536_000_000, 31_536_000_001],
+    ['retainIdsMs', 604_799_999, 604_800_000, 315_360_000_000, 315_360_000_001],
   ])('worker.%s accepts only numbers within its bounds', (name, below, min, max, above) => {
     for (const value of [min, max])
       expect(resolveWorkerOptions({ [name]: value })).toMatchObject({ [name]: value });

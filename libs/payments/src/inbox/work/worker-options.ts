@@ -44,26 +44,26 @@ export interface WorkerOptions {
    * How long an event whose deliveries are all done or skipped is kept with its body, in milliseconds after its
    * receipt. After that, only a tombstone is kept. 1,000 to 31,536,000,000 (a year). Default 604,800,000 (7 days).
    */
-  keepMs?: number;
+  retainEventsMs?: number;
   /**
    * How long the id of an event is known, so that copies of the event are duplicates, in milliseconds: counted from its
    * receipt or, if the event's own time is later, from that time. A copy that arrives after that is too old to be
-   * handled; see `webhook.maxAgeMs`. At least `keepMs`, at most 315,360,000,000 (10 years). Default 2,592,000,000 (30
+   * handled; see `webhook.maxAgeMs`. At least `retainEventsMs`, at most 315,360,000,000 (10 years). Default 2,592,000,000 (30
    * days).
    */
-  knowMs?: number;
+  retainIdsMs?: number;
 }
 
 /** {@link WorkerOptions}, complete. */
 export type ResolvedWorkerOptions = Readonly<Required<WorkerOptions>>;
 
 const MS = 'milliseconds';
-const checkKeepMs = whole({ default: 7 * DAY, min: 1000, max: 365 * DAY, unit: MS });
+const checkRetainEventsMs = whole({ default: 7 * DAY, min: 1000, max: 365 * DAY, unit: MS });
 
 /** @throws PaymentsError `options_invalid`. */
 export function resolveWorkerOptions(options: WorkerOptions = {}): ResolvedWorkerOptions {
   // An id must be known for as long as its event is kept.
-  const keepMs = checkKeepMs('worker.keepMs', options?.keepMs);
+  const retainEventsMs = checkRetainEventsMs('worker.retainEventsMs', options?.retainEventsMs);
   return checkFields('worker', options, {
     background: flag(true),
     retry: checkRetry,
@@ -71,8 +71,13 @@ export function resolveWorkerOptions(options: WorkerOptions = {}): ResolvedWorke
     timeoutMs: whole({ default: 60_000, min: 1, max: 3_600_000, unit: MS }),
     leaseMs: whole({ default: 20_000, min: 1000, max: 3_600_000, unit: MS }),
     drainMs: whole({ default: 20_000, min: 0, max: 600_000, unit: MS }),
-    keepMs: checkKeepMs,
-    knowMs: whole({ default: Math.max(30 * DAY, keepMs), min: keepMs, max: 3650 * DAY, unit: MS }),
+    retainEventsMs: checkRetainEventsMs,
+    retainIdsMs: whole({
+      default: Math.max(30 * DAY, retainEventsMs),
+      min: retainEventsMs,
+      max: 3650 * DAY,
+      unit: MS,
+    }),
   });
 }
 

@@ -19,7 +19,7 @@ const REPEATS = 20;
 export interface MemoryLimits {
   readonly maxEvents: number;
   readonly maxBytes: number;
-  readonly retentionMs: number;
+  readonly retainEventsMs: number;
 }
 
 /** The events of a memory store, within its limits. */
@@ -110,7 +110,7 @@ export class EventIndex {
 
   /** Forgets events that finished longer ago than the retention. */
   forgetExpired(now: number): void {
-    const until = now - this.limits.retentionMs;
+    const until = now - this.limits.retainEventsMs;
     for (let row = this.#firstFinished; row && row.finishedAt! <= until; row = this.#firstFinished)
       this.forget(row);
   }

@@ -18,7 +18,7 @@ export interface MemoryInboxOptions {
    * event has finished if all its deliveries are done, dead or skipped: dead letters are forgotten too.
    * 1,000 to 2,592,000,000 (30 days). Default 86,400,000 (a day).
    */
-  retentionMs?: number;
+  retainEventsMs?: number;
   /** Whether to log no warning about this inbox under `NODE_ENV=production`. Default `false`. */
   acceptInProduction?: boolean;
 }
@@ -45,7 +45,7 @@ export function memoryInbox(options: MemoryInboxOptions = {}): InboxDefinition {
   const { acceptInProduction, ...limits } = checkFields('memoryInbox', options, {
     maxEvents: whole({ default: 10_000, min: 1, max: 1_000_000, unit: 'events' }),
     maxBytes: whole({ default: 64 * 1024 ** 2, min: 1024, max: 16 * 1024 ** 3, unit: 'bytes' }),
-    retentionMs: whole({
+    retainEventsMs: whole({
       default: 86_400_000,
       min: 1000,
       max: 30 * 86_400_000,

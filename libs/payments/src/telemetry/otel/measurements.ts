@@ -105,7 +105,7 @@ export function createMeasurements(meter: Meter, withCompany: boolean): Measurem
       const ended = { ...attributes, 'payments.outcome': outcome };
       attempts.add(1, error === null ? ended : { ...ended, 'error.type': errorCode ?? OTHER });
       processTime.record(durationMs / 1000, ended);
-      if (outcome === 'completed') deliveryTime.record((ageMs + durationMs) / 1000, attributes);
+      if (outcome === 'done') deliveryTime.record((ageMs + durationMs) / 1000, attributes);
     },
     deliveriesRedriven: ({ company, handler, deliveries }) =>
       redriven.add(deliveries, {
