@@ -39,7 +39,7 @@ export const disk: Row = {
     const grouped = await open('grouped', {});
     const widths = [1, 16, 64, 256].map((width): Table => ({
       id: `sqlite-disk-${width}`,
-      title: `Receives, ${width} at a time, each on the disk when it resolves`,
+      title: `store.receive(), ${width} concurrent calls, each of which resolves when its event is on the disk`,
       unit: 'events/s',
       better: 'higher',
       contenders: [

@@ -69,9 +69,9 @@ export const receivePostgres: Row = {
         ],
         targets: [atLeast(0.6, OURS, LIMIT, 'at least 0.6 of the limit')],
         notes: [
-          'The third line is the limit. It verifies the signature, and writes the event, its delivery and that it is done, ' +
-            'with three unique keys; it has no framework, handlers, leases, retries or searches. PostgreSQL, the ' +
-            'application and the load share the cores of this machine.',
+          'The third line is the limit: a bare node:http server that verifies the signature, stores the event and its ' +
+            'delivery with three unique keys, and marks the delivery as done. It has no framework, handlers, leases, ' +
+            'retries or searches. PostgreSQL, the application and the load share the cores of this machine.',
         ],
       },
       {

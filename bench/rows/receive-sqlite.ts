@@ -47,9 +47,9 @@ export const receiveSqlite: Row = {
         targets: [atLeast(0.6, OURS, LIMIT, 'at least 0.6 of the limit')],
         notes: [
           'Each response means that the event is on the disk, fsync included. Handlers run meanwhile, in the same ' +
-            'process, except in the second line. The third line is the limit. It verifies the signature, and writes the ' +
-            'event, its delivery and that it is done, with three unique keys; it has no framework, handlers, leases, ' +
-            'retries or searches.',
+            'process, except in the second line. The third line is the limit: a bare node:http server that verifies ' +
+            'the signature, stores the event and its delivery with three unique keys, and marks the delivery as done. ' +
+            'It has no framework, handlers, leases, retries or searches.',
         ],
       },
     ];

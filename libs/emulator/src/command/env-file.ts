@@ -20,7 +20,7 @@ export async function saveEnvFile(file: string, settings: readonly Setting[]): P
     const line = assignment(setting);
     if (line !== undefined) return line;
     throw new Error(
-      `${file} is unchanged: no quoting of ${setting[0]} works in a .env file. Choose a value without line breaks, quotes and backslashes`,
+      `${file} is unchanged, because the value of ${setting[0]} cannot be quoted in a .env file. Choose a value without line breaks, quotes and backslashes`,
     );
   });
   const { head, tail } = withoutOwnLines(before, settings);

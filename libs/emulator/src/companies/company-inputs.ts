@@ -66,7 +66,7 @@ export class WebhookInput extends CompanyInput {
   @IsWebhookUrl()
   url?: string | null | undefined;
 
-  /** 1 to 1024 characters. The `oldSecret` fault signs with the previous secret. */
+  /** The new webhook secret, 1 to 1024 characters. The fault `oldSecret` needs the previous one, which is kept. */
   @IsOptional()
   @IsSecret()
   secret?: string | undefined;

@@ -11,7 +11,7 @@ export interface DrawnTokenFaults {
   readonly sameToken: boolean;
 }
 
-/** Draws the faults of one token. */
+/** Decides at random which of the configured faults a new token gets. */
 export function drawTokenFaults(company: CompanyFaults, random: RandomStream): DrawnTokenFaults {
   const { lifetime, expiresIn, sameToken } = company.plan.token ?? {};
   return {

@@ -119,7 +119,8 @@ export function isBlank(value: unknown): boolean {
 
 /**
  * Describes white space or quotes around a secret, for a message that starts with the name of the secret: "ends with a
- * line break. White space …". The text never contains the secret. `undefined` if there are none.
+ * line break. White space …". The text never contains the secret. Returns `undefined` if the secret
+ * has neither.
  */
 export function surroundingFault(value: string): string | undefined {
   const trimmed = value.trim();

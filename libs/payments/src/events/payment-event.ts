@@ -90,7 +90,7 @@ export interface PaymentEvent<T extends PaymentEventType = string, D = PaymentEv
 /**
  * Data about one attempt of a handler. The handler gets it with the event. Pass the object itself to other functions: a
  * copy (`{ ...context }`) lacks `raw` and `signal`, which are getters. `Tx` is the transaction type of the inbox in use,
- * such as `PostgresTransaction`; `C` is the type of `commit`, which depends on it.
+ * such as `PostgresTransaction`; `C` is the type of `commit`; by default it follows from `Tx`.
  */
 export interface PaymentEventContext<Tx = unknown, C = Commit<Tx>> {
   /** Id of the event's company: the company whose secret signed the webhook request, or whose payment was polled. */

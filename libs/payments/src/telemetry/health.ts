@@ -14,7 +14,7 @@ export interface PaymentsReadinessOptions {
   timeoutMs?: number;
   /** `down` if the oldest unfinished delivery was received more than this many milliseconds ago. Default: no limit. */
   maxOldestPendingMs?: number;
-  /** `down` if more deliveries than this are dead, 0 to 9,999: larger numbers are not counted. Default: no limit. */
+  /** `down` if more deliveries than this are dead. 0 to 9,999, because the check counts no further. Default: no limit. */
   maxDead?: number;
   /** `down` if more payments than this are overdue and nobody knows whether they were paid, 0 to 9,999. Default: no limit. */
   maxOverdueUnknown?: number;

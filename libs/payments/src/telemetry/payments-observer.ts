@@ -216,6 +216,6 @@ export interface ObservedInbox {
 export interface PaymentsInstrumentation extends PaymentsObserver {
   /** Called when the application has started. The function that it returns is called when the application closes. */
   attach?(inbox: ObservedInbox): () => void;
-  /** Starts a span, or returns `undefined`. Errors of an instrumentation change nothing but the trace. */
+  /** Starts a span, or returns `undefined`. If this method or one of its span throws, only the trace may be incomplete. */
   startSpan?(operation: TracedOperation): PaymentsSpan | undefined;
 }

@@ -41,9 +41,9 @@ export type StoreEvent = (event: IncomingEvent) => Promise<StoreReceipt | null>;
 /** The result of `PaymentInbox.receive()`. */
 export interface InboxReceipt {
   /**
-   * - `stored`: new and safe; its handlers run in the background.
+   * - `stored`: new, and stored durably; its handlers run in the background.
    * - `handled`: new, and its handlers have succeeded (an inbox that is not durable).
-   * - `duplicate`: a copy of a safe event, or a second event of a transaction (see `oncePerTransaction`); nothing runs.
+   * - `duplicate`: a copy of an event that was stored or handled, or a second event of a transaction (see `oncePerTransaction`); nothing runs.
    * - `unhandled`: new and stored; no handler takes its type.
    * - `stale`: new and stored, but older than `webhook.maxAgeMs`; its handlers run only after a redrive.
    */

@@ -416,8 +416,9 @@ export class InboxWorker {
     if (lost.length === 0) return;
     for (const [attempt] of lost) attempt.lose();
     this.#logger.warn(
-      `This process sent no heartbeat for ${this.options.leaseMs} ms, so ${lost.length} deliveries that ran here were freed, and ` +
-        'other processes may run them. Their signals are aborted. Look for what blocks the event loop, or raise ' +
+      `This process sent no heartbeat for ${this.options.leaseMs} ms, so it lost the leases of ` +
+        `${lost.length} deliveries that it was running, and other processes may run them. The signals of their attempts ` +
+        'here are aborted. Look for what blocks the event loop, or raise ' +
         '"worker.leaseMs".',
     );
   }

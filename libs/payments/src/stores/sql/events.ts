@@ -74,11 +74,11 @@ interface DeliveryRow extends HistoryRow {
 
 /** Few events, or an index that has all events that can match. */
 interface Source {
-  /** SQL: the events as `s`, and the rows that select them. */
+  /** SQL: the events as `s`, joined to the index rows through which they are found. */
   readonly rows: (list: ParameterList) => string;
   /** SQL: the columns in the order of the index; the last is the number of the event. */
   readonly order: readonly string[];
-  /** SQL: which of the rows select an event. */
+  /** SQL: the part of the filter that the index rows answer. */
   readonly where: string;
   /** The filter without what the rows ensure. */
   readonly rest: RestOfFilter;

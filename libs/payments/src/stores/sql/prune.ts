@@ -64,8 +64,8 @@ export class SqlPruning {
   }
 
   /**
-   * Prunes the next old events, and keeps those that are not finished. Returns how many it pruned: `null` if there was none, not
-   * even one to keep. An event from the future is kept too: the clock was wrong at its receipt. The two statements at the end are not in
+   * Prunes the next old events, and keeps those that are not finished. Returns the number of
+   * pruned events: 0 if all the events that it read must be kept, `null` if no old event is left. An event from the future is kept too: the clock was wrong at its receipt. The two statements at the end are not in
    * one transaction, because receives would wait for the row of `meta` if this process was stopped between them.
    */
   async #passEvents(bodiesMs: number, limit: number): Promise<number | null> {

@@ -74,8 +74,8 @@ async function checkServer(
 function notReached({ message, sqlState }: PostgresInboxError, tries: number): PostgresInboxError {
   const times = tries === 1 ? '1 try' : `${tries} tries`;
   return new PostgresInboxError(
-    `${message}. The application does not start, after ${times}. Check that the database runs, and the ` +
-      '"connectionString" or "pool" of postgresInbox (without either, PGHOST and the other variables of PostgreSQL). ' +
+    `${message}. The application gives up after ${times} and does not start. Check that the database is running, and that ` +
+      '"connectionString" or "pool" of postgresInbox (without either, PGHOST and the other variables of PostgreSQL) is right. ' +
       'To wait longer for a database that starts later, raise "startTimeoutMs".',
     sqlState,
   );

@@ -48,8 +48,9 @@ export class CommitTransaction {
     const permits = Math.max(1, connections - (connections >= 12 ? 4 : 2));
     const noConnection = (): Error =>
       new PostgresInboxError(
-        `No connection was free for context.commit within ${connectTimeoutMs} ms: ${permits} other commits use them. ` +
-          'Keep their work short, or raise "poolSize".',
+        `No connection was free for context.commit within ${connectTimeoutMs} ms, because ${permits} other commits used ` +
+          'all that are for commits. Make the functions passed to context.commit faster, or raise ' +
+          `${pool === undefined ? '"poolSize"' : '"max" of your "pool"'}.`,
         null,
       );
     this.#semaphore = new Semaphore(permits, connectTimeoutMs, noConnection, runtime);
@@ -257,7 +258,7 @@ function rolledBack(): TypeError {
 
 function transactionEnded(): TypeError {
   return new TypeError(
-    'The work of context.commit ran COMMIT or ROLLBACK, so the delivery could not be settled with it and runs again. ' +
-      'Throw an error to roll back, and leave COMMIT to context.commit.',
+    'The function passed to context.commit ran COMMIT or ROLLBACK itself, so the delivery could not be settled in the ' +
+      'same transaction, and its handler runs again. To roll back, throw an error; context.commit runs COMMIT.',
   );
 }

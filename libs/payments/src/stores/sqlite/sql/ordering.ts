@@ -30,7 +30,7 @@ export function isOrderingBusy(
   return busy === 1;
 }
 
-/** SQL: whether a delivery of the handler `?1` and the ordering key `?2` runs. */
+/** SQL: whether a delivery of the handler `?1` and the ordering key `?2` is running. */
 const RUNNING = `EXISTS (SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_running
   WHERE state = 'running' AND handler = ?1 AND ordering = ?2)`;
 

@@ -189,7 +189,7 @@ export class WriteAheadLog {
     }
   }
 
-  /** Copies the whole log into the database and truncates it, if no other connection uses it. */
+  /** Copies the whole log into the database, and then truncates the log, if no other connection uses the database. */
   empty(): void {
     try {
       this.#checkpoint('TRUNCATE');
