@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { PaymentsEmulator } from 'payments-emulator';
-import { runCommand } from '../../../libs/emulator/src/command/run-command.js';
+import { commandInProcess } from '../../support/emulator/emulator-command.js';
 import { useEmulator } from '../../support/emulator/shared-emulator.js';
 
 const payment = { amount: 1500, externalReference: 'order-77' };
@@ -8,15 +8,8 @@ let emulator: PaymentsEmulator;
 
 useEmulator((started) => ({ emulator } = started));
 
-/** Runs a command of the running emulator in this process. */
-async function run(...args: string[]) {
-  const printed = { out: '', err: '' };
-  const code = await runCommand([...args, '--url', emulator.baseUrl], {
-    out: (text) => void (printed.out += text),
-    err: (text) => void (printed.err += text),
-  });
-  return { code, ...printed };
-}
+/** Runs a command of the running emulator. */
+const run = (...args: string[]) => commandInProcess(...args, '--url', emulator.baseUrl);
 
 describe('payments-emulator webhooks, complete, decline and fault', () => {
   it('payments-emulator webhooks switches an outage of deliveries on and off, also of another company', async () => {

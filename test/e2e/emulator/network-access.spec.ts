@@ -1,11 +1,6 @@
 import { networkInterfaces } from 'node:os';
-import { describe, expect, it } from '@jest/globals';
-import {
-  emulatorCommand,
-  FREE_PORTS,
-  runEmulator,
-  runEmulatorWith,
-} from '../../support/emulator/emulator-process.js';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { commandInProcess, emulatorInProcess } from '../../support/emulator/emulator-command.js';
 import { WebhookReceiver } from '../../support/emulator/webhook-receiver.js';
 
 /** A non-loopback IPv4 address of this machine; without a network, the loopback address. */
@@ -14,15 +9,12 @@ const address =
     .flat()
     .find((each) => each?.family === 'IPv4' && !each.internal)?.address ?? '127.0.0.1';
 
-/** Starts the command on all addresses. Resolves with its URL at this machine's network address, and its token. */
+/** Starts an emulator on all addresses. Resolves with what it printed, its token, and its URL at `address`. */
 async function startRemote(...flags: string[]) {
-  const emulator = runEmulator('--host', '0.0.0.0', ...FREE_PORTS, ...flags);
-  const [, token = ''] = await emulator.prints(/^ {2}token {7}(\S+) /m);
-  const [, port = ''] = await emulator.prints(
-    /^export PAYMENTS_BASE_URL=http:\/\/127\.0\.0\.1:(\d+)$/m,
-  );
-  await emulator.prints(/trigger transaction\.completed .*\n/);
-  return { emulator, token, url: `http://${address}:${port}` };
+  const { out } = await emulatorInProcess('--host', '0.0.0.0', ...flags);
+  const [, token = ''] = /^ {2}token {7}(\S+) /m.exec(out) ?? [];
+  const [, port = ''] = /^export PAYMENTS_BASE_URL=http:\/\/127\.0\.0\.1:(\d+)$/m.exec(out) ?? [];
+  return { out, token, url: `http://${address}:${port}` };
 }
 
 /** Headers of a browser that requests a page. */
@@ -30,9 +22,10 @@ const page = { accept: 'text/html' };
 
 describe('SE-14 the payments-emulator command with --host 0.0.0.0', () => {
   it('SE-14 payments-emulator --host 0.0.0.0 prints a new control token and requires it for pages, controls and secrets', async () => {
-    const { emulator, token, url } = await startRemote();
+    const { out, token, url } = await startRemote();
     expect(token).toMatch(/^ctl_[0-9a-f]{32}$/);
-    const [, secret = ''] = await emulator.prints(/^export PAYMENTS_WEBHOOK_SECRET=(.+)$/m);
+    const [, secret] = /^export PAYMENTS_WEBHOOK_SECRET=(.+)$/m.exec(out) ?? [];
+    expect(secret).toMatch(/^whsec_/);
     for (const headers of [{}, page, { authorization: 'Bearer ctl_wrong-wrong-wrong' }]) {
       const response = await fetch(`${url}/emulator`, {
         headers: headers as Record<string, string>,
@@ -42,13 +35,13 @@ describe('SE-14 the payments-emulator command with --host 0.0.0.0', () => {
       expect(await response.text()).toContain('control token is');
     }
     const companies = await fetch(`${url}/emulator/companies`);
-    expect([companies.status, (await companies.text()).includes(secret)]).toEqual([401, false]);
+    expect([companies.status, (await companies.text()).includes(secret!)]).toEqual([401, false]);
 
     const bearer = { authorization: `Bearer ${token}` };
     const basic = { authorization: `Basic ${Buffer.from(`any:${token}`).toString('base64')}` };
     for (const headers of [bearer, basic]) {
       const known = await fetch(`${url}/emulator/companies`, { headers });
-      expect([known.status, (await known.text()).includes(secret)]).toEqual([200, true]);
+      expect([known.status, (await known.text()).includes(secret!)]).toEqual([200, true]);
       const opened = await fetch(`${url}/emulator`, { headers: { ...headers, ...page } });
       expect(opened.status).toBe(200);
       expect(await opened.text()).toContain('<title>Payments · payments-emulator');
@@ -62,39 +55,32 @@ describe('SE-14 the payments-emulator command with --host 0.0.0.0', () => {
   it('SE-14 payments-emulator --host 0.0.0.0 requires a given token, and prints a trigger command that works', async () => {
     await using receiver = await WebhookReceiver.start();
     const flags = ['--control-token', "it's-a-given-token", '--allow-private-webhooks'];
-    const { emulator, token } = await startRemote(...flags, '--webhook-url', receiver.url);
+    const { out, token } = await startRemote(...flags, '--webhook-url', receiver.url);
     expect(token).toBe("it's-a-given-token");
-    const [, trigger = ''] = await emulator.prints(/^ {2}payments-emulator (trigger .+)$/m);
+    const [, trigger = ''] = /^ {2}payments-emulator (trigger .+)$/m.exec(out) ?? [];
     expect(trigger).toMatch(/ --control-token 'it'\\''s-a-given-token'$/);
     const args = trigger.split(' ').map((arg) => arg.replace(/^'.+'$/, token));
-    const done = await emulatorCommand(...args);
+    const done = await commandInProcess(...args);
     expect(done).toMatchObject({ code: 0, err: '' });
     expect(receiver.received).toHaveLength(1);
-    const without = await emulatorCommand(...args.slice(0, -2));
+    const without = await commandInProcess(...args.slice(0, -2));
     expect(without).toMatchObject({ code: 1, out: '' });
     expect(without.err).toMatch(/requires its control token.*--control-token/);
   });
 
   it('SE-14 payments-emulator --host 0.0.0.0 requires no token on a loopback address, unless one is given', async () => {
-    const open = runEmulator(...FREE_PORTS);
-    const [, url = ''] = await open.prints(/^export PAYMENTS_BASE_URL=(.+)$/m);
-    expect((await fetch(`${url}/emulator/companies`)).status).toBe(200);
-    expect(open.stdout).not.toMatch(/^ {2}token /m);
-    const closed = runEmulator(...FREE_PORTS, '--control-token', 'a-given-token-of-us');
-    const [, other = ''] = await closed.prints(/^export PAYMENTS_BASE_URL=(.+)$/m);
-    expect((await fetch(`${other}/emulator/companies`)).status).toBe(401);
+    const { emulator: open, out } = await emulatorInProcess();
+    expect((await fetch(`${open.baseUrl}/emulator/companies`)).status).toBe(200);
+    expect(out).not.toMatch(/^ {2}token /m);
+    const { emulator: closed } = await emulatorInProcess('--control-token', 'a-given-token-of-us');
+    expect((await fetch(`${closed.baseUrl}/emulator/companies`)).status).toBe(401);
   });
 
   it.each(['http://127.0.0.1:3000/webhooks', 'https://10.0.0.1/webhooks'])(
     'SE-14 payments-emulator --host 0.0.0.0 does not start with the webhook URL %s',
     async (webhookUrl) => {
-      const started = await emulatorCommand(
-        '--host',
-        '0.0.0.0',
-        ...FREE_PORTS,
-        '--webhook-url',
-        webhookUrl,
-      );
+      const flags = ['--host', '0.0.0.0', '--webhook-url', webhookUrl];
+      const started = await commandInProcess(...flags);
       expect(started).toMatchObject({ code: 2, out: '' });
       expect(started.err).toMatch(/--webhook-url must not point to .*--allow-private-webhooks/);
     },
@@ -120,20 +106,26 @@ describe('SE-14 the payments-emulator command with --host 0.0.0.0', () => {
 });
 
 describe('SE-14 the payments-emulator command with NODE_ENV=production', () => {
-  const NODE_ENV = 'production';
+  const { NODE_ENV } = process.env;
+  beforeAll(() => {
+    process.env['NODE_ENV'] = 'production';
+  });
+  afterAll(() => {
+    process.env['NODE_ENV'] = NODE_ENV;
+  });
 
   it('SE-14 the payments-emulator command with NODE_ENV=production exits with 2 and names the flag that allows it', async () => {
-    const emulator = runEmulatorWith({ NODE_ENV }, ...FREE_PORTS);
-    expect(await emulator.ended).toEqual({ code: 2, signal: null });
-    expect(emulator.stdout).toBe('');
-    expect(emulator.stderr).toBe(
-      'payments-emulator: --allow-production is needed to start with NODE_ENV=production: the emulator signs ' +
+    expect(await commandInProcess()).toEqual({
+      code: 2,
+      out: '',
+      err:
+        'payments-emulator: --allow-production is needed to start with NODE_ENV=production: the emulator signs ' +
         'events of payments that never happened\npayments-emulator --help lists the flags.\n',
-    );
+    });
   });
 
   it('SE-14 the payments-emulator command with NODE_ENV=production starts with --allow-production', async () => {
-    const emulator = runEmulatorWith({ NODE_ENV }, ...FREE_PORTS, '--allow-production');
-    await emulator.prints(/^export PAYMENTS_BASE_URL=/);
+    const { out } = await emulatorInProcess('--allow-production');
+    expect(out).toMatch(/^export PAYMENTS_BASE_URL=/m);
   });
 });

@@ -1,8 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
 import { PaymentsEmulator, signDelivery } from 'payments-emulator';
-import { runCommand } from '../../../libs/emulator/src/command/run-command.js';
 import { json, post } from '../../support/emulator/api-client.js';
-import { emulatorCommand, runEmulator } from '../../support/emulator/emulator-process.js';
+import { commandInProcess } from '../../support/emulator/emulator-command.js';
+import { emulatorCommand } from '../../support/emulator/emulator-process.js';
 import type { WebhookReceiver } from '../../support/emulator/webhook-receiver.js';
 import { useEmulator } from '../../support/emulator/shared-emulator.js';
 
@@ -10,15 +10,7 @@ let receiver: WebhookReceiver;
 let emulator: PaymentsEmulator;
 useEmulator((started) => ({ receiver, emulator } = started));
 
-/** Runs the command in this process. */
-async function trigger(...args: string[]) {
-  const printed = { out: '', err: '' };
-  const code = await runCommand(['trigger', ...args], {
-    out: (text) => void (printed.out += text),
-    err: (text) => void (printed.err += text),
-  });
-  return { code, ...printed };
-}
+const trigger = (...args: string[]) => commandInProcess('trigger', ...args);
 const triggerHere = (...args: string[]) => trigger(...args, '--url', emulator.baseUrl);
 
 describe('payments-emulator trigger', () => {
@@ -44,14 +36,10 @@ describe('payments-emulator trigger', () => {
   });
 
   it('AP-16 trigger uses the default address of the emulator without --url', async () => {
-    const running = runEmulator('--webhook-url', receiver.url);
-    const started = await Promise.race([running.prints(/^export /), running.ended]);
+    const started = await commandInProcess('--webhook-url', receiver.url);
     // The test checks nothing if another program uses the default port.
-    if ('code' in started) return expect(running.stderr).toContain('is in use');
-    expect(await emulatorCommand('trigger', 'transaction.completed')).toMatchObject({
-      code: 0,
-      err: '',
-    });
+    if (started.emulator === undefined) return expect(started.err).toContain('is in use');
+    expect(await trigger('transaction.completed')).toMatchObject({ code: 0, err: '' });
     return expect(receiver.first.event.data).toMatchObject({ amount: 100 });
   });
 
