@@ -5,11 +5,11 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { PaymentsEmulator } from 'payments-emulator';
 import type { Page } from 'playwright-core';
 import { arrived, clickTwice, describeInBrowser, tabTo } from '../support/browser/test-browser.js';
+import { payAtCheckout } from '../support/emulator/checkout-page.js';
 import { eventually } from '../support/time/waiting.js';
 import { weakTexts, widthOf } from '../support/browser/page-appearance.js';
 import { RunningShop, settingsFor } from '../support/shop/running-shop.js';
 import { ScriptedPaymentsService } from '../support/shop/scripted-payments-service.js';
-import { payAtCheckout } from '../support/shop/shop-pages.js';
 
 const PASSWORD = 'correct horse battery';
 const MARKUP = `<img src=x onerror="document.title='ran'">`;

@@ -8,6 +8,7 @@ import {
   describeInBrowser,
   tabTo,
 } from '../../support/browser/test-browser.js';
+import { codeOnPhone, confirmAtCheckout } from '../../support/emulator/checkout-page.js';
 import { press } from '../../support/emulator/delivery-log-page.js';
 import { useEmulator } from '../../support/emulator/shared-emulator.js';
 import type { WebhookReceiver } from '../../support/emulator/webhook-receiver.js';
@@ -22,27 +23,6 @@ useEmulator((started) => ({ receiver, emulator } = started));
 
 const status = (transactionId: string) => emulator.transaction(transactionId).status;
 
-async function enterPhone(page: Page): Promise<void> {
-  await page.getByLabel('Phone number').fill('+1 555 010 0123');
-  await press(page, 'Send the code');
-}
-
-/** Returns the code that the emulated phone shows. */
-async function readCode(page: Page): Promise<string> {
-  const message = await page.getByLabel("The customer's phone, emulated").innerText();
-  return /\b\d{6}\b/.exec(message)?.[0] ?? '';
-}
-
-async function enterCode(page: Page, code: string): Promise<void> {
-  await page.getByLabel('One-time code').fill(code);
-  await press(page, 'Confirm the code');
-}
-
-async function confirm(page: Page): Promise<void> {
-  await enterPhone(page);
-  await enterCode(page, await readCode(page));
-}
-
 /** The browser sets `autofocus` in a frame after the page has loaded. */
 const focused = (field: Locator) =>
   eventually(async () => expect(await isFocused(field)).toBe(true));
@@ -53,7 +33,7 @@ describeInBrowser('the hosted checkout in a browser', (browser) => {
     const invoice = emulator.createCheckoutInvoice({ ...payment, returnUrl });
     const page = await browser().page();
     await page.goto(invoice.checkoutUrl);
-    await confirm(page);
+    await confirmAtCheckout(page);
     await press(page, 'Pay KES 1,250.00');
     await page.getByText('Paid', { exact: true }).waitFor();
     expect(status(invoice.transactionId)).toBe('complete');
@@ -66,39 +46,11 @@ describeInBrowser('the hosted checkout in a browser', (browser) => {
     await arrived(page, /\/orders\/77$/);
   });
 
-  it('the hosted checkout rejects an invalid phone number and a wrong code, then accepts correct ones', async () => {
-    const invoice = emulator.createCheckoutInvoice(payment);
-    const page = await browser().page();
-    await page.goto(invoice.checkoutUrl);
-    await page.getByLabel('Phone number').fill(MARKUP.slice(0, 40));
-    await press(page, 'Send the code');
-    await page.getByRole('alert').getByText('This is not a phone number').waitFor();
-    expect(await page.getByLabel('Phone number').inputValue()).toBe(MARKUP.slice(0, 40));
-    await enterPhone(page);
-    const code = await readCode(page);
-    await enterCode(page, code === '123456' ? '654321' : '123456');
-    await page.getByRole('alert').getByText('The code is wrong. 2 tries left.').waitFor();
-    await enterCode(page, code);
-    await page.getByRole('button', { name: 'Pay KES 1,250.00' }).waitFor();
-    expect(status(invoice.transactionId)).toBe('pending');
-  });
-
-  it('the hosted checkout fails the transaction if the customer declines the payment', async () => {
-    const invoice = emulator.createCheckoutInvoice(payment);
-    const page = await browser().page();
-    await page.goto(invoice.checkoutUrl);
-    await confirm(page);
-    await press(page, /^Decline/);
-    await page.getByText('Declined', { exact: true }).waitFor();
-    expect(status(invoice.transactionId)).toBe('failed');
-    expect(receiver.received).toEqual([]);
-  });
-
   it('the hosted checkout pays once after a double click, a reload, going back and sending again', async () => {
     const invoice = emulator.createCheckoutInvoice(payment);
     const page = await browser().page();
     await page.goto(invoice.checkoutUrl);
-    await confirm(page);
+    await confirmAtCheckout(page);
     const second = await page.context().newPage();
     await second.goto(invoice.checkoutUrl);
     await clickTwice(page.getByRole('button', { name: 'Pay KES 1,250.00' }));
@@ -126,28 +78,12 @@ describeInBrowser('the hosted checkout in a browser', (browser) => {
     await page.keyboard.type('+15550100123');
     await page.keyboard.press('Enter');
     await focused(page.getByLabel('One-time code'));
-    await page.keyboard.type(await readCode(page));
+    await page.keyboard.type(await codeOnPhone(page));
     await page.keyboard.press('Enter');
     await tabTo(page, page.getByRole('button', { name: 'Pay KES 1,250.00' }), 1);
     await page.keyboard.press('Enter');
     await page.getByText('Paid', { exact: true }).waitFor();
     expect(status(invoice.transactionId)).toBe('complete');
-  });
-
-  it('the hosted checkout escapes markup of the merchant, and fits a narrow screen', async () => {
-    const invoice = emulator.createCheckoutInvoice({
-      amount: 1,
-      externalReference: MARKUP,
-      accountReference: `${MARKUP}-account`,
-    });
-    const page = await browser().page({ viewport: { width: 390, height: 800 } });
-    await page.goto(invoice.checkoutUrl);
-    await page.getByText(MARKUP, { exact: true }).waitFor();
-    await enterPhone(page);
-    await page.getByLabel('One-time code').waitFor();
-    expect(await page.locator('img, main script').count()).toBe(0);
-    expect(await page.evaluate('window.ran')).toBeUndefined();
-    expect(await widthOf(page)).toBeLessThanOrEqual(390);
   });
 });
 

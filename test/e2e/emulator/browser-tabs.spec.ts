@@ -4,7 +4,6 @@ import type { Page } from 'playwright-core';
 import { clipboardOf } from '../../support/browser/page-appearance.js';
 import { describeInBrowser } from '../../support/browser/test-browser.js';
 import { openTab, press, showsTypes, tabUrl } from '../../support/emulator/delivery-log-page.js';
-import { openFaults } from '../../support/emulator/fault-switches.js';
 import { useEmulator } from '../../support/emulator/shared-emulator.js';
 import { eventually } from '../../support/time/waiting.js';
 
@@ -86,13 +85,6 @@ describeInBrowser('the tabs of the emulator', (browser) => {
     }
   });
 
-  it('the root address leads to the pages', async () => {
-    const page = await browser().page();
-    await page.goto(emulator.baseUrl);
-    await shows(page, 'Payments', 'Payments of company default');
-    expect(new URL(page.url()).pathname).toBe('/emulator');
-  });
-
   it('the pages show the clock of the emulator next to the real time if they differ', async () => {
     const day = 86_400_000;
     await using early = await PaymentsEmulator.start({ clock: new ManualClock(Date.now() - day) });
@@ -112,19 +104,6 @@ describeInBrowser('the tabs of the emulator', (browser) => {
       await page.getByText(/No (payment|delivery) yet\.|0 prompts waiting/).waitFor();
       expect(await notice.count()).toBe(0);
     }
-  });
-
-  it('every fault has an explanation of one sentence', async () => {
-    const page = await browser().page();
-    await openFaults(page, emulator);
-    const explained = await page.getByRole('switch').evaluateAll((switches) =>
-      switches.map((each) => {
-        const id = each.getAttribute('aria-describedby')!;
-        return each.ownerDocument.getElementById(id)?.textContent ?? '';
-      }),
-    );
-    expect(explained.length).toBeGreaterThanOrEqual(28);
-    for (const sentence of explained) expect(sentence).toMatch(/^[A-Z][^.]{15,120}\.$/);
   });
 
   it('the credentials tab copies a value to the clipboard', async () => {
@@ -150,26 +129,5 @@ describeInBrowser('an emulator that other machines can reach, in a browser', (br
     await page.getByText(emulator.company.webhookSecret).waitFor();
     await page.getByRole('link', { name: 'STK push prompts' }).click();
     await page.getByText('0 prompts waiting').waitFor();
-  });
-
-  it('SE-14 a reachable emulator shows no page without the control token, except the checkout', async () => {
-    await using emulator = await PaymentsEmulator.start({ host: '0.0.0.0' });
-    const withoutToken = await browser().page();
-    const opened = withoutToken.goto(`${emulator.baseUrl}/emulator`);
-    const refused = await opened.catch((error: Error) => error);
-    // Without a user who enters a password, Chromium can end the navigation instead of showing the response.
-    expect(refused instanceof Error || refused?.status() === 401).toBe(true);
-    const invoice = { amount: 1500, externalReference: 'order-77' };
-    const { checkoutUrl } = emulator.createCheckoutInvoice(invoice);
-    // A separate page, because the error page of the ended navigation can interrupt the next one.
-    const page = await browser().page();
-    await page.goto(checkoutUrl);
-    await page.getByLabel('Phone number').fill('+1 555 010 0123');
-    await page.getByRole('button', { name: 'Send the code' }).click();
-    await page.getByLabel('One-time code').fill((await page.locator('.digits').textContent())!);
-    await page.getByRole('button', { name: 'Confirm the code' }).click();
-    await page.getByRole('button', { name: 'Pay KES 1,500.00' }).click();
-    await page.getByText('Paid', { exact: true }).waitFor();
-    expect(await page.getByRole('link').count()).toBe(0);
   });
 });

@@ -107,10 +107,14 @@ describe('the hosted checkout', () => {
     expect((await fetch(`${checkoutUrl}/steal`, { method: 'POST' })).status).toBe(400);
   });
 
-  it('the hosted checkout escapes markup in a reference', async () => {
+  it('the hosted checkout escapes markup in both references', async () => {
     const externalReference = '<script>alert(1)</script>"\'&';
-    const page = await new CheckoutCustomer(emulator, { externalReference }).page();
-    expect(page).toContain('&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp;');
+    const accountReference = `${externalReference}-account`;
+    const customer = new CheckoutCustomer(emulator, { externalReference, accountReference });
+    const page = await customer.page();
+    const escaped = '&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp;';
+    expect(page).toContain(`${escaped}<`);
+    expect(page).toContain(`${escaped}-account`);
     expect(page).not.toContain('<script>');
   });
 

@@ -90,7 +90,7 @@ describe('runCommand', () => {
     const { result, printed } = await run('--port', '0', '--production-port', port);
     expect(result).toBe(1);
     expect(printed.err).toMatch(
-      new RegExp(`^payments-emulator: port ${port} on .* another port with --production-port .*\n$`),
+      new RegExp(`^payments-emulator: port ${port} on .* choose .* --production-port .*\n$`),
     );
   });
 
