@@ -44,7 +44,7 @@ async function openBook() {
 }
 
 describeInBrowser('expectations in the inbox console', (browser) => {
-  describe('of a book that no test changes', () => {
+  describe('of one book, which only the last test changes', () => {
     let book: Awaited<ReturnType<typeof openBook>>;
     beforeAll(async () => {
       book = await openBook();
