@@ -1,12 +1,11 @@
-import { expect, it } from '@jest/globals';
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import {
   seriousViolations,
   seriousViolationsEverywhere,
 } from '../support/browser/accessibility.js';
-import { widthOf } from '../support/browser/page-appearance.js';
+import { brightness, weakTextsUnderPointer, widthOf } from '../support/browser/page-appearance.js';
 import { describeInBrowser } from '../support/browser/test-browser.js';
-import type { TestBrowser } from '../support/browser/test-browser.js';
 import {
   closedMinutes,
   ConsoleApplication,
@@ -15,31 +14,6 @@ import {
 import { expectationsOf, TransactionService } from '../support/console/expecting-application.js';
 
 const LONG = 'x'.repeat(200);
-
-/** An application with events in many states, an expectation, a paused handler and an audit trail. */
-async function start(browser: TestBrowser) {
-  const service = await TransactionService.start();
-  const app = await ConsoleApplication.start(service.options);
-  app.handlers.trouble = 'the ledger is closed';
-  await app.receive({ id: 'evt_1', data: { transactionId: LONG } }, { id: LONG });
-  app.handlers.trouble = null;
-  await app.receive({ id: 'evt_3' }, { id: 'evt_4', eventType: 'payout.settled' });
-  await expectationsOf(app).expect({ reference: 'order-1' });
-  await app.inbox.pause('Mailer.receipt');
-  const page = await app.open(browser, `events/default/${LONG}`);
-  await page.locator('.payload').waitFor();
-  await closedMinutes(page, (index) => ({ received: index % 5, done: 3, p50Ms: 12, p95Ms: 80 }));
-  const open = async (place: string, shown: string) => {
-    await page.goto(`${app.url}#/${place}`);
-    await page.reload();
-    await page.locator(shown).first().waitFor();
-  };
-  const end = async () => {
-    await app[Symbol.asyncDispose]();
-    await service[Symbol.asyncDispose]();
-  };
-  return { page, open, [Symbol.asyncDispose]: end };
-}
 
 /** The pages of the console: address, and an element that shows that it is complete. */
 const PAGES = [
@@ -53,37 +27,80 @@ const PAGES = [
   ['nonsense', '.empty'],
 ] as const;
 
-/** Checks the page at three widths: nothing is wider than the window. */
+/** Nothing is wider than the window, and all texts are readable, also under the pointer. */
 async function expectNoViolation(page: Page, place = page.url()): Promise<void> {
   expect([place, await seriousViolationsEverywhere(page)]).toEqual([place, []]);
-  for (const width of [1280, 820, 390]) {
+  for (const width of [390, 820, 1280]) {
     await page.setViewportSize({ width, height: 844 });
     expect([place, await widthOf(page)]).toEqual([place, width]);
+  }
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme });
+    const at = `${place}, ${colorScheme}`;
+    expect([at, await weakTextsUnderPointer(page)]).toEqual([at, []]);
+    expect([at, (await brightness(page)) > 0.5]).toEqual([at, colorScheme === 'light']);
   }
 }
 
 describeInBrowser('axe-core on the pages of the inbox console', (browser) => {
+  let service: TransactionService;
+  let app: ConsoleApplication;
+
+  // Events in many states, an expectation, a paused handler and an audit trail.
+  beforeAll(async () => {
+    service = await TransactionService.start();
+    app = await ConsoleApplication.start(service.options);
+    app.handlers.trouble = 'the ledger is closed';
+    await app.receive({ id: 'evt_1', data: { transactionId: LONG, note: LONG } }, { id: LONG });
+    app.handlers.trouble = null;
+    await app.receive({ id: 'evt_3' }, { id: 'evt_4', eventType: 'payout.settled' });
+    await expectationsOf(app).expect({ reference: 'order-1' });
+    await app.inbox.pause('Mailer.receipt');
+  });
+  afterAll(async () => {
+    await app?.[Symbol.asyncDispose]();
+    await service?.[Symbol.asyncDispose]();
+  });
+
+  /** Opens a page whose overview has minutes with events, a late service, and a handler that runs elsewhere. */
+  async function openConsole() {
+    const page = await app.open(browser(), `events/default/${LONG}`);
+    await page.locator('.payload').waitFor();
+    await closedMinutes(
+      page,
+      (index) => ({ received: index % 5, done: 3, p50Ms: 12, p95Ms: 80 }),
+      ({ handlers, now }) => ({
+        handlers: [...handlers, { ...handlers[0], name: LONG, here: false }],
+        newest: { webhook: now, poll: null, overdue: null, usualGapMs: 30_000, late: true },
+      }),
+    );
+    const open = async (place: string, shown: string) => {
+      await page.goto(`${app.url}#/${place}`);
+      await page.reload();
+      await page.locator(shown).first().waitFor();
+    };
+    return { page, open };
+  }
+
   it('the pages of the console have no serious violation, and fit three widths', async () => {
-    await using console = await start(browser());
+    const { page, open } = await openConsole();
     for (const [place, shown] of PAGES) {
-      await console.open(place, shown);
-      await expectNoViolation(console.page, place);
+      await open(place, shown);
+      await expectNoViolation(page, place);
     }
   });
 
   it('the overview of the console has no serious violation with an open table of a plot', async () => {
-    await using console = await start(browser());
-    const { page } = console;
-    await console.open('', 'figure canvas');
+    const { page, open } = await openConsole();
+    await open('', 'figure canvas');
     await page.getByText('As a table').first().click();
     await page.locator('figure table').waitFor();
     await expectNoViolation(page);
   });
 
   it('the dialogs of the console have no serious violation, and fit three widths', async () => {
-    await using console = await start(browser());
-    const { page } = console;
-    await console.open('events/default/evt_1', '.payload');
+    const { page, open } = await openConsole();
+    await open('events/default/evt_1', '.payload');
     await page.getByRole('button', { name: /^Redrive/ }).click();
     await countedDialog(page);
     await expectNoViolation(page);
@@ -95,9 +112,8 @@ describeInBrowser('axe-core on the pages of the inbox console', (browser) => {
   });
 
   it('axe-core finds a violation that is added to a console page', async () => {
-    await using console = await start(browser());
-    const { page } = console;
-    await console.open('audit', '.audit');
+    const { page, open } = await openConsole();
+    await open('audit', '.audit');
     await page.evaluate(`document.querySelector('main').append(
       Object.assign(document.createElement('img'), { src: 'assets/icon.svg' }))`);
     expect(await seriousViolations(page)).toEqual([expect.stringMatching(/^image-alt: /)]);

@@ -1,11 +1,14 @@
 import { fileURLToPath } from 'node:url';
-import { describe, expect, it, jest } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { arrived, describeInBrowser } from '../support/browser/test-browser.js';
+import { payAtCheckout } from '../support/emulator/checkout-page.js';
 import { startProgram } from '../support/processes/program.js';
+import type { RunningProcess } from '../support/processes/running-process.js';
 
 jest.setTimeout(180_000);
 
 const DEMO = 'apps/demo/dist/main.js';
-const MUTANT = fileURLToPath(new URL('../support/shop/broken-shop.mjs', import.meta.url));
+const BROKEN_SHOP = fileURLToPath(new URL('../support/shop/broken-shop.mjs', import.meta.url));
 
 /** Runs the demo to its end. */
 async function play(settings: Record<string, string>, ...args: string[]) {
@@ -14,59 +17,47 @@ async function play(settings: Record<string, string>, ...args: string[]) {
   return { ended, out: demo.out, err: demo.err, text: demo.out.join('\n') };
 }
 
-const withoutTimes = (lines: readonly string[]) =>
-  lines.map((line) => line.replaceAll(/booked \d+\.\d s/g, 'booked N s'));
+const failedChecks = (lines: readonly string[]) => lines.filter((line) => /^ +!!/.test(line));
+
+/** The lines of the trace: a title, the start of its trace id, the process, the start and the duration. */
+const SPAN = /^ {4}([│├└╌─ ]*)(\S.*?) +([\da-f]{8}) +(shop \d) +\+\d+ ms +\d+\.\d ms$/;
+
+const spansIn = (lines: readonly string[]) =>
+  lines.flatMap((line) => {
+    const [, indent, title, trace] = SPAN.exec(line) ?? [];
+    return title === undefined ? [] : [{ depth: indent!.length / 3, title, trace }];
+  });
 
 describe('npm run demo', () => {
-  it('EX-13 npm run demo plays the day on Fastify and exits with 0; on Express it plays the same, and keeps running until Ctrl-C', async () => {
-    await using open = startProgram(DEMO, { SHOP_ADAPTER: 'express' });
-    const once = await play({ SHOP_ADAPTER: 'fastify' }, '--once');
-    expect(once.ended).toEqual({ code: 0, signal: null });
-    expect(once.err).toEqual([]);
-    expect(once.out.filter((line) => /^ +!!/.test(line))).toEqual([]);
-    expect(once.out.filter((line) => /^ +ok /.test(line)).length).toBeGreaterThan(20);
-    expect(once.out.at(-1)).toMatch(/^ +total .* the ledger is right$/);
-    expect(once.text).toMatch(
-      /ok +all booked within one poll interval .* yes\n +measured: booked \d/,
-    );
-
-    await open.prints(/^Ctrl-C closes them/);
-    const addresses = open.out.filter((line) => /^ {4}http:\S+$/.test(line));
-    const [shop, emulator, console] = addresses.map((line) => line.trim());
-    // Except for the two lines of addresses, which are free ports.
-    expect(withoutTimes(open.out).slice(2, once.out.length)).toEqual(
-      withoutTimes(once.out).slice(2),
-    );
-    expect((await fetch(shop!)).status).toBe(200);
-    expect((await fetch(emulator!)).status).toBe(200);
-    expect((await fetch(console!)).status).toBe(401);
-    const [, user, password] = await open.prints(/as (\S+) with the password (\S+):$/);
-    const authorization = `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`;
-    expect((await fetch(console!, { headers: { authorization } })).status).toBe(200);
-    expect(await open.kill('SIGINT')).toEqual({ code: 0, signal: null });
-    for (const address of [shop, emulator, console])
-      await expect(fetch(address!)).rejects.toThrow();
-  });
-
-  it('npm run demo plays the day with three shops on PostgreSQL, one of which is killed, and exits with 0', async () => {
-    const { ended, err, out } = await play({}, '--once', '--postgres');
+  it('EX-13 npm run demo plays the day on Fastify and exits with 0', async () => {
+    const { ended, err, out, text } = await play({ SHOP_ADAPTER: 'fastify' }, '--once');
     expect(ended).toEqual({ code: 0, signal: null });
     expect(err).toEqual([]);
-    expect(out[1]).toMatch(/^shop +http:\S+ +\(3 on PostgreSQL\)$/);
-    expect(out.filter((line) => /^ +!!/.test(line))).toEqual([]);
+    expect(failedChecks(out)).toEqual([]);
+    expect(out.filter((line) => /^ +ok /.test(line)).length).toBeGreaterThan(20);
     expect(out.at(-1)).toMatch(/^ +total .* the ledger is right$/);
+    expect(text).toMatch(/ok +all booked within one poll interval .* yes\n +measured: booked \d/);
   });
 
-  it('npm run demo ends with 1 if the shop books each payment twice or loses one', async () => {
+  it('npm run demo ends with 1 if the shop books payments twice and loses one', async () => {
+    const settings = { SHOP_MISTAKE: 'records-twice,loses-one' };
     // How long a failing check waits. This test uses only the result at the end.
-    const args = ['--once', '--wait', '1', '--shop', MUTANT];
-    const [twice, lost] = await Promise.all([
-      play({ SHOP_MISTAKE: 'records-twice' }, ...args),
-      play({ SHOP_MISTAKE: 'loses-one' }, ...args),
+    const { ended, text } = await play(settings, '--once', '--wait', '1', '--shop', BROKEN_SHOP);
+    expect(ended.code).toBe(1);
+    expect(text).toMatch(/RECORDED 2 TIMES\n[^]*THE LEDGER IS WRONG/);
+    expect(text).toMatch(/LOST\n[^]*THE LEDGER IS WRONG/);
+  });
+
+  it('TE-09 npm run demo -- --once --telemetry names the missing spans and exits with 1 if the trace lacks them', async () => {
+    const settings = { SHOP_MISTAKE: 'traces-nothing' };
+    const { ended, out } = await play(settings, '--once', '--telemetry', '--shop', BROKEN_SHOP);
+    expect(ended).toEqual({ code: 1, signal: null });
+    expect(failedChecks(out)).toEqual([
+      expect.stringMatching(
+        /missing spans +expected none +seen POST \/emulator\/checkout-invoices, POST \/webhooks\/payments$/,
+      ),
     ]);
-    expect([twice.ended.code, lost.ended.code]).toEqual([1, 1]);
-    expect(twice.text).toMatch(/RECORDED 2 TIMES\n[^]*THE LEDGER IS WRONG/);
-    expect(lost.text).toMatch(/LOST\n[^]*THE LEDGER IS WRONG/);
+    expect(out.filter((line) => line.endsWith('the ledger is right'))).toHaveLength(1);
   });
 
   it('npm run demo closes shop and emulator if it is interrupted', async () => {
@@ -82,5 +73,110 @@ describe('npm run demo', () => {
     const { ended, err } = await play({ SHOP_ADAPTER: 'koa' }, '--once');
     expect(ended).toEqual({ code: 1, signal: null });
     expect(err.join('\n')).toContain('SHOP_ADAPTER must be express or fastify');
+  });
+});
+
+/** One run on Express, which the last test ends. */
+describe('npm run demo -- --telemetry --postgres', () => {
+  let demo: RunningProcess;
+  /** Of the shop, the emulator and the console, and of the metrics of each shop. */
+  let addresses: string[];
+  let operator: { username: string; password: string };
+
+  beforeAll(async () => {
+    demo = startProgram(DEMO, {}, ['--telemetry', '--postgres']);
+    await demo.prints(/^Ctrl-C closes them/);
+    addresses = demo.out.flatMap((line) => /^ {4}(http:\S+)$/.exec(line)?.[1] ?? []);
+    const [, username = '', password = ''] = await demo.prints(
+      /as (\S+) with the password (\S+):$/,
+    );
+    operator = { username, password };
+  });
+  afterAll(() => demo?.kill());
+
+  it('npm run demo -- --telemetry --postgres plays the day with three shops, one of which is killed', () => {
+    expect(demo.out[1]).toMatch(/^shop +http:\S+ +\(3 on PostgreSQL\)$/);
+    expect(failedChecks(demo.out)).toEqual([]);
+    const ledger = demo.out.filter((line) => line.endsWith('the ledger is right'));
+    expect(ledger).toEqual([expect.stringMatching(/^ +total /)]);
+  });
+
+  it('TE-09 npm run demo -- --telemetry --postgres prints the trace of a payment from the checkout to the ledger, and metrics of each shop', () => {
+    const spans = spansIn(demo.out);
+    expect(spans.map(({ depth, title }) => `${depth} ${title}`)).toEqual([
+      '0 POST /api/orders',
+      '1 POST /emulator/checkout-invoices',
+      '0 POST /webhooks/payments',
+      '1 receive transaction.completed',
+      '2 process transaction.completed',
+      '3 GET /v1/transactions/{id}',
+      '3 record in ledger',
+    ]);
+    const [checkout, , webhook, receipt, attempt, , ledger] = spans;
+    expect(new Set([checkout!.trace, webhook!.trace, attempt!.trace]).size).toBe(3);
+    expect(receipt!.trace).toBe(webhook!.trace);
+    expect(ledger!.trace).toBe(attempt!.trace);
+
+    const text = demo.out.join('\n');
+    expect(text).toMatch(/^ {4}payments_events_received_total( +(-|[1-9]\d*)){3}$/m);
+    expect(text).toMatch(/^ {4}payments_store_up( +1){3}$/m);
+    const added = demo.out.slice(
+      demo.out.findIndex((line) => line.endsWith('ledger is right')) + 1,
+      demo.out.findIndex((line) => line.startsWith('Everything keeps running')),
+    );
+    expect(added.filter((line) => line.length > 100)).toEqual([]);
+    // No secret, no signature and no phone number of Kenya.
+    expect(
+      added.filter((line) => /whsec_|secret|signature|Bearer|\b(\+?254|0)7\d{8}\b/i.test(line)),
+    ).toEqual([]);
+  });
+
+  it('TE-09 npm run demo -- --telemetry --postgres serves the pages, and the metrics of each shop', async () => {
+    const [shop, emulator, console, ...metrics] = addresses;
+    expect((await fetch(shop!)).status).toBe(200);
+    expect((await fetch(emulator!)).status).toBe(200);
+    expect((await fetch(console!)).status).toBe(401);
+    const credentials = `${operator.username}:${operator.password}`;
+    const authorization = `Basic ${Buffer.from(credentials).toString('base64')}`;
+    expect((await fetch(console!, { headers: { authorization } })).status).toBe(200);
+    expect(metrics).toEqual(Array(3).fill(expect.stringMatching(/\/metrics$/)));
+    for (const address of metrics) {
+      const response = await fetch(address);
+      expect(response.status).toBe(200);
+      expect(await response.text()).toMatch(/^payments_store_up(\{.*\})? 1$/m);
+    }
+  });
+
+  describeInBrowser('npm run demo in a browser', (browser) => {
+    it('npm run demo shows a paid order on the pages of shop, emulator and console', async () => {
+      const [shop, emulator, console] = addresses;
+      const page = await browser().page();
+      await page.goto(shop!);
+      await page.getByRole('button', { name: 'Buy Mandazi' }).click();
+      await arrived(page, /\/orders\/mandazi-/);
+      const reference = new URL(page.url()).pathname.slice('/orders/'.length);
+      const [checkout] = await Promise.all([
+        page.context().waitForEvent('page'),
+        page.getByRole('link', { name: /^Pay KES 99\.99/ }).click(),
+      ]);
+      await payAtCheckout(checkout);
+      await page.locator('.order .status').getByText('Paid', { exact: true }).waitFor();
+
+      await checkout.goto(emulator!);
+      await checkout
+        .getByRole('region', { name: /^Payments of/ })
+        .getByText(reference)
+        .waitFor();
+      const signedIn = await browser().page({ httpCredentials: operator });
+      await signedIn.goto(`${console}#/events`);
+      await signedIn.locator('.events tbody tr').first().getByRole('link').first().click();
+      await signedIn.locator('.payload').getByText(reference).waitFor();
+    });
+  });
+
+  it('npm run demo -- --telemetry --postgres keeps running until Ctrl-C, and then exits with 0', async () => {
+    expect(await demo.kill('SIGINT')).toEqual({ code: 0, signal: null });
+    expect(demo.err).toEqual([]);
+    for (const address of addresses) await expect(fetch(address)).rejects.toThrow();
   });
 });

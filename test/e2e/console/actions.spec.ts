@@ -5,6 +5,7 @@ import { expect, it } from '@jest/globals';
 import { PaymentInbox } from 'nestjs-payments';
 import { sqliteInbox } from 'nestjs-payments/sqlite';
 import {
+  ConsoleApplication,
   consoleOnEachAdapter,
   Receipts,
   selected,
@@ -81,36 +82,6 @@ consoleOnEachAdapter((start) => {
     ]);
   });
 
-  it('the console forgets a handler that no running process has, skips its deliveries, and logs the operator', async () => {
-    await using file = await sqliteFile();
-    const { inbox } = file;
-    const old = await start({ providers: [Receipts], payments: { inbox: inbox() } });
-    await old.merchant.app.get(PaymentInbox).pause('Receipts.send');
-    await old.deliver({ id: 'e-1' });
-    await eventually(async () => expect((await old.states('e-1'))['Orders.markPaid']).toBe('done'));
-    await old.merchant.app.close();
-    await using app = await start({ payments: { inbox: inbox() } });
-    const handler = 'Receipts.send';
-    const names = async () => {
-      const { handlers } = (await app.get('/api/overview')).body as { handlers: object[] };
-      return handlers;
-    };
-    expect(await names()).toMatchObject([
-      { name: 'Orders.markPaid', here: true },
-      { name: handler, here: false, lastSeenAt: expect.any(String) },
-    ]);
-    expect(await app.post('forget', { handler })).toMatchObject({
-      status: 200,
-      body: { deliveries: 1 },
-    });
-    expect(await app.states('e-1')).toEqual({ 'Orders.markPaid': 'done', [handler]: 'skipped' });
-    expect(app.actions).toEqual([
-      'log "ann": forget handler "Receipts.send", deliveries: 1 PaymentsConsole',
-    ]);
-    await app.post('resume', { handler });
-    expect(await names()).toMatchObject([{ name: 'Orders.markPaid' }]);
-  });
-
   it('the console pauses and resumes one handler, and all handlers', async () => {
     await using app = await start();
     for (const handler of ['Orders.markPaid', '*']) {
@@ -128,4 +99,199 @@ consoleOnEachAdapter((start) => {
       'log "ann": resume all handlers PaymentsConsole',
     ]);
   });
+
+  it('the console redrives a selected event, and logs the operator', async () => {
+    await using app = await start();
+    await app.deliver({ id: 'e-1', data: { name: 'Jane Roe' } }, 'dead');
+    await app.deliver({ id: 'e-2' }, 'dead');
+    const response = await app.post('redrive', { ...selected('e-1'), force: false });
+    expect(response).toMatchObject({
+      status: 200,
+      body: { events: 1, deliveries: 1 },
+      headers: { 'cache-control': 'no-store', 'content-type': 'application/json; charset=utf-8' },
+    });
+    await eventually(async () =>
+      expect(await app.states('e-1')).toEqual({ 'Orders.markPaid': 'done' }),
+    );
+    expect(await app.states('e-2')).toEqual({ 'Orders.markPaid': 'dead' });
+    expect(app.orders.seen).toEqual(['e-1', 'e-2', 'e-1']);
+    expect(app.actions).toEqual([
+      'log "ann": redrive event "e-1", deliveries: 1, events: 1 PaymentsConsole',
+    ]);
+    expect(app.log.join('\n')).not.toContain('Jane Roe');
+  });
+
+  it('the console redrives pending, dead and skipped deliveries of selected events, and done ones only with force', async () => {
+    await using app = await start();
+    await app.deliver({ id: 'pending' }, 'pending');
+    await app.deliver({ id: 'done' });
+    await app.deliver({ id: 'dead' }, 'dead');
+    await app.deliver({ id: 'skipped' }, 'dead');
+    await app.post('skip', selected('skipped'));
+    const all = selected('pending', 'done', 'dead', 'skipped', 'dead');
+    expect((await app.post('redrive', { ...all, dryRun: true })).body).toEqual({
+      events: 3,
+      deliveries: 3,
+    });
+    expect((await app.post('redrive', { ...all, force: true, dryRun: true })).body).toEqual({
+      events: 4,
+      deliveries: 4,
+    });
+    expect(await app.states('skipped')).toEqual({ 'Orders.markPaid': 'skipped' });
+    expect((await app.post('redrive', all)).body).toEqual({ events: 3, deliveries: 3 });
+    await eventually(async () => {
+      for (const id of ['pending', 'dead', 'skipped']) {
+        expect(await app.states(id)).toEqual({ 'Orders.markPaid': 'done' });
+      }
+    });
+    expect((await app.post('redrive', { ...selected('done'), force: true })).body).toEqual({
+      events: 1,
+      deliveries: 1,
+    });
+    await eventually(() => {
+      expect(app.orders.seen.filter((id) => id === 'done')).toHaveLength(2);
+    });
+  });
+
+  it('the console runs each delivery of a selected event once, even if one is done before the next is redriven', async () => {
+    await using app = await start({ providers: [Receipts] });
+    await app.deliver({ id: 'e-1' }, 'dead');
+    const inbox = app.merchant.app.get(PaymentInbox);
+    const redrive = inbox.redrive.bind(inbox);
+    inbox.redrive = async (query) => {
+      const result = await redrive(query);
+      await eventually(async () =>
+        expect((await app.states('e-1'))['Orders.markPaid']).toBe('done'),
+      );
+      return result;
+    };
+    expect((await app.post('redrive', { ...selected('e-1'), force: true })).body).toEqual({
+      events: 1,
+      deliveries: 2,
+    });
+    expect(app.orders.seen).toEqual(['e-1', 'e-1']);
+  });
+
+  it('the console runs unhandled events with the handlers that exist now', async () => {
+    await using app = await start({ providers: [Receipts] });
+    const inbox = app.merchant.app.get(PaymentInbox);
+    await app.deliver({ id: 'e-1', eventType: 'nobody.knows' });
+    expect((await app.post('redrive', selected('e-1'))).body).toEqual({ events: 0, deliveries: 0 });
+    // An event that was received before the handler was added has no delivery.
+    await app.deliver({ id: 'e-2', eventType: 'payout.settled' });
+    const list = inbox.list.bind(inbox);
+    inbox.list = async (query) => {
+      const page = await list(query);
+      return { ...page, events: page.events.map((event) => ({ ...event, deliveries: [] })) };
+    };
+    const queries: unknown[] = [];
+    const redrive = inbox.redrive.bind(inbox);
+    inbox.redrive = async (query) => {
+      queries.push(query);
+      return redrive(query);
+    };
+    await app.post('redrive', selected('e-2'));
+    await app.post('redrive', { ...selected('e-2'), handler: 'Receipts.send' });
+    await app.post('redrive', { filter: { state: 'unhandled' } });
+    await app.post('redrive', { filter: { state: 'unhandled' }, handler: 'Receipts.send' });
+    const ids = { company: 'default', ids: ['e-2'] };
+    expect(queries).toEqual([
+      { ...ids, state: 'unhandled', handlers: ['Orders.markPaid', 'Receipts.send'], dryRun: false },
+      { ...ids, state: 'unhandled', handlers: ['Receipts.send'], dryRun: false },
+      {
+        state: 'unhandled',
+        force: false,
+        dryRun: false,
+        handlers: ['Orders.markPaid', 'Receipts.send'],
+      },
+      { state: 'unhandled', force: false, dryRun: false, handlers: ['Receipts.send'] },
+    ]);
+  });
+
+  it('SE-09 the console lists stale events and runs them with the existing handlers, selected or all', async () => {
+    await using app = await start({ payments: { webhook: { maxAgeMs: 60_000 } } });
+    const timestamp = new Date(app.runtime.now() - 120_000).toISOString();
+    for (const id of ['e-1', 'e-2', 'e-3']) await app.deliver({ id, timestamp });
+    const stale = await app.get('/api/events?state=stale');
+    expect(stale.body['events']).toHaveLength(3);
+    expect((await app.get('/api/overview')).body).toMatchObject({
+      stats: { stale: { count: 3, more: false }, unhandled: { count: 0 } },
+    });
+    const handler = 'Orders.markPaid';
+    const one = { events: 1, deliveries: 1 };
+    expect((await app.post('redrive', selected('e-1'))).body).toEqual(one);
+    expect((await app.post('redrive', { ...selected('e-2'), handler })).body).toEqual(one);
+    const all = { filter: { state: 'stale' } };
+    expect((await app.post('redrive', { ...all, dryRun: true })).body).toEqual(one);
+    expect((await app.post('redrive', all)).body).toEqual(one);
+    await eventually(() => expect(app.orders.seen.toSorted()).toEqual(['e-1', 'e-2', 'e-3']));
+    expect((await app.get('/api/events?state=stale')).body['events']).toEqual([]);
+  });
+
+  it('the console adds a delivery for the given handler if a selected event has none', async () => {
+    await using app = await start({ providers: [Receipts] });
+    await app.deliver({ id: 'e-1', eventType: 'payout.settled' });
+    await app.deliver({ id: 'e-2' }, 'dead');
+    expect(
+      (await app.post('redrive', { ...selected('e-2'), handler: 'Receipts.send' })).body,
+    ).toEqual({ events: 0, deliveries: 0 });
+    const only = await app.post('redrive', {
+      ...selected('e-1', 'e-2'),
+      handler: 'Orders.markPaid',
+    });
+    expect(only.body).toEqual({ events: 1, deliveries: 1 });
+    await eventually(async () =>
+      expect(await app.states('e-2')).toEqual({
+        'Orders.markPaid': 'done',
+        'Receipts.send': 'done',
+      }),
+    );
+  });
+
+  it('the console redrives and skips stored deliveries to a handler of another process', async () => {
+    await using app = await start();
+    for (const id of ['evt-1', 'evt-2', 'evt-3']) await app.deliver({ id }, 'dead');
+    app.merchant.app.get(PaymentInbox).handlers = async () => [];
+    const handler = 'Orders.markPaid';
+    const one = { events: 1, deliveries: 1 };
+    expect((await app.post('redrive', { ...selected('evt-1'), handler })).body).toEqual(one);
+    expect((await app.post('skip', { ...selected('evt-2'), handler })).body).toEqual(one);
+    const filter = { search: 'evt-3' };
+    expect((await app.post('redrive', { filter, handler })).body).toEqual(one);
+    const nobody = { filter: { state: 'unhandled' } };
+    expect((await app.post('redrive', nobody)).body).toEqual({ events: 0, deliveries: 0 });
+  });
+});
+
+it('the console forgets a handler that no running process has, skips its deliveries, and logs the operator', async () => {
+  await using file = await sqliteFile();
+  const { inbox } = file;
+  const old = await ConsoleApplication.start({
+    providers: [Receipts],
+    payments: { inbox: inbox() },
+  });
+  await old.merchant.app.get(PaymentInbox).pause('Receipts.send');
+  await old.deliver({ id: 'e-1' });
+  await eventually(async () => expect((await old.states('e-1'))['Orders.markPaid']).toBe('done'));
+  await old.merchant.app.close();
+  await using app = await ConsoleApplication.start({ payments: { inbox: inbox() } });
+  const handler = 'Receipts.send';
+  const names = async () => {
+    const { handlers } = (await app.get('/api/overview')).body as { handlers: object[] };
+    return handlers;
+  };
+  expect(await names()).toMatchObject([
+    { name: 'Orders.markPaid', here: true },
+    { name: handler, here: false, lastSeenAt: expect.any(String) },
+  ]);
+  expect(await app.post('forget', { handler })).toMatchObject({
+    status: 200,
+    body: { deliveries: 1 },
+  });
+  expect(await app.states('e-1')).toEqual({ 'Orders.markPaid': 'done', [handler]: 'skipped' });
+  expect(app.actions).toEqual([
+    'log "ann": forget handler "Receipts.send", deliveries: 1 PaymentsConsole',
+  ]);
+  await app.post('resume', { handler });
+  expect(await names()).toMatchObject([{ name: 'Orders.markPaid' }]);
 });

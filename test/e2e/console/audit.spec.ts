@@ -1,10 +1,11 @@
-import { expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
+import type { CanActivate } from '@nestjs/common';
 import {
   ACTION,
+  ConsoleApplication,
   consoleOnEachAdapter,
   selected,
 } from '../../support/console/console-application.js';
-import type { ConsoleApplication } from '../../support/console/console-application.js';
 
 const views = (app: ConsoleApplication): string[] =>
   app.log.filter((line) => line.includes('viewed event'));
@@ -40,16 +41,6 @@ consoleOnEachAdapter((start) => {
       }
       expect(views(app)).toHaveLength(3 * minute);
     }
-  });
-
-  it('SE-13 the console logs the views of 1,050 operators', async () => {
-    await using app = await start({ console: { who } });
-    await app.deliver({ id: 'e-1' });
-    for (let n = 0; n < 1050; n += 1) await app.get(at('e-1'), as(`operator ${n}`));
-    expect(new Set(views(app)).size).toBe(1050);
-    // Views above the first thousand are not remembered, so they are logged again.
-    for (let n = 0; n < 1050; n += 1) await app.get(at('e-1'), as(`operator ${n}`));
-    expect(views(app)).toHaveLength(1100);
   });
 
   it('the console logs no view of an event that does not exist, and shows no event if "who" throws', async () => {
@@ -141,8 +132,97 @@ consoleOnEachAdapter((start) => {
     expect(await idsOf('show=actions&limit=2')).toEqual([5, 4]);
   });
 
-  it('the audit trail of the console keeps the last 500 actions and the last 500 views', async () => {
+  it('the audit trail names the first 5 selected events, and shortens long texts', async () => {
     await using app = await start({ console: { who } });
+    const ids = Array.from({ length: 12 }, (_, n) => `e-${n}`);
+    await app.post('skip', selected(...ids));
+    await app.post('skip', { events: [{ company: 'acme', id: 'e-1' }] });
+    await app.post('skip', selected(...ids.map((id) => id + 'é'.repeat(250))));
+    const { body } = await app.get('/api/audit');
+    const targets = (body['entries'] as { target: string }[]).map(({ target }) => target);
+    expect(targets[2]).toBe('12 events: "e-0", "e-1", "e-2", "e-3", "e-4" and 7 more');
+    expect(targets[1]).toBe('event "e-1" of company "acme"');
+    expect(targets[0]).toHaveLength(1002);
+  });
+
+  it.each<[string, unknown, string | null]>([
+    ['a username', { sub: 7, username: 'ann' }, 'ann'],
+    ['an e-mail address', { id: 1, email: 'ann@shop.example' }, 'ann@shop.example'],
+    ['a subject', { sub: 'auth0|1', name: 'Ann' }, 'auth0|1'],
+    ['a number', { id: 42 }, '42'],
+    ['a name', { username: ' ', name: 'Ann' }, 'Ann'],
+    ['a text', 'ann', 'ann'],
+    ['an undefined user', undefined, null],
+    ['unknown claims', { roles: ['ops'] }, null],
+    ['an object for a name', { username: { first: 'Ann' } }, null],
+    [
+      'line ends',
+      { username: 'ann\n[Nest] LOG "root"\u2028\u202e\u0007x' },
+      'ann [Nest] LOG "root" x',
+    ],
+    ['a long name', { username: '🔑'.repeat(500) }, '🔑'.repeat(100)],
+  ])('the console reads the name of the operator from %s', async (_, user, who) => {
+    const guard: CanActivate = {
+      canActivate: (context) => {
+        context.switchToHttp().getRequest<{ user?: unknown }>().user = user;
+        return true;
+      },
+    };
+    await using app = await start({ console: { guards: [guard] } });
+    expect((await app.get('/api/overview')).body['who']).toBe(who);
+    await app.post('pause', { handler: '*' });
+    const line = `log ${JSON.stringify(who ?? 'unknown')}: pause all handlers PaymentsConsole`;
+    expect(app.log).toContain(line);
+  });
+
+  it('the console calls "who" for the name, and does nothing if it throws', async () => {
+    let failing = false;
+    const who = ({ headers }: { headers: object }) => {
+      if (failing) throw new Error('no session of 10.0.0.7');
+      return `sso:${String((headers as Record<string, string>)['x-sso-user'])}\u001b[31m`;
+    };
+    await using app = await start({ console: { who } });
+    const sso = { 'x-sso-user': 'ann' };
+    expect((await app.get('/api/overview', sso)).body).toMatchObject({ who: 'sso:ann [31m' });
+    failing = true;
+    const response = await app.post('pause', { handler: '*' });
+    expect(response.status).toBe(500);
+    expect(response.text).not.toContain('10.0.0.7');
+    failing = false;
+    expect((await app.get('/api/overview')).body).toMatchObject({ stats: { paused: [] } });
+  });
+
+  it('the console awaits the promise of "who", and does nothing if it rejects', async () => {
+    let session: Promise<string | undefined> = Promise.resolve('ann');
+    await using app = await start({ console: { who: () => session } });
+    expect((await app.get('/api/overview')).body).toMatchObject({ who: 'ann' });
+    await app.post('pause', { handler: '*' });
+    expect(app.log).toContain('log "ann": pause all handlers PaymentsConsole');
+    session = Promise.resolve(undefined);
+    await app.post('pause', { handler: '*' });
+    expect(app.log).toContain('log "unknown": pause all handlers PaymentsConsole');
+    session = Promise.reject(new Error('no session of 10.0.0.7'));
+    const response = await app.post('resume', { handler: '*' });
+    expect(response.status).toBe(500);
+    expect(response.text).not.toContain('10.0.0.7');
+    session = Promise.resolve('ann');
+    expect((await app.get('/api/overview')).body).toMatchObject({ stats: { paused: ['*'] } });
+  });
+});
+
+describe('the audit trail of the console', () => {
+  it('SE-13 the console logs the views of 1,050 operators', async () => {
+    await using app = await ConsoleApplication.start({ console: { who } });
+    await app.deliver({ id: 'e-1' });
+    for (let n = 0; n < 1050; n += 1) await app.get(at('e-1'), as(`operator ${n}`));
+    expect(new Set(views(app)).size).toBe(1050);
+    // Views above the first thousand are not remembered, so they are logged again.
+    for (const n of [0, 999, 1000, 1049]) await app.get(at('e-1'), as(`operator ${n}`));
+    expect(views(app)).toHaveLength(1052);
+  });
+
+  it('the audit trail of the console keeps the last 500 actions and the last 500 views', async () => {
+    await using app = await ConsoleApplication.start({ console: { who } });
     await app.deliver({ id: 'e-1' });
     for (let n = 1; n <= 501; n += 1) {
       await app.post('resume', { handler: '*' });
@@ -157,18 +237,5 @@ consoleOnEachAdapter((start) => {
     expect(viewers).toHaveLength(500);
     expect([viewers[0], viewers.at(-1)]).toEqual(['operator 501', 'operator 2']);
     expect(await entries('all')).toHaveLength(1000);
-  });
-
-  it('the audit trail names the first 5 selected events, and shortens long texts', async () => {
-    await using app = await start({ console: { who } });
-    const ids = Array.from({ length: 12 }, (_, n) => `e-${n}`);
-    await app.post('skip', selected(...ids));
-    await app.post('skip', { events: [{ company: 'acme', id: 'e-1' }] });
-    await app.post('skip', selected(...ids.map((id) => id + 'é'.repeat(250))));
-    const { body } = await app.get('/api/audit');
-    const targets = (body['entries'] as { target: string }[]).map(({ target }) => target);
-    expect(targets[2]).toBe('12 events: "e-0", "e-1", "e-2", "e-3", "e-4" and 7 more');
-    expect(targets[1]).toBe('event "e-1" of company "acme"');
-    expect(targets[0]).toHaveLength(1002);
   });
 });

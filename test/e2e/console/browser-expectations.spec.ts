@@ -1,4 +1,4 @@
-import { expect, it } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import { describeInBrowser } from '../../support/browser/test-browser.js';
 import { cutCells, weakTexts, widthOf } from '../../support/browser/page-appearance.js';
@@ -44,54 +44,105 @@ async function openBook() {
 }
 
 describeInBrowser('expectations in the inbox console', (browser) => {
-  it('EX-12 the console lists expected payments, filters them and finds one by its transaction id', async () => {
-    await using book = await openBook();
-    const page = await book.app.open(browser());
-    await page.getByRole('link', { name: 'Expectations', exact: true }).click();
-    await page.getByText('5 expectations on this page').waitFor();
-    expect(await row(page, 'order-waiting').textContent()).toMatch(
-      /no transaction id yet.*waiting/,
-    );
-    expect(await row(page, 'order-hook').textContent()).toMatch(/fulfilled.*by webhook/);
-    const shown = page.getByRole('navigation', { name: 'Which expectations' });
-    for (const [name, reference] of [
-      ['Waiting', 'order-waiting'],
-      ['Overdue', 'order-overdue'],
-      ['Found by poll', 'order-found'],
-    ] as const) {
-      await shown.getByRole('link', { name }).click();
-      await page.getByText('1 expectation on this page').waitFor();
-      await row(page, reference).waitFor();
-    }
-    await shown.getByRole('link', { name: 'Contradictory' }).click();
-    await page.getByText('No expectation matches.').waitFor();
-    await shown.getByRole('link', { name: 'All' }).click();
-    await page.getByLabel(/^Search/).fill('t-hook');
-    await page.getByRole('button', { name: 'Search' }).click();
-    await page.getByText('1 expectation on this page').waitFor();
-    await row(page, 'order-hook').waitFor();
-    await page.reload();
-    await row(page, 'order-hook').waitFor();
-    expect(await page.getByLabel(/^Search/).inputValue()).toBe('t-hook');
-  });
+  describe('of one book, which only the last test changes', () => {
+    let book: Awaited<ReturnType<typeof openBook>>;
+    beforeAll(async () => {
+      book = await openBook();
+    });
+    afterAll(() => book?.[Symbol.asyncDispose]());
 
-  it('EX-12 the page of expectations rejects a search that is too long', async () => {
-    await using book = await openBook();
-    const page = await book.app.open(browser(), 'expectations');
-    await rows(page).first().waitFor();
-    const field = page.getByLabel(/^Search/);
-    await field.focus();
-    await page.keyboard.insertText('é<🔑"%'.repeat(1800));
-    expect((await field.inputValue()).length).toBeLessThanOrEqual(255);
-    await page.keyboard.press('Enter');
-    await page.getByText('No expectation matches.').waitFor();
-    for (const [length, title] of [
-      [256, 'The filter is not valid.'],
-      [40_000, 'The server rejected the request.'],
-    ] as const) {
-      await page.goto(`${book.app.url}#/expectations?search=${'x'.repeat(length)}`);
-      await page.getByText(title).waitFor();
-    }
+    it('EX-12 the console lists expected payments, filters them and finds one by its transaction id', async () => {
+      const page = await book.app.open(browser());
+      await page.getByRole('link', { name: 'Expectations', exact: true }).click();
+      await page.getByText('5 expectations on this page').waitFor();
+      expect(await row(page, 'order-waiting').textContent()).toMatch(
+        /no transaction id yet.*waiting/,
+      );
+      expect(await row(page, 'order-hook').textContent()).toMatch(/fulfilled.*by webhook/);
+      const shown = page.getByRole('navigation', { name: 'Which expectations' });
+      for (const [name, reference] of [
+        ['Waiting', 'order-waiting'],
+        ['Overdue', 'order-overdue'],
+        ['Found by poll', 'order-found'],
+      ] as const) {
+        await shown.getByRole('link', { name }).click();
+        await page.getByText('1 expectation on this page').waitFor();
+        await row(page, reference).waitFor();
+      }
+      await shown.getByRole('link', { name: 'Contradictory' }).click();
+      await page.getByText('No expectation matches.').waitFor();
+      await shown.getByRole('link', { name: 'All' }).click();
+      await page.getByLabel(/^Search/).fill('t-hook');
+      await page.getByRole('button', { name: 'Search' }).click();
+      await page.getByText('1 expectation on this page').waitFor();
+      await row(page, 'order-hook').waitFor();
+      await page.reload();
+      await row(page, 'order-hook').waitFor();
+      expect(await page.getByLabel(/^Search/).inputValue()).toBe('t-hook');
+    });
+
+    it('EX-12 the page of expectations rejects a search that is too long', async () => {
+      const page = await book.app.open(browser(), 'expectations');
+      await rows(page).first().waitFor();
+      const field = page.getByLabel(/^Search/);
+      await field.focus();
+      await page.keyboard.insertText('é<🔑"%'.repeat(1800));
+      expect((await field.inputValue()).length).toBeLessThanOrEqual(255);
+      await page.keyboard.press('Enter');
+      await page.getByText('No expectation matches.').waitFor();
+      for (const [length, title] of [
+        [256, 'The filter is not valid.'],
+        [40_000, 'The server rejected the request.'],
+      ] as const) {
+        await page.goto(`${book.app.url}#/expectations?search=${'x'.repeat(length)}`);
+        await page.getByText(title).waitFor();
+      }
+    });
+
+    it('EX-12 the page of an event shows whether a webhook or a poll brought it', async () => {
+      const page = await book.app.open(browser(), 'expectations');
+      const facts = page.locator('.facts');
+      await row(page, 'order-found').getByRole('link').click();
+      await facts.getByText('poll: the module asked the service').waitFor();
+      await page.goBack();
+      await row(page, 'order-hook').getByRole('link').click();
+      await facts.getByText('webhook: the service sent it').waitFor();
+    });
+
+    it('EX-12 the console shows a contradiction and invisible characters of a result', async () => {
+      const page = await book.app.open(browser());
+      await changed(page, 'expectations', (body) => ({
+        ...body,
+        expectations: (body['expectations'] as object[]).map((one, index) => ({
+          ...one,
+          contradiction: index === 0 ? 'the service reports <b>\u202etransaction.declined' : null,
+        })),
+      }));
+      await page.goto(`${book.app.url}#/expectations`);
+      await page.locator('.badge.contradictory').waitFor();
+      expect(await rows(page).first().textContent()).toContain('<b>\\u202etransaction.declined');
+    });
+
+    it('EX-12 the page of expectations has readable contrast and fits a phone in both color schemes', async () => {
+      const long = 'x'.repeat(200);
+      await book.expectations.expect({ reference: long, transactionId: 'y'.repeat(255) });
+      const page = await book.app.open(browser(), 'expectations', { timezoneId: 'Africa/Nairobi' });
+      await row(page, long).waitFor();
+      for (const colorScheme of ['light', 'dark'] as const) {
+        await page.emulateMedia({ colorScheme });
+        await page.setViewportSize({ width: 390, height: 844 });
+        expect(await widthOf(page)).toBe(390);
+        expect(await cutCells(page)).toEqual([]);
+        expect([colorScheme, await weakTexts(page)]).toEqual([colorScheme, []]);
+        await page.setViewportSize({ width: 1280, height: 800 });
+        expect([colorScheme, await weakTexts(page)]).toEqual([colorScheme, []]);
+        await page.getByRole('button', { name: 'Ask now … order-waiting' }).click();
+        await page.getByRole('dialog').waitFor();
+        expect([colorScheme, await weakTexts(page)]).toEqual([colorScheme, []]);
+        await page.keyboard.press('Escape');
+        await page.getByRole('dialog').waitFor({ state: 'detached' });
+      }
+    });
   });
 
   it('EX-12 an operator asks now about one expectation, or about all on the page, after a confirmation', async () => {
@@ -119,32 +170,6 @@ describeInBrowser('expectations in the inbox console', (browser) => {
     await page.getByText('1 poll made due.').waitFor();
   });
 
-  it('EX-12 the page of an event shows whether a webhook or a poll brought it', async () => {
-    await using book = await openBook();
-    const page = await book.app.open(browser(), 'expectations');
-    const facts = page.locator('.facts');
-    await row(page, 'order-found').getByRole('link').click();
-    await facts.getByText('poll: the module asked the service').waitFor();
-    await page.goBack();
-    await row(page, 'order-hook').getByRole('link').click();
-    await facts.getByText('webhook: the service sent it').waitFor();
-  });
-
-  it('EX-12 the console shows a contradiction and invisible characters of a result', async () => {
-    await using book = await openBook();
-    const page = await book.app.open(browser());
-    await changed(page, 'expectations', (body) => ({
-      ...body,
-      expectations: (body['expectations'] as object[]).map((one, index) => ({
-        ...one,
-        contradiction: index === 0 ? 'the service reports <b>\u202etransaction.declined' : null,
-      })),
-    }));
-    await page.goto(`${book.app.url}#/expectations`);
-    await page.locator('.badge.contradictory').waitFor();
-    expect(await rows(page).first().textContent()).toContain('<b>\\u202etransaction.declined');
-  });
-
   it('EX-12 the console shows expectations and overdue payments only with the option reconcile', async () => {
     await using book = await openBook();
     const page = await book.app.open(browser());
@@ -164,25 +189,4 @@ describeInBrowser('expectations in the inbox console', (browser) => {
     expect(await other.getByText('Expectations').count()).toBe(0);
     expect(await other.getByText('overdue').count()).toBe(0);
   });
-
-  it.each(['light', 'dark'] as const)(
-    'EX-12 the page of expectations has readable contrast and fits a phone in the %s color scheme',
-    async (colorScheme) => {
-      await using book = await openBook();
-      const long = 'x'.repeat(200);
-      await book.expectations.expect({ reference: long, transactionId: 'y'.repeat(255) });
-      const options = { colorScheme, timezoneId: 'Africa/Nairobi' };
-      const viewport = { width: 390, height: 844 };
-      const page = await book.app.open(browser(), 'expectations', { ...options, viewport });
-      await row(page, long).waitFor();
-      expect(await widthOf(page)).toBe(390);
-      expect(await cutCells(page)).toEqual([]);
-      expect(await weakTexts(page)).toEqual([]);
-      await page.setViewportSize({ width: 1280, height: 800 });
-      expect(await weakTexts(page)).toEqual([]);
-      await page.getByRole('button', { name: 'Ask now … order-waiting' }).click();
-      await page.getByRole('dialog').waitFor();
-      expect(await weakTexts(page)).toEqual([]);
-    },
-  );
 });

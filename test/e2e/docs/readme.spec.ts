@@ -34,13 +34,6 @@ describe('The quick start', () => {
     expect(full).toEqual(expect.arrayContaining(short));
   });
 
-  it('libs/payments/README.md shows code that compiles with strict', () => {
-    const page = new ReadmeProgram('libs/payments/README.md');
-    page.remove();
-    expect(page.files).toEqual(['app.module.ts']);
-    expect(page.complaints).toEqual([]);
-  });
-
   it.each(['main.js', 'main.fastify.js'])(
     'docs/getting-started.md shows a quick start that handles a payment with %s',
     async (main) => {

@@ -27,33 +27,17 @@ describe('the payments-emulator command', () => {
     },
   );
 
-  it('the payments-emulator command exits with 2 and one error message if a flag is invalid', async () => {
-    expect(await emulatorCommand('--port', '70000')).toEqual({
-      code: 2,
+  it('the payments-emulator command names the port that is in use and its flag, without a stack trace', async () => {
+    await using running = await PaymentsEmulator.start();
+    const { port } = new URL(running.baseUrl);
+    expect(await emulatorCommand('--port', port, '--production-port', '0')).toEqual({
+      code: 1,
       out: '',
       err:
-        'payments-emulator: --port must be a whole number from 0 to 65535\n' +
-        'payments-emulator --help lists the flags.\n',
+        `payments-emulator: port ${port} on 127.0.0.1 is in use, perhaps by another payments-emulator. ` +
+        'Stop that process, or choose another port with --port (0 selects a free one)\n',
     });
   });
-
-  it.each([
-    ['--port', '--production-port'],
-    ['--production-port', '--port'],
-  ])(
-    'the payments-emulator command names the port that is in use and the flag %s, without a stack trace',
-    async (flag, other) => {
-      await using running = await PaymentsEmulator.start();
-      const { port } = new URL(running.baseUrl);
-      expect(await emulatorCommand(flag, port, other, '0')).toEqual({
-        code: 1,
-        out: '',
-        err:
-          `payments-emulator: port ${port} on 127.0.0.1 is in use, perhaps by another payments-emulator. ` +
-          `Stop that process, or choose another port with ${flag} (0 selects a free one)\n`,
-      });
-    },
-  );
 
   it('payments-emulator --help exits without an error if its output is closed', async () => {
     const emulator = runEmulator('--help');

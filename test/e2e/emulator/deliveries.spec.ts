@@ -2,7 +2,8 @@ import { describe, expect, it } from '@jest/globals';
 import type { DeliveryRecord } from 'payments-emulator';
 import { ManualClock, PaymentsEmulator } from 'payments-emulator';
 import { useEmulator } from '../../support/emulator/shared-emulator.js';
-import { signatureOf, until, WebhookReceiver } from '../../support/emulator/webhook-receiver.js';
+import { signatureOf, WebhookReceiver } from '../../support/emulator/webhook-receiver.js';
+import { until } from '../../support/time/waiting.js';
 
 const payment = { amount: 1500, accountReference: 'INV-1001', externalReference: 'order-77' };
 const clock = new ManualClock(Date.parse('2026-11-20T10:00:00.000Z'));

@@ -9,7 +9,8 @@ import {
   PaymentsEmulator,
 } from 'payments-emulator';
 import { get, getToken, sandbox } from '../../support/emulator/api-client.js';
-import { WebhookReceiver, until } from '../../support/emulator/webhook-receiver.js';
+import { WebhookReceiver } from '../../support/emulator/webhook-receiver.js';
+import { until } from '../../support/time/waiting.js';
 
 const payment = { amount: 1500, externalReference: 'order-77' };
 

@@ -4,12 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseEnv, promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import {
-  emulatorCommand,
-  FREE_PORTS,
-  runEmulator,
-  settingsIn,
-} from '../../support/emulator/emulator-process.js';
+import { commandInProcess, emulatorInProcess } from '../../support/emulator/emulator-command.js';
+import { FREE_PORTS } from '../../support/emulator/emulator-process.js';
 
 const NAMES = [
   'PAYMENTS_BASE_URL',
@@ -26,6 +22,13 @@ const CONFIG = `
 let folder: string;
 beforeEach(async () => (folder = await mkdtemp(join(tmpdir(), 'emulator-settings-'))));
 afterEach(() => rm(folder, { recursive: true, force: true }));
+
+/** Returns the printed `export` lines as one text. */
+function settingsIn(out: string): string {
+  const [lines] = /(?:^export \S+=.*\n)+(?=\n)/m.exec(out) ?? [];
+  if (lines === undefined) throw new Error(`no settings in ${out}`);
+  return lines;
+}
 
 /** Returns the settings that a separate process reads. */
 async function seenBy(program: string, ...args: string[]): Promise<string[]> {
@@ -50,8 +53,8 @@ describe('the settings that payments-emulator prints', () => {
   ])(
     'AP-16 the printed settings work in a shell and as .env file with dotenv and Node: %s',
     async (_, flags) => {
-      const emulator = runEmulator(...FREE_PORTS, '--client-id', 'shop', ...flags);
-      const lines = await settingsIn(emulator);
+      const { out } = await emulatorInProcess('--client-id', 'shop', ...flags);
+      const lines = settingsIn(out);
       const file = join(folder, '.env');
       await writeFile(file, lines);
       const seen = await seenByShell('sh', lines);
@@ -69,10 +72,8 @@ describe('the settings that payments-emulator prints', () => {
 
   it('AP-16 the printed settings are the same at the next start with the same --seed, and differ without it', async () => {
     const start = async (...flags: string[]): Promise<string> => {
-      const emulator = runEmulator(...FREE_PORTS, ...flags);
-      const lines = await settingsIn(emulator);
-      await emulator.kill('SIGTERM');
-      return lines.replace(/^.*BASE_URL.*\n/m, '');
+      const { out } = await emulatorInProcess(...flags);
+      return settingsIn(out).replace(/^.*BASE_URL.*\n/m, '');
     };
     const first = await start('--seed', 'my shop');
     expect(first.split('\n')).toHaveLength(4);
@@ -85,16 +86,9 @@ describe('payments-emulator --companies', () => {
   it('AP-16 the emulator starts with several companies, and prints and saves the settings of each', async () => {
     const file = join(folder, '.env');
     const webhook = 'http://127.0.0.1:9/webhooks/payments/';
-    const emulator = runEmulator(
-      ...FREE_PORTS,
-      '--save-env',
-      file,
-      '--webhook-url',
-      webhook,
-      '--companies',
-      'acme, my-shop',
-    );
-    const settings = parseEnv((await settingsIn(emulator)).replaceAll('export ', ''));
+    const flags = ['--save-env', file, '--webhook-url', webhook, '--companies', 'acme, my-shop'];
+    const { out } = await emulatorInProcess(...flags);
+    const settings = parseEnv(settingsIn(out).replaceAll('export ', ''));
     const { PAYMENTS_BASE_URL: url = '', ...ofCompanies } = settings;
     expect(Object.keys(ofCompanies)).toEqual(
       ['ACME', 'MY_SHOP'].flatMap((id) => [
@@ -105,9 +99,9 @@ describe('payments-emulator --companies', () => {
     );
     expect(new Set(Object.values(settings)).size).toBe(7);
     expect(parseEnv(await readFile(file, 'utf8'))).toEqual(settings);
-    expect(emulator.stdout).toContain(`${webhook}acme\n`);
-    expect(emulator.stdout).toContain(`${webhook}my-shop\n`);
-    expect(emulator.stdout).toContain(' --company acme ');
+    expect(out).toContain(`${webhook}acme\n`);
+    expect(out).toContain(`${webhook}my-shop\n`);
+    expect(out).toContain(' --company acme ');
     const companies = async (): Promise<unknown> =>
       (await fetch(`${url}/emulator/companies`)).json();
     const before = await companies();
@@ -121,12 +115,10 @@ describe('payments-emulator --companies', () => {
 });
 
 describe('payments-emulator --save-env', () => {
-  /** Starts and ends an emulator that saves its settings. Returns the printed settings. */
+  /** Starts an emulator that saves its settings. Returns the printed settings. */
   async function save(file: string, ...flags: string[]): Promise<string[]> {
-    const emulator = runEmulator(...FREE_PORTS, '--save-env', file, ...flags);
-    const lines = await settingsIn(emulator);
-    await emulator.kill('SIGTERM');
-    return seenByShell('sh', lines);
+    const { out } = await emulatorInProcess('--save-env', file, ...flags);
+    return seenByShell('sh', settingsIn(out));
   }
 
   it('AP-16 --save-env saves the settings for dotenv and Node, readable by the owner only', async () => {
@@ -162,7 +154,7 @@ describe('payments-emulator --save-env', () => {
   ])('AP-16 --save-env does not start if %s has another value', async (_, text, name) => {
     const file = join(folder, '.env');
     await writeFile(file, text);
-    expect(await emulatorCommand(...FREE_PORTS, '--save-env', file)).toEqual({
+    expect(await commandInProcess(...FREE_PORTS, '--save-env', file)).toEqual({
       code: 1,
       out: '',
       err: `payments-emulator: ${file} is unchanged: it already sets ${name} to other values. Remove these lines from the file, or save to another file\n`,

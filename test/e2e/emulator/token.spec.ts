@@ -60,13 +60,9 @@ describe('POST /v1/auth/token', () => {
     expect(claims(token)['company']).toBe(company.companyId);
   });
 
-  const { clientId, clientSecret } = { clientId: 'id', clientSecret: 'secret' };
   const type = { 'content-type': 'application/json' };
   it.each([
     ['no Authorization', { ...type }],
-    ['another scheme', { ...type, authorization: 'Bearer abc' }],
-    ['Basic that is not base64', { ...type, authorization: `Basic ${clientId}:${clientSecret}` }],
-    ['Basic without a colon', { ...type, authorization: 'Basic aWQ=' }],
     ['an unknown client id', { ...type, authorization: basic('nobody', 'secret') }],
   ])('POST /v1/auth/token responds with 401 to %s', async (_, headers) => {
     expect((await requestToken(sandbox(emulator), { headers })).status).toBe(401);

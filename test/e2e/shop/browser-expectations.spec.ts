@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { PaymentsEmulator } from 'payments-emulator';
 import type { Page } from 'playwright-core';
 import { weakTexts, widthOf } from '../../support/browser/page-appearance.js';
@@ -25,68 +25,73 @@ describeInBrowser('expected orders of the shop in a browser', (browser) => {
     await emulator?.close();
   });
 
-  describe.each([
-    ['desktop', { width: 1280, height: 800 }, 'light'],
-    ['phone', { width: 390, height: 800 }, 'dark'],
-  ] as const)('at the width of a %s, %s', (name, viewport, colorScheme) => {
-    async function open(of: RunningShop, reference: string) {
-      await of.createOrder(reference, 1250);
-      const page = await browser().page({ viewport, colorScheme });
-      await page.goto(`${of.url}/orders/${reference}`);
-      return page;
-    }
+  async function open(of: RunningShop, reference: string) {
+    await of.createOrder(reference, 1250);
+    const page = await browser().page();
+    await page.goto(`${of.url}/orders/${reference}`);
+    return page;
+  }
 
-    /** Waits for the status, which must appear without a reload, and checks that the page fits and is readable. */
-    async function shows(page: Page, status: string, text: RegExp): Promise<void> {
-      await page.locator('.order .status').getByText(status, { exact: true }).waitFor();
-      await page.getByText(text).waitFor();
+  /**
+   * Waits for the status, which must appear without a reload, and checks that the page fits and is readable on a desktop
+   * in the light color scheme and on a phone in the dark one.
+   */
+  async function shows(page: Page, status: string, text: RegExp): Promise<void> {
+    await page.locator('.order .status').getByText(status, { exact: true }).waitFor();
+    await page.getByText(text).waitFor();
+    for (const [width, colorScheme] of [
+      [1280, 'light'],
+      [390, 'dark'],
+    ] as const) {
+      await page.setViewportSize({ width, height: 800 });
+      await page.emulateMedia({ colorScheme });
       await eventually(async () => {
-        expect(await widthOf(page)).toBeLessThanOrEqual(viewport.width);
+        expect(await widthOf(page)).toBeLessThanOrEqual(width);
         expect(await weakTexts(page)).toEqual([]);
       });
     }
+  }
 
-    const transactionOf = (externalReference: string): string =>
-      emulator.transactions({ externalReference })[0]!.transactionId;
+  const transactionOf = (externalReference: string): string =>
+    emulator.transactions({ externalReference })[0]!.transactionId;
 
-    it('EX-13 the order page shows that the shop waits for confirmation, and found the payment by asking', async () => {
-      const page = await open(shop, `asked-${name}`);
-      await shows(page, 'Waiting for confirmation', /Do not pay twice/);
-      emulator.complete(transactionOf(`asked-${name}`));
-      await shows(page, 'Paid (found by asking)', /we asked it and found your payment/);
-      await page.goto(`${shop.url}/ledger`);
-      const row = page.getByRole('row').filter({ hasText: `asked-${name}` });
-      await row.getByText('found by asking').waitFor();
-    });
+  it('EX-13 the order page shows that the shop waits for confirmation, and found the payment by asking', async () => {
+    const page = await open(shop, 'asked');
+    await shows(page, 'Waiting for confirmation', /Do not pay twice/);
+    emulator.complete(transactionOf('asked'));
+    await shows(page, 'Paid (found by asking)', /we asked it and found your payment/);
+    await page.goto(`${shop.url}/ledger`);
+    const row = page.getByRole('row').filter({ hasText: 'asked' });
+    await row.getByText('found by asking').waitFor();
+  });
 
-    it('EX-13 the order page shows a declined payment', async () => {
-      const page = await open(shop, `declined-${name}`);
-      await shows(page, 'Waiting for confirmation', /Do not pay twice/);
-      emulator.fail(transactionOf(`declined-${name}`));
-      await shows(page, 'Declined', /you have not paid/);
-      expect(await page.getByRole('link', { name: /^Pay/ }).count()).toBe(0);
-    });
+  it('EX-13 the order page shows a declined payment', async () => {
+    const page = await open(shop, 'declined');
+    await shows(page, 'Waiting for confirmation', /Do not pay twice/);
+    emulator.fail(transactionOf('declined'));
+    await shows(page, 'Declined', /you have not paid/);
+    expect(await page.getByRole('link', { name: /^Pay/ }).count()).toBe(0);
+  });
 
-    it('EX-13 the order page shows an overdue payment, and the payment if the service reports it later', async () => {
-      await using hasty = await start('400');
-      const page = await open(hasty, `overdue-${name}`);
-      await shows(page, 'Overdue', /This does not mean that it failed/);
-      emulator.setFaults({});
-      emulator.setWebhook({ url: hasty.webhookUrl });
-      emulator.complete(transactionOf(`overdue-${name}`));
-      await shows(page, 'Paid', /We have received your payment/);
-      emulator.setFaults({ delivery: { off: true } });
-    });
+  it('EX-13 the order page shows an overdue payment, and the payment if the service reports it later', async () => {
+    await using hasty = await start('400');
+    const page = await open(hasty, 'overdue');
+    await shows(page, 'Overdue', /This does not mean that it failed/);
+    emulator.setFaults({});
+    emulator.setWebhook({ url: hasty.webhookUrl });
+    emulator.complete(transactionOf('overdue'));
+    await shows(page, 'Paid', /We have received your payment/);
+    emulator.setFaults({ delivery: { off: true } });
+  });
 
-    it('EX-13 the order page creates no second payment if the outcome of the first request is unknown and the customer requests the page again', async () => {
-      emulator.setFaults({ delivery: { off: true }, api: { reset: { next: 1, when: 'after' } } });
-      const page = await open(shop, `unheard-${name}`);
-      await shows(page, 'Waiting for confirmation', /never creates a second payment/);
-      await page.getByRole('button', { name: 'Request the payment page again' }).click();
-      await shows(page, 'Waiting for confirmation', /never creates a second payment/);
-      expect(emulator.transactions({ externalReference: `unheard-${name}` })).toHaveLength(1);
-      emulator.complete(transactionOf(`unheard-${name}`));
-      await shows(page, 'Paid (found by asking)', /we asked it/);
-    });
+  it('EX-13 the order page creates no second payment if the outcome of the first request is unknown and the customer requests the page again', async () => {
+    emulator.setFaults({ delivery: { off: true }, api: { reset: { next: 1, when: 'after' } } });
+    const page = await open(shop, 'unheard');
+    await shows(page, 'Waiting for confirmation', /never creates a second payment/);
+    await page.getByRole('button', { name: 'Request the payment page again' }).click();
+    await shows(page, 'Waiting for confirmation', /never creates a second payment/);
+    expect(emulator.transactions({ externalReference: 'unheard' })).toHaveLength(1);
+    emulator.complete(transactionOf('unheard'));
+    await shows(page, 'Paid (found by asking)', /we asked it/);
   });
 });

@@ -200,18 +200,11 @@ describe.each(['express', 'fastify'])('a closing shop on %s', (adapter) => {
   });
 });
 
-it('the shop has no console without a password', async () => {
+it('the shop has no console without a password, and logs without colours if its output is not a terminal', async () => {
   await using emulator = await PaymentsEmulator.start();
-  await using shop = await RunningShop.start({
-    ...settingsFor(emulator),
-    SHOP_CONSOLE_PASSWORD: '',
-  });
+  const empty = { SHOP_CONSOLE_PASSWORD: '', NO_COLOR: '' };
+  await using shop = await RunningShop.start({ ...settingsFor(emulator), ...empty });
   expect((await shop.get('/console')).status).toBe(404);
-});
-
-it('the shop logs without colours if its output is not a terminal', async () => {
-  await using emulator = await PaymentsEmulator.start();
-  await using shop = await RunningShop.start({ ...settingsFor(emulator), NO_COLOR: '' });
   expect(shop.process.out.join('\n')).toContain('Listening');
   expect(shop.process.out.join('\n')).not.toContain('\u001B');
 });

@@ -152,8 +152,15 @@ export async function changed(
   });
 }
 
-/** Replaces the closed minutes that the page receives. `counts` gets the index of a minute; the newest has index 0. */
-export function closedMinutes(page: Page, counts: (index: number) => JsonObject): Promise<void> {
+/**
+ * Replaces the closed minutes that the page receives. `counts` gets the index of a minute; the newest has index 0. `others`
+ * returns other properties of the overview to replace.
+ */
+export function closedMinutes(
+  page: Page,
+  counts: (index: number) => JsonObject,
+  others: (overview: Body) => JsonObject = () => ({}),
+): Promise<void> {
   const none = { received: 0, done: 0, failed: 0, dead: 0, p50Ms: null, p95Ms: null };
   return changed(page, 'overview', (overview, query) => {
     const minute = Math.floor(Date.parse(String(overview['now'])) / 60_000) - 1;
@@ -161,7 +168,7 @@ export function closedMinutes(page: Page, counts: (index: number) => JsonObject)
       const startsAt = new Date((minute - index) * 60_000).toISOString();
       return { startsAt, ...none, ...counts(index) };
     });
-    return { ...overview, activity: activity.toReversed() };
+    return { ...overview, ...others(overview), activity: activity.toReversed() };
   });
 }
 

@@ -19,22 +19,9 @@ afterEach(async () => {
 
 /** Starts `payments-emulator`. It is killed after the test. */
 export function runEmulator(...args: string[]): RunningProcess {
-  return runEmulatorWith({}, ...args);
-}
-
-/** Like {@link runEmulator}, with additional environment variables. */
-export function runEmulatorWith(env: Record<string, string>, ...args: string[]): RunningProcess {
-  const emulator = new RunningProcess(process.execPath, [EMULATOR, ...args], {
-    env: { ...process.env, ...env },
-  });
+  const emulator = new RunningProcess(process.execPath, [EMULATOR, ...args], { env: process.env });
   started.add(emulator);
   return emulator;
-}
-
-/** Returns the printed `export` lines as one text. */
-export async function settingsIn(emulator: RunningProcess): Promise<string> {
-  const [lines] = await emulator.until(() => /(?:^export \S+=.*\n)+(?=\n)/m.exec(emulator.stdout));
-  return lines;
 }
 
 /** Runs the command until it ends. */

@@ -27,10 +27,5 @@ export function faultSwitch(page: Page, target: string, fault: string) {
       await item.getByLabel(label).fill(text);
       await item.getByLabel(label).press('Tab');
     },
-    /** Switches the fault on and waits until the page shows it. */
-    async switchOn(): Promise<void> {
-      await control.click();
-      await item.getByText('on', { exact: true }).waitFor();
-    },
   };
 }

@@ -69,11 +69,6 @@ export class WebhookReceiver implements AsyncDisposable {
   }
 }
 
-/** Waits until a condition is true. Checks it once per turn of the event loop. */
-export async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await new Promise((turn) => setImmediate(turn));
-}
-
 /** Computes the expected value of `X-Webhook-Signature`, independently of the emulator. */
 export function signatureOf(body: Buffer, secret: string): string {
   return `sha512=${createHmac('sha512', secret).update(body).digest('hex')}`;

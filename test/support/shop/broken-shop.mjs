@@ -1,4 +1,4 @@
-// The shop with a mistake, selected by SHOP_MISTAKE, that the demo must detect.
+// The shop with the mistakes in SHOP_MISTAKE, which the demo must detect.
 import { randomUUID } from 'node:crypto';
 import { trace } from '@opentelemetry/api';
 import { PostgresShopDatabase } from '../../../apps/shop/dist/database/postgres-shop-database.js';
@@ -42,7 +42,9 @@ function removeUniqueness(prototype) {
   };
 }
 
-for (const { prototype } of [SqliteShopDatabase, PostgresShopDatabase]) {
-  MISTAKES[process.env.SHOP_MISTAKE](prototype);
+for (const mistake of process.env.SHOP_MISTAKE.split(',')) {
+  for (const { prototype } of [SqliteShopDatabase, PostgresShopDatabase]) {
+    MISTAKES[mistake](prototype);
+  }
 }
 await import('../../../apps/shop/dist/main.js');

@@ -1,5 +1,3 @@
-import type { Page } from 'playwright-core';
-
 /** The server-sent events of a page, read as a browser does. */
 export class PageEvents implements AsyncDisposable {
   /** Resolves when the server or {@link Symbol.asyncDispose} has ended the stream. */
@@ -69,15 +67,4 @@ export async function requestRepeatedly(url: string, signal: AbortSignal): Promi
     }
     await new Promise((resolve) => setImmediate(resolve));
   }
-}
-
-/** Pays at the hosted checkout of the emulator, as its customer: phone number, one-time code, payment. */
-export async function payAtCheckout(page: Page): Promise<void> {
-  await page.getByLabel('Phone number').fill('+1 555 010 0123');
-  await page.getByRole('button', { name: 'Send the code' }).click();
-  const message = await page.getByLabel("The customer's phone, emulated").innerText();
-  await page.getByLabel('One-time code').fill(/\b\d{6}\b/.exec(message)![0]);
-  await page.getByRole('button', { name: 'Confirm the code' }).click();
-  await page.getByRole('button', { name: /^Pay / }).click();
-  await page.getByText('Paid', { exact: true }).waitFor();
 }

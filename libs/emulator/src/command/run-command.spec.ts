@@ -69,7 +69,10 @@ describe('runCommand', () => {
 
   it.each([
     [['--nope'], "Unknown option '--nope'"],
-    [['--port', '70000'], '--port must be a whole number from 0 to 65535'],
+    [
+      ['--port', '70000'],
+      'payments-emulator: --port must be a whole number from 0 to 65535\npayments-emulator --help lists the flags.\n',
+    ],
     [['--webhook-url', 'http://shop.example/'], '--webhook-url must be an https:// URL'],
     [['--token-lifetime', '0'], '--token-lifetime must be a whole number of seconds'],
     [['--faults', '{"api":{"slow":{}}}'], 'api.slow.ms is required'],
@@ -79,6 +82,16 @@ describe('runCommand', () => {
     expect(printed.out).toBe('');
     expect(printed.err).toContain(message);
     expect(printed.err.trim().split('\n')).toHaveLength(2);
+  });
+
+  it('runCommand() exits with 1 and names the production port that is in use and its flag', async () => {
+    const { emulator } = await start();
+    const { port } = new URL(emulator.baseUrl);
+    const { result, printed } = await run('--port', '0', '--production-port', port);
+    expect(result).toBe(1);
+    expect(printed.err).toMatch(
+      new RegExp(`^payments-emulator: port ${port} on .* choose .* --production-port .*\n$`),
+    );
   });
 
   it('runCommand() prints its help and its version', async () => {
