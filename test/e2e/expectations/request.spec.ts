@@ -8,7 +8,7 @@ import { systemRuntime } from '../../../libs/payments/dist/runtime/payments-runt
 import {
   ExpectingApplication,
   MEMORY,
-  onEachInbox,
+  onMemoryAndSqlite,
   RECONCILE,
 } from '../../support/inbox/expecting-application.js';
 import { settled } from '../../support/inbox/settled.js';
@@ -80,7 +80,7 @@ const UNKNOWN: readonly (number | PaymentsErrorCode)[] = [
   'options_invalid',
 ];
 
-onEachInbox((data) => {
+onMemoryAndSqlite((data) => {
   it('EX-15 request() stores the expectation first, sends one request, and attaches the id', async () => {
     await using app = await ExpectingApplication.start(await data());
     app.api.respond('POST', PATH, async () => {
