@@ -2,7 +2,6 @@ import { describe, expect, it } from '@jest/globals';
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { StoreReceipt } from '../../../libs/payments/src/inbox/store/inbox-store.js';
 import {
-  claim,
   freshSchema,
   incoming,
   startWorker,
@@ -12,47 +11,8 @@ import {
 describe('receive() in PostgreSQL', () => {
   const inboxes = usePostgresInboxes();
 
-  it('IN-01 receive() stores every byte of the body unchanged, even bytes that are not text', async () => {
-    const store = await inboxes.open();
-    const raw = Buffer.concat([Buffer.from([0, 255, 92, 39, 34]), randomBytes(10_000)]);
-    await store.receive([incoming('e1', { raw })]);
-    expect((await store.find('default', 'e1'))?.raw?.equals(raw)).toBe(true);
-    expect((await claim(store))[0]?.raw.equals(raw)).toBe(true);
-  });
-
-  it('IN-02 receive() stores one of fifty copies that two processes receive at the same time', async () => {
-    const schema = freshSchema();
-    const stores = [await inboxes.open({ schema }), await inboxes.open({ schema })];
-    const receipts = await Promise.all(
-      Array.from({ length: 50 }, (_, n) => stores[n % 2]!.receive([incoming('same')])),
-    );
-    const found = outcomes(receipts.flat()).toSorted();
-    expect(found).toEqual([...Array<string>(49).fill('duplicate same'), 'stored same']);
-  });
-
   const outcomes = (receipts: readonly StoreReceipt[]): string[] =>
     receipts.map(({ outcome, id }) => `${outcome} ${id}`);
-
-  it('IN-03 receive() reports duplicates within one batch, by id or transaction, and stores the first', async () => {
-    const store = await inboxes.open();
-    const receipts = await store.receive([
-      incoming('b', { orderingKey: 'k', oncePerTransaction: true }),
-      incoming('a', { orderingKey: 'k', oncePerTransaction: true }),
-      incoming('b', { orderingKey: 'z', oncePerTransaction: true, raw: Buffer.from('other') }),
-      incoming('c'),
-      incoming('c'),
-    ]);
-    expect(outcomes(receipts)).toEqual([
-      'stored b',
-      'duplicate b',
-      'conflict b',
-      'stored c',
-      'duplicate c',
-    ]);
-    expect(await store.find('default', 'b')).toMatchObject({
-      repeats: [{ id: 'a', receivedAt: expect.any(Date) }],
-    });
-  });
 
   it('receive() stores an event although the batch has a duplicate of another transaction with the same id', async () => {
     const store = await inboxes.open();
@@ -62,46 +22,6 @@ describe('receive() in PostgreSQL', () => {
       incoming('x', { orderingKey: 'other', oncePerTransaction: true }),
     ]);
     expect(outcomes(receipts)).toEqual(['duplicate first', 'stored x']);
-  });
-
-  it('receive() stores events of the same transaction but of other companies and types', async () => {
-    const store = await inboxes.open();
-    const once = (id: string, given = {}) =>
-      incoming(id, { orderingKey: 'k', oncePerTransaction: true, ...given });
-    const receipts = await store.receive([
-      once('a'),
-      once('b', { company: 'other' }),
-      once('c', { eventType: 'transaction.refunded' }),
-      once('d', { orderingKey: 'K', oncePerTransaction: true }),
-      once('e'),
-    ]);
-    expect(outcomes(receipts)).toEqual([
-      'stored a',
-      'stored b',
-      'stored c',
-      'stored d',
-      'duplicate a',
-    ]);
-  });
-
-  it('receive() notes the last 20 repeats of an event, each once, from all processes', async () => {
-    const schema = freshSchema();
-    const stores = [await inboxes.open({ schema }), await inboxes.open({ schema })];
-    await stores[0]!.receive([incoming('first', { orderingKey: 'k', oncePerTransaction: true })]);
-    const ids = Array.from({ length: 22 }, (_, n) => `r${n}`);
-    await Promise.all(
-      ids.map((id, n) =>
-        stores[n % 2]!.receive([incoming(id, { orderingKey: 'k', oncePerTransaction: true })]),
-      ),
-    );
-    await stores[0]!.receive([
-      incoming('last', { orderingKey: 'k', oncePerTransaction: true }),
-      incoming('last', { orderingKey: 'k', oncePerTransaction: true }),
-    ]);
-    const { repeats } = (await stores[1]!.find('default', 'first'))!;
-    expect(repeats).toHaveLength(20);
-    expect(new Set(repeats.map(({ id }) => id)).size).toBe(20);
-    expect(repeats.at(-1)!.id).toBe('last');
   });
 
   it('IN-32 receive() stores no event with an outdated version of the handler catalog', async () => {
@@ -154,14 +74,6 @@ describe('receive() in PostgreSQL', () => {
       const wanted = [{ handler: `h${id}`, limit: 9 }];
       expect(await store.claim({ worker: await startWorker(store), wanted })).toHaveLength(1);
     }
-  });
-
-  it('receive() stores ordering keys of any length, also of an event that is handled once', async () => {
-    const store = await inboxes.open();
-    const long = randomBytes(50_000).toString('hex');
-    const event = incoming('long', { orderingKey: long, oncePerTransaction: true });
-    expect(outcomes(await store.receive([event]))).toEqual(['stored long']);
-    expect((await store.find('default', 'long'))?.orderingKey).toBe(long);
   });
 
   it('receive() stores the other events of a batch if one cannot be stored', async () => {
