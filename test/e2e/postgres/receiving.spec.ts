@@ -1,16 +1,168 @@
-import { describe, expect, it } from '@jest/globals';
+import { afterEach, describe, expect, it } from '@jest/globals';
 import { randomBytes, randomUUID } from 'node:crypto';
-import type { StoreReceipt } from '../../../libs/payments/src/inbox/store/inbox-store.js';
+import type {
+  InboxStore,
+  StoreReceipt,
+} from '../../../libs/payments/src/inbox/store/inbox-store.js';
 import {
+  claim,
   freshSchema,
   incoming,
   startWorker,
   usePostgresInboxes,
 } from '../../support/postgres/postgres-inboxes.js';
+import { Pool } from 'pg';
+
+const inboxes = usePostgresInboxes();
+
+/** What an event costs that is received, handled at once and done. Lower a number when the code becomes cheaper. */
+const COSTS = {
+  /** Index entries, with those of the row version that the settled delivery gets. */
+  entries: 7,
+  /** Bytes of the write-ahead log, with a body of 400 bytes. */
+  walBytes: 2300,
+};
+
+const EVENTS = 500;
+/** How many events one statement receives. */
+const BATCH = 50;
+
+describe('the costs of a handled event on PostgreSQL', () => {
+  const schema = 'costs';
+
+  /** Receives events, each with a transaction of its own, and runs their deliveries. */
+  async function receive(store: InboxStore, worker: string, count: number) {
+    const events = Array.from({ length: count }, (_, n) => {
+      const reference = `order ${randomUUID()}`;
+      return incoming(randomUUID(), {
+        orderingKey: randomUUID(),
+        oncePerTransaction: true,
+        raw: Buffer.alloc(400, 'x'),
+        reference,
+        summary: { reference, amount: `${n}.00`, currency: 'KES' },
+        assign: { worker, handlers: ['book'] },
+      });
+    });
+    const claimed = (await store.receive(events)).flatMap((receipt) => receipt.claimed);
+    expect(claimed).toHaveLength(count);
+    return claimed;
+  }
+
+  /** The indexes of a table whose condition its only row meets. */
+  async function entriesOf(table: string): Promise<string[]> {
+    const indexes = await inboxes.query<{ name: string; condition: string | null }>(
+      `SELECT x.indexrelid::regclass::text AS name, pg_get_expr(x.indpred, x.indrelid) AS condition
+         FROM pg_index x WHERE x.indrelid = '${schema}.${table}'::regclass`,
+    );
+    const found: string[] = [];
+    for (const { name, condition } of indexes) {
+      const text = `SELECT FROM ${schema}.${table} WHERE ${condition ?? 'true'}`;
+      if ((await inboxes.query(text)).length > 0) found.push(name);
+    }
+    return found;
+  }
+
+  it(`a handled event writes at most ${COSTS.entries} index entries`, async () => {
+    const store = await inboxes.open({ schema });
+    const worker = await startWorker(store);
+    const [lease] = await receive(store, worker, 1);
+    const received = [...(await entriesOf('event')), ...(await entriesOf('delivery'))];
+    expect(received).toContain(`${schema}.delivery_running`);
+    await store.complete(lease!);
+    const entries = [...received, ...(await entriesOf('delivery'))];
+    expect(entries.length).toBeLessThanOrEqual(COSTS.entries);
+  });
+
+  it(`a handled event writes at most ${COSTS.walBytes} bytes of the write-ahead log`, async () => {
+    // Other databases of a shared server write to the same log.
+    if (!inboxes.server.controllable) return;
+    const store = await inboxes.open({ schema });
+    const worker = await startWorker(store);
+    for (const table of ['event', 'delivery']) {
+      await inboxes.query(`ALTER TABLE ${schema}.${table} SET (autovacuum_enabled = off)`);
+    }
+    const handle = async (): Promise<void> => {
+      for (let done = 0; done < EVENTS; done += BATCH) {
+        const leases = await receive(store, worker, BATCH);
+        await Promise.all(leases.map((lease) => store.complete(lease)));
+      }
+    };
+    const position = async (): Promise<number> => {
+      const text = `SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0') AS bytes`;
+      const [row] = await inboxes.query<{ bytes: string }>(text);
+      return Number(row!.bytes);
+    };
+    // The first write of a page after a checkpoint logs the whole page.
+    await handle();
+    const before = await position();
+    await handle();
+    const perEvent = ((await position()) - before) / EVENTS;
+    expect(perEvent).toBeGreaterThan(400);
+    expect(perEvent).toBeLessThanOrEqual(COSTS.walBytes);
+  });
+});
+
+describe('prepared statements in PostgreSQL', () => {
+  let pool: Pool;
+  afterEach(async () => {
+    await inboxes.close();
+    await pool.end();
+  });
+
+  /** A pool of one connection, so that a test can read which statements the connection has prepared. */
+  const poolOfOne = (): Pool =>
+    (pool = new Pool({ connectionString: inboxes.connectionString, max: 1 }));
+  const prepared = async (): Promise<string[]> => {
+    const { rows } = await pool.query<{ name: string }>('SELECT name FROM pg_prepared_statements');
+    return rows.map(({ name }) => name);
+  };
+
+  it('each connection prepares the four frequent statements once', async () => {
+    const store = await inboxes.open({ pool: poolOfOne(), preparedStatements: true });
+    const worker = await startWorker(store);
+    const runAll = async (id: string): Promise<void> => {
+      await store.receive([incoming(id)]);
+      const [lease] = await claim(store, 1, worker);
+      await store.complete(lease!);
+      await store.nextDueInMs(['book']);
+    };
+    await runAll('a');
+    const names = await prepared();
+    // Receive, claim, settle, and the time of the next due delivery.
+    expect(names).toHaveLength(4);
+    await runAll('b');
+    expect((await prepared()).toSorted()).toEqual(names.toSorted());
+  });
+
+  it('two schemas on one connection have separate prepared statements', async () => {
+    const options = { pool: poolOfOne(), preparedStatements: true };
+    const [one, other] = [await inboxes.open(options), await inboxes.open(options)];
+    await one.receive([incoming('a')]);
+    await other.receive([incoming('b')]);
+    expect(await claim(one)).toMatchObject([{ id: 'a' }]);
+    expect(await claim(other)).toMatchObject([{ id: 'b' }]);
+  });
+
+  it('the inbox prepares no statements on an application pool by default', async () => {
+    const store = await inboxes.open({ pool: poolOfOne() });
+    await store.receive([incoming('a')]);
+    expect((await store.complete((await claim(store))[0]!)).settled).toBe(true);
+    expect(await prepared()).toEqual([]);
+  });
+
+  it('the error for a lost prepared statement names the option, and the next statement works', async () => {
+    const store = await inboxes.open({ pool: poolOfOne(), preparedStatements: true });
+    await store.receive([incoming('a')]);
+    // The same happens if a connection pooler switches to another connection of the server.
+    await pool.query('DEALLOCATE ALL');
+    const receiving = store.receive([incoming('b')]);
+    await expect(receiving).rejects.toMatchObject({ code: 'inbox_unavailable', sqlState: '26000' });
+    await expect(receiving).rejects.toThrow(/set "preparedStatements" of postgresInbox to false/);
+    expect(await store.receive([incoming('b')])).toMatchObject([{ outcome: 'stored', id: 'b' }]);
+  });
+});
 
 describe('receive() in PostgreSQL', () => {
-  const inboxes = usePostgresInboxes();
-
   const outcomes = (receipts: readonly StoreReceipt[]): string[] =>
     receipts.map(({ outcome, id }) => `${outcome} ${id}`);
 
