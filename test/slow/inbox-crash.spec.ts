@@ -7,7 +7,7 @@ import { WebhookApplication } from '../support/webhook/webhook-application.js';
 import { stored } from '../support/webhook/handler-application.js';
 import { eventually } from '../support/time/waiting.js';
 
-const ROUNDS = 50;
+const ROUNDS = 10;
 /** The shortest lease, so that deliveries of dead processes are freed soon. */
 const LEASES = { leaseMs: 1000, retry: fixed(Array<number>(15).fill(1)) };
 
@@ -71,7 +71,10 @@ onEachDurableInbox((durable) => {
     }, 30_000);
     const effects = await data.effects();
     expect(effects).toHaveLength(new Set(effects).size);
-  }, 600_000);
+  });
+
+  // The contract of the stores proves the rest on each store.
+  if (durable.kind === 'sqlite') return;
 
   it('IN-10 an event that was stored but not run before kill -9 runs after a restart', async () => {
     const data = await durable.data();

@@ -251,7 +251,7 @@ export const transitionCases: readonly InboxContractCase[] = [
       deepEqual([...recorder.seen].toSorted(), names.toSorted());
     },
   },
-  ...[1, 2, 3].map((seed): InboxContractCase => ({
+  ...[1, 2].map((seed): InboxContractCase => ({
     title: `IN-16 IN-35 120 random operations of two workers leave nothing unfinished (seed ${seed})`,
     async run({ store, another, advance }) {
       await new Interleaving([store, await another()], advance, seed).run(120);

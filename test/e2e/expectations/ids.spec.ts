@@ -3,7 +3,7 @@ import { deliver, FakePaymentsApi, paymentEvent } from 'nestjs-payments/testing'
 import {
   ExpectingApplication,
   MEMORY,
-  onEachInbox,
+  onMemoryAndSqlite,
   RECONCILE,
 } from '../../support/inbox/expecting-application.js';
 import { settled } from '../../support/inbox/settled.js';
@@ -16,7 +16,7 @@ async function webhook({ app }: ExpectingApplication, id: string): Promise<numbe
   return status;
 }
 
-onEachInbox((data) => {
+onMemoryAndSqlite((data) => {
   it('EX-04 a webhook request with the id of the event of an expectation is handled, in both orders', async () => {
     await using app = await ExpectingApplication.start(await data());
     expect(await webhook(app, 'expectation:order-1')).toBe(200);

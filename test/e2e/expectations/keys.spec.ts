@@ -1,20 +1,16 @@
-import { DatabaseSync } from 'node:sqlite';
-import { Client } from 'pg';
 import { expect, it } from '@jest/globals';
 import { byStatus } from 'nestjs-payments';
 import type { ExpectOptions, PaymentsModuleOptions } from 'nestjs-payments';
-import { onEachDurableInbox } from '../../support/inbox/durable-inboxes.js';
-import type { InboxData } from '../../support/inbox/durable-inboxes.js';
 import {
   ExpectingApplication,
   MEMORY,
-  onEachInbox,
+  onMemoryAndSqlite,
   RECONCILE,
 } from '../../support/inbox/expecting-application.js';
 import { company, OPTIONS } from '../../support/webhook/webhook-application.js';
 import { settled } from '../../support/inbox/settled.js';
 
-onEachInbox((data) => {
+onMemoryAndSqlite((data) => {
   it('EX-01 repeating expect() with the same reference changes nothing', async () => {
     await using app = await ExpectingApplication.start(await data());
     const first = { reference: 'order-1', transactionId: 't-1', dueBy: new Date('2099-01-01') };
@@ -27,19 +23,6 @@ onEachInbox((data) => {
       false,
     );
     expect(await app.find(1)).toMatchObject(before);
-  });
-
-  it('EX-01 attach() adds the transaction id once, and a webhook request of the transaction fulfils the expectation', async () => {
-    await using app = await ExpectingApplication.start(await data());
-    const { expectations } = app;
-    await expectations.expect({ reference: 'order-1' });
-    expect(await expectations.attach('order-1', { transactionId: 't-1' })).toBe('attached');
-    expect(await expectations.attach('order-1', { transactionId: 't-1' })).toBe('attached');
-    expect(await expectations.attach('order-1', { transactionId: 't-2' })).toBe('conflict');
-    expect(await expectations.attach('order-2', { transactionId: 't-2' })).toBe('unknown');
-    expect((await app.find(1)).transactionId).toBe('t-1');
-    await app.webhook('t-1');
-    expect((await app.find(1)).state).toBe('fulfilled');
   });
 
   it('EX-01 cancel() ends an expectation: it is not polled, and its webhook request is still handled', async () => {
@@ -136,52 +119,3 @@ it.each([[{}], [{ complete: '' }], [{ complete: '*' }], [{ complete: '@payments/
     expect(() => byStatus(types as Record<string, string>)).toThrow(TypeError);
   },
 );
-
-/** Runs `work` with a transaction of the application on the inbox's database, and ends the transaction with `end`. */
-async function inTransaction(
-  { child }: InboxData,
-  end: 'COMMIT' | 'ROLLBACK',
-  work: (tx: unknown) => Promise<unknown>,
-): Promise<void> {
-  if (child.kind === 'sqlite') {
-    using database = new DatabaseSync(child.where);
-    database.exec('PRAGMA busy_timeout = 5000; BEGIN IMMEDIATE');
-    await work(database);
-    database.exec(end);
-    return;
-  }
-  const client = new Client({ connectionString: child.where });
-  await client.connect();
-  await client.query('BEGIN');
-  await work(client);
-  await client.query(end);
-  await client.end();
-}
-
-onEachDurableInbox((durable) => {
-  it('EX-01 expect() takes effect with the transaction of the application, or not at all', async () => {
-    const data = await durable.data();
-    await using app = await ExpectingApplication.start(data);
-    const { expectations } = app;
-    await inTransaction(data, 'ROLLBACK', (tx) =>
-      expectations.expect({ reference: 'order-1' }, { tx }),
-    );
-    expect(await app.find(1)).toBeUndefined();
-    await inTransaction(data, 'COMMIT', async (tx) => {
-      expect(await expectations.expect({ reference: 'order-1' }, { tx })).toBe(true);
-    });
-    await expectations.attach('order-1', { transactionId: 't-1' });
-    expect(await app.find(1)).toMatchObject({ state: 'waiting', transactionId: 't-1' });
-    app.respond(1, { status: 'complete' });
-    expect((await app.ask(1)).state).toBe('fulfilled');
-  });
-
-  it.each([[{}], [null], ['BEGIN']])(
-    'EX-01 expect() with the transaction %j throws a TypeError',
-    async (tx) => {
-      await using app = await ExpectingApplication.start(await durable.data());
-      const rejected = app.expectations.expect({ reference: 'r' }, { tx });
-      await expect(rejected).rejects.toBeInstanceOf(TypeError);
-    },
-  );
-});

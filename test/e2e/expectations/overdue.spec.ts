@@ -1,18 +1,18 @@
-import { expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { apiError, deliver, paymentEvent, TestRuntime } from 'nestjs-payments/testing';
-import { onEachDurableInbox } from '../../support/inbox/durable-inboxes.js';
 import {
   ExpectingApplication,
   MEMORY,
-  onEachInbox,
+  onMemoryAndSqlite,
   RECONCILE,
 } from '../../support/inbox/expecting-application.js';
 import { eventually } from '../../support/time/waiting.js';
 import { settled } from '../../support/inbox/settled.js';
+import { durableSqlite } from '../../support/inbox/durable-inboxes.js';
 
 const PAST = new Date('2026-01-01T00:00:00Z');
 
-onEachInbox((data) => {
+onMemoryAndSqlite((data) => {
   it('EX-07 an expectation whose dueBy has passed is overdue after one last poll, and its handlers run', async () => {
     await using app = await ExpectingApplication.start(await data());
     app.respond(1, { status: 'processing' });
@@ -95,7 +95,9 @@ onEachInbox((data) => {
   });
 });
 
-onEachDurableInbox((durable) => {
+describe('on sqlite', () => {
+  const durable = durableSqlite();
+
   it('EX-07 the handler of an overdue payment that fails runs again', async () => {
     const worker = { retry: { attempts: 2, waitsMs: [1], jitter: 0 } } as const;
     await using app = await ExpectingApplication.start(await durable.data(), { worker });

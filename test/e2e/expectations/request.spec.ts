@@ -8,7 +8,7 @@ import { systemRuntime } from '../../../libs/payments/dist/runtime/payments-runt
 import {
   ExpectingApplication,
   MEMORY,
-  onEachInbox,
+  onMemoryAndSqlite,
   RECONCILE,
 } from '../../support/inbox/expecting-application.js';
 import { settled } from '../../support/inbox/settled.js';
@@ -80,7 +80,7 @@ const UNKNOWN: readonly (number | PaymentsErrorCode)[] = [
   'options_invalid',
 ];
 
-onEachInbox((data) => {
+onMemoryAndSqlite((data) => {
   it('EX-15 request() stores the expectation first, sends one request, and attaches the id', async () => {
     await using app = await ExpectingApplication.start(await data());
     app.api.respond('POST', PATH, async () => {
@@ -101,24 +101,6 @@ onEachInbox((data) => {
     expect(await request(app)).toEqual({ ...again, state: 'fulfilled' });
     expect(posts(app)).toBe(1);
     expect(app.books.booked).toEqual(['transaction.completed t-1 webhook']);
-  });
-
-  it('EX-15 a second click while the first request is under way sends nothing', async () => {
-    await using app = await ExpectingApplication.start(await data());
-    const responded = Promise.withResolvers<void>();
-    const called = Promise.withResolvers<void>();
-    app.api.respond('POST', PATH, async () => {
-      called.resolve();
-      await responded.promise;
-      return { transactionId: 't-1' };
-    });
-    const first = request(app);
-    await called.promise;
-    const during = { requested: false, transactionId: null, state: 'waiting', running: true };
-    expect(await Promise.all([request(app), request(app)])).toEqual([during, during]);
-    responded.resolve();
-    expect(await first).toMatchObject({ requested: true });
-    expect(posts(app)).toBe(1);
   });
 
   it.each(MAY_EXIST)(
@@ -218,17 +200,6 @@ onEachInbox((data) => {
     expect(await request(app)).toMatchObject({ requested: false, transactionId: 't-1' });
     expect((await app.find(1)).transactionId).toBe('t-1');
     expect(posts(app)).toBe(1);
-  });
-
-  it('EX-15 a response without an id keeps the request accepted, and the reference fulfils', async () => {
-    await using app = await ExpectingApplication.start(await data());
-    app.api.respond('POST', PATH, {});
-    expect(await request(app)).toMatchObject({ requested: true, transactionId: null });
-    expect(await request(app)).toMatchObject({ requested: false, transactionId: null });
-    expect(posts(app)).toBe(1);
-    expect(await app.webhook('t-1', REFERENCE)).toBe(200);
-    await settled(app.app);
-    expect((await app.find(1)).state).toBe('fulfilled');
   });
 
   it.each([

@@ -4,12 +4,12 @@ import { apiError, TestRuntime } from 'nestjs-payments/testing';
 import {
   ExpectingApplication,
   MEMORY,
-  onEachInbox,
+  onMemoryAndSqlite,
   RECONCILE,
 } from '../../support/inbox/expecting-application.js';
 import { settled } from '../../support/inbox/settled.js';
 
-onEachInbox((data) => {
+onMemoryAndSqlite((data) => {
   it('EX-06 a poll that contradicts a handled event is recorded, logged once, and changes nothing', async () => {
     await using app = await ExpectingApplication.start(await data());
     await app.expect(1);

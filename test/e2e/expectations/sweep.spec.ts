@@ -4,7 +4,7 @@ import { apiError, FakePaymentsApi, TestRuntime } from 'nestjs-payments/testing'
 import {
   ExpectingApplication,
   MEMORY,
-  onEachInbox,
+  onMemoryAndSqlite,
   RECONCILE,
 } from '../../support/inbox/expecting-application.js';
 import { eventually } from '../../support/time/waiting.js';
@@ -13,7 +13,7 @@ import { settled } from '../../support/inbox/settled.js';
 
 const ALL = { from: new Date(0), to: new Date('2999-01-01') };
 
-onEachInbox((data) => {
+onMemoryAndSqlite((data) => {
   it('EX-11 sweep() polls every open payment of a time, and changes nothing in a dry run', async () => {
     await using app = await ExpectingApplication.start(await data());
     app.api.respond('GET', '/v1/transactions/{id}', { status: 'processing' });

@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals';
 import { Controller, Injectable, Module, UseFilters, UseGuards } from '@nestjs/common';
 import type { CanActivate } from '@nestjs/common';
 import { OnPaymentEvent, PaymentInbox } from 'nestjs-payments';
-import { onEachAdapter } from '../../support/webhook/handler-application.js';
+import { onOneAdapter } from '../../support/webhook/handler-application.js';
 
 @Injectable()
 class Orders {
@@ -18,7 +18,7 @@ class AllowAll implements CanActivate {
 
 const CODE = { code: 'handlers_invalid' };
 
-onEachAdapter((start) => {
+onOneAdapter('handlers that cannot work', (start) => {
   it('IN-37 the application does not boot if two handlers have the same default name; the error names both and the fix', async () => {
     @Injectable()
     class Others {
@@ -43,27 +43,6 @@ onEachAdapter((start) => {
     await using app = await start({ providers: [Orders, Others] });
     const handlers = await app.app.get(PaymentInbox).handlers();
     expect(handlers.map(({ name }) => name)).toEqual(['a#handle', 'others']);
-  });
-
-  it('IN-37 the application does not boot if the name of a handler is the default name of another', async () => {
-    @Injectable()
-    class Others {
-      @OnPaymentEvent('b', { name: 'a#handle' })
-      other(): void {}
-    }
-    const rejected = expect(start({ providers: [Orders, Others] })).rejects;
-    await rejected.toMatchObject(CODE);
-    await rejected.toThrow(/Orders\.handle \(App\) and Others\.other \(App\)/);
-  });
-
-  it('IN-37 the application does not boot if a handler has so many types that its default name is too long', async () => {
-    class Many {
-      @OnPaymentEvent(Array.from({ length: 30 }, (_, index) => `family.kind-${index}`))
-      handle(): void {}
-    }
-    const rejected = expect(start({ providers: [Many] })).rejects;
-    await rejected.toMatchObject(CODE);
-    await rejected.toThrow(/Many\.handle \(App\) is invalid.*default name.*\{ name: '…' \}/);
   });
 
   it('WH-18 the application does not boot if two modules provide the same class; the error names both modules', async () => {
@@ -92,19 +71,6 @@ onEachAdapter((start) => {
       handle(): void {}
     }
     await expect(start({ providers: [Twice], controllers: [Twice] })).rejects.toMatchObject(CODE);
-  });
-
-  it.each([
-    ['an empty name', ''],
-    ['a name of 201 characters', 'n'.repeat(201)],
-    ['a name with a line break', 'a\nb'],
-  ])('WH-18 the application does not boot if a handler has %s', async (_, name) => {
-    @Injectable()
-    class Odd {
-      @OnPaymentEvent('a', { name })
-      handle(): void {}
-    }
-    await expect(start({ providers: [Odd] })).rejects.toThrow(/name has 1 to 200 characters/);
   });
 
   it('WH-18 the application does not boot if another decorator replaced the decorated method', async () => {

@@ -7,7 +7,6 @@ import { Gate } from '../../support/time/gate.js';
 import {
   webhookRequest,
   onOneAdapter,
-  stored,
   storedDelivery,
 } from '../../support/webhook/handler-application.js';
 
@@ -93,23 +92,6 @@ onOneAdapter('copies of an event', (start) => {
     expect((await storedDelivery(app, 'e-1', '*#gated')).attempts).toBe(1);
   });
 
-  it('WH-22 the application runs only the failed handler again for a copy of a failed event', async () => {
-    reset();
-    gate.open();
-    broken = true;
-    await using app = await start({ providers: [Orders] });
-    const sent = webhookRequest({ id: 'e-1' });
-    expect(await app.send(sent)).toMatchObject({ status: 503 });
-    broken = false;
-    expect(await app.send(sent)).toMatchObject({ status: 200, body: { status: 'duplicate' } });
-    expect(ran.toSorted()).toEqual(['gated e-1', 'gated e-1', 'quick e-1']);
-    expect(await storedDelivery(app, 'e-1', '*#gated')).toMatchObject({
-      state: 'done',
-      attempts: 2,
-      lastError: 'Error: broken',
-    });
-  });
-
   it.each([
     [undefined, ['e-1'], 'duplicate'],
     [['other.type'], ['e-1', 'e-2'], 'handled'],
@@ -134,59 +116,4 @@ onOneAdapter('copies of an event', (start) => {
       );
     },
   );
-
-  it('WH-23 the application handles events of another type or transaction, or without transaction id, as new', async () => {
-    reset();
-    gate.open();
-    const payments = { oncePerTransaction: ['a', 'b'] };
-    await using app = await start({ providers: [Orders], payments });
-    const events = [
-      { id: 'e-1', eventType: 'a', data: { transactionId: 't-1' } },
-      { id: 'e-2', eventType: 'b', data: { transactionId: 't-1' } },
-      { id: 'e-3', eventType: 'a', data: { transactionId: 't-2' } },
-      { id: 'e-4', eventType: 'a', data: {} },
-      { id: 'e-5', eventType: 'a', data: {} },
-      { id: 'e-6', eventType: 'a', data: { transactionId: '' } },
-      { id: 'e-7', eventType: 'a', data: { transactionId: '' } },
-      { id: 'e-8', eventType: 'a', data: { transactionId: 7 } },
-      { id: 'e-9', eventType: 'a', data: { transactionId: 7 } },
-      { id: 'e-10', eventType: 'c', data: { transactionId: 't-1' } },
-      { id: 'e-11', eventType: 'c', data: { transactionId: 't-1' } },
-    ];
-    for (const event of events) {
-      const response = await app.send(webhookRequest(event));
-      expect(response).toMatchObject({ status: 200, body: { status: 'handled', id: event.id } });
-    }
-    // An event with an id that was received before is always a duplicate.
-    expect((await app.send(webhookRequest(events[3]))).body['status']).toBe('duplicate');
-  });
-
-  it('IN-05 the application keeps the first body of an event id, logs a second body, and runs no handler for it', async () => {
-    reset();
-    gate.open();
-    await using app = await start({ providers: [Orders] });
-    const first = webhookRequest({ id: 'e-1', data: { amount: 1 } });
-    await app.send(first);
-    const response = await app.send(webhookRequest({ id: 'e-1', data: { amount: 1_000_000 } }));
-    expect(response).toMatchObject({ status: 200, body: { status: 'duplicate' } });
-    expect(ran).toHaveLength(2);
-    expect((await stored(app, 'e-1')).raw?.equals(first.body)).toBe(true);
-    const [line] = app.log.matching(/^error .*e-1.*was received again with another body/);
-    expect(line).not.toContain('1000000');
-  });
-
-  it('IN-16 the application runs a handler for events of one transaction one at a time, and for others in parallel', async () => {
-    reset();
-    await using app = await start({ providers: [Orders] });
-    const send = (id: string, transactionId: string) =>
-      app.send(webhookRequest({ id, eventType: 'transaction.updated', data: { transactionId } }));
-    const responses = [send('e-1', 't-1'), send('e-2', 't-1'), send('e-3', 't-2')];
-    await until(() => ran.filter((name) => name.startsWith('quick')).length === 3);
-    await until(() => gate.inside === 2);
-    expect(ran).toContain('gated e-3');
-    gate.open();
-    for (const response of await Promise.all(responses)) expect(response.status).toBe(200);
-    expect(gate.most).toBe(2);
-    expect(gate.entered).toBe(3);
-  });
 });

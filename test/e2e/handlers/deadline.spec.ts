@@ -7,9 +7,9 @@ import { FakeRuntime } from '../../support/time/fake-runtime.js';
 import { until, timersAtRest } from '../../support/time/waiting.js';
 import { Gate } from '../../support/time/gate.js';
 import {
-  webhookRequest,
-  onEachAdapter,
+  onOneAdapter,
   storedDelivery,
+  webhookRequest,
 } from '../../support/webhook/handler-application.js';
 
 let gate: Gate;
@@ -24,15 +24,7 @@ class Slow {
   }
 }
 
-/** Advances the runtime by `ms` in steps of `step`, shorter than a heartbeat interval, and lets due work run. */
-async function pass(runtime: FakeRuntime, ms: number, step = 5000): Promise<void> {
-  for (let left = ms; left > 0; left -= step) {
-    runtime.advance(Math.min(left, step));
-    await new Promise((resolve) => setImmediate(resolve));
-  }
-}
-
-onEachAdapter((start) => {
+onOneAdapter('the deadline of the response', (start) => {
   it('the application responds 503 at the deadline; the handler continues, and a copy of the event waits for it', async () => {
     gate = new Gate();
     contexts = [];
@@ -62,36 +54,6 @@ onEachAdapter((start) => {
     expect(await copy).toMatchObject({ status: 200, body: { status: 'duplicate' } });
     expect(await other).toMatchObject({ status: 200 });
     expect(await storedDelivery(app, 'e-1')).toMatchObject({ state: 'done', attempts: 1 });
-  });
-
-  it('IN-14 the application runs a handler once that takes as long as ten leases, while five copies reach their deadline', async () => {
-    gate = new Gate();
-    contexts = [];
-    const runtime = new FakeRuntime();
-    await using app = await start({
-      providers: [Slow],
-      payments: {
-        runtime,
-        worker: { leaseMs: 10_000, timeoutMs: 600_000 },
-        deadlineMs: 20_000,
-      },
-    });
-    const sent = webhookRequest({ id: 'e-1' });
-    for (let copy = 0; copy < 5; copy += 1) {
-      const before = await timersAtRest(runtime);
-      const response = app.send(sent);
-      await gate.arrival;
-      // Wait until the timer of this copy's deadline is scheduled.
-      await until(() => copy === 0 || runtime.pending > before);
-      await pass(runtime, 20_000, 2000);
-      expect((await response).status).toBe(503);
-    }
-    expect(gate.entered).toBe(1);
-    expect(contexts[0]!.signal.aborted).toBe(false);
-    gate.open();
-    expect(await app.send(sent)).toMatchObject({ status: 200 });
-    expect(gate.entered).toBe(1);
-    expect(app.log.matching(/was freed|not stored/)).toEqual([]);
   });
 
   it('the application counts the deadline of a copy of an event from the arrival of the copy', async () => {

@@ -6,9 +6,10 @@ import { FakeRuntime } from '../../support/time/fake-runtime.js';
 import { until, timersAtRest, eventually } from '../../support/time/waiting.js';
 import { Gate } from '../../support/time/gate.js';
 import {
-  webhookRequest,
   onEachAdapter,
+  onOneAdapter,
   storedDelivery,
+  webhookRequest,
 } from '../../support/webhook/handler-application.js';
 
 let gate: Gate;
@@ -69,7 +70,9 @@ onEachAdapter((start) => {
     expect(runtime.pending).toBe(0);
     expect(contexts[0]!.signal.aborted).toBe(false);
   });
+});
 
+onOneAdapter('the end of handlers', (start) => {
   it('IN-24 close() responds to a waiting copy of an event when its handler has ended', async () => {
     const runtime = reset();
     await using app = await start({ providers: [Slow], payments: { runtime } });
@@ -159,25 +162,6 @@ onEachAdapter((start) => {
     expect(await storedDelivery(app, 'e-1')).toMatchObject({ state: 'pending', attempts: 0 });
     expect(app.log.matching(/1 payment handlers still ran after 20000 ms/)).toHaveLength(1);
     expect(runtime.pending).toBe(0);
-  });
-
-  it('IN-24 the application closes soon after drainMs if a handler ignores its signal, and leaves no timer', async () => {
-    const runtime = reset();
-    const worker = { drainMs: 100, leaseMs: 1000 };
-    await using app = await start({ providers: [Slow], payments: { runtime, worker } });
-    const response = app.send(webhookRequest());
-    await gate.arrival;
-    const close = closing(app);
-    await aFewTurns();
-    runtime.advance(100);
-    await until(() => contexts[0]!.signal.aborted);
-    await aFewTurns();
-    expect(close.ended).toBe(false);
-    runtime.advance(500);
-    await close.end;
-    expect((await response).status).toBe(503);
-    expect(runtime.pending).toBe(0);
-    gate.open();
   });
 
   it('IN-24 the application closes the application once if close() is called twice', async () => {

@@ -4,9 +4,9 @@ import type { ArgumentsHost, CanActivate, NestInterceptor, PipeTransform } from 
 import { APP_FILTER, APP_GUARD, APP_INTERCEPTOR, APP_PIPE } from '@nestjs/core';
 import { OnPaymentEvent } from 'nestjs-payments';
 import {
-  webhookRequest,
-  onEachAdapter,
+  onOneAdapter,
   storedDelivery,
+  webhookRequest,
 } from '../../support/webhook/handler-application.js';
 
 let called: string[] = [];
@@ -82,7 +82,7 @@ function subclass(decorate: ClassDecorator): new () => Handlers {
   return Subclass;
 }
 
-onEachAdapter((start) => {
+onOneAdapter('global enhancers', (start) => {
   for (const [kind, metadata] of KINDS) {
     it.each([
       ['APP_GUARD, APP_PIPE, APP_INTERCEPTOR and APP_FILTER', Scope.DEFAULT],

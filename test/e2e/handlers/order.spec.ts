@@ -3,7 +3,7 @@ import { Injectable, Module } from '@nestjs/common';
 import type { OnApplicationBootstrap, OnModuleDestroy } from '@nestjs/common';
 import { OnPaymentEvent } from 'nestjs-payments';
 import { Gate } from '../../support/time/gate.js';
-import { webhookRequest, onEachAdapter } from '../../support/webhook/handler-application.js';
+import { onOneAdapter, webhookRequest } from '../../support/webhook/handler-application.js';
 import type { Setup } from '../../support/webhook/webhook-application.js';
 
 let gate: Gate;
@@ -52,7 +52,7 @@ const LAYOUTS: [string, Setup][] = [
   ['a global module', { imports: [GLOBAL], providers: [Orders] }],
 ];
 
-onEachAdapter((start) => {
+onOneAdapter('the order of closing', (start) => {
   for (const isGlobal of [false, true]) {
     it.each(LAYOUTS)(
       `WH-27 drains before %s closes the database that a handler uses (isGlobal: ${isGlobal})`,

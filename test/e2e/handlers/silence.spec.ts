@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals';
 import { Injectable, Module } from '@nestjs/common';
 import { OnPaymentEvent, PaymentInbox } from 'nestjs-payments';
 import { FakeRuntime } from '../../support/time/fake-runtime.js';
-import { webhookRequest, onEachAdapter } from '../../support/webhook/handler-application.js';
+import { onOneAdapter, webhookRequest } from '../../support/webhook/handler-application.js';
 
 @Injectable()
 class Orders {
@@ -13,7 +13,7 @@ class Orders {
   book(): void {}
 }
 
-onEachAdapter((start) => {
+onOneAdapter('logs of handlers', (start) => {
   it('WH-28 the application logs each handler with its types, and the webhook route, once at boot', async () => {
     @Module({ providers: [Orders] })
     class OrdersModule {}

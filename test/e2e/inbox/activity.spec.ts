@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { fixed, memoryInbox, UnrecoverableError } from 'nestjs-payments';
+import { memoryInbox, UnrecoverableError } from 'nestjs-payments';
 import type { ActivityCounts, ActivityMinute } from 'nestjs-payments';
 import { systemRuntime } from '../../../libs/payments/dist/runtime/payments-runtime.js';
 import { eventually } from '../../support/time/waiting.js';
@@ -115,28 +115,3 @@ onEachDurableInbox(
   },
   ['sqlite'],
 );
-
-onEachDurableInbox((durable) => {
-  it('the history shows the outcome of each attempt, through a retry and a redrive', async () => {
-    const data = await durable.data();
-    let broken = true;
-    const handle: Handle = () => {
-      if (broken) throw new Error('the ledger is locked');
-    };
-    await using app = await startOn(data, { handle }, { worker: { retry: fixed([1]) } });
-    await post(app, 'a');
-    const history = async () => {
-      const event = await inboxOf(app).get('a');
-      return event!.deliveries[0]!.history.map(({ attempt, outcome, error }) => [
-        attempt,
-        outcome,
-        error,
-      ]);
-    };
-    const failures = [1, 2].map((attempt) => [attempt, 'failed', 'Error: the ledger is locked']);
-    await eventually(async () => expect(await history()).toEqual(failures));
-    broken = false;
-    await inboxOf(app).redrive({ ids: ['a'] });
-    await eventually(async () => expect(await history()).toEqual([...failures, [1, 'done', null]]));
-  });
-});

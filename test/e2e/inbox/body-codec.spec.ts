@@ -4,7 +4,7 @@ import type { BodyCodec, WorkerOptions } from 'nestjs-payments';
 import { eventually } from '../../support/time/waiting.js';
 import { webhookRequest } from '../../support/webhook/handler-application.js';
 import { AT_ONCE, inboxOf, post, startOn, states } from '../../support/inbox/inbox-application.js';
-import { onEachInbox } from '../../support/inbox/inbox-content.js';
+import { onMemoryAndSqlite } from '../../support/inbox/expecting-application.js';
 
 /** Inverts every byte, and adds a prefix that differs each time. */
 class Inverting implements BodyCodec {
@@ -24,13 +24,13 @@ class Inverting implements BodyCodec {
   }
 }
 
-onEachInbox((content) => {
+onMemoryAndSqlite((data) => {
   async function start(worker: WorkerOptions = AT_ONCE) {
     const ran: string[] = [];
     const bodyCodec = new Inverting();
     const { faults } = bodyCodec;
     const app = await startOn(
-      await content(),
+      await data(),
       { book: ({ id }) => void ran.push(id) },
       { bodyCodec, worker },
     );

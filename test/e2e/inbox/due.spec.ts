@@ -1,15 +1,17 @@
-import { expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { NestFactory } from '@nestjs/core';
 import { memoryInbox, PaymentInbox, PaymentsModule } from 'nestjs-payments';
 import { eventually } from '../../support/time/waiting.js';
 import { Gate } from '../../support/time/gate.js';
 import { AT_ONCE, inboxOf, post, startOn, states } from '../../support/inbox/inbox-application.js';
-import { onEachDurableInbox } from '../../support/inbox/durable-inboxes.js';
 import { OPTIONS } from '../../support/webhook/webhook-application.js';
+import { durableSqlite } from '../../support/inbox/durable-inboxes.js';
 
 const FROZEN = { ...AT_ONCE, background: false };
 
-onEachDurableInbox((durable) => {
+describe('on sqlite', () => {
+  const durable = durableSqlite();
+
   it('AP-05 without a background worker, deliveries run only in runDue()', async () => {
     const data = await durable.data();
     const ran: string[] = [];

@@ -38,9 +38,10 @@ describe.each(Object.keys(ADAPTERS))('stored headers, on %s', (adapter) => {
 
   const receivers = { 'the endpoint': undefined, 'a controller of one’s own': '/method' };
   it.each(Object.entries(receivers))(
-    'the inbox stores useful headers of webhook requests to %s',
+    'the inbox stores useful headers of webhook requests to %s, and no others',
     async (_receiver, path) => {
       const { webhook, event } = await stored(path, {
+        ...SECRETS,
         'X-Request-Id': `r-1${'x'.repeat(300)}`,
         traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
       });
@@ -52,22 +53,6 @@ describe.each(Object.keys(ADAPTERS))('stored headers, on %s', (adapter) => {
         'x-request-id': `r-1${'x'.repeat(253)}`,
         traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
       });
-    },
-  );
-
-  it.each(Object.entries(receivers))(
-    'the inbox stores no secret headers of webhook requests to %s',
-    async (_receiver, path) => {
-      const { webhook, event } = await stored(path, SECRETS);
-      const text = JSON.stringify(event.headers);
-      expect(Object.keys(event.headers).toSorted()).toEqual([
-        'content-length',
-        'content-type',
-        'user-agent',
-        'x-webhook-event',
-      ]);
-      expect(text).not.toMatch(/very-secret|203\.0\.113|sha512/);
-      expect(text).not.toContain(webhook.headers['X-Webhook-Signature']!.slice(7, 40));
     },
   );
 });

@@ -1,13 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { fixed } from 'nestjs-payments';
 import { systemRuntime } from '../../../libs/payments/dist/runtime/payments-runtime.js';
-import {
-  inboxOf,
-  post,
-  startHalfBroken,
-  startOn,
-  states,
-} from '../../support/inbox/inbox-application.js';
+import { inboxOf, post, startOn, states } from '../../support/inbox/inbox-application.js';
 import type { Handle } from '../../support/inbox/inbox-application.js';
 import { onEachDurableInbox } from '../../support/inbox/durable-inboxes.js';
 import { eventually } from '../../support/time/waiting.js';
@@ -35,66 +29,6 @@ onEachDurableInbox((durable) => {
     await expect(inboxOf(a).pause('bock')).rejects.toThrow(
       new TypeError('No handler is named "bock". There are: book, mail.'),
     );
-  });
-
-  it('IN-27 resume() wakes the workers of other applications', async () => {
-    const data = await durable.data();
-    const ran: string[] = [];
-    await using worker = await startOn(data, { book: ({ id }) => void ran.push(id) });
-    await using operator = await startOn(data, {});
-    await post(worker, 'before');
-    await eventually(() => expect(ran).toEqual(['before']));
-    // This application has no handlers. It knows the name "book" from the store.
-    await inboxOf(operator).pause('book');
-    await post(worker, 'waits');
-    expect(await states(worker, 'waits')).toEqual({ book: 'pending 0' });
-    await inboxOf(operator).resume('book');
-    await eventually(() => expect(ran).toEqual(['before', 'waits']));
-  });
-
-  it('IN-28 stats() counts unfinished deliveries and unhandled events, with paused handlers and oldest age', async () => {
-    const data = await durable.data();
-    const { app, state, receive, inbox } = await startHalfBroken(data);
-    await using _app = app;
-    const none = { count: 0, more: false };
-    expect(await inbox.stats()).toEqual({
-      deliveries: [],
-      unhandled: none,
-      stale: none,
-      oldestPendingMs: null,
-      paused: [],
-    });
-    await receive('a', 'b');
-    state.broken = false;
-    await receive('c');
-    await inbox.pause('mail');
-    await post(app, 'd');
-    await eventually(async () =>
-      expect(await states(app, 'd')).toEqual({ book: 'done 1', mail: 'pending 0' }),
-    );
-    const { deliveries, ...rest } = await inbox.stats();
-    const counts = deliveries.map(({ handler, state, count }) => `${handler} ${state} ${count}`);
-    expect(counts.toSorted()).toEqual(['book dead 2', 'mail pending 1']);
-    expect(deliveries.every(({ more }) => !more)).toBe(true);
-    expect(rest).toEqual({
-      unhandled: none,
-      stale: none,
-      oldestPendingMs: expect.any(Number),
-      paused: ['mail'],
-    });
-    const { receivedAt } = (await inbox.get('d'))!;
-    expect(rest.oldestPendingMs).toBeGreaterThanOrEqual(0);
-    expect(rest.oldestPendingMs).toBeLessThan(Date.now() - receivedAt.getTime() + 1000);
-  });
-
-  it('IN-28 stats() counts events that no handler of any process takes', async () => {
-    const data = await durable.data();
-    await using app = await startOn(data, {});
-    await post(app, 'a');
-    expect((await inboxOf(app).stats()).unhandled).toEqual({ count: 1, more: false });
-    expect(
-      app.log.matching(/No handler takes the event type "transaction.completed"/),
-    ).toHaveLength(1);
   });
 
   it('deliveries of a removed handler are kept and reported until forgetHandler() skips them', async () => {

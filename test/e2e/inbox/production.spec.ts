@@ -7,7 +7,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { FakeRuntime } from '../../support/time/fake-runtime.js';
-import { onEachAdapter } from '../../support/webhook/handler-application.js';
+import { onOneAdapter } from '../../support/webhook/handler-application.js';
 import type { Start } from '../../support/webhook/handler-application.js';
 import { OPTIONS, Orders } from '../../support/webhook/webhook-application.js';
 
@@ -27,7 +27,7 @@ async function warnings(
   return app.log.matching(/^warn/);
 }
 
-onEachAdapter((start) => {
+onOneAdapter('the memory inbox in production', (start) => {
   it.each([
     ['by default', undefined],
     ['by name', memoryInbox()],

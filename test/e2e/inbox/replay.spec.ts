@@ -80,28 +80,6 @@ onEachDurableInbox((durable) => {
     expect(ran).toEqual(['e-1']);
   });
 
-  it('SE-09 an event that is late but not stale is handled, a stale one after a redrive', async () => {
-    const { app, inbox, ran, event, send } = await applicationOn(await durable.data());
-    await using _app = app;
-    expect(await send(event('late', 29 * DAY))).toBe('200 stored');
-    expect(await send(event('old', 31 * DAY))).toBe('200 stale');
-    expect(ran).toEqual(['late']);
-    expect(await inbox.stats()).toMatchObject({ stale: { count: 1 } });
-    expect(await inbox.redrive({ state: 'stale' })).toEqual({ events: 1, deliveries: 1 });
-    await inbox.runDue({ forMs: 20_000 });
-    expect(ran).toEqual(['late', 'old']);
-    expect(await inbox.stats()).toMatchObject({ stale: { count: 0 } });
-  });
-
-  it('SE-09 webhook.maxAgeMs sets the maximum age of an event', async () => {
-    const data = await durable.data();
-    const { app, ran, event, send } = await applicationOn(data, { maxAgeMs: DAY });
-    await using _app = app;
-    expect(await send(event('old', DAY + 60_000))).toBe('200 stale');
-    expect(await send(event('fresh', DAY - 60_000))).toBe('200 stored');
-    expect(ran).toEqual(['fresh']);
-  });
-
   it('SE-09 with webhook.maxAgeMs: false, events of any age are handled, also replays after the retention', async () => {
     const data = await durable.data();
     const { app, ran, event, send, pass } = await applicationOn(data, { maxAgeMs: false });

@@ -1,4 +1,4 @@
-import { expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
 import { OnPaymentEvent } from 'nestjs-payments';
 import type { PaymentEvent, PaymentInbox } from 'nestjs-payments';
@@ -6,8 +6,8 @@ import { eventually } from '../../support/time/waiting.js';
 import { webhookRequest } from '../../support/webhook/handler-application.js';
 import { inboxOf, post, startOn, states } from '../../support/inbox/inbox-application.js';
 import type { Handle } from '../../support/inbox/inbox-application.js';
-import { onEachDurableInbox } from '../../support/inbox/durable-inboxes.js';
 import type { InboxData } from '../../support/inbox/durable-inboxes.js';
+import { durableSqlite } from '../../support/inbox/durable-inboxes.js';
 import { WebhookApplication } from '../../support/webhook/webhook-application.js';
 
 /** Resolves once the inbox knows exactly the handlers with these names. */
@@ -37,7 +37,9 @@ function versions(data: InboxData) {
   };
 }
 
-onEachDurableInbox((durable) => {
+describe('on sqlite', () => {
+  const durable = durableSqlite();
+
   it('IN-32 an event that an old version receives is delivered to a handler of the new version', async () => {
     const data = await durable.data();
     const { old, next, handled, ran } = versions(data);

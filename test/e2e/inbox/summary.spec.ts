@@ -1,9 +1,9 @@
-import { expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { memoryInbox, none } from 'nestjs-payments';
 import type { EventSummary, PaymentEvent, PaymentsModuleOptions } from 'nestjs-payments';
 import { inboxOf, post, startOn } from '../../support/inbox/inbox-application.js';
-import { onEachDurableInbox } from '../../support/inbox/durable-inboxes.js';
 import { eventually } from '../../support/time/waiting.js';
+import { durableSqlite } from '../../support/inbox/durable-inboxes.js';
 
 const DATA = { transactionId: 'tx-1', externalReference: 'order-7', amount: 350.5 };
 const NOTHING = { reference: null, amount: null, currency: null };
@@ -82,7 +82,9 @@ it('a long summary is cut, and lone surrogates and NULs are replaced', async () 
   });
 });
 
-onEachDurableInbox((durable) => {
+describe('on sqlite', () => {
+  const durable = durableSqlite();
+
   it('failures() groups errors that differ only in ids, and redrive({ error }) runs one group again', async () => {
     let broken = true;
     const book = ({ id }: { id: string }) => {

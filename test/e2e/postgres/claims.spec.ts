@@ -1,19 +1,24 @@
 import { describe, expect, it } from '@jest/globals';
-import type { InboxStore } from '../../../libs/payments/src/inbox/store/inbox-store.js';
+import type {
+  ClaimedDelivery,
+  InboxStore,
+} from '../../../libs/payments/src/inbox/store/inbox-store.js';
 import {
   claim,
   freshSchema,
   idsOf,
   incoming,
+  NOW_MS,
   pagesRead,
   startWorker,
   usePostgresInboxes,
-  NOW_MS,
 } from '../../support/postgres/postgres-inboxes.js';
+import { types } from 'pg';
+import { eventually } from '../../support/time/waiting.js';
+
+const inboxes = usePostgresInboxes();
 
 describe('claims in PostgreSQL', () => {
-  const inboxes = usePostgresInboxes();
-
   it('claim() skips rows that another transaction has locked', async () => {
     const schema = freshSchema();
     const stores = await Promise.all([1, 2, 3, 4].map(() => inboxes.open({ schema })));
@@ -76,10 +81,12 @@ describe('claims in PostgreSQL', () => {
     there.onWake(() => wake());
     await listens;
     const woken = next();
+    const begun = performance.now();
     await act(here);
     await woken;
+    // Much sooner than by a poll.
+    expect(performance.now() - begun).toBeLessThan(30_000);
     expect(await claim(there)).toMatchObject([{ id: 'e1', attempt: 1 }]);
-    // The limit of the test is shorter than a poll, which would wake the process too.
   });
 
   it('a receive that assigns its deliveries sends no notification', async () => {
@@ -137,5 +144,318 @@ describe('claims in PostgreSQL', () => {
     while (found.length === 0) found.push(...idsOf(await claim(store, 1, worker)));
     expect(found).toEqual(['late']);
     expect(performance.now() - begun).toBeLessThan(20_000);
+  });
+
+  it('the inbox reads its rows correctly if the application has replaced the parsers of the driver', async () => {
+    const oids = [16, 17, 20, 23, 25, 114, 701, 1184];
+    const before = oids.map((oid) => types.getTypeParser(oid));
+    for (const oid of oids) types.setTypeParser(oid, () => 'nonsense');
+    try {
+      const store = await inboxes.open();
+      await store.receive([incoming('e1')]);
+      const [lease] = await claim(store);
+      expect(lease).toMatchObject({ id: 'e1', attempt: 1 });
+      expect(lease!.token).toBeGreaterThan(1e12);
+      expect(await store.complete(lease!)).toMatchObject({ settled: true });
+      expect((await store.find('default', 'e1'))?.receivedAt.getTime()).toBeGreaterThan(1e12);
+    } finally {
+      for (const [index, oid] of oids.entries()) types.setTypeParser(oid, before[index]);
+    }
+  });
+});
+
+const EVENTS = 200;
+
+describe('PostgreSQL with a transaction open elsewhere', () => {
+  it('IN-39 receive() and retire() do not read the index entries of deliveries that ran before', async () => {
+    const schema = freshSchema();
+    const store = await inboxes.open({ schema });
+    const assign = { worker: await startWorker(store), handlers: ['book'] };
+    const other = await inboxes.openClient();
+    try {
+      await other.query('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT pg_current_xact_id()');
+      for (let n = 0; n < EVENTS; n += 1) {
+        const [receipt] = await store.receive([incoming(`${n}`, { orderingKey: `${n}`, assign })]);
+        await store.complete(receipt!.claimed[0]!);
+      }
+      // Receives wait while a worker retires.
+      await store.retire(assign.worker, 0);
+    } finally {
+      await other.end();
+    }
+    // A connection writes its statistics when it ends, if not before.
+    await inboxes.close();
+    const read = async (index: string) => {
+      const [row] = await inboxes.query(
+        `SELECT idx_scan::int AS scans, idx_tup_read::int AS entries FROM pg_stat_user_indexes
+          WHERE schemaname = '${schema}' AND indexrelname = '${index}'`,
+      );
+      return row as { scans: number; entries: number };
+    };
+    await eventually(async () => expect((await read('delivery_pkey')).scans).toBe(EVENTS));
+    expect((await read('delivery_running')).entries).toBeLessThan(EVENTS);
+  });
+
+  it('IN-39 heartbeats succeed if the search for lost deliveries takes too long, and repeat it less often', async () => {
+    const schema = freshSchema();
+    const store = await inboxes.open({ schema, statementTimeoutMs: 1100 });
+    const worker = await startWorker(store);
+    await inboxes.query(`
+      CREATE SEQUENCE ${schema}.searches;
+      CREATE OR REPLACE FUNCTION ${schema}.free_lost(p_worker uuid, p_late boolean)
+      RETURNS TABLE (o_suspects boolean, o_freed integer) LANGUAGE plpgsql AS
+        $$ BEGIN PERFORM nextval('${schema}.searches'), pg_sleep(20); END $$`);
+    const [before] = await inboxes.query(`SELECT heartbeat_at FROM ${schema}.worker`);
+    const alive = { alive: true, suspects: false };
+    expect(await store.heartbeat(worker)).toEqual(alive);
+    expect(await store.heartbeat(worker)).toEqual(alive);
+    expect(await inboxes.query(`SELECT heartbeat_at FROM ${schema}.worker`)).not.toEqual([before]);
+    expect(
+      await inboxes.query(`SELECT last_value::int AS searches FROM ${schema}.searches`),
+    ).toEqual([{ searches: 1 }]);
+  });
+});
+
+describe('ordering keys in PostgreSQL', () => {
+  it('IN-16 two deliveries of one ordering key never run at the same time in three busy processes', async () => {
+    const schema = freshSchema();
+    const stores = await Promise.all([1, 2, 3].map(() => inboxes.open({ schema })));
+    const all = Array.from({ length: 120 }, (_, n) => `e${n}`);
+    const keyOf = (id: string): string => `k${Number(id.slice(1)) % 5}`;
+    const running = new Map<string, string>();
+    const violations: string[] = [];
+    let done = 0;
+    const settle = async (
+      store: InboxStore,
+      lease: Parameters<InboxStore['complete']>[0],
+    ): Promise<void> => {
+      const key = `${lease.handler} ${keyOf(lease.id)}`;
+      if (running.has(key)) violations.push(`${key}: ${running.get(key)!} and ${lease.id}`);
+      running.set(key, lease.id);
+      await new Promise((resolve) => setImmediate(resolve));
+      running.delete(key);
+      const fails = (lease.token + lease.seq) % 4 === 0;
+      const { settled } = fails
+        ? await store.fail(lease, { error: 'no', retryInMs: 5 })
+        : await store.complete(lease);
+      if (!settled) violations.push(`${lease.id} was not running`);
+      else if (!fails) done += 1;
+    };
+    const work = async (store: InboxStore): Promise<void> => {
+      const worker = await startWorker(store);
+      while (done < all.length * 2) {
+        const wanted = ['book', 'mail'].map((handler) => ({ handler, limit: 7 }));
+        const leases = await store.claim({ worker, wanted });
+        await Promise.all(leases.map((lease) => settle(store, lease)));
+      }
+    };
+    const receive = async (store: InboxStore, from: number): Promise<void> => {
+      const worker = await startWorker(store);
+      for (let n = from; n < all.length; n += 3) {
+        const handlers = ['book', 'mail'];
+        const [receipt] = await store.receive([
+          incoming(all[n]!, {
+            orderingKey: keyOf(all[n]!),
+            handlers,
+            assign: { worker, handlers },
+          }),
+        ]);
+        await Promise.all(receipt!.claimed.map((lease) => settle(store, lease)));
+      }
+    };
+    const operate = async (store: InboxStore): Promise<void> => {
+      for (let n = 0; done < all.length * 2; n += 1) {
+        const selection = { company: 'default', id: all[n % all.length]!, handlers: ['book'] };
+        await store.skip([selection]);
+        await store.redrive([selection], { force: false, dueInMs: [0] });
+      }
+    };
+    await Promise.all([
+      ...stores.map((store, index) => receive(store, index)),
+      ...stores.flatMap((store) => [work(store), work(store)]),
+      operate(stores[0]!),
+    ]);
+    expect(violations).toEqual([]);
+    expect((await stores[0]!.stats()).deliveries).toEqual([]);
+  });
+
+  it('claim() skips a key that another transaction claims, and leases its delivery later', async () => {
+    const schema = freshSchema();
+    const store = await inboxes.open({ schema });
+    await store.receive([incoming('a', { orderingKey: 'k' })]);
+    const worker = await startWorker(store);
+    const other = await inboxes.openClient();
+    await other.query('BEGIN');
+    const claiming = await other.query(
+      `SELECT o_id FROM ${schema}.claim('${worker}', '{book}', '{9}', '{NULL}') WHERE o_id IS NOT NULL`,
+    );
+    expect(claiming.rows).toEqual([{ o_id: 'a' }]);
+    await store.receive([incoming('b', { orderingKey: 'k' })]);
+    expect(await claim(store)).toEqual([]);
+    const handlers = ['book'];
+    const [receipt] = await store.receive([
+      incoming('c', { orderingKey: 'k', assign: { worker, handlers } }),
+    ]);
+    expect(receipt).toMatchObject({ claimed: [], pending: true });
+    await other.query('ROLLBACK');
+    expect(idsOf(await claim(store))).toEqual(['a']);
+  });
+
+  it('complete() makes a delivery claimable that another claim marks as waiting at the same time', async () => {
+    const schema = freshSchema();
+    const store = await inboxes.open({ schema });
+    await store.receive([incoming('a', { orderingKey: 'k' })]);
+    const [running] = await claim(store);
+    await store.receive([incoming('b', { orderingKey: 'k' })]);
+    const worker = await startWorker(store);
+    const other = await inboxes.openClient();
+    await other.query('BEGIN');
+    // This claim sees that "a" runs and marks "b" as waiting, but has not committed.
+    await other.query(`SELECT FROM ${schema}.claim('${worker}', '{book}', '{9}', '{NULL}')`);
+    const settling = store.complete(running!);
+    const blocked = `SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`;
+    while ((await inboxes.query(blocked)).length === 0);
+    await other.query('COMMIT');
+    expect(await settling).toEqual({ settled: true, nextDue: true });
+    expect(idsOf(await claim(store))).toEqual(['b']);
+  });
+});
+
+const SETTLED = { settled: true, nextDue: false };
+const LOST = { settled: false, nextDue: false };
+
+describe('outcomes in PostgreSQL', () => {
+  async function claimed(...ids: string[]): Promise<{
+    schema: string;
+    store: InboxStore;
+    leases: ClaimedDelivery[];
+  }> {
+    const schema = freshSchema();
+    const store = await inboxes.open({ schema });
+    await store.receive(ids.map((id) => incoming(id)));
+    return { schema, store, leases: await claim(store, ids.length) };
+  }
+
+  const stateOf = async (store: InboxStore, id: string) => {
+    const { state, attempts, lastError, dueAt, finishedAt, history } = (await store.find(
+      'default',
+      id,
+    ))!.deliveries[0]!;
+    const outcomes = history.map(({ attempt, outcome, error }) => [attempt, outcome, error]);
+    return [state, attempts, lastError, dueAt !== null, finishedAt !== null, outcomes];
+  };
+
+  it('outcomes of the same moment share one transaction', async () => {
+    const ids = Array.from({ length: 40 }, (_, n) => `e${n}`);
+    const { schema, store, leases } = await claimed(...ids);
+    const settled = await Promise.all(leases.map((lease) => store.complete(lease)));
+    expect(settled).toEqual(leases.map(() => SETTLED));
+    const [row] = await inboxes.query<{ transactions: string; done: string }>(
+      `SELECT count(DISTINCT xmin::text) AS transactions, count(*) AS done
+         FROM ${schema}.delivery WHERE state = 'done'`,
+    );
+    expect(row).toEqual({ transactions: '1', done: '40' });
+  });
+
+  it('complete() and fail() in one statement write the outcome of each delivery', async () => {
+    const { store, leases } = await claimed('done', 'again', 'dead', 'stale', 'twice');
+    const [done, again, dead, stale, twice] = leases as [ClaimedDelivery, ...ClaimedDelivery[]];
+    const results = await Promise.all([
+      store.complete(done),
+      store.fail(again!, { error: 'later\0', retryInMs: 60_000 }),
+      store.fail(dead!, { error: 'never', retryInMs: null }),
+      store.complete({ ...stale!, token: stale!.token + 1 }),
+      store.complete(twice!),
+      store.complete(twice!),
+    ]);
+    expect(results).toEqual([SETTLED, SETTLED, SETTLED, LOST, SETTLED, LOST]);
+    expect(await stateOf(store, 'done')).toEqual([
+      'done',
+      1,
+      null,
+      false,
+      true,
+      [[1, 'done', null]],
+    ]);
+    expect(await stateOf(store, 'again')).toEqual([
+      'pending',
+      1,
+      'later\0',
+      true,
+      false,
+      [[1, 'failed', 'later\0']],
+    ]);
+    expect(await stateOf(store, 'dead')).toEqual([
+      'dead',
+      1,
+      'never',
+      false,
+      true,
+      [[1, 'failed', 'never']],
+    ]);
+    expect(await stateOf(store, 'stale')).toEqual(['running', 1, null, false, false, []]);
+    expect(await stateOf(store, 'twice')).toEqual([
+      'done',
+      1,
+      null,
+      false,
+      true,
+      [[1, 'done', null]],
+    ]);
+  });
+
+  it('complete() resolves while another transaction has locked another delivery of the batch', async () => {
+    const { schema, store, leases } = await claimed('locked', 'free');
+    const holder = await inboxes.openClient();
+    try {
+      await holder.query('BEGIN');
+      await holder.query(
+        `SELECT FROM ${schema}.delivery d JOIN ${schema}.event e ON e.seq = d.event
+          WHERE e.id = 'locked' FOR UPDATE OF d`,
+      );
+      const [locked, free] = leases.map((lease) => store.complete(lease));
+      expect(await free).toEqual(SETTLED);
+      expect(await stateOf(store, 'locked')).toMatchObject(['running', 1, null, false, false, []]);
+      await holder.query('ROLLBACK');
+      expect(await locked).toEqual(SETTLED);
+    } finally {
+      await holder.end();
+    }
+  });
+
+  it('fail() accepts a delay of any length', async () => {
+    const { store, leases } = await claimed('a', 'b');
+    const settled = await Promise.all([
+      store.fail(leases[0]!, { error: 'no', retryInMs: 1e300 }),
+      store.complete(leases[1]!),
+    ]);
+    expect(settled).toEqual([SETTLED, SETTLED]);
+    expect(await store.nextDueInMs(['book'])).toBeGreaterThan(99 * 365 * 24 * 3_600_000);
+  });
+
+  it('IN-13 an attempt from before a failover that lost commits settles nothing that was leased after it', async () => {
+    const schema = freshSchema();
+    const store = await inboxes.open({ schema });
+    const assign = { worker: await startWorker(store), handlers: ['book'] };
+    const receive = async (id: string): Promise<ClaimedDelivery> => {
+      const [receipt] = await store.receive([incoming(id, { assign })]);
+      return receipt!.claimed[0]!;
+    };
+    const lost = await receive('lost');
+    await inboxes.query(`
+      DELETE FROM ${schema}.event; DELETE FROM ${schema}.delivery;
+      SELECT setval('${schema}.event_seq_seq', ${lost.seq}, false), pg_sleep(0.003)`);
+    const later = await receive('later');
+    expect(later.seq).toBe(lost.seq);
+    expect(await store.complete(lost)).toEqual(LOST);
+    await expect(store.commit(lost, () => {})).rejects.toMatchObject({ code: 'lease_lost' });
+    await store.release(later);
+    const [before] = await claim(store);
+    await inboxes.query(`
+      UPDATE ${schema}.delivery SET state = 'pending', worker = NULL, attempts = 0, due_at = started_at, token = ${later.token};
+      SELECT pg_sleep(0.003)`);
+    const [after] = await claim(store);
+    expect(await store.fail(before!, { error: 'late', retryInMs: 0 })).toEqual(LOST);
+    expect(await store.complete(after!)).toEqual(SETTLED);
   });
 });

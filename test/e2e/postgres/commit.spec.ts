@@ -1,60 +1,55 @@
-import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { TcpProxy } from '../../chaos/tcp-proxy.ts';
-import {
-  createLedger,
-  insert,
-  leased,
-  ledgerEntries,
-  LOST,
-  SETTLED,
-  stateOf,
-} from '../../support/postgres/ledger.js';
 import {
   claim,
   incoming,
   startWorker,
   usePostgresInboxes,
 } from '../../support/postgres/postgres-inboxes.js';
+import { CompiledQuery, Kysely, PostgresDialect } from 'kysely';
+import type { Transaction } from 'kysely';
+import { Pool } from 'pg';
+import type {
+  ClaimedDelivery,
+  InboxStore,
+} from '../../../libs/payments/src/inbox/store/inbox-store.js';
+import type { RunTransaction } from '../../../libs/payments/src/stores/postgres/index.js';
+
+/** The result of a settle that had no next delivery to make claimable. */
+const SETTLED = { settled: true, nextDue: false };
+
+const inboxes = usePostgresInboxes();
+beforeAll(() =>
+  inboxes.query(
+    `CREATE TABLE ledger (id text PRIMARY KEY, amount integer NOT NULL,
+       CONSTRAINT honest CHECK (amount >= 0), twin text UNIQUE DEFERRABLE INITIALLY DEFERRED)`,
+  ),
+);
+beforeEach(() => inboxes.query('TRUNCATE ledger'));
+
+/** The stored effects. */
+const booked = () => inboxes.query('SELECT id, amount FROM ledger ORDER BY id');
+
+/** A statement that stores an effect. */
+const insert = (id: string, amount = 5): string =>
+  `INSERT INTO ledger (id, amount) VALUES ('${id}', ${amount})`;
+
+/** The state of the only delivery of the event `e1`. */
+const stateOf = async (store: Pick<InboxStore, 'find'>): Promise<unknown> =>
+  (await store.find('default', 'e1'))?.deliveries[0]?.state;
+
+/** Receives the event `e1` and claims its delivery. */
+async function leased(
+  store: Pick<InboxStore, 'receive' | 'claim' | 'register'>,
+): Promise<ClaimedDelivery> {
+  await store.receive([incoming('e1', { orderingKey: 'k' })]);
+  return (await claim(store, 1))[0]!;
+}
 
 /** The default of "poolSize". */
 const POOL_SIZE = 12;
 
 describe('context.commit in PostgreSQL', () => {
-  const inboxes = usePostgresInboxes();
-  beforeAll(() => createLedger(inboxes));
-  beforeEach(() => inboxes.query('TRUNCATE ledger'));
-
-  const booked = () => ledgerEntries(inboxes);
-
-  it('context.commit stores the effect and completes the delivery in one transaction', async () => {
-    const store = await inboxes.open();
-    const lease = await leased(store);
-    const result = await store.commit(lease, async (tx) => {
-      await tx.query('INSERT INTO ledger (id, amount) VALUES ($1, $2)', ['t1', 5]);
-      expect(await stateOf(store)).toBe('running');
-      return 'receipt';
-    });
-    expect(result).toEqual({ result: 'receipt', nextDue: false });
-    expect(await booked()).toEqual([{ id: 't1', amount: 5 }]);
-    expect(await store.find('default', 'e1')).toMatchObject({
-      deliveries: [{ state: 'done', attempts: 1, dueAt: null, finishedAt: expect.any(Date) }],
-    });
-    expect(await store.complete(lease)).toEqual(LOST);
-  });
-
-  it('context.commit stores nothing if the work throws, and rejects with its error', async () => {
-    const store = await inboxes.open();
-    const lease = await leased(store);
-    const failure = new Error('no such account');
-    const committing = store.commit(lease, async (tx) => {
-      await tx.query(insert('t1'));
-      throw failure;
-    });
-    await expect(committing).rejects.toBe(failure);
-    expect(await booked()).toEqual([]);
-    expect(await store.fail(lease, { error: 'no such account', retryInMs: 0 })).toEqual(SETTLED);
-  });
-
   it('IN-13 context.commit rolls back if the lease is lost while the work runs', async () => {
     const store = await inboxes.open();
     const lease = await leased(store);
@@ -211,5 +206,111 @@ describe('context.commit in PostgreSQL', () => {
     finish();
     await Promise.all([...commits, ...others]);
     expect(await booked()).toHaveLength(POOL_SIZE);
+  });
+});
+
+interface Tables {
+  ledger: { id: string; amount: number };
+}
+
+describe('context.commit with runTransaction (Kysely)', () => {
+  let db: Kysely<Tables>;
+  beforeAll(() => {
+    const pool = new Pool({ connectionString: inboxes.connectionString });
+    pool.on('error', () => {});
+    db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
+  });
+  afterAll(() => db.destroy());
+
+  const runTransaction: RunTransaction = (work) =>
+    db.transaction().execute((trx) =>
+      work({
+        tx: trx,
+        query: (text, values) => trx.executeQuery(CompiledQuery.raw(text, values)),
+      }),
+    );
+  const book = (trx: Transaction<Tables>, amount = 5): Promise<unknown> =>
+    trx.insertInto('ledger').values({ id: 't1', amount }).execute();
+
+  it('context.commit stores the effect and completes the delivery in one transaction', async () => {
+    const store = await inboxes.open<Transaction<Tables>>({ runTransaction });
+    const lease = await leased(store);
+    expect(await store.commit(lease, (trx) => book(trx).then(() => 'receipt'))).toMatchObject({
+      result: 'receipt',
+    });
+    expect(await booked()).toEqual([{ id: 't1', amount: 5 }]);
+    expect(await stateOf(store)).toBe('done');
+  });
+
+  it('context.commit stores nothing if the work throws', async () => {
+    const store = await inboxes.open<Transaction<Tables>>({ runTransaction });
+    const lease = await leased(store);
+    const failure = new Error('no such account');
+    const committing = store.commit(lease, async (trx) => {
+      await book(trx);
+      throw failure;
+    });
+    await expect(committing).rejects.toBe(failure);
+    expect(await booked()).toEqual([]);
+    expect(await store.complete(lease)).toEqual(SETTLED);
+  });
+
+  it('context.commit stores nothing if the lease was lost', async () => {
+    const store = await inboxes.open<Transaction<Tables>>({ runTransaction });
+    const lease = await leased(store);
+    await store.release(lease);
+    const committing = store.commit(lease, (trx) => book(trx));
+    await expect(committing).rejects.toMatchObject({ code: 'lease_lost' });
+    expect(await booked()).toEqual([]);
+  });
+
+  it.each([
+    ['the work catches the error of a statement', 'COMMIT', -1],
+    ['the runner rolls back without an error', 'ROLLBACK', 5],
+  ])('context.commit rejects if %s', async (_case, end, amount) => {
+    const pool = new Pool({ connectionString: inboxes.connectionString, max: 1 });
+    const runner: RunTransaction = async (work) => {
+      const client = await pool.connect();
+      try {
+        await client.query('BEGIN');
+        return await work({ tx: client, query: (text, values) => client.query(text, values) });
+      } finally {
+        await client.query(end);
+        client.release();
+      }
+    };
+    const store = await inboxes.open({ runTransaction: runner });
+    const lease = await leased(store);
+    const committing = store.commit(lease, async (tx) => {
+      await tx.query(insert('t1', amount)).catch(() => {});
+    });
+    await expect(committing).rejects.toThrow(/continued after one of its statements had failed/);
+    expect(await stateOf(store)).toBe('running');
+    expect(await booked()).toEqual([]);
+    await pool.end();
+  });
+
+  it('context.commit resolves if the runner rejects after it committed', async () => {
+    const store = await inboxes.open<Transaction<Tables>>({
+      runTransaction: async (work) => {
+        await runTransaction(work);
+        throw new Error('connection cut');
+      },
+    });
+    const lease = await leased(store);
+    expect(await store.commit(lease, (trx) => book(trx).then(() => 'receipt'))).toMatchObject({
+      result: 'receipt',
+    });
+  });
+
+  it('context.commit rejects if runTransaction does not call the work or returns no rows', async () => {
+    const idle = await inboxes.open<null>({ runTransaction: async () => undefined as never });
+    await expect(idle.commit(await leased(idle), () => {})).rejects.toThrow(/has not called/);
+    const withoutRows = await inboxes.open<null>({
+      runTransaction: (work) => work({ tx: null, query: async () => [] }),
+    });
+    await expect(withoutRows.commit(await leased(withoutRows), () => {})).rejects.toThrow(
+      /with the rows/,
+    );
   });
 });

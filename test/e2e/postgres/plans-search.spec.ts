@@ -191,7 +191,10 @@ describe('PostgreSQL with 30,000 events and 600 failed deliveries', () => {
           for (const event of page.events) all.set(event.id, event);
           after = page.next;
         }
-        for (const times of [{ from }, { to }, { from, to }]) {
+        // One bound without the other depends on the order only, and not on the filter.
+        const windows: readonly Pick<EventFilter, 'from' | 'to'>[] =
+          Object.keys(filter).length === 0 ? [{ from }, { to }, { from, to }] : [{ from, to }];
+        for (const times of windows) {
           const found: string[] = [];
           for (let after: string | null | undefined; after !== null;) {
             const options = { order, after: after ?? null, limit: 1000 };

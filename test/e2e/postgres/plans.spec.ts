@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { Client } from 'pg';
 import type {
   EventState,
@@ -20,11 +20,12 @@ import {
 import { RecordingPool } from '../../support/postgres/recording-pool.js';
 import type { RecordedStatement } from '../../support/postgres/recording-pool.js';
 
+const inboxes = usePostgresInboxes({ keepOpen: true });
+
 const BACKLOG = 1500;
 
 /** A statement must not read more with a longer backlog, even if it was planned with statistics of empty tables. */
 describe('functions in PostgreSQL that were planned with empty tables', () => {
-  const inboxes = usePostgresInboxes({ keepOpen: true });
   let store: InboxStore;
   let client: Client;
   const worker = randomUUID();
@@ -121,8 +122,6 @@ describe('functions in PostgreSQL that were planned with empty tables', () => {
 });
 
 describe('PostgreSQL with a large backlog of one ordering key and one handler', () => {
-  const inboxes = usePostgresInboxes();
-
   it('IN-33 a claim and stats read as few pages with a large backlog as without one', async () => {
     const pool = new RecordingPool({ connectionString: inboxes.connectionString });
     const [empty, full] = [
@@ -154,15 +153,19 @@ describe('PostgreSQL with a large backlog of one ordering key and one handler', 
     await full.stats();
     await pagesReadBy(client, pool.recorded);
     expect(await pagesReadBy(client, pool.recorded)).toBeLessThan(600);
+    await inboxes.close();
     await pool.end();
   });
 });
 
 describe('PostgreSQL with many open expectations', () => {
   let pool: RecordingPool;
-  const inboxes = usePostgresInboxes({ keepOpen: true, tearDown: () => pool.end() });
   beforeAll(() => {
     pool = new RecordingPool({ connectionString: inboxes.connectionString });
+  });
+  afterAll(async () => {
+    await inboxes.close();
+    await pool.end();
   });
   const COUNT = 30_000;
   /** Stores expectations with a due poll each, half of them with a transaction id. */

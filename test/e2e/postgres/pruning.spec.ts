@@ -141,4 +141,23 @@ describe('pruning in PostgreSQL', () => {
     await prune();
     expect(await waiting()).toBe(1999);
   });
+
+  it('redrive() and prune() at the same time never act on the same event', async () => {
+    const schema = freshSchema();
+    const [store, other] = [await inboxes.open({ schema }), await inboxes.open({ schema })];
+    for (let round = 0; round < 25; round += 1) {
+      const selection = { company: 'default', id: `r${round}`, handlers: ['book'] };
+      await store.receive([incoming(selection.id)]);
+      const [lease] = await claim(store);
+      await store.complete(lease!);
+      await inboxes.query('SELECT pg_sleep(0.003)');
+      const [redriven] = await Promise.all([
+        store.redrive([selection], { force: true, dueInMs: [0] }),
+        other.prune({ bodiesMs: 0, tombstonesMs: 1e9, limit: 10 }),
+      ]);
+      const left = await claim(store);
+      expect(left).toHaveLength(redriven);
+      for (const again of left) expect((await store.complete(again)).settled).toBe(true);
+    }
+  });
 });

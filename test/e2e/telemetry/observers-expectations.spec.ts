@@ -1,6 +1,9 @@
 import { expect, it } from '@jest/globals';
 import { apiError } from 'nestjs-payments/testing';
-import { ExpectingApplication, onEachInbox } from '../../support/inbox/expecting-application.js';
+import {
+  ExpectingApplication,
+  onMemoryAndSqlite,
+} from '../../support/inbox/expecting-application.js';
 import { Observed } from '../../support/telemetry/recording-observer.js';
 import { eventually } from '../../support/time/waiting.js';
 import { settled } from '../../support/inbox/settled.js';
@@ -8,7 +11,7 @@ import { settled } from '../../support/inbox/settled.js';
 const PAST = new Date('2026-01-01T00:00:00Z');
 const PAYMENT = { company: 'default', reference: 'order-1', transactionId: 't-1' };
 
-onEachInbox((data) => {
+onMemoryAndSqlite((data) => {
   const start = async () => {
     const observed = new Observed();
     const app = await ExpectingApplication.start(await data(), { observers: [observed.observer] });

@@ -7,7 +7,10 @@ import { catchError, throwError } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { storedDelivery } from '../../support/webhook/handler-application.js';
 import { WebhookApplication } from '../../support/webhook/webhook-application.js';
-import { ExpectingApplication, onEachInbox } from '../../support/inbox/expecting-application.js';
+import {
+  ExpectingApplication,
+  onMemoryAndSqlite,
+} from '../../support/inbox/expecting-application.js';
 import { inboxOf, post, startOn, states } from '../../support/inbox/inbox-application.js';
 import { Observed, observerOf } from '../../support/telemetry/recording-observer.js';
 import { eventually } from '../../support/time/waiting.js';
@@ -25,7 +28,7 @@ const FAILURES: readonly [string, () => unknown][] = [
   ['returns an object whose then() throws', () => ({ then: () => FAILURES[0]![1]() })],
 ];
 
-onEachInbox((data) => {
+onMemoryAndSqlite((data) => {
   it.each(FAILURES)(
     'TE-01 an observer that %s in every method changes nothing, and the next observer is called',
     async (what, fail) => {

@@ -11,7 +11,7 @@ import type { Handle } from '../../support/inbox/inbox-application.js';
 import {
   ExpectingApplication,
   MEMORY,
-  onEachInbox,
+  onMemoryAndSqlite,
 } from '../../support/inbox/expecting-application.js';
 import { eventually } from '../../support/time/waiting.js';
 import { webhookRequest } from '../../support/webhook/handler-application.js';
@@ -40,7 +40,7 @@ class Spans implements PaymentsInstrumentation {
 
 const traceparentOf = (n: number): string => `00-${`${n}`.padStart(32, 'a')}-${'b'.repeat(16)}-01`;
 
-onEachInbox((data) => {
+onMemoryAndSqlite((data) => {
   it('TE-01 a received event is stored with the trace context of its span, and its attempts get that context', async () => {
     const spans = new Spans();
     const ran: unknown[] = [];
@@ -133,22 +133,20 @@ describe('an instrumentation that fails', () => {
     ['returns an invalid trace context', span({ traceparent: 'x\u0000'.repeat(200) })],
   ];
 
-  onEachInbox((data) => {
-    it.each(FAILING)('TE-01 an instrumentation that %s changes no attempt', async (what, one) => {
-      let ran = 0;
-      const book = () => void (ran += 1);
-      await using app = await startOn(await data(), { book }, { observers: [one] });
-      expect(await post(app, 'e-1', {})).toBe(200);
-      await eventually(async () => {
-        const { deliveries, headers } = (await inboxOf(app).get('e-1'))!;
-        expect(deliveries).toMatchObject([{ state: 'done', attempts: 1 }]);
-        expect(headers).not.toHaveProperty('traceparent');
-      });
-      expect(ran).toBe(1);
-      // Otherwise Node would exit on the rejection.
-      if (/throws|rejects/.test(what))
-        expect(app.log.matching(/An observer failed in .* the exporter is broken/)).toHaveLength(1);
+  it.each(FAILING)('TE-01 an instrumentation that %s changes no attempt', async (what, one) => {
+    let ran = 0;
+    const book = () => void (ran += 1);
+    await using app = await startOn(MEMORY, { book }, { observers: [one] });
+    expect(await post(app, 'e-1', {})).toBe(200);
+    await eventually(async () => {
+      const { deliveries, headers } = (await inboxOf(app).get('e-1'))!;
+      expect(deliveries).toMatchObject([{ state: 'done', attempts: 1 }]);
+      expect(headers).not.toHaveProperty('traceparent');
     });
+    expect(ran).toBe(1);
+    // Otherwise Node would exit on the rejection.
+    if (/throws|rejects/.test(what))
+      expect(app.log.matching(/An observer failed in .* the exporter is broken/)).toHaveLength(1);
   });
 
   it('TE-01 a rejection after the application has closed is logged', async () => {
@@ -162,7 +160,7 @@ describe('an instrumentation that fails', () => {
     );
   });
 
-  onEachInbox((data) => {
+  onMemoryAndSqlite((data) => {
     it('TE-01 all attempts of an event get its trace context, and none gets one that is not valid', async () => {
       const spans = new Spans();
       const one: PaymentsInstrumentation = {

@@ -7,14 +7,14 @@ import { webhookRequest } from '../../support/webhook/handler-application.js';
 import { WebhookApplication } from '../../support/webhook/webhook-application.js';
 import { inboxOf, post, startOn } from '../../support/inbox/inbox-application.js';
 import type { Handle } from '../../support/inbox/inbox-application.js';
-import { MEMORY, onEachInbox } from '../../support/inbox/expecting-application.js';
+import { MEMORY, onMemoryAndSqlite } from '../../support/inbox/expecting-application.js';
 import { Observed } from '../../support/telemetry/recording-observer.js';
 import { eventually } from '../../support/time/waiting.js';
 
 const PHONE = '254700000001';
 const DATA = { transactionId: 't-1', phoneNumber: PHONE, amount: 471147114711 };
 
-onEachInbox((data) => {
+onMemoryAndSqlite((data) => {
   const start = async (
     handlers: Readonly<Record<string, Handle>>,
     payments: Partial<PaymentsModuleOptions> = {},

@@ -9,12 +9,12 @@ import { inboxOf, post, startOn } from '../../support/inbox/inbox-application.js
 import {
   ExpectingApplication,
   MEMORY,
-  onEachInbox,
+  onMemoryAndSqlite,
 } from '../../support/inbox/expecting-application.js';
 import { Metrics } from '../../support/telemetry/otel-sdk.js';
 import { eventually } from '../../support/time/waiting.js';
 
-onEachInbox((data) => {
+onMemoryAndSqlite((data) => {
   it('TE-04 gauges show the deliveries of each handler by state, the age of the oldest, and paused handlers', async () => {
     const metrics = new Metrics();
     let release = (): void => {};

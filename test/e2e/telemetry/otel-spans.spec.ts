@@ -8,11 +8,11 @@ import { none } from 'nestjs-payments';
 import { openTelemetry } from 'nestjs-payments/otel';
 import type { OpenTelemetryOptions } from 'nestjs-payments/otel';
 import { inboxOf, post, startOn } from '../../support/inbox/inbox-application.js';
-import { MEMORY, onEachInbox } from '../../support/inbox/expecting-application.js';
-import { onEachDurableInbox } from '../../support/inbox/durable-inboxes.js';
+import { MEMORY, onMemoryAndSqlite } from '../../support/inbox/expecting-application.js';
 import { Traces, useContext } from '../../support/telemetry/otel-sdk.js';
 import { eventually } from '../../support/time/waiting.js';
 import { webhookRequest } from '../../support/webhook/handler-application.js';
+import { durableSqlite } from '../../support/inbox/durable-inboxes.js';
 
 let undo: () => void;
 beforeAll(() => void (undo = useContext()));
@@ -25,7 +25,7 @@ const DATA = { transactionId: 't-1', externalReference: 'order-1' };
 
 const linkOf = (span: ReadableSpan) => span.links.map((link) => link.context);
 
-onEachInbox((data) => {
+onMemoryAndSqlite((data) => {
   it('TE-03 a webhook request has a receive span within the trace of its traceparent header, and a linked process span', async () => {
     const traces = new Traces();
     const { observers } = traces;
@@ -101,7 +101,9 @@ onEachInbox((data) => {
   });
 });
 
-onEachDurableInbox((durable) => {
+describe('on sqlite', () => {
+  const durable = durableSqlite();
+
   it('TE-03 an attempt in another process, three days later, is linked to the span that received the event', async () => {
     const data = await durable.data();
     const [receiver, worker] = [new Traces(), new Traces()];

@@ -5,8 +5,8 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import { fixed, memoryInbox, OnPaymentEvent, PaymentInbox, PaymentsModule } from 'nestjs-payments';
 import type { PaymentEvent, PaymentsModuleOptions } from 'nestjs-payments';
 import { deliver, paymentEvent, settled, TestRuntime } from 'nestjs-payments/testing';
-import { onEachDurableInbox } from '../../support/inbox/durable-inboxes.js';
 import { OPTIONS } from '../../support/webhook/webhook-application.js';
+import { durableSqlite } from '../../support/inbox/durable-inboxes.js';
 
 let app: INestApplication | undefined;
 afterEach(() => app?.close());
@@ -34,7 +34,9 @@ async function start(options: Partial<PaymentsModuleOptions>): Promise<Orders> {
   return app.get(Orders);
 }
 
-onEachDurableInbox((durable) => {
+describe('on sqlite', () => {
+  const durable = durableSqlite();
+
   it('AP-12 settled() resolves when every due delivery has run', async () => {
     const orders = await start({
       inbox: (await durable.data()).inbox(),

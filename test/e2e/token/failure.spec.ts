@@ -1,11 +1,13 @@
-import { expect, it } from '@jest/globals';
-import { describeWithEachAdapter } from '../../support/api/api-harness.js';
+import { describe, expect, it } from '@jest/globals';
+import { apiHarness, describeWithEachAdapter } from '../../support/api/api-harness.js';
 import { until } from '../../support/time/waiting.js';
 import { hangUp, json, silence } from '../../support/api/scripted-service.js';
 
 const SECOND = 1000;
 
-describeWithEachAdapter('calls while the token endpoint fails', (harness) => {
+describe('calls while the token endpoint fails', () => {
+  const harness = apiHarness();
+
   it('TK-08 the first call after the backoff gets a token, and no rejected promise is kept', async () => {
     const { service } = harness;
     const { payments, runtime } = await harness.boot();
@@ -124,14 +126,6 @@ describeWithEachAdapter('calls while the token endpoint fails', (harness) => {
     },
   );
 
-  it('TK-09 a redirect causes token_unavailable, and the credentials are not sent to its location', async () => {
-    harness.service.onToken = (_, response) =>
-      response.writeHead(307, { location: `${harness.service.baseUrl}/elsewhere` }).end();
-    const { payments } = await harness.boot();
-    await expect(payments.getTransaction('1')).rejects.toThrow(/307.*redirect/);
-    expect(harness.service.calls).toHaveLength(0);
-  });
-
   it('TK-12 the result of a token request is discarded if its replacement has already started', async () => {
     const { service } = harness;
     const { payments, runtime } = await harness.boot();
@@ -173,6 +167,16 @@ describeWithEachAdapter('calls while the token endpoint fails', (harness) => {
     waiting[0]?.();
     await expect(other).resolves.toEqual({ status: 'complete' });
     expect(service.tokenRequests).toHaveLength(1);
+  });
+});
+
+describeWithEachAdapter('connections to the token endpoint', (harness) => {
+  it('TK-09 a redirect causes token_unavailable, and the credentials are not sent to its location', async () => {
+    harness.service.onToken = (_, response) =>
+      response.writeHead(307, { location: `${harness.service.baseUrl}/elsewhere` }).end();
+    const { payments } = await harness.boot();
+    await expect(payments.getTransaction('1')).rejects.toThrow(/307.*redirect/);
+    expect(harness.service.calls).toHaveLength(0);
   });
 
   it('TK-14 a token request ends after tokenTimeoutMs', async () => {

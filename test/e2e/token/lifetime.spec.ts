@@ -1,12 +1,14 @@
-import { expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import type { ApiApplication } from '../../support/api/api-application.js';
-import { describeWithEachAdapter } from '../../support/api/api-harness.js';
+import { apiHarness } from '../../support/api/api-harness.js';
 import { until } from '../../support/time/waiting.js';
 import { json, type Script } from '../../support/api/scripted-service.js';
 
 const SECOND = 1000;
 
-describeWithEachAdapter('the lifetime of a token', (harness) => {
+describe('the lifetime of a token', () => {
+  const harness = apiHarness();
+
   /** Makes a call. Returns the token that it sent. */
   const use = async ({ payments }: ApiApplication): Promise<string> => {
     await payments.getTransaction('1');

@@ -1,9 +1,11 @@
-import { expect, it } from '@jest/globals';
-import { describeWithEachAdapter } from '../../support/api/api-harness.js';
+import { describe, expect, it } from '@jest/globals';
+import { apiHarness } from '../../support/api/api-harness.js';
 import { until } from '../../support/time/waiting.js';
 import { json, type Script } from '../../support/api/scripted-service.js';
 
-describeWithEachAdapter('calls with a token that the service rejects', (harness) => {
+describe('calls with a token that the service rejects', () => {
+  const harness = apiHarness();
+
   const bearers = (): (string | undefined)[] =>
     harness.service.calls.map(({ headers }) => headers.authorization?.replace('Bearer ', ''));
 

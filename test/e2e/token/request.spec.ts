@@ -1,7 +1,6 @@
 import { expect, it } from '@jest/globals';
 import { testCompany } from '../../support/api/api-application.js';
 import { describeWithEachAdapter } from '../../support/api/api-harness.js';
-import { until } from '../../support/time/waiting.js';
 import { json, ScriptedService } from '../../support/api/scripted-service.js';
 
 describeWithEachAdapter('the token request', (harness) => {
@@ -25,26 +24,6 @@ describeWithEachAdapter('the token request', (harness) => {
       new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(credentials, 'base64')),
     ).toBe(`${clientId}:${clientSecret}`);
     expect(request?.headers).not.toHaveProperty('x-auth-token');
-  });
-
-  it('TK-02 10,000 concurrent calls without a token send 1 token request', async () => {
-    const { service } = harness;
-    // All 10,000 calls wait for the token. The test aborts most of them before the token arrives, so that they do not
-    // send 10,000 requests.
-    const waiting: (() => void)[] = [];
-    const respond = service.onToken;
-    service.onToken = (request, response) => waiting.push(() => respond(request, response));
-    const { payments } = await harness.boot();
-    const controllers = Array.from({ length: 9_900 }, () => new AbortController());
-    const aborted = controllers.map(({ signal }) => payments.getTransaction('1', { signal }));
-    const others = Array.from({ length: 100 }, () => payments.getTransaction('1'));
-    const results = Promise.allSettled(aborted);
-    await until(() => waiting.length > 0);
-    controllers.forEach((controller) => controller.abort());
-    expect(new Set((await results).map(({ status }) => status))).toEqual(new Set(['rejected']));
-    waiting.forEach((send) => send());
-    await expect(Promise.all(others)).resolves.toHaveLength(100);
-    expect(service.tokenRequests).toHaveLength(1);
   });
 
   it('TK-15 two companies, two base URLs or two secrets never share a token', async () => {

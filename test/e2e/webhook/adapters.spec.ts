@@ -82,18 +82,6 @@ describe.each(ADAPTER_OPTIONS)(
       expect(orders.seen.at(-1)!.context.raw.equals(signed.body)).toBe(true);
     };
 
-    describe.each(OPTIONAL)('WH-30 header %s', (name) => {
-      it.each(ODD_VALUES)(
-        `a verified webhook request is accepted if ${name} is %s`,
-        async (_what, value) => {
-          await expectHandled((request) => ({
-            ...request,
-            headers: { ...request.headers, [name]: value },
-          }));
-        },
-      );
-    });
-
     it.each([
       ['signature is an array', { 'x-webhook-signature': (value: string) => ['sha512=no', value] }],
       ['content type is an array', { 'content-type': (value: string) => [value, value] }],
@@ -179,5 +167,20 @@ describe.each(ADAPTER_OPTIONS)(
         expect(await timersAtRest(runtime)).toBe(idle);
       },
     );
+
+    // Headers are read before the body, so their tests need one option only.
+    if (server.option !== Object.keys(BODY_OPTIONS)[0]) return;
+
+    describe.each(OPTIONAL)('WH-30 header %s', (name) => {
+      it.each(ODD_VALUES)(
+        `a verified webhook request is accepted if ${name} is %s`,
+        async (_what, value) => {
+          await expectHandled((request) => ({
+            ...request,
+            headers: { ...request.headers, [name]: value },
+          }));
+        },
+      );
+    });
   },
 );

@@ -83,21 +83,6 @@ describe.each(ADAPTER_OPTIONS)('booting on $adapter with $option', ({ adapter, o
     expect(response.statusCode).toBe(200);
     expect(app.get(Orders).seen).toHaveLength(1);
   });
-
-  it('WH-28 the module logs the webhook route with the global prefix in one line', async () => {
-    const log = new CapturedLog();
-    const module = merchant(PaymentsModule.forRoot({ ...OPTIONS, webhookPath: 'money/in' }));
-    const app = await NestFactory.create(module, ADAPTERS[adapter]!(), {
-      ...BODY_OPTIONS[option]!,
-      logger: log,
-    });
-    open.push(app);
-    app.setGlobalPrefix('api');
-    await app.init();
-    expect(log.matching(/^log Webhook route: /)).toEqual([
-      expect.stringContaining('POST /api/money/in and POST /api/money/in/:company'),
-    ]);
-  });
 });
 
 it('WH-12 a request before the application is initialised is not handled, and a later global prefix applies', async () => {

@@ -2,8 +2,6 @@ import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import {
   ADAPTERS,
-  BODY_OPTIONS,
-  ADAPTER_OPTIONS,
   WebhookApplication,
   company,
 } from '../../support/webhook/webhook-application.js';
@@ -36,35 +34,31 @@ function promised(vector: Vector): { status: number; code?: string } {
   return { status: 200 };
 }
 
-describe.each(ADAPTER_OPTIONS)(
-  'signature vectors on $adapter with $option',
-  ({ adapter, option }) => {
-    let app: WebhookApplication;
-    beforeAll(async () => {
-      app = await WebhookApplication.start({
-        adapter: ADAPTERS[adapter]!(),
-        nest: BODY_OPTIONS[option]!,
-        payments: { companies: { find: (id) => companies.find((known) => known.id === id) } },
-      });
+describe.each(Object.keys(ADAPTERS))('signature vectors on %s', (adapter) => {
+  let app: WebhookApplication;
+  beforeAll(async () => {
+    app = await WebhookApplication.start({
+      adapter: ADAPTERS[adapter]!(),
+      payments: { companies: { find: (id) => companies.find((known) => known.id === id) } },
     });
-    afterAll(async () => app.app.close());
+  });
+  afterAll(async () => app.app.close());
 
-    it.each(cases)('Signature: "$name" over HTTP is $expect', async (vector) => {
-      const response = await app.exchange(`/webhooks/payments/${companyOf(vector)}`, {
-        headers: [
-          'Content-Type',
-          'application/json',
-          ...(vector.header === null ? [] : ['X-Webhook-Signature', vector.header]),
-        ],
-        body: Buffer.from(vector.body, 'base64'),
-      });
-      const { status, code } = promised(vector);
-      expect(response.status).toBe(status);
-      expect(response.body['code']).toBe(code);
-      if (vector.header !== null && vector.header.length > 20) {
-        expect(response.text).not.toContain(vector.header.slice(7, 27));
-      }
-      for (const secret of vector.secrets) expect(response.text).not.toContain(secret);
+  it.each(cases)('Signature: "$name" over HTTP is $expect', async (vector) => {
+    const response = await app.exchange(`/webhooks/payments/${companyOf(vector)}`, {
+      headers: [
+        'Content-Type',
+        'application/json',
+        ...(vector.header === null ? [] : ['X-Webhook-Signature', vector.header]),
+      ],
+      body: Buffer.from(vector.body, 'base64'),
     });
-  },
-);
+    const { status, code } = promised(vector);
+    expect(response.status).toBe(status);
+    expect(response.body['code']).toBe(code);
+    if (vector.header !== null && vector.header.length > 20) {
+      expect(response.text).not.toContain(vector.header.slice(7, 27));
+    }
+    for (const secret of vector.secrets) expect(response.text).not.toContain(secret);
+  });
+});

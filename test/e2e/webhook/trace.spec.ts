@@ -43,8 +43,17 @@ function documented(store: StoreName): string[] {
 describe('the way of one webhook request', () => {
   const folder = mkdtempSync(join(tmpdir(), 'webhook-trace-'));
   let server: PostgresServer;
+  let traces: Readonly<Record<StoreName, string[]>>;
   beforeAll(async () => {
     server = await startPostgres();
+    const database = await server.createDatabase();
+    const file = join(folder, 'inbox.db');
+    const [memory, sqlite, postgres] = await Promise.all([
+      traceOf('memory', file, folder),
+      traceOf('sqlite', file, folder),
+      traceOf('postgres', database, folder),
+    ]);
+    traces = { memory, sqlite, postgres };
   });
   afterAll(async () => {
     rmSync(folder, { recursive: true });
@@ -53,9 +62,8 @@ describe('the way of one webhook request', () => {
 
   it.each(['memory', 'sqlite', 'postgres'] as const)(
     'the way of one webhook request with the store %s passes the files that architecture.md lists',
-    async (store) => {
-      const where = store === 'postgres' ? await server.createDatabase() : join(folder, 'inbox.db');
-      const files = await traceOf(store, where, folder);
+    (store) => {
+      const files = traces[store];
       const engine = files.filter((file) => !file.startsWith('stores/'));
       expect(engine.toSorted()).toEqual(documented(store).toSorted());
       // With a database, the process and the store run at the same time, so only the memory inbox has one order.

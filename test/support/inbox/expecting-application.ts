@@ -23,16 +23,24 @@ import { deliver, FakePaymentsApi, paymentEvent } from 'nestjs-payments/testing'
 import { CapturedLog } from '../log/captured-log.js';
 import { OPTIONS } from '../webhook/webhook-application.js';
 import { onEachDurableInbox } from './durable-inboxes.js';
-import type { InboxData } from './durable-inboxes.js';
+import type { DurableInbox, InboxData } from './durable-inboxes.js';
 import { settled } from './settled.js';
 
 /** The data of a test, on which one or more applications open an inbox. */
 export type ExpectingData = Pick<InboxData, 'inbox'>;
 
 /** Declares the same tests for the memory inbox and each kind of durable inbox. */
-export function onEachInbox(promises: (data: () => Promise<ExpectingData>) => void): void {
+export function onEachInbox(
+  promises: (data: () => Promise<ExpectingData>) => void,
+  kinds?: readonly DurableInbox['kind'][],
+): void {
   describe('on memory', () => promises(async () => MEMORY));
-  onEachDurableInbox((durable) => promises(() => durable.data()));
+  onEachDurableInbox((durable) => promises(() => durable.data()), kinds);
+}
+
+/** For what the stores have no part in: the store contract proves each of them. */
+export function onMemoryAndSqlite(promises: (data: () => Promise<ExpectingData>) => void): void {
+  onEachInbox(promises, ['sqlite']);
 }
 
 /** Each application gets an inbox of its own. */

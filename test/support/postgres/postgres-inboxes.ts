@@ -12,8 +12,11 @@ import type {
   InboxStore,
 } from '../../../libs/payments/src/inbox/store/inbox-store.js';
 import { systemRuntime } from '../../../libs/payments/src/runtime/payments-runtime.js';
+import { incoming as contractIncoming } from '../../store-contract/contract-fixtures.ts';
 import { startPostgres } from './postgres-server.js';
 import type { PostgresServer } from './postgres-server.js';
+
+export { idsOf } from '../../store-contract/contract-fixtures.ts';
 
 /** SQL for the current time in milliseconds, as the inbox stores times. */
 export const NOW_MS = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
@@ -113,27 +116,8 @@ export function freshSchema(): string {
 }
 
 /** An event for the handler `book`, with the given fields in place of the defaults. */
-export function incoming(id: string, given: Partial<IncomingEvent> = {}): IncomingEvent {
-  return {
-    company: 'default',
-    id,
-    eventType: 'transaction.completed',
-    occurredAt: new Date('2026-01-01T00:00:00Z'),
-    orderingKey: null,
-    raw: Buffer.from(`{"id":${JSON.stringify(id)}}`),
-    headers: {},
-    oncePerTransaction: false,
-    handlers: ['book'],
-    catalogVersion: 0,
-    assign: null,
-    stale: false,
-    source: 'webhook',
-    reference: null,
-    summary: null,
-    fulfils: false,
-    ...given,
-  };
-}
+export const incoming = (id: string, given: Partial<IncomingEvent> = {}): IncomingEvent =>
+  contractIncoming({ id, company: 'default', ...given });
 
 /** Registers a worker without handlers, so that the version of the catalog stays as it is. Returns its id. */
 export async function startWorker(
@@ -153,11 +137,6 @@ export async function claim(
 ): Promise<ClaimedDelivery[]> {
   const wanted = [{ handler: 'book', limit }];
   return store.claim({ worker: worker ?? (await startWorker(store)), wanted });
-}
-
-/** The ids of the events of claimed deliveries. */
-export function idsOf(claimed: readonly { readonly id: string }[]): string[] {
-  return claimed.map(({ id }) => id);
 }
 
 /** How many pages a statement reads. It is rolled back. */

@@ -58,7 +58,9 @@ describe('oncePerTransaction', () => {
     await receive('h', {}, COMPLETED);
     await receive('i', { transactionId: '' }, COMPLETED);
     await receive('j', { transactionId: '' }, COMPLETED);
-    expect(worker.ran).toEqual(['a', 'b', 'd', 'e', 'f', 'g', 'h', 'i', 'j']);
+    await receive('k', { transactionId: 7 }, COMPLETED);
+    await receive('l', { transactionId: 7 }, COMPLETED);
+    expect(worker.ran).toEqual(['a', 'b', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l']);
     expect(repeats()).toEqual([]);
   });
 
