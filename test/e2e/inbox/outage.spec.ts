@@ -69,9 +69,7 @@ onEachDurableInbox(
       await durable.server().stop('fast');
       const begun = performance.now();
       const responses = await Promise.all(
-        Array.from({ length: 10 }, (_, index) =>
-          app.send(webhookRequest({ id: `down ${index}` })),
-        ),
+        Array.from({ length: 10 }, (_, index) => app.send(webhookRequest({ id: `down ${index}` }))),
       );
       expect(performance.now() - begun).toBeLessThan(BOUND_MS);
       for (const { status, body } of responses) {
@@ -95,9 +93,7 @@ onEachDurableInbox(
         expect(app.log.matching(/inbox can be read again/)).toHaveLength(failed.length),
       );
       expect(await post(app, 'down 0')).toBe(200);
-      await eventually(async () =>
-        expect(await states(app, 'down 0')).toEqual({ book: 'done 1' }),
-      );
+      await eventually(async () => expect(await states(app, 'down 0')).toEqual({ book: 'done 1' }));
     });
 
     it('IN-25 every effect happens once although connections are cut again and again', async () => {
