@@ -9,6 +9,7 @@ import { sqliteInbox } from 'nestjs-payments/sqlite';
 import type { StoredEvent } from 'nestjs-payments';
 import type { InboxStore } from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import { systemRuntime } from '../../libs/payments/dist/runtime/payments-runtime.js';
+import { SeededRandom } from '../chaos/seeded-random.js';
 import { Recorder, whyNotRecorded } from '../support/sqlite/power-loss/recorder.js';
 import type { FileOperation } from '../support/sqlite/power-loss/recorder.js';
 import { SURVIVALS, VolatileDisk } from '../support/sqlite/power-loss/volatile-disk.js';
@@ -43,26 +44,16 @@ async function record(names: readonly string[]): Promise<FileOperation[]> {
   }
 }
 
-/** Random numbers from a seed (mulberry32), so that a failure can be repeated. */
-function seeded(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
 /** The operations after which the power fails: half of them right after an acknowledgement. */
-function cutsOf(operations: readonly FileOperation[], random: () => number): Set<number> {
+function cutsOf(operations: readonly FileOperation[], random: SeededRandom): Set<number> {
   const acknowledgements = operations.flatMap(({ path }, index) =>
     path.endsWith('.ack') ? [index] : [],
   );
-  const pick = (values: readonly number[]) => values[Math.floor(random() * values.length)]!;
   return new Set(
     Array.from({ length: CUTS }, (_, index) =>
-      index % 2 === 0 ? pick(acknowledgements) : Math.floor(random() * operations.length),
+      index % 2 === 0
+        ? random.pick(acknowledgements)
+        : random.between(0, operations.length - 1),
     ),
   );
 }
@@ -73,7 +64,7 @@ async function losses(
   seed: number,
   honest = true,
 ): Promise<string[]> {
-  const random = seeded(seed);
+  const random = new SeededRandom(seed);
   const cuts = cutsOf(operations, random);
   const disk = new VolatileDisk(honest);
   const acknowledged: string[] = [];
@@ -83,10 +74,10 @@ async function losses(
       if (operation.kind === 'write') acknowledged.push(operation.data.toString().trim());
     } else disk.apply(operation);
     if (!cuts.has(index)) continue;
-    const survival = SURVIVALS[Math.floor(random() * SURVIVALS.length)]!;
+    const survival = random.pick(SURVIVALS);
     const after = join(folder, `after-${seed}-${index}`);
     mkdirSync(after);
-    disk.losePower(after, survival, random);
+    disk.losePower(after, survival, () => random.next());
     const examination = examine(join(after, 'inbox.db'), [...acknowledged])
       .catch((error: unknown) => [String(error)])
       .then((found) => {

@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { OnPaymentEvent, PaymentInbox } from 'nestjs-payments';
 import type { PaymentEvent, PaymentEventContext } from 'nestjs-payments';
 import { FakeRuntime } from '../../support/time/fake-runtime.js';
-import { until, timersAtRest, eventually } from '../../support/time/waiting.js';
+import { eventually, timersAtRest, turns, until } from '../../support/time/waiting.js';
 import { Gate } from '../../support/time/gate.js';
 import {
   onEachAdapter,
@@ -50,9 +50,7 @@ function closing(app: { app: { close(): Promise<void> } }) {
   return state;
 }
 
-async function aFewTurns(): Promise<void> {
-  for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
-}
+const aFewTurns = (): Promise<void> => turns(20);
 
 onEachAdapter((start) => {
   it('IN-24 close() waits for a running handler, lets its sender get the response 200, and leaves no timer', async () => {

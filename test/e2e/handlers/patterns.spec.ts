@@ -1,11 +1,15 @@
 import { expect, it } from '@jest/globals';
-import { Injectable } from '@nestjs/common';
+import { Controller, Get, Inject, Injectable, Module, Scope, UseGuards } from '@nestjs/common';
+import type { CanActivate, ExecutionContext } from '@nestjs/common';
 import { OnPaymentEvent } from 'nestjs-payments';
+import type { PaymentEvent, PaymentEventContext } from 'nestjs-payments';
 import {
-  webhookRequest,
   onOneAdapter,
   Recorder,
+  stored,
+  webhookRequest,
 } from '../../support/webhook/handler-application.js';
+import { REQUEST } from '@nestjs/core';
 
 @Injectable()
 class Patterns extends Recorder {
@@ -120,5 +124,392 @@ onOneAdapter('patterns and inheritance of handlers', (start) => {
     await using app = await start({ providers: [Mixed] });
     expect(await app.send(webhookRequest())).toMatchObject({ status: 200 });
     expect(app.app.get(Mixed).ran).toEqual(['exact']);
+  });
+});
+
+@Controller('orders')
+class OrdersController extends Recorder {
+  @Get()
+  list(): string[] {
+    return this.ran;
+  }
+
+  @OnPaymentEvent('transaction.completed')
+  markPaid(event: PaymentEvent): void {
+    this.note(event.id);
+  }
+}
+
+@Injectable()
+class Plain extends Recorder {
+  label = 'plain';
+
+  static labelled<P extends Plain>(plain: P, label: string): P {
+    return Object.assign(plain, { label });
+  }
+
+  @OnPaymentEvent('transaction.completed')
+  handle(): void {
+    this.note(this.label);
+  }
+}
+
+/** A subclass of {@link Plain} whose handler has the given name. */
+function named(name: string): typeof Plain {
+  class Named extends Plain {
+    @OnPaymentEvent('transaction.completed', { name })
+    override handle(): void {
+      super.handle();
+    }
+  }
+  return Named;
+}
+
+onOneAdapter('discovery of handlers', (start) => {
+  it('WH-18 the application runs a handler on a controller that also has routes', async () => {
+    await using app = await start({ controllers: [OrdersController] });
+    await app.send(webhookRequest({ id: 'e-1' }));
+    const answer = await fetch(`${app.url}/orders`);
+    expect(await answer.json()).toEqual(['e-1']);
+  });
+
+  it('WH-18 the application runs each handler of class, factory, value and aliased providers once', async () => {
+    const value = Plain.labelled(new Plain(), 'value');
+    await using app = await start({
+      providers: [
+        { provide: 'CLASS', useClass: class ByClass extends named('ByClass') {} },
+        {
+          provide: 'FACTORY',
+          useFactory: () =>
+            Plain.labelled(new (class ByFactory extends named('ByFactory') {})(), 'factory'),
+        },
+        {
+          provide: 'ASYNC',
+          useFactory: async () =>
+            Plain.labelled(new (class ByPromise extends named('ByPromise') {})(), 'later'),
+        },
+        { provide: 'VALUE', useValue: value },
+        { provide: 'ALIAS', useExisting: 'VALUE' },
+        { provide: 'SAME', useFactory: (same: Plain) => same, inject: ['VALUE'] },
+      ],
+    });
+    const sent = webhookRequest();
+    expect(await app.send(sent)).toMatchObject({ status: 200 });
+    const { deliveries } = await stored(app, JSON.parse(sent.body.toString()).id);
+    expect(deliveries.map(({ handler }) => handler).toSorted()).toEqual([
+      'ByClass',
+      'ByFactory',
+      'ByPromise',
+      'transaction.completed#handle',
+    ]);
+    expect(value.ran).toEqual(['value']);
+    expect(app.app.get<Plain>('FACTORY').ran).toEqual(['factory']);
+    expect(app.app.get<Plain>('ASYNC').ran).toEqual(['later']);
+  });
+
+  it('WH-18 the application finds handlers in nested modules and in global modules', async () => {
+    const ran: string[] = [];
+    @Injectable()
+    class Deep {
+      @OnPaymentEvent('*')
+      handle(): void {
+        ran.push('deep');
+      }
+    }
+    @Module({ providers: [Deep] })
+    class DeepModule {}
+    @Module({ imports: [DeepModule] })
+    class MiddleModule {}
+    @Injectable()
+    class InGlobal {
+      @OnPaymentEvent('*')
+      wide(): void {
+        ran.push('wide');
+      }
+    }
+    @Module({})
+    class WideModule {}
+    await using app = await start({
+      imports: [MiddleModule, { module: WideModule, global: true, providers: [InGlobal] }],
+    });
+    await app.send(webhookRequest());
+    expect(ran.toSorted()).toEqual(['deep', 'wide']);
+  });
+
+  it('WH-18 the application calls no getter, setter or symbol method while it searches for handlers', async () => {
+    const touched: string[] = [];
+    @Injectable()
+    class Guarded {
+      get lazy(): never {
+        touched.push('getter');
+        throw new Error('looked at');
+      }
+
+      set lazy(_value: unknown) {
+        touched.push('setter');
+      }
+
+      get [Symbol.toStringTag](): string {
+        touched.push('symbol getter');
+        return 'Guarded';
+      }
+
+      [Symbol.for('handler')](): void {
+        touched.push('symbol method');
+      }
+
+      @OnPaymentEvent('*')
+      handle(): void {
+        touched.push('handled');
+      }
+    }
+    await using app = await start({
+      providers: [
+        Guarded,
+        { provide: 'NULL', useValue: null },
+        { provide: 'TEXT', useValue: 'text' },
+        { provide: 'BARE', useValue: Object.create(null) },
+        { provide: 'FUNCTION', useValue: () => {} },
+      ],
+    });
+    expect(touched).toEqual([]);
+    await app.send(webhookRequest());
+    expect(touched).toEqual(['handled']);
+  });
+});
+
+interface PaymentRequest {
+  event: PaymentEvent;
+  context: PaymentEventContext;
+}
+interface Note {
+  instance: unknown;
+  request?: PaymentRequest;
+  event: PaymentEvent;
+  extra?: unknown;
+}
+let notes: Note[] = [];
+
+@Injectable({ scope: Scope.REQUEST })
+class RequestScoped {
+  constructor(@Inject(REQUEST) readonly request: PaymentRequest) {}
+
+  @OnPaymentEvent('*')
+  handle(event: PaymentEvent): void {
+    notes.push({ instance: this, request: this.request, event });
+  }
+}
+
+@Injectable({ scope: Scope.TRANSIENT })
+class Transient {
+  @OnPaymentEvent('*')
+  handle(event: PaymentEvent): void {
+    notes.push({ instance: this, event });
+  }
+}
+
+@Injectable({ scope: Scope.REQUEST, durable: true })
+class Durable extends RequestScoped {}
+
+@Injectable({ scope: Scope.REQUEST })
+class Session {
+  constructor(@Inject(REQUEST) readonly request: PaymentRequest) {}
+}
+
+@Injectable()
+class ByDependency {
+  constructor(@Inject(Session) readonly session: Session) {}
+
+  @OnPaymentEvent('*')
+  handle(event: PaymentEvent): void {
+    notes.push({ instance: this, request: this.session.request, event });
+  }
+}
+
+@Injectable({ scope: Scope.REQUEST })
+class ScopedGuard implements CanActivate {
+  constructor(@Inject(REQUEST) readonly request: PaymentRequest) {}
+
+  canActivate(context: ExecutionContext): boolean {
+    return context.getArgByIndex(0) === this.request.event;
+  }
+}
+
+@Injectable()
+class ByEnhancer {
+  @UseGuards(ScopedGuard)
+  @OnPaymentEvent('*')
+  handle(event: PaymentEvent): void {
+    notes.push({ instance: this, event });
+  }
+}
+
+@Controller({ path: 'scoped', scope: Scope.REQUEST })
+class ScopedController extends RequestScoped {}
+
+class Made {
+  constructor(readonly request: PaymentRequest) {}
+
+  @OnPaymentEvent('*')
+  handle(event: PaymentEvent): void {
+    notes.push({ instance: this, request: this.request, event });
+  }
+}
+
+onOneAdapter('scopes of handlers', (start) => {
+  it.each([
+    ['request-scoped', { providers: [RequestScoped] }],
+    ['transient', { providers: [Transient] }],
+    ['durable', { providers: [Durable] }],
+    ['request-scoped by a dependency', { providers: [Session, ByDependency] }],
+    ['request-scoped by a guard', { providers: [ByEnhancer] }],
+    ['request-scoped under a token', { providers: [{ provide: 'X', useClass: RequestScoped }] }],
+    [
+      'request-scoped by a factory for its class',
+      {
+        providers: [
+          {
+            provide: Made,
+            scope: Scope.REQUEST,
+            inject: [REQUEST],
+            useFactory: (request: PaymentRequest) => new Made(request),
+          },
+        ],
+      },
+    ],
+    ['a request-scoped controller', { controllers: [ScopedController] }],
+  ])(
+    'WH-18 the application runs each event on a new instance if the handler is %s, with the event as REQUEST',
+    async (_, metadata) => {
+      notes = [];
+      await using app = await start(metadata);
+      for (const id of ['e-1', 'e-2']) {
+        expect(await app.send(webhookRequest({ id }))).toMatchObject({ status: 200 });
+      }
+      expect(notes.map(({ event }) => event.id)).toEqual(['e-1', 'e-2']);
+      expect(notes[0]!.instance).not.toBe(notes[1]!.instance);
+      for (const { request, event } of notes) {
+        if (request === undefined) continue;
+        expect(request.event).toBe(event);
+        expect(request.context).toMatchObject({ company: 'default', attempt: 1 });
+      }
+    },
+  );
+
+  it('WH-18 the application runs each attempt of each request-scoped handler on a new instance', async () => {
+    notes = [];
+    let failures = 1;
+    @Injectable({ scope: Scope.REQUEST })
+    class Flaky {
+      @OnPaymentEvent('*')
+      first(event: PaymentEvent): void {
+        notes.push({ instance: this, event });
+        if (failures > 0) {
+          failures -= 1;
+          throw new Error('not yet');
+        }
+      }
+
+      @OnPaymentEvent('*')
+      second(event: PaymentEvent): void {
+        notes.push({ instance: this, event });
+      }
+    }
+    await using app = await start({ providers: [Flaky] });
+    const sent = webhookRequest();
+    expect(await app.send(sent)).toMatchObject({ status: 503 });
+    expect(await app.send(sent)).toMatchObject({ status: 200 });
+    expect(notes).toHaveLength(3);
+    expect(new Set(notes.map(({ instance }) => instance)).size).toBe(3);
+  });
+
+  it('WH-18 the application runs the handlers of two modules that use the same injection token', async () => {
+    notes = [];
+    const declare = (name: string) => {
+      @Injectable({ scope: Scope.REQUEST })
+      class Handlers {
+        @OnPaymentEvent('*', { name })
+        [name](event: PaymentEvent): void {
+          notes.push({ instance: this, event, extra: name });
+        }
+      }
+      @Module({ providers: [{ provide: 'HANDLERS', useClass: Handlers }] })
+      class Holder {}
+      return Holder;
+    };
+    await using app = await start({ imports: [declare('left'), declare('right')] });
+    expect(await app.send(webhookRequest())).toMatchObject({ status: 200 });
+    expect(notes.map(({ extra }) => String(extra)).toSorted()).toEqual(['left', 'right']);
+  });
+
+  it('WH-18 the application runs a request-scoped handler once if its class also has aliases', async () => {
+    notes = [];
+    abstract class Base {
+      @OnPaymentEvent('*')
+      handle(event: PaymentEvent): void {
+        notes.push({ instance: this, event });
+      }
+    }
+    @Injectable({ scope: Scope.REQUEST })
+    class Subclass extends Base {}
+    await using app = await start({
+      providers: [
+        Subclass,
+        { provide: Base, useExisting: Subclass },
+        { provide: 'X', useExisting: Subclass },
+      ],
+    });
+    expect(await app.send(webhookRequest())).toMatchObject({ status: 200 });
+    expect(notes.map(({ instance }) => instance instanceof Subclass)).toEqual([true]);
+  });
+
+  it('WH-18 the application runs all events on the one instance of a singleton', async () => {
+    let made = 0;
+    let ran = 0;
+    @Injectable()
+    class Single {
+      constructor() {
+        made += 1;
+      }
+
+      @OnPaymentEvent('*')
+      handle(): void {
+        ran += 1;
+      }
+    }
+    await using app = await start({ providers: [Single] });
+    for (let i = 0; i < 3; i += 1) await app.send(webhookRequest());
+    expect([made, ran]).toEqual([1, 3]);
+  });
+});
+
+const newer: [id: string, newer: boolean][] = [];
+
+@Injectable()
+class Orders {
+  @OnPaymentEvent('transaction.updated')
+  async update({ id }: PaymentEvent, { newerHandled }: PaymentEventContext): Promise<void> {
+    newer.push([id, await newerHandled()]);
+  }
+}
+
+onOneAdapter('newerHandled() of the context', (start) => {
+  it('a handler learns that it has completed a later event of the transaction', async () => {
+    await using app = await start({ providers: [Orders] });
+    const send = async (id: string, second: number, transactionId = 't-1') => {
+      const timestamp = new Date(Date.UTC(2026, 0, 1, 0, 0, second)).toISOString();
+      const event = { id, eventType: 'transaction.updated', timestamp, data: { transactionId } };
+      expect(await app.send(webhookRequest(event))).toMatchObject({ status: 200 });
+    };
+    await send('second', 2);
+    await send('first', 1);
+    await send('third', 3);
+    await send('other', 0, 't-2');
+    expect(newer).toEqual([
+      ['second', false],
+      ['first', true],
+      ['third', false],
+      ['other', false],
+    ]);
   });
 });

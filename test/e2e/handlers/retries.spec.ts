@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
 import { exponential, fixed, none, OnPaymentEvent, UnrecoverableError } from 'nestjs-payments';
 import type { PaymentEvent, PaymentEventContext } from 'nestjs-payments';
-import { eventually, timersAtRest, until } from '../../support/time/waiting.js';
+import { eventually, timersAtRest, turns, until } from '../../support/time/waiting.js';
 import { FakeRuntime } from '../../support/time/fake-runtime.js';
 import {
   webhookRequest,
@@ -41,7 +41,7 @@ async function failed(app: WebhookApplication, id: string, attempt: number): Pro
 async function pass(runtime: FakeRuntime, ms: number): Promise<void> {
   for (let left = ms; left > 0; left -= 1000) {
     runtime.advance(Math.min(left, 1000));
-    for (let turn = 0; turn < 5; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    await turns(5);
   }
 }
 

@@ -5,6 +5,7 @@ import { memoryInbox, OnPaymentEvent } from 'nestjs-payments';
 import type { InboxDefinition, PaymentEvent } from 'nestjs-payments';
 import { INBOX_STORE } from '../../../libs/payments/dist/inbox/store/inbox-store.js';
 import type { InboxStore } from '../../../libs/payments/dist/inbox/store/inbox-store.js';
+import { incoming } from '../../store-contract/contract-fixtures.ts';
 import { eventually } from '../../support/time/waiting.js';
 import { webhookRequest } from '../../support/webhook/handler-application.js';
 import { inboxOf } from '../../support/inbox/inbox-application.js';
@@ -78,30 +79,15 @@ async function storeMany(app: WebhookApplication): Promise<void> {
     await store.receive(
       Array.from({ length: 500 }, (_, index) => {
         const id = `busy-${first + index}`;
-        const event = {
-          id,
-          eventType: 'busy.done',
-          timestamp: new Date().toISOString(),
-          data: {},
-        };
-        return {
+        const event = { id, eventType: 'busy.done', timestamp: new Date().toISOString(), data: {} };
+        return incoming({
           company: 'default',
           id,
           eventType: 'busy.done',
-          occurredAt: new Date(),
-          orderingKey: null,
-          oncePerTransaction: false,
           raw: Buffer.from(JSON.stringify(event)),
-          headers: {},
           handlers: ['busy'],
           catalogVersion: version,
-          assign: null,
-          source: 'webhook',
-          reference: null,
-          summary: null,
-          fulfils: false,
-          stale: false,
-        };
+        });
       }),
     );
   }

@@ -5,6 +5,7 @@ import type { SqliteTransaction } from 'nestjs-payments/sqlite';
 import type { SqliteStore } from '../../../libs/payments/dist/stores/sqlite/sqlite-store.js';
 import type { ClaimedDelivery } from '../../../libs/payments/dist/inbox/store/inbox-store.js';
 import { incoming, SqliteHarness } from '../../support/sqlite/sqlite-harness.ts';
+import { turns } from '../../support/time/waiting.js';
 
 let harness: SqliteHarness;
 let store: SqliteStore;
@@ -125,7 +126,7 @@ describe('a commit on SQLite', () => {
     const application = harness.connect();
     application.exec('BEGIN IMMEDIATE');
     const commit = patient.commit(lease!, (tx) => write(tx, 'waited'));
-    for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    await turns(20);
     application.exec('COMMIT');
     await commit;
     expect(ledger()).toEqual(['waited']);

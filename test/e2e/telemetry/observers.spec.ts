@@ -1,15 +1,24 @@
 import { describe, expect, it } from '@jest/globals';
-import { Injectable, Module } from '@nestjs/common';
-import { fixed, none, OnPaymentEvent, PaymentsError } from 'nestjs-payments';
-import type { ObserverInfo, PaymentsModuleOptions } from 'nestjs-payments';
+import { Injectable, Module, UseFilters, UseInterceptors } from '@nestjs/common';
+import type { CallHandler, ExceptionFilter, NestInterceptor } from '@nestjs/common';
+import { fixed, none, OnPaymentEvent, PaymentsError, UnrecoverableError } from 'nestjs-payments';
+import type { ObserverInfo, PaymentsModuleOptions, PaymentsObserver } from 'nestjs-payments';
 import { signedWebhook } from '../../support/webhook/signed-webhook.js';
-import { webhookRequest } from '../../support/webhook/handler-application.js';
+import { storedDelivery, webhookRequest } from '../../support/webhook/handler-application.js';
 import { WebhookApplication } from '../../support/webhook/webhook-application.js';
-import { inboxOf, post, startOn } from '../../support/inbox/inbox-application.js';
+import { inboxOf, post, startOn, states } from '../../support/inbox/inbox-application.js';
 import type { Handle } from '../../support/inbox/inbox-application.js';
-import { MEMORY, onMemoryAndSqlite } from '../../support/inbox/expecting-application.js';
-import { Observed } from '../../support/telemetry/recording-observer.js';
+import {
+  ExpectingApplication,
+  MEMORY,
+  onMemoryAndSqlite,
+} from '../../support/inbox/expecting-application.js';
+import { Observed, observerOf } from '../../support/telemetry/recording-observer.js';
 import { eventually } from '../../support/time/waiting.js';
+import { apiError } from 'nestjs-payments/testing';
+import { settled } from '../../support/inbox/settled.js';
+import { catchError, throwError } from 'rxjs';
+import type { Observable } from 'rxjs';
 
 const PHONE = '254700000001';
 const DATA = { transactionId: 't-1', phoneNumber: PHONE, amount: 471147114711 };
@@ -237,4 +246,232 @@ describe('classes of observers', () => {
       }
     },
   );
+});
+
+const PAST = new Date('2026-01-01T00:00:00Z');
+const PAYMENT = { company: 'default', reference: 'order-1', transactionId: 't-1' };
+
+onMemoryAndSqlite((data) => {
+  const start = async () => {
+    const observed = new Observed();
+    const app = await ExpectingApplication.start(await data(), { observers: [observed.observer] });
+    return { app, observed };
+  };
+
+  it('TE-01 an observer gets an expectation that a webhook request fulfils, by transaction id or reference, once', async () => {
+    const { app, observed } = await start();
+    await using _ = app;
+    await app.expect(1);
+    await app.expectations.expect({ reference: 'order-2' });
+    const timestamp = new Date().toISOString();
+    await app.webhook('t-1', 'other', timestamp);
+    await app.webhook('t-other', 'order-2');
+    await app.webhook('t-1', 'other', timestamp);
+    await eventually(() => expect(observed.of('expectationFulfilled')).toHaveLength(2));
+    await app.ask(1);
+    expect(observed.of('expectationFulfilled')).toEqual([
+      { ...PAYMENT, by: 'webhook', eventId: expect.any(String) },
+      {
+        ...PAYMENT,
+        reference: 'order-2',
+        transactionId: null,
+        by: 'webhook',
+        eventId: expect.any(String),
+      },
+    ]);
+  });
+
+  it('TE-01 an observer gets each fulfilled expectation, also of transactions whose ids begin alike', async () => {
+    const { app, observed } = await start();
+    await using _ = app;
+    const numbers = Array.from({ length: 25 }, (_n, index) => Number(`1${index}`));
+    for (const n of [1, ...numbers]) await app.expect(n);
+    for (const n of numbers) await app.webhook(`t-${n}`);
+    await app.webhook('t-1');
+    const ids = () => observed.of('expectationFulfilled').map((info) => info['transactionId']);
+    const all = [...numbers, 1].map((n) => `t-${n}`);
+    await eventually(() => expect(new Set(ids())).toEqual(new Set(all)));
+  });
+
+  it('TE-01 an observer gets each poll, and an expectation that a poll fulfils', async () => {
+    const { app, observed } = await start();
+    await using _ = app;
+    app.respond(1, { status: 'processing' }, apiError(503), { status: 'complete' });
+    await app.expect(1);
+    for (let n = 0; n < 4; n += 1) await app.ask(1);
+    const results = observed.of('pollEnded').map(({ result }) => result);
+    expect(results).toEqual(['pending', 'unknown', 'event', 'event']);
+    expect(observed.of('pollEnded')[0]).toEqual({
+      ...PAYMENT,
+      result: 'pending',
+      durationMs: expect.any(Number),
+    });
+    await eventually(() => expect(observed.of('expectationFulfilled')).toHaveLength(1));
+    expect(observed.of('expectationFulfilled')).toEqual([
+      { ...PAYMENT, by: 'poll', eventId: 'poll:t-1:transaction.completed' },
+    ]);
+    expect(observed.of('eventReceived')).toMatchObject([{ source: 'poll' }]);
+  });
+
+  it('TE-01 an observer gets an expectation that a poll fulfils with the event of an earlier webhook request', async () => {
+    const { app, observed } = await start();
+    await using _ = app;
+    app.respond(1, { status: 'complete' });
+    await app.webhook('t-1');
+    await settled(app.app);
+    await app.expect(1);
+    await app.ask(1);
+    await eventually(() => expect(observed.of('expectationFulfilled')).toHaveLength(1));
+    expect(observed.of('expectationFulfilled')).toMatchObject([{ ...PAYMENT, by: 'webhook' }]);
+  });
+
+  it('TE-01 an observer gets an overdue expectation once', async () => {
+    const { app, observed } = await start();
+    await using _ = app;
+    app.respond(1, apiError(404));
+    await app.expect(1, { dueBy: PAST });
+    await eventually(() => expect(observed.of('expectationOverdue')).toHaveLength(1));
+    await app.ask(1);
+    expect(observed.of('expectationOverdue')).toEqual([PAYMENT]);
+    expect(observed.of('eventReceived')).toMatchObject([
+      { source: 'overdue', eventId: expect.stringMatching(/^overdue:order-1:/) },
+    ]);
+  });
+});
+
+const FAILURES: readonly [string, () => unknown][] = [
+  [
+    'throws',
+    () => {
+      throw new Error('the tracker is down');
+    },
+  ],
+  ['rejects', () => Promise.reject(new Error('the tracker is down'))],
+  ['never resolves', () => new Promise(() => {})],
+  // oxlint-disable-next-line unicorn/no-thenable -- the module calls it
+  ['returns an object whose then() throws', () => ({ then: () => FAILURES[0]![1]() })],
+];
+
+onMemoryAndSqlite((data) => {
+  it.each(FAILURES)(
+    'TE-01 an observer that %s in every method changes nothing, and the next observer is called',
+    async (what, fail) => {
+      const observed = new Observed();
+      const observers: PaymentsObserver[] = [observerOf(fail), observed.observer];
+      let broken = true;
+      const book = () => {
+        if (broken) throw new Error('broken');
+      };
+      const options = { observers, worker: { retry: none } };
+      await using app = await startOn(await data(), { book }, options);
+      await post(app, 'e-1', {});
+      await eventually(async () => expect(await states(app, 'e-1')).toEqual({ book: 'dead 1' }));
+      broken = false;
+      await inboxOf(app).redrive({ handler: 'book' });
+      await eventually(async () => expect(await states(app, 'e-1')).toEqual({ book: 'done 1' }));
+      expect(await post(app, 'e-2', {})).toBe(200);
+      await eventually(() => expect(observed.of('attemptEnded')).toHaveLength(3));
+      const lines = app.log.matching(/An observer failed in attemptEnded\(\)/);
+      expect(lines).toHaveLength(what === 'never resolves' ? 0 : 1);
+      for (const line of lines) expect(line).toContain('Error: the tracker is down');
+    },
+  );
+
+  it.each([
+    ['a method that throws', observerOf(FAILURES[0]![1])],
+    ['a getter that throws', new Proxy<PaymentsObserver>({}, { get: FAILURES[0]![1] })],
+  ])('TE-01 an observer with %s changes nothing about expected payments', async (_what, one) => {
+    const observers = [one];
+    await using app = await ExpectingApplication.start(await data(), { observers });
+    app.respond(1, { status: 'complete' });
+    await app.expect(1);
+    expect(await app.ask(1)).toMatchObject({ state: 'fulfilled', fulfilled: { by: 'poll' } });
+    expect(app.books.booked).toEqual(['transaction.completed t-1 poll']);
+    await app.expect(2);
+    expect(await app.webhook('t-2')).toBe(200);
+    await eventually(async () => expect(await app.find(2)).toMatchObject({ state: 'fulfilled' }));
+  });
+});
+
+describe('a filter or an interceptor of a handler that throws', () => {
+  class Broken implements ExceptionFilter {
+    catch(): never {
+      throw new TypeError('the filter is broken');
+    }
+  }
+  class Rethrows implements ExceptionFilter {
+    catch(error: unknown): never {
+      throw error;
+    }
+  }
+  class Wraps implements NestInterceptor {
+    intercept(_context: unknown, next: CallHandler): Observable<unknown> {
+      return next
+        .handle()
+        .pipe(catchError((cause: unknown) => throwError(() => new Error('wrapped', { cause }))));
+    }
+  }
+  class Replaces implements NestInterceptor {
+    intercept(_context: unknown, next: CallHandler): Observable<unknown> {
+      return next
+        .handle()
+        .pipe(catchError(() => throwError(() => new TypeError('the interceptor is broken'))));
+    }
+  }
+  const failed = async (decorator: MethodDecorator, error: unknown) => {
+    class Books {
+      @decorator
+      @OnPaymentEvent('*', { name: 'book' })
+      async book(): Promise<void> {
+        throw error;
+      }
+    }
+    Injectable()(Books);
+    await using app = await WebhookApplication.start({ providers: [Books] });
+    await post(app, 'e-1');
+    const [line] = app.log.matching(/Delivery of event e-1 .* failed/);
+    return { ...(await storedDelivery(app, 'e-1')), line: line! };
+  };
+  const LEDGER = new Error('the ledger is down');
+
+  it.each([
+    ['a filter', UseFilters(Broken), 'the filter is broken'],
+    ['an interceptor', UseInterceptors(Replaces), 'the interceptor is broken'],
+  ])(
+    'TE-02 if %s of a handler throws, the attempt and the log have its error and the error of the handler',
+    async (_what, decorator, later) => {
+      const { lastError, line, state } = await failed(decorator, LEDGER);
+      expect(state).toBe('pending');
+      expect(lastError).toBe(
+        'Error: Error: the ledger is down. A filter or an interceptor of the handler then threw: ' +
+          `TypeError: ${later}`,
+      );
+      expect(line).toContain(lastError!);
+      expect(line).toMatch(/\n {4}at .*telemetry\/observers/);
+    },
+  );
+
+  it.each([
+    ['a filter throws the error of the handler', UseFilters(Rethrows), 'Error: the ledger is down'],
+    [
+      'the error of an interceptor has the error of the handler as its cause',
+      UseInterceptors(Wraps),
+      'Error: wrapped (cause: Error: the ledger is down)',
+    ],
+  ])('TE-02 if %s, the attempt has that error alone', async (_what, decorator, error) => {
+    expect((await failed(decorator, LEDGER)).lastError).toBe(error);
+  });
+
+  it('TE-02 a delivery whose handler threw an UnrecoverableError is dead, also if its filter then throws', async () => {
+    const { state, lastError } = await failed(UseFilters(Broken), new UnrecoverableError('no'));
+    expect(state).toBe('dead');
+    expect(lastError).toContain('UnrecoverableError (unrecoverable): no.');
+    expect(lastError).toContain('TypeError: the filter is broken');
+  });
+
+  it('TE-02 two errors with long messages are both in the attempt', async () => {
+    const { lastError } = await failed(UseFilters(Broken), new Error('x'.repeat(5000)));
+    expect(lastError).toContain('Error: xxx');
+    expect(lastError).toContain('TypeError: the filter is broken');
+  });
 });

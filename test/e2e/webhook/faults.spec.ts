@@ -10,7 +10,7 @@ import { signedWebhook } from '../../support/webhook/signed-webhook.js';
 import { express } from '../../support/http/express.js';
 import { Gate } from '../../support/time/gate.js';
 import { FakeRuntime } from '../../support/time/fake-runtime.js';
-import { until, timersAtRest } from '../../support/time/waiting.js';
+import { timersAtRest, turns, until } from '../../support/time/waiting.js';
 import { RawConnection } from '../../support/http/http-exchange.js';
 import { OnMethods } from '../../support/webhook/webhook-controllers.js';
 import {
@@ -172,7 +172,7 @@ describe.each(Object.keys(ADAPTERS))('faults on %s', (adapter) => {
     void status.then(() => (responded = true));
     runtime.advance(2999);
     // A response that comes too early would be sent during these turns of the event loop.
-    for (let turn = 0; turn < 50; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    await turns(50);
     expect(responded).toBe(false);
     runtime.advance(1);
     expect(await status).toBe(503);

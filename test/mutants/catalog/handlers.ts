@@ -48,7 +48,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/inbox/receive/event-receiver.ts',
     replace: 'oncePerTransaction: polled || options.oncePerTransaction.has(eventType)',
     by: 'oncePerTransaction: true',
-    specs: ['libs/payments/src/inbox/receive/event-receiver-once-per-transaction.spec.ts'],
+    specs: ['libs/payments/src/inbox/receive/event-receiver.spec.ts'],
   },
   {
     promise: 'WH-24',

@@ -143,7 +143,7 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
     file: `${INBOX}/work/inbox-worker.ts`,
     replace: 'this.#wakeDeliveries();',
     by: '',
-    specs: [`${INBOX}/work/inbox-worker-wake-ups.spec.ts`],
+    specs: [`${INBOX}/work/inbox-worker.spec.ts`],
   },
   {
     promise: 'IN-11',

@@ -23,7 +23,7 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
     file: `${INBOX}/work/inbox-worker.ts`,
     replace: 'for (const [attempt] of lost) attempt.lose();',
     by: '',
-    specs: [`${INBOX}/work/worker-heartbeat-declared-dead.spec.ts`],
+    specs: [`${INBOX}/work/worker-heartbeat.spec.ts`],
   },
   {
     promise: 'IN-15',
@@ -127,7 +127,7 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
     file: `${INBOX}/work/attempt.ts`,
     replace: 'if (failure !== null) {',
     by: 'if (failure !== null && !this.#commit.done) {',
-    specs: [`${INBOX}/work/attempt-with-commit.spec.ts`],
+    specs: [`${INBOX}/work/attempt.spec.ts`],
   },
   {
     promise: 'IN-23',
@@ -159,7 +159,7 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
     file: `${INBOX}/work/claim-loop.ts`,
     replace: '      this.#backOff();',
     by: '',
-    specs: [`${INBOX}/work/worker-heartbeat-lost-claims.spec.ts`],
+    specs: [`${INBOX}/work/worker-heartbeat.spec.ts`],
   },
   {
     promise: 'IN-27',
@@ -183,7 +183,7 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
     file: `${INBOX}/work/attempt.ts`,
     replace: "this.#abortWith(`The handler took longer than ${timeoutMs} ms.`, 'TimeoutError');",
     by: '',
-    specs: [`${INBOX}/work/attempt-time-limit.spec.ts`],
+    specs: [`${INBOX}/work/attempt.spec.ts`],
   },
   {
     promise: 'IN-30',

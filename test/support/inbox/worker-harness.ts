@@ -21,7 +21,9 @@ import type { OutcomeWatches } from '../../../libs/payments/src/inbox/work/attem
 import { StoredBodies } from '../../../libs/payments/src/inbox/store/body-codec.js';
 import { resolveWorkerOptions } from '../../../libs/payments/src/inbox/work/worker-options.js';
 import type { WorkerOptions } from '../../../libs/payments/src/inbox/work/worker-options.js';
+import { incoming } from '../../store-contract/contract-fixtures.js';
 import { FakeRuntime } from '../time/fake-runtime.js';
+import { turns as eventLoopTurns } from '../time/waiting.js';
 
 Logger.overrideLogger(false);
 
@@ -145,34 +147,23 @@ export class WorkerHarness {
     const raw = Buffer.from(JSON.stringify({ id, eventType: 't', timestamp, data: {} }));
     const { version } = await this.store.catalog();
     const [receipt] = await this.store.receive([
-      {
+      incoming({
         company: 'c',
         id,
         eventType: 't',
         occurredAt: new Date(timestamp),
-        orderingKey: null,
-        oncePerTransaction: false,
         raw,
-        headers: {},
-        stale: false,
         handlers: this.registry.names(),
         catalogVersion: version,
-        assign: null,
-        source: 'webhook',
-        reference: null,
-        summary: null,
-        fulfils: false,
         ...more,
-      },
+      }),
     ]);
     return receipt!;
   }
 }
 
 /** Turns the event loop ten times, so that pending promises resolve. */
-export async function turns(): Promise<void> {
-  for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
-}
+export const turns = (): Promise<void> => eventLoopTurns(10);
 
 /** Delays each `complete` until the returned function is called. */
 export function delaySettlements({ store }: WorkerHarness): () => void {

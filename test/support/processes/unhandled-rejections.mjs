@@ -1,13 +1,16 @@
-// A process with merchant applications, to test what an unhandled rejection does to a process. Arguments: the adapter, the
-// number of applications and the webhook secret. Sends "ready <url>…" to its parent and then executes its commands.
+// A process with merchant applications, to test what an unhandled rejection does to a process. Arguments: the number of
+// applications and the webhook secret. Prints "ready <url>…", executes the commands on its standard input, one a line, and
+// prints "executed <command>" after each.
 import 'reflect-metadata';
+import { writeSync } from 'node:fs';
 import { Injectable, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
-import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { OnPaymentEvent, PaymentsModule } from 'nestjs-payments';
 
-const [adapter, count, webhookSecret] = process.argv.slice(2);
+const [count, webhookSecret] = process.argv.slice(2);
+/** @param {string} line */
+const report = (line) => void writeSync(1, `${line}\n`);
 const released = Promise.withResolvers();
 
 /** Returns a promise that the handler or the observer does not await. It rejects after the command `release`. */
@@ -38,11 +41,7 @@ async function start() {
     ],
     providers: [Orders],
   })(App);
-  const app = await NestFactory.create(
-    App,
-    adapter === 'express' ? new ExpressAdapter() : new FastifyAdapter(),
-    { logger: ['error', 'warn'] },
-  );
+  const app = await NestFactory.create(App, new ExpressAdapter(), { logger: ['error', 'warn'] });
   await app.listen(0, '127.0.0.1');
   return app;
 }
@@ -59,7 +58,7 @@ const commands = {
   close: () => Promise.all(apps.map((app) => app.close())),
   leave: async () => {
     await commands.close();
-    process.disconnect();
+    process.stdin.unref();
   },
   ping: () => {},
 };
@@ -67,8 +66,10 @@ const commands = {
 async function execute(command) {
   await commands[command]();
   // Node handles unhandled rejections of this turn of the event loop before setImmediate() runs.
-  setImmediate(() => process.connected && process.send(`executed ${command}`));
+  setImmediate(() => report(`executed ${command}`));
 }
 
-process.on('message', (command) => void execute(String(command)));
-process.send(`ready ${(await Promise.all(apps.map((app) => app.getUrl()))).join(' ')}`);
+process.stdin.on('data', (line) => void execute(String(line).trim()));
+// The standard input ends if the test process ends first.
+process.stdin.on('end', () => process.exit(1));
+report(`ready ${(await Promise.all(apps.map((app) => app.getUrl()))).join(' ')}`);

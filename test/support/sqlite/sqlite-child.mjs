@@ -38,7 +38,7 @@ function incoming(id, orderingKey = null) {
     orderingKey,
     raw: Buffer.from(`{"id":"${id}"}`),
     headers: {},
-    onceKey: null,
+    oncePerTransaction: false,
     handlers: ['book'],
     catalogVersion: 0,
     assign: null,

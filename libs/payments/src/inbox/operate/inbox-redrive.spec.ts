@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
+import { incoming } from '../../../../../test/store-contract/contract-fixtures.js';
 import { FakeRuntime } from '../../../../../test/support/time/fake-runtime.js';
 import { Observed } from '../../../../../test/support/telemetry/recording-observer.js';
 import { HandlerRegistry } from '../../events/handler-registry.js';
@@ -32,24 +33,9 @@ function redriveHarness() {
     catalogVersion = 0,
   ) =>
     store.receive(
-      Array.from({ length: count }, (_, index) => ({
-        company: 'c',
-        id: `${prefix}-${index}`,
-        eventType: 'transaction.completed',
-        occurredAt: new Date(0),
-        orderingKey: null,
-        raw: Buffer.from('{}'),
-        headers: {},
-        stale: false,
-        oncePerTransaction: false,
-        handlers,
-        catalogVersion,
-        assign: null,
-        source: 'webhook',
-        reference: null,
-        summary: null,
-        fulfils: false,
-      })),
+      Array.from({ length: count }, (_, index) =>
+        incoming({ company: 'c', id: `${prefix}-${index}`, handlers, catalogVersion }),
+      ),
     );
   const claim = (handler: string, limit = 1e5) =>
     store.claim({ worker: 'w', wanted: [{ handler, limit }] });

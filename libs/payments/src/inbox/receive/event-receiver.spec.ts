@@ -1,8 +1,10 @@
 import { Logger } from '@nestjs/common';
-import { describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { turns as eventLoopTurns, until } from '../../../../../test/support/time/waiting.js';
-import { throwNo, receiver } from '../../../../../test/support/inbox/receiver-harness.js';
-import type { VerifiedEvent } from './verified-event.js';
+import { receiver, throwNo } from '../../../../../test/support/inbox/receiver-harness.js';
+import { VerifiedEvent } from './verified-event.js';
+import { logged } from '../../../../../test/support/log/captured-log.js';
+import type { EventSource, StoreReceipt } from '../store/inbox-store.js';
 
 Logger.overrideLogger(false);
 
@@ -175,5 +177,159 @@ describe('EventReceiver', () => {
     worker.working = false;
     await expect(receive('a')).rejects.toMatchObject({ code: 'inbox_unavailable', status: 503 });
     expect(await store.find('c', 'a')).toBeUndefined();
+  });
+});
+
+describe('oncePerTransaction', () => {
+  let log: string[] = [];
+  beforeEach(() => {
+    log = [];
+    for (const level of ['warn', 'error', 'log'] as const) {
+      jest.spyOn(Logger.prototype, level).mockImplementation((line: unknown) => {
+        log.push(`${level}: ${String(line)}`);
+      });
+    }
+  });
+  afterEach(() => void jest.restoreAllMocks());
+
+  const COMPLETED = { eventType: 'transaction.completed' };
+  const repeats = () => log.filter((line) => line.includes('has the transaction of'));
+
+  it('WH-23 a second completed event of a transaction is a duplicate, which is noted and logged', async () => {
+    const { worker, receive, find, store } = receiver();
+    expect(await receive('a', { transactionId: 'T' }, COMPLETED)).toMatchObject({
+      status: 'handled',
+    });
+    expect(await receive('b', { transactionId: 'T' }, COMPLETED)).toEqual({
+      status: 'duplicate',
+      id: 'a',
+    });
+    expect(worker.ran).toEqual(['a']);
+    expect((await find('a')).repeats.map(({ id }) => id)).toEqual(['b']);
+    expect(await store.find('c', 'b')).toBeUndefined();
+    expect(repeats()).toHaveLength(1);
+    expect(repeats()[0]).toMatch(
+      /^warn: Event b \(company c\) of type "transaction\.completed" .* event a, .*was not handled/,
+    );
+  });
+
+  it('WH-23 second events of transactions are logged once per minute, company and type, with their number', async () => {
+    const { receive, runtime } = receiver();
+    const send = (id: string, company = 'c') =>
+      receive(id, { transactionId: 'T' }, { ...COMPLETED, company });
+    for (const id of ['a', 'b', 'd', 'e']) await send(id);
+    expect(repeats()).toHaveLength(1);
+    for (const id of ['a', 'b']) await send(id, 'other');
+    expect(repeats()).toHaveLength(2);
+    runtime.advance(60_000);
+    expect(repeats()).toHaveLength(3);
+    expect(repeats()[2]).toMatch(/^warn: Event e .*1 more/);
+  });
+
+  it('WH-23 every event of another type or another transaction runs', async () => {
+    const { worker, receive } = receiver();
+    const updated = { eventType: 'transaction.updated' };
+    for (const id of ['a', 'b', 'd']) await receive(id, { transactionId: 'T' }, updated);
+    await receive('e', { transactionId: 'T' }, COMPLETED);
+    await receive('f', { transactionId: 'U' }, COMPLETED);
+    await receive('g', {}, COMPLETED);
+    await receive('h', {}, COMPLETED);
+    await receive('i', { transactionId: '' }, COMPLETED);
+    await receive('j', { transactionId: '' }, COMPLETED);
+    await receive('k', { transactionId: 7 }, COMPLETED);
+    await receive('l', { transactionId: 7 }, COMPLETED);
+    expect(worker.ran).toEqual(['a', 'b', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l']);
+    expect(repeats()).toEqual([]);
+  });
+
+  it('WH-15 an event of another company with the same transaction runs', async () => {
+    const { worker, receive } = receiver();
+    await receive('a', { transactionId: 'T' }, COMPLETED);
+    await receive('b', { transactionId: 'T' }, { ...COMPLETED, company: 'other' });
+    expect(worker.ran).toEqual(['a', 'b']);
+  });
+
+  it('WH-23 a stale event does not make a later event of its transaction a duplicate', async () => {
+    const { worker, receive } = receiver({}, 60_000);
+    const stale = { ...COMPLETED, ageMs: 60_001 };
+    expect(await receive('a', { transactionId: 'T' }, stale)).toMatchObject({ status: 'stale' });
+    expect(await receive('b', { transactionId: 'T' }, COMPLETED)).toEqual({
+      status: 'handled',
+      id: 'b',
+    });
+    expect(worker.ran).toEqual(['b']);
+  });
+});
+
+/** Receives an event of the module itself, with a body that contains `amount`. */
+async function receiveOwn(
+  harness: ReturnType<typeof receiver>,
+  amount: number,
+  { source = 'poll', eventType = 't' }: { source?: EventSource; eventType?: string } = {},
+) {
+  const { made, runtime, store } = harness;
+  const timestamp = new Date(runtime.now()).toISOString();
+  const event = { id: 'own', eventType, timestamp, data: { amount }, metadata: {} };
+  const raw = Buffer.from(JSON.stringify(event));
+  const verified = new VerifiedEvent('c', event, raw, runtime.monotonic(), {}, source);
+  let outcome: StoreReceipt['outcome'] | null = null;
+  await made.receiveOwn(verified, async (incoming) => {
+    const [receipt] = await store.receive([incoming]);
+    ({ outcome } = receipt!);
+    return receipt!;
+  });
+  return outcome;
+}
+
+it('EX-04 receiveOwn() stores an event with its source, and does not wait for its handlers', async () => {
+  const harness = receiver();
+  harness.worker.handle = throwNo;
+  expect(await receiveOwn(harness, 1)).toBe('stored');
+  expect(await harness.find('own')).toMatchObject({ source: 'poll' });
+});
+
+it('EX-04 receiveOwn() works while the application closes, because no sender repeats a poll', async () => {
+  const harness = receiver();
+  harness.worker.working = false;
+  expect(await receiveOwn(harness, 1)).toBe('stored');
+});
+
+it('EX-04 a second event of the module with the same id and another body is a duplicate', async () => {
+  const harness = receiver();
+  await receiveOwn(harness, 1);
+  await logged(async (log) => {
+    expect(await receiveOwn(harness, 2)).toBe('conflict');
+    expect(log.lines).toEqual([]);
+  });
+  const { raw } = await harness.find('own');
+  expect(JSON.parse(raw!.toString())).toMatchObject({ data: { amount: 1 } });
+});
+
+it('EX-04 receiveOwn() rejects if the store rejects the event', async () => {
+  const harness = receiver();
+  harness.store.receive = throwNo;
+  await expect(receiveOwn(harness, 1)).rejects.toThrow('no');
+});
+
+it('EX-07 receiveOwn() reports and logs nothing of an event that was not stored', async () => {
+  const { made, runtime } = receiver();
+  const event = {
+    id: 'own',
+    eventType: 't',
+    timestamp: new Date(0).toISOString(),
+    data: {},
+    metadata: {},
+  };
+  const verified = new VerifiedEvent(
+    'c',
+    event,
+    Buffer.from('{}'),
+    runtime.monotonic(),
+    {},
+    'overdue',
+  );
+  await logged(async (log) => {
+    await made.receiveOwn(verified, async () => null);
+    expect(log.lines).toEqual([]);
   });
 });

@@ -73,7 +73,7 @@ describe('the settlement of an Attempt', () => {
     ]);
   });
 
-  it('IN-24 a failure while the application closes releases the delivery without a charge', async () => {
+  it('IN-24 a failure while the application closes releases the delivery uncounted', async () => {
     expect((await settleFailure(new Error('no'), { closing: true })).call).toBe('release');
   });
 
