@@ -51,9 +51,7 @@ function cutsOf(operations: readonly FileOperation[], random: SeededRandom): Set
   );
   return new Set(
     Array.from({ length: CUTS }, (_, index) =>
-      index % 2 === 0
-        ? random.pick(acknowledgements)
-        : random.between(0, operations.length - 1),
+      index % 2 === 0 ? random.pick(acknowledgements) : random.between(0, operations.length - 1),
     ),
   );
 }

@@ -69,9 +69,7 @@ it('WH-24 the application logs the rejection of a promise that a handler did not
   await merchant.execute('ping');
   await merchant.execute('close');
   await merchant.wrote('did not await a promise, which rejected: Error: left behind', 3);
-  expect(merchant.output).toMatch(
-    /Handler \*#handle \(company default\) did not await a promise/,
-  );
+  expect(merchant.output).toMatch(/Handler \*#handle \(company default\) did not await a promise/);
   await eventually(() => expect(merchant.output.match(/at failLater/g)).toHaveLength(3));
 });
 
@@ -97,9 +95,7 @@ it('TE-01 the application logs the rejection of a promise that an observer did n
   expect(await merchant.receive()).toBe(200);
   // The handler ran once, and the observer twice. Its errors are logged once per minute.
   await merchant.wrote('did not await a promise, which rejected: Error: left behind', 2);
-  await merchant.wrote(
-    'An observer failed in eventDuplicate(). Nothing else is affected. Error:',
-  );
+  await merchant.wrote('An observer failed in eventDuplicate(). Nothing else is affected. Error:');
 });
 
 it("WH-24 the application leaves unrelated rejections to the application's own listener, and the process continues", async () => {

@@ -66,7 +66,9 @@ onEachDurableInbox((durable) => {
     expect(runs).toBe(2);
     expect(rejections).toEqual(['lease_lost']);
     expect(await data.effects()).toEqual(['paid']);
-    expect(app.log.matching(/sent no heartbeat for 1000 ms, so it lost the leases of 1 deliveries/)).toHaveLength(1);
+    expect(
+      app.log.matching(/sent no heartbeat for 1000 ms, so it lost the leases of 1 deliveries/),
+    ).toHaveLength(1);
   });
 });
 
