@@ -22,7 +22,7 @@ export { idsOf } from '../../store-contract/contract-fixtures.ts';
 export const NOW_MS = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
 
 /** A database for one test file, and the inboxes and clients that its tests open. */
-export class PostgresInboxes {
+class PostgresInboxes {
   readonly #stores = new Set<InboxStore>();
   readonly #clients = new Set<Client>();
   #started: { readonly server: PostgresServer; readonly connectionString: string } | null = null;
