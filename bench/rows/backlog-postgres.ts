@@ -56,7 +56,7 @@ export const backlogPostgres: Row = {
       if (copies > 0) {
         await receive(store, [eventFor('busy')]);
         // This delivery runs, so that all others of its ordering key wait.
-        await store.claim({ worker, wanted: [{ handler: 'busy', limit: 1 }] });
+        await store.claim({ workerId: worker, wanted: [{ handler: 'busy', limit: 1 }] });
         await copy(server, connectionString, copies - 1, { ...WAITING, ...values });
       }
       await receive(

@@ -67,7 +67,7 @@ export async function receive(store: InboxStore, events: readonly IncomingEvent[
 
 /** Claims deliveries of `book`. */
 export function claim(store: InboxStore, worker: string, limit: number) {
-  return store.claim({ worker, wanted: [{ handler: 'book', limit }] });
+  return store.claim({ workerId: worker, wanted: [{ handler: 'book', limit }] });
 }
 
 /** Opens the store, completes one event, and closes the store. */

@@ -90,7 +90,7 @@ export class DeliveryModel {
         if (this.#deliveries.has(key)) this.violations.push(`IN-02 ${key} was stored twice`);
         this.#deliveries.set(key, newDelivery());
       }
-      this.claimed(event.assign?.worker ?? '?', receipt.claimed);
+      this.claimed(event.assign?.workerId ?? '?', receipt.claimed);
     });
     for (const [{ company, id }, receipt] of repeats) {
       const first = await this.#store.find(company, receipt.id);

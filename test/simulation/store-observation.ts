@@ -107,14 +107,14 @@ export class StoreObservation implements StoreObserver {
       for (const lease of claimed) this.#journal.claimed(process, worker, lease);
     };
     if (operation === 'claim' && result) {
-      note((request as ClaimRequest).worker, result as ClaimedDelivery[]);
+      note((request as ClaimRequest).workerId, result as ClaimedDelivery[]);
     }
     if (operation === 'claimSuspect' && result) {
-      note((request as SuspectRequest).worker, [result as ClaimedDelivery]);
+      note((request as SuspectRequest).workerId, [result as ClaimedDelivery]);
     }
     if (operation === 'receive' && result) {
       (result as StoreReceipt[]).forEach(({ claimed }, index) => {
-        note((request as IncomingEvent[])[index]!.assign?.worker ?? '?', claimed);
+        note((request as IncomingEvent[])[index]!.assign?.workerId ?? '?', claimed);
       });
     }
   }
@@ -185,11 +185,11 @@ export class StoreObservation implements StoreObserver {
         this.#expectations.received(first as IncomingEvent[], result as StoreReceipt[]);
         break;
       case 'claim':
-        model.claimed((first as ClaimRequest).worker, result as ClaimedDelivery[]);
+        model.claimed((first as ClaimRequest).workerId, result as ClaimedDelivery[]);
         break;
       case 'claimSuspect':
         if (result !== null) {
-          model.claimed((first as SuspectRequest).worker, [result as ClaimedDelivery]);
+          model.claimed((first as SuspectRequest).workerId, [result as ClaimedDelivery]);
         }
         break;
       case 'complete':

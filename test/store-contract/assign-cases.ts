@@ -20,7 +20,7 @@ import type { InboxContractCase } from './contract-fixtures.ts';
 /** An event for a worker with a free slot for each of its handlers. */
 function assigned(worker: TestWorker, event: Partial<IncomingEvent> = {}): IncomingEvent {
   const { handlers = ['book'] } = event;
-  return incoming({ assign: { worker: worker.id, handlers }, ...event });
+  return incoming({ assign: { workerId: worker.id, handlers }, ...event });
 }
 
 async function receiveOne(worker: TestWorker, event: IncomingEvent): Promise<StoreReceipt> {
@@ -66,7 +66,7 @@ export const assignCases: readonly InboxContractCase[] = [
     title: 'receive assigns only handlers of the event that the worker has a free slot for',
     async run({ store }) {
       const worker = await TestWorker.start(store);
-      const assign = { worker: worker.id, handlers: ['mail', 'print'] };
+      const assign = { workerId: worker.id, handlers: ['mail', 'print'] };
       const event = incoming({ handlers: ['book', 'mail'], assign });
       const { claimed, pending } = await receiveOne(worker, event);
       equal(pending, true);
@@ -166,7 +166,7 @@ export const assignCases: readonly InboxContractCase[] = [
     needs: 'shared',
     async run({ store, another }) {
       const worker = await TestWorker.start(store);
-      const assign = { worker: '00000000-0000-4000-8000-000000000000', handlers: ['book'] };
+      const assign = { workerId: '00000000-0000-4000-8000-000000000000', handlers: ['book'] };
       const event = incoming({ assign });
       const { claimed, pending } = await receiveOne(worker, event);
       // A store may also leave the delivery pending.

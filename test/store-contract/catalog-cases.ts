@@ -136,7 +136,7 @@ export const catalogCases: readonly InboxContractCase[] = [
       await store.receive([before]);
       const worker = await TestWorker.start(other, [book]);
       const { version } = await store.catalog();
-      const assign = { worker: worker.id, handlers: ['book'] };
+      const assign = { workerId: worker.id, handlers: ['book'] };
       const [late, current] = [incoming({ assign }), incoming({ catalogVersion: version })];
       const receipts = await store.receive([
         late,

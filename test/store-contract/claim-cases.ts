@@ -48,14 +48,14 @@ export const claimCases: readonly InboxContractCase[] = [
         await store.receive([event]);
         await advance(10);
       }
-      deepEqual(await store.claim({ worker: worker.id, wanted: [] }), []);
+      deepEqual(await store.claim({ workerId: worker.id, wanted: [] }), []);
       deepEqual(idsOf(await worker.claim(['book'], 1)), [events[0]!.id]);
       const wanted = [
         { handler: 'book', limit: 2 },
         { handler: 'mail', limit: 5 },
         { handler: 'none', limit: 5 },
       ];
-      const claimed = await store.claim({ worker: worker.id, wanted });
+      const claimed = await store.claim({ workerId: worker.id, wanted });
       const of = (name: string) => idsOf(claimed.filter(({ handler }) => handler === name));
       deepEqual(of('book'), [events[1]!.id, events[3]!.id]);
       deepEqual(of('mail'), [events[2]!.id]);

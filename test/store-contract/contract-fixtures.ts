@@ -117,7 +117,7 @@ export class TestWorker {
   async claim(handlers: readonly string[] = ['book'], limit = 100): Promise<ClaimedDelivery[]> {
     const wanted = handlers.map((handler) => ({ handler, limit }));
     for (let tries = 0; tries < 20; tries += 1) {
-      const claimed = await this.store.claim({ worker: this.id, wanted });
+      const claimed = await this.store.claim({ workerId: this.id, wanted });
       const dueInMs = claimed.length > 0 ? null : await this.store.nextDueInMs(handlers);
       if (dueInMs === null || dueInMs > 0) return claimed;
     }
@@ -132,7 +132,7 @@ export class TestWorker {
   }
 
   async claimSuspect(handlers = ['book']): Promise<ClaimedDelivery | null> {
-    return this.store.claimSuspect({ worker: this.id, handlers });
+    return this.store.claimSuspect({ workerId: this.id, handlers });
   }
 
   /** Sends two heartbeats: if the first one is late, it only renews, and declares no worker dead. */

@@ -87,7 +87,7 @@ export const duplicateCases: readonly InboxContractCase[] = [
     async run({ store }) {
       const worker = await TestWorker.start(store);
       const event = incoming({ handlers: ['book', 'mail'] });
-      const assign = { worker: worker.id, handlers: ['book', 'mail', 'print'] };
+      const assign = { workerId: worker.id, handlers: ['book', 'mail', 'print'] };
       const copy = async () => {
         const again = { ...event, handlers: ['book', 'mail', 'print'], assign };
         const [receipt] = await store.receive([again]);

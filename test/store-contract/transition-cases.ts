@@ -136,7 +136,7 @@ class Interleaving {
     const events = Array.from({ length: 1 + Math.floor(this.#random() * 3) }, () => {
       const handlers = HANDLERS.filter(() => this.#random() < 0.6);
       const orderingKey = this.#random() < 0.8 ? this.#pick(['a', 'b', 'c']) : null;
-      const assign = this.#random() < 0.4 ? { worker: worker.id, handlers } : null;
+      const assign = this.#random() < 0.4 ? { workerId: worker.id, handlers } : null;
       return incoming({ handlers, orderingKey, assign, catalogVersion: 0 });
     });
     this.#ids.push(...idsOf(events));
@@ -148,7 +148,7 @@ class Interleaving {
     const worker = this.#pick(this.#workers);
     const limit = 1 + Math.floor(this.#random() * 3);
     const wanted = HANDLERS.map((handler) => ({ handler, limit }));
-    const claim = () => worker.store.claim({ worker: worker.id, wanted });
+    const claim = () => worker.store.claim({ workerId: worker.id, wanted });
     this.#leases.push(...(await this.#during('claim', claim)));
   }
 
@@ -204,7 +204,7 @@ export const transitionCases: readonly InboxContractCase[] = [
       const recorder = new TransitionRecorder(store);
       const during: TransitionRecorder['during'] = (...call) => recorder.during(...call);
       const [worker, other] = await twoWorkers({ store, another });
-      const assign = { worker: worker.id, handlers: ['book'] };
+      const assign = { workerId: worker.id, handlers: ['book'] };
       const [event, assigned] = [incoming(), incoming({ assign })];
       const claim = () => during('claim', () => worker.claimOne());
       const redrive = (id: string, handler = 'book', options = REDRIVE_NOW) =>

@@ -247,7 +247,7 @@ export const workerCases: readonly InboxContractCase[] = [
       const { store } = crashes;
       await crashes.addSuspect();
       const worker = randomUUID();
-      await store.claimSuspect({ worker, handlers: ['book'] });
+      await store.claimSuspect({ workerId: worker, handlers: ['book'] });
       await crashes.observer.heartbeat();
       ok((await crashes.observer.claimSuspect())!.crashes >= 1);
     },

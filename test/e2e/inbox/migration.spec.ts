@@ -24,7 +24,7 @@ async function fill(store: InboxStore, worker: TestWorker): Promise<string[]> {
   const ids = ['done', 'dead', 'retried', 'running', 'skipped'];
   const wanted = [{ handler: 'book', limit: 4 }];
   await store.receive(ids.map((id) => incoming({ id, orderingKey: `key of ${id}` })));
-  const leases = await store.claim({ worker: worker.id, wanted });
+  const leases = await store.claim({ workerId: worker.id, wanted });
   const leaseOf = (id: string) => leases.find((lease) => lease.id === id)!;
   await store.complete(leaseOf('done'));
   await store.fail(leaseOf('dead'), { error: 'no', retryInMs: null });
@@ -86,7 +86,7 @@ async function upgradeWhileReceiving(
   const handled = new Set<string>();
   for (;;) {
     const wanted = [{ handler: 'mail', limit: 100 }];
-    const leases = await store.claim({ worker: worker.id, wanted });
+    const leases = await store.claim({ workerId: worker.id, wanted });
     for (const lease of leases) {
       expect((await store.complete(lease)).settled).toBe(true);
       expect(handled.has(lease.id)).toBe(false);

@@ -97,7 +97,7 @@ describe('claims in PostgreSQL', () => {
     listener.on('notification', () => (notifications += 1));
     await listener.query(`LISTEN ${schema}`);
     const worker = await startWorker(store);
-    const assign = { worker, handlers: ['book'] };
+    const assign = { workerId: worker, handlers: ['book'] };
     await store.receive([incoming('a', { assign })]);
     await store.close();
     await listener.query('SELECT 1');
@@ -170,7 +170,7 @@ describe('PostgreSQL with a transaction open elsewhere', () => {
   it('IN-39 receive() and retire() do not read the index entries of deliveries that ran before', async () => {
     const schema = freshSchema();
     const store = await inboxes.open({ schema });
-    const assign = { worker: await startWorker(store), handlers: ['book'] };
+    const assign = { workerId: await startWorker(store), handlers: ['book'] };
     const other = await inboxes.openClient();
     try {
       await other.query('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT pg_current_xact_id()');
@@ -179,7 +179,7 @@ describe('PostgreSQL with a transaction open elsewhere', () => {
         await store.complete(receipt!.claimed[0]!);
       }
       // Receives wait while a worker retires.
-      await store.retire(assign.worker, 0);
+      await store.retire(assign.workerId, 0);
     } finally {
       await other.end();
     }
@@ -245,7 +245,7 @@ describe('ordering keys in PostgreSQL', () => {
       const worker = await startWorker(store);
       while (done < all.length * 2) {
         const wanted = ['book', 'mail'].map((handler) => ({ handler, limit: 7 }));
-        const leases = await store.claim({ worker, wanted });
+        const leases = await store.claim({ workerId: worker, wanted });
         await Promise.all(leases.map((lease) => settle(store, lease)));
       }
     };
@@ -257,7 +257,7 @@ describe('ordering keys in PostgreSQL', () => {
           incoming(all[n]!, {
             orderingKey: keyOf(all[n]!),
             handlers,
-            assign: { worker, handlers },
+            assign: { workerId: worker, handlers },
           }),
         ]);
         await Promise.all(receipt!.claimed.map((lease) => settle(store, lease)));
@@ -294,7 +294,7 @@ describe('ordering keys in PostgreSQL', () => {
     expect(await claim(store)).toEqual([]);
     const handlers = ['book'];
     const [receipt] = await store.receive([
-      incoming('c', { orderingKey: 'k', assign: { worker, handlers } }),
+      incoming('c', { orderingKey: 'k', assign: { workerId: worker, handlers } }),
     ]);
     expect(receipt).toMatchObject({ claimed: [], pending: true });
     await other.query('ROLLBACK');
@@ -436,7 +436,7 @@ describe('outcomes in PostgreSQL', () => {
   it('IN-13 an attempt from before a failover that lost commits settles nothing that was leased after it', async () => {
     const schema = freshSchema();
     const store = await inboxes.open({ schema });
-    const assign = { worker: await startWorker(store), handlers: ['book'] };
+    const assign = { workerId: await startWorker(store), handlers: ['book'] };
     const receive = async (id: string): Promise<ClaimedDelivery> => {
       const [receipt] = await store.receive([incoming(id, { assign })]);
       return receipt!.claimed[0]!;

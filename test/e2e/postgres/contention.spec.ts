@@ -202,7 +202,7 @@ describe('concurrent operations in PostgreSQL', () => {
           incoming(randomUUID(), {
             orderingKey: `k${Math.floor(Math.random() * 20)}`,
             handlers: HANDLERS,
-            assign: { worker, handlers: ['book'] },
+            assign: { workerId: worker, handlers: ['book'] },
           }),
         );
         const receipts = await store.receive(events);
@@ -218,8 +218,8 @@ describe('concurrent operations in PostgreSQL', () => {
         const worker = await startWorker(store, 1000);
         for (let n = 0; n < 20 && going(); n += 1) {
           const wanted = HANDLERS.map((handler) => ({ handler, limit: 20 }));
-          const leases = await store.claim({ worker, wanted });
-          const suspect = await store.claimSuspect({ worker, handlers: HANDLERS });
+          const leases = await store.claim({ workerId: worker, wanted });
+          const suspect = await store.claimSuspect({ workerId: worker, handlers: HANDLERS });
           if (n === 19) break;
           await Promise.all([...leases, suspect ?? []].flat().map((lease) => settle(store, lease)));
         }
@@ -256,8 +256,8 @@ describe('concurrent operations in PostgreSQL', () => {
     await store.heartbeat(worker);
     for (let idle = 0; idle < 30;) {
       const wanted = HANDLERS.map((handler) => ({ handler, limit: 500 }));
-      const leases = await store.claim({ worker, wanted });
-      const suspect = await store.claimSuspect({ worker, handlers: HANDLERS });
+      const leases = await store.claim({ workerId: worker, wanted });
+      const suspect = await store.claimSuspect({ workerId: worker, handlers: HANDLERS });
       if (suspect !== null) leases.push(suspect);
       await Promise.all(leases.map((lease) => store.complete(lease)));
       idle = leases.length > 0 ? 0 : idle + 1;

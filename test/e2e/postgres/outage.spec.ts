@@ -129,7 +129,7 @@ describe('PostgreSQL is not reachable', () => {
     });
     await expect(opening).rejects.toMatchObject({ code: 'inbox_unavailable' });
     await expect(opening).rejects.toThrow(
-      /ECONNREFUSED.* after 1 try\. .*"connectionString".*"startTimeoutMs"/,
+      /ECONNREFUSED.* after 1 try and does not start\. .*"connectionString".*"startTimeoutMs"/,
     );
     await opening.catch((error: unknown) => expect(JSON.stringify(error)).not.toContain('secret'));
   });
@@ -182,7 +182,7 @@ describe('PostgreSQL is not reachable', () => {
     it('open() gives up after 30 seconds, and names the number of tries', async () => {
       const { failure, tries, now } = await openAfter(Infinity, refused);
       expect(failure).toMatchObject({ code: 'inbox_unavailable' });
-      expect(failure!.message).toContain(` after ${tries} tries.`);
+      expect(failure!.message).toContain(` after ${tries} tries and does not start.`);
       expect(now).toBeGreaterThan(20_000);
       expect(now).toBeLessThanOrEqual(30_000);
     });

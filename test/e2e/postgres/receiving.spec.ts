@@ -40,7 +40,7 @@ describe('the costs of a handled event on PostgreSQL', () => {
         raw: Buffer.alloc(400, 'x'),
         reference,
         summary: { reference, amount: `${n}.00`, currency: 'KES' },
-        assign: { worker, handlers: ['book'] },
+        assign: { workerId: worker, handlers: ['book'] },
       });
     });
     const claimed = (await store.receive(events)).flatMap((receipt) => receipt.claimed);
@@ -224,7 +224,7 @@ describe('receive() in PostgreSQL', () => {
       expect(stored).toMatchObject({ id, orderingKey: id, eventType: id });
       expect(stored?.deliveries[0]?.handler).toBe(`h${id}`);
       const wanted = [{ handler: `h${id}`, limit: 9 }];
-      expect(await store.claim({ worker: await startWorker(store), wanted })).toHaveLength(1);
+      expect(await store.claim({ workerId: await startWorker(store), wanted })).toHaveLength(1);
     }
   });
 

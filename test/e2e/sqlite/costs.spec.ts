@@ -34,7 +34,7 @@ afterEach(() => {
 async function receive(worker: string, count: number): Promise<LeaseName[]> {
   const { connection, times } = inbox;
   const calls = Array.from({ length: count }, () => {
-    const one = inbox.event({ assign: { worker, handlers: ['book'] }, summary: SUMMARY });
+    const one = inbox.event({ assign: { workerId: worker, handlers: ['book'] }, summary: SUMMARY });
     const events = [{ ...one, orderingKey: `tx ${one.id}`, oncePerTransaction: true }];
     return { name: 'receive' as const, args: [events] };
   });
@@ -135,7 +135,7 @@ describe('the costs of a handled event on SQLite', () => {
       const worker = await TestWorker.start(store);
       const sent = jest.spyOn(Worker.prototype, 'postMessage');
       const emitted = jest.spyOn(Worker.prototype, 'emit');
-      const event = incoming({ assign: { worker: worker.id, handlers: ['book'] } });
+      const event = incoming({ assign: { workerId: worker.id, handlers: ['book'] } });
       const [receipt] = await store.receive([event]);
       await store.complete(receipt!.claimed[0]!);
       const answered = emitted.mock.calls.filter(([name]) => name === 'message');

@@ -59,7 +59,7 @@ describe('messages of a SQLite inbox to its thread', () => {
     const first = store.receive([incoming()]);
     await turn();
     const wanted = [{ handler: 'book', limit: 1 }];
-    const others = [store.receive([incoming()]), store.claim({ worker: 'w', wanted })];
+    const others = [store.receive([incoming()]), store.claim({ workerId: 'w', wanted })];
     await turn();
     expect(sent()).toEqual([['receive']]);
     unblockWrites();

@@ -48,7 +48,7 @@ function isScan(line: string, lines: readonly string[]): boolean {
 /** Runs every operation, with data with which the operation executes each of its statements. */
 async function runEverything(): Promise<void> {
   const [dying, worker] = [inbox.worker(1000), inbox.worker(3_600_000)];
-  const assign = { worker, handlers: ['book'] };
+  const assign = { workerId: worker, handlers: ['book'] };
   for (const id of ['a', 'b', 'c', 'd']) inbox.receive({ id, orderingKey: 'k' });
   inbox.receive({ id: 'e', handlers: ['mail'], orderingKey: 'tx', oncePerTransaction: true });
   inbox.receive({ id: 'f', handlers: ['mail'], orderingKey: 'tx', oncePerTransaction: true });
@@ -56,7 +56,7 @@ async function runEverything(): Promise<void> {
   inbox.claim(dying, 1, 'mail');
   inbox.now += 1500;
   await inbox.store().heartbeat(worker);
-  const suspect = inbox.store().claimSuspect({ worker, handlers: ['mail'] })!;
+  const suspect = inbox.store().claimSuspect({ workerId: worker, handlers: ['mail'] })!;
   inbox.store().complete(suspect);
   const [first] = inbox.claim(worker);
   inbox.connection.exec("UPDATE payments_inbox_delivery SET queue = 'due' WHERE state = 'pending'");

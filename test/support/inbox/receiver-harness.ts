@@ -50,7 +50,7 @@ export class FakeWorker {
   reserve(handlers: readonly string[]) {
     if (!this.hasSlots) return null;
     const start = (claimed: readonly ClaimedDelivery[] | null): void => this.#run(claimed ?? []);
-    return { worker: 'w', handlers, start };
+    return { workerId: 'w', handlers, start };
   }
 
   wake(): void {
@@ -59,7 +59,7 @@ export class FakeWorker {
 
   async claim(): Promise<void> {
     const wanted = [{ handler: 'h', limit: 10 }];
-    this.#run(await this.store.claim({ worker: 'w', wanted }));
+    this.#run(await this.store.claim({ workerId: 'w', wanted }));
   }
 
   #run(claimed: readonly ClaimedDelivery[]): void {

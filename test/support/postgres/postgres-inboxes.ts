@@ -136,7 +136,7 @@ export async function claim(
   worker?: string,
 ): Promise<ClaimedDelivery[]> {
   const wanted = [{ handler: 'book', limit }];
-  return store.claim({ worker: worker ?? (await startWorker(store)), wanted });
+  return store.claim({ workerId: worker ?? (await startWorker(store)), wanted });
 }
 
 /** How many pages a statement reads. It is rolled back. */

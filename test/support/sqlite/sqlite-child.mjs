@@ -26,7 +26,7 @@ async function open(settings = {}) {
 async function register(store) {
   const id = randomUUID();
   await store.register({ id, leaseMs: 60_000, handlers: [] });
-  return (limit) => store.claim({ worker: id, wanted: [{ handler: 'book', limit }] });
+  return (limit) => store.claim({ workerId: id, wanted: [{ handler: 'book', limit }] });
 }
 
 function incoming(id, orderingKey = null) {

@@ -90,7 +90,7 @@ export class SqliteDatabase {
   }
 
   claim(worker: string, limit = 10, handler = 'book'): ClaimedDelivery[] {
-    return this.store().claim({ worker, wanted: [{ handler, limit }] });
+    return this.store().claim({ workerId: worker, wanted: [{ handler, limit }] });
   }
 
   /** Rows of a query, as plain objects. */

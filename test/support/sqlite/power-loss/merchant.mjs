@@ -57,7 +57,7 @@ const lane = async (number) => {
         onceKey: null,
         handlers: ['audit', 'book'],
         catalogVersion: version,
-        assign: index % 3 === 0 ? { worker, handlers: ['book'] } : null,
+        assign: index % 3 === 0 ? { workerId: worker, handlers: ['book'] } : null,
         stale: false,
         source: 'webhook',
         reference: null,
@@ -69,7 +69,8 @@ const lane = async (number) => {
     acknowledge('received', id);
     await Promise.all(receipt.claimed.map(settle));
     const wanted = ['audit', 'book'].map((handler) => ({ handler, limit: 2 }));
-    if (index % 2 === 0) await Promise.all((await store.claim({ worker, wanted })).map(settle));
+    if (index % 2 === 0)
+      await Promise.all((await store.claim({ workerId: worker, wanted })).map(settle));
   }
 };
 await Promise.all([0, 1, 2, 3].map(lane));

@@ -38,7 +38,7 @@ function redriveHarness() {
       ),
     );
   const claim = (handler: string, limit = 1e5) =>
-    store.claim({ worker: 'w', wanted: [{ handler, limit }] });
+    store.claim({ workerId: 'w', wanted: [{ handler, limit }] });
   /** Settles every due delivery of a handler. */
   const end = async (handler: string, state: 'done' | 'dead'): Promise<void> => {
     for (const lease of await claim(handler)) {

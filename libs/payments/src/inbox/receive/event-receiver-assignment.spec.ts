@@ -58,7 +58,7 @@ function processWith(...results: [Result, ...Result[]]) {
     reserve: (handlers: readonly string[]) =>
       state.freeSlot && handlers.includes('own')
         ? {
-            worker: 'w',
+            workerId: 'w',
             handlers: ['own'],
             start: (claimed: typeof CLAIMED | null, event: unknown) => {
               started.push(claimed);
@@ -115,7 +115,7 @@ describe('EventReceiver: deliveries assigned on receipt', () => {
     expect(received[0]).toMatchObject({
       handlers: ['own'],
       catalogVersion: 0,
-      assign: { worker: 'w', handlers: ['own'] },
+      assign: { workerId: 'w', handlers: ['own'] },
     });
     expect(status).toBe('stored');
     expect(started).toEqual([CLAIMED]);

@@ -230,7 +230,10 @@ export class EventReceiver {
   /** Stores the event. Deliveries to handlers of this process that have a free slot run at once. */
   async #receive(unassigned: IncomingEvent, parsed: PaymentEvent | null): Promise<StoreReceipt> {
     const reservation = this.worker.reserve(unassigned.handlers);
-    const assign = reservation && { worker: reservation.worker, handlers: reservation.handlers };
+    const assign = reservation && {
+      workerId: reservation.workerId,
+      handlers: reservation.handlers,
+    };
     const event = assign ? { ...unassigned, assign } : unassigned;
     // `null`: it is unknown whether deliveries were assigned.
     let assigned: readonly ClaimedDelivery[] | null = null;

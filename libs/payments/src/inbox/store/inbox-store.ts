@@ -87,14 +87,14 @@ export interface InboxStore<Tx = unknown> {
    *
    * A store whose search for these deliveries takes longer than a second may search less often than it renews heartbeats.
    */
-  heartbeat(worker: string): Promise<HeartbeatResult>;
+  heartbeat(workerId: string): Promise<HeartbeatResult>;
 
   /**
    * Ends a worker on purpose. If it still leases deliveries, the leases stay valid for `graceMs` more milliseconds, and
    * the worker can settle the deliveries. After that, heartbeats of other workers free them. A store without its own clock may
    * count the grace from the next heartbeat of another worker.
    */
-  retire(worker: string, graceMs: number): Promise<void>;
+  retire(workerId: string, graceMs: number): Promise<void>;
 
   /** The handlers that any worker has registered and that were not removed. */
   catalog(): Promise<HandlerCatalog>;

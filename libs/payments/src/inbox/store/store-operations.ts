@@ -34,7 +34,7 @@ export interface IncomingEvent {
    * A worker with reserved slots for some of {@link handlers}: the store may lease these deliveries to it at once.
    * `null` without such a worker.
    */
-  readonly assign: { readonly worker: string; readonly handlers: readonly string[] } | null;
+  readonly assign: { readonly workerId: string; readonly handlers: readonly string[] } | null;
   /** See {@link StoredEvent.stale}. A stale event has no handlers here. */
   readonly stale: boolean;
   /** How the event was received. */
@@ -175,7 +175,7 @@ export interface HeartbeatResult {
 /** Which deliveries to claim. */
 export interface ClaimRequest {
   /** Id of a registered worker. */
-  readonly worker: string;
+  readonly workerId: string;
   /** The handlers, and how many deliveries to claim of each at most: 1 or more. */
   readonly wanted: readonly { readonly handler: string; readonly limit: number }[];
 }
@@ -183,7 +183,7 @@ export interface ClaimRequest {
 /** Which suspect to claim. */
 export interface SuspectRequest {
   /** Id of a registered worker. */
-  readonly worker: string;
+  readonly workerId: string;
   readonly handlers: readonly string[];
 }
 

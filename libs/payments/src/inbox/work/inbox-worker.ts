@@ -50,7 +50,7 @@ export interface InboxCompanion {
 /** Slots that are reserved for the deliveries of an event that is being received. */
 export interface SlotReservation {
   /** Id of the worker. */
-  readonly worker: string;
+  readonly workerId: string;
   /** The handlers that have a reserved slot. */
   readonly handlers: readonly string[];
   /**
@@ -219,13 +219,13 @@ export class InboxWorker {
    */
   reserve(handlers: readonly string[]): SlotReservation | null {
     if (!this.working || !this.#background) return null;
-    const worker = this.#currentId();
-    const reserved = worker === null ? [] : this.#slots.reserve(handlers);
-    if (worker === null || reserved.length === 0) return null;
-    this.#heartbeat.use(worker);
+    const workerId = this.#currentId();
+    const reserved = workerId === null ? [] : this.#slots.reserve(handlers);
+    if (workerId === null || reserved.length === 0) return null;
+    this.#heartbeat.use(workerId);
     const start: SlotReservation['start'] = (claimed, parsed = null) =>
-      this.#outsideRequests(() => this.#startReserved(worker, reserved, claimed, parsed));
-    return { worker, handlers: reserved, start };
+      this.#outsideRequests(() => this.#startReserved(workerId, reserved, claimed, parsed));
+    return { workerId, handlers: reserved, start };
   }
 
   /**
@@ -262,17 +262,17 @@ export class InboxWorker {
 
   async #claim(): Promise<boolean> {
     const slots = this.#slots;
-    const worker = this.active ? this.#currentId() : null;
-    if (worker === null) return false;
+    const workerId = this.active ? this.#currentId() : null;
+    if (workerId === null) return false;
     const wanted = slots.requestForClaim();
     if (wanted.length === 0) return false;
     let suspect: ClaimedDelivery | null;
     let claimed: ClaimedDelivery[];
     // An id that retires during a claim would lose the deliveries that the claim returns.
-    this.#heartbeat.use(worker);
+    this.#heartbeat.use(workerId);
     try {
       suspect = await this.#claimSuspect(
-        worker,
+        workerId,
         wanted.map(({ handler }) => handler),
       );
       const others = wanted
@@ -283,18 +283,18 @@ export class InboxWorker {
         .filter(({ limit }) => limit > 0);
       // The drain may have begun while the store looked for a suspect.
       const claims = others.length > 0 && this.active;
-      claimed = claims ? await this.store.claim({ worker, wanted: others }) : [];
+      claimed = claims ? await this.store.claim({ workerId, wanted: others }) : [];
     } catch (error) {
       slots.claimFailed(wanted);
-      this.#heartbeat.endUse(worker);
+      this.#heartbeat.endUse(workerId);
       // Frees a suspect that was claimed, too.
-      this.#heartbeat.replace(worker);
+      this.#heartbeat.replace(workerId);
       throw error;
     }
     slots.claimed(wanted, suspect === null ? claimed : [suspect, ...claimed]);
-    if (suspect !== null) void this.#runSuspect(suspect, worker);
-    for (const delivery of claimed) void this.#start(delivery, worker);
-    this.#heartbeat.endUse(worker);
+    if (suspect !== null) void this.#runSuspect(suspect, workerId);
+    for (const delivery of claimed) void this.#start(delivery, workerId);
+    this.#heartbeat.endUse(workerId);
     return slots.wanting;
   }
 
@@ -302,37 +302,37 @@ export class InboxWorker {
    * Claims a suspect before other deliveries, unless one runs here. A suspect may be the cause of the death of its process.
    * If this process dies as well, the only suspect that it ran is counted.
    */
-  async #claimSuspect(worker: string, free: readonly string[]): Promise<ClaimedDelivery | null> {
+  async #claimSuspect(workerId: string, free: readonly string[]): Promise<ClaimedDelivery | null> {
     const handlers = free.filter((handler) => this.#withSuspects.has(handler));
     if (this.#suspectRuns || handlers.length === 0) return null;
     for (const handler of handlers) this.#withSuspects.delete(handler);
-    const suspect = await this.store.claimSuspect({ worker, handlers });
+    const suspect = await this.store.claimSuspect({ workerId, handlers });
     if (suspect !== null) for (const handler of handlers) this.#withSuspects.add(handler);
     return suspect;
   }
 
-  async #runSuspect(suspect: ClaimedDelivery, worker: string): Promise<void> {
+  async #runSuspect(suspect: ClaimedDelivery, workerId: string): Promise<void> {
     this.#suspectRuns = true;
-    await this.#start(suspect, worker);
+    await this.#start(suspect, workerId);
     this.#suspectRuns = false;
     this.#slots.wake(this.#withSuspects);
     this.#claimIfWanting();
   }
 
   #startReserved(
-    worker: string,
+    workerId: string,
     handlers: readonly string[],
     claimed: readonly ClaimedDelivery[] | null,
     parsed: PaymentEvent | null,
   ): void {
-    if (claimed === null) this.#heartbeat.replace(worker);
+    if (claimed === null) this.#heartbeat.replace(workerId);
     for (const handler of handlers) {
       const delivery = claimed?.find((one) => one.handler === handler);
       if (delivery === undefined) this.#slots.free(handler);
       // Only the first attempt gets the parsed event, because a handler may change it.
-      else void this.#start(delivery, worker, delivery === claimed![0] ? parsed : null);
+      else void this.#start(delivery, workerId, delivery === claimed![0] ? parsed : null);
     }
-    this.#heartbeat.endUse(worker);
+    this.#heartbeat.endUse(workerId);
     this.#claimIfWanting();
   }
 
@@ -412,7 +412,7 @@ export class InboxWorker {
   }
 
   #declaredDead(id: string): void {
-    const lost = [...this.#running].filter(([, worker]) => worker === id);
+    const lost = [...this.#running].filter(([, workerId]) => workerId === id);
     if (lost.length === 0) return;
     for (const [attempt] of lost) attempt.lose();
     this.#logger.warn(

@@ -375,7 +375,7 @@ describe('WorkerHeartbeat: lost responses of the store', () => {
       const claim = harness.store.claim.bind(harness.store);
       const workers = new Set<string>();
       harness.store.claim = (request) => {
-        workers.add(request.worker);
+        workers.add(request.workerId);
         return broken();
       };
       await harness.receive('a');

@@ -149,14 +149,14 @@ class PostgresStore extends SqlEvents implements InboxStore<PostgresTransaction>
     return register(this.#sql, worker);
   }
 
-  async heartbeat(worker: string): Promise<HeartbeatResult> {
-    const { freed, ...result } = await this.#heartbeats.send(worker);
+  async heartbeat(workerId: string): Promise<HeartbeatResult> {
+    const { freed, ...result } = await this.#heartbeats.send(workerId);
     if (freed) this.#notifier.notify();
     return result;
   }
 
-  async retire(worker: string, graceMs: number): Promise<void> {
-    await retire(this.#sql, worker, graceMs);
+  async retire(workerId: string, graceMs: number): Promise<void> {
+    await retire(this.#sql, workerId, graceMs);
   }
 
   async catalog(): Promise<HandlerCatalog> {

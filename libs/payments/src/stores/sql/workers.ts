@@ -56,8 +56,8 @@ export async function register(
 }
 
 /** See `InboxStore.retire`. */
-export function retire(database: SqlDatabase, worker: string, graceMs: number): Promise<void> {
-  return database.changeCatalog(RETIRE, [worker, Math.round(graceMs)]);
+export function retire(database: SqlDatabase, workerId: string, graceMs: number): Promise<void> {
+  return database.changeCatalog(RETIRE, [workerId, Math.round(graceMs)]);
 }
 
 /** A statement that stores the last heartbeat of a worker with its handlers. */

@@ -99,12 +99,12 @@ export class Claims {
   }
 
   /** Leases the earliest due deliveries to a worker, per handler at most its limit. */
-  async claim({ worker, wanted }: ClaimRequest): Promise<ClaimedDelivery[]> {
+  async claim({ workerId, wanted }: ClaimRequest): Promise<ClaimedDelivery[]> {
     if (wanted.length === 0) return [];
     const handlers = wanted.map(({ handler }) => handler);
     const full = this.#cursors.startFullSearch();
     const rows = await this.source.query(this.#claim, [
-      worker,
+      workerId,
       handlers.map(toStored),
       wanted.map(({ limit }) => Math.min(limit, MAX_CLAIM)),
       full ? handlers.map(() => null) : this.#cursors.startsOf(handlers),
@@ -118,8 +118,8 @@ export class Claims {
   }
 
   /** Leases the earliest due suspect. */
-  async claimSuspect({ worker, handlers }: SuspectRequest): Promise<ClaimedDelivery | null> {
-    const [row] = await this.source.query(this.#claimSuspect, [worker, handlers.map(toStored)]);
+  async claimSuspect({ workerId, handlers }: SuspectRequest): Promise<ClaimedDelivery | null> {
+    const [row] = await this.source.query(this.#claimSuspect, [workerId, handlers.map(toStored)]);
     return row === undefined ? null : toClaimed(row);
   }
 

@@ -238,7 +238,7 @@ function deliveriesOf(events: readonly NewEvent[]): NewDelivery[] {
   const busy = new Set<string>();
   return events.flatMap(({ event: { handlers, assign }, ordering }, index) =>
     [...new Set(handlers)].map((handler) => {
-      let worker = assign?.handlers.includes(handler) ? assign.worker : null;
+      let worker = assign?.handlers.includes(handler) ? assign.workerId : null;
       if (worker !== null && ordering !== null) {
         const key = `${ordering} ${handler}`;
         if (busy.has(key)) worker = null;

@@ -30,20 +30,22 @@ export class Heartbeats {
   ) {}
 
   /** See `InboxStore.heartbeat`. `freed`: whether it freed any delivery. */
-  async send(worker: string): Promise<HeartbeatResult & { readonly freed: boolean }> {
-    const [row] = await this.source.query(`SELECT * FROM ${this.schema}.renew($1::uuid)`, [worker]);
+  async send(workerId: string): Promise<HeartbeatResult & { readonly freed: boolean }> {
+    const [row] = await this.source.query(`SELECT * FROM ${this.schema}.renew($1::uuid)`, [
+      workerId,
+    ]);
     const alive = row!['o_alive'] === 't';
-    return { alive, ...(await this.#freeLost(worker, row!['o_late'] === 't')) };
+    return { alive, ...(await this.#freeLost(workerId, row!['o_late'] === 't')) };
   }
 
-  async #freeLost(worker: string, late: boolean): Promise<{ suspects: boolean; freed: boolean }> {
+  async #freeLost(workerId: string, late: boolean): Promise<{ suspects: boolean; freed: boolean }> {
     const { runtime } = this;
     const startedAt = runtime.monotonic();
     if (startedAt < this.#nextSearchAt) return { suspects: false, freed: false };
     let row: ResultRow | undefined;
     try {
       const text = `SELECT * FROM ${this.schema}.free_lost($1::uuid, $2::boolean)`;
-      [row] = await this.source.query(text, [worker, late]);
+      [row] = await this.source.query(text, [workerId, late]);
     } catch (error) {
       // The source has logged it.
       if (runtime.monotonic() - startedAt < SLOW_MS) throw error;

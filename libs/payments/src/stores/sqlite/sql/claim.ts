@@ -23,20 +23,20 @@ interface DueRow {
 /** Leases due deliveries to a worker: of each handler, the earliest due first. */
 export function claim(
   { connection, times }: SqliteSql,
-  { worker, wanted }: ClaimRequest,
+  { workerId, wanted }: ClaimRequest,
 ): ClaimedDelivery[] {
   // A worker that was declared dead claims nothing: the next heartbeat of another worker would free the delivery while
   // this worker runs it.
-  if (!isLive(connection, worker)) return [];
+  if (!isLive(connection, workerId)) return [];
   const limits = new Map(wanted.map(({ handler, limit }) => [handler, limit]));
   return unpaused(connection, [...limits.keys()]).flatMap((handler) =>
-    claimOf(connection, worker, handler, limits.get(handler)!, times),
+    claimOf(connection, workerId, handler, limits.get(handler)!, times),
   );
 }
 
 function claimOf(
   connection: SqliteConnection,
-  worker: string,
+  workerId: string,
   handler: string,
   limit: number,
   times: Times,
@@ -53,7 +53,7 @@ function claimOf(
         makeWait(connection, event, handler);
         madeWaiting += 1;
       } else {
-        claimed.push(lease(connection, event, handler, worker, times));
+        claimed.push(lease(connection, event, handler, workerId, times));
       }
     }
     if (rows.length < size) break;
@@ -104,7 +104,7 @@ function lease(
   connection: SqliteConnection,
   seq: number,
   handler: string,
-  worker: string,
+  workerId: string,
   { wall }: Times,
 ): ClaimedDelivery {
   const row = connection.get<LeasedRow>(
@@ -121,7 +121,7 @@ function lease(
      SET state = 'running', worker = ?, attempts = attempts + 1, token = token + 1, queue = NULL, due_at = NULL,
        started_at = ?
      WHERE event = ? AND handler = ?`,
-    [worker, wall, seq, handler],
+    [workerId, wall, seq, handler],
   );
   return {
     company: row.company,
@@ -145,9 +145,9 @@ function lease(
 /** Leases the earliest due suspect whose ordering key is free. */
 export function claimSuspect(
   { connection, times }: SqliteSql,
-  { worker, handlers }: SuspectRequest,
+  { workerId, handlers }: SuspectRequest,
 ): ClaimedDelivery | null {
-  if (!isLive(connection, worker)) return null;
+  if (!isLive(connection, workerId)) return null;
   const due = unpaused(connection, handlers).flatMap((handler) => {
     const row = connection.get<{ event: number; due_at: number }>(
       `SELECT event, due_at FROM payments_inbox_delivery d INDEXED BY payments_inbox_delivery_queue
@@ -161,7 +161,7 @@ export function claimSuspect(
     return row === undefined ? [] : [{ ...row, handler }];
   });
   const [first] = due.toSorted((a, b) => a.due_at - b.due_at || a.event - b.event);
-  return first ? lease(connection, first.event, first.handler, worker, times) : null;
+  return first ? lease(connection, first.event, first.handler, workerId, times) : null;
 }
 
 /** Milliseconds until the first delivery of these handlers becomes claimable; `null` if there is none. */

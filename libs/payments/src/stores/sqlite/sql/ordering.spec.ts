@@ -71,7 +71,11 @@ describe('the deliveries of one ordering key on SQLite', () => {
     inbox.claim(worker);
     inbox.now += 1500;
     await inbox.store().heartbeat(other);
-    inbox.receive({ id: 'next', orderingKey: 'k', assign: { worker: other, handlers: ['book'] } });
+    inbox.receive({
+      id: 'next',
+      orderingKey: 'k',
+      assign: { workerId: other, handlers: ['book'] },
+    });
     expect(pending()).toEqual([
       { id: 'suspect', queue: 'suspect', crashes: 1 },
       { id: 'next', queue: 'due', crashes: 0 },
@@ -97,7 +101,7 @@ describe('the deliveries of one ordering key on SQLite', () => {
 
   it('an outcome releases a delivery that began to wait earlier in the same batch', async () => {
     const worker = inbox.worker();
-    const assign = { worker, handlers: ['book'] };
+    const assign = { workerId: worker, handlers: ['book'] };
     for (const orderingKey of ['a', 'b', 'c'])
       inbox.receive({ id: orderingKey, orderingKey, assign });
     const complete = (seq: number): Call => ({
@@ -113,7 +117,7 @@ describe('the deliveries of one ordering key on SQLite', () => {
       "UPDATE payments_inbox_delivery SET queue = 'due' WHERE state = 'pending'",
     );
     const wanted = [{ handler: 'book', limit: 1 }];
-    const claim: Call = { name: 'claim', args: [{ worker, wanted }] };
+    const claim: Call = { name: 'claim', args: [{ workerId: worker, wanted }] };
     /** Whether the first outcome and the last one released a delivery. */
     const nextDue = async (calls: readonly Call[]) => {
       const { outcomes } = await runBatch(inbox.connection, calls, inbox.times, 1000);

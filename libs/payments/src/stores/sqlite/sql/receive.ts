@@ -149,7 +149,7 @@ function insertDeliveries(
         `INSERT INTO payments_inbox_delivery
            (event, handler, state, attempts, token, worker, started_at, ordering)
          SELECT ?4, ?1, 'running', 1, 1, ?5, ?6, ?2 WHERE NOT (${ANY_DUE}) ON CONFLICT DO NOTHING`,
-        [handler, ordering, clock, seq, assign!.worker, wall],
+        [handler, ordering, clock, seq, assign!.workerId, wall],
       );
       if (inserted > 0) return [{ ...first, handler, receivedAt: new Date(wall) }];
     }
@@ -169,6 +169,6 @@ function assignableHandlers(
   connection: SqliteConnection,
   assign: IncomingEvent['assign'],
 ): readonly string[] {
-  if (assign === null || !isLive(connection, assign.worker)) return [];
+  if (assign === null || !isLive(connection, assign.workerId)) return [];
   return unpaused(connection, assign.handlers);
 }

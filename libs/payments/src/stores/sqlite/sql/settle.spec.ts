@@ -16,11 +16,11 @@ const pending = () =>
 
 describe('claims and outcomes on SQLite', () => {
   it('a claim and a receive lease nothing to a worker that is not live', () => {
-    const assign = { worker: 'unknown', handlers: ['book'] };
+    const assign = { workerId: 'unknown', handlers: ['book'] };
     inbox.receive({ assign });
     expect(pending()).toHaveLength(1);
     expect(inbox.claim('unknown')).toEqual([]);
-    const request = { worker: 'unknown', handlers: ['book'] };
+    const request = { workerId: 'unknown', handlers: ['book'] };
     expect(inbox.store().claimSuspect(request)).toBeNull();
   });
 

@@ -8,17 +8,17 @@ import { FREED_QUEUE } from './settle.js';
 import { withAttempt } from './stored-rows.js';
 
 /** Renews a heartbeat, removes dead workers, and frees the deliveries that they ran. */
-export async function heartbeat(sql: SqliteSql, worker: string): Promise<HeartbeatResult> {
+export async function heartbeat(sql: SqliteSql, workerId: string): Promise<HeartbeatResult> {
   const { connection, times } = sql;
   const own = connection.get<{ heartbeat_at: number; lease_ms: number }>(
     'SELECT heartbeat_at, lease_ms FROM payments_inbox_worker WHERE id = ? AND retired = 0',
-    [worker],
+    [workerId],
   );
   const late = own !== undefined && times.clock - own.heartbeat_at > own.lease_ms;
   const alive =
     connection.run(
       'UPDATE payments_inbox_worker SET heartbeat_at = ? WHERE id = ? AND retired = 0',
-      [times.clock, worker],
+      [times.clock, workerId],
     ) === 1;
   const withoutHeartbeat = deadWorkers(connection, times);
   const dead = late ? [] : withoutHeartbeat;
@@ -26,7 +26,7 @@ export async function heartbeat(sql: SqliteSql, worker: string): Promise<Heartbe
   const retired = new Set(dead.filter((row) => row.retired === 1).map(({ id }) => id));
   const freed = freeOrphans(connection, retired, times);
   sql.wakes ||= freed > 0;
-  return { alive, suspects: hasSuspects(connection, worker) };
+  return { alive, suspects: hasSuspects(connection, workerId) };
 }
 
 /**
@@ -39,10 +39,10 @@ export function noteHeartbeats<T>({ connection, times }: SqliteSql, changed: T):
 }
 
 /** Whether the worker is registered, not declared dead and not retired. */
-export function isLive(connection: SqliteConnection, worker: string): boolean {
-  return connection.cached(`live ${worker}`, () => {
+export function isLive(connection: SqliteConnection, workerId: string): boolean {
+  return connection.cached(`live ${workerId}`, () => {
     const sql = 'SELECT 1 FROM payments_inbox_worker WHERE id = ? AND retired = 0';
-    return connection.get(sql, [worker]) !== undefined;
+    return connection.get(sql, [workerId]) !== undefined;
   });
 }
 
@@ -55,16 +55,16 @@ function deadWorkers(connection: SqliteConnection, times: Times): WorkerRow[] {
   return livenessOf(connection).check(rows, connection.machine() + times.processOffset);
 }
 
-function handlersOf(connection: SqliteConnection, worker: string): string[] {
+function handlersOf(connection: SqliteConnection, workerId: string): string[] {
   const row = connection.get<{ handlers: string }>(
     'SELECT handlers FROM payments_inbox_worker WHERE id = ?',
-    [worker],
+    [workerId],
   );
   return (JSON.parse(row?.handlers ?? '[]') as HandlerDeclaration[]).map(({ name }) => name);
 }
 
-function hasSuspects(connection: SqliteConnection, worker: string): boolean {
-  return unpaused(connection, handlersOf(connection, worker)).some((handler) =>
+function hasSuspects(connection: SqliteConnection, workerId: string): boolean {
+  return unpaused(connection, handlersOf(connection, workerId)).some((handler) =>
     connection.get(
       `SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_queue
        WHERE handler = ? AND queue = 'suspect' LIMIT 1`,

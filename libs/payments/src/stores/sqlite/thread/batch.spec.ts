@@ -42,7 +42,7 @@ describe('a batch', () => {
   });
 
   it('a batch runs each call with the workers, pauses and catalog version that earlier calls have changed', async () => {
-    const assign = { worker: 'w', handlers: ['book'] };
+    const assign = { workerId: 'w', handlers: ['book'] };
     const patterns = [{ name: 'book', patterns: ['*'] }];
     const responses = await run([
       receiveCall('no such worker', { assign }),
@@ -79,7 +79,7 @@ describe('a batch', () => {
   it('a batch wakes the workers if one of its calls made a delivery due, whatever later calls do', async () => {
     const [id, next] = ['a', 'b'].map((name) => inbox.receive({ id: name, orderingKey: 't' }));
     inbox.receive({ id: 'other', handlers: ['mail'] });
-    const request = { worker: inbox.worker(), wanted: [{ handler: 'mail', limit: 1 }] };
+    const request = { workerId: inbox.worker(), wanted: [{ handler: 'mail', limit: 1 }] };
     const [lease] = inbox.store().claim(request);
     const skip = call('skip', [{ company: 'acme', id, handlers: ['book'] }]);
     const batch = [skip, call('complete', lease)];
@@ -87,12 +87,12 @@ describe('a batch', () => {
       outcomes: [{ value: 1 }, { value: { settled: true, nextDue: false } }],
       wakes: true,
     });
-    expect(inbox.claim(request.worker).map((claimed) => claimed.id)).toEqual([next]);
+    expect(inbox.claim(request.workerId).map((claimed) => claimed.id)).toEqual([next]);
   });
 
   it('a batch keeps no cached value after its end, because another process may change the value', async () => {
     inbox.receive();
-    const request = { worker: inbox.worker(), wanted: [{ handler: 'mail', limit: 1 }] };
+    const request = { workerId: inbox.worker(), wanted: [{ handler: 'mail', limit: 1 }] };
     await run([call('claim', request)]);
     connection.exec("INSERT INTO payments_inbox_pause VALUES ('book')");
     expect(inbox.store().nextDueInMs(['book'])).toBeNull();

@@ -85,7 +85,7 @@ const REGISTER: Call = {
 
 const CLAIM: Call = {
   name: 'claim',
-  args: [{ worker: 'worker', wanted: [{ handler: 'book', limit: 10 }] }],
+  args: [{ workerId: 'worker', wanted: [{ handler: 'book', limit: 10 }] }],
 };
 
 const at = (clock: number): Times => ({ ...NOW, clock });
