@@ -1,6 +1,5 @@
-// npm run bench -- [row …] [--rounds N] [--quick] [--report]; see bench/README.md.
-import { cpus, release, type } from 'node:os';
-import { join } from 'node:path';
+// npm run bench -- [row …] [--rounds N] [--quick]; see bench/README.md.
+import { cpus, type } from 'node:os';
 import { setTimeout as wait } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { installLocked } from '../test/support/processes/command.ts';
@@ -14,18 +13,16 @@ const { values: flags, positionals: names } = parseArgs({
   options: {
     rounds: { type: 'string' },
     quick: { type: 'boolean', default: false },
-    report: { type: 'boolean', default: false },
   },
 });
 
 await installLocked(import.meta.dirname, 'the packages that nestjs-payments is compared with');
 // These files import the packages that are installed here, so they load later.
 const { ROWS } = await import('./rows/index.ts');
-const { readResults, summarize, writeResults } = await import('./report/results.ts');
+const { summarize } = await import('./report/results.ts');
 const { cellsOf, targetCells, terminalTable } = await import('./report/tables.ts');
 const { writePerformancePage } = await import('./report/performance-page.ts');
 
-const FILE = join(import.meta.dirname, 'results.json');
 const VERSIONS = versions();
 const unknown = names.filter((name) => !ROWS.some((row) => row.name === name));
 if (unknown.length > 0) {
@@ -33,6 +30,7 @@ if (unknown.length > 0) {
   throw new Error(`There is no row ${unknown.join(', ')}. The rows are ${known}.`);
 }
 const failed: string[] = [];
+const results: Record<string, RowResult> = {};
 /** The processes and servers of the current row. */
 let ending = new AsyncDisposableStack();
 /** Set after SIGINT or SIGTERM: ends the current row, then the process. */
@@ -45,30 +43,20 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     );
   });
 }
-if (!flags.report) {
-  for (const row of ROWS) {
-    if (names.length === 0 || names.includes(row.name)) await runAndWrite(row);
-  }
+for (const row of ROWS) {
+  if (names.length === 0 || names.includes(row.name)) await runAndWrite(row);
 }
-if (!flags.quick) {
-  const found = readResults(FILE);
-  // In the order of the rows, without rows that no longer exist.
-  const known = ROWS.flatMap(({ name }) => (found[name] ? [[name, found[name]] as const] : []));
-  const results = Object.fromEntries(known);
-  await writeResults(FILE, results);
-  await writePerformancePage(results);
-  console.log(`\n${terminalTable(targetCells(results))}`);
-}
+console.log(`\n${terminalTable(targetCells(results))}`);
 if (failed.length > 0) console.error(`\nFailed: ${failed.join(', ')}.`);
 process.exit(failed.length > 0 ? 1 : 0);
 
-/** Runs a row and writes its result. If it fails, the other rows still run. */
+/** Runs a row and writes it to the page. If it fails, the other rows still run. */
 async function runAndWrite(row: Row): Promise<void> {
   try {
     const started = performance.now();
     console.log(`\n${row.title} (${row.name})`);
-    const result = await run(row);
-    if (!flags.quick) await writeResults(FILE, { ...readResults(FILE), [row.name]: result });
+    results[row.name] = await run(row);
+    if (!flags.quick) await writePerformancePage(results);
     console.log(`\n  ${((performance.now() - started) / 1000).toFixed(0)} s`);
   } catch (error) {
     // After an interrupt, the row fails because its processes have been ended.
@@ -86,7 +74,7 @@ async function run(row: Row): Promise<RowResult> {
   ending = own;
   const tables: TableResult[] = [];
   for (const table of await row.open(scale, own)) tables.push(await measure(table, scale));
-  const machine = `${cpus().length} × ${cpus()[0]?.model.trim()}, ${type()} ${release()}`;
+  const machine = `${cpus().length} × ${cpus()[0]?.model.trim()}, ${type()}`;
   const date = new Date().toISOString().slice(0, 10);
   return { title: row.title, date, machine, busyBefore, versions: VERSIONS, tables };
 }

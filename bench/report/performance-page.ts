@@ -1,40 +1,39 @@
-import { mkdir, readFile, readdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { format, resolveConfig } from 'prettier';
 import { barChart } from './bar-chart.ts';
-import { markersOf, replaceBetweenMarkers } from './markers.ts';
+import { replaceMarked } from './markers.ts';
 import type { Results, RowResult } from './results.ts';
-import { sizing } from './sizing.ts';
+import { costsOf, sizing } from './sizing.ts';
 import { cellsOf, markdownTable, targetCells } from './tables.ts';
 
 const DOCS = join(import.meta.dirname, '..', '..', 'docs');
 const PAGE = join(DOCS, 'performance.md');
 const CHARTS = join(DOCS, 'performance');
 
-/** Writes the charts and the generated parts of docs/performance.md. The text outside its markers stays. */
+/** Writes the charts and sections of the rows that were run. The rest of docs/performance.md stays. */
 export async function writePerformancePage(results: Results): Promise<void> {
   await mkdir(CHARTS, { recursive: true });
-  for (const file of await readdir(CHARTS)) {
-    if (file.endsWith('.svg')) await rm(join(CHARTS, file));
-  }
   for (const [name, row] of Object.entries(results)) {
     await writeFile(join(CHARTS, `${name}.svg`), barChart(row));
   }
-  const page = await readFile(PAGE, 'utf8');
-  const filled = markersOf(page).reduce(
-    (text, name) => replaceBetweenMarkers(text, name, generated(name, results)),
-    page,
+  const page = replaceMarked(await readFile(PAGE, 'utf8'), (name, old) =>
+    generated(name, results, old),
   );
   const options = { ...(await resolveConfig(PAGE)), filepath: PAGE };
-  await writeFile(PAGE, await format(filled, options));
+  await writeFile(PAGE, await format(page, options));
 }
 
-function generated(name: string, results: Results): string {
-  if (name === 'targets') return markdownTable(targetCells(results));
-  if (name === 'machine') return machine(results);
-  if (name === 'sizing') return sizing(results);
+function generated(name: string, results: Results, old: string): string {
+  if (name === 'targets') return mergedTargets(results, old);
+  if (name === 'versions') return versions(results);
+  if (name === 'sizing') {
+    // It needs several rows in one run.
+    const costs = costsOf(results);
+    return costs === null ? old : sizing(costs);
+  }
   const row = results[name];
-  return row === undefined ? '_Not measured yet._' : section(name, row);
+  return row === undefined ? old : section(name, row);
 }
 
 function section(name: string, row: RowResult): string {
@@ -44,28 +43,34 @@ function section(name: string, row: RowResult): string {
   ]);
   const notes = new Set(row.tables.flatMap((table) => table.notes));
   const chart = `![${row.title}, bar chart](performance/${name}.svg)`;
-  return [chart, ...tables, ...notes].join('\n\n');
+  return [chart, ...tables, ...notes, measuredOn(row)].join('\n\n');
 }
 
-/** The machine and date of each row: one line if they are the same for all rows. */
-function machine(results: Results): string {
-  const rows = Object.entries(results);
-  const kinds = Map.groupBy(rows, ([, row]) => `${row.machine}, Node ${row.versions['node']}`);
-  const lines = [...kinds].map(([kind, of]) => {
-    const names = kinds.size === 1 ? '' : ` (${of.map(([name]) => name).join(', ')})`;
-    const dates = [...new Set(of.map(([, { date }]) => date))].toSorted();
-    return `- ${kind}; ${dates.join(', ')}${names}`;
-  });
-  const busy = rows.filter(([, { busyBefore }]) => busyBefore > 0.15).map(([name]) => name);
-  if (busy.length > 0) {
-    lines.push(
-      `- Other processes used the machine when these rows began: ${busy.join(', ')}. Their ratios are more reliable ` +
-        'than their figures.',
-    );
-  }
-  const versions = Object.entries(
-    Object.assign({}, ...rows.map(([, row]) => row.versions)) as object,
-  );
-  lines.push(`- ${versions.map(([what, version]) => `${what} ${version}`).join(', ')}`);
-  return lines.join('\n');
+function measuredOn({ date, machine, versions: { node }, busyBefore }: RowResult): string {
+  const busy =
+    busyBefore > 0.15
+      ? ' Other processes used the machine when the row began, so its ratios are more reliable than its figures.'
+      : '';
+  return `Measured on ${date}: ${machine}, Node ${node}.${busy}`;
+}
+
+/** The table of the page, with the targets of these rows instead of their old ones. */
+export function mergedTargets(results: Results, old: string): string {
+  const [head, rule, ...measured] = markdownTable(targetCells(results)).split('\n');
+  const kept = old
+    .split('\n')
+    .slice(2)
+    .filter((line) => line !== '' && !Object.hasOwn(results, rowOf(line)));
+  return [head, rule, ...kept, ...measured].join('\n');
+}
+
+function rowOf(line: string): string {
+  return line.split('|')[1]?.trim() ?? '';
+}
+
+function versions(results: Results): string {
+  const of = Object.assign({}, ...Object.values(results).map((row) => row.versions)) as object;
+  return Object.entries(of)
+    .map(([what, version]) => `${what} ${version}`)
+    .join(', ');
 }

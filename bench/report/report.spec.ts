@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { barChart } from './bar-chart.ts';
-import { markersOf, replaceBetweenMarkers } from './markers.ts';
+import { replaceMarked } from './markers.ts';
+import { mergedTargets } from './performance-page.ts';
 import { summarize } from './results.ts';
 import { costsOf, sizeFor } from './sizing.ts';
 import { cellsOf, figure, markdownTable, targetCells, terminalTable } from './tables.ts';
@@ -40,16 +41,19 @@ describe('the report', () => {
   it('the report replaces the text between the markers and keeps the text around them', () => {
     const page =
       'Before\n<!-- bench:a -->\nold\n<!-- /bench:a -->\nAfter <!-- bench:b --><!-- /bench:b -->';
-    const filled = replaceBetweenMarkers(page, 'a', 'new');
-    expect(filled).toContain('Before\n<!-- bench:a -->\n\nnew\n\n<!-- /bench:a -->\nAfter');
-    expect(filled).not.toContain('old');
-    expect(replaceBetweenMarkers(filled, 'a', 'new')).toBe(filled);
-    expect(markersOf(page)).toEqual(['a', 'b']);
+    const filled = replaceMarked(page, (name, old) => `${name}: ${old}`);
+    expect(filled).toBe(
+      'Before\n<!-- bench:a -->\n\na: old\n\n<!-- /bench:a -->\nAfter <!-- bench:b -->\n\nb:\n\n<!-- /bench:b -->',
+    );
   });
 
-  it('the report throws if the markers are missing or in the wrong order', () => {
-    expect(() => replaceBetweenMarkers('nothing', 'a', 'new')).toThrow('<!-- bench:a -->');
-    expect(() => replaceBetweenMarkers('<!-- /bench:a --><!-- bench:a -->', 'a', '')).toThrow();
+  it('the report keeps the targets of rows that were not run', () => {
+    const old = '| row | |\n| --- | --- |\n| other | kept |\n| row | replaced |';
+    const merged = mergedTargets({ row }, old);
+    expect(merged).toContain(
+      '| other | kept |\n| row | Deliveries: ours | half | 0.500 | reached |',
+    );
+    expect(merged).not.toContain('replaced');
   });
 
   it('the report shows the median, the middle half, and the median ratio of the first contender to each other one', () => {

@@ -1,6 +1,3 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { writeFile } from 'node:fs/promises';
-import { format, resolveConfig } from 'prettier';
 import type { Sample, Table, Target } from '../rounds/row.ts';
 import { median, medianOfPairs, quantile } from '../rounds/statistics.ts';
 
@@ -40,7 +37,7 @@ export interface RowResult {
   readonly tables: readonly TableResult[];
 }
 
-/** The content of `bench/results.json`: the last run of each row. */
+/** The rows that were run, by name. */
 export type Results = Readonly<Record<string, RowResult>>;
 
 /** Summarizes the rounds of a table: for each contender, its samples in the order of the rounds. */
@@ -81,20 +78,4 @@ export function summarize(
     }),
     notes,
   };
-}
-
-/** Reads the results, or none if the file is missing. */
-export function readResults(file: string): Results {
-  return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as Results) : {};
-}
-
-/** Writes the results, formatted and with six significant digits. */
-export async function writeResults(file: string, results: Results): Promise<void> {
-  const options = { ...(await resolveConfig(file)), filepath: file };
-  await writeFile(file, await format(JSON.stringify(results, rounded), options));
-}
-
-// More digits than the page shows, so that it does not round twice.
-function rounded(_key: string, value: unknown): unknown {
-  return typeof value === 'number' ? Number(value.toPrecision(6)) : value;
 }

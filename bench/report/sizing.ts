@@ -57,9 +57,7 @@ export function costsOf(results: Results): Costs | null {
 }
 
 /** The sizing section of the page, in Markdown. */
-export function sizing(results: Results): string {
-  const costs = costsOf(results);
-  if (costs === null) return '_The rows receive-postgres and growth-postgres have not been run._';
+export function sizing(costs: Costs): string {
   const [small, large] = [sizeFor(10, costs), sizeFor(10_000, costs)];
   const row = (what: string, pick: (size: Size) => number): string[] => [
     what,
