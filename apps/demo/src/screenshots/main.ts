@@ -3,8 +3,8 @@ import { parseArgs } from 'node:util';
 import { DemoEnvironment } from '../demo-environment.js';
 import { SceneReport } from '../scene-report.js';
 import { createSqliteFolder } from '../temporary-database.js';
-import { captureAll } from './captures.js';
-import { captureEveryPage } from './page-captures.js';
+import { captureAll } from './documentation-captures.js';
+import { captureEveryPage } from './every-page-captures.js';
 import { ScreenshotBrowser } from './screenshot-browser.js';
 import { playTraffic } from './traffic.js';
 

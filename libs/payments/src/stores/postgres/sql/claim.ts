@@ -11,7 +11,7 @@ import type { PreparedStatement, ResultRow } from '../connection/database-connec
 import { isRunning, keyLock } from './ordering.js';
 import { BY_INDEX, NOW_MS, withoutPartialIndex } from './schema.js';
 import { fromStored, toStored } from '../../sql/stored-text.js';
-import { toDate } from './stored-rows.js';
+import { toDate } from './column-values.js';
 
 /** A claim locks the ordering keys that it checks, and the database's table of locks is finite. */
 const MAX_CLAIM = 500;

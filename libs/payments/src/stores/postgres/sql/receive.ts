@@ -16,7 +16,7 @@ import { isRunning, keyLock } from './ordering.js';
 import { countsOnce } from '../../sql/conditions.js';
 import { BY_INDEX, isOnceOf, LOOKED_UP, NOW_MS } from './schema.js';
 import { fromStored, orderingOf, toStored } from '../../sql/stored-text.js';
-import { elementsOf, toDate } from './stored-rows.js';
+import { elementsOf, toDate } from './column-values.js';
 
 /** How many repeats of an event are kept. */
 const MAX_REPEATS = 20;

@@ -14,7 +14,7 @@ import { isValueError, PostgresInboxError, prepared } from '../connection/databa
 import type { PreparedStatement } from '../connection/database-connection.js';
 import { BY_INDEX, NOW_MS, withoutPartialIndex } from './schema.js';
 import { toStored } from '../../sql/stored-text.js';
-import { elementsOf } from './stored-rows.js';
+import { elementsOf } from './column-values.js';
 
 /** The longest delay that is stored: 100 years, in milliseconds. */
 export const MAX_DUE_MS = 3_155_760_000_000;

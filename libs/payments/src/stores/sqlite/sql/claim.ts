@@ -9,7 +9,6 @@ import type { SqliteSql } from '../thread/sqlite-sql.js';
 import { unpaused } from './catalog.js';
 import { beganToWait, isOrderingRunning } from './ordering.js';
 import { fromStored } from '../../sql/stored-text.js';
-import { toBuffer } from './stored-rows.js';
 import { isLive } from './workers.js';
 
 /** How many deliveries of a handler one claim makes wait. If a busy key has more, the next claim continues. */
@@ -178,4 +177,9 @@ export function nextDueInMs(
     return row === undefined ? [] : [row.due_at];
   });
   return dueTimes.length === 0 ? null : Math.min(...dueTimes) - times.clock;
+}
+
+/** The same bytes as a `Buffer`, without a copy. */
+function toBuffer({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
+  return Buffer.from(buffer, byteOffset, byteLength);
 }

@@ -5,7 +5,7 @@ import type { LeaseName } from '../thread/sent-values.js';
 import type { SqliteSql } from '../thread/sqlite-sql.js';
 import { releaseNext } from './ordering.js';
 import { toStored } from '../../sql/stored-text.js';
-import { withAttempt } from './stored-rows.js';
+import { withAttempt } from './attempt-history.js';
 
 /** Marks a delivery done. */
 export function complete(sql: SqliteSql, lease: LeaseName): SettleResult {

@@ -5,7 +5,7 @@ import type { SqliteSql } from '../thread/sqlite-sql.js';
 import { unpaused } from './catalog.js';
 import { releaseNext } from './ordering.js';
 import { FREED_QUEUE } from './settle.js';
-import { withAttempt } from './stored-rows.js';
+import { withAttempt } from './attempt-history.js';
 
 /** Renews a heartbeat, removes dead workers, and frees the deliveries that they ran. */
 export async function heartbeat(sql: SqliteSql, workerId: string): Promise<HeartbeatResult> {

@@ -5,7 +5,7 @@ import type { EngineHooks } from '../sqlite-engine.js';
 import type { SqliteSettings } from '../sqlite-options.js';
 import type { Call, FromThread, Opened, Outcome, ThreadData, ToThread } from './messages.js';
 import { adopt } from './sent-values.js';
-import { findThreadFile } from './thread-file.js';
+import { findThreadFile } from './find-thread-file.js';
 
 /** Milliseconds from an unexpected end of the thread to the start of another, if the store has listeners. */
 const RESTART_MS = 1000;

@@ -13,8 +13,3 @@ export function withAttempt(
   const attempt = [attempts, started_at, tookMs, outcome, ...(error === undefined ? [] : [error])];
   return JSON.stringify([...(JSON.parse(history) as unknown[]), attempt].slice(-HISTORY_LENGTH));
 }
-
-/** The same bytes as a `Buffer`, without a copy. */
-export function toBuffer({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
-  return Buffer.from(buffer, byteOffset, byteLength);
-}

@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from '@jest/globals';
 import { resolveSqliteOptions } from '../sqlite-options.js';
-import { entryPath, findThreadFile } from './thread-file.js';
+import { entryPath, findThreadFile } from './find-thread-file.js';
 
 describe('the file of the SQLite thread', () => {
   it('the file of the SQLite thread is the entry in the package if the entry is a file of its own', () => {
@@ -26,7 +26,7 @@ describe('the file of the SQLite thread', () => {
   );
 
   it('the file of the SQLite thread is the file of "threadPath", as a path or as a URL', async () => {
-    const file = resolve('libs/payments/src/stores/sqlite/thread/thread-file.spec.ts');
+    const file = resolve('libs/payments/src/stores/sqlite/thread/find-thread-file.spec.ts');
     for (const threadPath of [file, pathToFileURL(file), pathToFileURL(file).href]) {
       const settings = resolveSqliteOptions({ file: 'inbox.db', threadPath });
       expect(await findThreadFile(settings.threadPath)).toBe(file);
