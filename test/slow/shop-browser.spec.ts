@@ -154,7 +154,7 @@ describeInBrowser('the shop in a browser', (browser) => {
       await page.getByRole('link', { name: /^Pay KES 9\.00/ }).waitFor();
     });
 
-    it('the shop is readable and usable with the keyboard only at the width of a phone, in the dark color scheme', async () => {
+    it('at the width of a phone, the shop is readable and can be used without a mouse, in the dark color scheme', async () => {
       const viewport = { width: 390, height: 800 };
       const page = await browser().page({ colorScheme: 'dark', viewport });
       const fits = async () => {

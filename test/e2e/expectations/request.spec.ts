@@ -133,7 +133,7 @@ onMemoryAndSqlite((data) => {
     },
   );
 
-  it('EX-15 a failed second click does not cancel what another call created', async () => {
+  it('EX-15 a request() that fails does not cancel an expectation that another call created', async () => {
     await using app = await ExpectingApplication.start(await data());
     await app.expectations.expect({ reference: REFERENCE });
     app.api.respond('POST', PATH, apiError('connection_failed', POST));

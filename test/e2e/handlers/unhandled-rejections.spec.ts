@@ -73,7 +73,7 @@ it('WH-24 the application logs the rejection of a promise that a handler did not
   await eventually(() => expect(merchant.output.match(/at failLater/g)).toHaveLength(3));
 });
 
-it('WH-24 the application lets an unrelated rejection end the process, with one and with two applications', async () => {
+it('WH-24 an unhandled rejection that no handler or observer caused ends the process, with one and with two applications', async () => {
   const two = await Merchant.start(2);
   expect(await two.exitAfter('unrelated')).toBe(1);
   expect(two.count('Error: unrelated error')).toBe(1);

@@ -56,7 +56,7 @@ describe('on sqlite', () => {
     expect(await states(a, 'before')).toEqual({ book: 'done 1' });
   });
 
-  it('IN-32 an event from before a handler was first seen is delivered to it only after a redrive', async () => {
+  it('IN-32 a handler gets an event that was received before its registration only after a redrive', async () => {
     const data = await durable.data();
     const { old, next, handled } = versions(data);
     await using a = await old();

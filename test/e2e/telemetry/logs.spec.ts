@@ -79,7 +79,7 @@ describe('log lines', () => {
     );
   });
 
-  it('TE-08 with json and indentation for a terminal, lines have company, event id and handler as fields', async () => {
+  it('TE-08 with ConsoleLogger { json: true, compact: false }, lines have company, event id and handler as fields', async () => {
     using written = new WrittenLog();
     const options = { json: true, compact: false };
     await run({ main: (app) => app.useLogger(new ConsoleLogger(options)) });

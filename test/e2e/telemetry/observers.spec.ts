@@ -72,7 +72,7 @@ onMemoryAndSqlite((data) => {
     expect(observed.of('attemptStarted')[0]!['receivedAtMs']).toBe(receivedAt.getTime());
   });
 
-  it('TE-01 an observer gets copies, contradicting copies and second events of a transaction as duplicates', async () => {
+  it('TE-01 eventDuplicate reports a copy, a copy with other content, and a second event of the same transaction', async () => {
     const { app, observed } = await start({ book: () => {} }, { oncePerTransaction: ['paid'] });
     await using _ = app;
     const timestamp = new Date().toISOString();
@@ -469,7 +469,7 @@ describe('a filter or an interceptor of a handler that throws', () => {
     expect(lastError).toContain('TypeError: the filter is broken');
   });
 
-  it('TE-02 two errors with long messages are both in the attempt', async () => {
+  it('TE-02 the last error of an attempt names the error of the handler and that of its filter, also if they are long', async () => {
     const { lastError } = await failed(UseFilters(Broken), new Error('x'.repeat(5000)));
     expect(lastError).toContain('Error: xxx');
     expect(lastError).toContain('TypeError: the filter is broken');

@@ -29,7 +29,7 @@ const company = (id: string, ...webhookSecret: string[]) =>
   });
 
 describe('SharedSecrets', () => {
-  it('SE-10 SharedSecrets returns the id of another company that has any of the secrets', () => {
+  it('SE-10 SharedSecrets.add() returns the id of an earlier company that has one of the secrets of the new one', () => {
     const secrets = new SharedSecrets();
     expect(secrets.add(company('acme', 'one', 'two'))).toBeUndefined();
     expect(secrets.add(company('bolt', 'three'))).toBeUndefined();

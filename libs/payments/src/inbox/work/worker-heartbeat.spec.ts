@@ -65,7 +65,7 @@ describe('WorkerHeartbeat', () => {
   });
 
   it.each(['claim', 'receive'] as const)(
-    'IN-14 deliveries that a %s leases while the process is frozen beyond its lease are released, not run',
+    'IN-14 if the process freezes for longer than its lease during a %s, the leased deliveries are released and do not run',
     async (operation) => {
       const harness = await started(new WorkerHarness({ leaseMs: 3000 }));
       const heartbeat = harness.store.heartbeat.bind(harness.store);

@@ -61,7 +61,7 @@ describe('finds, lists, counts and pruning on SQLite', () => {
     await expect(list({}, 'x')).rejects.toThrow('"next" of the previous page');
   });
 
-  it('a page ends after 20,000 events, and the next page continues there', async () => {
+  it('list() ends a page after it has read 20,000 events, and the next page continues there', async () => {
     inbox.connection.exec(`
       INSERT INTO payments_inbox_event (seq, company, id, event_type, occurred_at, received_at, digest, stale, unhandled,
           source, reference)
