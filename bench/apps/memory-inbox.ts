@@ -16,11 +16,10 @@ import { serveCommands } from '../../test/support/processes/command-process.ts';
 import { provider } from './nest-application.ts';
 import { COMPANY } from './payments-options.ts';
 
-/** Memory in use after a garbage collection, and its peak, in megabytes. */
+/** Memory in use after a garbage collection, in megabytes. */
 export interface Footprint {
   readonly heapMb: number;
   readonly bodiesMb: number;
-  readonly peakRssMb: number;
 }
 
 class App {}
@@ -30,7 +29,6 @@ Module({
 })(App);
 const app = await NestFactory.createApplicationContext(App, { logger: ['error', 'warn'] });
 const inbox = app.get(PaymentInbox);
-let peak = 0;
 
 serveCommands(null, {
   /** Creates `count` deliveries, and resolves with the milliseconds until all are handled. */
@@ -54,7 +52,6 @@ serveCommands(null, {
     const sender = async (): Promise<void> => {
       while (left > 0) {
         left -= 1;
-        if (left % 1000 === 0) peak = Math.max(peak, process.memoryUsage.rss());
         await inbox.receive(verified());
         // Node clears weak references only between turns of the event loop, as it does between requests.
         if (left % 16 === 0) await nextTurn();
@@ -66,7 +63,7 @@ serveCommands(null, {
     globalThis.gc!();
     globalThis.gc!();
     const { heapUsed, arrayBuffers } = process.memoryUsage();
-    return { heapMb: heapUsed / 1e6, bodiesMb: arrayBuffers / 1e6, peakRssMb: peak / 1e6 };
+    return { heapMb: heapUsed / 1e6, bodiesMb: arrayBuffers / 1e6 };
   },
   end: () => app.close(),
 });

@@ -41,5 +41,4 @@ async function extra() {
 
 const features = Array.from({ length: 10 }, (_none, number) => feature(number));
 const app = await listen('express', { imports: [...features, ...(await extra())] });
-const { rss } = process.memoryUsage();
-serveCommands({ startedMs: performance.now(), rssMb: rss / 1e6 }, { end: () => app.close() });
+serveCommands(performance.now(), { end: () => app.close() });

@@ -11,8 +11,8 @@ export async function startLoad(ending: AsyncDisposableStack): Promise<CommandPr
 }
 
 /**
- * A server under load: responses per second, the server's processor time for each response in milliseconds, and
- * the latency of the responses. If `settled` is true, each round ends only when the server has handled every delivery.
+ * A server under load: responses per second, and the server's processor time for each response in milliseconds. If
+ * `settled` is true, each round ends only when the server has handled every delivery.
  */
 export function underLoad(
   name: string,
@@ -31,12 +31,7 @@ export function underLoad(
       });
       if (settled) await server.request('settled');
       const after = await server.usage();
-      const more = {
-        cpuMsPerEvent: (after.cpuMs - before.cpuMs) / order.count,
-        p50Ms: result.p50,
-        p99Ms: result.p99,
-        rssMb: after.rssMb,
-      };
+      const more = { cpuMsPerEvent: (after.cpuMs - before.cpuMs) / order.count };
       return { value: order.count / result.seconds, more };
     },
   };

@@ -42,7 +42,7 @@ export type Results = Readonly<Record<string, RowResult>>;
 
 /** Summarizes the rounds of a table: for each contender, its samples in the order of the rounds. */
 export function summarize(
-  { title, unit, better, contenders, targets, notes = [] }: Omit<Table, 'id'>,
+  { title, unit, better, contenders, targets, notes = [] }: Table,
   samples: readonly (readonly Sample[])[],
 ): TableResult {
   const values = samples.map((rounds) => rounds.map(({ value }) => value));

@@ -2,7 +2,7 @@
 export interface Sample {
   /** The measured value, in the unit of the table. */
   readonly value: number;
-  /** Other measurements of the round, by name, for the sizing and for readers of the results. */
+  /** Other measurements of the round, by name, for the sizing and the column of the processor time. */
   readonly more?: Readonly<Record<string, number>>;
 }
 
@@ -36,7 +36,6 @@ export function atMost(bound: number, subject: string, against: string, text: st
 
 /** Contenders that are measured in turn, in rounds. */
 export interface Table {
-  readonly id: string;
   readonly title: string;
   /** The unit of the values, for example `events/s`. */
   readonly unit: string;

@@ -51,7 +51,6 @@ function tableOf(
   }));
   const at = width === 1 ? 'one at a time' : `${width} at a time`;
   return {
-    id: `api-${width}`,
     title: `Calls to a loopback server, kept alive, ${at}`,
     unit: 'calls/s',
     better: 'higher',

@@ -77,12 +77,10 @@ export const backlogPostgres: Row = {
     ];
     const all = [...backlogs, empty];
     const table = (
-      what: string,
       title: string,
       measure: (backlog: Backlog) => Promise<number>,
       targets: Target[],
     ) => ({
-      id: `backlog-postgres-${what}`,
       title,
       unit: 'ms',
       better: 'lower' as const,
@@ -94,13 +92,11 @@ export const backlogPostgres: Row = {
     });
     return [
       table(
-        'claim',
         `Claiming ${CLAIMED} deliveries of a handler without a backlog`,
         claimOthers,
         backlogs.map(({ name }) => atMost(1.5, name, empty.name, 'within 1.5 of no backlog')),
       ),
       table(
-        'stats',
         'Statistics',
         timedStats,
         backlogs.map(({ name }) => ({

@@ -82,7 +82,6 @@ function questionTable(database: string, app: CommandProcess, events: number, sc
   };
   const contenders = [...questions, overview];
   return {
-    id: `console-${database.toLowerCase()}`,
     title: `${database}: p95 with ${events.toLocaleString('en')} events`,
     unit: 'ms',
     better: 'lower',
@@ -96,8 +95,7 @@ function questionTable(database: string, app: CommandProcess, events: number, sc
 
 function sampleOf(taken: readonly number[]) {
   const sorted = taken.toSorted((a, b) => a - b);
-  const more = { p50Ms: quantileOf(sorted, 0.5), maxMs: sorted.at(-1)! };
-  return { value: quantileOf(sorted, 0.95), more };
+  return { value: quantileOf(sorted, 0.95) };
 }
 
 /** @returns milliseconds until the response has ended. */
@@ -132,7 +130,6 @@ function costTable(
     },
   });
   return {
-    id: `console-${database.toLowerCase()}-cpu`,
     title: `${database}: processor time of one core`,
     unit: '%',
     better: 'lower',

@@ -32,7 +32,6 @@ export const growthPostgres: Row = {
       stores.push({ events, store, worker, bytes: Number(row!.bytes) });
     }
     return growthTables(
-      'growth-postgres',
       stores,
       'The server has its default settings, including 128 MB of shared buffers.',
     );

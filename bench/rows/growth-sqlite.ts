@@ -27,7 +27,7 @@ export const growthSqlite: Row = {
       const worker = await register(store);
       stores.push({ events, store, worker, bytes: statSync(file).size });
     }
-    return growthTables('growth-sqlite', stores);
+    return growthTables(stores);
   },
 };
 

@@ -53,7 +53,6 @@ async function table(
     measure: async () => ({ value: await app.request<number>('p95', sized(scale, 200)) }),
   });
   return {
-    id: `isolation-${store}`,
     title: `p95 from sending to handled at 20 events/s, ${store}`,
     unit: 'ms',
     better: 'lower',

@@ -24,7 +24,6 @@ export const latencySqlite: Row = {
     });
     return [
       {
-        id: 'latency-sqlite',
         title: `${PER_SECOND} events/s`,
         unit: 'ms',
         better: 'lower',

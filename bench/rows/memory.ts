@@ -12,7 +12,6 @@ export const memory: Row = {
   rounds: 1,
   open: async (scale) => [
     {
-      id: 'memory',
       title: 'Heap and bodies in use, after a collection',
       unit: 'MB',
       better: 'lower',
@@ -34,10 +33,8 @@ function through(name: string, count: number): Contender {
     async measure() {
       const app = await startChild('apps/memory-inbox.ts', {}, ['--expose-gc']);
       try {
-        const start = performance.now();
-        const { heapMb, bodiesMb, peakRssMb } = await app.request<Footprint>('through', count);
-        const perSecond = (count / (performance.now() - start)) * 1000;
-        return { value: heapMb + bodiesMb, more: { peakRssMb, perSecond } };
+        const { heapMb, bodiesMb } = await app.request<Footprint>('through', count);
+        return { value: heapMb + bodiesMb };
       } finally {
         await app.stop();
       }

@@ -30,7 +30,6 @@ export const receiveExpress: Row = {
     const [ours, route, golevelup, guard, inbox] = servers;
     return [
       {
-        id: 'receive-express',
         title: 'Responses to webhook requests, 64 connections',
         unit: 'events/s',
         better: 'higher',
@@ -58,7 +57,6 @@ export const receiveExpress: Row = {
         ],
       },
       {
-        id: 'receive-inbox',
         title: 'The inbox alone, without HTTP, 64 deliveries at a time',
         unit: 'events/s',
         better: 'higher',

@@ -26,7 +26,6 @@ export const receiveFastify: Row = {
     const [ours, route, limit] = servers;
     return [
       {
-        id: 'receive-fastify',
         title: 'Responses to webhook requests, 64 connections',
         unit: 'events/s',
         better: 'higher',

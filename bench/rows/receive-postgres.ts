@@ -58,7 +58,6 @@ export const receivePostgres: Row = {
     ending.defer(async () => limitStore.close());
     return [
       {
-        id: 'receive-postgres',
         title: `Responses to webhook requests, ${WIDTH} connections`,
         unit: 'events/s',
         better: 'higher',
@@ -75,7 +74,6 @@ export const receivePostgres: Row = {
         ],
       },
       {
-        id: 'receive-postgres-store',
         title: `The store alone, ${WIDTH} receives at a time`,
         unit: 'events/s',
         better: 'higher',

@@ -33,7 +33,6 @@ export const receiveSqlite: Row = {
     const order = { scheme: 'payments', count, connections: 64 } as const;
     return [
       {
-        id: 'receive-sqlite',
         title: 'Responses to webhook requests, 64 connections',
         unit: 'events/s',
         better: 'higher',

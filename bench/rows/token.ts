@@ -27,7 +27,6 @@ export const token: Row = {
     const plain = { token: 'token' };
     return [
       {
-        id: 'token-warm',
         title: 'A cached token, 100,000 times',
         unit: 'µs',
         better: 'lower',
@@ -42,7 +41,6 @@ export const token: Row = {
         targets: [{ text: 'at most 1 µs', of: 'value', subject: WARM, at: 'most', bound: 1 }],
       },
       {
-        id: 'token-cold',
         title: '10,000 calls of an application that has no token yet, all at once',
         unit: 'requests',
         better: 'lower',

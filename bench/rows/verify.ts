@@ -15,9 +15,9 @@ const STRIPE_HEADER = 'stripe-node verifyHeader (SHA-256)';
 const OCTOKIT = '@octokit/webhooks verify (SHA-256)';
 
 const SIZES = [
-  { id: '300', name: '300 bytes', bytes: 300, bodies: 1000 },
-  { id: '20k', name: '20 kB', bytes: 20_000, bodies: 100 },
-  { id: '1m', name: '1 MB', bytes: 1_000_000, bodies: 4 },
+  { name: '300 bytes', bytes: 300, bodies: 1000 },
+  { name: '20 kB', bytes: 20_000, bodies: 100 },
+  { name: '1 MB', bytes: 1_000_000, bodies: 4 },
 ];
 
 interface Signed {
@@ -35,7 +35,7 @@ export const verify: Row = {
   open: async (scale) => SIZES.map((size) => tableOf(size, scale)),
 };
 
-function tableOf({ id, name, bytes, bodies }: (typeof SIZES)[number], scale: Scale): Table {
+function tableOf({ name, bytes, bodies }: (typeof SIZES)[number], scale: Scale): Table {
   const signed = Array.from({ length: bodies }, () => sign(bytes));
   const keys = [new SigningKey(SECRET)];
   const octokit = new Webhooks({ secret: SECRET });
@@ -62,7 +62,6 @@ function tableOf({ id, name, bytes, bodies }: (typeof SIZES)[number], scale: Sca
     ),
   ];
   return {
-    id: `verify-${id}`,
     title: `${name}, one at a time`,
     unit: 'µs',
     better: 'lower',

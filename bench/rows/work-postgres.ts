@@ -44,7 +44,6 @@ export const workPostgres: Row = {
       ...(redis ? ['BullMQ, every write on disk'] : []),
     ];
     return [1, 2, 4].map((workers) => ({
-      id: `work-postgres-${workers}`,
       title: `${workers} worker process${workers === 1 ? '' : 'es'}, handlers that do nothing`,
       unit: 'events/s',
       better: 'higher' as const,

@@ -50,7 +50,6 @@ export const workSqlite: Row = {
     }
     return [
       {
-        id: 'work-sqlite',
         title: 'One process, handlers that do nothing',
         unit: 'events/s',
         better: 'higher',

@@ -8,8 +8,6 @@ const EXIT_LIMIT_MS = 10_000;
 export interface Usage {
   /** Processor time of all threads. */
   readonly cpuMs: number;
-  readonly rssMb: number;
-  readonly heapMb: number;
 }
 
 interface Command {
@@ -46,6 +44,8 @@ export class CommandProcess {
 
   private constructor(child: ChildProcess, file: string) {
     this.#process = child;
+    const killAtExit = (): void => void child.kill('SIGKILL');
+    process.once('exit', killAtExit);
     for (const stream of [child.stdout, child.stderr]) {
       stream?.setEncoding('utf8').on('data', (text: string) => (this.#output += text));
     }
@@ -56,6 +56,7 @@ export class CommandProcess {
       else pending?.reject(new Error(`${file}: ${error}`));
     });
     child.once('exit', (code, signal) => {
+      process.off('exit', killAtExit);
       this.#exit = `${file} exited (${signal ?? code}). Its output:\n${this.#output.slice(-2000)}`;
       for (const { reject } of this.#pending.values()) reject(new Error(this.#exit));
       this.#pending.clear();
@@ -157,6 +158,5 @@ export function serveCommands(
 
 function usage(): Usage {
   const { user, system } = process.cpuUsage();
-  const { rss, heapUsed } = process.memoryUsage();
-  return { cpuMs: (user + system) / 1000, rssMb: rss / 1e6, heapMb: heapUsed / 1e6 };
+  return { cpuMs: (user + system) / 1000 };
 }
