@@ -147,7 +147,7 @@ describe('on sqlite', () => {
     await eventually(() =>
       expect(ran.toSorted()).toEqual(ids.map((id) => `next refund.created ${id}`)),
     );
-    // The old version has released the deliveries that it claimed, uncounted.
+    // The old version has released the deliveries that it claimed, and counted no attempt.
     for (const id of ids) {
       await eventually(async () => expect(await states(b, id)).toEqual({ ledger: 'done 1' }));
     }

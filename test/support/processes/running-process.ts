@@ -152,8 +152,5 @@ export class RunningProcess implements AsyncDisposable {
 }
 
 function linesOf(text: string): string[] {
-  return text
-    .replace(/\n$/, '')
-    .split('\n')
-    .slice(text === '' ? 1 : 0);
+  return text === '' ? [] : text.replace(/\n$/, '').split('\n');
 }

@@ -248,8 +248,8 @@ export class PaymentInbox {
   }
 
   /**
-   * Deletes one batch of old events now, according to `worker.retainEventsMs` and `worker.retainIdsMs`. Each process does this every
-   * minute, unless `worker.background` is `false`.
+   * Deletes one batch of old events now, according to `worker.retainEventsMs` and `worker.retainIdsMs`. Each process does
+   * this every minute, unless `worker.background` is `false`.
    *
    * @param limit how many events to change at most, 1 to 10,000
    * @returns how many events it changed; if that is `limit`, there may be more.

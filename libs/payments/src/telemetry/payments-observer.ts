@@ -216,6 +216,6 @@ export interface ObservedInbox {
 export interface PaymentsInstrumentation extends PaymentsObserver {
   /** Called when the application has started. The function that it returns is called when the application closes. */
   attach?(inbox: ObservedInbox): () => void;
-  /** Starts a span, or returns `undefined`. If this method or one of its span throws, only the trace may be incomplete. */
+  /** Starts a span, or returns `undefined`. If this method or a method of the span throws, only the trace is incomplete. */
   startSpan?(operation: TracedOperation): PaymentsSpan | undefined;
 }

@@ -31,8 +31,8 @@ const REPORT_EVERY_MS = 86_400_000;
 const MAX_LISTED = 10;
 
 /**
- * Runs once a minute in each process: deletes old events in small batches according to `retainEventsMs` and `retainIdsMs`, and
- * reports orphaned handlers, which no process has any more.
+ * Runs once a minute in each process: deletes old events in small batches according to `retainEventsMs` and
+ * `retainIdsMs`, and reports orphaned handlers, which no process has any more.
  */
 @Injectable()
 export class InboxMaintenance {

@@ -43,7 +43,8 @@ export interface InboxReceipt {
   /**
    * - `stored`: new, and stored durably; its handlers run in the background.
    * - `handled`: new, and its handlers have succeeded (an inbox that is not durable).
-   * - `duplicate`: a copy of an event that was stored or handled, or a second event of a transaction (see `oncePerTransaction`); nothing runs.
+   * - `duplicate`: a copy of an event that was stored or handled, or a second event of a transaction (see
+   *   `oncePerTransaction`); nothing runs.
    * - `unhandled`: new and stored; no handler takes its type.
    * - `stale`: new and stored, but older than `webhook.maxAgeMs`; its handlers run only after a redrive.
    */

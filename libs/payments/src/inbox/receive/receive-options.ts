@@ -74,8 +74,8 @@ export function resolveReceiveOptions(
 }
 
 /**
- * The maximum age of an event in milliseconds, `Infinity` for no limit. `option` is `webhook.maxAgeMs`, and `retainIdsMs` is
- * how long a durable inbox remembers the ids of events.
+ * The maximum age of an event in milliseconds, `Infinity` for no limit. `option` is `webhook.maxAgeMs`, and `retainIdsMs`
+ * is how long a durable inbox remembers the ids of events.
  *
  * @throws PaymentsError `options_invalid` if ids are deleted before events reach the maximum age: a replay between
  *   these two times would run its handlers again.

@@ -73,7 +73,7 @@ describe('the settlement of an Attempt', () => {
     ]);
   });
 
-  it('IN-24 a failure while the application closes releases the delivery uncounted', async () => {
+  it('IN-24 a failure while the application closes releases the delivery and is not counted', async () => {
     expect((await settleFailure(new Error('no'), { closing: true })).call).toBe('release');
   });
 

@@ -325,7 +325,7 @@ describe('InboxWorker: wake-ups', () => {
 });
 
 describe('the drain of an InboxWorker', () => {
-  it('IN-24 drain() releases deliveries of a claim that resolves during the drain, uncounted', async () => {
+  it('IN-24 drain() releases deliveries of a claim that resolves during the drain, and counts no attempt', async () => {
     const harness = new WorkerHarness();
     const claim = harness.store.claim.bind(harness.store);
     let respond = () => {};
@@ -345,7 +345,7 @@ describe('the drain of an InboxWorker', () => {
     expect(harness.runtime.pending).toBe(0);
   });
 
-  it('IN-24 drain() releases deliveries that are assigned during the drain, uncounted', async () => {
+  it('IN-24 drain() releases deliveries that are assigned during the drain, and counts no attempt', async () => {
     const harness = await started(new WorkerHarness());
     const reservation = harness.worker.reserve(['h']);
     const drained = harness.worker.drain();

@@ -48,8 +48,8 @@ export interface WorkerOptions {
   /**
    * How long the id of an event is known, so that copies of the event are duplicates, in milliseconds: counted from its
    * receipt or, if the event's own time is later, from that time. A copy that arrives after that is too old to be
-   * handled; see `webhook.maxAgeMs`. At least `retainEventsMs`, at most 315,360,000,000 (10 years). Default 2,592,000,000 (30
-   * days).
+   * handled; see `webhook.maxAgeMs`. At least `retainEventsMs`, at most 315,360,000,000 (10 years). Default
+   * 2,592,000,000 (30 days).
    */
   retainIdsMs?: number;
 }

@@ -48,8 +48,8 @@ export class CommitTransaction {
     const permits = Math.max(1, connections - (connections >= 12 ? 4 : 2));
     const noConnection = (): Error =>
       new PostgresInboxError(
-        `No connection was free for context.commit within ${connectTimeoutMs} ms, because ${permits} other commits used ` +
-          'all that are for commits. Make the functions passed to context.commit faster, or raise ' +
+        `No connection was free for context.commit within ${connectTimeoutMs} ms, because ${permits} other calls of it ` +
+          'are running, as many as may run at a time. Make the functions passed to context.commit faster, or raise ' +
           `${pool === undefined ? '"poolSize"' : '"max" of your "pool"'}.`,
         null,
       );
