@@ -131,10 +131,10 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
   },
   {
     promise: 'IN-23',
-    fault: 'claims search from a time of a process whose clock is 10 minutes ahead',
+    fault: 'measures the time until the next delivery by a clock that is 10 minutes ahead',
     file: `${STORES}/postgres/sql/claim.ts`,
-    replace: 'full ? handlers.map(() => null)',
-    by: 'full ? handlers.map(() => Date.now() + 600_000)',
+    replace: 'n.since)) - ${NOW_MS} AS ms',
+    by: 'n.since)) - ${NOW_MS} - 600000 AS ms',
     specs: [POSTGRES],
   },
   {
