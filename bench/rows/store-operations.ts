@@ -66,7 +66,11 @@ export async function receive(store: InboxStore, events: readonly IncomingEvent[
 }
 
 /** Claims deliveries of `book`. */
-export function claim(store: InboxStore, worker: string, limit: number) {
+export function claim(
+  store: InboxStore,
+  worker: string,
+  limit: number,
+): ReturnType<InboxStore['claim']> {
   return store.claim({ workerId: worker, wanted: [{ handler: 'book', limit }] });
 }
 

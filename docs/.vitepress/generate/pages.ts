@@ -5,6 +5,7 @@ import { decisionTable } from './decisions.ts';
 import { errorCodeSections } from './error-codes.ts';
 import { replacePart } from './marked-part.ts';
 import { findProofs, linkProofs } from './promises.ts';
+import { defaultRetries } from './retries.ts';
 import { environmentTable, helpText, OPTION_GROUPS, optionSections } from './settings.ts';
 import { versionTable } from './versions.ts';
 
@@ -14,6 +15,7 @@ export async function generatePages(root: string): Promise<Map<string, string>> 
   const pages: Record<string, (page: string) => string> = {
     'docs/promises.md': (page) => linkProofs(page, findProofs(root)),
     'docs/decisions/index.md': (page) => replacePart(page, 'decisions', decisionTable(root)),
+    'docs/handle-events.md': (page) => replacePart(page, 'retries', defaultRetries()),
     'docs/troubleshoot.md': (page) => replacePart(page, 'error-codes', errorCodes),
     'docs/supported-versions.md': (page) => replacePart(page, 'versions', versionTable(root)),
     'docs/settings.md': (page) => settingsPage(root, page),

@@ -176,7 +176,7 @@ onOneAdapter('handlers that fail', (start) => {
           lastError: expected,
         });
         const lines = app.log.lines.filter((line) => line.includes(`event ${id} (`));
-        expect(lines).toEqual([expect.stringMatching(/^warn .*failed \(attempt 1 of 16\)/)]);
+        expect(lines).toEqual([expect.stringMatching(/^warn .*failed \(attempt 1 of \d+\)/)]);
       },
     );
   });

@@ -28,7 +28,7 @@ export interface WorkerOptions {
   timeoutMs?: number;
   /**
    * Default of `retry` of `@OnPaymentEvent`: when a failed delivery is retried, and after how many attempts it is dead.
-   * Default `exponential()`: 16 attempts in about three days.
+   * Default `exponential()`.
    */
   retry?: RetrySchedule;
   /**

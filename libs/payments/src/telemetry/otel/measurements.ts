@@ -4,7 +4,7 @@ import type { PaymentsObserver } from '../payments-observer.js';
 
 /** Upper bounds of the buckets of durations, in seconds. */
 const SHORT = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
-/** Up to three days: retries last that long. */
+/** Up to three days, because retries last for days. */
 const LONG = [...SHORT.slice(1), 300, 900, 3600, 10_800, 43_200, 86_400, 259_200];
 
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
