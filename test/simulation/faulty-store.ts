@@ -1,15 +1,19 @@
+import type { ExpectationStore } from '../../libs/payments/dist/inbox/store/expectation-store.js';
 import type { InboxStore, Lease } from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import { never } from './simulated-process.ts';
 import type { SimulatedProcess } from './simulated-process.ts';
 
+/** An operation of the store, `expectations.NAME` for one of its expectations. */
+export type StoreOperation = keyof InboxStore | `expectations.${keyof ExpectationStore}`;
+
 /** Called for each store operation after it took effect, before its process gets the result. */
 export interface StoreObserver {
-  called(process: SimulatedProcess, operation: string): void;
+  called(process: SimulatedProcess, operation: StoreOperation): void;
   /** Called when the work of a commit has ended. From now on the commit may take effect. */
   worked(process: SimulatedProcess, lease: Lease): void;
   ended(
     process: SimulatedProcess,
-    operation: string,
+    operation: StoreOperation,
     parameters: readonly unknown[],
     outcome: { readonly result: unknown } | { readonly error: unknown },
     /** When the process sent the operation. It took effect then or later. */
@@ -18,7 +22,7 @@ export interface StoreObserver {
   /** Called when the process has received the result. */
   answered(
     process: SimulatedProcess,
-    operation: string,
+    operation: StoreOperation,
     parameters: readonly unknown[],
     result: unknown,
   ): void;
@@ -32,7 +36,10 @@ export function faultyStore(
   /** How long a slow operation takes, in milliseconds. */
   slowMs: number,
 ): InboxStore {
-  const call = async (operation: string, parameters: readonly unknown[]): Promise<unknown> => {
+  const call = async (
+    operation: StoreOperation,
+    parameters: readonly unknown[],
+  ): Promise<unknown> => {
     observer.called(process, operation);
     let fault = process.takeFault(operation);
     await process.transfer();
@@ -58,7 +65,7 @@ export function faultyStore(
     return outcome.result;
   };
   const apply = async (
-    operation: string,
+    operation: StoreOperation,
     parameters: readonly unknown[],
   ): Promise<{ result: unknown } | { error: unknown }> => {
     const name = operation.replace('expectations.', '') as 'find';
@@ -94,7 +101,8 @@ export function faultyStore(
     get: (target, name) => {
       if (typeof name !== 'string' || typeof target[name as 'find'] !== 'function')
         return undefined;
-      return (...parameters: unknown[]) => call(`expectations.${name}`, parameters);
+      return (...parameters: unknown[]) =>
+        call(`expectations.${name as keyof ExpectationStore}`, parameters);
     },
   });
   return new Proxy(store, {
@@ -109,13 +117,13 @@ export function faultyStore(
       if (name === 'expectations') return expectations;
       if (typeof name !== 'string' || typeof target[name as 'find'] !== 'function')
         return undefined;
-      return (...parameters: unknown[]) => call(name, parameters);
+      return (...parameters: unknown[]) => call(name as keyof InboxStore, parameters);
     },
   });
 }
 
 function isEmpty(
-  operation: string,
+  operation: StoreOperation,
   outcome: { readonly result: unknown } | { readonly error: unknown },
 ): boolean {
   if (!('result' in outcome)) return false;
@@ -123,6 +131,6 @@ function isEmpty(
   return operation === 'claim' && (outcome.result as unknown[]).length === 0;
 }
 
-function failure(operation: string, when: string): Error {
+function failure(operation: StoreOperation, when: string): Error {
   return new Error(`Simulated: the connection was cut ${when} ${operation} took effect.`);
 }

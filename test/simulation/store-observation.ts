@@ -15,7 +15,7 @@ import type {
 } from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import type { ExpectationModel } from './expectation-model.ts';
 import type { DeliveryModel } from './delivery-model.ts';
-import type { StoreObserver } from './faulty-store.ts';
+import type { StoreObserver, StoreOperation } from './faulty-store.ts';
 import type { AttemptJournal } from './attempt-journal.ts';
 import type { SimulatedProcess } from './simulated-process.ts';
 
@@ -43,7 +43,7 @@ export class StoreObservation implements StoreObserver {
     this.#trace = trace;
   }
 
-  called(process: SimulatedProcess, operation: string): void {
+  called(process: SimulatedProcess, operation: StoreOperation): void {
     const claims = operation === 'claim' || operation === 'claimSuspect';
     if (claims && process.draining)
       this.violations.push(`IN-24 ${process.name} claimed deliveries while it drained`);
@@ -55,7 +55,7 @@ export class StoreObservation implements StoreObserver {
 
   async ended(
     process: SimulatedProcess,
-    operation: string,
+    operation: StoreOperation,
     parameters: readonly unknown[],
     outcome: { readonly result: unknown } | { readonly error: unknown },
     sentAt: number,
@@ -82,7 +82,7 @@ export class StoreObservation implements StoreObserver {
 
   answered(
     process: SimulatedProcess,
-    operation: string,
+    operation: StoreOperation,
     [worker]: readonly unknown[],
     result: unknown,
   ): void {
@@ -99,7 +99,7 @@ export class StoreObservation implements StoreObserver {
 
   #journalClaims(
     process: SimulatedProcess,
-    operation: string,
+    operation: StoreOperation,
     request: unknown,
     result: unknown,
   ): void {
@@ -120,7 +120,7 @@ export class StoreObservation implements StoreObserver {
   }
 
   async #observeExpectation(
-    operation: string,
+    operation: StoreOperation,
     parameters: readonly unknown[],
     result: unknown,
   ): Promise<void> {
@@ -166,7 +166,7 @@ export class StoreObservation implements StoreObserver {
   }
 
   async #observeExactly(
-    operation: string,
+    operation: StoreOperation,
     [first, second]: readonly unknown[],
     outcome: { readonly result: unknown } | { readonly error: unknown },
   ): Promise<void> {

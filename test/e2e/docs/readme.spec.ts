@@ -1,3 +1,4 @@
+import { globSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { PaymentsEmulator } from 'payments-emulator';
@@ -9,6 +10,15 @@ import { ReadmeProgram } from '../../support/docs/readme-program.js';
 import { readCodeBlocks } from '../../smoke/code-blocks.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
+
+describe('README.md', () => {
+  it('README.md links to every page of docs', () => {
+    const readme = readFileSync(join(ROOT, 'README.md'), 'utf8');
+    const pages = globSync('docs/*.md', { cwd: ROOT });
+    expect(pages.length).toBeGreaterThan(20);
+    expect(pages.filter((page) => !readme.includes(`](${page})`))).toEqual([]);
+  });
+});
 
 describe('The quick start', () => {
   let program: ReadmeProgram;

@@ -56,6 +56,7 @@ describe('docs/settings.md', () => {
     ['webhook.', { webhook: { nope: 1 } as object }],
     ['worker.', { worker: { nope: 1 } as object }],
     ['api.', { api: { nope: 1 } as object }],
+    ['reconcile.', { reconcile: { interpret: () => 'unknown', nope: 1 } as never }],
     ['api.retry.', { api: { retry: { nope: 1 } as object } }],
   ])(
     'docs/settings.md contains every option "%s…" that PaymentsModule accepts',

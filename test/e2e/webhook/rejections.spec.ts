@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { PaymentsError, memoryInbox, signBody } from 'nestjs-payments';
-import type { Company, InboxDefinition } from 'nestjs-payments';
+import type { Company, InboxDefinition, PaymentsErrorCode } from 'nestjs-payments';
 import { express } from '../../support/http/express.js';
 import { FakeRuntime } from '../../support/time/fake-runtime.js';
 import { until } from '../../support/time/waiting.js';
@@ -40,7 +40,7 @@ const signed = forAcme();
 const forged = signBody(Buffer.from('x'), 'whsec_of_nobody');
 
 /** A request for each rejection that a sender can cause any number of times. */
-const REJECTED: Readonly<Record<string, readonly [status: number, request: Buffer]>> = {
+const REJECTED = {
   signature_missing: [401, bytes(signed, { 'X-Webhook-Signature': undefined })],
   signature_malformed: [401, bytes(signed, { 'X-Webhook-Signature': 'sha512=no' })],
   signature_mismatch: [401, bytes(signed, { 'X-Webhook-Signature': forged })],
@@ -54,7 +54,7 @@ const REJECTED: Readonly<Record<string, readonly [status: number, request: Buffe
   inbox_unavailable: [503, bytes(forAcme({ eventType: 'inbox.down' }))],
   inbox_full: [503, bytes(forAcme({ eventType: 'inbox.full' }))],
   raw_body_unavailable: [500, bytes(signed, { 'X-Drained': 'yes' })],
-};
+} satisfies Partial<Record<PaymentsErrorCode, [status: number, request: Buffer]>>;
 
 /** An inbox that fails for two event types. */
 const inbox: InboxDefinition = {
@@ -163,13 +163,13 @@ describe.each(['express', 'fastify'] as const)('rejected webhook requests on %s'
 
   it('SE-08 40 rejected webhook requests are counted in the log, a minute later or when the application closes', async () => {
     await start();
-    await send(REJECTED['signature_mismatch']![1], 40);
+    await send(REJECTED.signature_mismatch[1], 40);
     expect(app.log.matching(/signature_mismatch/)).toHaveLength(1);
     runtime.advance(60_000);
     expect(app.log.lines.slice(1)).toEqual([
       expect.stringMatching(/^warn .*\(signature_mismatch\).* \(38 more since the previous line\)/),
     ]);
-    await send(REJECTED['signature_mismatch']![1], 10);
+    await send(REJECTED.signature_mismatch[1], 10);
     expect(app.log.lines).toHaveLength(2);
     await app.app.close();
     expect(app.log.lines[2]).toMatch(/\(signature_mismatch\).* \(9 more since the previous line\)/);
