@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
+import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /** A script, style sheet or picture of the pages. */
@@ -10,9 +11,13 @@ export interface Asset {
   readonly etag: string;
 }
 
-const SCRIPT = 'text/javascript; charset=utf-8';
-const STYLE = 'text/css; charset=utf-8';
-const IMAGE = 'image/svg+xml; charset=utf-8';
+const PAGES = new URL('../../pages/', import.meta.url);
+
+const TYPES: Readonly<Record<string, string>> = {
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml; charset=utf-8',
+};
 
 /** The packages that scripts import by name, and the names of their assets. */
 const PACKAGES = {
@@ -20,27 +25,6 @@ const PACKAGES = {
   'preact/hooks': 'preact-hooks.js',
   htm: 'htm.js',
   'htm/preact': 'htm-preact.js',
-} as const;
-
-/** The files in the folder `pages`. */
-const FILES = {
-  'base.css': STYLE,
-  'layout.css': STYLE,
-  'catalogue.css': STYLE,
-  'order.css': STYLE,
-  'ledger.css': STYLE,
-  'catalogue.js': SCRIPT,
-  'order.js': SCRIPT,
-  'ledger.js': SCRIPT,
-  'live-updates.js': SCRIPT,
-  'format.js': SCRIPT,
-  'logo.svg': IMAGE,
-  'tea.svg': IMAGE,
-  'coffee.svg': IMAGE,
-  'mandazi.svg': IMAGE,
-  'sugar.svg': IMAGE,
-  'milk.svg': IMAGE,
-  'bread.svg': IMAGE,
 } as const;
 
 /** The import map of every page. */
@@ -67,17 +51,17 @@ export const PAGE_POLICY = [
 
 /** All assets by name. They are read once, so that no request reads a file. */
 export function readAssets(): ReadonlyMap<string, Asset> {
-  const files = Object.entries(FILES).map(
-    ([name, type]) =>
-      [name, toAsset(type, new URL(`../../pages/${name}`, import.meta.url))] as const,
-  );
+  const files = readdirSync(PAGES)
+    .filter((name) => extname(name) in TYPES)
+    .map((name) => [name, toAsset(name, new URL(name, PAGES))] as const);
   const packages = Object.entries(PACKAGES).map(
-    ([name, file]) => [file, toAsset(SCRIPT, import.meta.resolve(name))] as const,
+    ([name, file]) => [file, toAsset(file, import.meta.resolve(name))] as const,
   );
   return new Map([...files, ...packages]);
 }
 
-function toAsset(type: string, url: URL | string): Asset {
+function toAsset(name: string, url: URL | string): Asset {
   const body = readFileSync(fileURLToPath(url));
-  return { type, body, etag: `"${createHash('sha256').update(body).digest('base64url')}"` };
+  const etag = `"${createHash('sha256').update(body).digest('base64url')}"`;
+  return { type: TYPES[extname(name)]!, body, etag };
 }

@@ -22,10 +22,9 @@ describe('readPageFiles', () => {
     expect(String(files.get('preact.js')?.body)).toContain('export');
   });
 
-  it('readPageFiles() names a missing file and the fix', async () => {
-    await rm(join(folder, 'faults.js'));
-    await expect(readPageFiles(url())).rejects.toThrow(
-      /^the page file faults\.js cannot be read \(ENOENT.*; reinstall payments-emulator$/,
+  it('readPageFiles() names the fix if the folder is missing', async () => {
+    await expect(readPageFiles(new URL('missing/', url()))).rejects.toThrow(
+      /^the folder of the pages cannot be read \(ENOENT.*\); reinstall payments-emulator$/,
     );
   });
 

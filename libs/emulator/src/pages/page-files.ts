@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { messageOf } from '../emulator-errors.js';
 
 /** A file that a page loads. */
@@ -22,23 +22,6 @@ export const STYLE_SHEETS: readonly string[] = [
 
 /** The emulator's own files: `pages/` is next to `src/` and, in the installed package, next to `dist/`. */
 const OWN_FOLDER = new URL('../../pages/', import.meta.url);
-const OWN = [
-  ...STYLE_SHEETS,
-  'address.js',
-  'api.js',
-  'components.js',
-  'credentials.js',
-  'delivery.js',
-  'delivery-log.js',
-  'emulator-page.js',
-  'fault-catalogue.js',
-  'fault-fields.js',
-  'fault-switch.js',
-  'faults.js',
-  'format.js',
-  'payments.js',
-  'stk-page.js',
-];
 
 /** Libraries that the pages import by name, and the file names under which they are served. */
 const LIBRARIES = {
@@ -62,14 +45,17 @@ export const IMPORT_MAP = JSON.stringify({
  * Reads all files that the pages load. The keys are the names under which the emulator serves the files. The emulator
  * calls this function once at the start, and serves no other file.
  *
- * @throws Error that names the missing file; the emulator does not start with incomplete pages
+ * @throws Error that names what is missing; the emulator does not start with incomplete pages
  */
 export async function readPageFiles(
   folder: URL = OWN_FOLDER,
   locate: (library: string) => string = (library) => import.meta.resolve(library),
 ): Promise<ReadonlyMap<string, PageFile>> {
+  const own = await orReinstall('the folder of the pages', () => readdir(folder));
   const sources = [
-    ...OWN.map((file) => [file, (): URL => new URL(file, folder)] as const),
+    ...own
+      .filter((file) => /\.(?:css|js)$/.test(file))
+      .map((file) => [file, (): URL => new URL(file, folder)] as const),
     ...Object.entries(LIBRARIES).map(
       ([library, file]) => [file, (): URL => new URL(locate(library))] as const,
     ),
@@ -78,19 +64,19 @@ export async function readPageFiles(
     await Promise.all(
       sources.map(async ([file, source]): Promise<[string, PageFile]> => {
         const type = file.endsWith('.css') ? 'text/css' : 'text/javascript';
-        return [file, { type: `${type}; charset=utf-8`, body: await read(file, source) }];
+        const body = await orReinstall(`the page file ${file}`, async () => readFile(source()));
+        return [file, { type: `${type}; charset=utf-8`, body }];
       }),
     ),
   );
 }
 
-async function read(file: string, source: () => URL): Promise<Buffer> {
+async function orReinstall<T>(what: string, read: () => Promise<T>): Promise<T> {
   try {
-    return await readFile(source());
+    return await read();
   } catch (error) {
-    throw new Error(
-      `the page file ${file} cannot be read (${messageOf(error)}); reinstall payments-emulator`,
-      { cause: error },
-    );
+    throw new Error(`${what} cannot be read (${messageOf(error)}); reinstall payments-emulator`, {
+      cause: error,
+    });
   }
 }
