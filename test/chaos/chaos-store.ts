@@ -129,8 +129,12 @@ function faultsOf(
       );
       if (backend === undefined) return;
       process.kill(backend.pid, 'SIGKILL');
-      // PostgreSQL 18 never ends if it receives a shutdown request during this recovery.
-      await untilQuerySucceeds(() => server.query(database, 'SELECT 1'));
+      // PostgreSQL 18 never ends if it receives a shutdown request during this recovery. Until the server notices the death, it
+      // still accepts connections, and lists the backend.
+      await until(async () => {
+        const listed = `SELECT FROM pg_stat_activity WHERE pid = ${backend.pid}`;
+        return (await server.query(database, listed)).length === 0;
+      });
     },
     restart: async (how) => {
       if (how !== 'crash') return server.restart(how);
@@ -140,16 +144,11 @@ function faultsOf(
   };
 }
 
-async function untilQuerySucceeds(query: () => Promise<unknown>): Promise<void> {
+async function until(recovered: () => Promise<boolean>): Promise<void> {
   const end = performance.now() + RECOVERY_MS;
-  for (;;) {
-    try {
-      await query();
-      return;
-    } catch (error) {
-      if (performance.now() > end) throw error;
-      await setTimeout(50);
-    }
+  while (!(await recovered().catch(() => false))) {
+    if (performance.now() > end) throw new Error('PostgreSQL did not recover.');
+    await setTimeout(50);
   }
 }
 
