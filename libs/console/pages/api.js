@@ -1,121 +1,29 @@
 /**
- * @typedef {'pending' | 'running' | 'done' | 'dead' | 'skipped'} State
+ * What JSON makes of a type of the server.
  *
- * @typedef {object} Attempt
- * @property {number} attempt
- * @property {string} startedAt
- * @property {string} endedAt
- * @property {'done' | 'failed' | 'lost'} outcome
- * @property {string | null} error
+ * @template T
+ * @typedef {T extends Date ? string : T extends object ? { [K in keyof T]: Json<T[K]> } : T} Json
+ */
+/**
+ * The responses of the API.
  *
- * @typedef {object} Delivery
- * @property {string} handler
- * @property {State} state
- * @property {number} attempts
- * @property {string | null} lastError
- * @property {string | null} dueAt
- * @property {string | null} finishedAt
- * @property {Attempt[]} history empty in a list
- *
- * @typedef {object} StoredEvent
- * @property {string} company
- * @property {string} id
- * @property {string} eventType
- * @property {'webhook' | 'poll' | 'overdue'} source
- * @property {string} occurredAt
- * @property {string | null} orderingKey the transaction id
- * @property {string | null} reference
- * @property {string | null} amount
- * @property {string | null} currency
- * @property {string} receivedAt
- * @property {Record<string, string>} headers
- * @property {string | null} [payload] of one event; not in a list
- * @property {string} [bodyError] why the stored body could not be decoded; `payload` is `null` then
- * @property {boolean} stale
- * @property {{ id: string, receivedAt: string }[]} repeats empty in a list
- * @property {Delivery[]} deliveries
- *
- * @typedef {object} Counts
- * @property {number} received
- * @property {number} done
- * @property {number} failed
- * @property {number} dead
- * @property {number | null} p50Ms
- * @property {number | null} p95Ms
- *
- * @typedef {Counts & { startsAt: string }} Minute a closed minute
- *
- * @typedef {object} CappedCount
- * @property {number} count
- * @property {boolean} more whether there are more than `count`
- *
- * @typedef {object} Handler
- * @property {string} name
- * @property {boolean} here whether the process that responds has the handler
- * @property {string | null} lastSeenAt when a live process last had the handler
- * @property {Counts} activity in the shown minutes
- *
- * @typedef {object} Stats
- * @property {(CappedCount & { handler: string, state: 'pending' | 'running' | 'dead' })[]} deliveries
- * @property {CappedCount} unhandled
- * @property {CappedCount} stale
- * @property {number | null} oldestPendingMs
- * @property {string[]} paused handler names, and `*` for all
- *
- * @typedef {object} FailureGroup deliveries to one handler that failed with the same error, up to ids in it
- * @property {string} handler
- * @property {string} error of the newest delivery
- * @property {'dead' | 'retrying'} state
- * @property {number} count
- * @property {string} oldestAt
- * @property {string} newestAt
- * @property {string} company
- * @property {string} eventId
- *
- * @typedef {{ groups: FailureGroup[], more: boolean }} Failures
- *
- * @typedef {object} NewestEvents when the newest event of each source was received
- * @property {string | null} webhook
- * @property {string | null} poll
- * @property {string | null} overdue
- * @property {number | null} usualGapMs between two webhook requests
- * @property {boolean} late whether the next webhook request is late
- *
- * @typedef {object} Overview
- * @property {string} now the server's clock
- * @property {string | null} who
- * @property {{ durable: boolean }} capabilities
- * @property {Handler[]} handlers
- * @property {Stats} stats
- * @property {{ waiting: CappedCount, overdueUnpaid: CappedCount, overdueUnknown: CappedCount } | null} expectations `null` without the option `reconcile`
- * @property {NewestEvents | null} newest
- * @property {Minute[]} activity closed minutes, oldest first
- * @property {string} completeFrom from when on `activity` counts every event
- *
- * @typedef {object} Expectation
- * @property {string} company
- * @property {string} reference
- * @property {string | null} transactionId
- * @property {'waiting' | 'fulfilled' | 'overdue' | 'cancelled'} state
- * @property {string} createdAt
- * @property {number} polls
- * @property {{ at: string, result: string, detail: string | null } | null} lastPoll
- * @property {string | null} nextPollAt
- * @property {{ at: string, by: string, eventId: string, eventType: string } | null} fulfilled
- * @property {string | null} contradiction
- *
- * @typedef {object} AuditEntry
- * @property {number} id
- * @property {string} at when the action ended
- * @property {string | null} who
- * @property {'redrive' | 'skip' | 'pause' | 'resume' | 'forget' | 'ask' | 'view'} action
- * @property {string} target what the operator selected
- * @property {{ company: string, id: string } | null} event of a view
- * @property {{ events?: number, deliveries?: number, polls?: number }} result
- * @property {string | null} error why the action was rejected or failed
- *
+ * @typedef {import('nestjs-payments').DeliveryState} State
+ * @typedef {Json<import('nestjs-payments').StoredDelivery>} Delivery `history` is empty in a list
+ * @typedef {Omit<Json<import('nestjs-payments').StoredEvent>, 'raw'> & { payload?: string | null }} StoredEvent `payload` is
+ * missing in a list, and `repeats` is empty there
+ * @typedef {Json<import('nestjs-payments').ActivityCounts>} Counts
+ * @typedef {Json<import('nestjs-payments').CappedCount>} CappedCount
+ * @typedef {Json<import('nestjs-payments').InboxStats>} Stats
+ * @typedef {Json<import('nestjs-payments').FailureGroup>} FailureGroup
+ * @typedef {Json<import('nestjs-payments').Failures>} Failures
+ * @typedef {Json<import('nestjs-payments').StoredExpectation>} Expectation
+ * @typedef {Json<import('nestjs-payments').ExpectationPage>} ExpectationPage
+ * @typedef {Json<import('../dist/console-overview.js').ConsoleMinute>} Minute
+ * @typedef {Json<import('../dist/console-overview.js').ConsoleHandler>} Handler
+ * @typedef {Json<import('../dist/console-overview.js').NewestEvents>} NewestEvents
+ * @typedef {Json<import('../dist/console-overview.js').InboxOverview> & { who: string | null }} Overview
+ * @typedef {Json<import('../dist/audit-trail.js').AuditEntry>} AuditEntry
  * @typedef {{ since: string, entries: AuditEntry[] }} Audit
- * @typedef {{ expectations: Expectation[], next: string | null }} ExpectationPage
  * @typedef {{ events: StoredEvent[], next: string | null }} EventPage
  * @typedef {{ events: number, deliveries: number, polls?: number }} SelectionResult
  */
