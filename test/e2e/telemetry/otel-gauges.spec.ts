@@ -66,15 +66,15 @@ onMemoryAndSqlite((data) => {
     const metrics = new Metrics();
     const observers = [metrics.observer];
     await using app = await ExpectingApplication.start(await data(), { observers });
-    app.respond(3, apiError(404));
-    for (const n of [1, 2]) await app.expect(n);
-    app.respond(4, { status: 'processing' });
-    for (const n of [3, 4]) await app.expect(n, { dueBy: new Date('2026-01-01') });
+    for (const n of [3, 4]) app.respond(n, apiError(404));
+    for (const n of [1, 2, 6]) await app.expect(n);
+    app.respond(5, { status: 'processing' });
+    for (const n of [3, 4, 5]) await app.expect(n, { dueBy: new Date('2026-01-01') });
     await eventually(async () =>
       expect(await metrics.values('payments.expectations')).toEqual({
-        'state=waiting': 2,
+        'state=waiting': 3,
         'state=overdue_unpaid': 1,
-        'state=overdue_unknown': 1,
+        'state=overdue_unknown': 2,
       }),
     );
   });
