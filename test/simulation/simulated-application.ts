@@ -1,4 +1,4 @@
-import { COMPANIES } from '../../libs/payments/dist/companies/companies.js';
+import { COMPANIES } from '../../libs/payments/dist/companies/company.js';
 import { PaymentsApiService } from '../../libs/payments/dist/api/payments-api.service.js';
 import { PaymentExpectations } from '../../libs/payments/dist/expectations/payment-expectations.js';
 import { Poller } from '../../libs/payments/dist/expectations/poller.js';

@@ -1,13 +1,15 @@
 import type { Type } from '@nestjs/common';
 import { resolveApiOptions } from './api/api-options.js';
 import type { PaymentsApiOptions, ResolvedApiOptions } from './api/api-options.js';
-import { ListedCompanies } from './companies/companies.js';
-import type { Companies } from './companies/companies.js';
-import { resolveCompany, DEFAULT_COMPANY } from './companies/company.js';
-import type { Company, CompanyDirectory, ResolvedCompany } from './companies/company.js';
+import {
+  DEFAULT_COMPANY,
+  ListedCompanies,
+  resolveCompany,
+  SharedSecrets,
+} from './companies/company.js';
+import type { Companies, Company, CompanyDirectory, ResolvedCompany } from './companies/company.js';
 import { DirectoryCompanies } from './companies/directory-companies.js';
 import type { LookupLimits } from './companies/directory-companies.js';
-import { SharedSecrets } from './companies/companies.js';
 import { resolveBodyCodec } from './inbox/store/body-codec.js';
 import type { BodyCodec } from './inbox/store/body-codec.js';
 import { memoryInbox } from './stores/memory/memory-inbox.js';

@@ -3,7 +3,7 @@ import type { DynamicModule, Provider } from '@nestjs/common';
 import { DiscoveryModule, ModuleRef } from '@nestjs/core';
 import { PAYMENTS_API_OPTIONS } from './api/api-options.js';
 import { PaymentsApiService } from './api/payments-api.service.js';
-import { COMPANIES } from './companies/companies.js';
+import { COMPANIES } from './companies/company.js';
 import { EventDispatcher } from './events/event-dispatcher.js';
 import { HandlerExplorer } from './events/handler-explorer.js';
 import { HandlerInvoker } from './events/handler-invoker.js';

@@ -45,7 +45,7 @@ export const SECURITY_MUTANTS: readonly Mutant[] = [
   {
     promise: 'SE-06',
     fault: 'does not limit the lookups per second',
-    file: 'libs/payments/src/companies/company-lookup.ts',
+    file: 'libs/payments/src/companies/directory-companies.ts',
     replace: ' || !this.#rate.take()',
     by: '',
     specs: ['libs/payments/src/companies/directory-companies.spec.ts'],
@@ -53,7 +53,7 @@ export const SECURITY_MUTANTS: readonly Mutant[] = [
   {
     promise: 'SE-07',
     fault: 'accepts a company whose id differs in case',
-    file: 'libs/payments/src/companies/company-lookup.ts',
+    file: 'libs/payments/src/companies/directory-companies.ts',
     replace: 'if (returnedId === id) return',
     by: 'if (String(returnedId).toLowerCase() === id.toLowerCase()) return',
     specs: ['libs/payments/src/companies/directory-companies.spec.ts'],
@@ -85,7 +85,7 @@ export const SECURITY_MUTANTS: readonly Mutant[] = [
   {
     promise: 'SE-10',
     fault: 'compares only the current secrets of two companies',
-    file: 'libs/payments/src/companies/companies.ts',
+    file: 'libs/payments/src/companies/company.ts',
     replace: 'return signingKeys.map(',
     by: 'return signingKeys.slice(0, 1).map(',
     specs: ['libs/payments/src/companies/companies.spec.ts'],

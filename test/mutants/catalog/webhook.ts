@@ -117,7 +117,7 @@ export const WEBHOOK_MUTANTS: readonly Mutant[] = [
   {
     promise: 'WH-15',
     fault: 'uses the first of several companies for a path without a company',
-    file: 'libs/payments/src/companies/companies.ts',
+    file: 'libs/payments/src/companies/company.ts',
     replace: 'if (companies.length === 1) byId.set(',
     by: 'if (companies.length >= 1) byId.set(',
     specs: ['test/e2e/webhook/companies.spec.ts'],

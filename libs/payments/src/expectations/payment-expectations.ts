@@ -1,9 +1,8 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { PaymentsApiService } from '../api/payments-api.service.js';
 import type { PaymentsApi } from '../api/payments-api.js';
-import { COMPANIES } from '../companies/companies.js';
-import type { Companies } from '../companies/companies.js';
-import { DEFAULT_COMPANY, isCompanyId } from '../companies/company.js';
+import { COMPANIES, DEFAULT_COMPANY, isCompanyId } from '../companies/company.js';
+import type { Companies } from '../companies/company.js';
 import { LogLine } from '../errors/log-line.js';
 import { ModuleLogger } from '../errors/module-logger.js';
 import { describeError, PaymentsError } from '../errors/payments-error.js';

@@ -1,8 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { Inject, Injectable } from '@nestjs/common';
-import { COMPANIES } from '../companies/companies.js';
-import type { Companies } from '../companies/companies.js';
-import type { ResolvedCompany } from '../companies/company.js';
+import { COMPANIES } from '../companies/company.js';
+import type { Companies, ResolvedCompany } from '../companies/company.js';
 import { ModuleLogger } from '../errors/module-logger.js';
 import { PaymentsError } from '../errors/payments-error.js';
 import { LogLine } from '../errors/log-line.js';
