@@ -31,10 +31,9 @@ import { optionsInvalid } from './errors/option-checks.js';
 import { sealedProvider } from './sealed-options.js';
 import type { SealedOptions } from './sealed-options.js';
 import { Observers } from './telemetry/observers.js';
-import { Admission } from './webhook/admission.js';
-import { PendingRequests } from './webhook/pending-requests.js';
+import { Admission, PendingRequests } from './webhook/admission.js';
 import { RawBodyMiddleware } from './webhook/raw-body.middleware.js';
-import { WebhookEndpoint } from './webhook/webhook-endpoint.js';
+import { WebhookEndpoint, WebhookRoutes } from './webhook/webhook-routes.js';
 import {
   DEFAULT_WEBHOOK_PATH,
   resolveWebhookPath,
@@ -42,7 +41,6 @@ import {
   WEBHOOK_PATH,
 } from './webhook/webhook-options.js';
 import { RejectionLog } from './webhook/webhook-rejection.js';
-import { WebhookRoutes } from './webhook/webhook-routes.js';
 import { WebhookVerifier } from './webhook/webhook-verifier.js';
 import { WebhookGuard } from './webhook/webhook.guard.js';
 

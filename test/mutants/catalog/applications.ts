@@ -178,7 +178,7 @@ export const APPLICATION_MUTANTS: readonly Mutant[] = [
   {
     promise: 'AP-20',
     fault: 'middleware that reads the body of a webhook request gets no bytes',
-    file: 'libs/payments/src/webhook/raw-request.ts',
+    file: 'libs/payments/src/webhook/admission.ts',
     replace: "else if (event === 'data') emitData(stream, pending, listener);",
     by: 'else void [pending, emitData];',
     specs: ['test/e2e/webhook/own-middleware.spec.ts'],

@@ -118,7 +118,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
   {
     promise: 'WH-30',
     fault: 'ignores headers that are numbers',
-    file: 'libs/payments/src/webhook/raw-request.ts',
+    file: 'libs/payments/src/webhook/admission.ts',
     replace: "new Set(['string', 'number', 'bigint', 'boolean'])",
     by: "new Set(['string', 'bigint', 'boolean'])",
     specs: ['libs/payments/src/webhook/webhook-verifier.spec.ts'],

@@ -5,7 +5,7 @@ export const SECURITY_MUTANTS: readonly Mutant[] = [
   {
     promise: 'SE-01',
     fault: 'accepts any number of one-byte chunks',
-    file: 'libs/payments/src/webhook/raw-request.ts',
+    file: 'libs/payments/src/webhook/admission.ts',
     replace: 'FREE_CHUNKS + this.#bytes / BYTES_PER_CHUNK',
     by: 'FREE_CHUNKS + this.#bytes',
     specs: ['libs/payments/src/webhook/raw-request.spec.ts'],
@@ -21,7 +21,7 @@ export const SECURITY_MUTANTS: readonly Mutant[] = [
   {
     promise: 'SE-03',
     fault: 'admits one request more than webhook.maxPending',
-    file: 'libs/payments/src/webhook/pending-requests.ts',
+    file: 'libs/payments/src/webhook/admission.ts',
     replace: 'this.#requests.size >= this.options.maxPending',
     by: 'this.#requests.size > this.options.maxPending',
     specs: ['libs/payments/src/webhook/pending-requests.spec.ts'],

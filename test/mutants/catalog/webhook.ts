@@ -29,7 +29,7 @@ export const WEBHOOK_MUTANTS: readonly Mutant[] = [
   {
     promise: 'WH-04',
     fault: 'accepts a body of twice the limit if its length is not announced',
-    file: 'libs/payments/src/webhook/raw-request.ts',
+    file: 'libs/payments/src/webhook/admission.ts',
     replace: 'new BoundedBuffer(limitBytes)',
     by: 'new BoundedBuffer(2 * limitBytes)',
     specs: ['test/e2e/webhook/adapters.spec.ts'],
@@ -53,7 +53,7 @@ export const WEBHOOK_MUTANTS: readonly Mutant[] = [
   {
     promise: 'WH-07',
     fault: 'limits the number of chunks of a body of any size',
-    file: 'libs/payments/src/webhook/raw-request.ts',
+    file: 'libs/payments/src/webhook/admission.ts',
     replace: 'FREE_CHUNKS + this.#bytes / BYTES_PER_CHUNK',
     by: 'FREE_CHUNKS',
     specs: ['libs/payments/src/webhook/raw-request.spec.ts'],

@@ -6,17 +6,21 @@ import { PaymentsError } from '../errors/payments-error.js';
 import { beforeBodyParsers, emptyFastifyBody } from '../nest-internals.js';
 import { PAYMENTS_RUNTIME } from '../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
-import { Admission } from './admission.js';
-import { PendingRequests } from './pending-requests.js';
-import { companyParam, discardBody, emitBodyAgain, headerText } from './raw-request.js';
-import type { BodyProperties } from './raw-request.js';
-import { sendWithFastify, sendWithNode } from './webhook-endpoint.js';
-import type { FastifyReplyLike } from './webhook-endpoint.js';
+import {
+  Admission,
+  companyParam,
+  discardBody,
+  emitBodyAgain,
+  headerText,
+  PendingRequests,
+} from './admission.js';
+import type { BodyProperties } from './admission.js';
+import { sendWithFastify, sendWithNode, WebhookRoutes } from './webhook-routes.js';
+import type { FastifyReplyLike } from './webhook-routes.js';
 import { WEBHOOK_OPTIONS } from './webhook-options.js';
 import type { ResolvedWebhookOptions } from './webhook-options.js';
 import { rejectionResponse, RejectionLog } from './webhook-rejection.js';
 import type { WebhookResponse } from './webhook-rejection.js';
-import { WebhookRoutes } from './webhook-routes.js';
 
 /** The properties of Express and Fastify that this file uses. The package depends on neither of them. */
 interface ExpressRequestLike extends IncomingMessage, BodyProperties {

@@ -10,15 +10,15 @@ import { parseEnvelope } from '../events/payment-event.js';
 import { VerifiedEvent } from '../inbox/receive/verified-event.js';
 import { PAYMENTS_RUNTIME } from '../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
-import { PendingRequests } from './pending-requests.js';
-import type { PendingRequest } from './pending-requests.js';
 import {
   bytesReadBefore,
   companyParam,
   companyUnknown,
   headerText,
+  PendingRequests,
   requireCompanyId,
-} from './raw-request.js';
+} from './admission.js';
+import type { PendingRequest } from './admission.js';
 import { parseSignatures, requireMatch, SIGNATURE_HEADER } from './signature.js';
 import { WEBHOOK_OPTIONS } from './webhook-options.js';
 import type { ResolvedWebhookOptions } from './webhook-options.js';
