@@ -21,7 +21,7 @@ import {
   RECEIVE_OPTIONS,
   resolveReceiveOptions,
 } from '../../libs/payments/dist/inbox/receive/receive-options.js';
-import { VerifiedEvent } from '../../libs/payments/dist/inbox/receive/verified-event.js';
+import { VerifiedEvent } from '../../libs/payments/dist/inbox/receive/event-receiver.js';
 import {
   resolveWorkerOptions,
   WORKER_OPTIONS,

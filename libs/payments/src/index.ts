@@ -40,14 +40,14 @@ export type { InboxHandler } from './inbox/store/handler-catalog-cache.js';
 export type { EventSummary } from './inbox/store/stored-event.js';
 export type { FailureGroup, Failures } from './inbox/operate/failure-groups.js';
 export type { InboxReceipt } from './inbox/receive/event-receiver.js';
-export type { RunDueResult } from './inbox/work/attempt-outcomes.js';
+export type { RunDueResult } from './inbox/work/inbox-worker.js';
 export type {
   DeliveryQuery,
   RedriveQuery,
   SelectionResult,
 } from './inbox/operate/inbox-redrive.js';
 export type { ReceiveOptions } from './inbox/receive/receive-options.js';
-export { VerifiedEvent } from './inbox/receive/verified-event.js';
+export { VerifiedEvent } from './inbox/receive/event-receiver.js';
 export type { WorkerOptions } from './inbox/work/worker-options.js';
 export type { InboxDefinition } from './inbox/store/inbox-store.js';
 export { COUNT_CAP } from './inbox/store/stored-event.js';

@@ -20,7 +20,6 @@ import type {
   ResolvedReconcileOptions,
 } from './expectations/reconcile-options.js';
 import { resolveReceiveOptions } from './inbox/receive/receive-options.js';
-import { defaultSummary } from './inbox/receive/event-summaries.js';
 import type { ReceiveOptions, ResolvedReceiveOptions } from './inbox/receive/receive-options.js';
 import { resolveWorkerOptions } from './inbox/work/worker-options.js';
 import type { ResolvedWorkerOptions, WorkerOptions } from './inbox/work/worker-options.js';
@@ -187,10 +186,7 @@ export function resolveOptions(options: PaymentsModuleOptions): ResolvedPayments
       encode: guarded<BodyCodec['encode']>('bodyCodec.encode', (...args) => codec.encode(...args)),
       decode: guarded<BodyCodec['decode']>('bodyCodec.decode', (...args) => codec.decode(...args)),
     },
-    receive:
-      receive.summary === defaultSummary
-        ? receive
-        : { ...receive, summary: guarded('summary', receive.summary) },
+    receive: { ...receive, summary: guarded('summary', receive.summary) },
     webhook: { ...webhook, before: guarded('webhook.before', webhook.before) },
     worker: resolveWorkerOptions(options.worker),
     api: resolveApiOptions(options.api),

@@ -77,7 +77,7 @@ export const WEBHOOK_MUTANTS: readonly Mutant[] = [
   {
     promise: 'WH-10',
     fault: 'logs test events as unhandled, and other events as tests',
-    file: 'libs/payments/src/inbox/receive/receipt-log.ts',
+    file: 'libs/payments/src/inbox/receive/event-receiver.ts',
     replace: '} else if (eventType === TEST_EVENT_TYPE) {',
     by: '} else if (eventType !== TEST_EVENT_TYPE) {',
     specs: ['test/e2e/handlers/unhandled.spec.ts'],
@@ -85,7 +85,7 @@ export const WEBHOOK_MUTANTS: readonly Mutant[] = [
   {
     promise: 'WH-11',
     fault: 'counts an event without a handler as failed',
-    file: 'libs/payments/src/inbox/receive/awaited-handlers.ts',
+    file: 'libs/payments/src/inbox/receive/event-receiver.ts',
     replace: 'if (failed.length > 0) {',
     by: 'if (failed.length === handlers.length) {',
     specs: ['test/e2e/handlers/unhandled.spec.ts'],

@@ -6,8 +6,13 @@ import { describeError } from '../errors/payments-error.js';
 import { ThrottledLog } from '../errors/throttled-log.js';
 import { OVERDUE_EVENT_TYPE } from '../events/handler-registry.js';
 import type { PaymentEvent, PaymentOverdueData } from '../events/payment-event.js';
-import { EventReceiver } from '../inbox/receive/event-receiver.js';
-import { idOf, OVERDUE_ID, POLL_ID, VerifiedEvent } from '../inbox/receive/verified-event.js';
+import {
+  EventReceiver,
+  idOf,
+  OVERDUE_ID,
+  POLL_ID,
+  VerifiedEvent,
+} from '../inbox/receive/event-receiver.js';
 import type {
   ClaimedPoll,
   PollOutcome,

@@ -7,7 +7,7 @@ import { PaymentsError } from '../errors/payments-error.js';
 import { LogLine } from '../errors/log-line.js';
 import { ThrottledLog } from '../errors/throttled-log.js';
 import { parseEnvelope } from '../events/payment-event.js';
-import { VerifiedEvent } from '../inbox/receive/verified-event.js';
+import { VerifiedEvent } from '../inbox/receive/event-receiver.js';
 import { PAYMENTS_RUNTIME } from '../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 import {
