@@ -10,7 +10,6 @@ import { HandlerInvoker } from './events/handler-invoker.js';
 import { HandlerRegistry } from './events/handler-registry.js';
 import { UnhandledRejections } from './errors/unhandled-rejections.js';
 import { PaymentExpectations } from './expectations/payment-expectations.js';
-import { Polls } from './expectations/poll.js';
 import { Poller } from './expectations/poller.js';
 import { RECONCILE_OPTIONS } from './expectations/reconcile-options.js';
 import { BODY_CODEC, StoredBodies } from './inbox/store/body-codec.js';
@@ -182,7 +181,6 @@ const EVENTS: Provider[] = [
     ...WEBHOOK,
     ...INBOX,
     ...EVENTS,
-    Polls,
     Poller,
     PaymentExpectations,
     PaymentsApiService,

@@ -9,10 +9,18 @@ import type { RunDueResult } from './work/inbox-worker.js';
 import { HandlerCatalogCache } from './store/handler-catalog-cache.js';
 import type { InboxHandler } from './store/handler-catalog-cache.js';
 import { InboxMaintenance } from './operate/inbox-maintenance.js';
-import { failureGroups } from './operate/failure-groups.js';
-import type { Failures } from './operate/failure-groups.js';
-import { InboxRedrive, matchingHandlers, unknownHandler } from './operate/inbox-redrive.js';
-import type { DeliveryQuery, RedriveQuery, SelectionResult } from './operate/inbox-redrive.js';
+import {
+  failureGroups,
+  InboxRedrive,
+  matchingHandlers,
+  unknownHandler,
+} from './operate/inbox-redrive.js';
+import type {
+  DeliveryQuery,
+  Failures,
+  RedriveQuery,
+  SelectionResult,
+} from './operate/inbox-redrive.js';
 import { WORKER_OPTIONS } from './work/worker-options.js';
 import type { ResolvedWorkerOptions } from './work/worker-options.js';
 import { POLL_HANDLER } from './store/expectation-store.js';
