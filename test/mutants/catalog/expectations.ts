@@ -33,8 +33,8 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     promise: 'EX-04',
     fault: 'receives the event of a poll as the event of a webhook request',
     file: `${EXPECTATIONS}/poller.ts`,
-    replace: "data, source: 'poll' }",
-    by: "data, source: 'webhook' }",
+    replace: "this.#verified(company, 'poll', {",
+    by: "this.#verified(company, 'webhook', {",
     specs: [`${E2E}/expectations/sources.spec.ts`],
   },
   {

@@ -175,7 +175,7 @@ export class PaymentExpectations {
       readonly repeatable?: boolean;
     },
   ): Promise<RequestedPayment<R>> {
-    const options = this.#reconcile('request');
+    this.#reconcile('request');
     const key = this.#key(payment);
     const { company, reference } = key;
     const created = await this.expect(payment);
@@ -195,9 +195,7 @@ export class PaymentExpectations {
       // The response of the accepted request had no id.
       const isOpen = state === 'waiting' || state === 'overdue';
       const isMissing = previous === 'accepted' && known === null && isOpen;
-      const found = isMissing
-        ? await this.#find(reference, previous, { api, options, repeatable })
-        : null;
+      const found = isMissing ? await this.#find(reference, previous, api, repeatable) : null;
       if (found !== null) await this.#attach(key, found);
       const running = previous === 'running';
       return { requested: false, transactionId: known ?? found, state, running };
@@ -205,7 +203,7 @@ export class PaymentExpectations {
     const end = (to: Exclude<RequestState, 'running'> | 'cancelled') =>
       this.store.expectations.endRequest(key, token, to);
     if (previous === 'unknown' || previous === 'answered') {
-      const found = await this.#find(reference, previous, { api, options, repeatable }).catch(
+      const found = await this.#find(reference, previous, api, repeatable).catch(
         async (error: unknown) => {
           await end(previous).catch(() => {});
           throw error;
@@ -448,17 +446,13 @@ export class PaymentExpectations {
   async #find(
     reference: string,
     previous: RequestState,
-    parts: {
-      readonly api: PaymentsApi;
-      readonly options: ResolvedReconcileOptions;
-      readonly repeatable: boolean;
-    },
+    api: PaymentsApi,
+    repeatable: boolean,
   ): Promise<string | null> {
-    const { find } = parts.options;
+    const { find } = this.#reconcile('request');
     if (typeof find === 'function') {
       const late = new AbortController();
-      const work = (async (): Promise<unknown> =>
-        find(reference, parts.api, { signal: late.signal }))();
+      const work = (async (): Promise<unknown> => find(reference, api, { signal: late.signal }))();
       const found = await withTimeLimit(work, FIND_MS, this.runtime, () => {
         const timeUp = new PaymentsError(
           'outcome_unknown',
@@ -471,7 +465,7 @@ export class PaymentExpectations {
       assertTransactionId(found, 'The result of "reconcile.find"');
       return found as string;
     }
-    if (previous !== 'unknown' || parts.repeatable) return null;
+    if (previous !== 'unknown' || repeatable) return null;
     throw new PaymentsError(
       'outcome_unknown',
       `An earlier request for the payment ${reference} was sent, and its outcome is unknown, so it is not repeated: the ` +

@@ -78,12 +78,6 @@ type AskResult =
       readonly rateLimited?: boolean;
     };
 
-/** An event of the module itself. */
-interface OwnEvent extends Pick<PaymentEvent, 'id' | 'eventType'> {
-  readonly data: Readonly<Record<string, unknown>>;
-  readonly source: EventSource;
-}
-
 /** The result of {@link Poller.poll}. */
 interface PollEnd {
   /** Milliseconds until the next poll of the payment; `null` if none is scheduled. */
@@ -246,7 +240,7 @@ export class Poller implements InboxCompanion {
   ): Promise<PollEnd & { readonly settled: SettledPoll }> {
     const { expectation } = claimed;
     const readAt = this.runtime.monotonic();
-    const { state, ageMs, lostPolls } = expectation;
+    const { company, state, ageMs, lostPolls } = expectation;
     const isLast = () => state === 'waiting' && this.#next(expectation, ageMs) === 'overdue';
     const mayAsk = lostPolls < MAX_LOST || (lostPolls === MAX_LOST && isLast());
     const found = mayAsk ? await this.#ask(expectation, signal) : lost(expectation);
@@ -270,10 +264,10 @@ export class Poller implements InboxCompanion {
       eventTypes: this.options!.eventTypes,
       keepLost: !mayAsk,
     };
-    let event: OwnEvent | null = null;
-    if (isEvent) event = pollEvent(found);
+    let event: VerifiedEvent | null = null;
+    if (isEvent) event = this.#pollEvent(company, found);
     else if (next === 'overdue') event = await this.#overdueEvent(expectation, found.result);
-    const settled = await this.#settle(expectation, settlement, event, { readAt, signal });
+    const settled = await this.#settle(settlement, event, readAt + POLL_LEASE_MS, signal);
     if (settled.settled) await this.#report(expectation, settled);
     return {
       settled,
@@ -342,9 +336,9 @@ export class Poller implements InboxCompanion {
 
   /** The event for `@OnPaymentOverdue` handlers; `null` unless the schedule has ended and any process has one. */
   async #overdueEvent(
-    { reference, transactionId, dueBy, createdAt, polls }: StoredExpectation,
+    { company, reference, transactionId, dueBy, createdAt, polls }: StoredExpectation,
     lastResult: PaymentOverdueData['lastResult'],
-  ): Promise<OwnEvent | null> {
+  ): Promise<VerifiedEvent | null> {
     const hasHandler = () => this.catalog.matching(OVERDUE_EVENT_TYPE, 'overdue').length > 0;
     if (!hasHandler()) await this.catalog.refresh();
     if (!hasHandler()) return null;
@@ -361,15 +355,15 @@ export class Poller implements InboxCompanion {
     } satisfies PaymentOverdueData & { externalReference: string };
     // A cancelled expectation that was opened again becomes overdue again.
     const id = idOf(OVERDUE_ID, `${reference}:${createdAt.getTime()}`);
-    return { id, eventType: OVERDUE_EVENT_TYPE, data, source: 'overdue' };
+    return this.#verified(company, 'overdue', { id, eventType: OVERDUE_EVENT_TYPE, data });
   }
 
   /** Settles the poll. While the store is down, tries again until the lease ends, and then rejects. */
   async #settle(
-    { company }: StoredExpectation,
     settlement: Omit<PollSettlement, 'event'>,
-    event: OwnEvent | null,
-    { readAt, signal }: { readonly readAt: number; readonly signal: AbortSignal },
+    event: VerifiedEvent | null,
+    endsAt: number,
+    signal: AbortSignal,
   ): Promise<SettledPoll> {
     const { runtime } = this;
     const { expectations } = this.store;
@@ -378,22 +372,36 @@ export class Poller implements InboxCompanion {
       try {
         if (event === null) return await expectations.settlePoll({ ...settlement, event: null });
         let settled!: SettledPoll;
-        await this.receiver.receiveOwn(this.#verified(company, event), async (incoming) => {
+        await this.receiver.receiveOwn(event, async (incoming) => {
           settled = await expectations.settlePoll({ ...settlement, event: incoming });
           return settled.receipt;
         });
         return settled;
       } catch (error) {
         const waitMs = backoff.nextMs();
-        if (signal.aborted || runtime.monotonic() + waitMs > readAt + POLL_LEASE_MS) throw error;
+        if (signal.aborted || runtime.monotonic() + waitMs > endsAt) throw error;
         await abortableDelay(waitMs, runtime, signal);
       }
     }
   }
 
-  #verified(company: string, { source, ...fields }: OwnEvent): VerifiedEvent {
+  #pollEvent(
+    company: string,
+    { transactionId, eventType, data }: Extract<AskResult, { result: 'event' }>,
+  ): VerifiedEvent {
+    // The colons of the transaction id are escaped, so that no other transaction and type give the same id.
+    const name = transactionId.replaceAll('%', '%25').replaceAll(':', '%3A');
+    const id = idOf(POLL_ID, `${name}:${eventType}`);
+    return this.#verified(company, 'poll', { id, eventType, data });
+  }
+
+  #verified(
+    company: string,
+    source: EventSource,
+    fields: Pick<PaymentEvent, 'id' | 'eventType' | 'data'>,
+  ): VerifiedEvent {
     const timestamp = new Date(this.runtime.now()).toISOString();
-    const event: PaymentEvent = { ...fields, timestamp, metadata: {} };
+    const event = { ...fields, timestamp, metadata: {} };
     const raw = Buffer.from(JSON.stringify(event));
     return new VerifiedEvent(company, event, raw, this.runtime.monotonic(), {}, source);
   }
@@ -438,16 +446,6 @@ const TRANSACTION_ID = /^[^\p{Cc}]{1,255}$/u;
 /** Whether a value is a valid transaction id. */
 export function isTransactionId(value: unknown): value is string {
   return typeof value === 'string' && TRANSACTION_ID.test(value);
-}
-
-function pollEvent({
-  transactionId,
-  eventType,
-  data,
-}: Extract<AskResult, { result: 'event' }>): OwnEvent {
-  // The colons of the transaction id are escaped, so that no other transaction and type give the same id.
-  const name = transactionId.replaceAll('%', '%25').replaceAll(':', '%3A');
-  return { id: idOf(POLL_ID, `${name}:${eventType}`), eventType, data, source: 'poll' };
 }
 
 function lost({ lostPolls }: StoredExpectation): AskResult {

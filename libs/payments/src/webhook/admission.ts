@@ -191,10 +191,8 @@ const CLOSED = new RequestClosedError();
 
 /** A webhook request whose body is not read yet, in the terms of both Express and Fastify. */
 export interface UnreadRequest {
-  readonly headers: IncomingHttpHeaders;
-  readonly url?: string | undefined;
-  /** The connection. Requests of some serverless adapters have none. */
-  readonly socket?: { readonly remoteAddress?: string | undefined } | null;
+  /** The request of Node.js. */
+  readonly raw: IncomingMessage;
   /** Company in the path. Anything that is not a company id is rejected. */
   readonly company: unknown;
   readonly body: Readable;
@@ -233,16 +231,20 @@ export class Admission {
    * @throws PaymentsError with the code of the rejection; or the error of the connection, if it closes.
    */
   async admit(unread: UnreadRequest): Promise<PendingRequest> {
-    const { headers } = unread;
+    const { raw, request } = unread;
+    const { headers, url = '' } = raw;
+    const { before, bodyLimitBytes, bodyTimeoutMs } = this.options;
     requirePlainJson(headers);
     const signatures = parseSignatures(headerText(headers[SIGNATURE_HEADER]));
-    requireFittingLength(headers, this.options.bodyLimitBytes);
-    const check = this.#check(unread, requireCompanyId(unread.company));
+    requireFittingLength(headers, bodyLimitBytes);
+    const company = requireCompanyId(unread.company);
+    // Requests of some serverless adapters have no connection.
+    const address = (raw.socket as IncomingMessage['socket'] | null | undefined)?.remoteAddress;
+    const check = before && runCheck(before, { company, url, headers, address, request });
     // The request may be rejected before the check ends; a later rejection of the check would then be unhandled.
     check?.catch(() => {});
     let checking = check !== undefined;
     const pending = this.pending.add(signatures);
-    const { bodyTimeoutMs } = this.options;
     const cancel = this.runtime.schedule(bodyTimeoutMs, () =>
       pending.reject(
         checking
@@ -267,13 +269,6 @@ export class Admission {
     } finally {
       cancel();
     }
-  }
-
-  #check(unread: UnreadRequest, company: string): Promise<void> | undefined {
-    const { before } = this.options;
-    if (!before) return undefined;
-    const { url = '', headers, socket, request } = unread;
-    return runCheck(before, { company, url, headers, address: socket?.remoteAddress, request });
   }
 
   async #read(

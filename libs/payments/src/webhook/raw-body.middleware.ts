@@ -75,17 +75,7 @@ export class RawBodyMiddleware {
       next();
       return;
     }
-    const { headers, url, socket } = request;
-    const unread = {
-      headers,
-      url,
-      socket,
-      company,
-      body: request,
-      readBefore: request,
-      request,
-      response,
-    };
+    const unread = { raw: request, company, body: request, readBefore: request, request, response };
     this.admission.admit(unread).then(
       (pending) => {
         this.pending.attach(request, pending);
@@ -112,17 +102,17 @@ export class RawBodyMiddleware {
   ): Promise<unknown> => {
     const { raw, params } = request;
     if (raw.method !== 'POST') return body;
-    const { headers, url, socket } = raw;
     const company = companyParam(params);
     // A hook may have left the bytes on Fastify's request, and an adapter of a serverless platform on Node's.
     const readBefore = { rawBody: request.rawBody ?? raw.rawBody, body: raw.body };
     const response = reply.raw;
-    const unread = { headers, url, socket, company, body, readBefore, request, response };
+    const unread = { raw, company, body, readBefore, request, response };
     try {
       this.pending.attach(raw, await this.admission.admit(unread));
     } catch (error) {
       return sendWithFastify(reply, this.#reject(error, body, raw, response));
     }
+    const { headers } = raw;
     return emptyFastifyBody(headers, Number(headerText(headers['content-length'])) || 0);
   };
 

@@ -51,55 +51,36 @@ export function idOf(prefix: string, text: string): string {
  * `PaymentInbox.receive()` takes it. Neither `JSON.stringify` nor `util.inspect` shows its payload.
  */
 export class VerifiedEvent {
-  readonly #event: PaymentEvent;
-  readonly #raw: Buffer;
-  readonly #headers: Readonly<Record<string, string>>;
-
   constructor(
     /** Id of the company whose secret signed the webhook request. */
     readonly company: string,
-    event: PaymentEvent,
-    raw: Buffer,
+    /** The parsed envelope. */
+    readonly event: PaymentEvent,
+    /** The body, byte for byte as it was signed. */
+    readonly raw: Buffer,
     /**
      * When the webhook request arrived, on the runtime's monotonic clock in milliseconds. The deadline counts from
      * here.
      */
     readonly arrivedAt: number,
-    headers: Readonly<Record<string, string>> = {},
+    /** The stored headers of the webhook request; see `StoredEvent.headers`. The signature does not cover them. */
+    readonly headers: Readonly<Record<string, string>> = {},
     /** How the event was received. */
     readonly source: EventSource = 'webhook',
-  ) {
-    this.#event = event;
-    this.#raw = raw;
-    this.#headers = Object.freeze({ ...headers });
-  }
-
-  /** The parsed envelope. */
-  get event(): PaymentEvent {
-    return this.#event;
-  }
+  ) {}
 
   /**
    * The id under which the event is stored: the service's id. It gets the prefix `service:` if the module itself could
    * store another event under the same id: otherwise one of the two events would be a duplicate of the other.
    */
   get storedId(): string {
-    const { id } = this.#event;
+    const { id } = this.event;
     return this.source === 'webhook' && RESERVED_ID.test(id) ? idOf(SERVICE_ID, id) : id;
   }
 
-  /** The body, byte for byte as it was signed. */
-  get raw(): Buffer {
-    return this.#raw;
-  }
-
-  /** The stored headers of the webhook request; see `StoredEvent.headers`. The signature does not cover them. */
-  get headers(): Readonly<Record<string, string>> {
-    return this.#headers;
-  }
-
   toJSON(): { company: string; id: string; eventType: string } {
-    return { company: this.company, id: this.#event.id, eventType: this.#event.eventType };
+    const { id, eventType } = this.event;
+    return { company: this.company, id, eventType };
   }
 
   [inspect.custom](): string {
@@ -199,7 +180,8 @@ export class EventReceiver {
     const { durable } = this.store.capabilities;
     const parsed = unshared ? verified.event : null;
     // #receive() stores each event.
-    const store = async () => (await this.#store(verified, (one) => this.#receive(one, parsed)))!;
+    const store = async () =>
+      (await this.#observed(verified, (one) => this.#receive(one, parsed)))!;
     try {
       const received = durable ? store() : this.#handled(verified, deadline, store);
       const inTime = await withTimeLimit(received, leftMs, this.runtime, () => {
@@ -314,18 +296,17 @@ export class EventReceiver {
    * @throws what `store` throws: the event may not be stored.
    */
   async receiveOwn(verified: VerifiedEvent, store: StoreEvent): Promise<void> {
-    await this.#store(verified, store);
+    await this.#observed(verified, store);
+  }
+
+  #observed(verified: VerifiedEvent, receive: StoreEvent): Promise<ReceivedEvent | null> {
+    const { observers } = this;
+    const store = (event: VerifiedEvent) => this.#store(event, receive);
+    return observers.active ? observeReceipt(verified, observers, store) : store(verified);
   }
 
   /** Resolves once the event is as durable as the store makes it; with `null` if `receive` did not store it. */
-  #store(verified: VerifiedEvent, receive: StoreEvent): Promise<ReceivedEvent | null> {
-    const { observers } = this;
-    const store = (event: VerifiedEvent) => this.#storeEvent(event, receive);
-    if (!observers.active) return store(verified);
-    return observeReceipt(verified, observers, store);
-  }
-
-  async #storeEvent(verified: VerifiedEvent, receive: StoreEvent): Promise<ReceivedEvent | null> {
+  async #store(verified: VerifiedEvent, receive: StoreEvent): Promise<ReceivedEvent | null> {
     const { company, event, storedId, raw } = verified;
     const summary = summaryOf(event, this.options.summary, this.#failures);
     const stored = await this.bodies.encode(raw, { company, id: storedId });
@@ -504,9 +485,21 @@ function observeReceipt(
     occurredAtMs: Date.parse(event.timestamp),
   };
   const traceparent = validTraceparent(headers['traceparent']);
+  const withTraceparent = (own: string | null): VerifiedEvent => {
+    if (own === null) return verified;
+    const { raw, arrivedAt, source } = verified;
+    return new VerifiedEvent(
+      company,
+      event,
+      raw,
+      arrivedAt,
+      { ...headers, traceparent: own },
+      source,
+    );
+  };
   return observers.observe(
     { kind: 'receive', traceparent, ...facts },
-    (own) => store(withTraceparent(verified, own)),
+    (own) => store(withTraceparent(own)),
     ({ value: received, durationMs, error, errorCode }) => {
       if (!received) return { outcome: error === null ? 'not stored' : 'failed', error, errorCode };
       const outcome = notify(received, { ...facts, durationMs }, observers);
@@ -537,12 +530,6 @@ function notify(
     observers.notify('expectationFulfilled', { ...expectation, by: by as 'webhook' | 'poll' });
   }
   return outcome;
-}
-
-function withTraceparent(verified: VerifiedEvent, traceparent: string | null): VerifiedEvent {
-  if (traceparent === null) return verified;
-  const { company, event, raw, arrivedAt, headers, source } = verified;
-  return new VerifiedEvent(company, event, raw, arrivedAt, { ...headers, traceparent }, source);
 }
 
 /** The log line about an event that was stored as stale. */
