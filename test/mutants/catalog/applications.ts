@@ -46,7 +46,7 @@ export const APPLICATION_MUTANTS: readonly Mutant[] = [
     promise: 'AP-05',
     fault: 'a process without a background worker runs deliveries before runDue()',
     file: `${INBOX}/work/inbox-worker.ts`,
-    replace: 'return this.working && (this.#background || this.#runDueCalls.any);',
+    replace: 'return this.working && (this.#background || this.#runDueCalls.size > 0);',
     by: 'return this.working;',
     specs: ['test/e2e/inbox/due.spec.ts'],
   },

@@ -587,7 +587,7 @@ const CHANGING: readonly string[] = ['post', 'put', 'patch', 'delete', 'request'
  * for a payment can consist of several calls, of which only the last one fails. `before` is what was known before this request. It
  * counts too, because an error which proves that this request had no effect proves nothing about an earlier request.
  */
-export function trackChanges(api: PaymentsApi): {
+function trackChanges(api: PaymentsApi): {
   readonly api: PaymentsApi;
   effectAfter(error: unknown, before: RequestState): Effect;
 } {

@@ -178,7 +178,7 @@ export class PendingRequests {
 }
 
 /** The error for a webhook request above the limits of {@link PendingRequests}. */
-export function webhookBusy(): PaymentsError {
+function webhookBusy(): PaymentsError {
   return new PaymentsError(
     'webhook_busy',
     'Too many webhook requests whose signature is not verified yet arrive at the same time. If they are genuine, raise ' +
@@ -190,7 +190,7 @@ export function webhookBusy(): PaymentsError {
 const CLOSED = new RequestClosedError();
 
 /** A webhook request whose body is not read yet, in the terms of both Express and Fastify. */
-export interface UnreadRequest {
+interface UnreadRequest {
   /** The request of Node.js. */
   readonly raw: IncomingMessage;
   /** Company in the path. Anything that is not a company id is rejected. */
@@ -569,7 +569,7 @@ export class ChunkCount {
 }
 
 /** The error for a body that has more than `limitBytes`. */
-export function payloadTooLarge(limitBytes: number): PaymentsError {
+function payloadTooLarge(limitBytes: number): PaymentsError {
   return new PaymentsError(
     'payload_too_large',
     `The body is larger than ${limitBytes} bytes. If the service really sends more, raise "webhook.bodyLimitBytes".`,

@@ -98,7 +98,7 @@ interface ReceivedEvent {
 }
 
 /** Stores an event; resolves with `null` if the event is not to be stored. */
-export type StoreEvent = (event: IncomingEvent) => Promise<StoreReceipt | null>;
+type StoreEvent = (event: IncomingEvent) => Promise<StoreReceipt | null>;
 
 /** The result of `PaymentInbox.receive()`. */
 export interface InboxReceipt {

@@ -112,46 +112,11 @@ export interface RunDueResult {
   readonly more: boolean;
 }
 
+/** A call of `PaymentInbox.runDue()` that has not resolved. */
 interface RunDueCall {
   done: number;
   failed: number;
   readonly end: (more: boolean) => void;
-}
-
-/** The calls of `PaymentInbox.runDue()` that have not resolved. */
-export class RunDueCalls {
-  readonly #calls = new Set<RunDueCall>();
-
-  constructor(private readonly runtime: PaymentsRuntime) {}
-
-  /** Whether there are any. */
-  get any(): boolean {
-    return this.#calls.size > 0;
-  }
-
-  /** Resolves when {@link end} is called, or after `forMs`. */
-  add(forMs: number): Promise<RunDueResult> {
-    return new Promise((resolve) => {
-      const end = (more: boolean): void => {
-        cancel();
-        this.#calls.delete(call);
-        resolve({ done: call.done, failed: call.failed, more });
-      };
-      const call: RunDueCall = { done: 0, failed: 0, end };
-      const cancel = this.runtime.schedule(forMs, () => end(true));
-      this.#calls.add(call);
-    });
-  }
-
-  /** Counts an attempt that has ended, for each call. */
-  count(outcome: AttemptOutcome): void {
-    for (const call of this.#calls) call[outcome === 'done' ? 'done' : 'failed'] += 1;
-  }
-
-  /** Resolves all calls. */
-  end(more: boolean): void {
-    for (const call of this.#calls) call.end(more);
-  }
 }
 
 /** How long handlers may take to end after a closing application aborted their signals, in milliseconds. */
@@ -179,7 +144,7 @@ export interface InboxCompanion {
 }
 
 /** Slots that are reserved for the deliveries of an event that is being received. */
-export interface SlotReservation {
+interface SlotReservation {
   /** Id of the worker. */
   readonly workerId: string;
   /** The handlers that have a reserved slot. */
@@ -202,7 +167,7 @@ export class InboxWorker {
   readonly #slots = new HandlerSlots();
   readonly #policies = new Map<string, HandlerPolicy>();
   readonly #services: AttemptServices;
-  readonly #runDueCalls: RunDueCalls;
+  readonly #runDueCalls = new Set<RunDueCall>();
   readonly #heartbeat: WorkerHeartbeat;
   readonly #claims: ClaimLoop;
   /** The attempts that have not ended, and the worker ids that lease their deliveries. */
@@ -235,7 +200,6 @@ export class InboxWorker {
     const throttled = new ThrottledLog(logger, runtime);
     const services = { store, runtime, logger, throttled, dispatcher, bodies, catalog, observers };
     this.#services = { ...services, ignoringSignal: 0 };
-    this.#runDueCalls = new RunDueCalls(runtime);
     this.#heartbeat = new WorkerHeartbeat({
       store,
       catalog,
@@ -260,7 +224,7 @@ export class InboxWorker {
         this.#currentId() === null ? undefined : store.nextDueInMs(this.#slots.caughtUp),
       onDue: () => void this.#slots.wake(),
       onNothingDue: () => {
-        if (this.idle) this.#runDueCalls.end(false);
+        if (this.idle) this.#endRunDue(false);
       },
     });
   }
@@ -277,7 +241,7 @@ export class InboxWorker {
 
   /** Whether deliveries and polls may be claimed now. */
   get active(): boolean {
-    return this.working && (this.#background || this.#runDueCalls.any);
+    return this.working && (this.#background || this.#runDueCalls.size > 0);
   }
 
   /** Adds other work on the inbox's due rows. Call it before {@link start}. */
@@ -316,16 +280,20 @@ export class InboxWorker {
         'Deliveries run between the start of the application and its close: call app.init() or app.listen() first.',
       );
     }
-    const result = this.#runDueCalls.add(forMs);
+    const result = new Promise<RunDueResult>((resolve) => {
+      const end = (more: boolean): void => {
+        cancel();
+        this.#runDueCalls.delete(call);
+        resolve({ done: call.done, failed: call.failed, more });
+      };
+      const call: RunDueCall = { done: 0, failed: 0, end };
+      const cancel = this.runtime.schedule(forMs, () => end(true));
+      this.#runDueCalls.add(call);
+    });
     // The process may have been frozen since its last heartbeat.
     if (!this.#background) this.#outsideRequests(() => this.#heartbeat.resume());
     this.wake();
     return result;
-  }
-
-  /** Claims in `ms` milliseconds, because a delivery becomes due then. */
-  wakeIn(ms: number): void {
-    this.#claims.wakeIn(ms);
   }
 
   /** Claims soon, because deliveries to these handlers or, by default, to any handler may be due. */
@@ -341,7 +309,7 @@ export class InboxWorker {
 
   /** The companion has nothing more to run: ends the calls of `runDue()` unless deliveries are due. */
   companionIdle(): void {
-    if (this.#runDueCalls.any) this.#claims.claimSoon();
+    if (this.#runDueCalls.size > 0) this.#claims.claimSoon();
   }
 
   /**
@@ -370,7 +338,7 @@ export class InboxWorker {
   async #drain(): Promise<void> {
     this.#state = 'draining';
     this.#stopListening();
-    this.#runDueCalls.end(true);
+    this.#endRunDue(true);
     if (!(await this.#endsWithin(this.options.drainMs))) {
       if (this.#running.size > 0) {
         this.#logger.warn(
@@ -534,12 +502,16 @@ export class InboxWorker {
 
   #ended(delivery: ClaimedDelivery, { outcome, nextDue, retryInMs }: AttemptResult): void {
     this.outcomes.report(delivery, outcome);
-    this.#runDueCalls.count(outcome);
+    for (const call of this.#runDueCalls) call[outcome] += 1;
     if (nextDue) this.#slots.wake([delivery.handler]);
     if (retryInMs !== null) this.#claims.wakeIn(retryInMs);
     // After the last attempt, a claim that finds nothing due ends the calls of runDue().
-    if (this.#runDueCalls.any) this.#claims.claimSoon();
+    if (this.#runDueCalls.size > 0) this.#claims.claimSoon();
     else this.#claimIfWanting();
+  }
+
+  #endRunDue(more: boolean): void {
+    for (const call of this.#runDueCalls) call.end(more);
   }
 
   #declaredDead(id: string): void {
