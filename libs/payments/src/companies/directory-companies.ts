@@ -132,7 +132,10 @@ export class DirectoryCompanies implements Companies {
       returnedId = company.id;
       if (returnedId === id) return this.#resolve(id, company);
     } catch (error) {
-      this.#log.error('failure', () => lookupFailed(id, error));
+      const line = () =>
+        `The company directory failed for company ${id}. The response to its webhook requests is 503 ` +
+        `(directory_unavailable), and the next lookup is after a second: ${describeError(error)}`;
+      this.#log.error('failure', () => new LogLine(line(), { company: id }));
       throw new PaymentsError(
         'directory_unavailable',
         `The company directory failed for company ${id}; the log contains the cause.`,
@@ -211,14 +214,6 @@ function isUnknown(error: unknown): boolean {
   return error instanceof PaymentsError && error.code === 'company_unknown';
 }
 
-function lookupFailed(id: string, error: unknown): LogLine {
-  return new LogLine(
-    `The company directory failed for company ${id}. The response to its webhook requests is 503 ` +
-      `(directory_unavailable), and the next lookup is after a second: ${describeError(error)}`,
-    { company: id },
-  );
-}
-
 /** Maximum number of ids in {@link LookupBudget}: about 10 MB. */
 const MAX_VERIFIED = 100_000;
 
@@ -248,7 +243,12 @@ export class LookupBudget {
   start<T>(id: string, lookUp: () => Promise<T>): Promise<T> {
     if (this.#verified.has(id)) return lookUp();
     if (this.#underWay >= this.perSecond || !this.#rate.take()) {
-      this.log.warn('budget', () => tooManyLookups(this.perSecond));
+      this.log.warn(
+        'budget',
+        `Webhook requests without a verified signature need more than ${this.perSecond} company lookups per second. The ` +
+          'response to requests above this limit is 503 (directory_unavailable). If strangers send them, reject them in ' +
+          '"webhook.before"; if they are for real companies, raise "webhook.maxLookupsPerSecond".',
+      );
       throw new PaymentsError(
         'directory_unavailable',
         'Too many companies are being looked up. Send the event again.',
@@ -273,14 +273,6 @@ export class LookupBudget {
   revoke(id: string): void {
     this.#verified.delete(id);
   }
-}
-
-function tooManyLookups(perSecond: number): string {
-  return (
-    `Webhook requests without a verified signature need more than ${perSecond} company lookups per second. The response ` +
-    'to requests above this limit is 503 (directory_unavailable). If strangers send them, reject them in ' +
-    '"webhook.before"; if they are for real companies, raise "webhook.maxLookupsPerSecond".'
-  );
 }
 
 const SECOND_MS = 1000;

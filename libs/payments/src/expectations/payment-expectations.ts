@@ -149,14 +149,6 @@ export class PaymentExpectations {
    *   of a longer request is unknown to a second call.
    * @throws what `send` and `attach` throw, and what `reconcile.find` throws. PaymentsError `outcome_unknown` if an
    *   earlier request has an unknown outcome and may not be repeated. Also throws what {@link expect} throws.
-   * @example
-   * ```ts
-   * const { transactionId } = await this.expectations.request(
-   *   { reference: 'order-60', dueBy },
-   *   (api) => api.post<Invoice>(path, { body }),
-   *   { attach: (invoice) => invoice.transactionId },
-   * );
-   * ```
    */
   async request<R>(
     payment: Omit<ExpectOptions, 'transactionId'> & { readonly reference: string },

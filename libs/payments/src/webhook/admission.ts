@@ -249,7 +249,10 @@ export class Admission {
       pending.reject(
         checking
           ? checkFailed(`did not return within ${bodyTimeoutMs} ms`)
-          : bodyTimeout(bodyTimeoutMs),
+          : new PaymentsError(
+              'body_timeout',
+              `The body did not arrive within ${bodyTimeoutMs} ms.`,
+            ),
       ),
     );
     // Other code may respond to the request, or the sender may close the connection.
@@ -388,10 +391,6 @@ function checkFailed(reason: string): AdmissionCheckError {
     undefined,
     `The check "webhook.before" of the application ${reason}. The response is 503, so that the service sends the event again.`,
   );
-}
-
-function bodyTimeout(ms: number): PaymentsError {
-  return new PaymentsError('body_timeout', `The body did not arrive within ${ms} ms.`);
 }
 
 /** How many chunks a body may have, in addition to one per {@link BYTES_PER_CHUNK} bytes. */

@@ -464,11 +464,6 @@ class CommitPromise<R> extends Promise<R> {
     this.#awaited = true;
     return super.then(onResult, onError);
   }
-
-  /** Prevents that Node reports a rejection of this promise as unhandled. */
-  ignoreRejection(): void {
-    super.then(undefined, () => {});
-  }
 }
 
 /** Implements `context.commit` of one attempt, which may commit once. */
@@ -476,7 +471,8 @@ export class AttemptCommit {
   #state: 'open' | 'under way' | 'done' | 'closed' = 'open';
   /** The promise that the last call of {@link commit} returned. */
   #promise: CommitPromise<unknown> | null = null;
-  #nextDue = false;
+  /** See {@link SettleResult.nextDue}. */
+  nextDue = false;
 
   constructor(
     private readonly store: InboxStore,
@@ -488,30 +484,28 @@ export class AttemptCommit {
     return this.#state === 'done';
   }
 
-  /** See {@link SettleResult.nextDue}. */
-  get nextDue(): boolean {
-    return this.#nextDue;
-  }
-
   /** See `PaymentEventContext.commit`. */
   readonly commit = <R>(work: (tx: never) => R | Promise<R>): Promise<R> => {
     if (this.#state !== 'open') return Promise.reject(this.#rejection());
     this.#state = 'under way';
-    const committed = this.#commit(work).then(
-      (result) => {
+    // Async, so that an exception of the store becomes a rejection.
+    const committed = (async (): Promise<R> => {
+      try {
+        const run = work as (tx: unknown) => R | Promise<R>;
+        const { result, nextDue } = await this.store.commit(this.lease, run);
+        this.nextDue = nextDue;
         this.#state = 'done';
         return result;
-      },
-      (error: unknown) => {
+      } catch (error) {
         // Usually nothing of the work was stored, so the handler may commit again. If it was, because only the response was
         // lost, the delivery is done, and the store rejects the next commit with `lease_lost`.
         this.#state = 'open';
         throw error;
-      },
-    );
+      }
+    })();
     const promise = new CommitPromise<R>((resolve, reject) => void committed.then(resolve, reject));
     // Without this, a failed commit that the handler does not await would end the process. close() reports the failure.
-    promise.ignoreRejection();
+    Promise.prototype.then.call(promise, undefined, () => {});
     this.#promise = promise;
     return promise;
   };
@@ -533,16 +527,6 @@ export class AttemptCommit {
   /** Waits for a commit that is under way. Never rejects. */
   async ended(): Promise<void> {
     await this.#promise?.catch(() => {});
-  }
-
-  /** Async, so that an exception of the store becomes a rejection. */
-  async #commit<R>(work: (tx: never) => R | Promise<R>): Promise<R> {
-    const { result, nextDue } = await this.store.commit(
-      this.lease,
-      work as (tx: unknown) => R | Promise<R>,
-    );
-    this.#nextDue = nextDue;
-    return result;
   }
 
   #rejection(): PaymentsError {
