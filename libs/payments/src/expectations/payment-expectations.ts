@@ -9,7 +9,7 @@ import { ModuleLogger } from '../errors/module-logger.js';
 import { optionsInvalid } from '../errors/option-checks.js';
 import type { PaymentsErrorCode } from '../errors/payments-error-code.js';
 import { describeError, PaymentsError } from '../errors/payments-error.js';
-import { isReference } from '../inbox/store/expectation-store.js';
+import { isReference } from '../inbox/receive/event-receiver.js';
 import type {
   ExpectationCounts,
   ExpectationFilter,

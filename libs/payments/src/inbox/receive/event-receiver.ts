@@ -14,7 +14,6 @@ import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import { NO_OBSERVERS, Observers, validTraceparent } from '../../telemetry/observers.js';
 import type { ObserverInfo } from '../../telemetry/payments-observer.js';
 import { StoredBodies } from '../store/body-codec.js';
-import { isReference } from '../store/expectation-store.js';
 import { HandlerCatalogCache } from '../store/handler-catalog-cache.js';
 import { INBOX_STORE } from '../store/inbox-store.js';
 import type {
@@ -44,6 +43,11 @@ const RESERVED_ID = new RegExp(`^(?:${[POLL_ID, OVERDUE_ID, SERVICE_ID].join('|'
 export function idOf(prefix: string, text: string): string {
   const id = prefix + text;
   return id.length <= 255 ? id : prefix + createHash('sha256').update(text).digest('hex');
+}
+
+/** Whether a value is a valid reference of an expected payment. */
+export function isReference(value: unknown): value is string {
+  return typeof value === 'string' && /^[^\p{Cc}]{1,200}$/u.test(value);
 }
 
 /**
