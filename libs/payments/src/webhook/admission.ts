@@ -122,12 +122,10 @@ export class PendingRequests {
     @Inject(PAYMENTS_RUNTIME) private readonly runtime: PaymentsRuntime,
   ) {}
 
-  /** Number of pending requests. */
   get count(): number {
     return this.#requests.size;
   }
 
-  /** Number of bytes that are buffered for all pending requests. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -153,7 +151,6 @@ export class PendingRequests {
     return (request as Record<symbol, PendingRequest | undefined> | null | undefined)?.[this.#key];
   }
 
-  /** See {@link PendingRequest.reserve}. */
   reserve(request: PendingRequest, bytes: number): boolean {
     if (!this.#requests.has(request)) return false;
     this.#bytes += bytes - request.bytes;
@@ -164,7 +161,6 @@ export class PendingRequests {
     return this.#requests.has(request);
   }
 
-  /** See {@link PendingRequest.release}. */
   release(request: PendingRequest): void {
     if (this.#requests.delete(request)) this.#bytes -= request.bytes;
   }

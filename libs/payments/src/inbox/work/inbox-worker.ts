@@ -72,7 +72,6 @@ export class OutcomeWatch {
     readonly end: () => void,
   ) {}
 
-  /** Adds the outcome of an attempt. */
   add(handler: string, outcome: AttemptOutcome): void {
     (outcome === 'done' ? this.#done : this.#failed).push(handler);
     this.#onChange();
@@ -145,7 +144,6 @@ export interface InboxCompanion {
 
 /** Slots that are reserved for the deliveries of an event that is being received. */
 interface SlotReservation {
-  /** Id of the worker. */
   readonly workerId: string;
   /** The handlers that have a reserved slot. */
   readonly handlers: readonly string[];
