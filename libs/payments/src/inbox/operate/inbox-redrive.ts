@@ -2,7 +2,6 @@ import type { Observers } from '../../telemetry/observers.js';
 import type { HandlerCatalogCache } from '../store/handler-catalog-cache.js';
 import type {
   DeliverySelection,
-  DeliveryState,
   EventFilter,
   EventState,
   FailureCount,
@@ -69,8 +68,10 @@ export class InboxRedrive {
     const spacingMs = 1000 / ratePerSecond;
     await this.catalog.refresh();
     const hasNoDeliveries = state === 'unhandled' || state === 'stale';
-    const { handlers = hasNoDeliveries ? this.catalog.names() : undefined } = query;
-    this.#checkHandlers(handlers);
+    const known = this.catalog.names();
+    const { handlers = hasNoDeliveries ? known : undefined } = query;
+    const unknown = handlers?.find((name) => !known.includes(name));
+    if (unknown !== undefined) throw unknownHandler(unknown, known);
     const filter = filterOf(query, handlers === undefined && !force ? DEFAULT_STATE : undefined);
     const handlersToRun = (event: StoredEvent): readonly string[] => {
       // A stale event may be a replay, so it runs only if the query names it.
@@ -82,7 +83,11 @@ export class InboxRedrive {
           : handlers
               .filter((name) => this.catalog.matching(event.eventType, event.source).includes(name))
               .filter((name) => hasError(deliveryOf(event, name), query.error));
-      return wanted.filter((name) => isRedrivable(stateOf(event, name), force));
+      return wanted.filter((name) => {
+        // The store checks the state again.
+        const delivery = deliveryOf(event, name);
+        return delivery?.state !== 'running' && (delivery?.state !== 'done' || force);
+      });
     };
     const result = { events: 0, deliveries: 0 };
     try {
@@ -96,7 +101,7 @@ export class InboxRedrive {
       // Also if a later page fails: its earlier pages are changed.
       if (this.observers.active && !dryRun && result.deliveries > 0) {
         const [first, ...others] = handlers ?? [query.handler];
-        const isKnown = first !== undefined && this.catalog.names().includes(first);
+        const isKnown = first !== undefined && known.includes(first);
         const handler = isKnown && others.length === 0 ? first : null;
         const { company = null } = query;
         this.observers.notify('deliveriesRedriven', { company, handler, ...result });
@@ -106,8 +111,9 @@ export class InboxRedrive {
 
   async skip(query: DeliveryQuery): Promise<SelectionResult> {
     const state = query.state ?? DEFAULT_STATE;
+    const isSkippable = state === 'pending' || state === 'dead';
     const handlersToSkip = (event: StoredEvent) =>
-      matchingHandlers(event, query, state).filter((name) => isSkippable(stateOf(event, name)));
+      isSkippable ? matchingHandlers(event, query, state) : [];
     const result = { events: 0, deliveries: 0 };
     return this.#each(filterOf(query, state), handlersToSkip, result, async (selections) =>
       query.dryRun ? count(selections) : this.store.skip(selections),
@@ -136,12 +142,6 @@ export class InboxRedrive {
       after = page.next;
     } while (after !== null);
     return result;
-  }
-
-  #checkHandlers(handlers: readonly string[] | undefined): void {
-    const known = this.catalog.names();
-    const unknown = handlers?.find((name) => !known.includes(name));
-    if (unknown !== undefined) throw unknownHandler(unknown, known);
   }
 }
 
@@ -180,19 +180,6 @@ function hasError(delivery: StoredDelivery | undefined, error: string | undefine
 
 function deliveryOf({ deliveries }: StoredEvent, handler: string): StoredDelivery | undefined {
   return deliveries.find((delivery) => delivery.handler === handler);
-}
-
-function stateOf(event: StoredEvent, handler: string): DeliveryState | undefined {
-  return deliveryOf(event, handler)?.state;
-}
-
-/** Whether a redrive changes a delivery in this state. The store checks the state again. */
-function isRedrivable(state: DeliveryState | undefined, force: boolean): boolean {
-  return state !== 'running' && (state !== 'done' || force);
-}
-
-function isSkippable(state: DeliveryState | undefined): boolean {
-  return state === 'pending' || state === 'dead';
 }
 
 function count(selections: readonly DeliverySelection[]): number {

@@ -505,7 +505,7 @@ export class AttemptCommit {
     })();
     const promise = new CommitPromise<R>((resolve, reject) => void committed.then(resolve, reject));
     // Without this, a failed commit that the handler does not await would end the process. close() reports the failure.
-    Promise.prototype.then.call(promise, undefined, () => {});
+    void Promise.prototype.then.call(promise, undefined, () => {});
     this.#promise = promise;
     return promise;
   };
