@@ -187,15 +187,14 @@ export class Poller implements InboxCompanion {
     const { company, lostPolls } = poll.expectation;
     const abort = new AbortController();
     this.#running.set(poll, abort);
-    const wasFull = () => this.#running.size >= MAX_RUNNING;
     const { nextPollInMs, refusedMs } = await this.poll(poll, abort.signal);
-    const claimAgain = wasFull();
+    const wasFull = this.#running.size >= MAX_RUNNING;
     this.#running.delete(poll);
     this.#limits!.ended(company);
     if (refusedMs > 0) this.#limits!.refuse(company, refusedMs);
     if (lostPolls > 0) this.#suspectRuns = false;
     if (nextPollInMs !== null) this.#loop.wakeIn(nextPollInMs);
-    if (claimAgain) this.#loop.claimSoon();
+    if (wasFull) this.#loop.claimSoon();
     if (this.#running.size > 0) return;
     this.#onEnded();
     this.worker.companionIdle();
@@ -207,20 +206,18 @@ export class Poller implements InboxCompanion {
    */
   async poll(claimed: ClaimedPoll, signal: AbortSignal): Promise<PollEnd> {
     const { company, reference, transactionId } = claimed.expectation;
-    const { observers } = this;
     const info = { company, reference, transactionId };
     try {
-      const { nextPollInMs, refusedMs } = await observers.observe(
+      return await this.observers.observe(
         { kind: 'poll', ...info },
         () => this.#poll(claimed, signal),
         ({ value, durationMs, error, errorCode }) => {
           const result = value?.settled.result ?? 'failed';
-          observers.notify('pollEnded', { ...info, result, durationMs });
+          this.observers.notify('pollEnded', { ...info, result, durationMs });
           const detail = result === 'unknown' ? value!.settled.detail : error;
           return { outcome: result, error: detail, errorCode };
         },
       );
-      return { nextPollInMs, refusedMs };
     } catch (error) {
       if (signal.aborted) {
         await this.store.expectations.releasePolls([claimed], [0]).catch(() => {});
