@@ -1,4 +1,4 @@
-import { COMPANIES } from '../../libs/payments/dist/companies/companies.js';
+import { COMPANIES } from '../../libs/payments/dist/companies/company.js';
 import { PaymentsApiService } from '../../libs/payments/dist/api/payments-api.service.js';
 import { PaymentExpectations } from '../../libs/payments/dist/expectations/payment-expectations.js';
 import { Poller } from '../../libs/payments/dist/expectations/poller.js';
@@ -21,7 +21,7 @@ import {
   RECEIVE_OPTIONS,
   resolveReceiveOptions,
 } from '../../libs/payments/dist/inbox/receive/receive-options.js';
-import { VerifiedEvent } from '../../libs/payments/dist/inbox/receive/verified-event.js';
+import { VerifiedEvent } from '../../libs/payments/dist/inbox/receive/event-receiver.js';
 import {
   resolveWorkerOptions,
   WORKER_OPTIONS,

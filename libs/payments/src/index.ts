@@ -16,11 +16,10 @@ export type { PaymentsErrorCode } from './errors/payments-error-code.js';
 export { ThrottledLog } from './errors/throttled-log.js';
 export type { PaymentsRuntime } from './runtime/payments-runtime.js';
 
-export { DEFAULT_COMPANY } from './companies/company.js';
+export { DEFAULT_COMPANY, SigningKey } from './companies/company.js';
 export type { Company, CompanyDirectory } from './companies/company.js';
 
 export { signBody, verifySignature } from './webhook/signature.js';
-export { SigningKey } from './companies/company.js';
 export { WebhookGuard } from './webhook/webhook.guard.js';
 export type { VerifiedRequest } from './webhook/webhook.guard.js';
 export type {
@@ -34,25 +33,24 @@ export { memoryInbox } from './stores/memory/memory-inbox.js';
 export type { MemoryInboxOptions } from './stores/memory/memory-inbox.js';
 export type { BodyCodec, BodyContext } from './inbox/store/body-codec.js';
 export { PaymentInbox } from './inbox/payment-inbox.js';
-export { PaymentInboxError } from './inbox/receive/event-receiver.js';
+export { PaymentInboxError, VerifiedEvent } from './inbox/receive/event-receiver.js';
 export type { ListQuery } from './inbox/payment-inbox.js';
 export type { InboxHandler } from './inbox/store/handler-catalog-cache.js';
 export type { EventSummary } from './inbox/store/stored-event.js';
-export type { FailureGroup, Failures } from './inbox/operate/failure-groups.js';
 export type { InboxReceipt } from './inbox/receive/event-receiver.js';
-export type { RunDueResult } from './inbox/work/attempt-outcomes.js';
+export type { RunDueResult } from './inbox/work/inbox-worker.js';
 export type {
   DeliveryQuery,
+  FailureGroup,
+  Failures,
   RedriveQuery,
   SelectionResult,
 } from './inbox/operate/inbox-redrive.js';
 export type { ReceiveOptions } from './inbox/receive/receive-options.js';
-export { VerifiedEvent } from './inbox/receive/verified-event.js';
 export type { WorkerOptions } from './inbox/work/worker-options.js';
 export type { InboxDefinition } from './inbox/store/inbox-store.js';
 export { COUNT_CAP } from './inbox/store/stored-event.js';
-export { PaymentExpectations } from './expectations/payment-expectations.js';
-export { NOT_REQUESTED_CODES } from './expectations/request-payment.js';
+export { NOT_REQUESTED_CODES, PaymentExpectations } from './expectations/payment-expectations.js';
 export type {
   ExpectationKey,
   ExpectOptions,

@@ -1,13 +1,15 @@
 import type { Type } from '@nestjs/common';
 import { resolveApiOptions } from './api/api-options.js';
 import type { PaymentsApiOptions, ResolvedApiOptions } from './api/api-options.js';
-import { ListedCompanies } from './companies/companies.js';
-import type { Companies } from './companies/companies.js';
-import { resolveCompany, DEFAULT_COMPANY } from './companies/company.js';
-import type { Company, CompanyDirectory, ResolvedCompany } from './companies/company.js';
+import {
+  DEFAULT_COMPANY,
+  ListedCompanies,
+  resolveCompany,
+  SharedSecrets,
+} from './companies/company.js';
+import type { Companies, Company, CompanyDirectory, ResolvedCompany } from './companies/company.js';
 import { DirectoryCompanies } from './companies/directory-companies.js';
 import type { LookupLimits } from './companies/directory-companies.js';
-import { SharedSecrets } from './companies/companies.js';
 import { resolveBodyCodec } from './inbox/store/body-codec.js';
 import type { BodyCodec } from './inbox/store/body-codec.js';
 import { memoryInbox } from './stores/memory/memory-inbox.js';
@@ -18,7 +20,6 @@ import type {
   ResolvedReconcileOptions,
 } from './expectations/reconcile-options.js';
 import { resolveReceiveOptions } from './inbox/receive/receive-options.js';
-import { defaultSummary } from './inbox/receive/event-summaries.js';
 import type { ReceiveOptions, ResolvedReceiveOptions } from './inbox/receive/receive-options.js';
 import { resolveWorkerOptions } from './inbox/work/worker-options.js';
 import type { ResolvedWorkerOptions, WorkerOptions } from './inbox/work/worker-options.js';
@@ -185,10 +186,7 @@ export function resolveOptions(options: PaymentsModuleOptions): ResolvedPayments
       encode: guarded<BodyCodec['encode']>('bodyCodec.encode', (...args) => codec.encode(...args)),
       decode: guarded<BodyCodec['decode']>('bodyCodec.decode', (...args) => codec.decode(...args)),
     },
-    receive:
-      receive.summary === defaultSummary
-        ? receive
-        : { ...receive, summary: guarded('summary', receive.summary) },
+    receive: { ...receive, summary: guarded('summary', receive.summary) },
     webhook: { ...webhook, before: guarded('webhook.before', webhook.before) },
     worker: resolveWorkerOptions(options.worker),
     api: resolveApiOptions(options.api),

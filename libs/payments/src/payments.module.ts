@@ -3,14 +3,13 @@ import type { DynamicModule, Provider } from '@nestjs/common';
 import { DiscoveryModule, ModuleRef } from '@nestjs/core';
 import { PAYMENTS_API_OPTIONS } from './api/api-options.js';
 import { PaymentsApiService } from './api/payments-api.service.js';
-import { COMPANIES } from './companies/companies.js';
+import { COMPANIES } from './companies/company.js';
 import { EventDispatcher } from './events/event-dispatcher.js';
 import { HandlerExplorer } from './events/handler-explorer.js';
 import { HandlerInvoker } from './events/handler-invoker.js';
 import { HandlerRegistry } from './events/handler-registry.js';
 import { UnhandledRejections } from './errors/unhandled-rejections.js';
 import { PaymentExpectations } from './expectations/payment-expectations.js';
-import { Polls } from './expectations/poll.js';
 import { Poller } from './expectations/poller.js';
 import { RECONCILE_OPTIONS } from './expectations/reconcile-options.js';
 import { BODY_CODEC, StoredBodies } from './inbox/store/body-codec.js';
@@ -31,10 +30,9 @@ import { optionsInvalid } from './errors/option-checks.js';
 import { sealedProvider } from './sealed-options.js';
 import type { SealedOptions } from './sealed-options.js';
 import { Observers } from './telemetry/observers.js';
-import { Admission } from './webhook/admission.js';
-import { PendingRequests } from './webhook/pending-requests.js';
+import { Admission, PendingRequests } from './webhook/admission.js';
 import { RawBodyMiddleware } from './webhook/raw-body.middleware.js';
-import { WebhookEndpoint } from './webhook/webhook-endpoint.js';
+import { WebhookEndpoint, WebhookRoutes } from './webhook/webhook-routes.js';
 import {
   DEFAULT_WEBHOOK_PATH,
   resolveWebhookPath,
@@ -42,7 +40,6 @@ import {
   WEBHOOK_PATH,
 } from './webhook/webhook-options.js';
 import { RejectionLog } from './webhook/webhook-rejection.js';
-import { WebhookRoutes } from './webhook/webhook-routes.js';
 import { WebhookVerifier } from './webhook/webhook-verifier.js';
 import { WebhookGuard } from './webhook/webhook.guard.js';
 
@@ -184,7 +181,6 @@ const EVENTS: Provider[] = [
     ...WEBHOOK,
     ...INBOX,
     ...EVENTS,
-    Polls,
     Poller,
     PaymentExpectations,
     PaymentsApiService,

@@ -46,7 +46,7 @@ export const APPLICATION_MUTANTS: readonly Mutant[] = [
     promise: 'AP-05',
     fault: 'a process without a background worker runs deliveries before runDue()',
     file: `${INBOX}/work/inbox-worker.ts`,
-    replace: 'return this.working && (this.#background || this.#runDueCalls.any);',
+    replace: 'return this.working && (this.#background || this.#runDueCalls.size > 0);',
     by: 'return this.working;',
     specs: ['test/e2e/inbox/due.spec.ts'],
   },
@@ -178,7 +178,7 @@ export const APPLICATION_MUTANTS: readonly Mutant[] = [
   {
     promise: 'AP-20',
     fault: 'middleware that reads the body of a webhook request gets no bytes',
-    file: 'libs/payments/src/webhook/raw-request.ts',
+    file: 'libs/payments/src/webhook/admission.ts',
     replace: "else if (event === 'data') emitData(stream, pending, listener);",
     by: 'else void [pending, emitData];',
     specs: ['test/e2e/webhook/own-middleware.spec.ts'],

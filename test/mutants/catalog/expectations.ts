@@ -32,9 +32,9 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
   {
     promise: 'EX-04',
     fault: 'receives the event of a poll as the event of a webhook request',
-    file: `${EXPECTATIONS}/poll.ts`,
-    replace: "data, source: 'poll' }",
-    by: "data, source: 'webhook' }",
+    file: `${EXPECTATIONS}/poller.ts`,
+    replace: "this.#verified(company, 'poll', {",
+    by: "this.#verified(company, 'webhook', {",
     specs: [`${E2E}/expectations/sources.spec.ts`],
   },
   {
@@ -56,7 +56,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
   {
     promise: 'EX-07',
     fault: 'no handler runs for an overdue expectation',
-    file: `${EXPECTATIONS}/poll.ts`,
+    file: `${EXPECTATIONS}/poller.ts`,
     replace: "else if (next === 'overdue')",
     by: "else if (next === 'end')",
     specs: [`${E2E}/expectations/overdue.spec.ts`],
@@ -72,15 +72,15 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
   {
     promise: 'EX-08',
     fault: 'does not attach the transaction whose id find returned',
-    file: `${EXPECTATIONS}/ask-service.ts`,
-    replace: 'const attached = await context.attach(found);',
+    file: `${EXPECTATIONS}/poller.ts`,
+    replace: 'const attached = await this.store.expectations.attach(company, reference, found);',
     by: "const attached: string = 'conflict';",
     specs: ['test/slow/expectations-killed.spec.ts'],
   },
   {
     promise: 'EX-09',
     fault: 'ignores the transaction id that find returns',
-    file: `${EXPECTATIONS}/ask-service.ts`,
+    file: `${EXPECTATIONS}/poller.ts`,
     replace: 'if (isTransactionId(found)) return found;',
     by: 'if (isTransactionId(found)) return unknown(null);',
     specs: [`${E2E}/docs/expectations.spec.ts`, `${E2E}/expectations/emulator.spec.ts`],
@@ -144,7 +144,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
   {
     promise: 'EX-15',
     fault: 'counts 409 as a proof that no payment exists',
-    file: `${EXPECTATIONS}/request-payment.ts`,
+    file: `${EXPECTATIONS}/payment-expectations.ts`,
     replace: "  'authentication_failed',\n] as const",
     by: "  'authentication_failed',\n  'conflict',\n] as const",
     specs: [`${E2E}/expectations/request.spec.ts`],
@@ -192,10 +192,10 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
   {
     promise: 'EX-20',
     fault: 'polls a payment again before its Retry-After',
-    file: `${EXPECTATIONS}/poll.ts`,
+    file: `${EXPECTATIONS}/poller.ts`,
     replace: 'Math.max(next, obeyedMs)',
     by: 'Math.max(next, 0 * obeyedMs)',
-    specs: [`${EXPECTATIONS}/poll.spec.ts`],
+    specs: [`${EXPECTATIONS}/poller.spec.ts`],
   },
   {
     promise: 'EX-17',
@@ -224,18 +224,18 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-41',
     fault: 'asks the service again, although the last polls ended with their process',
-    file: `${EXPECTATIONS}/poll.ts`,
+    file: `${EXPECTATIONS}/poller.ts`,
     replace: 'const mayAsk = lostPolls < MAX_LOST ||',
     by: 'const mayAsk = lostPolls < MAX_LOST * 1000 ||',
-    specs: [`${EXPECTATIONS}/poll.spec.ts`],
+    specs: [`${EXPECTATIONS}/poller.spec.ts`],
   },
   {
     promise: 'EX-07',
     fault: 'never polls an overdue payment again whose last poll got no answer',
-    file: `${EXPECTATIONS}/poll.ts`,
+    file: `${EXPECTATIONS}/poller.ts`,
     replace: "found.result === 'unknown' && mayAsk",
     by: 'false && mayAsk',
-    specs: [`${EXPECTATIONS}/poll.spec.ts`],
+    specs: [`${EXPECTATIONS}/poller.spec.ts`],
   },
   {
     promise: 'EX-15',

@@ -21,7 +21,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
   {
     promise: 'WH-20',
     fault: 'runs every handler again if one has failed',
-    file: 'libs/payments/src/inbox/receive/awaited-handlers.ts',
+    file: 'libs/payments/src/inbox/receive/event-receiver.ts',
     replace: 'redrive([selection], { force: false,',
     by: 'redrive([{ ...selection, handlers: stored.deliveries.map((d) => d.handler) }], { force: true,',
     specs: ['test/e2e/handlers/failures.spec.ts'],
@@ -37,7 +37,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
   {
     promise: 'WH-22',
     fault: 'responds with 200 to a copy of a failed event, and runs no handler',
-    file: 'libs/payments/src/inbox/receive/awaited-handlers.ts',
+    file: 'libs/payments/src/inbox/receive/event-receiver.ts',
     replace: 'await this.#runAgain(company, id, watch)',
     by: '[]',
     specs: ['test/e2e/handlers/copies.spec.ts'],
@@ -110,7 +110,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
   {
     promise: 'WH-29',
     fault: 'logs one warning per minute for all types together',
-    file: 'libs/payments/src/inbox/receive/receipt-log.ts',
+    file: 'libs/payments/src/inbox/receive/event-receiver.ts',
     replace: 'this.#unhandled.warn(eventType, ',
     by: "this.#unhandled.warn('unhandled', ",
     specs: ['test/e2e/handlers/silence.spec.ts'],
@@ -118,7 +118,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
   {
     promise: 'WH-30',
     fault: 'ignores headers that are numbers',
-    file: 'libs/payments/src/webhook/raw-request.ts',
+    file: 'libs/payments/src/webhook/admission.ts',
     replace: "new Set(['string', 'number', 'bigint', 'boolean'])",
     by: "new Set(['string', 'bigint', 'boolean'])",
     specs: ['libs/payments/src/webhook/webhook-verifier.spec.ts'],

@@ -59,7 +59,7 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-05',
     fault: 'does not log a conflict as one',
-    file: `${INBOX}/receive/receipt-log.ts`,
+    file: `${INBOX}/receive/event-receiver.ts`,
     replace: "if (outcome === 'conflict') {",
     by: "if (outcome === 'outdated') {",
     specs: ['test/e2e/inbox/receiving.spec.ts'],

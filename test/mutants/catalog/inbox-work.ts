@@ -108,7 +108,7 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-21',
     fault: 'accepts a second commit',
-    file: `${INBOX}/work/attempt-commit.ts`,
+    file: `${INBOX}/work/attempt.ts`,
     replace: "if (this.#state !== 'open')",
     by: "if (this.#state === 'closed')",
     specs: [`${INBOX}/work/attempt-commit.spec.ts`],

@@ -5,7 +5,7 @@ export const SECURITY_MUTANTS: readonly Mutant[] = [
   {
     promise: 'SE-01',
     fault: 'accepts any number of one-byte chunks',
-    file: 'libs/payments/src/webhook/raw-request.ts',
+    file: 'libs/payments/src/webhook/admission.ts',
     replace: 'FREE_CHUNKS + this.#bytes / BYTES_PER_CHUNK',
     by: 'FREE_CHUNKS + this.#bytes',
     specs: ['libs/payments/src/webhook/raw-request.spec.ts'],
@@ -21,7 +21,7 @@ export const SECURITY_MUTANTS: readonly Mutant[] = [
   {
     promise: 'SE-03',
     fault: 'admits one request more than webhook.maxPending',
-    file: 'libs/payments/src/webhook/pending-requests.ts',
+    file: 'libs/payments/src/webhook/admission.ts',
     replace: 'this.#requests.size >= this.options.maxPending',
     by: 'this.#requests.size > this.options.maxPending',
     specs: ['libs/payments/src/webhook/pending-requests.spec.ts'],
@@ -45,7 +45,7 @@ export const SECURITY_MUTANTS: readonly Mutant[] = [
   {
     promise: 'SE-06',
     fault: 'does not limit the lookups per second',
-    file: 'libs/payments/src/companies/company-lookup.ts',
+    file: 'libs/payments/src/companies/directory-companies.ts',
     replace: ' || !this.#rate.take()',
     by: '',
     specs: ['libs/payments/src/companies/directory-companies.spec.ts'],
@@ -53,7 +53,7 @@ export const SECURITY_MUTANTS: readonly Mutant[] = [
   {
     promise: 'SE-07',
     fault: 'accepts a company whose id differs in case',
-    file: 'libs/payments/src/companies/company-lookup.ts',
+    file: 'libs/payments/src/companies/directory-companies.ts',
     replace: 'if (returnedId === id) return',
     by: 'if (String(returnedId).toLowerCase() === id.toLowerCase()) return',
     specs: ['libs/payments/src/companies/directory-companies.spec.ts'],
@@ -85,7 +85,7 @@ export const SECURITY_MUTANTS: readonly Mutant[] = [
   {
     promise: 'SE-10',
     fault: 'compares only the current secrets of two companies',
-    file: 'libs/payments/src/companies/companies.ts',
+    file: 'libs/payments/src/companies/company.ts',
     replace: 'return signingKeys.map(',
     by: 'return signingKeys.slice(0, 1).map(',
     specs: ['libs/payments/src/companies/companies.spec.ts'],

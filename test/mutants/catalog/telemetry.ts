@@ -33,7 +33,7 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
   {
     promise: 'TE-01',
     fault: 'reports no dead delivery',
-    file: 'libs/payments/src/inbox/work/observe-attempt.ts',
+    file: 'libs/payments/src/inbox/work/attempt.ts',
     replace: "observed === 'dead'",
     by: "observed === 'lost'",
     specs: [`${E2E}/docs/monitor.spec.ts`],

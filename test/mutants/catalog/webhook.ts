@@ -29,7 +29,7 @@ export const WEBHOOK_MUTANTS: readonly Mutant[] = [
   {
     promise: 'WH-04',
     fault: 'accepts a body of twice the limit if its length is not announced',
-    file: 'libs/payments/src/webhook/raw-request.ts',
+    file: 'libs/payments/src/webhook/admission.ts',
     replace: 'new BoundedBuffer(limitBytes)',
     by: 'new BoundedBuffer(2 * limitBytes)',
     specs: ['test/e2e/webhook/adapters.spec.ts'],
@@ -53,7 +53,7 @@ export const WEBHOOK_MUTANTS: readonly Mutant[] = [
   {
     promise: 'WH-07',
     fault: 'limits the number of chunks of a body of any size',
-    file: 'libs/payments/src/webhook/raw-request.ts',
+    file: 'libs/payments/src/webhook/admission.ts',
     replace: 'FREE_CHUNKS + this.#bytes / BYTES_PER_CHUNK',
     by: 'FREE_CHUNKS',
     specs: ['libs/payments/src/webhook/raw-request.spec.ts'],
@@ -77,7 +77,7 @@ export const WEBHOOK_MUTANTS: readonly Mutant[] = [
   {
     promise: 'WH-10',
     fault: 'logs test events as unhandled, and other events as tests',
-    file: 'libs/payments/src/inbox/receive/receipt-log.ts',
+    file: 'libs/payments/src/inbox/receive/event-receiver.ts',
     replace: '} else if (eventType === TEST_EVENT_TYPE) {',
     by: '} else if (eventType !== TEST_EVENT_TYPE) {',
     specs: ['test/e2e/handlers/unhandled.spec.ts'],
@@ -85,7 +85,7 @@ export const WEBHOOK_MUTANTS: readonly Mutant[] = [
   {
     promise: 'WH-11',
     fault: 'counts an event without a handler as failed',
-    file: 'libs/payments/src/inbox/receive/awaited-handlers.ts',
+    file: 'libs/payments/src/inbox/receive/event-receiver.ts',
     replace: 'if (failed.length > 0) {',
     by: 'if (failed.length === handlers.length) {',
     specs: ['test/e2e/handlers/unhandled.spec.ts'],
@@ -117,7 +117,7 @@ export const WEBHOOK_MUTANTS: readonly Mutant[] = [
   {
     promise: 'WH-15',
     fault: 'uses the first of several companies for a path without a company',
-    file: 'libs/payments/src/companies/companies.ts',
+    file: 'libs/payments/src/companies/company.ts',
     replace: 'if (companies.length === 1) byId.set(',
     by: 'if (companies.length >= 1) byId.set(',
     specs: ['test/e2e/webhook/companies.spec.ts'],

@@ -5,9 +5,8 @@ import {
   resolveApiOptions,
   type PaymentsApiOptions,
 } from '../../../libs/payments/src/api/api-options.js';
-import { COMPANIES } from '../../../libs/payments/src/companies/companies.js';
+import { COMPANIES, ResolvedCompany } from '../../../libs/payments/src/companies/company.js';
 import { PaymentsApiService } from '../../../libs/payments/src/api/payments-api.service.js';
-import { ResolvedCompany } from '../../../libs/payments/src/companies/company.js';
 import { PAYMENTS_RUNTIME } from '../../../libs/payments/src/runtime/payments-runtime.js';
 import { NO_OBSERVERS, Observers } from '../../../libs/payments/src/telemetry/observers.js';
 import { FakeRuntime } from '../time/fake-runtime.js';

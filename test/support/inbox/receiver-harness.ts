@@ -1,19 +1,23 @@
 import { HandlerRegistry } from '../../../libs/payments/src/events/handler-registry.js';
 import { StoredBodies } from '../../../libs/payments/src/inbox/store/body-codec.js';
-import { EventReceiver } from '../../../libs/payments/src/inbox/receive/event-receiver.js';
+import {
+  EventReceiver,
+  VerifiedEvent,
+} from '../../../libs/payments/src/inbox/receive/event-receiver.js';
 import { HandlerCatalogCache } from '../../../libs/payments/src/inbox/store/handler-catalog-cache.js';
 import type {
   ClaimedDelivery,
   InboxStore,
   StoredEvent,
 } from '../../../libs/payments/src/inbox/store/inbox-store.js';
-import type { InboxWorker } from '../../../libs/payments/src/inbox/work/inbox-worker.js';
+import { OutcomeWatches } from '../../../libs/payments/src/inbox/work/inbox-worker.js';
+import type {
+  InboxWorker,
+  OutcomeWatch,
+} from '../../../libs/payments/src/inbox/work/inbox-worker.js';
 import { memoryStore } from '../../../libs/payments/src/stores/memory/memory-store.js';
 import { resolveReceiveOptions } from '../../../libs/payments/src/inbox/receive/receive-options.js';
 import type { ReceiveOptions } from '../../../libs/payments/src/inbox/receive/receive-options.js';
-import { OutcomeWatches } from '../../../libs/payments/src/inbox/work/attempt-outcomes.js';
-import type { OutcomeWatch } from '../../../libs/payments/src/inbox/work/attempt-outcomes.js';
-import { VerifiedEvent } from '../../../libs/payments/src/inbox/receive/verified-event.js';
 import { FakeRuntime } from '../time/fake-runtime.js';
 
 /** Counts the open watches. */

@@ -1,6 +1,5 @@
 import { createHmac, randomBytes } from 'node:crypto';
-import type { Companies } from '../companies/companies.js';
-import type { ResolvedCompany } from '../companies/company.js';
+import type { Companies, ResolvedCompany } from '../companies/company.js';
 import { ModuleLogger } from '../errors/module-logger.js';
 import { describeError, PaymentsError } from '../errors/payments-error.js';
 import { ThrottledLog } from '../errors/throttled-log.js';

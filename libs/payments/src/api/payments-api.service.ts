@@ -1,6 +1,6 @@
 import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
-import { COMPANIES, type Companies } from '../companies/companies.js';
-import { DEFAULT_COMPANY } from '../companies/company.js';
+import { COMPANIES, DEFAULT_COMPANY } from '../companies/company.js';
+import type { Companies } from '../companies/company.js';
 import { PAYMENTS_RUNTIME, type PaymentsRuntime } from '../runtime/payments-runtime.js';
 import { NO_OBSERVERS, Observers } from '../telemetry/observers.js';
 import { PAYMENTS_API_OPTIONS, type ResolvedApiOptions } from './api-options.js';

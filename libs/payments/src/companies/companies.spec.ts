@@ -1,7 +1,6 @@
 import { inspect } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
-import { ListedCompanies, SharedSecrets } from './companies.js';
-import { resolveCompany } from './company.js';
+import { ListedCompanies, resolveCompany, SharedSecrets } from './company.js';
 import type { Company } from './company.js';
 
 const ACME: Company = { id: 'acme', clientId: 'c', clientSecret: 's', webhookSecret: 'w' };

@@ -1,13 +1,17 @@
 import { LogLine } from '../errors/log-line.js';
 import { ModuleLogger } from '../errors/module-logger.js';
+import { describeError, PaymentsError } from '../errors/payments-error.js';
 import { ThrottledLog } from '../errors/throttled-log.js';
-import { PaymentsError } from '../errors/payments-error.js';
-import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 import { withTimeLimit } from '../runtime/deadline.js';
-import { SharedSecrets } from './companies.js';
-import type { Companies } from './companies.js';
-import { CompanyLookup, LookupBudget } from './company-lookup.js';
-import type { CompanyDefaults, CompanyDirectory, ResolvedCompany } from './company.js';
+import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
+import { isCompanyId, resolveCompany, SharedSecrets } from './company.js';
+import type {
+  Companies,
+  Company,
+  CompanyDefaults,
+  CompanyDirectory,
+  ResolvedCompany,
+} from './company.js';
 
 /** For how long results are cached: a company, no company (or one with another id), and a failure. */
 const FOUND_MS = 60_000;
@@ -48,19 +52,20 @@ export class DirectoryCompanies implements Companies {
   readonly #found = new Map<string, FoundEntry>();
   /** Unfinished lookups, ids that no company has, and failures. */
   readonly #others = new Map<string, CacheEntry>();
+  // Private, so that JSON.stringify and util.inspect do not show it: the directory may hold secrets.
+  readonly #directory: CompanyDirectory;
   readonly #log: ThrottledLog;
-  readonly #lookup: CompanyLookup;
   readonly #budget: LookupBudget;
   readonly #secrets = new SharedSecrets();
 
   constructor(
     directory: CompanyDirectory,
-    defaults: CompanyDefaults,
+    private readonly defaults: CompanyDefaults,
     private readonly limits: LookupLimits,
     private readonly runtime: PaymentsRuntime,
   ) {
+    this.#directory = directory;
     this.#log = new ThrottledLog(new ModuleLogger('PaymentCompanies'), runtime);
-    this.#lookup = new CompanyLookup(directory, defaults, limits.deadlineMs, runtime, this.#log);
     this.#budget = new LookupBudget(limits.maxLookupsPerSecond, runtime, this.#log);
   }
 
@@ -95,7 +100,7 @@ export class DirectoryCompanies implements Companies {
   }
 
   #lookUp(id: string): LookupResult {
-    const result = this.#lookup.find(id);
+    const result = this.#ask(id);
     this.#cacheOther(id, result, Infinity);
     result.then(
       (company) => (company ? this.#cacheFound(company, result) : this.#cacheNotFound(id, result)),
@@ -105,6 +110,55 @@ export class DirectoryCompanies implements Companies {
           : this.#cacheOther(id, result, FAILED_MS),
     );
     return result;
+  }
+
+  /**
+   * Returns the company that the directory has for this id, or `undefined` if it has none.
+   *
+   * @throws PaymentsError `company_unknown` if the directory returns a company with another id;
+   *   `directory_unavailable` if it throws, takes longer than the limit, or returns an invalid company.
+   */
+  async #ask(id: string): LookupResult {
+    let returnedId: unknown;
+    try {
+      const { deadlineMs } = this.limits;
+      const late = () => new Error(`no result within ${deadlineMs} ms`);
+      // Async, so that an exception of the directory becomes a rejection.
+      const found = (async () => this.#directory.find(id))();
+      const company = await withTimeLimit(found, deadlineMs, this.runtime, late);
+      if (company === undefined || company === null) return undefined;
+      if (typeof company !== 'object')
+        throw new TypeError('it returned something else than a company');
+      returnedId = company.id;
+      if (returnedId === id) return this.#resolve(id, company);
+    } catch (error) {
+      const line = () =>
+        `The company directory failed for company ${id}. The response to its webhook requests is 503 ` +
+        `(directory_unavailable), and the next lookup is after a second: ${describeError(error)}`;
+      this.#log.error('failure', () => new LogLine(line(), { company: id }));
+      throw new PaymentsError(
+        'directory_unavailable',
+        `The company directory failed for company ${id}; the log contains the cause.`,
+      );
+    }
+    throw this.#otherCompany(id, returnedId);
+  }
+
+  #resolve(id: string, company: Company): ResolvedCompany {
+    // Field by field: the fields of an ORM entity may be getters, which a spread does not copy.
+    const { clientId, clientSecret, webhookSecret, baseUrl } = company;
+    const fields: Company = { id, clientId, clientSecret, webhookSecret };
+    return resolveCompany(baseUrl === undefined ? fields : { ...fields, baseUrl }, this.defaults);
+  }
+
+  #otherCompany(id: string, returnedId: unknown): PaymentsError {
+    const other = isCompanyId(returnedId) ? `with the id "${returnedId}"` : 'without a valid "id"';
+    const message =
+      `For the id "${id}", the company directory returned a company ${other}. Return a company only if its "id" is ` +
+      'exactly the id that was passed in: a lookup that ignores case finds one company under several ids.';
+    const line = `${message} The response to its webhook requests is 401 (company_unknown).`;
+    this.#log.warn('id', new LogLine(line, { company: id }));
+    return new PaymentsError('company_unknown', message);
   }
 
   #cacheFound(company: ResolvedCompany, result: LookupResult): void {
@@ -158,4 +212,90 @@ function tooLate(): PaymentsError {
 
 function isUnknown(error: unknown): boolean {
   return error instanceof PaymentsError && error.code === 'company_unknown';
+}
+
+/** Maximum number of ids in {@link LookupBudget}: about 10 MB. */
+const MAX_VERIFIED = 100_000;
+
+/**
+ * Limits the lookups that anybody can cause by sending webhook requests for invented ids: at most `perSecond` lookups
+ * per second, and at most `perSecond` at the same time. Ids that had a valid signature are exempt. Of these, the 100,000
+ * that were used last are remembered.
+ */
+export class LookupBudget {
+  readonly #rate: RateLimit;
+  readonly #verified = new Set<string>();
+  #underWay = 0;
+
+  constructor(
+    private readonly perSecond: number,
+    runtime: Pick<PaymentsRuntime, 'monotonic'>,
+    private readonly log: ThrottledLog,
+  ) {
+    this.#rate = new RateLimit(perSecond, runtime);
+  }
+
+  /**
+   * Starts a lookup for a webhook request whose signature is not verified yet.
+   *
+   * @throws PaymentsError `directory_unavailable` if there are too many lookups.
+   */
+  start<T>(id: string, lookUp: () => Promise<T>): Promise<T> {
+    if (this.#verified.has(id)) return lookUp();
+    if (this.#underWay >= this.perSecond || !this.#rate.take()) {
+      this.log.warn(
+        'budget',
+        `Webhook requests without a verified signature need more than ${this.perSecond} company lookups per second. The ` +
+          'response to requests above this limit is 503 (directory_unavailable). If strangers send them, reject them in ' +
+          '"webhook.before"; if they are for real companies, raise "webhook.maxLookupsPerSecond".',
+      );
+      throw new PaymentsError(
+        'directory_unavailable',
+        'Too many companies are being looked up. Send the event again.',
+      );
+    }
+    this.#underWay += 1;
+    const end = () => void (this.#underWay -= 1);
+    const company = lookUp();
+    company.then(end, end);
+    return company;
+  }
+
+  /** Exempts an id, because a webhook request for it had a valid signature. */
+  exempt(id: string): void {
+    this.#verified.delete(id);
+    this.#verified.add(id);
+    const [oldest] = this.#verified;
+    if (this.#verified.size > MAX_VERIFIED) this.#verified.delete(oldest!);
+  }
+
+  /** Ends the exemption of an id, because its company does not exist any more. */
+  revoke(id: string): void {
+    this.#verified.delete(id);
+  }
+}
+
+const SECOND_MS = 1000;
+
+/** Gives at most `perSecond` permits within any period of one second, on the monotonic clock. */
+export class RateLimit {
+  /** A ring buffer of the times when the latest permits were taken. `#next` is the index of the oldest. */
+  readonly #taken: Float64Array;
+  #next = 0;
+
+  constructor(
+    perSecond: number,
+    private readonly runtime: Pick<PaymentsRuntime, 'monotonic'>,
+  ) {
+    this.#taken = new Float64Array(perSecond).fill(-Infinity);
+  }
+
+  /** Takes a permit. Returns `false` if there is none now. */
+  take(): boolean {
+    const now = this.runtime.monotonic();
+    if (now - this.#taken[this.#next]! < SECOND_MS) return false;
+    this.#taken[this.#next] = now;
+    this.#next = (this.#next + 1) % this.#taken.length;
+    return true;
+  }
 }

@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import { FakeRuntime } from '../../../../test/support/time/fake-runtime.js';
-import type { Companies } from '../companies/companies.js';
+import type { Companies } from '../companies/company.js';
 import type { InboxStore } from '../inbox/store/inbox-store.js';
 import { FakePaymentsApi } from '../testing/fake-payments-api.js';
 import { PaymentExpectations } from './payment-expectations.js';

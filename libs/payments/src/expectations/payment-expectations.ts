@@ -1,14 +1,15 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { PaymentsApiService } from '../api/payments-api.service.js';
+import { PaymentsApiError } from '../api/call/api-error.js';
 import type { PaymentsApi } from '../api/payments-api.js';
-import { COMPANIES } from '../companies/companies.js';
-import type { Companies } from '../companies/companies.js';
-import { DEFAULT_COMPANY, isCompanyId } from '../companies/company.js';
+import { PaymentsApiService } from '../api/payments-api.service.js';
+import { COMPANIES, DEFAULT_COMPANY, isCompanyId } from '../companies/company.js';
+import type { Companies } from '../companies/company.js';
 import { LogLine } from '../errors/log-line.js';
 import { ModuleLogger } from '../errors/module-logger.js';
-import { describeError, PaymentsError } from '../errors/payments-error.js';
 import { optionsInvalid } from '../errors/option-checks.js';
-import { isReference } from '../inbox/store/expectation-store.js';
+import type { PaymentsErrorCode } from '../errors/payments-error-code.js';
+import { describeError, PaymentsError } from '../errors/payments-error.js';
+import { isReference } from '../inbox/receive/event-receiver.js';
 import type {
   ExpectationCounts,
   ExpectationFilter,
@@ -24,12 +25,10 @@ import { Backoff, STORE_BACKOFF } from '../runtime/backoff.js';
 import { abortableDelay, withTimeLimit } from '../runtime/deadline.js';
 import { PAYMENTS_RUNTIME } from '../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
-import { isTransactionId } from './ask-service.js';
 import { firstPollInMs, isPollSchedule, POLL_SCHEDULE } from './poll-schedule.js';
-import { Poller } from './poller.js';
+import { isTransactionId, Poller } from './poller.js';
 import { RECONCILE_OPTIONS } from './reconcile-options.js';
 import type { ResolvedReconcileOptions } from './reconcile-options.js';
-import { trackChanges } from './request-payment.js';
 
 /** How long {@link PaymentExpectations.request} may take until its outcome counts as unknown, in milliseconds. */
 const REQUEST_MS = 60_000;
@@ -150,14 +149,6 @@ export class PaymentExpectations {
    *   of a longer request is unknown to a second call.
    * @throws what `send` and `attach` throw, and what `reconcile.find` throws. PaymentsError `outcome_unknown` if an
    *   earlier request has an unknown outcome and may not be repeated. Also throws what {@link expect} throws.
-   * @example
-   * ```ts
-   * const { transactionId } = await this.expectations.request(
-   *   { reference: 'order-60', dueBy },
-   *   (api) => api.post<Invoice>(path, { body }),
-   *   { attach: (invoice) => invoice.transactionId },
-   * );
-   * ```
    */
   async request<R>(
     payment: Omit<ExpectOptions, 'transactionId'> & { readonly reference: string },
@@ -176,7 +167,7 @@ export class PaymentExpectations {
       readonly repeatable?: boolean;
     },
   ): Promise<RequestedPayment<R>> {
-    const options = this.#reconcile('request');
+    this.#reconcile('request');
     const key = this.#key(payment);
     const { company, reference } = key;
     const created = await this.expect(payment);
@@ -196,9 +187,7 @@ export class PaymentExpectations {
       // The response of the accepted request had no id.
       const isOpen = state === 'waiting' || state === 'overdue';
       const isMissing = previous === 'accepted' && known === null && isOpen;
-      const found = isMissing
-        ? await this.#find(reference, previous, { api, options, repeatable })
-        : null;
+      const found = isMissing ? await this.#find(reference, previous, api, repeatable) : null;
       if (found !== null) await this.#attach(key, found);
       const running = previous === 'running';
       return { requested: false, transactionId: known ?? found, state, running };
@@ -206,7 +195,7 @@ export class PaymentExpectations {
     const end = (to: Exclude<RequestState, 'running'> | 'cancelled') =>
       this.store.expectations.endRequest(key, token, to);
     if (previous === 'unknown' || previous === 'answered') {
-      const found = await this.#find(reference, previous, { api, options, repeatable }).catch(
+      const found = await this.#find(reference, previous, api, repeatable).catch(
         async (error: unknown) => {
           await end(previous).catch(() => {});
           throw error;
@@ -449,17 +438,13 @@ export class PaymentExpectations {
   async #find(
     reference: string,
     previous: RequestState,
-    parts: {
-      readonly api: PaymentsApi;
-      readonly options: ResolvedReconcileOptions;
-      readonly repeatable: boolean;
-    },
+    api: PaymentsApi,
+    repeatable: boolean,
   ): Promise<string | null> {
-    const { find } = parts.options;
+    const { find } = this.#reconcile('request');
     if (typeof find === 'function') {
       const late = new AbortController();
-      const work = (async (): Promise<unknown> =>
-        find(reference, parts.api, { signal: late.signal }))();
+      const work = (async (): Promise<unknown> => find(reference, api, { signal: late.signal }))();
       const found = await withTimeLimit(work, FIND_MS, this.runtime, () => {
         const timeUp = new PaymentsError(
           'outcome_unknown',
@@ -472,7 +457,7 @@ export class PaymentExpectations {
       assertTransactionId(found, 'The result of "reconcile.find"');
       return found as string;
     }
-    if (previous !== 'unknown' || parts.repeatable) return null;
+    if (previous !== 'unknown' || repeatable) return null;
     throw new PaymentsError(
       'outcome_unknown',
       `An earlier request for the payment ${reference} was sent, and its outcome is unknown, so it is not repeated: the ` +
@@ -550,4 +535,78 @@ function assertTransactionId(value: unknown, name = '"transactionId"'): void {
   throw new TypeError(
     `${name} must be a string of 1 to 255 characters without control characters.`,
   );
+}
+
+/**
+ * The codes of errors that prove that the service accepted no request, so that no payment exists. After any other error
+ * of a request, the payment may exist: also after 408, 409, 429, every redirect, and every other status that the contract
+ * of the service does not show.
+ *
+ * - `invalid_credentials`, `token_unavailable`: there was no token, so the request was not sent.
+ * - `company_unknown`, `directory_unavailable`: the company has no credentials, or they could not be looked up, so the
+ *   request was not sent.
+ * - `connection_failed`, `timeout`, `aborted`: no byte of a request that changes something can have reached the service;
+ *   otherwise the code is `outcome_unknown`.
+ * - `authentication_failed`: the service rejected the token with 401, as its contract shows.
+ */
+export const NOT_REQUESTED_CODES: readonly PaymentsErrorCode[] = Object.freeze([
+  'invalid_credentials',
+  'token_unavailable',
+  'company_unknown',
+  'directory_unavailable',
+  'connection_failed',
+  'timeout',
+  'aborted',
+  'authentication_failed',
+] as const);
+
+/** What is known about the effect of calls that change something, from the best to the worst. `never`: they had none. */
+const EFFECTS = ['never', 'answered', 'unknown'] as const;
+type Effect = (typeof EFFECTS)[number];
+
+function effectOf(error: unknown): Effect {
+  if (error instanceof PaymentsError && NOT_REQUESTED_CODES.includes(error.code)) return 'never';
+  const status = error instanceof PaymentsApiError ? error.status : undefined;
+  // The service may have accepted a request before it responded with 408, a redirect or 5xx.
+  const isAnswer = status !== undefined && status >= 400 && status <= 499 && status !== 408;
+  return isAnswer ? 'answered' : 'unknown';
+}
+
+const CHANGING: readonly string[] = ['post', 'put', 'patch', 'delete', 'request'];
+
+/**
+ * Wraps an API. `effectAfter(error, before)` returns what is known after a request that failed with this error. A request
+ * for a payment can consist of several calls, of which only the last one fails. `before` is what was known before this request. It
+ * counts too, because an error which proves that this request had no effect proves nothing about an earlier request.
+ */
+function trackChanges(api: PaymentsApi): {
+  readonly api: PaymentsApi;
+  effectAfter(error: unknown, before: RequestState): Effect;
+} {
+  const effects: Effect[] = [];
+  const tracked = new Proxy(api, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name);
+      if (typeof value !== 'function') return value;
+      return async (...call: unknown[]): Promise<unknown> => {
+        const reads = name === 'request' && (call[0] === 'GET' || call[0] === 'HEAD');
+        if (!CHANGING.includes(String(name)) || reads) return value.apply(target, call);
+        // Also after a success: the payment, or a part of it, exists then.
+        const index = effects.push('unknown') - 1;
+        try {
+          return await value.apply(target, call);
+        } catch (error) {
+          effects[index] = effectOf(error);
+          throw error;
+        }
+      };
+    },
+  });
+  return {
+    api: tracked,
+    effectAfter: (error, before) => {
+      const known: readonly RequestState[] = [before, ...effects, effectOf(error)];
+      return EFFECTS.findLast((effect) => known.includes(effect)) ?? 'unknown';
+    },
+  };
 }

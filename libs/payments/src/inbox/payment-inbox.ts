@@ -2,25 +2,33 @@ import { Inject, Injectable } from '@nestjs/common';
 import { DEFAULT_COMPANY } from '../companies/company.js';
 import { HandlerRegistry, isReserved } from '../events/handler-registry.js';
 import { NO_OBSERVERS, Observers } from '../telemetry/observers.js';
-import { EventReceiver, type InboxReceipt } from './receive/event-receiver.js';
-import type { RunDueResult } from './work/attempt-outcomes.js';
+import { EventReceiver } from './receive/event-receiver.js';
+import type { InboxReceipt, VerifiedEvent } from './receive/event-receiver.js';
+import { InboxWorker } from './work/inbox-worker.js';
+import type { RunDueResult } from './work/inbox-worker.js';
 import { HandlerCatalogCache } from './store/handler-catalog-cache.js';
 import type { InboxHandler } from './store/handler-catalog-cache.js';
 import { InboxMaintenance } from './operate/inbox-maintenance.js';
-import { failureGroups } from './operate/failure-groups.js';
-import type { Failures } from './operate/failure-groups.js';
-import { InboxRedrive, matchingHandlers, unknownHandler } from './operate/inbox-redrive.js';
-import type { DeliveryQuery, RedriveQuery, SelectionResult } from './operate/inbox-redrive.js';
+import {
+  failureGroups,
+  InboxRedrive,
+  matchingHandlers,
+  unknownHandler,
+} from './operate/inbox-redrive.js';
+import type {
+  DeliveryQuery,
+  Failures,
+  RedriveQuery,
+  SelectionResult,
+} from './operate/inbox-redrive.js';
 import { WORKER_OPTIONS } from './work/worker-options.js';
 import type { ResolvedWorkerOptions } from './work/worker-options.js';
 import { POLL_HANDLER } from './store/expectation-store.js';
-import { InboxWorker } from './work/inbox-worker.js';
 import type { EventFilter, EventPage, InboxActivity, InboxStats } from './store/inbox-store.js';
 import type { InboxCapabilities, InboxStore, StoredEvent } from './store/inbox-store.js';
 import { INBOX_STORE } from './store/inbox-store.js';
 import { assertTimes } from './store/list-arguments.js';
 import { StoredBodies } from './store/body-codec.js';
-import type { VerifiedEvent } from './receive/verified-event.js';
 
 /** Which page of the stored events `PaymentInbox.list()` returns. */
 export interface ListQuery extends EventFilter {

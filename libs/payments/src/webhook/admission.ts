@@ -1,19 +1,11 @@
-import type { IncomingHttpHeaders } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import { Inject, Injectable } from '@nestjs/common';
+import { DEFAULT_COMPANY, isCompanyId } from '../companies/company.js';
 import { describeError, PaymentsError } from '../errors/payments-error.js';
+import { BoundedBuffer, readInto } from '../runtime/bounded-buffer.js';
 import { PAYMENTS_RUNTIME } from '../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
-import { PendingRequests, webhookBusy } from './pending-requests.js';
-import type { PendingRequest } from './pending-requests.js';
-import {
-  bytesReadBefore,
-  headerText,
-  payloadTooLarge,
-  readRawBody,
-  requireCompanyId,
-} from './raw-request.js';
-import type { BodyProperties } from './raw-request.js';
 import { parseSignatures, SIGNATURE_HEADER } from './signature.js';
 import { WEBHOOK_OPTIONS } from './webhook-options.js';
 import type {
@@ -23,15 +15,180 @@ import type {
 } from './webhook-options.js';
 import { AdmissionCheckError, RequestClosedError } from './webhook-rejection.js';
 
+/** Minimum age of a pending request before it can be rejected to make room for a newer one, in milliseconds. */
+const GRACE_MS = 25;
+
+/**
+ * A webhook request that was admitted and whose signature is not verified yet. `util.inspect` does not show its body
+ * and signatures.
+ */
+export class PendingRequest {
+  /** Number of bytes that are buffered for its body. */
+  bytes = 0;
+  readonly #owner: PendingRequests;
+  readonly #signatures: readonly Buffer[];
+  readonly #rejectionCallbacks: ((error: unknown) => void)[] = [];
+  #body: Buffer | undefined;
+  #released = false;
+  #rejection: { readonly error: unknown } | null = null;
+
+  constructor(
+    owner: PendingRequests,
+    signatures: readonly Buffer[],
+    /** The time when the request was admitted, on the runtime's monotonic clock, in milliseconds. */
+    readonly since: number,
+  ) {
+    this.#owner = owner;
+    this.#signatures = signatures;
+  }
+
+  /** The well-formed values of the signature header, at least one. */
+  get signatures(): readonly Buffer[] {
+    return this.#signatures;
+  }
+
+  /**
+   * The body as it was received; `undefined` if other code has read it and left no bytes.
+   *
+   * @throws the error that the request was rejected with.
+   */
+  get body(): Buffer | undefined {
+    if (this.#rejection) throw this.#rejection.error;
+    return this.#body;
+  }
+
+  set body(body: Buffer | undefined) {
+    if (!this.#rejection) this.#body = body;
+  }
+
+  /** Sets how many bytes are buffered for the body. Returns whether the limit of all pending requests allows them. */
+  reserve(bytes: number): boolean {
+    return this.#owner.reserve(this, bytes);
+  }
+
+  /** Removes this request from the pending requests. Idempotent. */
+  release(): void {
+    this.#owner.release(this);
+    this.#released = true;
+    // The callbacks reference the body, and the application may keep the request for a long time.
+    this.#rejectionCallbacks.length = 0;
+  }
+
+  /** Releases this request, drops its body and calls the callbacks of {@link onRejection}. Does nothing after its release. */
+  reject(error: unknown): void {
+    if (this.#released) return;
+    const callbacks = [...this.#rejectionCallbacks];
+    this.release();
+    // Its bytes do not count as pending any more, so they must not stay in memory.
+    this.#body = undefined;
+    this.#rejection = { error };
+    for (const callback of callbacks) callback(error);
+  }
+
+  /** Registers a callback for {@link reject}. It is never called after the release of the request. */
+  onRejection(callback: (error: unknown) => void): void {
+    if (!this.#released) this.#rejectionCallbacks.push(callback);
+  }
+
+  /** Waits for a promise, but rejects at once if the request is rejected. */
+  async until<T>(promise: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.onRejection(reject);
+      promise.then(resolve, reject);
+    });
+  }
+}
+
+/**
+ * The webhook requests between their admission and the check of their signature: at most `webhook.maxPending`, with at
+ * most `webhook.maxPendingBytes` buffered.
+ *
+ * If there are too many, the oldest is rejected, unless it is younger than 25 ms. The check of a valid webhook request
+ * takes a few milliseconds, so slow senders cannot displace it.
+ */
+@Injectable()
+export class PendingRequests {
+  /** Oldest first. */
+  readonly #requests = new Set<PendingRequest>();
+  /**
+   * The property of Express's or Node's request that refers to its pending request, from the middleware to the guard. A
+   * WeakMap would add an entry per request, and each entry costs time in every garbage collection.
+   */
+  readonly #key = Symbol('nestjs-payments: pending request');
+  #bytes = 0;
+
+  constructor(
+    @Inject(WEBHOOK_OPTIONS) private readonly options: ResolvedWebhookOptions,
+    @Inject(PAYMENTS_RUNTIME) private readonly runtime: PaymentsRuntime,
+  ) {}
+
+  get count(): number {
+    return this.#requests.size;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** @throws PaymentsError `webhook_busy` */
+  add(signatures: readonly Buffer[] = []): PendingRequest {
+    const since = this.runtime.monotonic();
+    if (this.#requests.size >= this.options.maxPending && !this.#rejectOldest(since)) {
+      throw webhookBusy();
+    }
+    const request = new PendingRequest(this, signatures, since);
+    this.#requests.add(request);
+    return request;
+  }
+
+  /** Stores the pending request on the request of Express or Node.js, for {@link attachedTo}. */
+  attach(request: object, pending: PendingRequest): void {
+    (request as Record<symbol, PendingRequest>)[this.#key] = pending;
+  }
+
+  /** The pending request of a request; `undefined` if the middleware did not run for it. */
+  attachedTo(request: unknown): PendingRequest | undefined {
+    return (request as Record<symbol, PendingRequest | undefined> | null | undefined)?.[this.#key];
+  }
+
+  reserve(request: PendingRequest, bytes: number): boolean {
+    if (!this.#requests.has(request)) return false;
+    this.#bytes += bytes - request.bytes;
+    request.bytes = bytes;
+    while (this.#bytes > this.options.maxPendingBytes) {
+      if (!this.#rejectOldest(this.runtime.monotonic())) return false;
+    }
+    return this.#requests.has(request);
+  }
+
+  release(request: PendingRequest): void {
+    if (this.#requests.delete(request)) this.#bytes -= request.bytes;
+  }
+
+  #rejectOldest(now: number): boolean {
+    const [oldest] = this.#requests;
+    if (oldest === undefined || now - oldest.since < GRACE_MS) return false;
+    oldest.reject(webhookBusy());
+    return true;
+  }
+}
+
+/** The error for a webhook request above the limits of {@link PendingRequests}. */
+function webhookBusy(): PaymentsError {
+  return new PaymentsError(
+    'webhook_busy',
+    'Too many webhook requests whose signature is not verified yet arrive at the same time. If they are genuine, raise ' +
+      '"webhook.maxPending" or "webhook.maxPendingBytes".',
+  );
+}
+
 /** All requests share one error object, because every request closes, and each new error would capture a stack. */
 const CLOSED = new RequestClosedError();
 
 /** A webhook request whose body is not read yet, in the terms of both Express and Fastify. */
-export interface UnreadRequest {
-  readonly headers: IncomingHttpHeaders;
-  readonly url?: string | undefined;
-  /** The connection. Requests of some serverless adapters have none. */
-  readonly socket?: { readonly remoteAddress?: string | undefined } | null;
+interface UnreadRequest {
+  /** The request of Node.js. */
+  readonly raw: IncomingMessage;
   /** Company in the path. Anything that is not a company id is rejected. */
   readonly company: unknown;
   readonly body: Readable;
@@ -70,21 +227,28 @@ export class Admission {
    * @throws PaymentsError with the code of the rejection; or the error of the connection, if it closes.
    */
   async admit(unread: UnreadRequest): Promise<PendingRequest> {
-    const { headers } = unread;
+    const { raw, request } = unread;
+    const { headers, url = '' } = raw;
+    const { before, bodyLimitBytes, bodyTimeoutMs } = this.options;
     requirePlainJson(headers);
     const signatures = parseSignatures(headerText(headers[SIGNATURE_HEADER]));
-    requireFittingLength(headers, this.options.bodyLimitBytes);
-    const check = this.#check(unread, requireCompanyId(unread.company));
+    requireFittingLength(headers, bodyLimitBytes);
+    const company = requireCompanyId(unread.company);
+    // Requests of some serverless adapters have no connection.
+    const address = (raw.socket as IncomingMessage['socket'] | null | undefined)?.remoteAddress;
+    const check = before && runCheck(before, { company, url, headers, address, request });
     // The request may be rejected before the check ends; a later rejection of the check would then be unhandled.
     check?.catch(() => {});
     let checking = check !== undefined;
     const pending = this.pending.add(signatures);
-    const { bodyTimeoutMs } = this.options;
     const cancel = this.runtime.schedule(bodyTimeoutMs, () =>
       pending.reject(
         checking
           ? checkFailed(`did not return within ${bodyTimeoutMs} ms`)
-          : bodyTimeout(bodyTimeoutMs),
+          : new PaymentsError(
+              'body_timeout',
+              `The body did not arrive within ${bodyTimeoutMs} ms.`,
+            ),
       ),
     );
     // Other code may respond to the request, or the sender may close the connection.
@@ -104,13 +268,6 @@ export class Admission {
     } finally {
       cancel();
     }
-  }
-
-  #check(unread: UnreadRequest, company: string): Promise<void> | undefined {
-    const { before } = this.options;
-    if (!before) return undefined;
-    const { url = '', headers, socket, request } = unread;
-    return runCheck(before, { company, url, headers, address: socket?.remoteAddress, request });
   }
 
   async #read(
@@ -232,6 +389,192 @@ function checkFailed(reason: string): AdmissionCheckError {
   );
 }
 
-function bodyTimeout(ms: number): PaymentsError {
-  return new PaymentsError('body_timeout', `The body did not arrive within ${ms} ms.`);
+/** How many chunks a body may have, in addition to one per {@link BYTES_PER_CHUNK} bytes. */
+const FREE_CHUNKS = 4096;
+const BYTES_PER_CHUNK = 64;
+
+/** How long a sender may continue to send after its webhook request was rejected, in milliseconds. */
+const DISCARD_MS = 5000;
+
+const TYPES_WITH_TEXT: ReadonlySet<string> = new Set(['string', 'number', 'bigint', 'boolean']);
+
+/**
+ * The text of a header value of any type: Node.js sets strings and arrays, adapters of serverless platforms also
+ * numbers. Joins several values with commas, as Node.js does. Returns `undefined` for an object, a function, `null`
+ * and an empty list. Never throws.
+ */
+export function headerText(value: unknown): string | undefined {
+  if (!Array.isArray(value)) return primitiveText(value);
+  const texts = value.map(primitiveText).filter((text) => text !== undefined);
+  return texts.length === 0 ? undefined : texts.join(', ');
+}
+
+function primitiveText(value: unknown): string | undefined {
+  return TYPES_WITH_TEXT.has(typeof value) ? String(value) : undefined;
+}
+
+/** The path parameter `company` of a route, or `default` if there is none. The value is not checked. */
+export function companyParam(params: unknown): unknown {
+  return (params as Record<string, unknown> | null | undefined)?.['company'] ?? DEFAULT_COMPANY;
+}
+
+/**
+ * Returns the value if it has the syntax of a company id.
+ *
+ * @throws PaymentsError `company_unknown`
+ */
+export function requireCompanyId(id: unknown): string {
+  // If the application's own route has a wildcard with this name, the id is an array and not a string.
+  if (!isCompanyId(id)) throw companyUnknown();
+  return id;
+}
+
+/** The error for a path with an id that no company of this application has. */
+export function companyUnknown(): PaymentsError {
+  return new PaymentsError(
+    'company_unknown',
+    'The path names no company that this application receives webhooks for.',
+  );
+}
+
+/**
+ * Reads the body of a request, byte for byte, and counts its bytes as pending.
+ *
+ * @throws PaymentsError `payload_too_large` or `webhook_busy`, as soon as that is known; the error that the pending
+ *   request is rejected with; or the error of the stream, if the sender closes the connection.
+ */
+export async function readRawBody(
+  stream: Readable,
+  limitBytes: number,
+  pending: PendingRequest,
+): Promise<Buffer> {
+  const buffer = new BoundedBuffer(limitBytes);
+  const chunks = new ChunkCount();
+  const { ended, stop } = readInto(buffer, stream, (chunk) => {
+    if (!chunks.add(chunk.length)) stop(tooManyChunks());
+    else if (buffer.capacity !== pending.bytes && !pending.reserve(buffer.capacity)) {
+      stop(webhookBusy());
+    }
+  });
+  pending.onRejection(stop);
+  try {
+    await ended;
+    if (!buffer.whole) throw payloadTooLarge(limitBytes);
+    return buffer.bytes;
+  } catch (error) {
+    buffer.release();
+    throw error;
+  }
+}
+
+/** Properties in which other code may have left the bytes of a body that it has read. */
+export interface BodyProperties {
+  /** Set by Nest's option `rawBody` and by several serverless platforms. */
+  readonly rawBody?: unknown;
+  /** The body as bytes or as a string. A parsed body is ignored. */
+  readonly body?: unknown;
+}
+
+/**
+ * The bytes of a body that other code has read; `undefined` if it has left none. A string is encoded as UTF-8: if the
+ * sender used another encoding, the signature does not match.
+ *
+ * @throws PaymentsError `payload_too_large` if there are more than `limitBytes`.
+ */
+export function bytesReadBefore(
+  { rawBody, body }: BodyProperties,
+  limitBytes: number,
+): Buffer | undefined {
+  const bytes = bytesOf(rawBody) ?? bytesOf(body);
+  if (bytes !== undefined && bytes.byteLength > limitBytes) throw payloadTooLarge(limitBytes);
+  return bytes;
+}
+
+function bytesOf(value: unknown): Buffer | undefined {
+  if (Buffer.isBuffer(value)) return value;
+  if (value instanceof Uint8Array || typeof value === 'string') return Buffer.from(value);
+  return undefined;
+}
+
+/**
+ * Lets code that runs later read a body that this module has read. Without this, middleware that waits for the event
+ * `end` would wait until the connection closes: a stream emits its events only once. Each new listener gets the bytes
+ * with `data`, or `end` right after. Body parsers do not listen: they see that the stream has ended.
+ */
+export function emitBodyAgain(stream: Readable, pending: PendingRequest): void {
+  // The bytes may come from a property, and a request of a serverless adapter may not be a stream.
+  if (!stream.readableEnded) return;
+  stream.on('newListener', (event: string | symbol, listener: (chunk?: unknown) => void) => {
+    if (event === 'end') setImmediate(() => listener.call(stream));
+    // At once, because `pipe()` ends its destination before the next turn if the source has ended.
+    else if (event === 'data') emitData(stream, pending, listener);
+  });
+}
+
+function emitData(
+  stream: Readable,
+  pending: PendingRequest,
+  listener: (chunk: unknown) => void,
+): void {
+  const { body } = pending;
+  if (body === undefined || body.byteLength === 0) return;
+  const { readableEncoding } = stream;
+  // A copy, because middleware may change the bytes before their signature is checked.
+  listener.call(stream, readableEncoding ? body.toString(readableEncoding) : Buffer.from(body));
+}
+
+/**
+ * Ignores the rest of the body of a rejected request. If the connection were closed at once, the sender could not read
+ * the response. Closes the connection if the sender does not stop within 5 s, or if it sends tiny chunks.
+ *
+ * @param body the request, or the stream that a hook of the application has replaced it with
+ */
+export function discardBody(
+  request: IncomingMessage,
+  body: Readable,
+  runtime: PaymentsRuntime,
+): void {
+  // A request of a serverless adapter may have no connection.
+  const socket = request.socket as Partial<IncomingMessage['socket']> | null | undefined;
+  if (request.destroyed || typeof socket?.destroy !== 'function') return;
+  // An error without a listener would end the process.
+  body.on('error', () => {});
+  const chunks = new ChunkCount();
+  // Without a listener, Node.js would also ignore the data, but nothing would count the chunks.
+  body.on('data', (chunk: Buffer | string) => {
+    if (!chunks.add(chunk.length)) request.destroy();
+  });
+  request.once(
+    'close',
+    runtime.schedule(DISCARD_MS, () => request.destroy()),
+  );
+}
+
+/** Counts the chunks of a body: each costs Node.js as much time as thousands of bytes. */
+export class ChunkCount {
+  #chunks = 0;
+  #bytes = 0;
+
+  /** Adds a chunk with this number of bytes. Returns whether the chunks are not too many for the bytes so far. */
+  add(bytes: number): boolean {
+    this.#chunks += 1;
+    this.#bytes += bytes;
+    return this.#chunks <= FREE_CHUNKS + this.#bytes / BYTES_PER_CHUNK;
+  }
+}
+
+/** The error for a body that has more than `limitBytes`. */
+function payloadTooLarge(limitBytes: number): PaymentsError {
+  return new PaymentsError(
+    'payload_too_large',
+    `The body is larger than ${limitBytes} bytes. If the service really sends more, raise "webhook.bodyLimitBytes".`,
+  );
+}
+
+function tooManyChunks(): PaymentsError {
+  return new PaymentsError(
+    'payload_too_large',
+    `The body has more than ${FREE_CHUNKS} chunks and most of them are smaller than ${BYTES_PER_CHUNK} bytes. Send ` +
+      'larger chunks.',
+  );
 }

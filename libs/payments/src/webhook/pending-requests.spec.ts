@@ -2,8 +2,8 @@ import { beforeEach, describe, expect, it } from '@jest/globals';
 import * as fc from 'fast-check';
 import { FakeRuntime } from '../../../../test/support/time/fake-runtime.js';
 import { holds, codeOf } from '../../../../test/support/assertions.js';
-import { PendingRequests } from './pending-requests.js';
-import type { PendingRequest } from './pending-requests.js';
+import { PendingRequests } from './admission.js';
+import type { PendingRequest } from './admission.js';
 import { resolveWebhookOptions } from './webhook-options.js';
 
 const MAX_BYTES = 10_000;

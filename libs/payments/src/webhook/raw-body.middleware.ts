@@ -6,17 +6,21 @@ import { PaymentsError } from '../errors/payments-error.js';
 import { beforeBodyParsers, emptyFastifyBody } from '../nest-internals.js';
 import { PAYMENTS_RUNTIME } from '../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
-import { Admission } from './admission.js';
-import { PendingRequests } from './pending-requests.js';
-import { companyParam, discardBody, emitBodyAgain, headerText } from './raw-request.js';
-import type { BodyProperties } from './raw-request.js';
-import { sendWithFastify, sendWithNode } from './webhook-endpoint.js';
-import type { FastifyReplyLike } from './webhook-endpoint.js';
+import {
+  Admission,
+  companyParam,
+  discardBody,
+  emitBodyAgain,
+  headerText,
+  PendingRequests,
+} from './admission.js';
+import type { BodyProperties } from './admission.js';
+import { sendWithFastify, sendWithNode, WebhookRoutes } from './webhook-routes.js';
+import type { FastifyReplyLike } from './webhook-routes.js';
 import { WEBHOOK_OPTIONS } from './webhook-options.js';
 import type { ResolvedWebhookOptions } from './webhook-options.js';
 import { rejectionResponse, RejectionLog } from './webhook-rejection.js';
 import type { WebhookResponse } from './webhook-rejection.js';
-import { WebhookRoutes } from './webhook-routes.js';
 
 /** The properties of Express and Fastify that this file uses. The package depends on neither of them. */
 interface ExpressRequestLike extends IncomingMessage, BodyProperties {
@@ -71,17 +75,7 @@ export class RawBodyMiddleware {
       next();
       return;
     }
-    const { headers, url, socket } = request;
-    const unread = {
-      headers,
-      url,
-      socket,
-      company,
-      body: request,
-      readBefore: request,
-      request,
-      response,
-    };
+    const unread = { raw: request, company, body: request, readBefore: request, request, response };
     this.admission.admit(unread).then(
       (pending) => {
         this.pending.attach(request, pending);
@@ -108,17 +102,17 @@ export class RawBodyMiddleware {
   ): Promise<unknown> => {
     const { raw, params } = request;
     if (raw.method !== 'POST') return body;
-    const { headers, url, socket } = raw;
     const company = companyParam(params);
     // A hook may have left the bytes on Fastify's request, and an adapter of a serverless platform on Node's.
     const readBefore = { rawBody: request.rawBody ?? raw.rawBody, body: raw.body };
     const response = reply.raw;
-    const unread = { headers, url, socket, company, body, readBefore, request, response };
+    const unread = { raw, company, body, readBefore, request, response };
     try {
       this.pending.attach(raw, await this.admission.admit(unread));
     } catch (error) {
       return sendWithFastify(reply, this.#reject(error, body, raw, response));
     }
+    const { headers } = raw;
     return emptyFastifyBody(headers, Number(headerText(headers['content-length'])) || 0);
   };
 

@@ -4,8 +4,7 @@ import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from '@jest/globals';
 import { FakeRuntime } from '../../../../test/support/time/fake-runtime.js';
 import { turns } from '../../../../test/support/time/waiting.js';
-import { PendingRequests } from './pending-requests.js';
-import { ChunkCount, readRawBody } from './raw-request.js';
+import { ChunkCount, PendingRequests, readRawBody } from './admission.js';
 import { resolveWebhookOptions } from './webhook-options.js';
 
 describe('readRawBody', () => {

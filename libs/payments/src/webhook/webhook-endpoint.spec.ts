@@ -5,9 +5,9 @@ import { CapturedLog } from '../../../../test/support/log/captured-log.js';
 import { FakeRuntime } from '../../../../test/support/time/fake-runtime.js';
 import { turns } from '../../../../test/support/time/waiting.js';
 import type { EventReceiver } from '../inbox/receive/event-receiver.js';
-import { WebhookEndpoint } from './webhook-endpoint.js';
-import { RejectionLog } from './webhook-rejection.js';
+import { WebhookEndpoint } from './webhook-routes.js';
 import type { WebhookRoutes } from './webhook-routes.js';
+import { RejectionLog } from './webhook-rejection.js';
 import type { WebhookVerifier } from './webhook-verifier.js';
 
 Logger.overrideLogger(false);

@@ -67,8 +67,7 @@ export type AdmissionCheck = (
 export interface WebhookOptions {
   /**
    * The application's own check of each webhook request, before its body is read: for example an allowlist of addresses
-   * or a rate limit. It gets an {@link AdmissionRequest}. It returns nothing to admit the request, or an
-   * {@link AdmissionRejection}. Default: none.
+   * or a rate limit. Default: none.
    */
   before?: AdmissionCheck;
   /** Maximum size of a body in bytes; the response to a larger one is 413. 1,024 to 67,108,864. Default 1,048,576 (1 MiB). */

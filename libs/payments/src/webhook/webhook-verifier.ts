@@ -1,25 +1,24 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { Inject, Injectable } from '@nestjs/common';
-import { COMPANIES } from '../companies/companies.js';
-import type { Companies } from '../companies/companies.js';
-import type { ResolvedCompany } from '../companies/company.js';
+import { COMPANIES } from '../companies/company.js';
+import type { Companies, ResolvedCompany } from '../companies/company.js';
 import { ModuleLogger } from '../errors/module-logger.js';
 import { PaymentsError } from '../errors/payments-error.js';
 import { LogLine } from '../errors/log-line.js';
 import { ThrottledLog } from '../errors/throttled-log.js';
 import { parseEnvelope } from '../events/payment-event.js';
-import { VerifiedEvent } from '../inbox/receive/verified-event.js';
+import { VerifiedEvent } from '../inbox/receive/event-receiver.js';
 import { PAYMENTS_RUNTIME } from '../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
-import { PendingRequests } from './pending-requests.js';
-import type { PendingRequest } from './pending-requests.js';
 import {
   bytesReadBefore,
   companyParam,
   companyUnknown,
   headerText,
+  PendingRequests,
   requireCompanyId,
-} from './raw-request.js';
+} from './admission.js';
+import type { PendingRequest } from './admission.js';
 import { parseSignatures, requireMatch, SIGNATURE_HEADER } from './signature.js';
 import { WEBHOOK_OPTIONS } from './webhook-options.js';
 import type { ResolvedWebhookOptions } from './webhook-options.js';

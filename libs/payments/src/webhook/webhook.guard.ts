@@ -1,7 +1,7 @@
 import { HttpException, Injectable, MethodNotAllowedException } from '@nestjs/common';
 import type { CanActivate, ExecutionContext } from '@nestjs/common';
 import { PaymentsError } from '../errors/payments-error.js';
-import type { VerifiedEvent } from '../inbox/receive/verified-event.js';
+import type { VerifiedEvent } from '../inbox/receive/event-receiver.js';
 import { rejectionResponse, RequestClosedError } from './webhook-rejection.js';
 import { WebhookVerifier } from './webhook-verifier.js';
 import type { WebhookRequest } from './webhook-verifier.js';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import type { InboxStore } from '../store/inbox-store.js';
 import { boundedError } from '../store/stored-event.js';
-import { errorGroup, failureGroups } from './failure-groups.js';
+import { errorGroup, failureGroups } from './inbox-redrive.js';
 
 describe('groups of errors', () => {
   it.each([

@@ -96,10 +96,8 @@ export class InboxMaintenance {
     try {
       return await work();
     } catch (error) {
-      this.#failures.warn(
-        what,
-        () => `The payment inbox could not ${what}: ${describeError(error)}`,
-      );
+      const line = `The payment inbox could not ${what}: ${describeError(error)}`;
+      this.#failures.warn(what, line);
       return undefined;
     }
   }
@@ -112,19 +110,15 @@ export class InboxMaintenance {
   async #reportAtStart(): Promise<void> {
     await this.#reportOrphans();
     const others = this.catalog.current.handlers
-      .map(({ name }) => name)
-      .filter((name) => this.registry.get(name) === undefined)
-      .filter((name) => name !== POLL_HANDLER && !this.#reported.has(name));
+      .filter(({ name }) => this.registry.get(name) === undefined)
+      .filter(({ name }) => name !== POLL_HANDLER && !this.#reported.has(name))
+      .map(({ name }) => JSON.stringify(name));
     if (others.length === 0) return;
     const rest = others.length - MAX_LISTED;
+    const names = others.slice(0, MAX_LISTED).join(', ') + (rest > 0 ? ` and ${rest} more` : '');
     this.#logger.log(
-      `Events are also stored for handlers that this process does not register: ${others
-        .slice(0, MAX_LISTED)
-        .map((name) => JSON.stringify(name))
-        .join(
-          ', ',
-        )}${rest > 0 ? ` and ${rest} more` : ''}. If no other process registers a handler, its deliveries ` +
-        "wait: give a renamed handler its old name, @OnPaymentEvent(…, { name: '…' }), or remove it with " +
+      `Events are also stored for handlers that this process does not register: ${names}. If no other process ` +
+        "registers a handler, its deliveries wait: give a renamed handler its old name, @OnPaymentEvent(…, { name: '…' }), or remove it with " +
         "PaymentInbox.forgetHandler('…'), which skips them.",
     );
   }

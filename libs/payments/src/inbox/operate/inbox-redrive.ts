@@ -2,15 +2,14 @@ import type { Observers } from '../../telemetry/observers.js';
 import type { HandlerCatalogCache } from '../store/handler-catalog-cache.js';
 import type {
   DeliverySelection,
-  DeliveryState,
   EventFilter,
   EventState,
+  FailureCount,
   InboxStore,
   StoredDelivery,
   StoredEvent,
 } from '../store/inbox-store.js';
 import { assertTimes } from '../store/list-arguments.js';
-import { errorGroup } from './failure-groups.js';
 
 /** Events per call of the store: few enough that a receive never waits long for the call. */
 const PAGE = 100;
@@ -69,8 +68,10 @@ export class InboxRedrive {
     const spacingMs = 1000 / ratePerSecond;
     await this.catalog.refresh();
     const hasNoDeliveries = state === 'unhandled' || state === 'stale';
-    const { handlers = hasNoDeliveries ? this.catalog.names() : undefined } = query;
-    this.#checkHandlers(handlers);
+    const known = this.catalog.names();
+    const { handlers = hasNoDeliveries ? known : undefined } = query;
+    const unknown = handlers?.find((name) => !known.includes(name));
+    if (unknown !== undefined) throw unknownHandler(unknown, known);
     const filter = filterOf(query, handlers === undefined && !force ? DEFAULT_STATE : undefined);
     const handlersToRun = (event: StoredEvent): readonly string[] => {
       // A stale event may be a replay, so it runs only if the query names it.
@@ -82,7 +83,11 @@ export class InboxRedrive {
           : handlers
               .filter((name) => this.catalog.matching(event.eventType, event.source).includes(name))
               .filter((name) => hasError(deliveryOf(event, name), query.error));
-      return wanted.filter((name) => isRedrivable(stateOf(event, name), force));
+      return wanted.filter((name) => {
+        // The store checks the state again.
+        const delivery = deliveryOf(event, name);
+        return delivery?.state !== 'running' && (delivery?.state !== 'done' || force);
+      });
     };
     const result = { events: 0, deliveries: 0 };
     try {
@@ -96,7 +101,7 @@ export class InboxRedrive {
       // Also if a later page fails: its earlier pages are changed.
       if (this.observers.active && !dryRun && result.deliveries > 0) {
         const [first, ...others] = handlers ?? [query.handler];
-        const isKnown = first !== undefined && this.catalog.names().includes(first);
+        const isKnown = first !== undefined && known.includes(first);
         const handler = isKnown && others.length === 0 ? first : null;
         const { company = null } = query;
         this.observers.notify('deliveriesRedriven', { company, handler, ...result });
@@ -106,8 +111,9 @@ export class InboxRedrive {
 
   async skip(query: DeliveryQuery): Promise<SelectionResult> {
     const state = query.state ?? DEFAULT_STATE;
+    const isSkippable = state === 'pending' || state === 'dead';
     const handlersToSkip = (event: StoredEvent) =>
-      matchingHandlers(event, query, state).filter((name) => isSkippable(stateOf(event, name)));
+      isSkippable ? matchingHandlers(event, query, state) : [];
     const result = { events: 0, deliveries: 0 };
     return this.#each(filterOf(query, state), handlersToSkip, result, async (selections) =>
       query.dryRun ? count(selections) : this.store.skip(selections),
@@ -137,12 +143,6 @@ export class InboxRedrive {
     } while (after !== null);
     return result;
   }
-
-  #checkHandlers(handlers: readonly string[] | undefined): void {
-    const known = this.catalog.names();
-    const unknown = handlers?.find((name) => !known.includes(name));
-    if (unknown !== undefined) throw unknownHandler(unknown, known);
-  }
 }
 
 /** The error for the name of a handler that neither this process nor another has registered. */
@@ -152,21 +152,10 @@ export function unknownHandler(name: string, known: readonly string[]): TypeErro
 }
 
 /** @throws TypeError for an invalid time. */
-function filterOf(query: RedriveQuery, state: EventFilter['state']): EventFilter {
+function filterOf(query: RedriveQuery, defaultState: EventFilter['state']): EventFilter {
   assertTimes(query);
-  const { company, ids, eventType, source, from, to, handler, search } = query;
-  const wanted = query.state ?? state;
-  return {
-    ...(company !== undefined && { company }),
-    ...(ids !== undefined && { ids }),
-    ...(eventType !== undefined && { eventType }),
-    ...(source !== undefined && { source }),
-    ...(from !== undefined && { from }),
-    ...(to !== undefined && { to }),
-    ...(handler !== undefined && { handler }),
-    ...(search !== undefined && { search }),
-    ...(wanted !== undefined && { state: wanted }),
-  };
+  const state = query.state ?? defaultState;
+  return state === undefined ? query : { ...query, state };
 }
 
 /** The handlers of the deliveries of an event that match the query. */
@@ -193,19 +182,74 @@ function deliveryOf({ deliveries }: StoredEvent, handler: string): StoredDeliver
   return deliveries.find((delivery) => delivery.handler === handler);
 }
 
-function stateOf(event: StoredEvent, handler: string): DeliveryState | undefined {
-  return deliveryOf(event, handler)?.state;
-}
-
-/** Whether a redrive changes a delivery in this state. The store checks the state again. */
-function isRedrivable(state: DeliveryState | undefined, force: boolean): boolean {
-  return state !== 'running' && (state !== 'done' || force);
-}
-
-function isSkippable(state: DeliveryState | undefined): boolean {
-  return state === 'pending' || state === 'dead';
-}
-
 function count(selections: readonly DeliverySelection[]): number {
   return selections.reduce((sum, { handlers }) => sum + handlers.length, 0);
+}
+
+/** How many groups {@link failureGroups} returns at most: those with the most deliveries. */
+const MAX_GROUPS = 50;
+
+/**
+ * What may differ between errors of one group: UUIDs, hexadecimal ids of 8 or more digits, numbers of 4 or more digits, and
+ * shorter numbers that are no part of a name. A number from 100 to 599 is kept, because it may be an HTTP status, unless
+ * it counts seconds or milliseconds.
+ */
+const NUMBERS = new RegExp(
+  [
+    /[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}/,
+    /(?<![\da-z])(?=[a-f]*\d)[\da-f]{8,}(?![\da-z])/,
+    /\d{4,}/,
+    /(?<![\da-z_])(?![1-5]\d\d(?![\da-z]| m?s\b))\d+/,
+  ]
+    .map(({ source }) => source)
+    .join('|'),
+  'gi',
+);
+
+/** Deliveries to one handler that failed with the same error, apart from ids and numbers in its text. */
+export interface FailureGroup extends FailureCount {}
+
+/** The failed deliveries by handler and error; see `PaymentInbox.failures()`. */
+export interface Failures {
+  /** The group with the most deliveries first. At most 50. */
+  readonly groups: readonly FailureGroup[];
+  /** Whether there are other failed deliveries or groups. */
+  readonly more: boolean;
+}
+
+/** How many characters of an error without its numbers decide its group. Stores cut errors, so two long ones may end at different places. */
+const COMPARED = 300;
+/** How many errors are grouped before other work of the process gets a turn. */
+const AT_ONCE = 500;
+
+/** The start of the error without its ids and numbers. Errors with the same result are one group. */
+export function errorGroup(error: string): string {
+  return error
+    .slice(0, 2 * COMPARED)
+    .replace(NUMBERS, '#')
+    .slice(0, COMPARED);
+}
+
+/** Counts failed deliveries in groups. */
+export async function failureGroups(store: InboxStore): Promise<Failures> {
+  const { counts, more } = await store.failures();
+  const byGroup = new Map<string, FailureGroup>();
+  for (const [index, one] of counts.entries()) {
+    if (index % AT_ONCE === AT_ONCE - 1) await new Promise((resolve) => setImmediate(resolve));
+    const key = JSON.stringify([one.handler, one.state, errorGroup(one.error)]);
+    const known = byGroup.get(key);
+    byGroup.set(key, known === undefined ? one : merged(known, one));
+  }
+  const groups = [...byGroup.values()].toSorted(
+    (a, b) => b.count - a.count || +b.newestAt - +a.newestAt,
+  );
+  return { groups: groups.slice(0, MAX_GROUPS), more: more || groups.length > MAX_GROUPS };
+}
+
+function merged(a: FailureGroup, b: FailureGroup): FailureGroup {
+  return {
+    ...(a.newestAt >= b.newestAt ? a : b),
+    count: a.count + b.count,
+    oldestAt: a.oldestAt < b.oldestAt ? a.oldestAt : b.oldestAt,
+  };
 }

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { HandlerRegistry } from '../../events/handler-registry.js';
 import { FakeRuntime } from '../../../../../test/support/time/fake-runtime.js';
 import { PaymentsError } from '../../errors/payments-error.js';
-import { EventReceiver } from './event-receiver.js';
+import { EventReceiver, VerifiedEvent } from './event-receiver.js';
 import { HandlerCatalogCache } from '../store/handler-catalog-cache.js';
 import type {
   ClaimedDelivery,
@@ -14,7 +14,6 @@ import type {
 import type { InboxWorker } from '../work/inbox-worker.js';
 import { resolveReceiveOptions } from './receive-options.js';
 import { StoredBodies } from '../store/body-codec.js';
-import { VerifiedEvent } from './verified-event.js';
 
 const MAX_AGE_MS = 1000;
 const PAID = { id: 'e', eventType: 'paid' };

@@ -2,7 +2,7 @@ import { Logger } from '@nestjs/common';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { turns as eventLoopTurns, until } from '../../../../../test/support/time/waiting.js';
 import { receiver, throwNo } from '../../../../../test/support/inbox/receiver-harness.js';
-import { VerifiedEvent } from './verified-event.js';
+import { VerifiedEvent } from './event-receiver.js';
 import { logged } from '../../../../../test/support/log/captured-log.js';
 import type { EventSource, StoreReceipt } from '../store/inbox-store.js';
 

@@ -1,42 +1,108 @@
+import { createHash } from 'node:crypto';
+import { inspect } from 'node:util';
 import { Inject, Injectable } from '@nestjs/common';
-import { ModuleLogger } from '../../errors/module-logger.js';
-import { describeError, PaymentsError } from '../../errors/payments-error.js';
-import { TEST_EVENT_TYPE } from '../../events/payment-event.js';
-import type { PaymentEvent } from '../../events/payment-event.js';
 import { LogLine } from '../../errors/log-line.js';
+import { ModuleLogger } from '../../errors/module-logger.js';
+import { shown } from '../../errors/option-checks.js';
+import { describeError, PaymentsError } from '../../errors/payments-error.js';
 import { ThrottledLog } from '../../errors/throttled-log.js';
+import { isObject, TEST_EVENT_TYPE } from '../../events/payment-event.js';
+import type { PaymentEvent } from '../../events/payment-event.js';
+import { withTimeLimit } from '../../runtime/deadline.js';
 import { PAYMENTS_RUNTIME } from '../../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
-import { withTimeLimit } from '../../runtime/deadline.js';
-import { NO_OBSERVERS, Observers } from '../../telemetry/observers.js';
-import { MAX_AGE_MS, RECEIVE_OPTIONS } from './receive-options.js';
-import type { ResolvedReceiveOptions } from './receive-options.js';
+import { NO_OBSERVERS, Observers, validTraceparent } from '../../telemetry/observers.js';
+import type { ObserverInfo } from '../../telemetry/payments-observer.js';
 import { StoredBodies } from '../store/body-codec.js';
-import { isReference } from '../store/expectation-store.js';
 import { HandlerCatalogCache } from '../store/handler-catalog-cache.js';
+import { INBOX_STORE } from '../store/inbox-store.js';
 import type {
   ClaimedDelivery,
-  IncomingEvent,
+  EventSource,
   InboxStore,
+  IncomingEvent,
   StoredSummary,
   StoreReceipt,
 } from '../store/inbox-store.js';
-import { INBOX_STORE } from '../store/inbox-store.js';
+import type { EventSummary } from '../store/stored-event.js';
 import { InboxWorker } from '../work/inbox-worker.js';
-import { tracedEvent } from '../work/observe-attempt.js';
-import { AwaitedHandlers } from './awaited-handlers.js';
-import type { ReceiveDeadline } from './awaited-handlers.js';
-import { EventSummaries } from './event-summaries.js';
-import { observeReceipt } from './observe-receipt.js';
-import { ReceiptLog } from './receipt-log.js';
-import type { ReceivedEvent } from './receipt-log.js';
-import type { VerifiedEvent } from './verified-event.js';
+import type { OutcomeWatch } from '../work/inbox-worker.js';
+import { MAX_AGE_MS, RECEIVE_OPTIONS } from './receive-options.js';
+import type { ResolvedReceiveOptions } from './receive-options.js';
+
+/** The start of the id of an event that a poll found. */
+export const POLL_ID = 'poll:';
+/** The start of the id of the event of an overdue payment. */
+export const OVERDUE_ID = 'overdue:';
+/** The start of the stored id of a webhook request's event whose own id begins like one of the module. */
+const SERVICE_ID = 'service:';
+
+const RESERVED_ID = new RegExp(`^(?:${[POLL_ID, OVERDUE_ID, SERVICE_ID].join('|')})`);
+
+/** The prefix and the text or, if that is longer than 255 characters, the prefix and the hash of the text. */
+export function idOf(prefix: string, text: string): string {
+  const id = prefix + text;
+  return id.length <= 255 ? id : prefix + createHash('sha256').update(text).digest('hex');
+}
+
+/** Whether a value is a valid reference of an expected payment. */
+export function isReference(value: unknown): value is string {
+  return typeof value === 'string' && /^[^\p{Cc}]{1,200}$/u.test(value);
+}
+
+/**
+ * An event from a webhook request whose signature is valid, or from a poll. `WebhookGuard` creates it and
+ * `PaymentInbox.receive()` takes it. Neither `JSON.stringify` nor `util.inspect` shows its payload.
+ */
+export class VerifiedEvent {
+  constructor(
+    /** Id of the company whose secret signed the webhook request. */
+    readonly company: string,
+    /** The parsed envelope. */
+    readonly event: PaymentEvent,
+    /** The body, byte for byte as it was signed. */
+    readonly raw: Buffer,
+    /**
+     * When the webhook request arrived, on the runtime's monotonic clock in milliseconds. The deadline counts from
+     * here.
+     */
+    readonly arrivedAt: number,
+    /** The stored headers of the webhook request; see `StoredEvent.headers`. The signature does not cover them. */
+    readonly headers: Readonly<Record<string, string>> = {},
+    /** How the event was received. */
+    readonly source: EventSource = 'webhook',
+  ) {}
+
+  /**
+   * The id under which the event is stored: the service's id. It gets the prefix `service:` if the module itself could
+   * store another event under the same id: otherwise one of the two events would be a duplicate of the other.
+   */
+  get storedId(): string {
+    const { id } = this.event;
+    return this.source === 'webhook' && RESERVED_ID.test(id) ? idOf(SERVICE_ID, id) : id;
+  }
+
+  toJSON(): { company: string; id: string; eventType: string } {
+    const { id, eventType } = this.event;
+    return { company: this.company, id, eventType };
+  }
+
+  [inspect.custom](): string {
+    return `VerifiedEvent ${inspect(this.toJSON())}`;
+  }
+}
 
 /** How many times an event is received again at most, because the handler catalog changed meanwhile. */
 const MAX_CATALOG_CHANGES = 10;
 
+/** An event as it was passed to the store, and what the store returned. */
+interface ReceivedEvent {
+  readonly event: IncomingEvent;
+  readonly receipt: StoreReceipt;
+}
+
 /** Stores an event; resolves with `null` if the event is not to be stored. */
-export type StoreEvent = (event: IncomingEvent) => Promise<StoreReceipt | null>;
+type StoreEvent = (event: IncomingEvent) => Promise<StoreReceipt | null>;
 
 /** The result of `PaymentInbox.receive()`. */
 export interface InboxReceipt {
@@ -83,10 +149,11 @@ export class PaymentInboxError extends PaymentsError {
  */
 @Injectable()
 export class EventReceiver {
-  readonly #awaited: AwaitedHandlers;
-  readonly #log: ReceiptLog;
+  readonly #logger = new ModuleLogger('PaymentInbox');
+  readonly #unhandled: ThrottledLog;
+  readonly #stale: ThrottledLog;
+  readonly #repeats: ThrottledLog;
   readonly #failures: ThrottledLog;
-  readonly #summaries: EventSummaries;
 
   constructor(
     @Inject(INBOX_STORE) private readonly store: InboxStore,
@@ -98,10 +165,10 @@ export class EventReceiver {
     private readonly bodies: StoredBodies,
     private readonly observers: Observers = NO_OBSERVERS,
   ) {
-    this.#awaited = new AwaitedHandlers(store, worker);
-    this.#log = new ReceiptLog(runtime, catalog, maxAgeMs);
-    this.#failures = new ThrottledLog(new ModuleLogger('PaymentInbox'), runtime);
-    this.#summaries = new EventSummaries(options.summary, runtime);
+    this.#unhandled = new ThrottledLog(this.#logger, runtime);
+    this.#stale = new ThrottledLog(this.#logger, runtime);
+    this.#repeats = new ThrottledLog(this.#logger, runtime);
+    this.#failures = new ThrottledLog(this.#logger, runtime);
   }
 
   /**
@@ -113,13 +180,14 @@ export class EventReceiver {
   async receive(verified: VerifiedEvent, unshared = false): Promise<InboxReceipt> {
     const { deadlineMs } = this.options;
     const leftMs = verified.arrivedAt + deadlineMs - this.runtime.monotonic();
-    const deadline: ReceiveDeadline = { passed: false, onPassed: () => {} };
+    const deadline = { passed: false, onPassed: () => {} };
     const { durable } = this.store.capabilities;
     const parsed = unshared ? verified.event : null;
     // #receive() stores each event.
-    const store = async () => (await this.#store(verified, (one) => this.#receive(one, parsed)))!;
+    const store = async () =>
+      (await this.#observed(verified, (one) => this.#receive(one, parsed)))!;
     try {
-      const received = durable ? store() : this.#awaited.receive(verified, deadline, store);
+      const received = durable ? store() : this.#handled(verified, deadline, store);
       const inTime = await withTimeLimit(received, leftMs, this.runtime, () => {
         deadline.passed = true;
         deadline.onPassed();
@@ -139,6 +207,73 @@ export class EventReceiver {
       }
       throw rejection;
     }
+  }
+
+  /**
+   * For an inbox that is not durable: receives an event by `receive`, and resolves once its handlers have succeeded. Only
+   * then may the sender get a 2xx response, because the event would be lost with the process. For a copy of an event,
+   * runs the handlers that have not succeeded yet.
+   *
+   * @throws PaymentsError `inbox_unavailable` and `handlers_failed`.
+   */
+  async #handled(
+    { company, storedId }: VerifiedEvent,
+    deadline: { passed: boolean; onPassed: () => void },
+    receive: () => Promise<ReceivedEvent>,
+  ): Promise<ReceivedEvent> {
+    if (!this.worker.working) {
+      throw new PaymentsError(
+        'inbox_unavailable',
+        'The application is closing or has not started, and its inbox is in memory: send the event again.',
+      );
+    }
+    // The watch starts before the event is stored, so that it sees every attempt.
+    let watch = this.worker.outcomes.watch(company, storedId);
+    try {
+      const received = await receive();
+      const { id, outcome } = received.receipt;
+      if (id !== storedId) {
+        watch.end();
+        watch = this.worker.outcomes.watch(company, id);
+      }
+      deadline.onPassed = () => watch.abandon();
+      if (deadline.passed) watch.abandon();
+      const handlers =
+        outcome === 'stored' ? received.event.handlers : await this.#runAgain(company, id, watch);
+      const failed = await watch.failures(handlers);
+      if (failed.length > 0) {
+        throw new PaymentsError(
+          'handlers_failed',
+          `${failed.length} of ${handlers.length} handlers have not succeeded yet; the log says why. ` +
+            'Only they run again when the event is sent again.',
+        );
+      }
+      return received;
+    } finally {
+      watch.end();
+    }
+  }
+
+  /** Runs the handlers of a stored event that have not succeeded. Resolves with the handlers to wait for. */
+  async #runAgain(company: string, id: string, watch: OutcomeWatch): Promise<readonly string[]> {
+    const stored = await this.store.find(company, id);
+    if (stored === undefined) {
+      throw new PaymentsError(
+        'inbox_unavailable',
+        `The inbox deleted event ${id}, to make room, while a copy of it was received: send the event again.`,
+      );
+    }
+    const handlers = stored.deliveries
+      .filter(({ state }) => state !== 'done' && state !== 'skipped')
+      .map(({ handler }) => handler);
+    // A handler whose attempt has ended since the watch started does not run again for this copy.
+    const redriven = handlers.filter((handler) => !watch.hasEnded(handler));
+    if (redriven.length > 0) {
+      const selection = { company, id, handlers: redriven };
+      await this.store.redrive([selection], { force: false, dueInMs: [0] });
+    }
+    this.worker.wake();
+    return handlers;
   }
 
   #toInboxError(error: unknown, { event, company }: VerifiedEvent): PaymentInboxError {
@@ -165,20 +300,19 @@ export class EventReceiver {
    * @throws what `store` throws: the event may not be stored.
    */
   async receiveOwn(verified: VerifiedEvent, store: StoreEvent): Promise<void> {
-    await this.#store(verified, store);
+    await this.#observed(verified, store);
+  }
+
+  #observed(verified: VerifiedEvent, receive: StoreEvent): Promise<ReceivedEvent | null> {
+    const { observers } = this;
+    const store = (event: VerifiedEvent) => this.#store(event, receive);
+    return observers.active ? observeReceipt(verified, observers, store) : store(verified);
   }
 
   /** Resolves once the event is as durable as the store makes it; with `null` if `receive` did not store it. */
-  #store(verified: VerifiedEvent, receive: StoreEvent): Promise<ReceivedEvent | null> {
-    const { observers } = this;
-    const store = (event: VerifiedEvent) => this.#storeEvent(event, receive);
-    if (!observers.active) return store(verified);
-    return observeReceipt(verified, observers, store);
-  }
-
-  async #storeEvent(verified: VerifiedEvent, receive: StoreEvent): Promise<ReceivedEvent | null> {
+  async #store(verified: VerifiedEvent, receive: StoreEvent): Promise<ReceivedEvent | null> {
     const { company, event, storedId, raw } = verified;
-    const summary = this.#summaries.of(event);
+    const summary = summaryOf(event, this.options.summary, this.#failures);
     const stored = await this.bodies.encode(raw, { company, id: storedId });
     for (let tries = 0; tries <= MAX_CATALOG_CHANGES; tries += 1) {
       const incoming = this.#incoming(verified, stored, summary);
@@ -186,7 +320,7 @@ export class EventReceiver {
       if (receipt === null) return null;
       if (receipt.outcome !== 'outdated') {
         const received = await this.#compared({ event: incoming, receipt }, raw);
-        this.#log.received(received);
+        this.#logReceipt(received);
         if (receipt.pending) this.worker.wake(incoming.handlers);
         return received;
       }
@@ -242,7 +376,8 @@ export class EventReceiver {
       const [receipt] = (await this.store.receive([event])) as [StoreReceipt];
       assigned = receipt.claimed;
       if (this.observers.tracing) {
-        const traced = tracedEvent(event);
+        const { eventType, headers } = event;
+        const traced = { traceparent: headers['traceparent'] ?? null, eventType };
         assigned = assigned.map((delivery) => ({ ...delivery, traced }));
       }
       return receipt;
@@ -263,6 +398,56 @@ export class EventReceiver {
     const isConflict = event.source === 'webhook' && (await this.bodies.conflicts(body, find));
     return isConflict ? received : { event, receipt: { ...receipt, outcome: 'duplicate' } };
   }
+
+  /** Logs a receipt that an operator should know of. Lines that can be frequent are throttled. */
+  #logReceipt({ receipt: { outcome, id: storedId }, event }: ReceivedEvent): void {
+    const { id, company, eventType } = event;
+    if (outcome === 'conflict') {
+      this.#logger.error(
+        new LogLine(
+          `Event ${id} (company ${company}) was received again with another body. The first is kept and the ` +
+            'second is not handled: ask the service which is right.',
+          { company, id },
+        ),
+      );
+    } else if (outcome !== 'stored') {
+      // It is normal that a poll and a webhook request bring the same event, so this is not logged.
+      const isPoll = event.source !== 'webhook' || storedId.startsWith(POLL_ID);
+      if (storedId !== id && !isPoll) this.#logRepeat(storedId, event);
+    } else if (eventType === TEST_EVENT_TYPE) {
+      const line = `Test event ${id} of company ${company} arrived and its signature is valid.`;
+      this.#logger.log(new LogLine(line, { company, id }));
+    } else if (event.stale) {
+      const line = () => staleWarning(event, this.runtime.now(), this.maxAgeMs);
+      this.#stale.warn(eventType, () => new LogLine(line(), { company, id }));
+    } else if (event.handlers.length === 0) this.#logUnhandled(event);
+  }
+
+  #logRepeat(first: string, { id, company, eventType }: IncomingEvent): void {
+    this.#repeats.warn(
+      `${eventType} of company ${company}`,
+      () =>
+        new LogLine(
+          `Event ${id} (company ${company}) of type "${eventType}" has the transaction of event ${first}, and ` +
+            '"oncePerTransaction" has the type. It was not handled; it is noted on the first event. If the service ' +
+            'sends several events of this type per transaction, remove the type from "oncePerTransaction".',
+          { company, id },
+        ),
+    );
+  }
+
+  #logUnhandled({ id, company, eventType }: IncomingEvent): void {
+    this.#unhandled.warn(eventType, () => {
+      const similar = this.catalog.similar(eventType);
+      const hint =
+        similar === undefined ? '' : ` Did you mean "${similar}", which a handler takes?`;
+      return new LogLine(
+        `No handler takes the event type "${eventType}", so event ${id} (company ${company}) is stored as ` +
+          `unhandled.${hint} Once a handler takes the type, redrive it.`,
+        { company, id },
+      );
+    });
+  }
 }
 
 function receiptOf({ receipt, event }: ReceivedEvent, safe: 'stored' | 'handled'): InboxReceipt {
@@ -282,4 +467,157 @@ export function isStale(
   maxAgeMs: number,
 ): boolean {
   return nowMs - Date.parse(timestamp) > maxAgeMs && eventType !== TEST_EVENT_TYPE;
+}
+
+/**
+ * Stores an event within a span, and reports the result to the observers. The event is stored with the trace context of
+ * the span, so that the spans of its attempts can link to it.
+ */
+function observeReceipt(
+  verified: VerifiedEvent,
+  observers: Observers,
+  store: (event: VerifiedEvent) => Promise<ReceivedEvent | null>,
+): Promise<ReceivedEvent | null> {
+  const { company, event, headers } = verified;
+  const { transactionId } = event.data;
+  const facts = {
+    company,
+    eventId: event.id,
+    eventType: event.eventType,
+    transactionId: typeof transactionId === 'string' && transactionId !== '' ? transactionId : null,
+    source: verified.source,
+    occurredAtMs: Date.parse(event.timestamp),
+  };
+  const traceparent = validTraceparent(headers['traceparent']);
+  const withTraceparent = (own: string | null): VerifiedEvent => {
+    if (own === null) return verified;
+    const { raw, arrivedAt, source } = verified;
+    return new VerifiedEvent(
+      company,
+      event,
+      raw,
+      arrivedAt,
+      { ...headers, traceparent: own },
+      source,
+    );
+  };
+  return observers.observe(
+    { kind: 'receive', traceparent, ...facts },
+    (own) => store(withTraceparent(own)),
+    ({ value: received, durationMs, error, errorCode }) => {
+      if (!received) return { outcome: error === null ? 'not stored' : 'failed', error, errorCode };
+      const outcome = notify(received, { ...facts, durationMs }, observers);
+      return { outcome, error, errorCode };
+    },
+  );
+}
+
+/** Reports the receipt of an event. Returns its outcome. */
+function notify(
+  { receipt, event }: ReceivedEvent,
+  info: Omit<ObserverInfo['eventReceived'], 'status' | 'handlers'>,
+  observers: Observers,
+): string {
+  const { company } = info;
+  let outcome: ObserverInfo['eventReceived']['status'] | ObserverInfo['eventDuplicate']['reason'];
+  if (receipt.outcome === 'stored') {
+    outcome = event.stale ? 'stale' : event.handlers.length > 0 ? 'stored' : 'unhandled';
+    const handlers = Object.freeze([...event.handlers]);
+    observers.notify('eventReceived', { ...info, status: outcome, handlers });
+  } else {
+    if (receipt.outcome === 'conflict') outcome = 'conflict';
+    else outcome = receipt.id === event.id ? 'copy' : 'transaction';
+    observers.notify('eventDuplicate', { ...info, storedId: receipt.id, reason: outcome });
+  }
+  for (const { reference, transactionId, by } of receipt.fulfilled) {
+    const expectation = { company, reference, transactionId, eventId: receipt.id };
+    observers.notify('expectationFulfilled', { ...expectation, by: by as 'webhook' | 'poll' });
+  }
+  return outcome;
+}
+
+/** The log line about an event that was stored as stale. */
+export function staleWarning(
+  { company, id, eventType, occurredAt }: IncomingEvent,
+  nowMs: number,
+  maxAgeMs: number,
+): string {
+  const age = inWords(nowMs - occurredAt.getTime());
+  return (
+    `Event ${id} (company ${company}) of type "${eventType}" is from ${occurredAt.toISOString()}, ${age} ago, and ` +
+    `"webhook.maxAgeMs" is ${inWords(maxAgeMs)}. It may be a replay of an event whose id was deleted, so it is stored as ` +
+    'stale and no handler runs. If the event is only late, redrive it. If events can be this late, raise ' +
+    '"webhook.maxAgeMs" and, with a durable inbox, "worker.retainIdsMs".'
+  );
+}
+
+const UNITS = [
+  ['day', 86_400_000],
+  ['hour', 3_600_000],
+  ['minute', 60_000],
+  ['second', 1000],
+] as const;
+
+/** A duration in the largest unit that fits into it at least once, rounded down. */
+function inWords(ms: number): string {
+  const [unit, size] = UNITS.find((one) => ms >= one[1]) ?? UNITS[3];
+  const count = Math.floor(ms / size);
+  return `${count} ${unit}${count === 1 ? '' : 's'}`;
+}
+
+const LENGTHS = { reference: 200, amount: 40, currency: 10 };
+
+/**
+ * The summary of an event; `null` if there is none. Never throws: an error of the application's function leaves the
+ * summary out, and affects nothing else.
+ */
+export function summaryOf(
+  event: PaymentEvent,
+  option: ResolvedReceiveOptions['summary'],
+  log: ThrottledLog,
+): StoredSummary | null {
+  if (option === null) return null;
+  const failed = (why: string): null => {
+    const line = `The option "summary" failed, so lists show an event without its summary: ${why}.`;
+    log.warn('summary', line);
+    return null;
+  };
+  try {
+    // A copy: the function may change its event, but not the keys under which the event is stored.
+    const summary = option === undefined ? defaultSummary(event) : option(structuredClone(event));
+    if (summary === null || summary === undefined) return null;
+    if (!isObject(summary)) return failed(`it returned ${shown(summary)}`);
+    if (typeof (summary as { then?: unknown }).then === 'function') {
+      // Without a listener, a rejection would end the process.
+      Promise.resolve(summary).catch(() => {});
+      return failed('it returned a promise');
+    }
+    const { reference, amount, currency }: EventSummary = summary;
+    const isNumber = typeof amount === 'number' && Number.isFinite(amount);
+    return {
+      reference: bounded('reference', reference),
+      amount: bounded('amount', isNumber ? String(amount) : amount),
+      currency: bounded('currency', currency),
+    };
+  } catch (error) {
+    return failed(describeError(error));
+  }
+}
+
+/** The default of the option `summary`: the fields that the service's contract shows. */
+function defaultSummary({ data }: PaymentEvent): EventSummary {
+  const { externalReference, accountReference, amount, currency } = data;
+  const reference = isText(externalReference) ? externalReference : accountReference;
+  return { reference, amount, currency } as EventSummary;
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string' && value !== '';
+}
+
+/** The start of a text, without a half of a character at its end; `null` for another value or an empty text. */
+function bounded(field: keyof typeof LENGTHS, value: unknown): string | null {
+  return isText(value)
+    ? value.slice(0, LENGTHS[field]).toWellFormed().replaceAll('\0', '\uFFFD')
+    : null;
 }

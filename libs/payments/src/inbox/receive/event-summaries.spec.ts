@@ -1,8 +1,12 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Logger } from '@nestjs/common';
+import { ModuleLogger } from '../../errors/module-logger.js';
 import { PaymentsError } from '../../errors/payments-error.js';
+import { ThrottledLog } from '../../errors/throttled-log.js';
 import type { PaymentEvent } from '../../events/payment-event.js';
-import { EventSummaries, resolveSummaryOption } from './event-summaries.js';
+import { summaryOf } from './event-receiver.js';
+import { resolveReceiveOptions } from './receive-options.js';
+import type { ReceiveOptions } from './receive-options.js';
 
 const EVENT: PaymentEvent = {
   id: 'event',
@@ -21,18 +25,18 @@ afterEach(() => {
   jest.restoreAllMocks();
 });
 
-function summaryOf(option: unknown, now = () => 0) {
-  const summaries = new EventSummaries(resolveSummaryOption(option), {
-    monotonic: now,
-    schedule: () => () => {},
-  });
-  return () => summaries.of(EVENT);
+/** Returns a function that summarizes {@link EVENT} with the option. */
+function summarizer(option: unknown, now = () => 0) {
+  const { summary } = resolveReceiveOptions({ summary: option } as ReceiveOptions);
+  const runtime = { monotonic: now, schedule: () => () => {} };
+  const log = new ThrottledLog(new ModuleLogger('PaymentInbox'), runtime);
+  return () => summaryOf(EVENT, summary, log);
 }
 
-describe('EventSummaries', () => {
+describe('summaryOf', () => {
   it('a function summary that fails is logged once a minute, with the reason', () => {
     let now = 0;
-    const summarize = summaryOf(
+    const summarize = summarizer(
       () => {
         throw new Error('no order');
       },
@@ -53,13 +57,13 @@ describe('EventSummaries', () => {
   ])(
     'a function summary that returns %s gives no summary, and the log says so',
     (_, option, why) => {
-      expect(summaryOf(option)()).toBeNull();
+      expect(summarizer(option)()).toBeNull();
       expect(lines).toEqual([expect.stringMatching(new RegExp(`: ${why.replace('.', '\\.')}$`))]);
     },
   );
 
   it('a function summary that returns nothing gives no summary and no log line', () => {
-    expect([summaryOf(() => null)(), summaryOf(() => {})(), summaryOf(null)()]).toEqual([
+    expect([summarizer(() => null)(), summarizer(() => {})(), summarizer(null)()]).toEqual([
       null,
       null,
       null,
@@ -72,13 +76,13 @@ describe('EventSummaries', () => {
       Object.assign(event.data, { transactionId: 'other' });
       return { reference: String(event.data['transactionId']) };
     };
-    expect(summaryOf(change)()).toMatchObject({ reference: 'other' });
+    expect(summarizer(change)()).toMatchObject({ reference: 'other' });
     expect(EVENT.data['transactionId']).toBe('tx');
   });
 
   it('an option summary that is neither a function nor null is an error', () => {
     for (const option of [true, 'reference', {}]) {
-      expect(() => resolveSummaryOption(option)).toThrow(PaymentsError);
+      expect(() => resolveReceiveOptions({ summary: option as never })).toThrow(PaymentsError);
     }
   });
 });

@@ -1,9 +1,7 @@
-import { integerOption, optionsInvalid } from '../../errors/option-checks.js';
+import { integerOption, optionsInvalid, shown } from '../../errors/option-checks.js';
 import { isReserved } from '../../events/handler-registry.js';
 import type { PaymentEvent } from '../../events/payment-event.js';
 import type { EventSummary } from '../store/stored-event.js';
-import { resolveSummaryOption } from './event-summaries.js';
-import type { SummaryOption } from './event-summaries.js';
 
 /** Nest injection token of the {@link ResolvedReceiveOptions}. */
 export const RECEIVE_OPTIONS = Symbol('PAYMENTS_RECEIVE_OPTIONS');
@@ -40,7 +38,8 @@ export interface ResolvedReceiveOptions {
   /** The event types that polls can find; see `reconcile.eventTypes`. They are also in {@link oncePerTransaction}. */
   readonly polled: ReadonlySet<string>;
   readonly deadlineMs: number;
-  readonly summary: SummaryOption;
+  /** `undefined` for the default. */
+  readonly summary: ReceiveOptions['summary'] | undefined;
 }
 
 /**
@@ -48,7 +47,7 @@ export interface ResolvedReceiveOptions {
  * @throws PaymentsError `options_invalid`.
  */
 export function resolveReceiveOptions(
-  options: ReceiveOptions,
+  { summary, ...options }: ReceiveOptions,
   polled: readonly string[] = [],
 ): ResolvedReceiveOptions {
   const {
@@ -60,6 +59,11 @@ export function resolveReceiveOptions(
         'use [] for none.',
     );
   }
+  if (summary !== undefined && summary !== null && typeof summary !== 'function') {
+    throw optionsInvalid(
+      `"summary" must be a function of an event, or null to store no summary; it is ${shown(summary)}.`,
+    );
+  }
   return Object.freeze({
     oncePerTransaction: new Set([...types, ...polled]),
     polled: new Set(polled),
@@ -69,7 +73,7 @@ export function resolveReceiveOptions(
       max: 29_000,
       unit: 'milliseconds',
     }),
-    summary: resolveSummaryOption(options.summary),
+    summary,
   });
 }
 

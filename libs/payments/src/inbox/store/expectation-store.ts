@@ -8,13 +8,6 @@ import type { CappedCount } from './stored-event.js';
  */
 export const POLL_HANDLER = '@payments/poll';
 
-const REFERENCE = /^[^\p{Cc}]{1,200}$/u;
-
-/** Whether a value is a valid {@link NewExpectation.reference}. */
-export function isReference(value: unknown): value is string {
-  return typeof value === 'string' && REFERENCE.test(value);
-}
-
 /**
  * State of an expectation.
  *

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { AttemptCommit } from './attempt-commit.js';
+import { AttemptCommit } from './attempt.js';
 import type { InboxStore } from '../store/inbox-store.js';
 
 const LEASE = { company: 'c', id: 'e', handler: 'h', token: 1, seq: 1 };

@@ -19,15 +19,12 @@ import { nextRetryMs } from '../../events/retry-schedule.js';
 import { Backoff, STORE_BACKOFF } from '../../runtime/backoff.js';
 import { withTimeLimit } from '../../runtime/deadline.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
+import { errorFacts, validTraceparent } from '../../telemetry/observers.js';
 import type { Observers } from '../../telemetry/observers.js';
 import type { ObserverInfo } from '../../telemetry/payments-observer.js';
 import type { StoredBodies } from '../store/body-codec.js';
 import type { HandlerCatalogCache } from '../store/handler-catalog-cache.js';
-import type { ClaimedDelivery, InboxStore, SettleResult } from '../store/inbox-store.js';
-import { AttemptCommit } from './attempt-commit.js';
-import type { AttemptOutcome } from './attempt-outcomes.js';
-import { observeAttempt } from './observe-attempt.js';
-import type { HandlerFailure, ObservedEnd } from './observe-attempt.js';
+import type { ClaimedDelivery, InboxStore, Lease, SettleResult } from '../store/inbox-store.js';
 import type { HandlerPolicy } from './worker-options.js';
 
 /**
@@ -58,13 +55,27 @@ export interface AttemptServices {
   ignoringSignal: number;
 }
 
-/** The result of an attempt, for the worker. */
+/** How an attempt ended, for those who wait for it: the receiver and `PaymentInbox.runDue()`. */
+export type AttemptOutcome = 'done' | 'failed';
+
+/** A value that a handler threw, wrapped in an object because a handler can throw `undefined`. */
+interface HandlerFailure {
+  readonly thrown: unknown;
+}
+
+/** The result of an attempt. */
 export interface AttemptResult {
   readonly outcome: AttemptOutcome;
   /** Whether another delivery to the handler became due. */
   readonly nextDue: boolean;
   /** In how many milliseconds this delivery is due again; `null` if the worker schedules no retry. */
   readonly retryInMs: number | null;
+  /** The outcome for observers. */
+  readonly observed: ObserverInfo['attemptEnded']['outcome'];
+  /** When the outcome was stored, by the monotonic clock of the runtime. */
+  readonly endedAt: number;
+  /** The error of the handler. With the outcome `done`, it failed after its commit. */
+  readonly failure: HandlerFailure | null;
 }
 
 /** How to settle a delivery after an attempt. */
@@ -103,9 +114,8 @@ export class Attempt {
    * @param onSlotFree called once, when the attempt needs its slot no more: usually before the delivery is settled
    */
   run(onSlotFree: () => void): Promise<AttemptResult> {
-    const { delivery, services } = this;
-    return services.observers.active
-      ? observeAttempt(delivery, services, () => this.#run(onSlotFree))
+    return this.services.observers.active
+      ? this.#observe(() => this.#run(onSlotFree))
       : this.#run(onSlotFree);
   }
 
@@ -126,7 +136,46 @@ export class Attempt {
     );
   }
 
-  async #run(onSlotFree: () => void): Promise<AttemptResult & ObservedEnd> {
+  /** Runs the attempt within a span, and reports its start and its end to the observers. `run` must not reject. */
+  #observe(run: () => Promise<AttemptResult>): Promise<AttemptResult> {
+    const { observers, runtime } = this.services;
+    const { company, id, handler, attempt, receivedAt, ageMs, source, traced } = this.delivery;
+    const info: ObserverInfo['attemptStarted'] = {
+      company,
+      eventId: id,
+      handler,
+      attempt,
+      source,
+      receivedAtMs: receivedAt.getTime(),
+      ageMs,
+    };
+    const operation = {
+      kind: 'attempt',
+      traceparent: validTraceparent(traced?.traceparent),
+      eventType: traced?.eventType ?? null,
+      ...info,
+    } as const;
+    observers.notify('attemptStarted', info);
+    const startedAt = runtime.monotonic();
+    return observers.observe(operation, run, ({ value }) => {
+      const { observed, failure, retryInMs, endedAt } = value!;
+      const facts =
+        failure === null ? { error: null, errorCode: null } : errorFacts(failure.thrown);
+      const ended = {
+        ...info,
+        ...facts,
+        outcome: observed,
+        durationMs: endedAt - startedAt,
+        retryInMs: observed === 'failed' ? retryInMs : null,
+        stack: failure === null ? '' : framesOf(failure.thrown),
+      };
+      observers.notify('attemptEnded', ended);
+      if (observed === 'dead') observers.notify('deliveryDead', ended);
+      return { outcome: observed, ...facts };
+    });
+  }
+
+  async #run(onSlotFree: () => void): Promise<AttemptResult> {
     const failure = await this.#withinTime(this.#handle());
     const settlement = this.#settlementAfter(failure);
     const { keepSlotMs, retryInMs } = settlement;
@@ -302,7 +351,7 @@ export class Attempt {
     }
   }
 
-  #committed(failure: HandlerFailure | null): AttemptResult & ObservedEnd {
+  #committed(failure: HandlerFailure | null): AttemptResult {
     const { logger, runtime } = this.services;
     if (failure !== null) {
       const { thrown } = failure;
@@ -396,5 +445,95 @@ class AttemptContext implements PaymentEventContext {
 
   get signal(): AbortSignal {
     return this.#abort.signal;
+  }
+}
+
+/** The promise that `context.commit` returns. It records whether the handler awaits it. */
+class CommitPromise<R> extends Promise<R> {
+  #awaited = false;
+
+  get awaited(): boolean {
+    return this.#awaited;
+  }
+
+  // oxlint-disable-next-line unicorn/no-thenable -- `await` calls it
+  override then<A = R, B = never>(
+    onResult?: ((result: R) => A | PromiseLike<A>) | null,
+    onError?: ((error: unknown) => B | PromiseLike<B>) | null,
+  ): Promise<A | B> {
+    this.#awaited = true;
+    return super.then(onResult, onError);
+  }
+}
+
+/** Implements `context.commit` of one attempt, which may commit once. */
+export class AttemptCommit {
+  #state: 'open' | 'under way' | 'done' | 'closed' = 'open';
+  /** The promise that the last call of {@link commit} returned. */
+  #promise: CommitPromise<unknown> | null = null;
+  /** See {@link SettleResult.nextDue}. */
+  nextDue = false;
+
+  constructor(
+    private readonly store: InboxStore,
+    private readonly lease: Lease,
+  ) {}
+
+  /** Whether a commit succeeded, so that the delivery is settled. */
+  get done(): boolean {
+    return this.#state === 'done';
+  }
+
+  /** See `PaymentEventContext.commit`. */
+  readonly commit = <R>(work: (tx: never) => R | Promise<R>): Promise<R> => {
+    if (this.#state !== 'open') return Promise.reject(this.#rejection());
+    this.#state = 'under way';
+    // Async, so that an exception of the store becomes a rejection.
+    const committed = (async (): Promise<R> => {
+      try {
+        const run = work as (tx: unknown) => R | Promise<R>;
+        const { result, nextDue } = await this.store.commit(this.lease, run);
+        this.nextDue = nextDue;
+        this.#state = 'done';
+        return result;
+      } catch (error) {
+        // Usually nothing of the work was stored, so the handler may commit again. If it was, because only the response was
+        // lost, the delivery is done, and the store rejects the next commit with `lease_lost`.
+        this.#state = 'open';
+        throw error;
+      }
+    })();
+    const promise = new CommitPromise<R>((resolve, reject) => void committed.then(resolve, reject));
+    // Without this, a failed commit that the handler does not await would end the process. close() reports the failure.
+    void Promise.prototype.then.call(promise, undefined, () => {});
+    this.#promise = promise;
+    return promise;
+  };
+
+  /**
+   * Rejects all further commits. Waits for a commit that is under way, and throws its error. Also throws the error of a
+   * failed commit that the handler did not await: otherwise the attempt would succeed without the effects of the
+   * commit.
+   */
+  async close(): Promise<void> {
+    const promise = this.#promise;
+    try {
+      if (promise && (this.#state === 'under way' || !promise.awaited)) await promise;
+    } finally {
+      if (!this.done) this.#state = 'closed';
+    }
+  }
+
+  /** Waits for a commit that is under way. Never rejects. */
+  async ended(): Promise<void> {
+    await this.#promise?.catch(() => {});
+  }
+
+  #rejection(): PaymentsError {
+    const message =
+      this.#state === 'closed'
+        ? 'The handler has returned, so its delivery is settled: call context.commit() before that.'
+        : 'An attempt commits once: the first commit settles its delivery. Do all of the work in one commit.';
+    return new PaymentsError('commit_rejected', message);
   }
 }

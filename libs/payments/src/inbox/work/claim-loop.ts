@@ -13,7 +13,6 @@ const CLAIM_AGAIN_MS = 100;
 export interface ClaimSource {
   readonly runtime: PaymentsRuntime;
   readonly logger: Logger;
-  /** Whether claims may be made now. */
   active(): boolean;
   /** Claims what is due, and starts it. Resolves with whether to claim again at once. */
   claim(): Promise<boolean>;

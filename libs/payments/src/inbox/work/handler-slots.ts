@@ -61,7 +61,6 @@ export class HandlerSlots {
     });
   }
 
-  /** All handlers. */
   get names(): string[] {
     return [...this.#handlers.keys()];
   }
@@ -124,7 +123,6 @@ export class HandlerSlots {
     this.#handlers.get(handler)!.used -= count;
   }
 
-  /** Records that a delivery was settled. */
   settled(handler: string, count = 1): void {
     this.#handlers.get(handler)!.leased -= count;
     this.#leased -= count;

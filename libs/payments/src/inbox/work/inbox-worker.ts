@@ -7,21 +7,116 @@ import { ThrottledLog } from '../../errors/throttled-log.js';
 import { EventDispatcher } from '../../events/event-dispatcher.js';
 import { HandlerRegistry } from '../../events/handler-registry.js';
 import type { PaymentEvent } from '../../events/payment-event.js';
-import { PAYMENTS_RUNTIME, type PaymentsRuntime } from '../../runtime/payments-runtime.js';
+import { PAYMENTS_RUNTIME } from '../../runtime/payments-runtime.js';
+import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import { NO_OBSERVERS, Observers } from '../../telemetry/observers.js';
 import { StoredBodies } from '../store/body-codec.js';
 import { HandlerCatalogCache } from '../store/handler-catalog-cache.js';
 import { INBOX_STORE } from '../store/inbox-store.js';
-import type { ClaimedDelivery, HandlerDeclaration, InboxStore } from '../store/inbox-store.js';
+import type {
+  ClaimedDelivery,
+  HandlerDeclaration,
+  InboxStore,
+  Lease,
+} from '../store/inbox-store.js';
 import { Attempt } from './attempt.js';
-import type { AttemptResult, AttemptServices } from './attempt.js';
-import { OutcomeWatches, RunDueCalls } from './attempt-outcomes.js';
-import type { RunDueResult } from './attempt-outcomes.js';
+import type { AttemptOutcome, AttemptResult, AttemptServices } from './attempt.js';
 import { ClaimLoop } from './claim-loop.js';
 import { HandlerSlots } from './handler-slots.js';
 import { WorkerHeartbeat } from './worker-heartbeat.js';
 import { policyOf, WORKER_OPTIONS } from './worker-options.js';
 import type { HandlerPolicy, ResolvedWorkerOptions } from './worker-options.js';
+
+/** Passes the outcomes of attempts to the watches of their events. */
+export class OutcomeWatches {
+  /** The watches by company and event. */
+  readonly #watches = new Map<string, Set<OutcomeWatch>>();
+  #abandoned = false;
+
+  /** Collects the outcomes of an event's attempts until {@link OutcomeWatch.end} is called. */
+  watch(company: string, id: string): OutcomeWatch {
+    const key = `${company}\n${id}`;
+    const watches = this.#watches.get(key) ?? new Set();
+    this.#watches.set(key, watches);
+    const watch = new OutcomeWatch(() => {
+      watches.delete(watch);
+      if (watches.size === 0 && this.#watches.get(key) === watches) this.#watches.delete(key);
+    });
+    watches.add(watch);
+    if (this.#abandoned) watch.abandon();
+    return watch;
+  }
+
+  /** Abandons all watches, including later ones, because the worker was drained and runs nothing more. */
+  abandon(): void {
+    this.#abandoned = true;
+    for (const watches of this.#watches.values()) for (const watch of watches) watch.abandon();
+  }
+
+  /** Reports the outcome of an attempt to the watches of its event. */
+  report({ company, id, handler }: Lease, outcome: AttemptOutcome): void {
+    if (this.#watches.size === 0) return;
+    for (const watch of this.#watches.get(`${company}\n${id}`) ?? []) watch.add(handler, outcome);
+  }
+}
+
+/** The outcomes of one event's attempts since the watch started. */
+export class OutcomeWatch {
+  readonly #done: string[] = [];
+  readonly #failed: string[] = [];
+  #onChange: () => void = () => {};
+  #abandoned = false;
+
+  constructor(
+    /** Ends the watch. Idempotent. */
+    readonly end: () => void,
+  ) {}
+
+  add(handler: string, outcome: AttemptOutcome): void {
+    (outcome === 'done' ? this.#done : this.#failed).push(handler);
+    this.#onChange();
+  }
+
+  /** Makes {@link failures} resolve at once. A handler without an outcome counts as failed. */
+  abandon(): void {
+    this.#abandoned = true;
+    this.#onChange();
+  }
+
+  /** Whether an attempt of that handler has ended since the watch started. */
+  hasEnded(handler: string): boolean {
+    return this.#done.includes(handler) || this.#failed.includes(handler);
+  }
+
+  /** Resolves with the handlers that failed, once an attempt of each of `handlers` has ended. */
+  failures(handlers: readonly string[]): Promise<string[]> {
+    return new Promise((resolve) => {
+      this.#onChange = () => {
+        if (!this.#abandoned && !handlers.every((handler) => this.hasEnded(handler))) return;
+        // A handler that failed and has succeeded in a later attempt does not count.
+        resolve(handlers.filter((handler) => !this.#done.includes(handler)));
+      };
+      this.#onChange();
+    });
+  }
+}
+
+/** The result of `PaymentInbox.runDue()`. */
+export interface RunDueResult {
+  /** Attempts whose handler succeeded. */
+  readonly done: number;
+  /** Attempts that failed. Their deliveries run again later, or are dead. */
+  readonly failed: number;
+  /** Whether `forMs` passed, or the application closed, while a delivery was due or running. */
+  readonly more: boolean;
+}
+
+/** A call of `PaymentInbox.runDue()` that has not resolved. */
+interface RunDueCall {
+  done: number;
+  failed: number;
+  readonly end: (more: boolean) => void;
+}
 
 /** How long handlers may take to end after a closing application aborted their signals, in milliseconds. */
 const ABORTED_MS = 500;
@@ -48,8 +143,7 @@ export interface InboxCompanion {
 }
 
 /** Slots that are reserved for the deliveries of an event that is being received. */
-export interface SlotReservation {
-  /** Id of the worker. */
+interface SlotReservation {
   readonly workerId: string;
   /** The handlers that have a reserved slot. */
   readonly handlers: readonly string[];
@@ -71,7 +165,7 @@ export class InboxWorker {
   readonly #slots = new HandlerSlots();
   readonly #policies = new Map<string, HandlerPolicy>();
   readonly #services: AttemptServices;
-  readonly #runDueCalls: RunDueCalls;
+  readonly #runDueCalls = new Set<RunDueCall>();
   readonly #heartbeat: WorkerHeartbeat;
   readonly #claims: ClaimLoop;
   /** The attempts that have not ended, and the worker ids that lease their deliveries. */
@@ -104,7 +198,6 @@ export class InboxWorker {
     const throttled = new ThrottledLog(logger, runtime);
     const services = { store, runtime, logger, throttled, dispatcher, bodies, catalog, observers };
     this.#services = { ...services, ignoringSignal: 0 };
-    this.#runDueCalls = new RunDueCalls(runtime);
     this.#heartbeat = new WorkerHeartbeat({
       store,
       catalog,
@@ -129,7 +222,7 @@ export class InboxWorker {
         this.#currentId() === null ? undefined : store.nextDueInMs(this.#slots.caughtUp),
       onDue: () => void this.#slots.wake(),
       onNothingDue: () => {
-        if (this.idle) this.#runDueCalls.end(false);
+        if (this.idle) this.#endRunDue(false);
       },
     });
   }
@@ -146,7 +239,7 @@ export class InboxWorker {
 
   /** Whether deliveries and polls may be claimed now. */
   get active(): boolean {
-    return this.working && (this.#background || this.#runDueCalls.any);
+    return this.working && (this.#background || this.#runDueCalls.size > 0);
   }
 
   /** Adds other work on the inbox's due rows. Call it before {@link start}. */
@@ -185,16 +278,20 @@ export class InboxWorker {
         'Deliveries run between the start of the application and its close: call app.init() or app.listen() first.',
       );
     }
-    const result = this.#runDueCalls.add(forMs);
+    const result = new Promise<RunDueResult>((resolve) => {
+      const end = (more: boolean): void => {
+        cancel();
+        this.#runDueCalls.delete(call);
+        resolve({ done: call.done, failed: call.failed, more });
+      };
+      const call: RunDueCall = { done: 0, failed: 0, end };
+      const cancel = this.runtime.schedule(forMs, () => end(true));
+      this.#runDueCalls.add(call);
+    });
     // The process may have been frozen since its last heartbeat.
     if (!this.#background) this.#outsideRequests(() => this.#heartbeat.resume());
     this.wake();
     return result;
-  }
-
-  /** Claims in `ms` milliseconds, because a delivery becomes due then. */
-  wakeIn(ms: number): void {
-    this.#claims.wakeIn(ms);
   }
 
   /** Claims soon, because deliveries to these handlers or, by default, to any handler may be due. */
@@ -210,7 +307,7 @@ export class InboxWorker {
 
   /** The companion has nothing more to run: ends the calls of `runDue()` unless deliveries are due. */
   companionIdle(): void {
-    if (this.#runDueCalls.any) this.#claims.claimSoon();
+    if (this.#runDueCalls.size > 0) this.#claims.claimSoon();
   }
 
   /**
@@ -239,7 +336,7 @@ export class InboxWorker {
   async #drain(): Promise<void> {
     this.#state = 'draining';
     this.#stopListening();
-    this.#runDueCalls.end(true);
+    this.#endRunDue(true);
     if (!(await this.#endsWithin(this.options.drainMs))) {
       if (this.#running.size > 0) {
         this.#logger.warn(
@@ -403,12 +500,16 @@ export class InboxWorker {
 
   #ended(delivery: ClaimedDelivery, { outcome, nextDue, retryInMs }: AttemptResult): void {
     this.outcomes.report(delivery, outcome);
-    this.#runDueCalls.count(outcome);
+    for (const call of this.#runDueCalls) call[outcome] += 1;
     if (nextDue) this.#slots.wake([delivery.handler]);
     if (retryInMs !== null) this.#claims.wakeIn(retryInMs);
     // After the last attempt, a claim that finds nothing due ends the calls of runDue().
-    if (this.#runDueCalls.any) this.#claims.claimSoon();
+    if (this.#runDueCalls.size > 0) this.#claims.claimSoon();
     else this.#claimIfWanting();
+  }
+
+  #endRunDue(more: boolean): void {
+    for (const call of this.#runDueCalls) call.end(more);
   }
 
   #declaredDead(id: string): void {

@@ -91,19 +91,12 @@ function checkRetry(name: string, retry: unknown = exponential()): RetrySchedule
 }
 
 /** Limits of one handler. */
-export interface HandlerPolicy {
-  /** How many attempts run at the same time in this process at most. */
-  readonly concurrency: number;
-  /** How long one attempt may take, in milliseconds. */
-  readonly timeoutMs: number;
-  /** When a failed delivery is retried. */
-  readonly retry: RetrySchedule;
-}
+export type HandlerPolicy = Pick<ResolvedWorkerOptions, 'concurrency' | 'timeoutMs' | 'retry'>;
 
 /** The options of the handler's decorator, with the defaults of the option `worker`. */
 export function policyOf(
   { options }: { readonly options: HandlerOptions },
-  defaults: Pick<ResolvedWorkerOptions, 'concurrency' | 'timeoutMs' | 'retry'>,
+  defaults: HandlerPolicy,
 ): HandlerPolicy {
   return {
     concurrency: options.concurrency ?? defaults.concurrency,

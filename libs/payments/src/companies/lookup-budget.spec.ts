@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { ThrottledLog } from '../errors/throttled-log.js';
 import { FakeRuntime } from '../../../../test/support/time/fake-runtime.js';
-import { LookupBudget, RateLimit } from './company-lookup.js';
+import { LookupBudget, RateLimit } from './directory-companies.js';
 
 describe('LookupBudget', () => {
   it('SE-06 LookupBudget exempts the 100,000 verified ids that were used last, and no older one', async () => {

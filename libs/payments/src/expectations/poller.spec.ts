@@ -6,7 +6,7 @@ import { HandlerRegistry } from '../events/handler-registry.js';
 import type { NewExpectation } from '../inbox/store/inbox-store.js';
 import { HandlerCatalogCache } from '../inbox/store/handler-catalog-cache.js';
 import { FakePaymentsApi } from '../testing/fake-payments-api.js';
-import { Polls } from './poll.js';
+import { Poller } from './poller.js';
 import { byStatus, resolveReconcileOptions } from './reconcile-options.js';
 import type { ReconcileOptions } from './reconcile-options.js';
 
@@ -24,15 +24,15 @@ async function claimed(
   const api = new FakePaymentsApi();
   api.respond('GET', TRANSACTION, { status: 'complete' });
   const catalog = new HandlerCatalogCache(store, new HandlerRegistry());
-  const polls = new Polls(store, runtime, api, made, catalog);
-  const options = resolveReconcileOptions({ interpret, ...given })!;
+  const options = resolveReconcileOptions({ interpret, ...given });
+  const poller = new Poller(options, store, runtime, null!, api, made, catalog);
   const times = { dueInMs: null, schedule: [1000], firstPollInMs: 0, ...fields };
   await store.expectations.expect({ company: 'c', reference: 'r', transactionId, ...times });
   const { expectations } = store;
   const claim = async () => (await expectations.claimPolls({ limit: 1, leaseMs: 30_000 }))[0]!;
   const first = await claim();
   const poll = async (signal = new AbortController().signal, one = first) =>
-    polls.run(one, options, signal);
+    poller.poll(one, signal);
   const find = async () => (await expectations.find('c', 'r'))!;
   return { ...harness, api, poll, find, claim };
 }

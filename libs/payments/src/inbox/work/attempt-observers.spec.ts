@@ -13,7 +13,7 @@ import type { ClaimedDelivery } from '../store/inbox-store.js';
 import { Attempt } from './attempt.js';
 import type { AttemptServices } from './attempt.js';
 
-describe('observeAttempt', () => {
+describe('Attempt with observers', () => {
   /** Runs an attempt of 5 ms whose handler needs another version, and which keeps its slot for 1 s. */
   const run = async () => {
     const runtime = new FakeRuntime();
