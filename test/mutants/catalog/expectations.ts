@@ -8,7 +8,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
   {
     promise: 'EX-01',
     fault: 'stores an expectation outside the transaction of the application',
-    file: 'libs/payments/src/stores/sqlite/sqlite-expectations.ts',
+    file: 'libs/payments/src/stores/sqlite/sqlite-store.ts',
     replace: 'if (tx === undefined) return',
     by: 'if (tx !== null) return',
     specs: [`${E2E}/sqlite/expectations.spec.ts`],

@@ -1,10 +1,9 @@
-import { retryWhileBusy, toError, toFailure, waitForLock } from './connection.js';
+import { retryWhileBusy, SqliteSql, toError, toFailure, waitForLock } from './connection.js';
 import type { SqliteConnection, Times } from './connection.js';
 import { OPERATIONS } from '../sqlite-operations.js';
 import type { Operation, OperationName } from '../sqlite-operations.js';
 import { storedClock } from './database-file.js';
 import type { Call, Outcome, Outcomes } from './messages.js';
-import { SqliteSql } from './sqlite-sql.js';
 
 /** Runs work one after the other: an operation may be an async function, and transactions of one database must not overlap. */
 export class Turns {
@@ -54,16 +53,10 @@ export async function runAlone(
   const sql = new SqliteSql(connection, times, isSliced ? transaction : undefined);
   const end = performance.now() + busyTimeoutMs;
   for (;;) {
-    try {
-      const outcomes = [await perform(sql, call)];
-      return { outcomes, wakes: sql.wakes, ahead };
-    } catch (error) {
-      try {
-        waitForLock(error, end);
-      } catch {
-        return { ...failed([call], error), wakes: sql.wakes, ahead };
-      }
-    }
+    const outcome = await perform(sql, call).catch((error: unknown) =>
+      waitForLock(error, end) ? undefined : { failure: toFailure(error) },
+    );
+    if (outcome !== undefined) return { outcomes: [outcome], wakes: sql.wakes, ahead };
   }
 }
 
@@ -94,7 +87,7 @@ export async function runBatch(
     ...times,
     clock: times.clock + Math.max(0, aheadMs),
   });
-  const { outcomes } = await runTogether(sql, all, busyTimeoutMs);
+  const outcomes = await runTogether(sql, all, busyTimeoutMs);
   return {
     outcomes: outcomes.slice(0, calls.length),
     wakes: sql.wakes,
@@ -123,51 +116,32 @@ async function runTogether(
   sql: SqliteSql,
   calls: readonly Call[],
   busyTimeoutMs: number,
-): Promise<Pick<Outcomes, 'outcomes'>> {
-  let isRunning = false;
-  try {
-    return await inTransaction(sql.connection, busyTimeoutMs, async () => {
+): Promise<Outcome[]> {
+  const { connection } = sql;
+  for (let runOne = write; ; runOne = writeInSavepoint) {
+    let isRunning = false;
+    try {
+      retryWhileBusy(busyTimeoutMs, () => connection.run('BEGIN IMMEDIATE'));
+      // No other process can change what the cache has until the end of the transaction.
+      connection.resetCache(true);
       isRunning = true;
       const outcomes: Outcome[] = [];
-      for (const call of calls) outcomes.push(await write(sql, call));
+      for (const call of calls) outcomes.push(await runOne(sql, call));
       isRunning = false;
-      return { outcomes };
-    });
-  } catch (error) {
-    if (!isRunning || calls.length === 1) return failed(calls, error);
-  }
-  try {
-    return await inTransaction(sql.connection, busyTimeoutMs, async () => {
-      const outcomes: Outcome[] = [];
-      for (const call of calls) outcomes.push(await runInSavepoint(sql, call));
-      return { outcomes };
-    });
-  } catch (error) {
-    return failed(calls, error);
+      connection.run('COMMIT');
+      return outcomes;
+    } catch (error) {
+      connection.rollback();
+      if (isRunning && calls.length > 1 && runOne === write) continue;
+      const failure = toFailure(error);
+      return calls.map(() => ({ failure }));
+    } finally {
+      connection.resetCache(false);
+    }
   }
 }
 
-async function inTransaction<T>(
-  connection: SqliteConnection,
-  busyTimeoutMs: number,
-  work: () => Promise<T>,
-): Promise<T> {
-  try {
-    retryWhileBusy(busyTimeoutMs, () => connection.run('BEGIN IMMEDIATE'));
-    // No other process can change what the cache has until the end of the transaction.
-    connection.resetCache(true);
-    const result = await work();
-    connection.run('COMMIT');
-    return result;
-  } catch (error) {
-    connection.rollback();
-    throw error;
-  } finally {
-    connection.resetCache(false);
-  }
-}
-
-async function runInSavepoint(sql: SqliteSql, call: Call): Promise<Outcome> {
+async function writeInSavepoint(sql: SqliteSql, call: Call): Promise<Outcome> {
   const { connection } = sql;
   connection.run('SAVEPOINT payments_inbox_call');
   try {
@@ -197,9 +171,4 @@ function write(sql: SqliteSql, call: Call): Promise<Outcome> {
 async function perform(sql: SqliteSql, { name, args }: Call): Promise<Outcome> {
   const [, run] = OPERATIONS[name] as Operation;
   return { value: await run(sql, ...(args as never[])) };
-}
-
-function failed(calls: readonly Call[], error: unknown): Pick<Outcomes, 'outcomes'> {
-  const failure = toFailure(error);
-  return { outcomes: calls.map(() => ({ failure })) };
 }

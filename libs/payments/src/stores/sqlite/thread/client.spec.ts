@@ -5,6 +5,8 @@ import { setImmediate, setTimeout } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { resolveSqliteOptions } from '../sqlite-options.js';
 import type { SqliteSettings } from '../sqlite-options.js';
+import { FakeRuntime } from '../../../../../../test/support/time/fake-runtime.js';
+import { StoreClock } from '../store-clock.js';
 import { SqliteClient } from './client.js';
 
 /**
@@ -20,7 +22,7 @@ const HUNG_THREAD = `
       parentPort.postMessage({ kind: 'done', number: one, outcomes: [], wakes: false, ahead: null, checkpoint: false });
     }
   });
-  parentPort.postMessage({ kind: 'opened', sqliteVersion: '3.51.3', clock: { wall: 0, clock: 0 } });
+  parentPort.postMessage({ kind: 'opened', warnings: [], clock: { wall: 0, clock: 0 } });
 `;
 
 describe('SqliteClient with a thread whose disk hangs', () => {
@@ -34,12 +36,7 @@ describe('SqliteClient with a thread whose disk hangs', () => {
     // Calls time out after 500 ms.
     const options = resolveSqliteOptions({ file: join(folder, 'inbox.db'), threadPath });
     settings = { ...options, busyTimeoutMs: -2250 };
-    const times = { wall: 0, clock: 0, processOffset: 0 };
-    client = new SqliteClient(settings, {
-      times: () => times,
-      onWake: () => {},
-      onClock: () => {},
-    });
+    client = new SqliteClient(settings, new StoreClock(new FakeRuntime()), () => {});
   });
   afterEach(async () => {
     await client.close();

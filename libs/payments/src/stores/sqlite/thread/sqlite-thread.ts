@@ -1,20 +1,20 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
 import { migrate } from '../migrate.js';
-import { loadDriver, toFailure } from './connection.js';
+import { loadDriver, pause, toFailure } from './connection.js';
 import type { SqliteConnection } from './connection.js';
 import type { SqliteSettings } from '../sqlite-options.js';
 import { isWrite, runAlone, runBatch, Turns } from './batch.js';
 import {
   createPrivateFile,
+  oldSqliteWarning,
   openWriter,
-  rejectOldSqlite,
+  sharedFilesWarning,
   sqliteVersion,
   storedClock,
   WriteAheadLog,
 } from './database-file.js';
 import type { FromThread, ThreadData, ToThread } from './messages.js';
-import { pause } from './sqlite-sql.js';
 
 // The entry of the worker thread that has the database: the thread waits for the disk, so the event loop does not.
 // The main thread imports this file too, but only to read `threadUrl`, and an application may itself run in a worker.
@@ -110,14 +110,13 @@ async function serve(port: MessagePort, settings: SqliteSettings): Promise<void>
   try {
     const driver = await loadDriver();
     // An old SQLite must be rejected before the file is created.
-    const version = sqliteVersion(driver);
-    if (!allowOldSqlite) rejectOldSqlite(version);
+    const oldSqlite = oldSqliteWarning(sqliteVersion(driver), allowOldSqlite);
     createPrivateFile(file);
     const connection = openWriter(driver, file, busyTimeoutMs);
     migrate(connection, busyTimeoutMs);
     const clock = storedClock(connection);
     void new SqliteServer(port, connection, busyTimeoutMs);
-    send({ kind: 'opened', sqliteVersion: version, clock });
+    send({ kind: 'opened', warnings: [...oldSqlite, ...sharedFilesWarning(file)], clock });
   } catch (error) {
     send({ kind: 'failed', failure: toFailure(error) });
   }
