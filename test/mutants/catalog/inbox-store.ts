@@ -75,7 +75,7 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-07',
     fault: 'forgets the id of an event together with its body',
-    file: `${STORES}/memory/event-index.ts`,
+    file: `${STORES}/memory/memory-events.ts`,
     replace: 'wallMs - row.event.occurredAt.getTime()) > tombstonesMs',
     by: 'wallMs - row.event.occurredAt.getTime()) > bodiesMs',
     specs: [MEMORY],
@@ -148,7 +148,7 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-11',
     fault: 'a delivery stays claimable during its first attempt',
-    file: `${STORES}/memory/memory-rows.ts`,
+    file: `${STORES}/memory/memory-events.ts`,
     replace: 'row.queue?.delete(row);',
     by: 'if (row.attempts > 0) row.queue?.delete(row);',
     specs: [MEMORY],

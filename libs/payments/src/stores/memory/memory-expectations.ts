@@ -21,10 +21,8 @@ import type {
 } from '../../inbox/store/inbox-store.js';
 import { boundedError, capped } from '../../inbox/store/stored-event.js';
 import { parseSeq } from '../../inbox/store/list-arguments.js';
-import type { EventIndex } from './event-index.js';
-import { keyOf } from './memory-rows.js';
-import { PriorityQueue } from './priority-queue.js';
-import type { Queued } from './priority-queue.js';
+import { keyOf, PriorityQueue } from './memory-events.js';
+import type { EventIndex, Queued } from './memory-events.js';
 
 const FULL =
   'The memory inbox is full of expectations that are waiting for an event. Raise "maxEvents", cancel expectations ' +
@@ -63,15 +61,6 @@ const NEW_EXPECTATION = {
   contradiction: null,
   otherEventId: null,
 } as const;
-
-const NEW_ROW = {
-  pollMs: 0,
-  leased: false,
-  token: 0,
-  fulfilledTransaction: null,
-  queue: null,
-  position: 0,
-};
 
 /** What the expectations use of the store of the events. */
 interface Events {
@@ -193,8 +182,13 @@ export function memoryExpectations(
       const { company, reference, transactionId, dueInMs, firstPollInMs } = expectation;
       const createdAt = new Date(runtime.now());
       const row: Row = {
-        ...NEW_ROW,
         seq: (lastSeq += 1),
+        pollMs: 0,
+        leased: false,
+        token: 0,
+        fulfilledTransaction: null,
+        queue: null,
+        position: 0,
         stored: {
           ...NEW_EXPECTATION,
           company,
@@ -304,25 +298,22 @@ export function memoryExpectations(
       if (row === undefined) return notSettled('waiting', outcome, null);
       const { stored } = row;
       const before = stored.state;
-      const known = eventsOf(row, eventTypes);
+      const isFound = outcome.result === 'event';
       const isOverdue = outcome.next === 'overdue' && before === 'waiting';
-      let recorded: Pick<SettledPoll, 'result' | 'detail'> = outcome;
-      let receipt: StoreReceipt | null = null;
-      if (outcome.result === 'event') {
-        const isSame = known.some(({ eventType }) => eventType === event!.eventType);
-        const [rival] = isSame ? [] : known;
-        if (rival === undefined) receipt = events.receive(event!);
-        else {
-          const detail = contradictionDetail(event!.eventType, rival);
-          recorded = { result: 'contradiction', detail };
-          stored.contradiction = boundedError(detail);
-          if (isOpen(row)) fulfilBy(row, rival);
-        }
-      } else if (isOverdue && known[0] !== undefined) fulfilBy(row, known[0]);
-      else if (isOverdue && event !== null) receipt = events.receive(event);
+      const known = isFound || isOverdue ? eventsOf(row, eventTypes) : [];
+      const isSame = isFound && known.some(({ eventType }) => eventType === event!.eventType);
+      const [rival] = isSame ? [] : known;
+      const stores = rival === undefined && event !== null && (isFound || isOverdue);
+      const receipt = stores ? events.receive(event) : null;
       if (receipt?.outcome === 'outdated') return notSettled(before, outcome, receipt);
-      if (receipt !== null && outcome.result === 'event' && isOpen(row)) {
-        fulfilBy(row, events.index.find(stored.company, receipt.id)!.event);
+      const found = isFound && receipt && events.index.find(stored.company, receipt.id)!.event;
+      const by = rival ?? found;
+      if (by && isOpen(row)) fulfilBy(row, by);
+      let recorded: Pick<SettledPoll, 'result' | 'detail'> = outcome;
+      if (isFound && rival !== undefined) {
+        const detail = contradictionDetail(event!.eventType, rival);
+        recorded = { result: 'contradiction', detail };
+        stored.contradiction = boundedError(detail);
       }
       const { result } = recorded;
       const detail = recorded.detail === null ? null : boundedError(recorded.detail);

@@ -14,8 +14,7 @@ import type {
 } from '../../inbox/store/inbox-store.js';
 import { parseSeq } from '../../inbox/store/list-arguments.js';
 import { capped, MAX_FAILED, NO_SUMMARY, toHistory } from '../../inbox/store/stored-event.js';
-import type { EventIndex } from './event-index.js';
-import type { MemoryDelivery, MemoryEvent } from './memory-rows.js';
+import type { EventIndex, MemoryDelivery, MemoryEvent } from './memory-events.js';
 
 /** Converts a time of the monotonic clock to a date. */
 type ToDate = (monotonicMs: number) => Date;
