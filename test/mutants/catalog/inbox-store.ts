@@ -149,8 +149,8 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
     promise: 'IN-11',
     fault: 'a delivery stays claimable during its first attempt',
     file: `${STORES}/memory/memory-events.ts`,
-    replace: 'row.queue?.delete(row);',
-    by: 'if (row.attempts > 0) row.queue?.delete(row);',
+    replace: 'key.queue?.delete(key);',
+    by: "if (state === 'running' && row.attempts === 0) return false; else key.queue?.delete(key);",
     specs: [MEMORY],
   },
   {

@@ -37,8 +37,8 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
     promise: 'IN-16',
     fault: 'claims a delivery although another one of its key runs',
     file: `${STORES}/memory/memory-events.ts`,
-    replace: 'if (!row.key?.running) return row;',
-    by: 'return row;',
+    replace: 'if (key.running === null) return key.pending!.first;',
+    by: 'return key.pending!.first;',
     specs: [MEMORY],
   },
   {

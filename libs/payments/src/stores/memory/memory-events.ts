@@ -56,7 +56,7 @@ const onceKeyOf = (company: string, eventType: string, transaction: string): str
 
 /** A delivery in the memory store. */
 export class MemoryDelivery {
-  readonly key: OrderingKey | null;
+  readonly key: OrderingKey;
   state: DeliveryState = 'pending';
   attempts = 0;
   /** Fencing token of the last claim. */
@@ -96,104 +96,90 @@ export class MemoryDelivery {
   }
 }
 
-/** The deliveries of one company, handler and ordering key. At most one of them runs. */
-interface OrderingKey {
-  readonly name: string;
-  size: number;
-  running: MemoryDelivery | null;
-  /** The pending delivery that is claimable next. While one runs, it is not due. */
-  next: MemoryDelivery | null;
-  /** All other pending deliveries. `null` before the first: most deliveries are assigned on receipt. */
-  waiting: PriorityQueue<MemoryDelivery> | null;
+/**
+ * The deliveries of one company, handler and ordering key, or one delivery without an ordering key. At most one of them runs.
+ * While none runs, the pending one that is due first is claimable, and the others wait.
+ */
+class OrderingKey implements Queued<OrderingKey> {
+  size = 0;
+  running: MemoryDelivery | null = null;
+  /** `null` before the first: most deliveries are assigned on receipt. */
+  pending: PriorityQueue<MemoryDelivery> | null = null;
   /** The latest time of the events whose deliveries are done. */
-  newestDone: number;
+  newestDone = -Infinity;
+  queue: PriorityQueue<OrderingKey> | null = null;
+  position = 0;
+
+  constructor(readonly name: string | null) {}
+
+  /** When the first pending delivery is due, on the monotonic clock; `Infinity` if there is none. */
+  get dueAt(): number {
+    return this.pending?.first?.dueAt ?? Infinity;
+  }
+
+  /** Whether no delivery is running, or pending and due. */
+  isFree(now: number): boolean {
+    return this.running === null && this.dueAt > now;
+  }
 }
 
-/** The pending deliveries of one handler, and the ordering keys of all its deliveries. */
+/** The deliveries of one handler, by ordering key. */
 export class HandlerQueue {
-  /** The pending deliveries without an ordering key, and the next one of each key. */
-  readonly #claimable = new PriorityQueue<MemoryDelivery>(dueBefore);
+  /** The ordering keys of pending deliveries, except those whose first one waits for a running one. */
+  readonly #claimable = new PriorityQueue<OrderingKey>((a, b) =>
+    dueBefore(a.pending!.first!, b.pending!.first!),
+  );
   readonly #keys = new Map<string, OrderingKey>();
 
   constructor(readonly name: string) {}
 
-  /** When the first delivery becomes claimable, on the monotonic clock; `Infinity` if there is none. */
+  /** When a delivery may become claimable, on the monotonic clock; `Infinity` if there is none. */
   get nextDueAt(): number {
     return this.#claimable.first?.dueAt ?? Infinity;
   }
 
   /** The delivery that became due first, and whose ordering key is free. */
   nextDue(now: number): MemoryDelivery | undefined {
-    for (let row = this.#claimable.first; row && row.dueAt <= now; row = this.#claimable.first) {
-      if (!row.key?.running) return row;
-      this.#hold(row.key);
+    for (let key = this.#claimable.first; key && key.dueAt <= now; key = this.#claimable.first) {
+      if (key.running === null) return key.pending!.first;
+      this.#claimable.delete(key);
     }
     return undefined;
   }
 
-  /** The ordering key of one more delivery; `null` if its event has none. */
-  join(name: string | null): OrderingKey | null {
-    if (name === null) return null;
-    let key = this.#keys.get(name);
-    if (key === undefined) {
-      key = { name, size: 0, running: null, next: null, waiting: null, newestDone: -Infinity };
-      this.#keys.set(name, key);
-    }
+  /** The ordering key of one more delivery. `null` is a key of its own. */
+  join(name: string | null): OrderingKey {
+    let key = name === null ? undefined : this.#keys.get(name);
+    key ??= new OrderingKey(name);
+    if (name !== null && key.size === 0) this.#keys.set(name, key);
     key.size += 1;
     return key;
   }
 
   /** Undoes {@link join} for a delivery that is forgotten. */
-  leave(key: OrderingKey | null): void {
-    if (key !== null && (key.size -= 1) === 0) this.#keys.delete(key.name);
-  }
-
-  /** Changes the state, also that of a new delivery. Returns whether a waiting delivery of its key became claimable. */
-  move(row: MemoryDelivery, state: DeliveryState, now: number): boolean {
-    const { key } = row;
-    row.queue?.delete(row);
-    row.state = state;
-    if (key === null) {
-      if (state === 'pending') this.#claimable.add(row);
-      return false;
-    }
-    if (key.running === row) key.running = null;
-    if (key.next === row) key.next = null;
-    if (state === 'running') key.running = row;
-    if (state === 'pending') {
-      if (key.next !== null && dueBefore(row, key.next)) this.#hold(key);
-      (key.waiting ??= new PriorityQueue(dueBefore)).add(row);
-    }
-    return this.#advance(key, now) && key.next !== row;
-  }
-
-  /** Makes the next delivery of the key wait. */
-  #hold(key: OrderingKey): void {
-    const next = key.next!;
-    this.#claimable.delete(next);
-    (key.waiting ??= new PriorityQueue(dueBefore)).add(next);
-    key.next = null;
+  leave(key: OrderingKey): void {
+    key.size -= 1;
+    if (key.size === 0 && key.name !== null) this.#keys.delete(key.name);
   }
 
   /**
-   * Makes the first waiting delivery of the key claimable, unless another one is. While one runs, a due delivery waits, and
-   * is due at the end of the other one: deliveries of a busy key do not overtake others.
+   * Changes the state and the due time, also of a new delivery. Returns whether another delivery of its key is the next
+   * claimable one.
    */
-  #advance(key: OrderingKey, now: number): boolean {
-    const first = key.waiting?.first;
-    if (first === undefined || key.next !== null) return false;
-    if (key.running !== null && first.dueAt <= now) return false;
-    key.waiting!.delete(first);
-    key.next = first;
-    first.dueAt = Math.max(first.dueAt, now);
-    this.#claimable.add(first);
-    return true;
+  move(row: MemoryDelivery, state: DeliveryState, now: number, dueAt = row.dueAt): boolean {
+    const { key } = row;
+    key.queue?.delete(key);
+    row.queue?.delete(row);
+    row.state = state;
+    row.dueAt = dueAt;
+    if (key.running === row) key.running = null;
+    if (state === 'running') key.running = row;
+    if (state === 'pending') (key.pending ??= new PriorityQueue(dueBefore)).add(row);
+    const next = key.pending?.first;
+    if (next === undefined || (key.running !== null && next.dueAt <= now)) return false;
+    this.#claimable.add(key);
+    return key.running === null && next !== row;
   }
-}
-
-/** Whether no delivery of the ordering key is running, or pending and due. */
-export function isFree(key: OrderingKey | null, now: number): boolean {
-  return !key?.running && !(key?.next && key.next.dueAt <= now);
 }
 
 /** Whether the first delivery has been due for longer than the second. */

@@ -15,14 +15,7 @@ import type {
   SettleResult,
   StoreReceipt,
 } from '../../inbox/store/inbox-store.js';
-import {
-  addCopy,
-  EventIndex,
-  HandlerQueue,
-  isFree,
-  MemoryDelivery,
-  MemoryEvent,
-} from './memory-events.js';
+import { addCopy, EventIndex, HandlerQueue, MemoryDelivery, MemoryEvent } from './memory-events.js';
 import type { MemoryLimits } from './memory-events.js';
 import { memoryExpectations } from './memory-expectations.js';
 import {
@@ -164,10 +157,10 @@ export function memoryStore(limits: MemoryLimits, runtime: PaymentsRuntime): Inb
     const { handlers } = row.event;
     for (const name of handlers) {
       const delivery = deliver(row, name, row.receivedAt);
-      const { key, handler } = delivery;
       const assigned = assign !== null && assign.handlers.includes(name) && !isPaused(name);
-      if (assigned && isFree(key, row.receivedAt)) claimed.push(lease(delivery, row.receivedAt));
-      else handler.move(delivery, 'pending', row.receivedAt);
+      if (assigned && delivery.key.isFree(row.receivedAt)) {
+        claimed.push(lease(delivery, row.receivedAt));
+      } else delivery.handler.move(delivery, 'pending', row.receivedAt);
     }
     // Without deliveries, the event has finished.
     if (handlers.length === 0) events.update(row, row.receivedAt);
@@ -218,16 +211,18 @@ export function memoryStore(limits: MemoryLimits, runtime: PaymentsRuntime): Inb
   function reopen(delivery: MemoryDelivery, dueInMs: number): boolean {
     const dueAt = runtime.monotonic() + dueInMs;
     if (delivery.state === 'pending' && delivery.dueAt <= dueAt) return false;
-    delivery.queue?.delete(delivery);
-    delivery.dueAt = dueAt;
-    return move(delivery, 'pending');
+    return move(delivery, 'pending', dueAt);
   }
 
   /** Changes the state. Returns whether another delivery of the same ordering key became claimable. */
-  function move(delivery: MemoryDelivery, state: Exclude<DeliveryState, 'running'>): boolean {
-    const now = runtime.monotonic();
+  function move(
+    delivery: MemoryDelivery,
+    state: Exclude<DeliveryState, 'running'>,
+    dueAt?: number,
+  ): boolean {
     if (delivery.state === 'running') running.delete(delivery.token);
-    const isNextDue = delivery.handler.move(delivery, state, now);
+    const now = runtime.monotonic();
+    const isNextDue = delivery.handler.move(delivery, state, now, dueAt);
     delivery.finishedAt = delivery.isOpen ? null : runtime.now();
     events.update(delivery.row, now);
     return isNextDue;
@@ -342,16 +337,14 @@ export function memoryStore(limits: MemoryLimits, runtime: PaymentsRuntime): Inb
 
     async newerHandled({ token }) {
       const { key, row } = running.get(token) ?? {};
-      return key != null && key.newestDone > row!.event.occurredAt.getTime();
+      return key !== undefined && key.newestDone > row!.event.occurredAt.getTime();
     },
 
     async complete(lease) {
       const delivery = leased(lease);
       if (delivery === undefined) return NOT_SETTLED;
       const { key, row } = delivery;
-      if (key !== null) {
-        key.newestDone = Math.max(key.newestDone, row.event.occurredAt.getTime());
-      }
+      key.newestDone = Math.max(key.newestDone, row.event.occurredAt.getTime());
       return { settled: true, nextDue: move(delivery, 'done') };
     },
 
