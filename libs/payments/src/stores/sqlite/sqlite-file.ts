@@ -74,11 +74,6 @@ export class SqliteFile {
     return outcome!.value;
   }
 
-  /** Starts or stops the checks for writes of other processes. */
-  listen(on: boolean): void {
-    this.#client.listen(on);
-  }
-
   /** Ends the operations and commits that were requested before, and closes the database. */
   async close(): Promise<void> {
     await Promise.allSettled(this.#commits);

@@ -65,6 +65,7 @@ export class SqliteMemory {
 
   async open(): Promise<StoredClock> {
     this.#database = this.given ?? (await MemoryDatabase.open());
+    this.#database.listeners.add(this.onWake);
     this.#connection = this.#database.connect();
     return storedClock(this.#connection);
   }
@@ -95,13 +96,8 @@ export class SqliteMemory {
     });
   }
 
-  listen(on: boolean): void {
-    if (on) this.#database?.listeners.add(this.onWake);
-    else this.#database?.listeners.delete(this.onWake);
-  }
-
   async close(): Promise<void> {
-    this.listen(false);
+    this.#database?.listeners.delete(this.onWake);
     if (this.given === undefined) await this.#database?.close();
     else await this.#database?.turns.take(() => {});
   }

@@ -133,11 +133,8 @@ export class SqliteStore extends forwarding('') {
   override onWake(listener: () => void): () => void {
     // A new function for each call, because a Set would keep a listener that is added twice only once.
     const added = (): void => listener();
-    if (this.#listeners.size === 0) this.#engine.listen(true);
     this.#listeners.add(added);
-    return () => {
-      if (this.#listeners.delete(added) && this.#listeners.size === 0) this.#engine.listen(false);
-    };
+    return () => void this.#listeners.delete(added);
   }
 
   async #run(name: OperationName, args: readonly unknown[]): Promise<unknown> {

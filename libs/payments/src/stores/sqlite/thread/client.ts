@@ -10,7 +10,7 @@ import type { StoreClock } from '../store-clock.js';
 import { adopt } from './messages.js';
 import type { Call, FromThread, Opened, Outcome, ThreadData, ToThread } from './messages.js';
 
-/** Milliseconds from an unexpected end of the thread to the start of another, if the store has listeners. */
+/** Milliseconds from an unexpected end of the thread to the start of another, which looks for writes of other processes. */
 const RESTART_MS = 1000;
 
 /** Number of a checkpoint. The calls of a message have numbers from 1. */
@@ -41,7 +41,8 @@ export class SqliteClient {
   #opening: PromiseWithResolvers<Opened> | undefined;
   #ready: Promise<unknown> = Promise.resolve();
   #number = 0;
-  #listening = false;
+  /** Whether a thread has opened the file. */
+  #opened = false;
   #closed: Promise<void> | undefined;
 
   constructor(
@@ -103,12 +104,6 @@ export class SqliteClient {
     });
   }
 
-  /** Starts or stops the checks for writes of other processes. */
-  listen(on: boolean): void {
-    this.#listening = on;
-    this.#post({ kind: 'listen', on });
-  }
-
   /** Runs the calls that were made before, and ends the thread. Later calls reject. */
   close(): Promise<void> {
     return (this.#closed ??= this.#close());
@@ -150,11 +145,11 @@ export class SqliteClient {
       reason = unavailable(`lost its thread, to: ${error.message}. Another one is started.`);
     });
     worker.on('exit', () => this.#ended(worker, reason));
-    if (this.#listening) this.#post({ kind: 'listen', on: true });
   }
 
   #take(message: Exclude<FromThread, { kind: 'failed' }>): void {
     if (message.kind === 'opened') {
+      this.#opened = true;
       this.#opening?.resolve(message);
       this.#unrefIdle();
     } else if (message.kind === 'changed') {
@@ -208,7 +203,7 @@ export class SqliteClient {
     this.#late.clear();
     for (const number of this.#waiting.keys()) this.#end(number)?.reject(reason);
     this.#ready = Promise.resolve();
-    if (this.#listening) setTimeout(() => this.#restart(), RESTART_MS).unref();
+    if (this.#opened) setTimeout(() => this.#restart(), RESTART_MS).unref();
   }
 
   #restart(): void {

@@ -112,7 +112,7 @@ export function openWriter(driver: Driver, file: string, busyTimeoutMs: number):
     // inserts read pages all over the index of ids.
     connection.exec(
       'PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;' +
-        'PRAGMA foreign_keys = ON; PRAGMA cache_size = -64000',
+        'PRAGMA wal_autocheckpoint = 0; PRAGMA foreign_keys = ON; PRAGMA cache_size = -64000',
     );
     return connection;
   } catch (error) {
@@ -148,52 +148,43 @@ const CHECKPOINT_PAGES = 1000;
 /** The number of pages while many calls arrive, which would wait for the checkpoint: 16 MB. */
 const CHECKPOINT_PAGES_BUSY = 4000;
 
+/** Whether it is time for a checkpoint. `busy`: the last transaction had several calls. */
+export function isLogLong(connection: SqliteConnection, busy: boolean): boolean {
+  // SQLite before 3.51 does not know NOOP, and makes a PASSIVE checkpoint.
+  const { log, checkpointed } = checkpoint(connection, 'NOOP');
+  return log - checkpointed >= (busy ? CHECKPOINT_PAGES_BUSY : CHECKPOINT_PAGES);
+}
+
 /**
- * Makes the checkpoints. Only the thread makes them, so that the event loop never waits for their fsyncs. The first
- * commit after a checkpoint restarts the log and syncs its header. The thread makes that commit too, so that the next
- * commit on the event loop does not wait for the disk. (A reader can delay the restart. Then one commit of the event
- * loop may wait for one fsync.)
+ * Makes a checkpoint, without waiting for other connections. Only the thread makes checkpoints, so that the event loop never
+ * waits for their fsyncs. The first commit after a checkpoint restarts the log and syncs its header. The thread makes that
+ * commit too, so that the next commit on the event loop does not wait for the disk. (A reader can delay the restart. Then one
+ * commit of the event loop may wait for one fsync.)
  */
-export class WriteAheadLog {
-  constructor(private readonly connection: SqliteConnection) {
-    connection.exec('PRAGMA wal_autocheckpoint = 0');
+export function shortenLog(connection: SqliteConnection): void {
+  const { log, checkpointed } = checkpoint(connection, 'PASSIVE');
+  try {
+    // Zeros store no time, because the time of the calls is not known here.
+    if (checkpointed === log) sync(connection, { clock: 0, wall: 0 });
+  } catch {
+    // The next commit restarts the log.
   }
+}
 
-  /** Whether it is time for a checkpoint. The thread asks after each transaction. `busy`: it had several calls. */
-  isLong(busy: boolean): boolean {
-    try {
-      // SQLite before 3.51 does not know NOOP, and makes a PASSIVE checkpoint.
-      const { log, checkpointed } = this.#checkpoint('NOOP');
-      return log - checkpointed >= (busy ? CHECKPOINT_PAGES_BUSY : CHECKPOINT_PAGES);
-    } catch {
-      return false;
-    }
-  }
+/** Copies the whole log into the database, and then truncates the log, if no other connection uses the database. */
+export function emptyLog(connection: SqliteConnection): void {
+  checkpoint(connection, 'TRUNCATE');
+}
 
-  /** Makes a checkpoint, without waiting for other connections. */
-  shorten(): void {
-    try {
-      const { log, checkpointed } = this.#checkpoint('PASSIVE');
-      // Zeros store no time, because this class does not know the time of the calls.
-      if (checkpointed === log) sync(this.connection, { clock: 0, wall: 0 });
-    } catch {
-      // The log keeps all committed data, and the next call tries again.
-    }
-  }
-
-  /** Copies the whole log into the database, and then truncates the log, if no other connection uses the database. */
-  empty(): void {
-    try {
-      this.#checkpoint('TRUNCATE');
-    } catch {
-      // The next process that opens the file reads the log.
-    }
-  }
-
-  #checkpoint(mode: string): { log: number; checkpointed: number } {
-    return this.connection.get<{ log: number; checkpointed: number }>(
-      `PRAGMA wal_checkpoint(${mode})`,
-    )!;
+/** If the checkpoint fails, the log keeps all committed data: the next call tries again, or the next process reads it. */
+function checkpoint(
+  connection: SqliteConnection,
+  mode: string,
+): { log: number; checkpointed: number } {
+  try {
+    return connection.get<{ log: number; checkpointed: number }>(`PRAGMA wal_checkpoint(${mode})`)!;
+  } catch {
+    return { log: 0, checkpointed: -1 };
   }
 }
 

@@ -37,8 +37,6 @@ export type ToThread =
       readonly calls: readonly Call[];
       readonly times: Times;
     }
-  /** Whether the thread checks for writes of other processes. */
-  | { readonly kind: 'listen'; readonly on: boolean }
   | { readonly kind: 'close' };
 
 /** The thread has opened the file. `warnings`: what the log says about it. */
