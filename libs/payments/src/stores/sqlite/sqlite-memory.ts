@@ -75,11 +75,9 @@ export class SqliteMemory {
     const connection = this.#connection!;
     const call: Call = { name, args };
     const times = this.clock.read();
-    const alone = () => runAlone(connection, turns, call, times, 0, async () => {});
-    const rule = ruleOf(name);
-    const { outcomes, wakes, ahead } = await (rule === 'sliced'
-      ? alone()
-      : turns.take(() => (rule === 'read' ? alone() : runBatch(connection, [call], times, 0))));
+    const { outcomes, wakes, ahead } = await (ruleOf(name) === 'sliced'
+      ? runAlone(connection, turns, call, times, 0, async () => {})
+      : turns.take(() => runBatch(connection, [call], times, 0)));
     if (ahead !== null) this.clock.advanceTo(ahead);
     if (wakes) this.#database!.wake();
     const [outcome] = outcomes;
