@@ -197,11 +197,7 @@ const NO_BODY = Buffer.alloc(0);
 const REPEATS = 20;
 
 /** How much a memory inbox keeps; see `MemoryInboxOptions`. */
-export interface MemoryLimits {
-  readonly maxEvents: number;
-  readonly maxBytes: number;
-  readonly retainEventsMs: number;
-}
+export type MemoryLimits = Readonly<Record<'maxEvents' | 'maxBytes' | 'retainEventsMs', number>>;
 
 /** The events of a memory store, within its limits. */
 export class EventIndex {

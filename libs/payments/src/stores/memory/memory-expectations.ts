@@ -20,9 +20,9 @@ import type {
   StoreReceipt,
 } from '../../inbox/store/inbox-store.js';
 import { boundedError, capped } from '../../inbox/store/stored-event.js';
-import { parseSeq } from '../../inbox/store/list-arguments.js';
 import { keyOf, PriorityQueue } from './memory-events.js';
 import type { EventIndex, Queued } from './memory-events.js';
+import { pageOf } from './memory-queries.js';
 
 const FULL =
   'The memory inbox is full of expectations that are waiting for an event. Raise "maxEvents", cancel expectations ' +
@@ -49,27 +49,6 @@ interface Row extends Queued<Row> {
   request: Exclude<RequestState, 'running'> | { readonly token: number; readonly endsMs: number };
 }
 
-const NEW_EXPECTATION = {
-  transactionId: null,
-  state: 'waiting',
-  ageMs: 0,
-  polls: 0,
-  lostPolls: 0,
-  lastPoll: null,
-  nextPollAt: null,
-  fulfilled: null,
-  contradiction: null,
-  otherEventId: null,
-} as const;
-
-/** What the expectations use of the store of the events. */
-interface Events {
-  readonly index: EventIndex;
-  readonly paused: ReadonlySet<string>;
-  /** Stores an event; see `InboxStore.receive`. */
-  receive(event: IncomingEvent): StoreReceipt;
-}
-
 /** The expectations of a memory store. */
 export interface MemoryExpectations extends ExpectationStore {
   /** Fulfils the open expectations of an event that was received. `stored` is the event, or the first copy of it. */
@@ -78,9 +57,14 @@ export interface MemoryExpectations extends ExpectationStore {
   prune(tombstonesMs: number, limit: number): number;
 }
 
-/** @param maxRows how many expectations are kept at most */
+/**
+ * @param receive stores an event; see `InboxStore.receive`
+ * @param maxRows how many expectations are kept at most
+ */
 export function memoryExpectations(
-  events: Events,
+  events: EventIndex,
+  paused: ReadonlySet<string>,
+  receive: (event: IncomingEvent) => StoreReceipt,
   maxRows: number,
   runtime: PaymentsRuntime,
 ): MemoryExpectations {
@@ -92,7 +76,7 @@ export function memoryExpectations(
   let lastSeq = 0;
   let lastToken = 0;
 
-  const isPaused = (): boolean => events.paused.has('*') || events.paused.has(POLL_HANDLER);
+  const isPaused = (): boolean => paused.has('*') || paused.has(POLL_HANDLER);
 
   const rowOf = ({ company, reference }: ExpectationName): Row | undefined =>
     rows.get(keyOf(company, reference));
@@ -161,9 +145,7 @@ export function memoryExpectations(
   function eventsOf({ stored }: Row, types: readonly string[]): IncomingEvent[] {
     const { company, transactionId } = stored;
     if (transactionId === null) return [];
-    return types.flatMap(
-      (type) => events.index.findOnce(company, type, transactionId)?.event ?? [],
-    );
+    return types.flatMap((type) => events.findOnce(company, type, transactionId)?.event ?? []);
   }
 
   function describe({ stored, createdMs, queue, leased, pollMs }: Row): StoredExpectation {
@@ -190,12 +172,21 @@ export function memoryExpectations(
         queue: null,
         position: 0,
         stored: {
-          ...NEW_EXPECTATION,
           company,
           reference,
+          transactionId: null,
+          state: 'waiting',
           createdAt,
+          ageMs: 0,
           dueBy: dueInMs === null ? null : new Date(createdAt.getTime() + dueInMs),
           schedule: [...expectation.schedule],
+          nextPollAt: null,
+          polls: 0,
+          lostPolls: 0,
+          lastPoll: null,
+          fulfilled: null,
+          contradiction: null,
+          otherEventId: null,
         },
         createdMs: runtime.monotonic(),
         // A request that runs for the cancelled expectation goes on.
@@ -261,12 +252,10 @@ export function memoryExpectations(
       return row && describe(row);
     },
 
-    async list({ filter, limit, after }) {
-      const before = after === null ? Infinity : parseSeq(after);
-      const newest = [...rows.values()].toReversed();
-      const page = newest.filter(({ seq, stored }) => seq < before && matches(stored, filter));
-      const expectations = page.slice(0, limit).map((row) => describe(row));
-      return { expectations, next: page.length > limit ? String(page[limit - 1]!.seq) : null };
+    async list({ filter, ...query }) {
+      const isListed = ({ stored }: Row) => matches(stored, filter);
+      const { page, next } = pageOf(rows.values(), isListed, { order: 'newest', ...query });
+      return { expectations: page.map((row) => describe(row)), next };
     },
 
     async claimPolls({ limit, leaseMs }) {
@@ -304,9 +293,9 @@ export function memoryExpectations(
       const isSame = isFound && known.some(({ eventType }) => eventType === event!.eventType);
       const [rival] = isSame ? [] : known;
       const stores = rival === undefined && event !== null && (isFound || isOverdue);
-      const receipt = stores ? events.receive(event) : null;
+      const receipt = stores ? receive(event) : null;
       if (receipt?.outcome === 'outdated') return notSettled(before, outcome, receipt);
-      const found = isFound && receipt && events.index.find(stored.company, receipt.id)!.event;
+      const found = isFound && receipt && events.find(stored.company, receipt.id)!.event;
       const by = rival ?? found;
       if (by && isOpen(row)) fulfilBy(row, by);
       let recorded: Pick<SettledPoll, 'result' | 'detail'> = outcome;

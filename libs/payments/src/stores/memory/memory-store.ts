@@ -23,6 +23,7 @@ import {
   countFailures,
   countStats,
   describeEvent,
+  matches,
   pageOf,
 } from './memory-queries.js';
 
@@ -263,7 +264,9 @@ export function memoryStore(limits: MemoryLimits, runtime: PaymentsRuntime): Inb
   }
 
   const expectations = memoryExpectations(
-    { index: events, paused, receive: (event) => receive([event])[0]! },
+    events,
+    paused,
+    (event) => receive([event])[0]!,
     limits.maxEvents,
     runtime,
   );
@@ -382,8 +385,9 @@ export function memoryStore(limits: MemoryLimits, runtime: PaymentsRuntime): Inb
       return row && describeEvent(row, toDate, true);
     },
 
-    async list(query) {
-      return pageOf(events, query, toDate);
+    async list({ filter, ...query }) {
+      const { page, next } = pageOf(events.all(), (row) => matches(row, filter), query);
+      return { events: page.map((row) => describeEvent(row, toDate, false)), next };
     },
 
     async stats() {
