@@ -157,8 +157,8 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
     promise: 'IN-12',
     fault: 'declares a worker dead after twice its lease',
     file: `${STORES}/sqlite/sql/workers.ts`,
-    replace: 'ageMs > row.lease_ms',
-    by: 'ageMs > 2 * row.lease_ms',
+    replace: 'ageMs > lease_ms',
+    by: 'ageMs > 2 * lease_ms',
     specs: [SQLITE_MEMORY],
   },
   {
