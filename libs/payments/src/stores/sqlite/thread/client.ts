@@ -35,11 +35,12 @@ export class SqliteClient {
   readonly #late = new Set<number>();
   /** How many threads have ended unexpectedly. */
   unexpectedEnds = 0;
+  /** Resolves when the thread makes no checkpoint, so that it does not use the file if it has no call. */
+  ready: Promise<unknown> = Promise.resolve();
   #worker: Worker | undefined;
   /** The file that the thread runs; {@link open} sets it. */
   #file: string | undefined;
   #opening: PromiseWithResolvers<Opened> | undefined;
-  #ready: Promise<unknown> = Promise.resolve();
   #number = 0;
   /** Whether a thread has opened the file. */
   #opened = false;
@@ -52,11 +53,6 @@ export class SqliteClient {
     private readonly onWake: () => void,
   ) {
     this.#timeoutMs = 2 * settings.busyTimeoutMs + 5000;
-  }
-
-  /** Resolves when the thread makes no checkpoint, so that it does not use the file if it has no call. */
-  get ready(): Promise<unknown> {
-    return this.#ready;
   }
 
   /**
@@ -155,14 +151,14 @@ export class SqliteClient {
     } else if (message.kind === 'changed') {
       this.onWake();
     } else if (message.kind === 'ready') {
-      this.#ready = Promise.resolve();
+      this.ready = Promise.resolve();
       this.#late.delete(CHECKPOINT);
       this.#end(CHECKPOINT)?.resolve([]);
     } else {
       if (message.checkpoint) {
-        this.#ready = this.#done(CHECKPOINT);
+        this.ready = this.#done(CHECKPOINT);
         // Perhaps nobody waits for it.
-        this.#ready.catch(() => {});
+        this.ready.catch(() => {});
       }
       if (message.ahead !== null) this.clock.advanceTo(message.ahead);
       this.#late.delete(message.number);
@@ -202,7 +198,7 @@ export class SqliteClient {
     this.#opening?.reject(reason);
     this.#late.clear();
     for (const number of this.#waiting.keys()) this.#end(number)?.reject(reason);
-    this.#ready = Promise.resolve();
+    this.ready = Promise.resolve();
     if (this.#opened) setTimeout(() => this.#restart(), RESTART_MS).unref();
   }
 

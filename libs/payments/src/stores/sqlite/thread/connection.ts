@@ -74,7 +74,11 @@ export type StoredClock = Pick<Times, 'wall' | 'clock'>;
 export class SqliteConnection {
   /** Whether the callback of a `context.commit` uses the connection now. */
   inUse = false;
-  readonly #statements = new Map<string, Prepared>();
+  /** `indexes`: that of the parameter for each placeholder; `null` if the placeholders take the parameters in order. */
+  readonly #statements = new Map<
+    string,
+    { readonly statement: DriverStatement; readonly indexes: readonly number[] | null }
+  >();
   readonly #states = new Map<new () => unknown, unknown>();
   #cache: Map<string, unknown> | null = null;
 
@@ -161,7 +165,10 @@ export class SqliteConnection {
   ): { statement: DriverStatement; values: readonly unknown[] } {
     let prepared = this.#statements.get(sql);
     if (prepared === undefined) {
-      prepared = prepare(this.database, sql);
+      // Older releases of Node 22 treat `?1` as a named parameter and bind no value to it.
+      const indexes = [...sql.matchAll(NUMBERED)].map(([, number]) => Number(number) - 1);
+      const statement = this.database.prepare(sql.replace(CAST, '').replace(NUMBERED, '?'));
+      prepared = { statement, indexes: indexes.length > 0 ? indexes : null };
       this.#statements.set(sql, prepared);
     }
     const { statement, indexes } = prepared;
@@ -169,26 +176,9 @@ export class SqliteConnection {
   }
 }
 
-interface Prepared {
-  readonly statement: DriverStatement;
-  /** The index of the parameter for each placeholder; `null` if the placeholders take the parameters in order. */
-  readonly indexes: readonly number[] | null;
-}
-
 const NUMBERED = /[?$](\d+)/g;
+/** A cast of PostgreSQL, in a statement that both databases run. */
 const CAST = /::\w+(?:\[\])?/g;
-
-/**
- * Replaces `?1` and `$1` by `?`: older releases of Node 22 treat `?1` as a named parameter and bind no value to it. Removes the
- * casts of PostgreSQL from statements that both databases run.
- */
-function prepare(database: DriverDatabase, sql: string): Prepared {
-  const indexes = [...sql.matchAll(NUMBERED)].map(([, number]) => Number(number) - 1);
-  return {
-    statement: database.prepare(sql.replace(CAST, '').replace(NUMBERED, '?')),
-    indexes: indexes.length > 0 ? indexes : null,
-  };
-}
 
 /**
  * A connection for one operation, at the time of the process that requested it. It runs the statements of `stores/sql/`; SQLite
