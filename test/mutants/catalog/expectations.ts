@@ -201,7 +201,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     promise: 'EX-17',
     fault: 'a stale event that was redriven does not count as the event of its transaction',
     file: 'libs/payments/src/stores/memory/memory-events.ts',
-    replace: 'if (row.onceKey !== null) this.#once.set(row.onceKey, row);\n    return true;',
+    replace: 'if (row.isOnce) this.#ofType(row).set(row.transaction!, row);\n    return true;',
     by: 'return true;',
     specs: ['test/store-contract/memory.spec.ts'],
   },

@@ -18,8 +18,8 @@ export class MemoryEvent {
   readonly idKey: string;
   /** The company and the ordering key; `null` without an ordering key. */
   readonly transaction: string | null;
-  /** The type and the transaction, if another event of both is a copy of it; otherwise `null`. */
-  readonly onceKey: string | null;
+  /** Whether another event of its type and transaction is a copy of it. */
+  readonly isOnce: boolean;
   /** The SHA-256 of the body if this is a tombstone: an event whose body was deleted, and whose deliveries are hidden. */
   digest: string | null = null;
   repeats: StoredEvent['repeats'] = NONE;
@@ -37,22 +37,15 @@ export class MemoryEvent {
     readonly receivedAt: number,
     readonly seq: number,
   ) {
-    const { company, id, eventType, orderingKey, oncePerTransaction } = event;
+    const { company, id, orderingKey, oncePerTransaction } = event;
     this.idKey = keyOf(company, id);
     this.transaction = orderingKey === null ? null : keyOf(company, orderingKey);
-    this.onceKey =
-      oncePerTransaction && orderingKey !== null
-        ? onceKeyOf(company, eventType, orderingKey)
-        : null;
+    this.isOnce = oncePerTransaction && orderingKey !== null;
   }
 }
 
 /** A key of something that belongs to a company, whose id contains no line break. */
 export const keyOf = (company: string, name: string): string => `${company}\n${name}`;
-
-/** A key of a type and transaction. The length separates the two, whatever they contain. */
-const onceKeyOf = (company: string, eventType: string, transaction: string): string =>
-  `${eventType.length} ${eventType}${keyOf(company, transaction)}`;
 
 /** A delivery in the memory store. */
 export class MemoryDelivery {
@@ -202,8 +195,8 @@ export type MemoryLimits = Readonly<Record<'maxEvents' | 'maxBytes' | 'retainEve
 /** The events of a memory store, within its limits. */
 export class EventIndex {
   readonly #byId = new Map<string, MemoryEvent>();
-  /** The events that are stored once per transaction. */
-  readonly #once = new Map<string, MemoryEvent>();
+  /** The events that are stored once per transaction, by type and transaction. */
+  readonly #once = new Map<string, Map<string, MemoryEvent>>();
   // An event whose deliveries have all finished is in one of the next two.
   readonly #finished = new PriorityQueue<MemoryEvent>(finishedBefore);
   readonly #tombstones = new PriorityQueue<MemoryEvent>(finishedBefore);
@@ -225,28 +218,28 @@ export class EventIndex {
 
   /** The event of that type that is stored for the transaction, once per transaction. */
   findOnce(company: string, eventType: string, transactionId: string): MemoryEvent | undefined {
-    return this.#once.get(onceKeyOf(company, eventType, transactionId));
+    return this.#once.get(eventType)?.get(keyOf(company, transactionId));
   }
 
   /** The stored event that the given event is a copy of. */
   original(row: MemoryEvent): MemoryEvent | undefined {
     const original = this.#byId.get(row.idKey);
-    if (original !== undefined || row.onceKey === null || row.event.stale) return original;
-    return this.#once.get(row.onceKey);
+    if (original !== undefined || !row.isOnce || row.event.stale) return original;
+    return this.#once.get(row.event.eventType)?.get(row.transaction!);
   }
 
   /** Adds an event. Call {@link update} after its deliveries are added. */
   add(row: MemoryEvent): void {
     this.#byId.set(row.idKey, row);
-    if (row.onceKey !== null && !row.event.stale) this.#once.set(row.onceKey, row);
+    if (row.isOnce && !row.event.stale) this.#ofType(row).set(row.transaction!, row);
     this.#bytes += sizeOf(row);
   }
 
   /** Makes a stale event the event of its transaction. Returns `false`, and changes nothing, if another event is. */
   refresh(row: MemoryEvent): boolean {
-    if (row.onceKey !== null && this.#once.has(row.onceKey)) return false;
+    if (row.isOnce && this.#ofType(row).has(row.transaction!)) return false;
     row.event = { ...row.event, stale: false };
-    if (row.onceKey !== null) this.#once.set(row.onceKey, row);
+    if (row.isOnce) this.#ofType(row).set(row.transaction!, row);
     return true;
   }
 
@@ -310,7 +303,13 @@ export class EventIndex {
     this.#remove(row);
     for (const { handler, key } of row.deliveries) handler.leave(key);
     this.#byId.delete(row.idKey);
-    if (row.onceKey !== null && !row.event.stale) this.#once.delete(row.onceKey);
+    if (row.isOnce && !row.event.stale) this.#ofType(row).delete(row.transaction!);
+  }
+
+  #ofType({ event: { eventType } }: MemoryEvent): Map<string, MemoryEvent> {
+    let events = this.#once.get(eventType);
+    if (events === undefined) this.#once.set(eventType, (events = new Map()));
+    return events;
   }
 
   /** Deletes the body of a finished event and hides its deliveries. Copies of the event are still duplicates. */
