@@ -4,7 +4,7 @@ import type { PaymentsRuntime } from '../../libs/payments/dist/runtime/payments-
 import { MemoryDatabase } from '../../libs/payments/dist/stores/sqlite/sqlite-memory.js';
 import { resolveSqliteOptions } from '../../libs/payments/dist/stores/sqlite/sqlite-options.js';
 import { SqliteStore } from '../../libs/payments/dist/stores/sqlite/sqlite-store.js';
-import type { SqliteTransaction } from '../../libs/payments/dist/stores/sqlite/sqlite-transaction.js';
+import type { SqliteTransaction } from '../../libs/payments/dist/stores/sqlite/sql/commit.js';
 import { VIRTUAL_TIMES } from './simulated-application.ts';
 import type { SimulatedDatabase } from './simulated-database.ts';
 import { Simulation } from './simulation.ts';

@@ -42,7 +42,7 @@ export const OPTION_GROUPS: Readonly<Record<string, readonly OptionGroup[]>> = {
     group('exponential()', '', { 'events/retry-schedule.ts': ['ExponentialOptions'] }),
   ],
   inboxes: [
-    group('memoryInbox()', '', { 'stores/memory/memory-inbox.ts': ['MemoryInboxOptions'] }),
+    group('memoryInbox()', '', { 'stores/memory/memory-store.ts': ['MemoryInboxOptions'] }),
     group('sqliteInbox()', '', { 'stores/sqlite/sqlite-options.ts': ['SqliteInboxOptions'] }),
     group('postgresInbox()', '', {
       'stores/postgres/postgres-options.ts': ['PostgresInboxOptions'],

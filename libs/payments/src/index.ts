@@ -29,8 +29,8 @@ export type {
   WebhookOptions,
 } from './webhook/webhook-options.js';
 
-export { memoryInbox } from './stores/memory/memory-inbox.js';
-export type { MemoryInboxOptions } from './stores/memory/memory-inbox.js';
+export { memoryInbox } from './stores/memory/memory-store.js';
+export type { MemoryInboxOptions } from './stores/memory/memory-store.js';
 export type { BodyCodec, BodyContext } from './inbox/store/body-codec.js';
 export { PaymentInbox } from './inbox/payment-inbox.js';
 export { PaymentInboxError, VerifiedEvent } from './inbox/receive/event-receiver.js';

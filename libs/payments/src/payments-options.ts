@@ -12,7 +12,7 @@ import { DirectoryCompanies } from './companies/directory-companies.js';
 import type { LookupLimits } from './companies/directory-companies.js';
 import { resolveBodyCodec } from './inbox/store/body-codec.js';
 import type { BodyCodec } from './inbox/store/body-codec.js';
-import { memoryInbox } from './stores/memory/memory-inbox.js';
+import { memoryInbox } from './stores/memory/memory-store.js';
 import type { InboxDefinition } from './inbox/store/inbox-store.js';
 import { resolveReconcileOptions } from './expectations/reconcile-options.js';
 import type {

@@ -2,10 +2,8 @@ import { Worker } from 'node:worker_threads';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type { DriverStatement } from '../../../libs/payments/src/stores/sqlite/thread/connection.js';
 import { runBatch } from '../../../libs/payments/src/stores/sqlite/thread/batch.js';
-import type {
-  LeaseName,
-  Receipt,
-} from '../../../libs/payments/src/stores/sqlite/thread/sent-values.js';
+import type { Receipt } from '../../../libs/payments/src/stores/sqlite/sql/receive.js';
+import type { LeaseName } from '../../../libs/payments/src/stores/sqlite/sql/settle.js';
 import { SqliteDatabase } from '../../support/sqlite/sqlite-database.js';
 import { incoming, SqliteHarness, TestWorker } from '../../support/sqlite/sqlite-harness.js';
 

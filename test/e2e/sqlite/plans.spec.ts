@@ -145,7 +145,7 @@ describe('the plans of the statements on SQLite', () => {
       'SEARCH payments_inbox_delivery USING COVERING INDEX payments_inbox_delivery_queue (handler=? AND queue=?)',
     ],
     [
-      ['AS busy'],
+      ['AS found', "queue = 'due'"],
       [
         'SCAN CONSTANT ROW',
         'SCALAR SUBQUERY 1',

@@ -8,7 +8,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
   {
     promise: 'EX-01',
     fault: 'stores an expectation outside the transaction of the application',
-    file: 'libs/payments/src/stores/sqlite/sqlite-expectations.ts',
+    file: 'libs/payments/src/stores/sqlite/sqlite-store.ts',
     replace: 'if (tx === undefined) return',
     by: 'if (tx !== null) return',
     specs: [`${E2E}/sqlite/expectations.spec.ts`],
@@ -200,7 +200,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
   {
     promise: 'EX-17',
     fault: 'a stale event that was redriven does not count as the event of its transaction',
-    file: 'libs/payments/src/stores/memory/event-index.ts',
+    file: 'libs/payments/src/stores/memory/memory-events.ts',
     replace: 'if (row.isOnce) this.#ofType(row).set(row.transaction!, row);\n    return true;',
     by: 'return true;',
     specs: ['test/store-contract/memory.spec.ts'],

@@ -126,7 +126,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
   {
     promise: 'WH-31',
     fault: 'warns in production only if acceptInProduction is set',
-    file: 'libs/payments/src/stores/memory/memory-inbox.ts',
+    file: 'libs/payments/src/stores/memory/memory-store.ts',
     replace: "runtime.environment === 'production' && !acceptInProduction",
     by: "runtime.environment === 'production' && acceptInProduction",
     specs: ['test/e2e/inbox/production.spec.ts'],

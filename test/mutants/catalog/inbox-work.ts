@@ -36,9 +36,9 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-16',
     fault: 'claims a delivery although another one of its key runs',
-    file: `${STORES}/memory/memory-rows.ts`,
-    replace: 'if (!row.key?.running) return row;',
-    by: 'return row;',
+    file: `${STORES}/memory/memory-events.ts`,
+    replace: 'if (key.running === null) return key.pending!.first;',
+    by: 'return key.pending!.first;',
     specs: [MEMORY],
   },
   {
@@ -52,7 +52,7 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-17',
     fault: 'a dead delivery blocks its ordering key',
-    file: `${STORES}/memory/memory-rows.ts`,
+    file: `${STORES}/memory/memory-events.ts`,
     replace: 'if (key.running === row) key.running = null;',
     by: "if (key.running === row && state !== 'dead') key.running = null;",
     specs: [MEMORY],

@@ -1,6 +1,6 @@
 import type { InboxStore } from '../../../libs/payments/src/inbox/store/inbox-store.js';
 import { memoryStore } from '../../../libs/payments/src/stores/memory/memory-store.js';
-import type { MemoryLimits } from '../../../libs/payments/src/stores/memory/event-index.js';
+import type { MemoryLimits } from '../../../libs/payments/src/stores/memory/memory-events.js';
 import { TestWorker } from '../../store-contract/contract-fixtures.ts';
 
 /** A memory store with a registered worker, and a clock that the test sets. */

@@ -16,7 +16,7 @@ import type {
 } from '../../../libs/payments/src/inbox/store/inbox-store.js';
 import { InboxWorker } from '../../../libs/payments/src/inbox/work/inbox-worker.js';
 import type { OutcomeWatches } from '../../../libs/payments/src/inbox/work/inbox-worker.js';
-import { memoryInbox } from '../../../libs/payments/src/stores/memory/memory-inbox.js';
+import { memoryInbox } from '../../../libs/payments/src/stores/memory/memory-store.js';
 import { sqliteInbox } from '../../../libs/payments/src/stores/sqlite/index.js';
 import { StoredBodies } from '../../../libs/payments/src/inbox/store/body-codec.js';
 import { resolveWorkerOptions } from '../../../libs/payments/src/inbox/work/worker-options.js';

@@ -8,6 +8,7 @@ import {
   loadDriver,
   machineMs,
   SqliteConnection,
+  SqliteSql,
 } from '../../../libs/payments/src/stores/sqlite/thread/connection.js';
 import type {
   DriverDatabase,
@@ -16,7 +17,6 @@ import type {
 import { OPERATIONS } from '../../../libs/payments/src/stores/sqlite/sqlite-operations.js';
 import type { Operation } from '../../../libs/payments/src/stores/sqlite/sqlite-operations.js';
 import { SqliteExpectationOperations } from '../../../libs/payments/src/stores/sqlite/sql/expectations.js';
-import { SqliteSql } from '../../../libs/payments/src/stores/sqlite/thread/sqlite-sql.js';
 import { incoming } from '../../store-contract/contract-fixtures.ts';
 
 /** The methods of the store, without waiting for a thread. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { SigningKey } from '../companies/company.js';
-import { memoryInbox } from '../stores/memory/memory-inbox.js';
+import { memoryInbox } from '../stores/memory/memory-store.js';
 import type { PostgresTransaction } from '../stores/postgres/index.js';
 import { systemRuntime } from '../runtime/payments-runtime.js';
 import { verifySignature } from '../webhook/signature.js';

@@ -20,11 +20,9 @@ import type {
   StoreReceipt,
 } from '../../inbox/store/inbox-store.js';
 import { boundedError, capped } from '../../inbox/store/stored-event.js';
-import { parseSeq } from '../../inbox/store/list-arguments.js';
-import type { EventIndex } from './event-index.js';
-import { keyOf } from './memory-rows.js';
-import { PriorityQueue } from './priority-queue.js';
-import type { Queued } from './priority-queue.js';
+import { keyOf, PriorityQueue } from './memory-events.js';
+import type { EventIndex, Queued } from './memory-events.js';
+import { pageOf } from './memory-queries.js';
 
 const FULL =
   'The memory inbox is full of expectations that are waiting for an event. Raise "maxEvents", cancel expectations ' +
@@ -51,36 +49,6 @@ interface Row extends Queued<Row> {
   request: Exclude<RequestState, 'running'> | { readonly token: number; readonly endsMs: number };
 }
 
-const NEW_EXPECTATION = {
-  transactionId: null,
-  state: 'waiting',
-  ageMs: 0,
-  polls: 0,
-  lostPolls: 0,
-  lastPoll: null,
-  nextPollAt: null,
-  fulfilled: null,
-  contradiction: null,
-  otherEventId: null,
-} as const;
-
-const NEW_ROW = {
-  pollMs: 0,
-  leased: false,
-  token: 0,
-  fulfilledTransaction: null,
-  queue: null,
-  position: 0,
-};
-
-/** What the expectations use of the store of the events. */
-interface Events {
-  readonly index: EventIndex;
-  readonly paused: ReadonlySet<string>;
-  /** Stores an event; see `InboxStore.receive`. */
-  receive(event: IncomingEvent): StoreReceipt;
-}
-
 /** The expectations of a memory store. */
 export interface MemoryExpectations extends ExpectationStore {
   /** Fulfils the open expectations of an event that was received. `stored` is the event, or the first copy of it. */
@@ -89,9 +57,14 @@ export interface MemoryExpectations extends ExpectationStore {
   prune(tombstonesMs: number, limit: number): number;
 }
 
-/** @param maxRows how many expectations are kept at most */
+/**
+ * @param receive stores an event; see `InboxStore.receive`
+ * @param maxRows how many expectations are kept at most
+ */
 export function memoryExpectations(
-  events: Events,
+  events: EventIndex,
+  paused: ReadonlySet<string>,
+  receive: (event: IncomingEvent) => StoreReceipt,
   maxRows: number,
   runtime: PaymentsRuntime,
 ): MemoryExpectations {
@@ -103,7 +76,7 @@ export function memoryExpectations(
   let lastSeq = 0;
   let lastToken = 0;
 
-  const isPaused = (): boolean => events.paused.has('*') || events.paused.has(POLL_HANDLER);
+  const isPaused = (): boolean => paused.has('*') || paused.has(POLL_HANDLER);
 
   const rowOf = ({ company, reference }: ExpectationName): Row | undefined =>
     rows.get(keyOf(company, reference));
@@ -172,9 +145,7 @@ export function memoryExpectations(
   function eventsOf({ stored }: Row, types: readonly string[]): IncomingEvent[] {
     const { company, transactionId } = stored;
     if (transactionId === null) return [];
-    return types.flatMap(
-      (type) => events.index.findOnce(company, type, transactionId)?.event ?? [],
-    );
+    return types.flatMap((type) => events.findOnce(company, type, transactionId)?.event ?? []);
   }
 
   function describe({ stored, createdMs, queue, leased, pollMs }: Row): StoredExpectation {
@@ -193,15 +164,29 @@ export function memoryExpectations(
       const { company, reference, transactionId, dueInMs, firstPollInMs } = expectation;
       const createdAt = new Date(runtime.now());
       const row: Row = {
-        ...NEW_ROW,
         seq: (lastSeq += 1),
+        pollMs: 0,
+        leased: false,
+        token: 0,
+        fulfilledTransaction: null,
+        queue: null,
+        position: 0,
         stored: {
-          ...NEW_EXPECTATION,
           company,
           reference,
+          transactionId: null,
+          state: 'waiting',
           createdAt,
+          ageMs: 0,
           dueBy: dueInMs === null ? null : new Date(createdAt.getTime() + dueInMs),
           schedule: [...expectation.schedule],
+          nextPollAt: null,
+          polls: 0,
+          lostPolls: 0,
+          lastPoll: null,
+          fulfilled: null,
+          contradiction: null,
+          otherEventId: null,
         },
         createdMs: runtime.monotonic(),
         // A request that runs for the cancelled expectation goes on.
@@ -267,12 +252,10 @@ export function memoryExpectations(
       return row && describe(row);
     },
 
-    async list({ filter, limit, after }) {
-      const before = after === null ? Infinity : parseSeq(after);
-      const newest = [...rows.values()].toReversed();
-      const page = newest.filter(({ seq, stored }) => seq < before && matches(stored, filter));
-      const expectations = page.slice(0, limit).map((row) => describe(row));
-      return { expectations, next: page.length > limit ? String(page[limit - 1]!.seq) : null };
+    async list({ filter, ...query }) {
+      const isListed = ({ stored }: Row) => matches(stored, filter);
+      const { page, next } = pageOf(rows.values(), isListed, { order: 'newest', ...query });
+      return { expectations: page.map((row) => describe(row)), next };
     },
 
     async claimPolls({ limit, leaseMs }) {
@@ -304,25 +287,22 @@ export function memoryExpectations(
       if (row === undefined) return notSettled('waiting', outcome, null);
       const { stored } = row;
       const before = stored.state;
-      const known = eventsOf(row, eventTypes);
+      const isFound = outcome.result === 'event';
       const isOverdue = outcome.next === 'overdue' && before === 'waiting';
-      let recorded: Pick<SettledPoll, 'result' | 'detail'> = outcome;
-      let receipt: StoreReceipt | null = null;
-      if (outcome.result === 'event') {
-        const isSame = known.some(({ eventType }) => eventType === event!.eventType);
-        const [rival] = isSame ? [] : known;
-        if (rival === undefined) receipt = events.receive(event!);
-        else {
-          const detail = contradictionDetail(event!.eventType, rival);
-          recorded = { result: 'contradiction', detail };
-          stored.contradiction = boundedError(detail);
-          if (isOpen(row)) fulfilBy(row, rival);
-        }
-      } else if (isOverdue && known[0] !== undefined) fulfilBy(row, known[0]);
-      else if (isOverdue && event !== null) receipt = events.receive(event);
+      const known = isFound || isOverdue ? eventsOf(row, eventTypes) : [];
+      const isSame = isFound && known.some(({ eventType }) => eventType === event!.eventType);
+      const [rival] = isSame ? [] : known;
+      const stores = rival === undefined && event !== null && (isFound || isOverdue);
+      const receipt = stores ? receive(event) : null;
       if (receipt?.outcome === 'outdated') return notSettled(before, outcome, receipt);
-      if (receipt !== null && outcome.result === 'event' && isOpen(row)) {
-        fulfilBy(row, events.index.find(stored.company, receipt.id)!.event);
+      const found = isFound && receipt && events.find(stored.company, receipt.id)!.event;
+      const by = rival ?? found;
+      if (by && isOpen(row)) fulfilBy(row, by);
+      let recorded: Pick<SettledPoll, 'result' | 'detail'> = outcome;
+      if (isFound && rival !== undefined) {
+        const detail = contradictionDetail(event!.eventType, rival);
+        recorded = { result: 'contradiction', detail };
+        stored.contradiction = boundedError(detail);
       }
       const { result } = recorded;
       const detail = recorded.detail === null ? null : boundedError(recorded.detail);

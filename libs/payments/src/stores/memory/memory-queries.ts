@@ -4,7 +4,6 @@ import { minuteOf } from '../../inbox/store/activity.js';
 import type { ActivityPart, countActivity } from '../../inbox/store/activity.js';
 import type {
   EventFilter,
-  EventPage,
   FailureCount,
   InboxStats,
   InboxStore,
@@ -14,25 +13,24 @@ import type {
 } from '../../inbox/store/inbox-store.js';
 import { parseSeq } from '../../inbox/store/list-arguments.js';
 import { capped, MAX_FAILED, NO_SUMMARY, toHistory } from '../../inbox/store/stored-event.js';
-import type { EventIndex } from './event-index.js';
-import type { MemoryDelivery, MemoryEvent } from './memory-rows.js';
+import type { EventIndex, MemoryDelivery, MemoryEvent } from './memory-events.js';
 
 /** Converts a time of the monotonic clock to a date. */
 type ToDate = (monotonicMs: number) => Date;
 
-/** A page of events. Its cursor is the `seq` of its last event. */
-export function pageOf(
-  events: EventIndex,
-  { filter, order, limit, after }: Parameters<InboxStore['list']>[0],
-  toDate: ToDate,
-): EventPage {
-  const rows = order === 'newest' ? [...events.all()].toReversed() : [...events.all()];
+/** A page of rows, which are given in the order of `seq`. Its cursor is the `seq` of its last row. */
+export function pageOf<Row extends { readonly seq: number }>(
+  rows: Iterable<Row>,
+  isListed: (row: Row) => boolean,
+  { order, limit, after }: Omit<Parameters<InboxStore['list']>[0], 'filter'>,
+): { page: Row[]; next: string | null } {
   const last = after === null ? null : parseSeq(after);
-  const isAfter = ({ seq }: MemoryEvent): boolean =>
+  const isAfter = ({ seq }: Row): boolean =>
     last === null || (order === 'newest' ? seq < last : seq > last);
-  const page = rows.filter((row) => isAfter(row) && matches(row, filter));
-  const listed = page.slice(0, limit).map((row) => describeEvent(row, toDate, false));
-  return { events: listed, next: page.length > limit ? String(page[limit - 1]!.seq) : null };
+  const all = order === 'newest' ? [...rows].toReversed() : [...rows];
+  const found = all.filter((row) => isAfter(row) && isListed(row));
+  const next = found.length > limit ? String(found[limit - 1]!.seq) : null;
+  return { page: found.slice(0, limit), next };
 }
 
 /** The event as `find()` returns it if `whole`, otherwise as `list()` returns it. */
@@ -80,7 +78,7 @@ function withoutDeliveries({
   return event.stale ? 'stale' : 'unhandled';
 }
 
-function matches(row: MemoryEvent, filter: EventFilter): boolean {
+export function matches(row: MemoryEvent, filter: EventFilter): boolean {
   const { company, ids, eventType, source, from, to, handler, state, search } = filter;
   const { event, receivedMs } = row;
   const isSelected = (delivery: MemoryDelivery): boolean =>

@@ -1,3 +1,5 @@
+import { ModuleLogger } from '../../errors/module-logger.js';
+import { checkFields, flag, whole } from '../../errors/option-checks.js';
 import { PaymentsError } from '../../errors/payments-error.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import { countActivity } from '../../inbox/store/activity.js';
@@ -5,6 +7,7 @@ import { boundedError } from '../../inbox/store/stored-event.js';
 import type {
   ClaimedDelivery,
   DeliveryState,
+  InboxDefinition,
   InboxStore,
   IncomingEvent,
   KnownHandler,
@@ -12,17 +15,78 @@ import type {
   SettleResult,
   StoreReceipt,
 } from '../../inbox/store/inbox-store.js';
-import { addCopy, EventIndex } from './event-index.js';
-import type { MemoryLimits } from './event-index.js';
+import { addCopy, EventIndex, HandlerQueue, MemoryDelivery, MemoryEvent } from './memory-events.js';
+import type { MemoryLimits } from './memory-events.js';
 import { memoryExpectations } from './memory-expectations.js';
 import {
   activitySlices,
   countFailures,
   countStats,
   describeEvent,
+  matches,
   pageOf,
 } from './memory-queries.js';
-import { HandlerQueue, isFree, MemoryDelivery, MemoryEvent } from './memory-rows.js';
+
+/** Options of {@link memoryInbox}. */
+export interface MemoryInboxOptions {
+  /**
+   * Maximum number of events to keep, finished ones included. If the inbox is full, a new event replaces the event that
+   * finished first; if no event has finished, the response to the webhook request is 503. Expectations have a
+   * separate limit of the same number. 1 to 1,000,000. Default 10,000.
+   */
+  maxEvents?: number;
+  /** Maximum number of bytes of bodies to keep. 1 KiB to 16 GiB. Default 64 MiB. */
+  maxBytes?: number;
+  /**
+   * The inbox forgets an event so many milliseconds after the event has finished. Until then it recognises duplicates. An
+   * event has finished if all its deliveries are done, dead or skipped: dead letters are forgotten too.
+   * 1,000 to 2,592,000,000 (30 days). Default 86,400,000 (a day).
+   */
+  retainEventsMs?: number;
+  /** Whether to log no warning about this inbox under `NODE_ENV=production`. Default `false`. */
+  acceptInProduction?: boolean;
+}
+
+const WARNING =
+  'The memory inbox is in use under NODE_ENV=production. It keeps events only in this process. A restart loses ' +
+  'them: the handlers run again for a copy of an event that was handled before, and a delivery that waits for a ' +
+  'retry is lost unless the sender repeats the event. Several processes do not recognise duplicates of each other. ' +
+  'Durable inboxes are sqliteInbox() for one machine and postgresInbox() for any number. If the memory inbox is ' +
+  'enough, memoryInbox({ acceptInProduction: true }) turns this warning off.';
+
+/**
+ * Keeps events in the memory of this process. It needs no set-up, and a restart loses everything. No payment
+ * is lost by that: the sender gets a 2xx response only after every handler has succeeded, and repeats the event
+ * otherwise. But the handlers run again for a copy of an event from before the restart, even if an attacker replays it.
+ * Events of any age are handled unless `webhook.maxAgeMs` is set, because a late event is likelier than a replay.
+ *
+ * Use it for tests, for development, and for applications whose handlers are quick and idempotent. Under
+ * `NODE_ENV=production` it logs one warning at boot.
+ *
+ * @throws PaymentsError `options_invalid`.
+ */
+export function memoryInbox(options: MemoryInboxOptions = {}): InboxDefinition {
+  const { acceptInProduction, ...limits } = checkFields('memoryInbox', options, {
+    maxEvents: whole({ default: 10_000, min: 1, max: 1_000_000, unit: 'events' }),
+    maxBytes: whole({ default: 64 * 1024 ** 2, min: 1024, max: 16 * 1024 ** 3, unit: 'bytes' }),
+    retainEventsMs: whole({
+      default: 86_400_000,
+      min: 1000,
+      max: 30 * 86_400_000,
+      unit: 'milliseconds',
+    }),
+    acceptInProduction: flag(false),
+  });
+  return {
+    name: 'memory',
+    create: (runtime) => {
+      if (runtime.environment === 'production' && !acceptInProduction) {
+        new ModuleLogger('PaymentInbox').warn(WARNING);
+      }
+      return memoryStore(limits, runtime);
+    },
+  };
+}
 
 const NOT_SETTLED: SettleResult = Object.freeze({ settled: false, nextDue: false });
 
@@ -94,10 +158,10 @@ export function memoryStore(limits: MemoryLimits, runtime: PaymentsRuntime): Inb
     const { handlers } = row.event;
     for (const name of handlers) {
       const delivery = deliver(row, name, row.receivedAt);
-      const { key, handler } = delivery;
       const assigned = assign !== null && assign.handlers.includes(name) && !isPaused(name);
-      if (assigned && isFree(key, row.receivedAt)) claimed.push(lease(delivery, row.receivedAt));
-      else handler.move(delivery, 'pending', row.receivedAt);
+      if (assigned && delivery.key.isFree(row.receivedAt)) {
+        claimed.push(lease(delivery, row.receivedAt));
+      } else delivery.handler.move(delivery, 'pending', row.receivedAt);
     }
     // Without deliveries, the event has finished.
     if (handlers.length === 0) events.update(row, row.receivedAt);
@@ -148,16 +212,18 @@ export function memoryStore(limits: MemoryLimits, runtime: PaymentsRuntime): Inb
   function reopen(delivery: MemoryDelivery, dueInMs: number): boolean {
     const dueAt = runtime.monotonic() + dueInMs;
     if (delivery.state === 'pending' && delivery.dueAt <= dueAt) return false;
-    delivery.queue?.delete(delivery);
-    delivery.dueAt = dueAt;
-    return move(delivery, 'pending');
+    return move(delivery, 'pending', dueAt);
   }
 
   /** Changes the state. Returns whether another delivery of the same ordering key became claimable. */
-  function move(delivery: MemoryDelivery, state: Exclude<DeliveryState, 'running'>): boolean {
-    const now = runtime.monotonic();
+  function move(
+    delivery: MemoryDelivery,
+    state: Exclude<DeliveryState, 'running'>,
+    dueAt?: number,
+  ): boolean {
     if (delivery.state === 'running') running.delete(delivery.token);
-    const isNextDue = delivery.handler.move(delivery, state, now);
+    const now = runtime.monotonic();
+    const isNextDue = delivery.handler.move(delivery, state, now, dueAt);
     delivery.finishedAt = delivery.isOpen ? null : runtime.now();
     events.update(delivery.row, now);
     return isNextDue;
@@ -198,7 +264,9 @@ export function memoryStore(limits: MemoryLimits, runtime: PaymentsRuntime): Inb
   }
 
   const expectations = memoryExpectations(
-    { index: events, paused, receive: (event) => receive([event])[0]! },
+    events,
+    paused,
+    (event) => receive([event])[0]!,
     limits.maxEvents,
     runtime,
   );
@@ -272,16 +340,14 @@ export function memoryStore(limits: MemoryLimits, runtime: PaymentsRuntime): Inb
 
     async newerHandled({ token }) {
       const { key, row } = running.get(token) ?? {};
-      return key != null && key.newestDone > row!.event.occurredAt.getTime();
+      return key !== undefined && key.newestDone > row!.event.occurredAt.getTime();
     },
 
     async complete(lease) {
       const delivery = leased(lease);
       if (delivery === undefined) return NOT_SETTLED;
       const { key, row } = delivery;
-      if (key !== null) {
-        key.newestDone = Math.max(key.newestDone, row.event.occurredAt.getTime());
-      }
+      key.newestDone = Math.max(key.newestDone, row.event.occurredAt.getTime());
       return { settled: true, nextDue: move(delivery, 'done') };
     },
 
@@ -319,8 +385,9 @@ export function memoryStore(limits: MemoryLimits, runtime: PaymentsRuntime): Inb
       return row && describeEvent(row, toDate, true);
     },
 
-    async list(query) {
-      return pageOf(events, query, toDate);
+    async list({ filter, ...query }) {
+      const { page, next } = pageOf(events.all(), (row) => matches(row, filter), query);
+      return { events: page.map((row) => describeEvent(row, toDate, false)), next };
     },
 
     async stats() {

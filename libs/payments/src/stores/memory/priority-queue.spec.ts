@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { seededRandom } from '../../../../../test/store-contract/contract-fixtures.js';
-import { PriorityQueue } from './priority-queue.js';
-import type { Queued } from './priority-queue.js';
+import { PriorityQueue } from './memory-events.js';
+import type { Queued } from './memory-events.js';
 
 interface Item extends Queued<Item> {
   readonly rank: number;

@@ -5,5 +5,5 @@
  */
 export { sqliteInbox } from './sqlite-store.js';
 export type { SqliteInboxOptions } from './sqlite-options.js';
-export type { SqliteParameter, SqliteStatement, SqliteTransaction } from './sqlite-transaction.js';
+export type { SqliteParameter, SqliteStatement, SqliteTransaction } from './sql/commit.js';
 export type { SqliteRow, SqliteValue } from './thread/connection.js';

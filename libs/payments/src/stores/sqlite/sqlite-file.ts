@@ -1,24 +1,20 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { setTimeout } from 'node:timers/promises';
 import { ModuleLogger } from '../../errors/module-logger.js';
 import { Batcher } from '../../inbox/store/batcher.js';
 import type { CommitResult, Lease } from '../../inbox/store/inbox-store.js';
 import { commitOnce } from './sql/commit.js';
-import type { EngineHooks, SqliteEngine } from './sqlite-engine.js';
+import type { SqliteTransaction } from './sql/commit.js';
 import type { OperationName } from './sqlite-operations.js';
 import type { SqliteSettings } from './sqlite-options.js';
-import type { SqliteTransaction } from './sqlite-transaction.js';
+import type { StoreClock } from './store-clock.js';
 import { isWrite } from './thread/batch.js';
 import { SqliteClient } from './thread/client.js';
 import { loadDriver, toError, toFailure, unavailable } from './thread/connection.js';
 import type { SqliteConnection, StoredClock } from './thread/connection.js';
-import {
-  isOldSqlite,
-  oldSqliteReason,
-  openCommitter,
-  sharedFilesWarning,
-} from './thread/database-file.js';
+import { openCommitter } from './thread/database-file.js';
+import { toSent } from './thread/messages.js';
 import type { Call, Outcome } from './thread/messages.js';
-import { toSent } from './thread/sent-values.js';
 
 /** How many milliseconds the event loop runs commits before it does other work. */
 const TURN_MS = 10;
@@ -36,8 +32,7 @@ interface Write extends Call {
  * callbacks of `context.commit` run on the event loop, which commits on a connection of its own between two transactions of the
  * thread, so that event loop and thread never wait for each other's lock. The next transaction makes these commits durable.
  */
-export class SqliteFile implements SqliteEngine {
-  readonly #logger = new ModuleLogger('PaymentInbox');
+export class SqliteFile {
   readonly #client: SqliteClient;
   #connection: SqliteConnection | undefined;
   readonly #writes: Batcher<Write, Outcome>;
@@ -46,9 +41,10 @@ export class SqliteFile implements SqliteEngine {
 
   constructor(
     private readonly settings: SqliteSettings,
-    private readonly hooks: EngineHooks,
+    private readonly clock: StoreClock,
+    private readonly onWake: () => void,
   ) {
-    this.#client = new SqliteClient(settings, hooks);
+    this.#client = new SqliteClient(settings, clock, onWake);
     this.#writes = new Batcher<Write, Outcome>({
       call: (writes) => this.#write(writes),
       maxCalls: 1,
@@ -57,24 +53,20 @@ export class SqliteFile implements SqliteEngine {
     });
   }
 
+  /** Opens the database; returns its clock. */
   async open(): Promise<StoredClock> {
-    const { sqliteVersion, clock } = await this.#client.open();
-    if (isOldSqlite(sqliteVersion)) {
-      this.#logger.warn(
-        `${oldSqliteReason(sqliteVersion)}. The inbox uses it because of "allowOldSqlite".`,
-      );
-    }
+    const { warnings, clock } = await this.#client.open();
     try {
       this.#connection = openCommitter(await loadDriver(), this.settings.file);
     } catch (error) {
       await this.#client.close();
       throw toError(toFailure(error));
     }
-    const warning = sharedFilesWarning(this.settings.file);
-    if (warning !== null) this.#logger.warn(warning);
+    for (const warning of warnings) new ModuleLogger('PaymentInbox').warn(warning);
     return clock;
   }
 
+  /** Runs an operation of `OPERATIONS`. */
   async run(name: OperationName, args: readonly unknown[]): Promise<unknown> {
     const call = { name, args: args.map(toSent) };
     const [outcome] = await (isWrite(name) ? this.#add(call) : this.#client.run([call]));
@@ -82,10 +74,7 @@ export class SqliteFile implements SqliteEngine {
     return outcome!.value;
   }
 
-  listen(on: boolean): void {
-    this.#client.listen(on);
-  }
-
+  /** Ends the operations and commits that were requested before, and closes the database. */
   async close(): Promise<void> {
     await Promise.allSettled(this.#commits);
     await this.#writes.drained();
@@ -94,7 +83,10 @@ export class SqliteFile implements SqliteEngine {
     await this.#client.close();
   }
 
-  /** Resolves when the effects of `work` and the outcome of the attempt are on the disk. */
+  /**
+   * Runs `work` on the event loop and settles the lease, in one transaction. Resolves when the effects of `work` and the
+   * outcome of the attempt are on the disk.
+   */
   commit<R>(lease: Lease, work: (tx: SqliteTransaction) => R): Promise<CommitResult<R>> {
     const commit = this.#commit(lease, work).finally(() => this.#commits.delete(commit));
     this.#commits.add(commit);
@@ -103,41 +95,51 @@ export class SqliteFile implements SqliteEngine {
 
   async #commit<R>(lease: Lease, work: (tx: SqliteTransaction) => R): Promise<CommitResult<R>> {
     const { busyTimeoutMs } = this.settings;
-    /** When the commit gives up if another connection has had the lock since. */
-    let end = Infinity;
     // The write that a commit shares its turn with may be of another handler.
     const inHandlersContext = AsyncLocalStorage.snapshot();
-    const attempt = new CommitAttempt(() =>
-      commitOnce(
-        this.#connection!,
-        lease,
-        (tx) => inHandlersContext(() => work(tx)),
-        this.hooks.times(),
-      ),
-    );
-    while (!attempt.ended) {
+    const attempt: CommitAttempt<R> = {};
+    /** Tries, unless the turn is over. Returns whether the commit has succeeded. */
+    const tryOnce = (turnEnds: number): boolean => {
+      attempt.isBusy = false;
+      if (attempt.result === undefined && !attempt.failure && performance.now() < turnEnds) {
+        try {
+          const inContext = (tx: SqliteTransaction) => inHandlersContext(() => work(tx));
+          const result = commitOnce(this.#connection!, lease, inContext, this.clock.read());
+          if (result === 'busy') attempt.isBusy = true;
+          else attempt.result = result;
+        } catch (error) {
+          attempt.failure = { error };
+        }
+      }
+      return attempt.result !== undefined;
+    };
+    /** When the commit gives up if another connection has had the lock since. */
+    let end = Infinity;
+    while (attempt.result === undefined) {
       if (performance.now() > end) {
         throw unavailable(
           `could not commit: another connection locked the file for ${busyTimeoutMs} ms. Look for a long transaction.`,
         );
       }
-      await this.#durably(attempt);
+      await this.#durably(attempt, tryOnce);
+      if (attempt.failure) throw attempt.failure.error;
       if (attempt.isBusy) {
         end = Math.min(end, performance.now() + busyTimeoutMs);
-        await pauseMs(1 + Math.random() * 4);
+        await setTimeout(1 + Math.random() * 4);
       } else end = Infinity;
     }
-    const committed = attempt.result();
-    if (committed.nextDue) this.hooks.onWake();
-    return committed;
+    if (attempt.result.nextDue) this.onWake();
+    return attempt.result;
   }
 
   /** Makes an attempt in the next turn. If it commits, resolves when the commit is on the disk. */
-  async #durably(attempt: CommitAttempt<unknown>): Promise<void> {
+  async #durably<R>(
+    attempt: CommitAttempt<R>,
+    commit: (turnEnds: number) => boolean,
+  ): Promise<void> {
     const { unexpectedEnds } = this.#client;
-    const sync = { name: 'sync', args: [] } as const;
+    const run = () => this.#add({ name: 'sync', args: [], commit });
     try {
-      const run = () => this.#add({ ...sync, commit: (turnEnds) => attempt.run(turnEnds) });
       const [outcome] = await run().catch((error: unknown) => {
         // Again only if the thread ended. After an error of the disk, a second fsync guarantees nothing.
         if (this.#client.unexpectedEnds === unexpectedEnds) throw error;
@@ -145,8 +147,8 @@ export class SqliteFile implements SqliteEngine {
       });
       if ('failure' in outcome!) throw toError(outcome.failure);
     } catch (error) {
-      if (attempt.failed) return;
-      if (!attempt.ended) throw error;
+      if (attempt.failure) return;
+      if (attempt.result === undefined) throw error;
       throw unavailable(
         'committed the effects together with the delivery, but a power loss might still undo both: ' +
           (error as Error).message,
@@ -183,43 +185,12 @@ const LATE: Outcome = {
   },
 };
 
-/** The attempts of one commit, until one has an outcome. */
-class CommitAttempt<R> {
-  /** Whether another connection had the lock. */
-  isBusy = false;
-  #outcome: { readonly value: CommitResult<R> } | { readonly error: unknown } | undefined;
-
-  constructor(private readonly commit: () => CommitResult<R> | 'busy') {}
-
-  get failed(): boolean {
-    return this.#outcome !== undefined && 'error' in this.#outcome;
-  }
-
-  /** Whether the commit succeeded or failed. */
-  get ended(): boolean {
-    return this.#outcome !== undefined;
-  }
-
-  /** Tries, unless the turn is over. Returns whether the commit has succeeded. */
-  run(turnEnds: number): boolean {
-    this.isBusy = false;
-    if (this.#outcome === undefined && performance.now() < turnEnds) {
-      try {
-        const value = this.commit();
-        if (value === 'busy') this.isBusy = true;
-        else this.#outcome = { value };
-      } catch (error) {
-        this.#outcome = { error };
-      }
-    }
-    return this.ended && !this.failed;
-  }
-
-  /** @throws the error of the commit. */
-  result(): CommitResult<R> {
-    if (this.#outcome === undefined || 'error' in this.#outcome) throw this.#outcome?.error;
-    return this.#outcome.value;
-  }
+/** What the attempts of one commit have led to. */
+interface CommitAttempt<R> {
+  result?: CommitResult<R>;
+  failure?: { readonly error: unknown };
+  /** Whether another connection had the lock at the last attempt. */
+  isBusy?: boolean;
 }
 
 /** Size of the bodies in a call. */
@@ -227,10 +198,4 @@ function bytesOf({ name, args }: Call): number {
   if (name !== 'receive') return 0;
   const [events] = args as [readonly { readonly raw: Uint8Array }[]];
   return events.reduce((sum, { raw }) => sum + raw.byteLength, 0);
-}
-
-function pauseMs(ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    setTimeout(resolve, ms);
-  });
 }

@@ -1,16 +1,15 @@
 import type { CommitResult, Lease } from '../../inbox/store/inbox-store.js';
-import { commitOnce } from './sql/commit.js';
+import { commitOnce, protect } from './sql/commit.js';
+import type { SqliteTransaction } from './sql/commit.js';
 import { migrate } from './migrate.js';
 import type { OperationName } from './sqlite-operations.js';
-import type { EngineHooks, SqliteEngine } from './sqlite-engine.js';
-import { protect } from './sqlite-transaction.js';
-import type { SqliteTransaction } from './sqlite-transaction.js';
+import type { StoreClock } from './store-clock.js';
 import { ruleOf, runAlone, runBatch, Turns } from './thread/batch.js';
 import { loadDriver, SqliteConnection, toError, unavailable } from './thread/connection.js';
 import type { DriverDatabase, StoredClock } from './thread/connection.js';
 import { storedClock } from './thread/database-file.js';
+import { adopt } from './thread/messages.js';
 import type { Call } from './thread/messages.js';
-import { adopt } from './thread/sent-values.js';
 
 /**
  * The clock that the times of a database in memory are relative to, instead of the clock of the machine: an operation waits
@@ -53,18 +52,20 @@ export class MemoryDatabase {
 }
 
 /** A database in memory, on the event loop. */
-export class SqliteMemory implements SqliteEngine {
+export class SqliteMemory {
   #database: MemoryDatabase | undefined;
   #connection: SqliteConnection | undefined;
 
   constructor(
-    private readonly hooks: EngineHooks,
+    private readonly clock: StoreClock,
+    private readonly onWake: () => void,
     /** A database that outlives the store. Default: one of its own. */
     private readonly given?: MemoryDatabase,
   ) {}
 
   async open(): Promise<StoredClock> {
     this.#database = this.given ?? (await MemoryDatabase.open());
+    this.#database.listeners.add(this.onWake);
     this.#connection = this.#database.connect();
     return storedClock(this.#connection);
   }
@@ -73,13 +74,11 @@ export class SqliteMemory implements SqliteEngine {
     const { turns } = this.#database!;
     const connection = this.#connection!;
     const call: Call = { name, args };
-    const times = this.hooks.times();
-    const alone = () => runAlone(connection, turns, call, times, 0, async () => {});
-    const rule = ruleOf(name);
-    const { outcomes, wakes, ahead } = await (rule === 'sliced'
-      ? alone()
-      : turns.take(() => (rule === 'read' ? alone() : runBatch(connection, [call], times, 0))));
-    if (ahead !== null) this.hooks.onClock(ahead);
+    const times = this.clock.read();
+    const { outcomes, wakes, ahead } = await (ruleOf(name) === 'sliced'
+      ? runAlone(connection, turns, call, times, 0, async () => {})
+      : turns.take(() => runBatch(connection, [call], times, 0)));
+    if (ahead !== null) this.clock.advanceTo(ahead);
     if (wakes) this.#database!.wake();
     const [outcome] = outcomes;
     if ('failure' in outcome!) throw toError(outcome.failure);
@@ -88,20 +87,15 @@ export class SqliteMemory implements SqliteEngine {
 
   commit<R>(lease: Lease, work: (tx: SqliteTransaction) => R): Promise<CommitResult<R>> {
     return this.#database!.turns.take(() => {
-      const committed = commitOnce(this.#database!.committer, lease, work, this.hooks.times());
+      const committed = commitOnce(this.#database!.committer, lease, work, this.clock.read());
       if (committed === 'busy') throw unavailable('could not begin a transaction.');
       if (committed.nextDue) this.#database!.wake();
       return committed;
     });
   }
 
-  listen(on: boolean): void {
-    if (on) this.#database?.listeners.add(this.hooks.onWake);
-    else this.#database?.listeners.delete(this.hooks.onWake);
-  }
-
   async close(): Promise<void> {
-    this.listen(false);
+    this.#database?.listeners.delete(this.onWake);
     if (this.given === undefined) await this.#database?.close();
     else await this.#database?.turns.take(() => {});
   }

@@ -1,21 +1,20 @@
 import type { ExpectationStore, InboxStore } from '../../inbox/store/inbox-store.js';
 import { forgetHandler, forgetSlice, pauseHandler, readCatalog } from '../sql/catalog.js';
 import { SqlEvents } from '../sql/events.js';
+import type { StoreLayout } from '../sql/layout.js';
 import { Pruning, SqlPruning } from '../sql/prune.js';
 import { register, retire } from '../sql/workers.js';
 import { claim, claimSuspect, nextDueInMs } from './sql/claim.js';
+import type { SqliteTransaction } from './sql/commit.js';
 import { SqliteExpectationOperations } from './sql/expectations.js';
 import { newerHandled } from './sql/ordering.js';
 import { receive } from './sql/receive.js';
 import { redrive, skip } from './sql/redrive.js';
-import { LAYOUT } from './sql/schema.js';
 import { complete, fail, release } from './sql/settle.js';
 import { heartbeat, noteHeartbeats } from './sql/workers.js';
-import type { SqliteTransaction } from './sqlite-transaction.js';
-import type { SqliteConnection } from './thread/connection.js';
+import { pause as pauseRead } from './thread/connection.js';
+import type { SqliteSql } from './thread/connection.js';
 import { sync } from './thread/database-file.js';
-import { pause as pauseRead } from './thread/sqlite-sql.js';
-import type { SqliteSql } from './thread/sqlite-sql.js';
 
 /** The methods of an `InboxStore` that run on the event loop. */
 type Local = 'capabilities' | 'expectations' | 'open' | 'close' | 'commit' | 'onWake';
@@ -51,6 +50,22 @@ type Operations = {
   >;
 };
 
+/** One index has all queues of deliveries. */
+export const LAYOUT: StoreLayout = {
+  bodies: `(SELECT e.*, b.raw, b.headers FROM payments_inbox_event e
+    LEFT JOIN payments_inbox_body b ON b.event = e.seq)`,
+  pruned: 'e.pruned',
+  tombstone: 'pruned = 1',
+  bodyTables: ['body'],
+  queues: (['waiting', 'due', 'suspect', 'dead'] as const).map((queue) => ({
+    state: queue === 'dead' ? 'dead' : 'pending',
+    index: 'queue',
+    condition: `d.queue = '${queue}'`,
+    indexed: 'd.queue IS NOT NULL',
+  })),
+  unqueued: 'queue = NULL',
+};
+
 /** The operations. The thread runs them, or the event loop for a database in memory. */
 export const OPERATIONS = {
   receive: ['cached', receive],
@@ -82,9 +97,11 @@ export const OPERATIONS = {
   prune: [
     'sliced',
     (sql, request) =>
-      pruningOf(sql.connection).prune(request, (slice) =>
-        sql.transaction((tx) => new SqlPruning(tx, LAYOUT).slice(slice)),
-      ),
+      sql.connection
+        .state(Pruning)
+        .prune(request, (slice) =>
+          sql.transaction((tx) => new SqlPruning(tx, LAYOUT).slice(slice)),
+        ),
   ],
   find: ['read', (sql, ...args) => events(sql).find(...args)],
   list: ['read', (sql, ...args) => events(sql).list(...args)],
@@ -118,14 +135,6 @@ function expectation(method: keyof ExpectationStore, rule: Rule): Operation {
     (sql, ...args) =>
       (new SqliteExpectationOperations(sql)[method] as (...args: unknown[]) => unknown)(...args),
   ];
-}
-
-const prunings = new WeakMap<SqliteConnection, Pruning>();
-
-function pruningOf(connection: SqliteConnection): Pruning {
-  const pruning = prunings.get(connection) ?? new Pruning();
-  prunings.set(connection, pruning);
-  return pruning;
 }
 
 /** Runs an operation in the thread, or on the event loop for a database in memory. */

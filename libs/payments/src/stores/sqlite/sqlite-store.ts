@@ -2,27 +2,33 @@ import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import type {
   CommitResult,
   EventPage,
+  ExpectationPage,
+  ExpectationStore,
   InboxCapabilities,
   InboxDefinition,
   InboxStore,
   IncomingEvent,
   Lease,
+  NewExpectation,
+  PollSettlement,
+  SettledPoll,
   StoreReceipt,
 } from '../../inbox/store/inbox-store.js';
 import { parseSeq } from '../../inbox/store/list-arguments.js';
-import type { SqliteEngine } from './sqlite-engine.js';
-import { SqliteExpectations } from './sqlite-expectations.js';
 import { SqliteFile } from './sqlite-file.js';
 import { SqliteMemory } from './sqlite-memory.js';
 import type { MemoryDatabase } from './sqlite-memory.js';
 import { forwarding } from './sqlite-operations.js';
-import type { OperationName } from './sqlite-operations.js';
+import type { OperationName, RunOperation } from './sqlite-operations.js';
 import { MEMORY, resolveSqliteOptions } from './sqlite-options.js';
 import type { SqliteInboxOptions, SqliteSettings } from './sqlite-options.js';
-import type { SqliteTransaction } from './sqlite-transaction.js';
+import { toPosition } from '../sql/expectations.js';
+import type { SqliteTransaction } from './sql/commit.js';
+import { expectWithin } from './sql/expectations.js';
 import { StoreClock } from './store-clock.js';
-import { machineMs, unavailable } from './thread/connection.js';
-import { withBodies } from './thread/sent-values.js';
+import { machineMs, SqliteConnection, unavailable } from './thread/connection.js';
+import type { DriverDatabase, Times } from './thread/connection.js';
+import { withBodies } from './thread/messages.js';
 
 /**
  * Stores events in a SQLite file, through `node:sqlite`: durable against a crash and a power loss, for one machine,
@@ -59,7 +65,7 @@ export class SqliteStore extends forwarding('') {
   override readonly expectations: SqliteExpectations;
   readonly #listeners = new Set<() => void>();
   readonly #clock: StoreClock;
-  readonly #engine: SqliteEngine;
+  readonly #engine: SqliteFile | SqliteMemory;
   #stage: 'new' | 'open' | 'closed' = 'new';
 
   constructor(
@@ -78,13 +84,13 @@ export class SqliteStore extends forwarding('') {
       transactional: true,
       ownClock: false,
     });
-    const hooks = {
-      times: () => this.#clock.read(),
-      onWake: () => this.#wake(),
-      onClock: (clock: number) => this.#clock.advanceTo(clock),
+    const wake = () => {
+      for (const listener of this.#listeners) listener();
     };
     this.#clock = new StoreClock(runtime, inMemory ? () => 0 : machineMs);
-    this.#engine = inMemory ? new SqliteMemory(hooks, memory) : new SqliteFile(settings, hooks);
+    this.#engine = inMemory
+      ? new SqliteMemory(this.#clock, wake, memory)
+      : new SqliteFile(settings, this.#clock, wake);
     this.expectations = new SqliteExpectations(run, () => {
       this.#check();
       return this.#clock.read();
@@ -127,15 +133,8 @@ export class SqliteStore extends forwarding('') {
   override onWake(listener: () => void): () => void {
     // A new function for each call, because a Set would keep a listener that is added twice only once.
     const added = (): void => listener();
-    if (this.#listeners.size === 0) this.#engine.listen(true);
     this.#listeners.add(added);
-    return () => {
-      if (this.#listeners.delete(added) && this.#listeners.size === 0) this.#engine.listen(false);
-    };
-  }
-
-  #wake(): void {
-    for (const listener of this.#listeners) listener();
+    return () => void this.#listeners.delete(added);
   }
 
   async #run(name: OperationName, args: readonly unknown[]): Promise<unknown> {
@@ -146,5 +145,67 @@ export class SqliteStore extends forwarding('') {
   #check(): void {
     if (this.#stage === 'new') throw unavailable('is not open yet.');
     if (this.#stage === 'closed') throw unavailable('is closed.');
+  }
+}
+
+/** Stores expectations in the file: in the thread, or on the event loop in a transaction of the application. */
+class SqliteExpectations extends forwarding('expectations.') {
+  constructor(
+    run: RunOperation,
+    /** The time of the store. */
+    private readonly times: () => Times,
+  ) {
+    super(run);
+  }
+
+  /** In a transaction of the application, the store needs no wake-up: the thread notices the commit. */
+  override async expect(expectation: NewExpectation, tx?: unknown): Promise<boolean> {
+    if (tx === undefined) return super.expect(expectation);
+    return inTransaction(tx, (connection) => expectWithin(connection, expectation, this.times()));
+  }
+
+  override async list(query: Parameters<ExpectationStore['list']>[0]): Promise<ExpectationPage> {
+    // Here, because the thread reports each error as a PaymentsError.
+    if (query.after !== null) toPosition(query.after);
+    return super.list(query);
+  }
+
+  override async settlePoll(settlement: PollSettlement): Promise<SettledPoll> {
+    const settled = await super.settlePoll(settlement);
+    return {
+      ...settled,
+      receipt: settled.receipt && withBodies(settled.receipt, settlement.event!),
+    };
+  }
+}
+
+/** What the store uses of a transaction of the application. `node:sqlite` and `better-sqlite3` have one of the flags. */
+interface ApplicationTransaction extends DriverDatabase {
+  readonly isTransaction?: unknown;
+  readonly inTransaction?: unknown;
+}
+
+/** Runs statements in a transaction of the application. */
+function inTransaction<T>(tx: unknown, work: (connection: SqliteConnection) => T): T {
+  const found = tx as Partial<ApplicationTransaction> | null;
+  if (typeof found?.prepare !== 'function') {
+    throw new TypeError(
+      '"tx" has no method "prepare". For a SQLite inbox, pass the transaction that context.commit passes to its ' +
+        "callback, or a DatabaseSync of node:sqlite or a Database of better-sqlite3 on the inbox's file, after BEGIN.",
+    );
+  }
+  if (found.isTransaction === false || found.inTransaction === false) {
+    throw new TypeError(
+      '"tx" has no open transaction. Run BEGIN first, so that the expectation is stored together with your own writes.',
+    );
+  }
+  try {
+    return work(new SqliteConnection(found as DriverDatabase));
+  } catch (error) {
+    if (!/no such table: payments_inbox_/.test((error as Error).message)) throw error;
+    throw new TypeError(
+      '"tx" is on another file than the inbox. Open the file in the "file" option of sqliteInbox().',
+      { cause: error },
+    );
   }
 }

@@ -4,82 +4,61 @@ import type {
   EventSource,
   SuspectRequest,
 } from '../../../inbox/store/inbox-store.js';
-import type { SqliteConnection, Times } from '../thread/connection.js';
-import type { SqliteSql } from '../thread/sqlite-sql.js';
-import { unpaused } from './catalog.js';
+import type { SqliteSql } from '../thread/connection.js';
 import { beganToWait, isOrderingRunning } from './ordering.js';
 import { fromStored } from '../../sql/stored-text.js';
-import { isLive } from './workers.js';
+import { isLive, unpaused } from './workers.js';
 
 /** How many deliveries of a handler one claim makes wait. If a busy key has more, the next claim continues. */
 const MAX_WAITING = 500;
 
-interface DueRow {
-  readonly event: number;
-  readonly ordering: Uint8Array | null;
-}
+/** Makes a delivery wait for its turn. */
+const MAKE_WAIT =
+  "UPDATE payments_inbox_delivery SET queue = 'waiting' WHERE event = ? AND handler = ?";
 
 /** Leases due deliveries to a worker: of each handler, the earliest due first. */
-export function claim(
-  { connection, times }: SqliteSql,
-  { workerId, wanted }: ClaimRequest,
-): ClaimedDelivery[] {
+export function claim(sql: SqliteSql, { workerId, wanted }: ClaimRequest): ClaimedDelivery[] {
+  const { connection } = sql;
   // A worker that was declared dead claims nothing: the next heartbeat of another worker would free the delivery while
   // this worker runs it.
   if (!isLive(connection, workerId)) return [];
   const limits = new Map(wanted.map(({ handler, limit }) => [handler, limit]));
   return unpaused(connection, [...limits.keys()]).flatMap((handler) =>
-    claimOf(connection, workerId, handler, limits.get(handler)!, times),
+    claimOf(sql, workerId, handler, limits.get(handler)!),
   );
 }
 
 function claimOf(
-  connection: SqliteConnection,
+  sql: SqliteSql,
   workerId: string,
   handler: string,
   limit: number,
-  times: Times,
 ): ClaimedDelivery[] {
+  const { connection, times } = sql;
   const claimed: ClaimedDelivery[] = [];
   let madeWaiting = 0;
   while (claimed.length < limit && madeWaiting <= MAX_WAITING) {
     // If one delivery of a busy key is due, more of the key are likely to follow.
     const size = madeWaiting === 0 ? limit - claimed.length : MAX_WAITING;
-    const rows = findDue(connection, handler, size, times);
+    const rows = connection.all<{ event: number; ordering: Uint8Array | null }>(
+      `SELECT event, ordering FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_queue
+       WHERE handler = ? AND queue = 'due' AND due_at <= ?
+       ORDER BY due_at, event LIMIT ?`,
+      [handler, times.clock, size],
+    );
     for (const { event, ordering } of rows) {
       if (claimed.length === limit) break;
       if (isOrderingRunning(connection, handler, ordering)) {
-        makeWait(connection, event, handler);
+        connection.run(MAKE_WAIT, [event, handler]);
+        beganToWait(connection, handler);
         madeWaiting += 1;
       } else {
-        claimed.push(lease(connection, event, handler, workerId, times));
+        claimed.push(lease(sql, event, handler, workerId));
       }
     }
     if (rows.length < size) break;
   }
   return claimed;
-}
-
-function findDue(
-  connection: SqliteConnection,
-  handler: string,
-  limit: number,
-  { clock }: Times,
-): DueRow[] {
-  return connection.all<DueRow>(
-    `SELECT event, ordering FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_queue
-     WHERE handler = ? AND queue = 'due' AND due_at <= ?
-     ORDER BY due_at, event LIMIT ?`,
-    [handler, clock, limit],
-  );
-}
-
-function makeWait(connection: SqliteConnection, seq: number, handler: string): void {
-  connection.run(
-    "UPDATE payments_inbox_delivery SET queue = 'waiting' WHERE event = ? AND handler = ?",
-    [seq, handler],
-  );
-  beganToWait(connection, handler);
 }
 
 interface LeasedRow {
@@ -91,7 +70,7 @@ interface LeasedRow {
   readonly received_at: number;
   readonly source: EventSource;
   readonly event_type: string;
-  readonly raw: Uint8Array;
+  readonly raw: Buffer;
   readonly headers: string;
 }
 
@@ -100,12 +79,12 @@ const TRACEPARENT = /"traceparent":"([\da-f-]+)"/;
 
 /** Makes a pending delivery running. This transaction has found it, so no other connection has changed it since. */
 function lease(
-  connection: SqliteConnection,
+  { connection, times }: SqliteSql,
   seq: number,
   handler: string,
   workerId: string,
-  { wall }: Times,
 ): ClaimedDelivery {
+  const { wall } = times;
   const row = connection.get<LeasedRow>(
     `SELECT d.attempts, d.token, d.crashes, e.company, e.id, e.received_at, e.source,
        e.event_type, b.raw, b.headers
@@ -132,7 +111,7 @@ function lease(
     receivedAt: new Date(row.received_at),
     ageMs: Math.max(0, wall - row.received_at),
     source: row.source,
-    raw: toBuffer(row.raw),
+    raw: row.raw,
     crashes: row.crashes,
     traced: {
       traceparent: TRACEPARENT.exec(row.headers)?.[1] ?? null,
@@ -143,9 +122,10 @@ function lease(
 
 /** Leases the earliest due suspect whose ordering key is free. */
 export function claimSuspect(
-  { connection, times }: SqliteSql,
+  sql: SqliteSql,
   { workerId, handlers }: SuspectRequest,
 ): ClaimedDelivery | null {
+  const { connection, times } = sql;
   if (!isLive(connection, workerId)) return null;
   const due = unpaused(connection, handlers).flatMap((handler) => {
     const row = connection.get<{ event: number; due_at: number }>(
@@ -160,7 +140,7 @@ export function claimSuspect(
     return row === undefined ? [] : [{ ...row, handler }];
   });
   const [first] = due.toSorted((a, b) => a.due_at - b.due_at || a.event - b.event);
-  return first ? lease(connection, first.event, first.handler, workerId, times) : null;
+  return first ? lease(sql, first.event, first.handler, workerId) : null;
 }
 
 /** Milliseconds until the first delivery of these handlers becomes claimable; `null` if there is none. */
@@ -177,9 +157,4 @@ export function nextDueInMs(
     return row === undefined ? [] : [row.due_at];
   });
   return dueTimes.length === 0 ? null : Math.min(...dueTimes) - times.clock;
-}
-
-/** The same bytes as a `Buffer`, without a copy. */
-function toBuffer({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
-  return Buffer.from(buffer, byteOffset, byteLength);
 }

@@ -2,11 +2,54 @@ import { types } from 'node:util';
 import { PaymentsError } from '../../../errors/payments-error.js';
 import type { CommitResult, Lease } from '../../../inbox/store/inbox-store.js';
 import { isBusy, primaryCode, toError, toFailure } from '../thread/connection.js';
-import type { SqliteConnection, Times } from '../thread/connection.js';
-import { openTransaction } from '../sqlite-transaction.js';
-import type { SqliteTransaction } from '../sqlite-transaction.js';
-import { SqliteSql } from '../thread/sqlite-sql.js';
-import { complete, isCurrent } from './settle.js';
+import type {
+  DriverDatabase,
+  SqliteConnection,
+  SqliteRow,
+  SqliteValue,
+  Times,
+} from '../thread/connection.js';
+import { SqliteSql } from '../thread/connection.js';
+import { complete, findRunning } from './settle.js';
+
+/** A parameter by position, or an object with all named parameters. */
+export type SqliteParameter = SqliteValue | Readonly<Record<string, SqliteValue>>;
+
+/** A prepared statement of a {@link SqliteTransaction}. It throws after the end of the transaction. */
+export interface SqliteStatement {
+  /** Runs the statement without returning rows. */
+  run(...parameters: readonly SqliteParameter[]): {
+    readonly changes: number | bigint;
+    readonly lastInsertRowid: number | bigint;
+  };
+  /** The first row, if there is one. */
+  get(...parameters: readonly SqliteParameter[]): SqliteRow | undefined;
+  /** All rows. */
+  all(...parameters: readonly SqliteParameter[]): SqliteRow[];
+}
+
+/**
+ * The transaction of a `context.commit`, on the database file of the inbox. It ends when the callback returns. The
+ * callback is synchronous, because SQLite has one writer and all others wait for it.
+ *
+ * @example
+ * ```ts
+ * await context.commit((tx) => {
+ *   tx.prepare('INSERT INTO ledger (transaction_id, amount) VALUES (?, ?)').run(id, amount);
+ * });
+ * ```
+ */
+export interface SqliteTransaction {
+  /** The callback must not return a promise: the compiler rejects an `async` callback. */
+  readonly synchronous: true;
+  /**
+   * Prepares a statement. With `readBigInts`, it returns all integers as `bigint`; without, it throws on an integer
+   * beyond 2^53.
+   */
+  prepare(sql: string, options?: { readonly readBigInts?: boolean }): SqliteStatement;
+  /** Runs one statement or several, without parameters. */
+  exec(sql: string): void;
+}
 
 /** SQLite's result code of a violated constraint; SQLite reports a deferred constraint at the COMMIT. */
 const CONSTRAINT = 19;
@@ -24,10 +67,16 @@ export function commitOnce<R>(
   work: (tx: SqliteTransaction) => R,
   times: Times,
 ): CommitResult<R> | 'busy' {
-  if (!begin(connection)) return 'busy';
+  try {
+    connection.run('BEGIN IMMEDIATE');
+  } catch (error) {
+    if (isBusy(error)) return 'busy';
+    throw toError(toFailure(error));
+  }
   try {
     // No other connection can change the delivery during this transaction, so `work` runs only if it can be settled.
-    if (!ownStatement(() => isCurrent(connection, lease))) throw leaseLost(lease);
+    const running = ownStatement(() => findRunning(connection, lease));
+    if (running === undefined) throw leaseLost(lease);
     ownStatement(() => connection.run('SAVEPOINT payments_inbox_work'));
     const result = runWork(connection, work);
     releaseSavepoint(connection);
@@ -35,7 +84,7 @@ export function commitOnce<R>(
       complete(new SqliteSql(connection, times), lease),
     );
     if (!settled) throw leaseLost(lease);
-    commitTransaction(connection);
+    ownStatement(() => connection.run('COMMIT'), CONSTRAINT);
     return { result, nextDue };
   } catch (error) {
     connection.rollback();
@@ -43,22 +92,15 @@ export function commitOnce<R>(
   }
 }
 
-function begin(connection: SqliteConnection): boolean {
-  try {
-    connection.run('BEGIN IMMEDIATE');
-    return true;
-  } catch (error) {
-    if (isBusy(error)) return false;
-    throw toError(toFailure(error));
-  }
-}
-
 function runWork<R>(connection: SqliteConnection, work: (tx: SqliteTransaction) => R): R {
-  const { tx, end } = openTransaction(connection.database);
+  let isOver = false;
   connection.inUse = true;
   try {
-    const result: unknown = work(tx);
-    if (isPromise(result)) {
+    const result: unknown = work(transactionOn(connection.database, () => isOver));
+    const isPromise =
+      types.isPromise(result) ||
+      typeof (result as PromiseLike<unknown> | null)?.then === 'function';
+    if (isPromise) {
       // The callback continues without a transaction. If its promise rejects later, the process must not exit.
       Promise.resolve(result).catch(() => {});
       throw new TypeError(
@@ -69,7 +111,7 @@ function runWork<R>(connection: SqliteConnection, work: (tx: SqliteTransaction) 
     return result as R;
   } finally {
     connection.inUse = false;
-    end();
+    isOver = true;
   }
 }
 
@@ -87,28 +129,17 @@ function releaseSavepoint(connection: SqliteConnection): void {
   }
 }
 
-function commitTransaction(connection: SqliteConnection): void {
-  try {
-    connection.run('COMMIT');
-  } catch (error) {
-    if (primaryCode(error) === CONSTRAINT) throw error;
-    throw toError(toFailure(error));
-  }
-}
-
-/** Runs a statement of the inbox, whose errors must not look like errors of the application's SQL. */
-function ownStatement<T>(act: () => T): T {
+/**
+ * Runs a statement of the inbox, whose errors must not look like errors of the application's SQL, except an error with the
+ * given code.
+ */
+function ownStatement<T>(act: () => T, except?: number): T {
   try {
     return act();
   } catch (error) {
+    if (except !== undefined && primaryCode(error) === except) throw error;
     throw toError(toFailure(error));
   }
-}
-
-function isPromise(value: unknown): value is PromiseLike<unknown> {
-  return (
-    types.isPromise(value) || typeof (value as PromiseLike<unknown> | null)?.then === 'function'
-  );
 }
 
 function leaseLost({ id, handler }: Lease): PaymentsError {
@@ -116,5 +147,103 @@ function leaseLost({ id, handler }: Lease): PaymentsError {
     'lease_lost',
     `The lease of "${handler}" on event "${id}" was lost before its commit: its worker was declared dead, or the ` +
       'delivery was settled already. Nothing of the commit was stored; the worker that has the lease now settles it.',
+  );
+}
+
+/** Parts of a script that contain no keywords: strings, quoted names, comments. */
+const QUOTED = /'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|\[[^\]]*\]|--[^\n]*|\/\*[^]*?(?:\*\/|$)/g;
+// This does not match ROLLBACK TO a savepoint, which stays within the transaction.
+const CONTROL = /(?:^|;)\s*(?:BEGIN|COMMIT|END|ROLLBACK(?!\s+(?:TRANSACTION\s+)?TO\b))\b/i;
+
+/** Whether a script begins or ends a transaction. A script with a trigger is allowed: its body has a BEGIN and an END. */
+function isTransactionControl(sql: string): boolean {
+  const bare = sql.replace(QUOTED, ' ');
+  return CONTROL.test(bare) && !/\bTRIGGER\b/i.test(bare);
+}
+
+/** SQLite's result code for a statement that the authorizer denied. */
+const DENIED = 23;
+
+/** A {@link SqliteTransaction} on `database`, which throws after its end. */
+function transactionOn(database: DriverDatabase, isOver: () => boolean): SqliteTransaction {
+  const within = <T>(act: () => T): T => {
+    if (!isOver()) return act();
+    throw new TypeError(
+      'The transaction of this context.commit is over. Its callback must do all of its work before it ' +
+        'returns, without awaiting anything.',
+    );
+  };
+  /** Calls `act`, which compiles SQL. SQLite calls the authorizer when it compiles. */
+  const checked = <T>(sql: string, act: () => T): T =>
+    within(() => {
+      if (isTransactionControl(sql)) throw isControl();
+      try {
+        return act();
+      } catch (error) {
+        throw primaryCode(error) === DENIED ? isControl() : error;
+      }
+    });
+  return {
+    synchronous: true,
+    prepare(sql, options) {
+      const statement = checked(sql, () => database.prepare(sql));
+      if (options?.readBigInts === true) statement.setReadBigInts(true);
+      return {
+        run: (...parameters) => within(() => statement.run(...parameters)),
+        get: (...parameters) => within(() => statement.get(...parameters) as SqliteRow | undefined),
+        all: (...parameters) => within(() => statement.all(...parameters) as SqliteRow[]),
+      };
+    },
+    exec: (sql) => checked(sql, () => database.exec(sql)),
+  };
+}
+
+// https://www.sqlite.org/c3ref/c_alter_table.html
+const PRAGMA = 19;
+const TRANSACTION = 22;
+const ATTACH = 24;
+const DETACH = 25;
+
+const [OK, DENY] = [0, 1];
+
+/** Pragmas that would make later commits of the connection less safe, block for longer, or fail. */
+export const UNSAFE_PRAGMAS: ReadonlySet<string> = new Set([
+  'busy_timeout',
+  'checkpoint_fullfsync',
+  'foreign_keys',
+  'fullfsync',
+  'ignore_check_constraints',
+  'journal_mode',
+  'locking_mode',
+  'query_only',
+  'recursive_triggers',
+  'synchronous',
+  'wal_autocheckpoint',
+  'wal_checkpoint',
+  'writable_schema',
+]);
+
+/**
+ * Makes SQLite reject every statement that would end the transaction or change how the connection works, at any place
+ * in a script, while `inUse` returns true. On a Node without `setAuthorizer` it has no effect; there, a statement that
+ * ends the transaction makes the release of the commit's savepoint fail.
+ */
+export function protect(database: DriverDatabase, inUse: () => boolean): void {
+  database.setAuthorizer?.((action, first) => {
+    if (!inUse()) return OK;
+    const denied =
+      action === TRANSACTION ||
+      action === ATTACH ||
+      action === DETACH ||
+      (action === PRAGMA && UNSAFE_PRAGMAS.has(String(first).toLowerCase()));
+    return denied ? DENY : OK;
+  });
+}
+
+function isControl(): TypeError {
+  return new TypeError(
+    'The work of a context.commit must not begin or end a transaction, attach a database or change how the ' +
+      'connection keeps data safe: the inbox commits the transaction together with the delivery. ' +
+      'To roll back, throw an error.',
   );
 }

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { SqliteDatabase } from '../../../../../../test/support/sqlite/sqlite-database.js';
 import { SLICE } from '../../sql/events.js';
 import { SqlPruning } from '../../sql/prune.js';
-import { LAYOUT } from './schema.js';
+import { LAYOUT } from '../sqlite-operations.js';
 import type { EventFilter, EventPage } from '../../../inbox/store/inbox-store.js';
 
 let inbox: SqliteDatabase;

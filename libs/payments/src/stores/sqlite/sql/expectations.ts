@@ -8,11 +8,10 @@ import type {
 } from '../../../inbox/store/inbox-store.js';
 import { expectStatements, SqlExpectations } from '../../sql/expectations.js';
 import type { SqliteConnection, Times } from '../thread/connection.js';
-import { dialectAt, pause, toBound } from '../thread/sqlite-sql.js';
-import type { SqliteSql } from '../thread/sqlite-sql.js';
-import { fulfilWith } from './fulfil.js';
-import { receive } from './receive.js';
-import { COUNTS_ONCE } from './schema.js';
+import { dialectAt, pause, toBound } from '../thread/connection.js';
+import type { SqliteSql } from '../thread/connection.js';
+import { COUNTS_ONCE } from './ordering.js';
+import { fulfilWith, receive } from './receive.js';
 import { fromStored, toStored } from '../../sql/stored-text.js';
 
 /** The expectations of a SQLite inbox, for one operation. */
@@ -34,7 +33,7 @@ export class SqliteExpectationOperations extends SqlExpectations {
 
   protected override async settleWithEvents(settlement: PollSettlement): Promise<SettledPoll> {
     const { lease, outcome, event, eventTypes } = settlement;
-    const { connection, times } = this.sql;
+    const { connection } = this.sql;
     const row = connection.get<LeasedRow>(
       `SELECT company, state, transaction_id FROM payments_inbox_expectation
        WHERE seq = ? AND token = ? AND leased = 1`,
@@ -55,7 +54,7 @@ export class SqliteExpectationOperations extends SqlExpectations {
       return { ...unchanged, state: row.state, receipt: receipt as StoreReceipt };
     }
     const id = rival?.id ?? (isFound ? receipt!.id : null);
-    if (id !== null) fulfilWith(connection, lease.seq, row.company, id, times);
+    if (id !== null) fulfilWith(this.sql, lease.seq, row.company, id);
     const contradiction =
       isFound && rival !== undefined
         ? ({

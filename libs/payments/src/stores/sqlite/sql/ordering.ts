@@ -1,7 +1,9 @@
+import { countsOnce, notOnce, unaliased } from '../../sql/conditions.js';
 import type { SqliteConnection } from '../thread/connection.js';
-import type { LeaseName } from '../thread/sent-values.js';
-import type { SqliteSql } from '../thread/sqlite-sql.js';
-import { COUNTS_ONCE, NOT_ONCE } from './schema.js';
+import type { SqliteSql } from '../thread/connection.js';
+
+/** SQL: {@link countsOnce} and {@link notOnce} without an alias. */
+export const [COUNTS_ONCE, NOT_ONCE] = [unaliased(countsOnce('e')), unaliased(notOnce('e'))];
 
 /** SQL: whether a delivery of the handler `?1` and the ordering key `?2` is due at `?3` in a queue. Reads one index entry. */
 const due = (queue: string): string =>
@@ -10,6 +12,12 @@ const due = (queue: string): string =>
 
 /** SQL: whether any delivery of the handler `?1` and the ordering key `?2` is pending and due at `?3`. */
 export const ANY_DUE = ['waiting', 'due', 'suspect'].map(due).join(' OR ');
+
+/** SQL: whether a delivery of the handler `?1` and the ordering key `?2` is running. */
+const RUNNING = `EXISTS (SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_running
+  WHERE state = 'running' AND handler = ?1 AND ordering = ?2)`;
+
+const BUSY = `${RUNNING} OR ${due('waiting')} OR ${due('due')}`;
 
 /**
  * Whether a due delivery must wait for its turn: another delivery of its handler and ordering key runs or is claimable
@@ -22,17 +30,8 @@ export function isOrderingBusy(
   ordering: Uint8Array | null,
   clock: number,
 ): boolean {
-  if (ordering === null) return false;
-  const { busy } = connection.get<{ busy: 0 | 1 }>(
-    `SELECT ${RUNNING} OR ${due('waiting')} OR ${due('due')} AS busy`,
-    [handler, ordering, clock],
-  )!;
-  return busy === 1;
+  return ordering !== null && isTrue(connection, BUSY, [handler, ordering, clock]);
 }
-
-/** SQL: whether a delivery of the handler `?1` and the ordering key `?2` is running. */
-const RUNNING = `EXISTS (SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_running
-  WHERE state = 'running' AND handler = ?1 AND ordering = ?2)`;
 
 /** Whether a delivery of that ordering key runs. */
 export function isOrderingRunning(
@@ -40,16 +39,18 @@ export function isOrderingRunning(
   handler: string,
   ordering: Uint8Array | null,
 ): boolean {
-  if (ordering === null) return false;
-  const { running } = connection.get<{ running: 0 | 1 }>(`SELECT ${RUNNING} AS running`, [
-    handler,
-    ordering,
-  ])!;
-  return running === 1;
+  return ordering !== null && isTrue(connection, RUNNING, [handler, ordering]);
+}
+
+function isTrue(connection: SqliteConnection, condition: string, values: unknown[]): boolean {
+  return connection.get<{ found: 0 | 1 }>(`SELECT ${condition} AS found`, values)!.found === 1;
 }
 
 /** See `InboxStore.newerHandled`. */
-export function newerHandled({ connection }: SqliteSql, { seq, handler }: LeaseName): boolean {
+export function newerHandled(
+  { connection }: SqliteSql,
+  { seq, handler }: { readonly seq: number; readonly handler: string },
+): boolean {
   const event = connection.get(
     'SELECT ordering_key, company, occurred_at FROM payments_inbox_event WHERE seq = ?',
     [seq],
@@ -60,11 +61,9 @@ export function newerHandled({ connection }: SqliteSql, { seq, handler }: LeaseN
        WHERE ordering_key = ?1 AND ${condition} AND company = ?2 AND occurred_at > ?3
          AND (pruned OR EXISTS (SELECT 1 FROM payments_inbox_delivery d
            WHERE d.event = e.seq AND d.handler = ?4 AND d.state = 'done')))`;
-  const { newer } = connection.get<{ newer: 0 | 1 }>(
-    `SELECT ${newerIn('once', COUNTS_ONCE)} OR ${newerIn('transaction', NOT_ONCE)} AS newer`,
-    [event['ordering_key'], event['company'], event['occurred_at'], handler],
-  )!;
-  return newer === 1;
+  const newer = `${newerIn('once', COUNTS_ONCE)} OR ${newerIn('transaction', NOT_ONCE)}`;
+  const { ordering_key, company, occurred_at } = event;
+  return isTrue(connection, newer, [ordering_key, company, occurred_at, handler]);
 }
 
 /**
@@ -94,7 +93,7 @@ export function releaseNext(connection: SqliteConnection, seq: number, handler: 
 
 /** Whether a delivery of the handler waits. Most handlers have none, so one look-up serves all outcomes of a batch. */
 function hasWaiting(connection: SqliteConnection, handler: string): boolean {
-  return connection.cached(waitingOf(handler), () => {
+  return connection.cached(`waiting ${handler}`, () => {
     const sql = `SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_queue
       WHERE handler = ? AND queue = 'waiting' LIMIT 1`;
     return connection.get(sql, [handler]) !== undefined;
@@ -103,7 +102,5 @@ function hasWaiting(connection: SqliteConnection, handler: string): boolean {
 
 /** Call it after a delivery of the handler began to wait. */
 export function beganToWait(connection: SqliteConnection, handler: string): void {
-  connection.uncache(waitingOf(handler));
+  connection.uncache(`waiting ${handler}`);
 }
-
-const waitingOf = (handler: string): string => `waiting ${handler}`;

@@ -1,39 +1,45 @@
 import { hash } from 'node:crypto';
 import { TEST_EVENT_TYPE } from '../../../events/payment-event.js';
-import type { IncomingEvent, StoreReceipt } from '../../../inbox/store/inbox-store.js';
-import type { SqliteConnection, Times } from '../thread/connection.js';
-import type { Receipt } from '../thread/sent-values.js';
-import type { SqliteSql } from '../thread/sqlite-sql.js';
-import { catalogVersion, unpaused } from './catalog.js';
-import { ANY_DUE, beganToWait, isOrderingBusy } from './ordering.js';
-import { fulfil } from './fulfil.js';
-import { COUNTS_ONCE } from './schema.js';
+import type {
+  ClaimedDelivery,
+  EventSource,
+  ExpectationState,
+  FulfilledExpectation,
+  IncomingEvent,
+  StoreReceipt,
+} from '../../../inbox/store/inbox-store.js';
+import { OPEN, UNSCHEDULED } from '../../sql/expectations.js';
+import type { SqliteSql } from '../thread/connection.js';
+import { ANY_DUE, beganToWait, COUNTS_ONCE, isOrderingBusy } from './ordering.js';
 import { fromStored, orderingOf, toStored } from '../../sql/stored-text.js';
-import { isLive } from './workers.js';
+import { catalogVersion, isLive, unpaused } from './workers.js';
 
 /** How many other events of the same payment transaction are stored with the first event. */
 const MAX_REPEATS = 20;
 
+/** A receipt whose claimed deliveries lack the body. */
+export interface Receipt extends Omit<StoreReceipt, 'claimed'> {
+  readonly claimed: readonly Omit<ClaimedDelivery, 'raw'>[];
+}
+
 /** Stores new events, each with its deliveries, and reports the events that are known already. */
 export function receive(sql: SqliteSql, events: readonly IncomingEvent[]): Receipt[] {
-  const { connection, times } = sql;
   return events.map((event) => {
     const digest = hash('sha256', event.raw, 'buffer');
-    const isCurrent = event.catalogVersion === catalogVersion(connection);
+    const isCurrent = event.catalogVersion === catalogVersion(sql.connection);
     // Nearly all events are new, so an event is looked up only after its insert failed on a unique index.
-    const seq = isCurrent ? insertEvent(connection, event, digest, times) : null;
+    const seq = isCurrent ? insertEvent(sql, event, digest) : null;
     if (seq === null) {
-      const known = findKnown(connection, event, digest, times);
+      const known = findKnown(sql, event, digest);
       const fulfils = event.fulfils && known?.outcome === 'duplicate';
-      const fulfilled = fulfils ? fulfil(connection, event, known.id, times) : [];
+      const fulfilled = fulfils ? fulfil(sql, event, known.id) : [];
       const { id, outcome } = known ?? { id: event.id, outcome: 'outdated' };
       return { outcome, id, claimed: [], pending: false, fulfilled };
     }
-    insertBody(connection, event, seq);
-    const claimed = insertDeliveries(connection, event, seq, times);
+    const claimed = insertDeliveries(sql, event, seq);
     const pending = claimed.length < event.handlers.length;
     sql.wakes ||= pending;
-    const fulfilled = event.fulfils ? fulfil(connection, event, event.id, times) : [];
+    const fulfilled = event.fulfils ? fulfil(sql, event, event.id) : [];
     return { outcome: 'stored', id: event.id, claimed, pending, fulfilled };
   });
 }
@@ -43,10 +49,9 @@ export function receive(sql: SqliteSql, events: readonly IncomingEvent[]): Recei
  * for a new event.
  */
 function findKnown(
-  connection: SqliteConnection,
+  { connection, times }: SqliteSql,
   event: IncomingEvent,
   digest: Buffer,
-  times: Times,
 ): Pick<StoreReceipt, 'id' | 'outcome'> | undefined {
   const same = connection.get<{ digest: Uint8Array }>(
     'SELECT digest FROM payments_inbox_event WHERE id = ? AND company = ?',
@@ -62,23 +67,15 @@ function findKnown(
     [toStored(event.orderingKey!), toStored(event.eventType), event.company],
   );
   if (first === undefined) return undefined;
-  addRepeat(connection, first, event.id, times);
-  return { id: fromStored(first.id), outcome: 'duplicate' };
-}
-
-function addRepeat(
-  connection: SqliteConnection,
-  first: { readonly seq: number; readonly repeats: string | null },
-  id: string,
-  { wall }: Times,
-): void {
   const repeats = JSON.parse(first.repeats ?? '[]') as [id: string, receivedMs: number][];
-  const added = toStored(id);
-  if (repeats.some(([known]) => known === added)) return;
-  connection.run('UPDATE payments_inbox_event SET repeats = ? WHERE seq = ?', [
-    JSON.stringify([...repeats, [added, wall]].slice(-MAX_REPEATS)),
-    first.seq,
-  ]);
+  const added = toStored(event.id);
+  if (!repeats.some(([known]) => known === added)) {
+    connection.run('UPDATE payments_inbox_event SET repeats = ? WHERE seq = ?', [
+      JSON.stringify([...repeats, [added, times.wall]].slice(-MAX_REPEATS)),
+      first.seq,
+    ]);
+  }
+  return { id: fromStored(first.id), outcome: 'duplicate' };
 }
 
 /** Whether the event is handled once per transaction, and has one. */
@@ -86,17 +83,16 @@ function isOnce({ oncePerTransaction, orderingKey }: IncomingEvent): boolean {
   return oncePerTransaction && orderingKey !== null;
 }
 
-/** Returns the number of the new event; `null` if the event is known. */
+/** Stores the event and its body. Returns the number of the new event; `null` if the event is known. */
 function insertEvent(
-  connection: SqliteConnection,
+  { connection, times }: SqliteSql,
   event: IncomingEvent,
   digest: Uint8Array,
-  { wall }: Times,
 ): number | null {
   const { company, id, eventType, occurredAt, orderingKey, stale, handlers, source, summary } =
     event;
   const isUnhandled = handlers.length === 0 && eventType !== TEST_EVENT_TYPE;
-  return connection.insert(
+  const seq = connection.insert(
     `INSERT INTO payments_inbox_event (company, id, event_type, occurred_at, received_at, ordering_key, once,
        digest, stale, unhandled, source, reference, amount, currency)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -106,7 +102,7 @@ function insertEvent(
       toStored(id),
       toStored(eventType),
       occurredAt.getTime(),
-      wall,
+      times.wall,
       orderingKey === null ? null : toStored(orderingKey),
       isOnce(event) ? 1 : 0,
       digest,
@@ -118,30 +114,26 @@ function insertEvent(
       summary?.currency ?? null,
     ],
   );
-}
-
-function insertBody(
-  connection: SqliteConnection,
-  { raw, headers }: IncomingEvent,
-  seq: number,
-): void {
+  if (seq === null) return null;
   connection.run(
     // `node:sqlite` binds an empty body as NULL.
     "INSERT INTO payments_inbox_body (event, raw, headers) VALUES (?, coalesce(?, x''), ?)",
-    [seq, raw, toStored(JSON.stringify(headers))],
+    [seq, event.raw, toStored(JSON.stringify(event.headers))],
   );
+  return seq;
 }
 
 /** Adds the deliveries of a new event; returns those that run at once, in their first attempt. */
 function insertDeliveries(
-  connection: SqliteConnection,
+  { connection, times }: SqliteSql,
   { company, id, source, orderingKey, handlers, assign }: IncomingEvent,
   seq: number,
-  { wall, clock }: Times,
 ): Receipt['claimed'] {
+  const { wall, clock } = times;
   const first = { company, id, seq, token: 1, attempt: 1, crashes: 0, ageMs: 0, source };
   const ordering = orderingOf(company, orderingKey && toStored(orderingKey));
-  const assignable = assignableHandlers(connection, assign);
+  const isAssignable = assign !== null && isLive(connection, assign.workerId);
+  const assignable = isAssignable ? unpaused(connection, assign.handlers) : [];
   return handlers.flatMap((handler) => {
     if (assignable.includes(handler)) {
       // Inserts nothing if another delivery of the key runs, which the index of running deliveries detects, or is due.
@@ -165,10 +157,68 @@ function insertDeliveries(
   });
 }
 
-function assignableHandlers(
-  connection: SqliteConnection,
-  assign: IncomingEvent['assign'],
-): readonly string[] {
-  if (assign === null || !isLive(connection, assign.workerId)) return [];
-  return unpaused(connection, assign.handlers);
+interface OpenRow {
+  readonly seq: number;
+  readonly reference: string;
+  readonly state: ExpectationState;
+  readonly transaction_id: string | null;
+  readonly fulfilled_transaction: string | null;
+}
+
+/** Fulfils the open expectations of an event's transaction and reference with the stored event of the id `storedId`. */
+export function fulfil(
+  sql: SqliteSql,
+  { company, orderingKey, reference }: Pick<IncomingEvent, 'company' | 'orderingKey' | 'reference'>,
+  storedId: string,
+): FulfilledExpectation[] {
+  if (orderingKey === null && reference === null) return [];
+  const key = orderingKey && toStored(orderingKey);
+  const columns = 'seq, reference, state, transaction_id, fulfilled_transaction';
+  const rows = sql.connection.all<OpenRow>(
+    `SELECT ${columns} FROM payments_inbox_expectation INDEXED BY payments_inbox_expectation_transaction
+     WHERE transaction_id = ?1 AND company = ?3 AND ${OPEN}
+     UNION SELECT ${columns} FROM payments_inbox_expectation INDEXED BY payments_inbox_expectation_reference
+     WHERE reference = ?2 AND company = ?3 AND state <> 'cancelled'`,
+    [key, reference && toStored(reference), company],
+  );
+  return rows.flatMap((row) => {
+    const isOpen = row.state === 'waiting' || row.state === 'overdue';
+    if (isOpen && (row.transaction_id === null || row.transaction_id === key)) {
+      const by = fulfilWith(sql, row.seq, company, storedId);
+      const transactionId = row.transaction_id && fromStored(row.transaction_id);
+      return [{ reference: fromStored(row.reference), transactionId, by }];
+    }
+    const own = row.transaction_id ?? row.fulfilled_transaction;
+    if (own !== null && own !== key) {
+      const update = 'UPDATE payments_inbox_expectation SET other_event_id = ? WHERE seq = ?';
+      sql.connection.run(update, [toStored(storedId), row.seq]);
+    }
+    return [];
+  });
+}
+
+/** Fulfils an expectation with a stored event, if it is open. Returns how the event was received. */
+export function fulfilWith(
+  { connection, times }: SqliteSql,
+  seq: number,
+  company: string,
+  storedId: string,
+): EventSource {
+  const id = toStored(storedId);
+  const { source, event_type, ordering_key } = connection.get<{
+    readonly source: EventSource;
+    readonly event_type: string;
+    readonly ordering_key: string | null;
+  }>(
+    'SELECT source, event_type, ordering_key FROM payments_inbox_event WHERE id = ? AND company = ?',
+    [id, company],
+  )!;
+  connection.run(
+    `UPDATE payments_inbox_expectation
+     SET state = 'fulfilled', fulfilled_at = ?, fulfilled_by = ?, fulfilled_id = ?, fulfilled_type = ?,
+       fulfilled_transaction = ?, ${UNSCHEDULED}
+     WHERE seq = ? AND ${OPEN}`,
+    [times.wall, source, id, event_type, ordering_key, seq],
+  );
+  return source;
 }

@@ -2,9 +2,9 @@ import type { DeliverySelection, InboxStore } from '../../../inbox/store/inbox-s
 import { historyOf } from '../../sql/events.js';
 import type { HistoryRow } from '../../sql/events.js';
 import { fromStored, orderingOf, toStored } from '../../sql/stored-text.js';
-import type { SqliteSql } from '../thread/sqlite-sql.js';
-import { fulfil } from './fulfil.js';
+import type { SqliteSql } from '../thread/connection.js';
 import { releaseNext } from './ordering.js';
+import { fulfil } from './receive.js';
 
 interface EventRow {
   readonly seq: number;
@@ -64,16 +64,22 @@ export function redrive(
 /** Adds a delivery to an event. Returns `false` if another event counts as the event of the transaction. */
 function add(
   sql: SqliteSql,
-  event: EventRow,
+  { seq, id, company, event_type, ordering_key, reference, stale }: EventRow,
   handler: string,
   dueAt: number,
   fulfils: readonly string[],
 ): boolean {
   const { connection } = sql;
-  const { seq, company, ordering_key } = event;
   const anyOther = 'SELECT 1 FROM payments_inbox_delivery WHERE event = ? LIMIT 1';
-  if (event.stale === 1 && connection.get(anyOther, [seq]) === undefined) {
-    if (!refresh(sql, event, fulfils)) return false;
+  if (stale === 1 && connection.get(anyOther, [seq]) === undefined) {
+    // From now on, the stale event counts as the event of its transaction, and fulfils expectations as on receipt.
+    const update = 'UPDATE OR IGNORE payments_inbox_event SET stale = 0 WHERE seq = ?';
+    if (connection.run(update, [seq]) === 0) return false;
+    if (fulfils.includes(fromStored(event_type))) {
+      const orderingKey = ordering_key && fromStored(ordering_key);
+      const keys = { company, orderingKey, reference: reference && fromStored(reference) };
+      fulfil(sql, keys, fromStored(id));
+    }
   }
   connection.run(
     `INSERT INTO payments_inbox_delivery (event, handler, state, queue, due_at, ordering)
@@ -81,25 +87,6 @@ function add(
     [seq, handler, dueAt, orderingOf(company, ordering_key)],
   );
   connection.run('UPDATE payments_inbox_event SET unhandled = 0 WHERE seq = ?', [seq]);
-  return true;
-}
-
-/**
- * Makes a stale event count as the event of its transaction: it fulfils expectations as on receipt. Returns
- * `false` if another event counts as the event of the transaction.
- */
-function refresh(
-  { connection, times }: SqliteSql,
-  { seq, id, company, event_type, ordering_key, reference }: EventRow,
-  fulfils: readonly string[],
-): boolean {
-  const update = 'UPDATE OR IGNORE payments_inbox_event SET stale = 0 WHERE seq = ?';
-  if (connection.run(update, [seq]) === 0) return false;
-  if (fulfils.includes(fromStored(event_type))) {
-    const orderingKey = ordering_key && fromStored(ordering_key);
-    const keys = { company, orderingKey, reference: reference && fromStored(reference) };
-    fulfil(connection, keys, fromStored(id), times);
-  }
   return true;
 }
 

@@ -1,11 +1,13 @@
-import { boundedError } from '../../../inbox/store/stored-event.js';
-import type { SettleResult } from '../../../inbox/store/inbox-store.js';
+import { boundedError, HISTORY_LENGTH } from '../../../inbox/store/stored-event.js';
+import type { HistoryEntry } from '../../../inbox/store/stored-event.js';
+import type { Lease, SettleResult } from '../../../inbox/store/inbox-store.js';
 import type { SqliteConnection } from '../thread/connection.js';
-import type { LeaseName } from '../thread/sent-values.js';
-import type { SqliteSql } from '../thread/sqlite-sql.js';
+import type { SqliteSql } from '../thread/connection.js';
 import { releaseNext } from './ordering.js';
 import { toStored } from '../../sql/stored-text.js';
-import { withAttempt } from './attempt-history.js';
+
+/** The fields of a lease that identify it. */
+export type LeaseName = Pick<Lease, 'seq' | 'handler' | 'token'>;
 
 /** Marks a delivery done. */
 export function complete(sql: SqliteSql, lease: LeaseName): SettleResult {
@@ -41,11 +43,6 @@ export function release(sql: SqliteSql, lease: LeaseName, dueInMs = 0): SettleRe
 /** SQL for the queue of a delivery that becomes pending again without an outcome. */
 export const FREED_QUEUE = "iif(crashes > 0, 'suspect', 'due')";
 
-/** Whether the delivery still runs under this lease. */
-export function isCurrent(connection: SqliteConnection, lease: LeaseName): boolean {
-  return findRunning(connection, lease) !== undefined;
-}
-
 /** Selects a delivery only if it runs under the token of the lease. No clock is compared. */
 const FENCE = "event = ? AND handler = ? AND token = ? AND state = 'running'";
 
@@ -68,13 +65,15 @@ function settle(
   return { settled: true, nextDue };
 }
 
-interface RunningRow {
+/** The columns of a running delivery to whose history an attempt is added. */
+export interface RunningRow {
   readonly attempts: number;
   readonly started_at: number;
   readonly history: string;
 }
 
-function findRunning(
+/** The delivery, if it still runs under this lease. */
+export function findRunning(
   connection: SqliteConnection,
   { seq, handler, token }: LeaseName,
 ): RunningRow | undefined {
@@ -82,4 +81,14 @@ function findRunning(
     `SELECT attempts, started_at, history FROM payments_inbox_delivery WHERE ${FENCE}`,
     [seq, handler, token],
   );
+}
+
+/** Adds an attempt to a history, and removes the oldest if there are more than {@link HISTORY_LENGTH}. */
+export function withAttempt(
+  { attempts, started_at, history }: RunningRow,
+  endedAt: number,
+  ...outcome: [HistoryEntry[3], error?: string]
+): string {
+  const attempt = [attempts, started_at, Math.max(0, endedAt - started_at), ...outcome];
+  return JSON.stringify([...(JSON.parse(history) as unknown[]), attempt].slice(-HISTORY_LENGTH));
 }

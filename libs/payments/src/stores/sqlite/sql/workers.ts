@@ -1,40 +1,38 @@
 import type { HandlerDeclaration, HeartbeatResult } from '../../../inbox/store/inbox-store.js';
 import { REMOVE_WORKER } from '../../sql/workers.js';
-import type { SqliteConnection, Times } from '../thread/connection.js';
-import type { SqliteSql } from '../thread/sqlite-sql.js';
-import { unpaused } from './catalog.js';
+import type { SqliteConnection } from '../thread/connection.js';
+import type { SqliteSql } from '../thread/connection.js';
 import { releaseNext } from './ordering.js';
-import { FREED_QUEUE } from './settle.js';
-import { withAttempt } from './attempt-history.js';
+import { FREED_QUEUE, withAttempt } from './settle.js';
+import type { RunningRow } from './settle.js';
 
 /** Renews a heartbeat, removes dead workers, and frees the deliveries that they ran. */
 export async function heartbeat(sql: SqliteSql, workerId: string): Promise<HeartbeatResult> {
   const { connection, times } = sql;
-  const own = connection.get<{ heartbeat_at: number; lease_ms: number }>(
-    'SELECT heartbeat_at, lease_ms FROM payments_inbox_worker WHERE id = ? AND retired = 0',
+  const own = connection.get<{ heartbeat_at: number; lease_ms: number; handlers: string }>(
+    'SELECT heartbeat_at, lease_ms, handlers FROM payments_inbox_worker WHERE id = ? AND retired = 0',
     [workerId],
   );
   const late = own !== undefined && times.clock - own.heartbeat_at > own.lease_ms;
-  const alive =
-    connection.run(
-      'UPDATE payments_inbox_worker SET heartbeat_at = ? WHERE id = ? AND retired = 0',
-      [times.clock, workerId],
-    ) === 1;
-  const withoutHeartbeat = deadWorkers(connection, times);
+  connection.run('UPDATE payments_inbox_worker SET heartbeat_at = ? WHERE id = ? AND retired = 0', [
+    times.clock,
+    workerId,
+  ]);
+  const withoutHeartbeat = deadWorkers(sql);
   const dead = late ? [] : withoutHeartbeat;
   for (const { id } of dead) await sql.changeCatalog(REMOVE_WORKER, [id]);
-  const retired = new Set(dead.filter((row) => row.retired === 1).map(({ id }) => id));
-  const freed = freeOrphans(connection, retired, times);
-  sql.wakes ||= freed > 0;
-  return { alive, suspects: hasSuspects(connection, workerId) };
+  freeOrphans(sql, new Set(dead.filter((row) => row.retired === 1).map(({ id }) => id)));
+  const handlers = JSON.parse(own?.handlers ?? '[]') as HandlerDeclaration[];
+  const names = handlers.map(({ name }) => name);
+  return { alive: own !== undefined, suspects: hasSuspects(connection, names) };
 }
 
 /**
  * Notes the heartbeats of all workers, because the age of a heartbeat counts from the first time that it was read. Call it with
  * the result of a change of the workers, whose statements have run.
  */
-export function noteHeartbeats<T>({ connection, times }: SqliteSql, changed: T): T {
-  deadWorkers(connection, times);
+export function noteHeartbeats<T>(sql: SqliteSql, changed: T): T {
+  deadWorkers(sql);
   return changed;
 }
 
@@ -46,25 +44,37 @@ export function isLive(connection: SqliteConnection, workerId: string): boolean 
   });
 }
 
+/** See `HandlerCatalog.version`. */
+export function catalogVersion(connection: SqliteConnection): number {
+  return connection.cached('catalog', () => {
+    const sql = 'SELECT catalog_version AS version FROM payments_inbox_meta';
+    return connection.get<{ version: number }>(sql)!.version;
+  });
+}
+
+/** Removes paused handlers and repeated names. */
+export function unpaused(connection: SqliteConnection, handlers: readonly string[]): string[] {
+  const paused = connection.cached('paused', () =>
+    connection
+      .all<{ handler: string }>('SELECT handler FROM payments_inbox_pause')
+      .map(({ handler }) => handler),
+  );
+  if (paused.includes('*')) return [];
+  return [...new Set(handlers)].filter((handler) => !paused.includes(handler));
+}
+
 /** The workers that send no heartbeats. Call it in a transaction that writes, so that no heartbeat is stored meanwhile. */
-function deadWorkers(connection: SqliteConnection, times: Times): WorkerRow[] {
+function deadWorkers({ connection, times }: SqliteSql): WorkerRow[] {
   const rows = connection.all<WorkerRow>(
     'SELECT id, lease_ms, heartbeat_at, retired FROM payments_inbox_worker',
   );
+  const liveness = connection.state(WorkerLiveness);
   // The time now, not that of the request, which may have waited for a lock.
-  return livenessOf(connection).check(rows, connection.machine() + times.processOffset);
+  return liveness.check(rows, connection.machine() + times.processOffset);
 }
 
-function handlersOf(connection: SqliteConnection, workerId: string): string[] {
-  const row = connection.get<{ handlers: string }>(
-    'SELECT handlers FROM payments_inbox_worker WHERE id = ?',
-    [workerId],
-  );
-  return (JSON.parse(row?.handlers ?? '[]') as HandlerDeclaration[]).map(({ name }) => name);
-}
-
-function hasSuspects(connection: SqliteConnection, workerId: string): boolean {
-  return unpaused(connection, handlersOf(connection, workerId)).some((handler) =>
+function hasSuspects(connection: SqliteConnection, handlers: readonly string[]): boolean {
+  return unpaused(connection, handlers).some((handler) =>
     connection.get(
       `SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_queue
        WHERE handler = ? AND queue = 'suspect' LIMIT 1`,
@@ -73,54 +83,41 @@ function hasSuspects(connection: SqliteConnection, workerId: string): boolean {
   );
 }
 
-interface OrphanRow {
+interface OrphanRow extends RunningRow {
   readonly event: number;
   readonly handler: string;
   readonly worker: string;
-  readonly attempts: number;
-  readonly started_at: number;
-  readonly history: string;
 }
 
 /**
  * Frees the running deliveries of all workers that have no row. Some of these workers were removed long ago: one of
  * their claims took effect late.
+ *
+ * @param retired the workers whose grace has ended. Their deliveries are not suspects.
  */
-function freeOrphans(
-  connection: SqliteConnection,
-  retired: ReadonlySet<string>,
-  times: Times,
-): number {
+function freeOrphans(sql: SqliteSql, retired: ReadonlySet<string>): void {
+  const { connection, times } = sql;
+  const { wall, clock } = times;
   const orphans = connection.all<OrphanRow>(
     `SELECT event, handler, worker, attempts, started_at, history
      FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_running
      WHERE state = 'running' AND worker NOT IN (SELECT id FROM payments_inbox_worker)`,
   );
   for (const row of orphans) {
-    if (retired.has(row.worker)) freeRetired(connection, row, times);
-    else freeLost(connection, row, times);
+    const [set, values] = retired.has(row.worker)
+      ? [`queue = ${FREED_QUEUE}, attempts = attempts - 1`, []]
+      : [
+          `queue = 'suspect', attempts = attempts - (crashes = 0), crashes = crashes + 1, failed_at = ?, history = ?`,
+          [wall, withAttempt(row, wall, 'l')],
+        ];
+    connection.run(
+      `UPDATE payments_inbox_delivery SET state = 'pending', worker = NULL, token = token + 1, due_at = ?, ${set}
+       WHERE event = ? AND handler = ?`,
+      [clock, ...values, row.event, row.handler],
+    );
     releaseNext(connection, row.event, row.handler);
   }
-  return orphans.length;
-}
-
-const FREED = "state = 'pending', worker = NULL, token = token + 1, due_at = ?";
-
-function freeLost(connection: SqliteConnection, row: OrphanRow, { wall, clock }: Times): void {
-  connection.run(
-    `UPDATE payments_inbox_delivery SET ${FREED}, queue = 'suspect', attempts = attempts - (crashes = 0),
-       crashes = crashes + 1, failed_at = ?, history = ?
-     WHERE event = ? AND handler = ?`,
-    [clock, wall, withAttempt(row, wall, 'l'), row.event, row.handler],
-  );
-}
-
-function freeRetired(connection: SqliteConnection, row: OrphanRow, { clock }: Times): void {
-  connection.run(
-    `UPDATE payments_inbox_delivery SET ${FREED}, queue = ${FREED_QUEUE}, attempts = attempts - 1
-     WHERE event = ? AND handler = ?`,
-    [clock, row.event, row.handler],
-  );
+  sql.wakes ||= orphans.length > 0;
 }
 
 /** A row of `payments_inbox_worker`. */
@@ -131,42 +128,25 @@ export interface WorkerRow {
   readonly retired: 0 | 1;
 }
 
-interface KnownHeartbeat {
-  readonly heartbeatAt: number;
-  /** When a check first read the heartbeat, by this process's monotonic clock. */
-  readonly since: number;
-}
-
 /**
- * Finds the workers that send no heartbeats. It compares no clocks of different processes, because they may differ by
+ * Finds the workers of a file that send no heartbeats. It compares no clocks of different processes, because they may differ by
  * any amount after a jump of the wall clock: a change of `heartbeat_at` is a heartbeat, and its age counts from the check
- * that first read it.
+ * that first read it, by this process's monotonic clock.
  */
 export class WorkerLiveness {
-  #known = new Map<string, KnownHeartbeat>();
+  #known = new Map<string, { readonly heartbeatAt: number; readonly since: number }>();
 
   /** Takes the rows of all workers that are stored `now`; returns those that are dead, or whose grace has ended. */
   check(rows: readonly WorkerRow[], now: number): WorkerRow[] {
-    const next = new Map<string, KnownHeartbeat>();
-    const dead: WorkerRow[] = [];
-    for (const row of rows) {
-      const known = this.#known.get(row.id);
-      const since = known?.heartbeatAt === row.heartbeat_at ? known.since : now;
-      next.set(row.id, { heartbeatAt: row.heartbeat_at, since });
+    const known = this.#known;
+    this.#known = new Map();
+    return rows.filter(({ id, heartbeat_at: heartbeatAt, retired, lease_ms }) => {
+      const last = known.get(id);
+      const since = last?.heartbeatAt === heartbeatAt ? last.since : now;
+      this.#known.set(id, { heartbeatAt, since });
       const ageMs = now - since;
       // A grace of 0 ends at once.
-      if (row.retired === 1 ? ageMs >= row.lease_ms : ageMs > row.lease_ms) dead.push(row);
-    }
-    this.#known = next;
-    return dead;
+      return retired === 1 ? ageMs >= lease_ms : ageMs > lease_ms;
+    });
   }
-}
-
-/** Each connection has a file of its own workers. */
-const livenessByConnection = new WeakMap<SqliteConnection, WorkerLiveness>();
-
-function livenessOf(connection: SqliteConnection): WorkerLiveness {
-  const liveness = livenessByConnection.get(connection) ?? new WorkerLiveness();
-  livenessByConnection.set(connection, liveness);
-  return liveness;
 }

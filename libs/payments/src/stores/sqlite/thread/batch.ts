@@ -1,10 +1,9 @@
-import { retryWhileBusy, toError, toFailure, waitForLock } from './connection.js';
+import { retryWhileBusy, SqliteSql, toError, toFailure, waitForLock } from './connection.js';
 import type { SqliteConnection, Times } from './connection.js';
 import { OPERATIONS } from '../sqlite-operations.js';
 import type { Operation, OperationName } from '../sqlite-operations.js';
-import { storedClock } from './database-file.js';
+import { storedClock, sync } from './database-file.js';
 import type { Call, Outcome, Outcomes } from './messages.js';
-import { SqliteSql } from './sqlite-sql.js';
 
 /** Runs work one after the other: an operation may be an async function, and transactions of one database must not overlap. */
 export class Turns {
@@ -54,16 +53,10 @@ export async function runAlone(
   const sql = new SqliteSql(connection, times, isSliced ? transaction : undefined);
   const end = performance.now() + busyTimeoutMs;
   for (;;) {
-    try {
-      const outcomes = [await perform(sql, call)];
-      return { outcomes, wakes: sql.wakes, ahead };
-    } catch (error) {
-      try {
-        waitForLock(error, end);
-      } catch {
-        return { ...failed([call], error), wakes: sql.wakes, ahead };
-      }
-    }
+    const outcome = await perform(sql, call).catch((error: unknown) =>
+      waitForLock(error, end) ? undefined : { failure: toFailure(error) },
+    );
+    if (outcome !== undefined) return { outcomes: [outcome], wakes: sql.wakes, ahead };
   }
 }
 
@@ -73,12 +66,16 @@ export async function runAlone(
  */
 const CLOCK_SLACK_MS = 500;
 
-const SYNC: Call = { name: 'sync', args: [] };
-
 /**
- * Runs writes in one transaction, and makes all processes of the database use the latest of their clocks. If the stored clock is
- * ahead of the calls, another process has a later clock, and the calls use it. If the stored clock is too far behind, the
- * transaction stores the clock of the calls.
+ * Group commit: runs several writes in one transaction, so that one fsync serves all. If one write fails, all of them run
+ * again in a new transaction, each in its own savepoint, so that the failure does not affect the others. They use no
+ * savepoints the first time, because SQLite copies each page that changes in a savepoint. If the transaction itself fails,
+ * all calls fail.
+ *
+ * All processes of the database use the latest of their clocks. If the stored clock is ahead of the calls, another process has a
+ * later clock, and the calls use it. If the stored clock is too far behind, the transaction stores the clock of the calls.
+ *
+ * Operations may be async functions, but they await only what is resolved already: no message is read before the end.
  */
 export async function runBatch(
   connection: SqliteConnection,
@@ -86,88 +83,38 @@ export async function runBatch(
   times: Times,
   busyTimeoutMs: number,
 ): Promise<Outcomes> {
-  const aheadMs = readClock(connection, times.clock) - times.clock;
-  // A batch of claims stores no clock: most claims of an idle inbox find nothing, and the clock would cost an fsync.
-  const isStored = aheadMs > -CLOCK_SLACK_MS || calls.every(({ name }) => name.startsWith('claim'));
-  const all = isStored ? calls : [...calls, SYNC];
-  const sql = new SqliteSql(connection, {
-    ...times,
-    clock: times.clock + Math.max(0, aheadMs),
-  });
-  const { outcomes } = await runTogether(sql, all, busyTimeoutMs);
-  return {
-    outcomes: outcomes.slice(0, calls.length),
-    wakes: sql.wakes,
-    ahead: aheadMs > CLOCK_SLACK_MS ? times.clock + aheadMs : null,
-  };
-}
-
-function readClock(connection: SqliteConnection, fallback: number): number {
-  try {
-    return storedClock(connection).clock;
-  } catch {
-    // The batch will fail for the same reason, and its outcomes report the error.
-    return fallback;
-  }
-}
-
-/**
- * Group commit: runs several writes in one transaction, so that one fsync serves all. If one write fails, all of them run
- * again in a new transaction, each in its own savepoint, so that the failure does not affect the others. They use no
- * savepoints the first time, because SQLite copies each page that changes in a savepoint. If the transaction itself fails,
- * all calls fail.
- *
- * Operations may be async functions, but they await only what is resolved already: no message is read before the end.
- */
-async function runTogether(
-  sql: SqliteSql,
-  calls: readonly Call[],
-  busyTimeoutMs: number,
-): Promise<Pick<Outcomes, 'outcomes'>> {
-  let isRunning = false;
-  try {
-    return await inTransaction(sql.connection, busyTimeoutMs, async () => {
+  for (let runOne = write; ; runOne = writeInSavepoint) {
+    let isRunning = false;
+    try {
+      retryWhileBusy(busyTimeoutMs, () => connection.run('BEGIN IMMEDIATE'));
+      // No other process can change what the cache has until the end of the transaction.
+      connection.resetCache(true);
+      const aheadMs = storedClock(connection).clock - times.clock;
+      const clock = times.clock + Math.max(0, aheadMs);
+      const sql = new SqliteSql(connection, { ...times, clock });
+      const outcomes: Outcome[] = [];
       isRunning = true;
-      const outcomes: Outcome[] = [];
-      for (const call of calls) outcomes.push(await write(sql, call));
+      for (const call of calls) outcomes.push(await runOne(sql, call));
       isRunning = false;
-      return { outcomes };
-    });
-  } catch (error) {
-    if (!isRunning || calls.length === 1) return failed(calls, error);
-  }
-  try {
-    return await inTransaction(sql.connection, busyTimeoutMs, async () => {
-      const outcomes: Outcome[] = [];
-      for (const call of calls) outcomes.push(await runInSavepoint(sql, call));
-      return { outcomes };
-    });
-  } catch (error) {
-    return failed(calls, error);
-  }
-}
-
-async function inTransaction<T>(
-  connection: SqliteConnection,
-  busyTimeoutMs: number,
-  work: () => Promise<T>,
-): Promise<T> {
-  try {
-    retryWhileBusy(busyTimeoutMs, () => connection.run('BEGIN IMMEDIATE'));
-    // No other process can change what the cache has until the end of the transaction.
-    connection.resetCache(true);
-    const result = await work();
-    connection.run('COMMIT');
-    return result;
-  } catch (error) {
-    connection.rollback();
-    throw error;
-  } finally {
-    connection.resetCache(false);
+      // A batch of claims stores no clock: most claims of an idle inbox find nothing, and the clock would cost an fsync.
+      const isFarBehind = aheadMs <= -CLOCK_SLACK_MS;
+      if (isFarBehind && !calls.every(({ name }) => name.startsWith('claim'))) {
+        sync(connection, sql.times);
+      }
+      connection.run('COMMIT');
+      return { outcomes, wakes: sql.wakes, ahead: aheadMs > CLOCK_SLACK_MS ? clock : null };
+    } catch (error) {
+      connection.rollback();
+      if (isRunning && calls.length > 1 && runOne === write) continue;
+      const failure = toFailure(error);
+      return { outcomes: calls.map(() => ({ failure })), wakes: false, ahead: null };
+    } finally {
+      connection.resetCache(false);
+    }
   }
 }
 
-async function runInSavepoint(sql: SqliteSql, call: Call): Promise<Outcome> {
+async function writeInSavepoint(sql: SqliteSql, call: Call): Promise<Outcome> {
   const { connection } = sql;
   connection.run('SAVEPOINT payments_inbox_call');
   try {
@@ -197,9 +144,4 @@ function write(sql: SqliteSql, call: Call): Promise<Outcome> {
 async function perform(sql: SqliteSql, { name, args }: Call): Promise<Outcome> {
   const [, run] = OPERATIONS[name] as Operation;
   return { value: await run(sql, ...(args as never[])) };
-}
-
-function failed(calls: readonly Call[], error: unknown): Pick<Outcomes, 'outcomes'> {
-  const failure = toFailure(error);
-  return { outcomes: calls.map(() => ({ failure })) };
 }

@@ -5,41 +5,33 @@ import { setImmediate, setTimeout } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { resolveSqliteOptions } from '../sqlite-options.js';
 import type { SqliteSettings } from '../sqlite-options.js';
+import { FakeRuntime } from '../../../../../../test/support/time/fake-runtime.js';
+import { StoreClock } from '../store-clock.js';
 import { SqliteClient } from './client.js';
 
-/**
- * A thread whose disk hangs: it responds to no call until a message `listen`, and ends at a message `close` or a call of `sync`.
- */
-const HUNG_THREAD = `
+/** A thread whose disk is slow: it responds to a call after a second. It ends at a message `close` or a call of `sync`. */
+const SLOW_THREAD = `
   import { parentPort } from 'node:worker_threads';
-  const numbers = [];
   parentPort.on('message', ({ kind, number, calls }) => {
-    if (kind === 'close' || calls?.[0].name === 'sync') process.exit();
-    if (kind === 'run') numbers.push(number);
-    else for (const one of numbers.splice(0)) {
-      parentPort.postMessage({ kind: 'done', number: one, outcomes: [], wakes: false, ahead: null, checkpoint: false });
-    }
+    if (kind === 'close' || calls[0].name === 'sync') process.exit();
+    const done = { kind: 'done', number, outcomes: [], wakes: false, ahead: null, checkpoint: false };
+    setTimeout(() => parentPort.postMessage(done), 1000);
   });
-  parentPort.postMessage({ kind: 'opened', sqliteVersion: '3.51.3', clock: { wall: 0, clock: 0 } });
+  parentPort.postMessage({ kind: 'opened', warnings: [], clock: { wall: 0, clock: 0 } });
 `;
 
-describe('SqliteClient with a thread whose disk hangs', () => {
+describe('SqliteClient with a thread whose disk is slow', () => {
   let folder: string;
   let client: SqliteClient;
   let settings: SqliteSettings;
   beforeEach(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'hung-thread-'));
+    folder = mkdtempSync(join(tmpdir(), 'slow-thread-'));
     const threadPath = join(folder, 'thread.mjs');
-    writeFileSync(threadPath, HUNG_THREAD);
+    writeFileSync(threadPath, SLOW_THREAD);
     // Calls time out after 500 ms.
     const options = resolveSqliteOptions({ file: join(folder, 'inbox.db'), threadPath });
     settings = { ...options, busyTimeoutMs: -2250 };
-    const times = { wall: 0, clock: 0, processOffset: 0 };
-    client = new SqliteClient(settings, {
-      times: () => times,
-      onWake: () => {},
-      onClock: () => {},
-    });
+    client = new SqliteClient(settings, new StoreClock(new FakeRuntime()), () => {});
   });
   afterEach(async () => {
     await client.close();
@@ -52,7 +44,6 @@ describe('SqliteClient with a thread whose disk hangs', () => {
     await client.open().catch(() => {});
     await expect(call()).rejects.toThrow('did not respond');
     await expect(call()).rejects.toThrow('accepts no operation');
-    client.listen(true);
     for (;;) {
       const late = await call().catch((error: Error) => error);
       if (!(late instanceof Error && late.message.includes('accepts no operation'))) {
@@ -61,12 +52,10 @@ describe('SqliteClient with a thread whose disk hangs', () => {
       }
       await setImmediate();
     }
-    client.listen(false);
   });
 
   it('SqliteClient survives if no thread can be started after one has ended, and starts one later', async () => {
     await client.open().catch(() => {});
-    client.listen(true);
     const sync = () => client.run([{ name: 'sync', args: [] }]);
     // Node throws when a thread cannot be started, here because it cannot copy the function.
     const broken = Object.assign(settings, { notCopyable: () => {} });

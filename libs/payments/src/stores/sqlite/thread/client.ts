@@ -1,13 +1,16 @@
+import { existsSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
+import { optionsInvalid } from '../../../errors/option-checks.js';
 import type { PaymentsError } from '../../../errors/payments-error.js';
 import { toError, unavailable } from './connection.js';
-import type { EngineHooks } from '../sqlite-engine.js';
 import type { SqliteSettings } from '../sqlite-options.js';
+import type { StoreClock } from '../store-clock.js';
+import { adopt } from './messages.js';
 import type { Call, FromThread, Opened, Outcome, ThreadData, ToThread } from './messages.js';
-import { adopt } from './sent-values.js';
-import { findThreadFile } from './find-thread-file.js';
 
-/** Milliseconds from an unexpected end of the thread to the start of another, if the store has listeners. */
+/** Milliseconds from an unexpected end of the thread to the start of another, which looks for writes of other processes. */
 const RESTART_MS = 1000;
 
 /** Number of a checkpoint. The calls of a message have numbers from 1. */
@@ -32,25 +35,24 @@ export class SqliteClient {
   readonly #late = new Set<number>();
   /** How many threads have ended unexpectedly. */
   unexpectedEnds = 0;
+  /** Resolves when the thread makes no checkpoint, so that it does not use the file if it has no call. */
+  ready: Promise<unknown> = Promise.resolve();
   #worker: Worker | undefined;
   /** The file that the thread runs; {@link open} sets it. */
   #file: string | undefined;
   #opening: PromiseWithResolvers<Opened> | undefined;
-  #ready: Promise<unknown> = Promise.resolve();
   #number = 0;
-  #listening = false;
+  /** Whether a thread has opened the file. */
+  #opened = false;
   #closed: Promise<void> | undefined;
 
   constructor(
     private readonly settings: SqliteSettings,
-    private readonly hooks: EngineHooks,
+    private readonly clock: StoreClock,
+    /** Called when a delivery or a poll may have become due. */
+    private readonly onWake: () => void,
   ) {
     this.#timeoutMs = 2 * settings.busyTimeoutMs + 5000;
-  }
-
-  /** Resolves when the thread makes no checkpoint, so that it does not use the file if it has no call. */
-  get ready(): Promise<unknown> {
-    return this.#ready;
   }
 
   /**
@@ -83,7 +85,7 @@ export class SqliteClient {
     const number = (this.#number += 1);
     const done = this.#done(number);
     try {
-      this.#post({ kind: 'run', number, calls, times: this.hooks.times() });
+      this.#post({ kind: 'run', number, calls, times: this.clock.read() });
     } catch (error) {
       const message = 'The SQLite inbox received a value that is no plain data.';
       this.#end(number)?.reject(new TypeError(message, { cause: error }));
@@ -96,12 +98,6 @@ export class SqliteClient {
       const timer = setTimeout(() => this.#timedOut(number), this.#timeoutMs).unref();
       this.#waiting.set(number, { resolve, reject, timer });
     });
-  }
-
-  /** Starts or stops the checks for writes of other processes. */
-  listen(on: boolean): void {
-    this.#listening = on;
-    this.#post({ kind: 'listen', on });
   }
 
   /** Runs the calls that were made before, and ends the thread. Later calls reject. */
@@ -145,29 +141,29 @@ export class SqliteClient {
       reason = unavailable(`lost its thread, to: ${error.message}. Another one is started.`);
     });
     worker.on('exit', () => this.#ended(worker, reason));
-    if (this.#listening) this.#post({ kind: 'listen', on: true });
   }
 
   #take(message: Exclude<FromThread, { kind: 'failed' }>): void {
     if (message.kind === 'opened') {
+      this.#opened = true;
       this.#opening?.resolve(message);
       this.#unrefIdle();
     } else if (message.kind === 'changed') {
-      this.hooks.onWake();
+      this.onWake();
     } else if (message.kind === 'ready') {
-      this.#ready = Promise.resolve();
+      this.ready = Promise.resolve();
       this.#late.delete(CHECKPOINT);
       this.#end(CHECKPOINT)?.resolve([]);
     } else {
       if (message.checkpoint) {
-        this.#ready = this.#done(CHECKPOINT);
+        this.ready = this.#done(CHECKPOINT);
         // Perhaps nobody waits for it.
-        this.#ready.catch(() => {});
+        this.ready.catch(() => {});
       }
-      if (message.ahead !== null) this.hooks.onClock(message.ahead);
+      if (message.ahead !== null) this.clock.advanceTo(message.ahead);
       this.#late.delete(message.number);
       this.#end(message.number)?.resolve(adopt(message.outcomes));
-      if (message.wakes) this.hooks.onWake();
+      if (message.wakes) this.onWake();
     }
   }
 
@@ -202,8 +198,8 @@ export class SqliteClient {
     this.#opening?.reject(reason);
     this.#late.clear();
     for (const number of this.#waiting.keys()) this.#end(number)?.reject(reason);
-    this.#ready = Promise.resolve();
-    if (this.#listening) setTimeout(() => this.#restart(), RESTART_MS).unref();
+    this.ready = Promise.resolve();
+    if (this.#opened) setTimeout(() => this.#restart(), RESTART_MS).unref();
   }
 
   #restart(): void {
@@ -214,4 +210,46 @@ export class SqliteClient {
       // process. The next call, at the latest that of a heartbeat, tries again and reports the error.
     }
   }
+}
+
+/** The file name of the compiled entry of the thread. */
+const ENTRY = 'sqlite-thread.js';
+
+const FIX =
+  'Bundle "nestjs-payments/sqlite/thread" as a second entry and pass the path of its output as ' +
+  '"sqliteInbox.threadPath", or exclude nestjs-payments from the bundle.';
+
+/**
+ * Finds the file that the worker thread runs: the `threadPath` option, or the entry in this package.
+ *
+ * @throws PaymentsError `options_invalid` if the file does not exist, or a bundler merged the entry into another file.
+ */
+export async function findThreadFile(threadPath: string | null): Promise<string> {
+  const path = threadPath ?? (await ownEntry());
+  if (existsSync(path)) return path;
+  throw optionsInvalid(`the worker thread of the SQLite inbox does not exist: ${path}. ${FIX}`);
+}
+
+/** Defined only if a test runner or a bundler has compiled this file to CommonJS. */
+declare const __filename: string | undefined;
+
+async function ownEntry(): Promise<string> {
+  // Jest in CommonJS cannot import the entry, because the entry is an ES module; but the entry is next to this file.
+  const neighbor = typeof __filename === 'string' ? join(dirname(__filename), ENTRY) : undefined;
+  if (neighbor !== undefined && existsSync(neighbor)) return neighbor;
+  const { threadUrl } = await import('./sqlite-thread.js');
+  return entryPath(threadUrl);
+}
+
+/**
+ * The path of the entry, from its URL.
+ *
+ * @throws PaymentsError `options_invalid` if a bundler merged the entry into another file.
+ */
+export function entryPath(url: string | undefined): string {
+  const path = url === undefined ? undefined : fileURLToPath(url);
+  if (path !== undefined && basename(path) === ENTRY) return path;
+  throw optionsInvalid(
+    `a bundler merged the worker thread of the SQLite inbox into ${path === undefined ? 'another file' : basename(path)}. ${FIX}`,
+  );
 }

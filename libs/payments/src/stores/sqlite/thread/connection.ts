@@ -1,5 +1,7 @@
 import { PaymentsError } from '../../../errors/payments-error.js';
 import type { PaymentsErrorCode } from '../../../errors/payments-error-code.js';
+import { ParameterList } from '../../sql/sql-connection.js';
+import type { CatalogChange, SqlDatabase, SqlDialect, SqlValue } from '../../sql/sql-connection.js';
 
 /** A value in SQLite: a number with a fraction is REAL, a number without one and a `bigint` are INTEGER. */
 export type SqliteValue = null | number | bigint | string | Uint8Array;
@@ -72,7 +74,12 @@ export type StoredClock = Pick<Times, 'wall' | 'clock'>;
 export class SqliteConnection {
   /** Whether the callback of a `context.commit` uses the connection now. */
   inUse = false;
-  readonly #statements = new Map<string, Prepared>();
+  /** `indexes`: that of the parameter for each placeholder; `null` if the placeholders take the parameters in order. */
+  readonly #statements = new Map<
+    string,
+    { readonly statement: DriverStatement; readonly indexes: readonly number[] | null }
+  >();
+  readonly #states = new Map<new () => unknown, unknown>();
   #cache: Map<string, unknown> | null = null;
 
   constructor(
@@ -140,6 +147,13 @@ export class SqliteConnection {
     this.#cache = on ? new Map() : null;
   }
 
+  /** The object of that class that belongs to this connection. */
+  state<T>(type: new () => T): T {
+    const found = this.#states.get(type) ?? new type();
+    this.#states.set(type, found);
+    return found as T;
+  }
+
   close(): void {
     this.#statements.clear();
     this.database.close();
@@ -151,7 +165,10 @@ export class SqliteConnection {
   ): { statement: DriverStatement; values: readonly unknown[] } {
     let prepared = this.#statements.get(sql);
     if (prepared === undefined) {
-      prepared = prepare(this.database, sql);
+      // Older releases of Node 22 treat `?1` as a named parameter and bind no value to it.
+      const indexes = [...sql.matchAll(NUMBERED)].map(([, number]) => Number(number) - 1);
+      const statement = this.database.prepare(sql.replace(CAST, '').replace(NUMBERED, '?'));
+      prepared = { statement, indexes: indexes.length > 0 ? indexes : null };
       this.#statements.set(sql, prepared);
     }
     const { statement, indexes } = prepared;
@@ -159,33 +176,89 @@ export class SqliteConnection {
   }
 }
 
-interface Prepared {
-  readonly statement: DriverStatement;
-  /** The index of the parameter for each placeholder; `null` if the placeholders take the parameters in order. */
-  readonly indexes: readonly number[] | null;
-}
-
 const NUMBERED = /[?$](\d+)/g;
+/** A cast of PostgreSQL, in a statement that both databases run. */
 const CAST = /::\w+(?:\[\])?/g;
 
 /**
- * Replaces `?1` and `$1` by `?`: older releases of Node 22 treat `?1` as a named parameter and bind no value to it. Removes the
- * casts of PostgreSQL from statements that both databases run.
+ * A connection for one operation, at the time of the process that requested it. It runs the statements of `stores/sql/`; SQLite
+ * returns each result at once.
  */
-function prepare(database: DriverDatabase, sql: string): Prepared {
-  const indexes = [...sql.matchAll(NUMBERED)].map(([, number]) => Number(number) - 1);
+export class SqliteSql implements SqlDatabase {
+  /** Whether a delivery or a poll may have become due. The operation sets it. */
+  wakes = false;
+  #dialect: SqlDialect | undefined;
+
+  constructor(
+    readonly connection: SqliteConnection,
+    readonly times: Times,
+    /** Runs `work` in a transaction. Default: the operation itself runs in a transaction, or needs none. */
+    private readonly begin?: <T>(work: (sql: SqliteSql) => T | Promise<T>) => Promise<T>,
+  ) {}
+
+  get dialect(): SqlDialect {
+    return (this.#dialect ??= dialectAt(this.times));
+  }
+
+  async all<Row>(sql: string, parameters: readonly SqlValue[] = []): Promise<Row[]> {
+    return this.connection.all<Row>(sql, parameters.map(toBound));
+  }
+
+  async get<Row>(sql: string, parameters: readonly SqlValue[] = []): Promise<Row | undefined> {
+    return this.connection.get<Row>(sql, parameters.map(toBound));
+  }
+
+  async run(sql: string, parameters: readonly SqlValue[] = []): Promise<number> {
+    return this.connection.run(sql, parameters.map(toBound));
+  }
+
+  async transaction<T>(work: (sql: SqliteSql) => T | Promise<T>): Promise<T> {
+    if (this.begin === undefined) return work(this);
+    return this.begin(async (sql) => {
+      const result = await work(sql);
+      this.wakes ||= sql.wakes;
+      return result;
+    });
+  }
+
+  async changeCatalog(change: CatalogChange, values: readonly SqlValue[]): Promise<void> {
+    const list = new ParameterList(values);
+    for (const sql of change.statements(this.dialect, list)) {
+      this.connection.run(sql, sql.includes('$') ? list.values.map(toBound) : []);
+    }
+  }
+}
+
+/** The dialect of SQLite at a time. */
+export function dialectAt({ wall, clock }: Times): SqlDialect {
   return {
-    statement: database.prepare(sql.replace(CAST, '').replace(NUMBERED, '?')),
-    indexes: indexes.length > 0 ? indexes : null,
+    table: (name) => `payments_inbox_${name}`,
+    now: (which, parameters) => parameters.add(which === 'wall' ? wall : clock, 'bigint'),
+    isOneOf: (column, parameter) => `${column} IN (SELECT value FROM json_each(${parameter}))`,
+    hex: (column) => `lower(hex(${column}))`,
+    index: (name) => `INDEXED BY payments_inbox_${name}`,
+    indexed: (text) => text,
+    elements: (array, alias = 'j') => `json_each(${array}) AS ${alias}`,
+    jsonArray: (value) => `json_group_array(${value}) FILTER (WHERE ${value} IS NOT NULL)`,
+    skipLocked: () => '',
+    commits: () => 'true',
+    wallOffsetMs: wall - clock,
   };
 }
 
-const sleeper = new Int32Array(new SharedArrayBuffer(4));
-
-/** Blocks the thread that calls it. */
-export function sleep(ms: number): void {
-  Atomics.wait(sleeper, 0, 0, ms);
+/** Lets the thread run what has arrived meanwhile. */
+export function pause(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }
+
+/** A value as SQLite binds it. */
+export function toBound(value: SqlValue): string | number | null | Uint8Array {
+  if (typeof value === 'boolean') return value ? 1 : 0;
+  if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return value;
+  return JSON.stringify(value);
+}
+
+const sleeper = new Int32Array(new SharedArrayBuffer(4));
 
 /**
  * Calls `act` again while another connection holds the lock, for at most `ms` milliseconds; then throws the last error.
@@ -198,15 +271,16 @@ export function retryWhileBusy<T>(ms: number, act: () => T): T {
     try {
       return act();
     } catch (error) {
-      waitForLock(error, end);
+      if (!waitForLock(error, end)) throw error;
     }
   }
 }
 
-/** Waits a few milliseconds after an error; throws it if no other connection holds the lock, or after `end`. */
-export function waitForLock(error: unknown, end: number): void {
-  if (!isBusy(error) || performance.now() > end) throw error;
-  sleep(1 + Math.random() * 3);
+/** Blocks the thread for a few milliseconds after an error; returns `false` if no other connection holds the lock, or after `end`. */
+export function waitForLock(error: unknown, end: number): boolean {
+  if (!isBusy(error) || performance.now() > end) return false;
+  Atomics.wait(sleeper, 0, 0, 1 + Math.random() * 3);
+  return true;
 }
 
 /** An error of the thread, in the form in which the thread sends it to the main thread. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { isOldSqlite, rejectOldSqlite } from './database-file.js';
+import { isOldSqlite, oldSqliteWarning } from './database-file.js';
 
 describe('the version of SQLite', () => {
   it.each([
@@ -14,7 +14,7 @@ describe('the version of SQLite', () => {
   });
 
   it('an old SQLite is rejected, and the error names the bug, the versions of Node without it, and the option', () => {
-    expect(() => rejectOldSqlite('3.47.2')).toThrow(
+    expect(() => oldSqliteWarning('3.47.2', false)).toThrow(
       /3\.47\.2.*WAL-reset bug.*Node 24\.15\.0.*22\.22\.3.*process\.versions\.sqlite.*allowOldSqlite/,
     );
   });

@@ -1,6 +1,6 @@
 import { closeSync, fchmodSync, openSync, realpathSync, statSync } from 'node:fs';
-import { PaymentsError } from '../../../errors/payments-error.js';
-import { protect } from '../sqlite-transaction.js';
+import { optionsInvalid } from '../../../errors/option-checks.js';
+import { protect } from '../sql/commit.js';
 import { retryWhileBusy, SqliteConnection } from './connection.js';
 import type { Driver, StoredClock, Times } from './connection.js';
 
@@ -31,22 +31,22 @@ export function createPrivateFile(file: string): void {
 
 /**
  * A warning if users other than the owner can access the files of an open database, with the command that fixes it.
- * `null` if they cannot, and on Windows, where modes have no meaning.
+ * Nothing if they cannot, and on Windows, where modes have no meaning.
  */
-export function sharedFilesWarning(file: string): string | null {
-  if (process.platform === 'win32') return null;
+export function sharedFilesWarning(file: string): string[] {
+  if (process.platform === 'win32') return [];
   // SQLite creates `-wal` and `-shm` next to the file that a symbolic link leads to.
   const real = realpathSync(file);
   const shared = [real, `${real}-wal`, `${real}-shm`]
     .map((path) => ({ path, mode: (statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & 0o777 }))
     .filter(({ mode }) => (mode & SHARED) !== 0);
-  if (shared.length === 0) return null;
+  if (shared.length === 0) return [];
   const found = shared.map(({ path, mode }) => `${path} (mode 0${mode.toString(8)})`).join(', ');
   const command = `chmod 600 ${shared.map(({ path }) => quoted(path)).join(' ')}`;
-  return (
+  return [
     'The SQLite inbox stores payment data, and permissions of its files allow other users of this machine to access ' +
-    `them: ${found}. Run: ${command}`
-  );
+      `them: ${found}. Run: ${command}`,
+  ];
 }
 
 /** A path as one word of a shell command. */
@@ -69,32 +69,24 @@ export function sqliteVersion(driver: Driver): string {
 
 /** Whether a SQLite of this version has the WAL-reset bug. */
 export function isOldSqlite(version: string): boolean {
-  const found = version.split('.').map(Number);
-  for (const [index, safe] of SAFE_VERSION.split('.').map(Number).entries()) {
-    const part = found[index] ?? 0;
-    if (part !== safe) return part < safe;
-  }
-  return false;
+  return version.localeCompare(SAFE_VERSION, 'en', { numeric: true }) < 0;
 }
 
-/** Explains the WAL-reset bug of an old SQLite, and which versions of Node fix it. */
-export function oldSqliteReason(version: string): string {
-  return (
+/**
+ * A warning if this SQLite has the WAL-reset bug; it says which versions of Node fix it.
+ *
+ * @throws PaymentsError `options_invalid` unless the bug is allowed.
+ */
+export function oldSqliteWarning(version: string, isAllowed: boolean): string[] {
+  if (!isOldSqlite(version)) return [];
+  const reason =
     `This Node has SQLite ${version}, which has the WAL-reset bug (https://www.sqlite.org/wal.html#walresetbug): ` +
     'if one connection makes a checkpoint while another restarts the write-ahead log, committed transactions can be ' +
     'lost and the file corrupted. It is rare, but the inbox has several connections. ' +
     `SQLite ${SAFE_VERSION} fixes it: run Node 24.15.0 or later, or 22.22.3 or later of the 22 line ` +
-    '("node -p process.versions.sqlite" prints the version of a Node)'
-  );
-}
-
-/** @throws PaymentsError `options_invalid` for a SQLite with the WAL-reset bug. */
-export function rejectOldSqlite(version: string): void {
-  if (!isOldSqlite(version)) return;
-  throw new PaymentsError(
-    'options_invalid',
-    `PaymentsModule: ${oldSqliteReason(version)}. To start anyway, set "allowOldSqlite: true" of sqliteInbox().`,
-  );
+    '("node -p process.versions.sqlite" prints the version of a Node)';
+  if (isAllowed) return [`${reason}. The inbox uses it because of "allowOldSqlite".`];
+  throw optionsInvalid(`${reason}. To start anyway, set "allowOldSqlite: true" of sqliteInbox().`);
 }
 
 /** How long SQLite itself waits for a lock, in milliseconds, before {@link retryWhileBusy} takes over. */
@@ -120,7 +112,7 @@ export function openWriter(driver: Driver, file: string, busyTimeoutMs: number):
     // inserts read pages all over the index of ids.
     connection.exec(
       'PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;' +
-        'PRAGMA foreign_keys = ON; PRAGMA cache_size = -64000',
+        'PRAGMA wal_autocheckpoint = 0; PRAGMA foreign_keys = ON; PRAGMA cache_size = -64000',
     );
     return connection;
   } catch (error) {
@@ -156,52 +148,43 @@ const CHECKPOINT_PAGES = 1000;
 /** The number of pages while many calls arrive, which would wait for the checkpoint: 16 MB. */
 const CHECKPOINT_PAGES_BUSY = 4000;
 
+/** Whether it is time for a checkpoint. `busy`: the last transaction had several calls. */
+export function isLogLong(connection: SqliteConnection, busy: boolean): boolean {
+  // SQLite before 3.51 does not know NOOP, and makes a PASSIVE checkpoint.
+  const { log, checkpointed } = checkpoint(connection, 'NOOP');
+  return log - checkpointed >= (busy ? CHECKPOINT_PAGES_BUSY : CHECKPOINT_PAGES);
+}
+
 /**
- * Makes the checkpoints. Only the thread makes them, so that the event loop never waits for their fsyncs. The first
- * commit after a checkpoint restarts the log and syncs its header. The thread makes that commit too, so that the next
- * commit on the event loop does not wait for the disk. (A reader can delay the restart. Then one commit of the event
- * loop may wait for one fsync.)
+ * Makes a checkpoint, without waiting for other connections. Only the thread makes checkpoints, so that the event loop never
+ * waits for their fsyncs. The first commit after a checkpoint restarts the log and syncs its header. The thread makes that
+ * commit too, so that the next commit on the event loop does not wait for the disk. (A reader can delay the restart. Then one
+ * commit of the event loop may wait for one fsync.)
  */
-export class WriteAheadLog {
-  constructor(private readonly connection: SqliteConnection) {
-    connection.exec('PRAGMA wal_autocheckpoint = 0');
+export function shortenLog(connection: SqliteConnection): void {
+  const { log, checkpointed } = checkpoint(connection, 'PASSIVE');
+  try {
+    // Zeros store no time, because the time of the calls is not known here.
+    if (checkpointed === log) sync(connection, { clock: 0, wall: 0 });
+  } catch {
+    // The next commit restarts the log.
   }
+}
 
-  /** Whether it is time for a checkpoint. The thread asks after each transaction. `busy`: it had several calls. */
-  isLong(busy: boolean): boolean {
-    try {
-      // SQLite before 3.51 does not know NOOP, and makes a PASSIVE checkpoint.
-      const { log, checkpointed } = this.#checkpoint('NOOP');
-      return log - checkpointed >= (busy ? CHECKPOINT_PAGES_BUSY : CHECKPOINT_PAGES);
-    } catch {
-      return false;
-    }
-  }
+/** Copies the whole log into the database, and then truncates the log, if no other connection uses the database. */
+export function emptyLog(connection: SqliteConnection): void {
+  checkpoint(connection, 'TRUNCATE');
+}
 
-  /** Makes a checkpoint, without waiting for other connections. */
-  shorten(): void {
-    try {
-      const { log, checkpointed } = this.#checkpoint('PASSIVE');
-      // Zeros store no time, because this class does not know the time of the calls.
-      if (checkpointed === log) sync(this.connection, { clock: 0, wall: 0 });
-    } catch {
-      // The log keeps all committed data, and the next call tries again.
-    }
-  }
-
-  /** Copies the whole log into the database, and then truncates the log, if no other connection uses the database. */
-  empty(): void {
-    try {
-      this.#checkpoint('TRUNCATE');
-    } catch {
-      // The next process that opens the file reads the log.
-    }
-  }
-
-  #checkpoint(mode: string): { log: number; checkpointed: number } {
-    return this.connection.get<{ log: number; checkpointed: number }>(
-      `PRAGMA wal_checkpoint(${mode})`,
-    )!;
+/** If the checkpoint fails, the log keeps all committed data: the next call tries again, or the next process reads it. */
+function checkpoint(
+  connection: SqliteConnection,
+  mode: string,
+): { log: number; checkpointed: number } {
+  try {
+    return connection.get<{ log: number; checkpointed: number }>(`PRAGMA wal_checkpoint(${mode})`)!;
+  } catch {
+    return { log: 0, checkpointed: -1 };
   }
 }
 

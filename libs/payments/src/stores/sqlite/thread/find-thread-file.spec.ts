@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from '@jest/globals';
 import { resolveSqliteOptions } from '../sqlite-options.js';
-import { entryPath, findThreadFile } from './find-thread-file.js';
+import { entryPath, findThreadFile } from './client.js';
 
 describe('the file of the SQLite thread', () => {
   it('the file of the SQLite thread is the entry in the package if the entry is a file of its own', () => {
@@ -36,7 +36,7 @@ describe('the file of the SQLite thread', () => {
   it('a missing file of "threadPath" is rejected, and the error names the option and the fix', async () => {
     await expect(findThreadFile(resolve('gone.js'))).rejects.toMatchObject({
       code: 'options_invalid',
-      message: expect.stringMatching(/does not exist: .*gone\.js\. .*"sqliteInbox threadPath"/),
+      message: expect.stringMatching(/does not exist: .*gone\.js\. .*"sqliteInbox.threadPath"/),
     });
   });
 });

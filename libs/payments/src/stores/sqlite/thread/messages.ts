@@ -1,3 +1,6 @@
+import { types } from 'node:util';
+import type { IncomingEvent, Lease, StoreReceipt } from '../../../inbox/store/inbox-store.js';
+import type { Receipt } from '../sql/receive.js';
 import type { OperationName } from '../sqlite-operations.js';
 import type { SqliteSettings } from '../sqlite-options.js';
 import type { StoredClock, ThreadFailure, Times } from './connection.js';
@@ -34,14 +37,12 @@ export type ToThread =
       readonly calls: readonly Call[];
       readonly times: Times;
     }
-  /** Whether the thread checks for writes of other processes. */
-  | { readonly kind: 'listen'; readonly on: boolean }
   | { readonly kind: 'close' };
 
-/** The thread has opened the file. */
+/** The thread has opened the file. `warnings`: what the log says about it. */
 export interface Opened {
   readonly kind: 'opened';
-  readonly sqliteVersion: string;
+  readonly warnings: readonly string[];
   readonly clock: StoredClock;
 }
 
@@ -55,3 +56,40 @@ export type FromThread =
   | { readonly kind: 'ready' }
   /** Another process wrote. */
   | { readonly kind: 'changed' };
+
+// Structured clone copies arguments to the thread and results from it. A body is sent only once, on receipt and in a claim.
+
+/** An argument as the store sends it: bodies of events are copies, and leases have only the fields that identify them. */
+export function toSent(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(toSent);
+  if (typeof value !== 'object' || value === null) return value;
+  const { raw, event, token, seq, handler } = value as Partial<
+    IncomingEvent & Lease & { event: unknown }
+  >;
+  if (token !== undefined) return { seq, handler, token };
+  if (event) return { ...value, event: toSent(event) };
+  // Structured clone would copy the whole pool of a pooled buffer.
+  return raw === undefined ? value : { ...value, raw: new Uint8Array(raw) };
+}
+
+/** Adds the body to the claimed deliveries of a receipt. */
+export function withBodies(receipt: Receipt, { raw }: IncomingEvent): StoreReceipt {
+  return { ...receipt, claimed: receipt.claimed.map((delivery) => ({ ...delivery, raw })) };
+}
+
+/**
+ * Copies a result that `postMessage` created in Node's own realm. A test runner with realms of its own, such as Jest, would
+ * find its objects different from equal objects of the application. Bytes become a `Buffer` without a copy.
+ */
+export function adopt<T>(value: T): T;
+export function adopt(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return Array.from(value, adopt);
+  if (types.isDate(value)) return new Date(value);
+  if (types.isUint8Array(value)) {
+    return Buffer.from(value.buffer, value.byteOffset, value.byteLength);
+  }
+  const copy: Record<string, unknown> = { ...value };
+  for (const name of Object.keys(copy)) copy[name] = adopt(copy[name]);
+  return copy;
+}

@@ -1,20 +1,22 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
 import { migrate } from '../migrate.js';
-import { loadDriver, toFailure } from './connection.js';
+import { loadDriver, pause, toFailure } from './connection.js';
 import type { SqliteConnection } from './connection.js';
 import type { SqliteSettings } from '../sqlite-options.js';
 import { isWrite, runAlone, runBatch, Turns } from './batch.js';
 import {
   createPrivateFile,
+  emptyLog,
+  isLogLong,
+  oldSqliteWarning,
   openWriter,
-  rejectOldSqlite,
+  sharedFilesWarning,
+  shortenLog,
   sqliteVersion,
   storedClock,
-  WriteAheadLog,
 } from './database-file.js';
 import type { FromThread, ThreadData, ToThread } from './messages.js';
-import { pause } from './sqlite-sql.js';
 
 // The entry of the worker thread that has the database: the thread waits for the disk, so the event loop does not.
 // The main thread imports this file too, but only to read `threadUrl`, and an application may itself run in a worker.
@@ -32,8 +34,7 @@ const WAKE_POLL_MS = 250;
 /** Runs the calls of the store: the writes of one message in one transaction, and a read at once. */
 export class SqliteServer {
   readonly #turns = new Turns();
-  readonly #log: WriteAheadLog;
-  #poll: NodeJS.Timeout | undefined;
+  readonly #poll: NodeJS.Timeout;
   /** SQLite's `data_version` at the last check for writes of other processes. */
   #dataVersion: number;
 
@@ -42,15 +43,18 @@ export class SqliteServer {
     private readonly connection: SqliteConnection,
     private readonly busyTimeoutMs: number,
   ) {
-    this.#log = new WriteAheadLog(connection);
     this.#dataVersion = this.#readDataVersion();
     port.on('message', (message: ToThread) => void this.#take(message));
+    this.#poll = setInterval(() => {
+      const version = this.#readDataVersion();
+      if (version !== this.#dataVersion) this.#send({ kind: 'changed' });
+      this.#dataVersion = version;
+    }, WAKE_POLL_MS).unref();
   }
 
   async #take(message: ToThread): Promise<void> {
-    if (message.kind === 'run') await this.#run(message);
-    else if (message.kind === 'listen') this.#listen(message.on);
-    else await this.#turns.take(() => this.#close());
+    if (message.kind === 'close') await this.#turns.take(() => this.#close());
+    else await this.#run(message);
   }
 
   async #run({ number, calls, times }: ToThread & { readonly kind: 'run' }): Promise<void> {
@@ -59,21 +63,11 @@ export class SqliteServer {
     const result = await (isBatch
       ? this.#turns.take(() => runBatch(connection, calls, times, busyTimeoutMs))
       : runAlone(connection, this.#turns, calls[0]!, times, busyTimeoutMs, pause));
-    const checkpoint = isBatch && this.#log.isLong(calls.length > 1);
+    const checkpoint = isBatch && isLogLong(connection, calls.length > 1);
     this.#send({ kind: 'done', number, ...result, checkpoint });
     if (!checkpoint) return;
-    await this.#turns.take(() => this.#log.shorten());
+    await this.#turns.take(() => shortenLog(connection));
     this.#send({ kind: 'ready' });
-  }
-
-  #listen(on: boolean): void {
-    clearInterval(this.#poll);
-    if (!on) return;
-    this.#poll = setInterval(() => {
-      const version = this.#readDataVersion();
-      if (version !== this.#dataVersion) this.#send({ kind: 'changed' });
-      this.#dataVersion = version;
-    }, WAKE_POLL_MS);
   }
 
   /** Changes when another connection commits (https://www.sqlite.org/pragma.html#pragma_data_version). */
@@ -87,7 +81,7 @@ export class SqliteServer {
 
   #close(): void {
     clearInterval(this.#poll);
-    this.#log.empty();
+    emptyLog(this.connection);
     this.connection.close();
     this.port.close();
   }
@@ -110,14 +104,13 @@ async function serve(port: MessagePort, settings: SqliteSettings): Promise<void>
   try {
     const driver = await loadDriver();
     // An old SQLite must be rejected before the file is created.
-    const version = sqliteVersion(driver);
-    if (!allowOldSqlite) rejectOldSqlite(version);
+    const oldSqlite = oldSqliteWarning(sqliteVersion(driver), allowOldSqlite);
     createPrivateFile(file);
     const connection = openWriter(driver, file, busyTimeoutMs);
     migrate(connection, busyTimeoutMs);
     const clock = storedClock(connection);
     void new SqliteServer(port, connection, busyTimeoutMs);
-    send({ kind: 'opened', sqliteVersion: version, clock });
+    send({ kind: 'opened', warnings: [...oldSqlite, ...sharedFilesWarning(file)], clock });
   } catch (error) {
     send({ kind: 'failed', failure: toFailure(error) });
   }

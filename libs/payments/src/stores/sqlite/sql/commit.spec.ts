@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import { protect, UNSAFE_PRAGMAS } from './sqlite-transaction.js';
-import type { DriverDatabase } from './thread/connection.js';
+import { protect, UNSAFE_PRAGMAS } from './commit.js';
+import type { DriverDatabase } from '../thread/connection.js';
 
 // Return values and action codes of an SQLite authorizer: https://sqlite.org/c3ref/c_alter_table.html
 const [OK, DENY] = [0, 1];

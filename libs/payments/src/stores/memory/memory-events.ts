@@ -1,0 +1,422 @@
+import { createHash } from 'node:crypto';
+import { PaymentsError } from '../../errors/payments-error.js';
+import { HISTORY_LENGTH } from '../../inbox/store/stored-event.js';
+import type { HistoryEntry } from '../../inbox/store/stored-event.js';
+import type {
+  DeliveryState,
+  IncomingEvent,
+  InboxStore,
+  StoredEvent,
+} from '../../inbox/store/inbox-store.js';
+
+/** One empty array for all rows: most events have no repeats, and most deliveries no history. */
+const NONE: readonly never[] = Object.freeze([]);
+
+/** An event in the memory store. */
+export class MemoryEvent {
+  /** The company and the id. */
+  readonly idKey: string;
+  /** The company and the ordering key; `null` without an ordering key. */
+  readonly transaction: string | null;
+  /** Whether another event of its type and transaction is a copy of it. */
+  readonly isOnce: boolean;
+  /** The SHA-256 of the body if this is a tombstone: an event whose body was deleted, and whose deliveries are hidden. */
+  digest: string | null = null;
+  repeats: StoredEvent['repeats'] = NONE;
+  /** A tombstone keeps its deliveries, because their ordering keys record which events were handled. */
+  deliveries: readonly MemoryDelivery[] = NONE;
+  /** The time, on the monotonic clock, when the last delivery of the event finished. `null` before. */
+  finishedAt: number | null = null;
+  queue: PriorityQueue<MemoryEvent> | null = null;
+  position = 0;
+
+  /** `receivedMs` is on the wall clock, and `receivedAt` on the monotonic clock. `seq` is the order of receipt. */
+  constructor(
+    public event: IncomingEvent,
+    readonly receivedMs: number,
+    readonly receivedAt: number,
+    readonly seq: number,
+  ) {
+    const { company, id, orderingKey, oncePerTransaction } = event;
+    this.idKey = keyOf(company, id);
+    this.transaction = orderingKey === null ? null : keyOf(company, orderingKey);
+    this.isOnce = oncePerTransaction && orderingKey !== null;
+  }
+}
+
+/** A key of something that belongs to a company, whose id contains no line break. */
+export const keyOf = (company: string, name: string): string => `${company}\n${name}`;
+
+/** A delivery in the memory store. */
+export class MemoryDelivery {
+  readonly key: OrderingKey;
+  state: DeliveryState = 'pending';
+  attempts = 0;
+  /** Fencing token of the last claim. */
+  token = 0;
+  /** The times of the last claim and of the end of the delivery, in milliseconds since the epoch. */
+  startedAt = 0;
+  finishedAt: number | null = null;
+  lastError: string | null = null;
+  /** The attempts that failed, and all attempts from before a redrive; see {@link history}. */
+  earlier: readonly HistoryEntry[] = NONE;
+  queue: PriorityQueue<MemoryDelivery> | null = null;
+  position = 0;
+
+  /** @param dueAt when it is due if it is pending, on the monotonic clock. */
+  constructor(
+    readonly row: MemoryEvent,
+    readonly handler: HandlerQueue,
+    public dueAt: number,
+  ) {
+    this.key = handler.join(row.transaction);
+  }
+
+  get isOpen(): boolean {
+    return this.state === 'pending' || this.state === 'running';
+  }
+
+  /** The attempts that have ended. */
+  get history(): readonly HistoryEntry[] {
+    return this.state === 'done' ? this.withAttempt(this.finishedAt!, 'd') : this.earlier;
+  }
+
+  /** The history with the attempt that was started last. */
+  withAttempt(endedAt: number, ...outcome: ['d'] | ['f', error: string]): HistoryEntry[] {
+    const tookMs = endedAt - this.startedAt;
+    const last: HistoryEntry = [this.attempts, this.startedAt, tookMs, ...outcome];
+    return [...this.earlier.slice(1 - HISTORY_LENGTH), last];
+  }
+}
+
+/**
+ * The deliveries of one company, handler and ordering key, or one delivery without an ordering key. At most one of them runs.
+ * While none runs, the pending one that is due first is claimable, and the others wait.
+ */
+class OrderingKey implements Queued<OrderingKey> {
+  size = 0;
+  running: MemoryDelivery | null = null;
+  /** `null` before the first: most deliveries are assigned on receipt. */
+  pending: PriorityQueue<MemoryDelivery> | null = null;
+  /** The latest time of the events whose deliveries are done. */
+  newestDone = -Infinity;
+  queue: PriorityQueue<OrderingKey> | null = null;
+  position = 0;
+
+  constructor(readonly name: string | null) {}
+
+  /** When the first pending delivery is due, on the monotonic clock; `Infinity` if there is none. */
+  get dueAt(): number {
+    return this.pending?.first?.dueAt ?? Infinity;
+  }
+
+  /** Whether no delivery is running, or pending and due. */
+  isFree(now: number): boolean {
+    return this.running === null && this.dueAt > now;
+  }
+}
+
+/** The deliveries of one handler, by ordering key. */
+export class HandlerQueue {
+  /** The ordering keys of pending deliveries, except those whose first one waits for a running one. */
+  readonly #claimable = new PriorityQueue<OrderingKey>((a, b) =>
+    dueBefore(a.pending!.first!, b.pending!.first!),
+  );
+  readonly #keys = new Map<string, OrderingKey>();
+
+  constructor(readonly name: string) {}
+
+  /** When a delivery may become claimable, on the monotonic clock; `Infinity` if there is none. */
+  get nextDueAt(): number {
+    return this.#claimable.first?.dueAt ?? Infinity;
+  }
+
+  /** The delivery that became due first, and whose ordering key is free. */
+  nextDue(now: number): MemoryDelivery | undefined {
+    for (let key = this.#claimable.first; key && key.dueAt <= now; key = this.#claimable.first) {
+      if (key.running === null) return key.pending!.first;
+      this.#claimable.delete(key);
+    }
+    return undefined;
+  }
+
+  /** The ordering key of one more delivery. `null` is a key of its own. */
+  join(name: string | null): OrderingKey {
+    let key = name === null ? undefined : this.#keys.get(name);
+    key ??= new OrderingKey(name);
+    if (name !== null && key.size === 0) this.#keys.set(name, key);
+    key.size += 1;
+    return key;
+  }
+
+  /** Undoes {@link join} for a delivery that is forgotten. */
+  leave(key: OrderingKey): void {
+    key.size -= 1;
+    if (key.size === 0 && key.name !== null) this.#keys.delete(key.name);
+  }
+
+  /**
+   * Changes the state and the due time, also of a new delivery. Returns whether another delivery of its key is the next
+   * claimable one.
+   */
+  move(row: MemoryDelivery, state: DeliveryState, now: number, dueAt = row.dueAt): boolean {
+    const { key } = row;
+    key.queue?.delete(key);
+    row.queue?.delete(row);
+    row.state = state;
+    row.dueAt = dueAt;
+    if (key.running === row) key.running = null;
+    if (state === 'running') key.running = row;
+    if (state === 'pending') (key.pending ??= new PriorityQueue(dueBefore)).add(row);
+    const next = key.pending?.first;
+    if (next === undefined || (key.running !== null && next.dueAt <= now)) return false;
+    this.#claimable.add(key);
+    return key.running === null && next !== row;
+  }
+}
+
+/** Whether the first delivery has been due for longer than the second. */
+const dueBefore = (a: MemoryDelivery, b: MemoryDelivery): boolean =>
+  a.dueAt < b.dueAt || (a.dueAt === b.dueAt && a.row.seq < b.row.seq);
+
+const FULL =
+  'The memory inbox is full of events whose handlers have not finished. Raise "maxEvents" or ' +
+  '"maxBytes", find out what delays the handlers, or keep the inbox in a database.';
+
+/** The body of a tombstone. */
+const NO_BODY = Buffer.alloc(0);
+
+/** How many repeats of an event are kept. */
+const REPEATS = 20;
+
+/** How much a memory inbox keeps; see `MemoryInboxOptions`. */
+export type MemoryLimits = Readonly<Record<'maxEvents' | 'maxBytes' | 'retainEventsMs', number>>;
+
+/** The events of a memory store, within its limits. */
+export class EventIndex {
+  readonly #byId = new Map<string, MemoryEvent>();
+  /** The events that are stored once per transaction, by type and transaction. */
+  readonly #once = new Map<string, Map<string, MemoryEvent>>();
+  // An event whose deliveries have all finished is in one of the next two.
+  readonly #finished = new PriorityQueue<MemoryEvent>(finishedBefore);
+  readonly #tombstones = new PriorityQueue<MemoryEvent>(finishedBefore);
+  /** Until when events were received that are deleted, or whose deliveries are hidden, by the wall clock. */
+  deletedMs = -Infinity;
+  #bytes = 0;
+  #finishedBytes = 0;
+
+  constructor(private readonly limits: MemoryLimits) {}
+
+  /** All events, in the order of receipt. */
+  all(): IterableIterator<MemoryEvent> {
+    return this.#byId.values();
+  }
+
+  find(company: string, id: string): MemoryEvent | undefined {
+    return this.#byId.get(keyOf(company, id));
+  }
+
+  /** The event of that type that is stored for the transaction, once per transaction. */
+  findOnce(company: string, eventType: string, transactionId: string): MemoryEvent | undefined {
+    return this.#once.get(eventType)?.get(keyOf(company, transactionId));
+  }
+
+  /** The stored event that the given event is a copy of. */
+  original(row: MemoryEvent): MemoryEvent | undefined {
+    const original = this.#byId.get(row.idKey);
+    if (original !== undefined || !row.isOnce || row.event.stale) return original;
+    return this.#once.get(row.event.eventType)?.get(row.transaction!);
+  }
+
+  /** Adds an event. Call {@link update} after its deliveries are added. */
+  add(row: MemoryEvent): void {
+    this.#byId.set(row.idKey, row);
+    if (row.isOnce && !row.event.stale) this.#ofType(row).set(row.transaction!, row);
+    this.#bytes += sizeOf(row);
+  }
+
+  /** Makes a stale event the event of its transaction. Returns `false`, and changes nothing, if another event is. */
+  refresh(row: MemoryEvent): boolean {
+    if (row.isOnce && this.#ofType(row).has(row.transaction!)) return false;
+    row.event = { ...row.event, stale: false };
+    if (row.isOnce) this.#ofType(row).set(row.transaction!, row);
+    return true;
+  }
+
+  /** Call it after an event got deliveries, and after one of its deliveries finished or was reopened. */
+  update(row: MemoryEvent, now: number): void {
+    let open = false;
+    for (const delivery of row.deliveries) open ||= delivery.isOpen;
+    if (open === (row.finishedAt === null)) return;
+    if (open) row.queue!.delete(row);
+    row.finishedAt = open ? null : now;
+    if (!open) this.#finished.add(row);
+    this.#finishedBytes += open ? -sizeOf(row) : sizeOf(row);
+  }
+
+  /**
+   * Deletes finished events until all others fit the limits: first bodies, then whole events.
+   *
+   * @throws PaymentsError `inbox_full` if that is not enough. It has then deleted the rows that were added, and no others.
+   */
+  makeRoom(rows: readonly MemoryEvent[]): void {
+    const { maxEvents, maxBytes } = this.limits;
+    const unfinished = this.#byId.size - this.#finished.size - this.#tombstones.size;
+    if (unfinished > maxEvents || this.#bytes - this.#finishedBytes > maxBytes) {
+      for (const row of rows) if (this.#byId.get(row.idKey) === row) this.forget(row);
+      throw new PaymentsError('inbox_full', FULL);
+    }
+    while (this.#bytes > maxBytes) {
+      const row = this.#finished.first!;
+      // A tombstone of a dead letter would make its copies look handled.
+      if (row.deliveries.some(({ state }) => state === 'dead')) this.forget(row);
+      else this.#replaceWithTombstone(row);
+    }
+    while (this.#byId.size > maxEvents) this.forget(this.#firstFinished!);
+  }
+
+  /** Forgets events that finished longer ago than the retention. */
+  forgetExpired(now: number): void {
+    const until = now - this.limits.retainEventsMs;
+    for (let row = this.#firstFinished; row && row.finishedAt! <= until; row = this.#firstFinished)
+      this.forget(row);
+  }
+
+  /** See `InboxStore.prune`. `now` is on the monotonic clock, `wallMs` on the wall clock. */
+  prune(request: Parameters<InboxStore['prune']>[0], now: number, wallMs: number): number {
+    const { bodiesMs, tombstonesMs, limit } = request;
+    let changed = 0;
+    for (const row of this.all()) {
+      const age = now - row.receivedAt;
+      if (changed === limit || age <= Math.min(bodiesMs, tombstonesMs)) break;
+      const isExpired = Math.min(age, wallMs - row.event.occurredAt.getTime()) > tombstonesMs;
+      const settled = row.deliveries.every(({ state }) => state === 'done' || state === 'skipped');
+      if (!settled || (row.digest !== null && !isExpired)) continue;
+      if (isExpired) this.forget(row);
+      else this.#replaceWithTombstone(row);
+      changed += 1;
+    }
+    return changed;
+  }
+
+  forget(row: MemoryEvent): void {
+    this.#remove(row);
+    for (const { handler, key } of row.deliveries) handler.leave(key);
+    this.#byId.delete(row.idKey);
+    if (row.isOnce && !row.event.stale) this.#ofType(row).delete(row.transaction!);
+  }
+
+  #ofType({ event: { eventType } }: MemoryEvent): Map<string, MemoryEvent> {
+    let events = this.#once.get(eventType);
+    if (events === undefined) this.#once.set(eventType, (events = new Map()));
+    return events;
+  }
+
+  /** Deletes the body of a finished event and hides its deliveries. Copies of the event are still duplicates. */
+  #replaceWithTombstone(row: MemoryEvent): void {
+    this.#remove(row);
+    row.digest = digestOf(row.event.raw);
+    row.event = { ...row.event, raw: NO_BODY, headers: {}, summary: null };
+    this.#tombstones.add(row);
+  }
+
+  /** The event that finished first. */
+  get #firstFinished(): MemoryEvent | undefined {
+    const [a, b] = [this.#tombstones.first, this.#finished.first];
+    return a === undefined || (b !== undefined && finishedBefore(b, a)) ? b : a;
+  }
+
+  /** Removes an event from its queue and from all counts. */
+  #remove(row: MemoryEvent): void {
+    this.#bytes -= sizeOf(row);
+    if (row.finishedAt === null) return;
+    this.#finishedBytes -= sizeOf(row);
+    row.queue!.delete(row);
+    this.deletedMs = Math.max(this.deletedMs, row.receivedMs);
+  }
+}
+
+/** Adds a copy with another id to the repeats of the original event. Returns the outcome of the copy's receipt. */
+export function addCopy(original: MemoryEvent, copy: MemoryEvent): 'duplicate' | 'conflict' {
+  const { id, raw } = copy.event;
+  if (id === original.event.id) {
+    const { digest, event } = original;
+    const isSame = digest === null ? event.raw.equals(raw) : digest === digestOf(raw);
+    return isSame ? 'duplicate' : 'conflict';
+  }
+  if (!original.repeats.some((repeat) => repeat.id === id)) {
+    const repeat = { id, receivedAt: new Date(copy.receivedMs) };
+    original.repeats = [...original.repeats, repeat].slice(-REPEATS);
+  }
+  return 'duplicate';
+}
+
+/** Whether the first event finished before the second. */
+const finishedBefore = (a: MemoryEvent, b: MemoryEvent): boolean =>
+  a.finishedAt! < b.finishedAt! || (a.finishedAt === b.finishedAt && a.seq < b.seq);
+
+const digestOf = (raw: Buffer): string => createHash('sha256').update(raw).digest('base64');
+
+const sizeOf = ({ event }: MemoryEvent): number => event.raw.byteLength;
+
+/** An item of a {@link PriorityQueue}: the queue that it is in, if any, and its index there. The queue updates both. */
+export interface Queued<T extends Queued<T>> {
+  queue: PriorityQueue<T> | null;
+  position: number;
+}
+
+/** A binary heap. Each item has its position, so the queue can delete any item without a search. */
+export class PriorityQueue<T extends Queued<T>> {
+  readonly #items: T[] = [];
+
+  /** @param before whether the first item comes before the second. It must not change while both are queued. */
+  constructor(private readonly before: (a: T, b: T) => boolean) {}
+
+  get size(): number {
+    return this.#items.length;
+  }
+
+  get first(): T | undefined {
+    return this.#items[0];
+  }
+
+  add(item: T): void {
+    item.queue = this;
+    this.#up(item, this.#items.push(item) - 1);
+  }
+
+  delete(item: T): void {
+    const last = this.#items.pop()!;
+    if (last !== item) this.#down(last, this.#up(last, item.position));
+    item.queue = null;
+  }
+
+  /** Moves the item from the index towards the first one. Returns its final index. */
+  #up(item: T, index: number): number {
+    let at = index;
+    for (let parent = (at - 1) >> 1; at > 0; parent = (at - 1) >> 1) {
+      if (!this.before(item, this.#items[parent]!)) break;
+      this.#put(this.#items[parent]!, at);
+      at = parent;
+    }
+    return this.#put(item, at);
+  }
+
+  #down(item: T, index: number): void {
+    let at = index;
+    for (let child = 2 * at + 1; child < this.#items.length; child = 2 * at + 1) {
+      const right = this.#items[child + 1];
+      if (right !== undefined && this.before(right, this.#items[child]!)) child += 1;
+      if (!this.before(this.#items[child]!, item)) break;
+      this.#put(this.#items[child]!, at);
+      at = child;
+    }
+    this.#put(item, at);
+  }
+
+  #put(item: T, index: number): number {
+    this.#items[index] = item;
+    item.position = index;
+    return index;
+  }
+}
