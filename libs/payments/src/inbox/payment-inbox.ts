@@ -18,7 +18,7 @@ import { InboxWorker } from './work/inbox-worker.js';
 import type { EventFilter, EventPage, InboxActivity, InboxStats } from './store/inbox-store.js';
 import type { InboxCapabilities, InboxStore, StoredEvent } from './store/inbox-store.js';
 import { INBOX_STORE } from './store/inbox-store.js';
-import { assertTimes } from './store/list-arguments.js';
+import { assertTimes } from './store/stored-event.js';
 import { StoredBodies } from './store/body-codec.js';
 import type { VerifiedEvent } from './receive/verified-event.js';
 

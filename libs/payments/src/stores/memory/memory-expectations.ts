@@ -19,8 +19,7 @@ import type {
   StoredExpectation,
   StoreReceipt,
 } from '../../inbox/store/inbox-store.js';
-import { boundedError, capped } from '../../inbox/store/stored-event.js';
-import { parseSeq } from '../../inbox/store/list-arguments.js';
+import { boundedError, capped, parseSeq } from '../../inbox/store/stored-event.js';
 import type { EventIndex } from './event-index.js';
 import { keyOf } from './memory-rows.js';
 import { PriorityQueue } from './priority-queue.js';

@@ -1,6 +1,5 @@
 import { countActivity } from '../../inbox/store/activity.js';
 import type { ActivityPart, ActivitySlice } from '../../inbox/store/activity.js';
-import { MAX_FAILED } from '../../inbox/store/stored-event.js';
 import type {
   DeliveryState,
   EventFilter,
@@ -13,13 +12,14 @@ import type {
   StoredDelivery,
   StoredEvent,
 } from '../../inbox/store/inbox-store.js';
-import { parseSeq } from '../../inbox/store/list-arguments.js';
 import {
   capped,
   COUNT_CAP,
   HISTORY_LENGTH,
   MAX_DISORDER_MS,
+  MAX_FAILED,
   MAX_READ,
+  parseSeq,
   toHistory,
 } from '../../inbox/store/stored-event.js';
 import type { HistoryEntry } from '../../inbox/store/stored-event.js';

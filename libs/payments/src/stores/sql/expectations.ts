@@ -12,8 +12,13 @@ import type {
   SettledPoll,
   StoredExpectation,
 } from '../../inbox/store/inbox-store.js';
-import { parseCursor } from '../../inbox/store/list-arguments.js';
-import { boundedError, capped, COUNT_CAP, MAX_READ } from '../../inbox/store/stored-event.js';
+import {
+  boundedError,
+  capped,
+  COUNT_CAP,
+  MAX_READ,
+  parseCursor,
+} from '../../inbox/store/stored-event.js';
 import { ParameterList, whereAll } from './sql-connection.js';
 import type { Condition, SqlConnection, SqlDialect, SqlValue } from './sql-connection.js';
 import { fromStored, LAST, toStored } from './stored-text.js';

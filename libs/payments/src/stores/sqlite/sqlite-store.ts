@@ -9,7 +9,7 @@ import type {
   Lease,
   StoreReceipt,
 } from '../../inbox/store/inbox-store.js';
-import { parseSeq } from '../../inbox/store/list-arguments.js';
+import { parseSeq } from '../../inbox/store/stored-event.js';
 import type { SqliteEngine } from './sqlite-engine.js';
 import { SqliteExpectations } from './sqlite-expectations.js';
 import { SqliteFile } from './sqlite-file.js';
