@@ -1,16 +1,15 @@
 import { optionsInvalid } from '../../errors/option-checks.js';
 import { describeError } from '../../errors/payments-error.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
-import type { ConnectionSource } from './connection/connection-source.js';
-import { sqlStateOf, toInboxError } from './connection/database-connection.js';
-import type { Connection } from './connection/database-connection.js';
+import type { Connection, ConnectionSource } from './connection/connection-source.js';
+import { sqlStateOf, toInboxError } from './connection/connection-source.js';
 import { version1 } from './migrations/0001.js';
 import { claimFunctions } from './sql/claim.js';
 import { expectationFunctions } from './sql/expectations.js';
 import { orderingFunctions } from './sql/ordering.js';
 import { receiveFunction } from './sql/receive.js';
 import { redriveFunctions } from './sql/redrive.js';
-import { lockNumber, quoted } from './sql/schema.js';
+import { lockNumber, quoted } from './sql/dialect.js';
 import { settleFunctions } from './sql/settle.js';
 import { workerFunctions } from './sql/workers.js';
 

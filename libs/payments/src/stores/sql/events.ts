@@ -23,14 +23,18 @@ import {
   toHistory,
 } from '../../inbox/store/stored-event.js';
 import type { HistoryEntry } from '../../inbox/store/stored-event.js';
-import { countsOnce, HAS_FAILED, notOnce, UNDONE } from './conditions.js';
-import type { StoreLayout } from './layout.js';
-import { ParameterList, whereAll } from './sql-connection.js';
+import { countsOnce, notOnce, ParameterList, whereAll } from './sql-connection.js';
 import type { Condition, SqlConnection, SqlDatabase } from './sql-connection.js';
 import { fromStored, LAST, toStored } from './stored-text.js';
 
 /** How many rows one statement reads: a few milliseconds of work. */
 export const SLICE = 2000;
+
+/** SQL: whether a delivery `d` failed and is pending, running or dead. Receives do not write the index of these. */
+const HAS_FAILED = `d.last_error IS NOT NULL AND d.state IN ('pending', 'running', 'dead')`;
+
+/** SQL: whether a delivery `d` is pending, dead or skipped. Events that are handled at once do not write the index of these. */
+const UNDONE = "d.state NOT IN ('done', 'running')";
 
 interface EventRow {
   readonly seq: number;
@@ -101,7 +105,6 @@ export class SqlEvents {
    */
   constructor(
     private readonly database: SqlDatabase,
-    private readonly layout: StoreLayout,
     private readonly letOthersRun: () => Promise<void> = async () => {},
   ) {}
 
@@ -110,7 +113,7 @@ export class SqlEvents {
     const { dialect } = this.database;
     const row = await this.database.get<EventRow>(
       `SELECT ${COLUMNS}, CASE WHEN e.raw IS NOT NULL THEN ${dialect.hex('e.raw')} END AS raw, e.headers, e.repeats
-       FROM ${this.layout.bodies} e WHERE e.id = $1 AND e.company = $2`,
+       FROM ${this.database.dialect.layout.bodies} e WHERE e.id = $1 AND e.company = $2`,
       [toStored(id), toStored(company)],
     );
     return row && (await this.#toEvents(this.database, [row], 'd.history'))[0];
@@ -191,7 +194,7 @@ export class SqlEvents {
       `SELECT 'paused', p.handler, NULL FROM ${this.#table('pause')} p`,
       // Without a cap: the slots of the workers bound the number of running deliveries.
       `SELECT 'running', d.handler, count(*) ${running} GROUP BY d.handler`,
-      ...this.layout.queues.map(
+      ...this.database.dialect.layout.queues.map(
         ({ state, index, condition, indexed = condition }) =>
           `SELECT '${state}', c.handler, c.count FROM (${countsOf(this.#by('delivery d', index), condition, indexed)}) c`,
       ),
@@ -392,8 +395,8 @@ export class SqlEvents {
     return [
       ['id', begins('e.id', (sql) => sql), text, text, text, text],
       ['reference', begins('e.reference', (sql) => dialect.indexed(sql)), text, text, text, text],
-      ['once', `${countsOnce('e')} AND ${isTransaction}`, text, text],
-      ['transaction', `${notOnce('e')} AND ${isTransaction}`, text, text],
+      ['once', `${countsOnce('e.')} AND ${isTransaction}`, text, text],
+      ['transaction', `${notOnce('e.')} AND ${isTransaction}`, text, text],
     ];
   }
 

@@ -1,6 +1,5 @@
 import type { InboxStore } from '../../inbox/store/inbox-store.js';
 import { MAX_DISORDER_MS } from '../../inbox/store/stored-event.js';
-import type { StoreLayout } from './layout.js';
 import { ParameterList } from './sql-connection.js';
 import type { SqlDatabase } from './sql-connection.js';
 
@@ -49,10 +48,7 @@ export class Pruning {
  * it cannot prune to the table `kept`.
  */
 export class SqlPruning {
-  constructor(
-    private readonly database: SqlDatabase,
-    private readonly layout: StoreLayout,
-  ) {}
+  constructor(private readonly database: SqlDatabase) {}
 
   async slice({ bodiesMs, tombstonesMs, limit, lastKept }: PruneRequest): Promise<Pruned> {
     const ended = await this.#deleteExpectations(tombstonesMs, limit);
@@ -123,7 +119,7 @@ export class SqlPruning {
     const list = new ParameterList(values);
     const now = this.database.dialect.now('wall', list);
     const old = `${now} - ${list.add(bodiesMs, 'bigint')}`;
-    const pruned = `e.seq IS NULL OR ${this.layout.pruned}`;
+    const pruned = `e.seq IS NULL OR ${this.database.dialect.layout.pruned}`;
     // A sub-query, which the planner of PostgreSQL runs for each number: it could read all deliveries for a join.
     const unfinished = `(SELECT count(*) FROM ${this.#table('delivery')} d
       WHERE d.event = e.seq AND d.state NOT IN ('done', 'skipped'))`;
@@ -152,7 +148,7 @@ export class SqlPruning {
     const chosen = finished.slice(0, limit).map(({ seq }) => seq);
     const next = finished[limit];
     if (chosen.length === 0) return { pruned: new Set(), next };
-    const { pruned, tombstone } = this.layout;
+    const { pruned, tombstone } = this.database.dialect.layout;
     const [event, delivery] = [this.#table('event'), this.#table('delivery')];
     const seqs = await this.database.transaction(async (connection) => {
       const { dialect } = connection;
@@ -169,7 +165,7 @@ export class SqlPruning {
         [free.map(({ seq }) => seq)],
       );
       const all = rows.map(({ seq }) => seq);
-      for (const table of ['delivery', ...this.layout.bodyTables]) {
+      for (const table of ['delivery', ...this.database.dialect.layout.bodyTables]) {
         await connection.run(`DELETE FROM ${this.#table(table)} WHERE ${isOneOf('event')}`, [all]);
       }
       return all;
@@ -182,7 +178,9 @@ export class SqlPruning {
     return this.#delete(
       'event',
       'event_tombstone',
-      (before) => `${this.layout.pruned} AND e.received_at < ${before} AND e.occurred_at < ${before}
+      (
+        before,
+      ) => `${this.database.dialect.layout.pruned} AND e.received_at < ${before} AND e.occurred_at < ${before}
         ORDER BY e.received_at`,
       [olderMs, limit],
     );

@@ -71,6 +71,33 @@ export interface SqlDialect {
   commits(how: 'durably' | 'lazily'): string;
   /** What to add to a time by the store clock, so that people can read it: 0 if the store clock is a wall clock. */
   readonly wallOffsetMs: number;
+  readonly layout: StoreLayout;
+}
+
+/** What the tables of the databases have in different columns. */
+export interface StoreLayout {
+  /** SQL: the events, with the columns `raw` and `headers`. */
+  readonly bodies: string;
+  /** SQL: whether an event `e` is a tombstone. */
+  readonly pruned: string;
+  /** SQL: sets the columns of an event that becomes a tombstone. */
+  readonly tombstone: string;
+  /** The tables that have a row for each event with a body, in the column `event`. */
+  readonly bodyTables: readonly string[];
+  /**
+   * The pending and dead deliveries, each kind with an index that begins with the handler. The first are those that wait for
+   * their turn. They are skipped first, so that each delivery that still waits has the delivery that it waits for.
+   */
+  readonly queues: readonly {
+    readonly state: 'pending' | 'dead';
+    readonly index: string;
+    /** SQL: whether a delivery `d` is of this kind. */
+    readonly condition: string;
+    /** SQL: whether a delivery `d` is in the index. Default: {@link condition}. */
+    readonly indexed?: string;
+  }[];
+  /** SQL: sets the columns of a delivery that is not pending or dead any more. */
+  readonly unqueued: string;
 }
 
 /** Collects the parameters of a statement. */
@@ -102,3 +129,15 @@ export function whereAll(conditions: readonly Condition[], list: ParameterList):
   );
   return ['true', ...texts].join(' AND ');
 }
+
+/**
+ * SQL: whether an event counts as the only one of its transaction and type. Its transaction is then in `event_once`. A statement
+ * repeats the condition of the partial index that it reads.
+ *
+ * @param event the alias of its table with a dot, or nothing
+ */
+export const countsOnce = (event: string): string => `${event}once AND NOT ${event}stale`;
+
+/** SQL: whether the transaction of an event is in `event_transaction`: it has one, and is not in `event_once`. */
+export const notOnce = (event: string): string =>
+  `${event}ordering_key IS NOT NULL AND (NOT ${event}once OR ${event}stale)`;

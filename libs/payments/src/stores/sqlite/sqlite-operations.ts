@@ -1,14 +1,19 @@
 import type { ExpectationStore, InboxStore } from '../../inbox/store/inbox-store.js';
-import { forgetHandler, forgetSlice, pauseHandler, readCatalog } from '../sql/catalog.js';
 import { SqlEvents } from '../sql/events.js';
 import { Pruning, SqlPruning } from '../sql/prune.js';
-import { register, retire } from '../sql/workers.js';
+import {
+  forgetHandler,
+  forgetSlice,
+  pauseHandler,
+  readCatalog,
+  register,
+  retire,
+} from '../sql/workers.js';
 import { claim, claimSuspect, nextDueInMs } from './sql/claim.js';
 import { SqliteExpectationOperations } from './sql/expectations.js';
 import { newerHandled } from './sql/ordering.js';
 import { receive } from './sql/receive.js';
 import { redrive, skip } from './sql/redrive.js';
-import { LAYOUT } from './sql/schema.js';
 import { complete, fail, release } from './sql/settle.js';
 import { heartbeat, noteHeartbeats } from './sql/workers.js';
 import type { SqliteTransaction } from './sqlite-transaction.js';
@@ -68,7 +73,7 @@ export const OPERATIONS = {
   forgetHandler: [
     'sliced',
     (sql, handler) =>
-      forgetHandler((name) => sql.transaction((tx) => forgetSlice(tx, LAYOUT, name)), handler),
+      forgetHandler((name) => sql.transaction((tx) => forgetSlice(tx, name)), handler),
   ],
   redrive: ['write', redrive],
   skip: ['write', skip],
@@ -83,7 +88,7 @@ export const OPERATIONS = {
     'sliced',
     (sql, request) =>
       pruningOf(sql.connection).prune(request, (slice) =>
-        sql.transaction((tx) => new SqlPruning(tx, LAYOUT).slice(slice)),
+        sql.transaction((tx) => new SqlPruning(tx).slice(slice)),
       ),
   ],
   find: ['read', (sql, ...args) => events(sql).find(...args)],
@@ -109,7 +114,7 @@ export const OPERATIONS = {
 } satisfies Operations;
 
 function events(sql: SqliteSql): SqlEvents {
-  return new SqlEvents(sql, LAYOUT, pauseRead);
+  return new SqlEvents(sql, pauseRead);
 }
 
 function expectation(method: keyof ExpectationStore, rule: Rule): Operation {

@@ -5,13 +5,15 @@ import type {
   EventSource,
   SuspectRequest,
 } from '../../../inbox/store/inbox-store.js';
-import type { ConnectionSource } from '../connection/connection-source.js';
-import { prepared } from '../connection/database-connection.js';
-import type { PreparedStatement, ResultRow } from '../connection/database-connection.js';
+import type {
+  ConnectionSource,
+  PreparedStatement,
+  ResultRow,
+} from '../connection/connection-source.js';
+import { prepared } from '../connection/connection-source.js';
 import { isRunning, keyLock } from './ordering.js';
-import { BY_INDEX, NOW_MS, withoutPartialIndex } from './schema.js';
+import { BY_INDEX, NOW_MS, withoutPartialIndex } from './dialect.js';
 import { fromStored, toStored } from '../../sql/stored-text.js';
-import { toDate } from './column-values.js';
 
 /** A claim locks the ordering keys that it checks, and the database's table of locks is finite. */
 const MAX_CLAIM = 500;
@@ -65,7 +67,7 @@ function toClaimed(row: ResultRow): ClaimedDelivery {
     token: Number(row['o_token']),
     attempt: Number(row['o_attempt']),
     crashes: Number(row['o_crashes']),
-    receivedAt: toDate(row['o_received_at']!),
+    receivedAt: new Date(Number(row['o_received_at']!)),
     ageMs: Math.max(0, Number(row['age_ms'])),
     // Only events whose deliveries are all finished are pruned, so an event with a claimed delivery has its body.
     raw: Buffer.from(row['raw']!, 'base64'),

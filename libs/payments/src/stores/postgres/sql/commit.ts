@@ -2,15 +2,14 @@ import { PaymentsError } from '../../../errors/payments-error.js';
 import type { PaymentsRuntime } from '../../../runtime/payments-runtime.js';
 import { Semaphore } from '../../../runtime/semaphore.js';
 import type { CommitResult, Lease } from '../../../inbox/store/inbox-store.js';
-import { rollBack } from '../connection/connection-source.js';
-import type { ConnectionSource } from '../connection/connection-source.js';
 import {
   breaksConnection,
   PostgresInboxError,
+  rollBack,
   sqlStateOf,
   toInboxError,
-} from '../connection/database-connection.js';
-import type { Connection } from '../connection/database-connection.js';
+} from '../connection/connection-source.js';
+import type { Connection, ConnectionSource } from '../connection/connection-source.js';
 import type {
   PostgresTransaction,
   ResolvedPostgresOptions,

@@ -3,16 +3,15 @@ import type { PollResult, PollSettlement, SettledPoll } from '../../../inbox/sto
 import { boundedError } from '../../../inbox/store/stored-event.js';
 import { OPEN, SqlExpectations, toDelay, UNSCHEDULED } from '../../sql/expectations.js';
 import type { SqlConnection } from '../../sql/sql-connection.js';
-import { namesIn, placeholdersFor } from '../connection/array-parameters.js';
-import type { ConnectionSource } from '../connection/connection-source.js';
-import { prepared } from '../connection/database-connection.js';
-import type { PreparedStatement } from '../connection/database-connection.js';
-import type { PostgresSql } from '../connection/postgres-sql.js';
+import { namesIn, placeholdersFor } from '../connection/arrays.js';
+import type { ConnectionSource, PreparedStatement } from '../connection/connection-source.js';
+import { prepared } from '../connection/connection-source.js';
+import type { PostgresSql } from './dialect.js';
 import type { WakeNotifier } from '../connection/wake-notifications.js';
 import { firstValueOf } from './commit.js';
 import { RECEIPT_COLUMNS, RECEIVE_PARAMETERS, ReceiveBatch } from './receive.js';
-import { countsOnce } from '../../sql/conditions.js';
-import { BY_INDEX, indexed, isOnceOf, NOW_MS } from './schema.js';
+import { countsOnce } from '../../sql/sql-connection.js';
+import { BY_INDEX, indexed, isOnceOf, NOW_MS } from './dialect.js';
 import { fromStored, toStored } from '../../sql/stored-text.js';
 
 const SETTLE_PARAMETERS = `p_seq bigint, p_token bigint, p_result text, p_detail text, p_next_ms bigint, p_overdue boolean,
@@ -185,7 +184,7 @@ LANGUAGE plpgsql STABLE ${BY_INDEX}
 AS $stored$
 BEGIN
   SELECT e.id, e.event_type INTO o_id, o_type FROM ${schema}.event e
-   WHERE ${indexed('e.ordering_key')} = ${indexed('p_transaction')} AND ${countsOnce('e')}
+   WHERE ${indexed('e.ordering_key')} = ${indexed('p_transaction')} AND ${countsOnce('e.')}
      AND e.ordering_key = p_transaction AND e.company = p_company AND e.event_type = ANY (p_types)
      AND e.event_type IS DISTINCT FROM p_except
    ORDER BY e.seq LIMIT 1;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import type { SettleResult } from '../../../inbox/store/inbox-store.js';
 import { TestRuntime } from '../../../testing/test-runtime.js';
-import type { Parameter, ResultRow } from '../connection/database-connection.js';
+import type { Parameter, ResultRow } from '../connection/connection-source.js';
 import { Settlements } from './settle.js';
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

@@ -3,18 +3,17 @@ import type { Lease, SettleResult } from '../../../inbox/store/inbox-store.js';
 import {
   arraysOf,
   declarationOf,
+  elementsOf,
   namesIn,
   placeholdersFor,
-} from '../connection/array-parameters.js';
-import type { Columns } from '../connection/array-parameters.js';
+} from '../connection/arrays.js';
+import type { Columns } from '../connection/arrays.js';
 import { Batcher } from '../../../inbox/store/batcher.js';
 import type { PaymentsRuntime } from '../../../runtime/payments-runtime.js';
-import type { ConnectionSource } from '../connection/connection-source.js';
-import { isValueError, PostgresInboxError, prepared } from '../connection/database-connection.js';
-import type { PreparedStatement } from '../connection/database-connection.js';
-import { BY_INDEX, NOW_MS, withoutPartialIndex } from './schema.js';
+import type { ConnectionSource, PreparedStatement } from '../connection/connection-source.js';
+import { isValueError, PostgresInboxError, prepared } from '../connection/connection-source.js';
+import { BY_INDEX, NOW_MS, withoutPartialIndex } from './dialect.js';
 import { toStored } from '../../sql/stored-text.js';
-import { elementsOf } from './column-values.js';
 
 /** The longest delay that is stored: 100 years, in milliseconds. */
 export const MAX_DUE_MS = 3_155_760_000_000;

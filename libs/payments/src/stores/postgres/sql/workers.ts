@@ -1,13 +1,10 @@
 import type { PaymentsRuntime } from '../../../runtime/payments-runtime.js';
 import type { HeartbeatResult } from '../../../inbox/store/inbox-store.js';
-import { FORGET_HANDLER } from '../../sql/catalog.js';
 import { ParameterList } from '../../sql/sql-connection.js';
 import type { CatalogChange } from '../../sql/sql-connection.js';
-import { REGISTER, REMOVE_WORKER, RETIRE } from '../../sql/workers.js';
-import type { ConnectionSource } from '../connection/connection-source.js';
-import type { ResultRow } from '../connection/database-connection.js';
-import { dialectOf } from '../connection/postgres-sql.js';
-import { BY_INDEX, NOW_MS } from './schema.js';
+import { FORGET_HANDLER, REGISTER, REMOVE_WORKER, RETIRE } from '../../sql/workers.js';
+import type { ConnectionSource, ResultRow } from '../connection/connection-source.js';
+import { BY_INDEX, dialectOf, NOW_MS } from './dialect.js';
 import { historyWith } from './settle.js';
 
 /** From this time on, in milliseconds, a search for lost deliveries is slow. Usually it takes a few milliseconds. */

@@ -1,8 +1,8 @@
-import { countsOnce, notOnce, unaliased } from '../../sql/conditions.js';
-import type { StoreLayout } from '../../sql/layout.js';
+import { countsOnce, notOnce } from '../../sql/sql-connection.js';
+import type { StoreLayout } from '../../sql/sql-connection.js';
 
 /** SQL: {@link countsOnce} and {@link notOnce} without an alias. */
-export const [COUNTS_ONCE, NOT_ONCE] = [unaliased(countsOnce('e')), unaliased(notOnce('e'))];
+export const [COUNTS_ONCE, NOT_ONCE] = [countsOnce(''), notOnce('')];
 
 /** One index has all queues of deliveries. */
 export const LAYOUT: StoreLayout = {

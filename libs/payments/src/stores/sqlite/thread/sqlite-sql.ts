@@ -1,5 +1,6 @@
 import { ParameterList } from '../../sql/sql-connection.js';
 import type { CatalogChange, SqlDatabase, SqlDialect, SqlValue } from '../../sql/sql-connection.js';
+import { LAYOUT } from '../sql/schema.js';
 import type { SqliteConnection, Times } from './connection.js';
 
 /**
@@ -65,6 +66,7 @@ export function dialectAt({ wall, clock }: Times): SqlDialect {
     skipLocked: () => '',
     commits: () => 'true',
     wallOffsetMs: wall - clock,
+    layout: LAYOUT,
   };
 }
 
