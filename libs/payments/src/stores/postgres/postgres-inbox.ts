@@ -1,6 +1,6 @@
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import { Batcher } from '../../inbox/store/batcher.js';
-import type { InboxDefinition, InboxStore, Lease } from '../../inbox/store/inbox-store.js';
+import type { InboxDefinition, InboxStore } from '../../inbox/store/inbox-store.js';
 import { SqlEvents } from '../sql/events.js';
 import { Pruning, SqlPruning } from '../sql/prune.js';
 import {
@@ -26,14 +26,14 @@ import type {
   ResolvedPostgresOptions,
 } from './postgres-options.js';
 import { Claims } from './sql/claim.js';
-import { CommitTransaction } from './sql/commit.js';
+import { committing } from './sql/commit.js';
 import { PostgresSql, quoted } from './sql/dialect.js';
 import { PostgresExpectations } from './sql/expectations.js';
 import { forgottenReleases, newerHandled } from './sql/ordering.js';
 import { receiver } from './sql/receive.js';
 import { redrive, skip } from './sql/redrive.js';
-import { Settlements } from './sql/settle.js';
-import { Heartbeats } from './sql/workers.js';
+import { settlements } from './sql/settle.js';
+import { heartbeats } from './sql/workers.js';
 
 /**
  * Stores events in PostgreSQL 13 or later, in a schema of its own. The inbox is durable, any number of
@@ -79,9 +79,8 @@ function postgresStore(
     isValueError,
   });
   const claims = new Claims(source, schema, runtime);
-  const settlements = new Settlements(source, schema, options.statementTimeoutMs, runtime);
-  const commits = new CommitTransaction(source, schema, options, runtime);
-  const heartbeats = new Heartbeats(source, schema, runtime);
+  const settle = settlements(source, schema, options.statementTimeoutMs, runtime);
+  const beat = heartbeats(source, schema, runtime);
   const releaseForgotten = forgottenReleases(source, schema);
   const pruning = new Pruning();
 
@@ -117,7 +116,7 @@ function postgresStore(
     register: (worker) => register(sql, worker),
 
     async heartbeat(workerId) {
-      const { freed, ...result } = await heartbeats.send(workerId);
+      const { freed, ...result } = await beat(workerId);
       if (freed) notifier.notify();
       return result;
     },
@@ -136,24 +135,18 @@ function postgresStore(
     claimSuspect: (request) => claims.claimSuspect(request),
     nextDueInMs: (handlers) => claims.nextDueInMs(handlers),
     newerHandled: (lease) => newerHandled(source, schema, lease),
-    complete: (lease) => settlements.settle({ lease, kind: 'done', error: null, dueInMs: null }),
+    complete: (lease) => settle({ lease, kind: 'done', error: null, dueInMs: null }),
     fail: (lease, { error, retryInMs }) =>
-      settlements.settle({ lease, kind: 'failed', error, dueInMs: retryInMs }),
+      settle({ lease, kind: 'failed', error, dueInMs: retryInMs }),
 
     async release(lease, dueInMs = 0) {
-      const result = await settlements.settle({ lease, kind: 'released', error: null, dueInMs });
+      const result = await settle({ lease, kind: 'released', error: null, dueInMs });
       // A process that releases a delivery that is due now usually closes, so another process has to claim it.
       if (result.settled && dueInMs === 0) notifier.notify();
       return result;
     },
 
-    async commit<R>(lease: Lease, work: (tx: PostgresTransaction) => R | Promise<R>) {
-      const { runTransaction } = options;
-      if (runTransaction === undefined) return commits.commit(lease, work);
-      // The application ensures that the handler expects the transaction type of `runTransaction`.
-      return commits.commitWith(lease, runTransaction, work as (tx: unknown) => R | Promise<R>);
-    },
-
+    commit: committing(source, schema, options, runtime),
     onWake: (wake) => listener.add(wake),
     find: (company, id) => events.find(company, id),
     list: (query) => events.list(query),

@@ -1,11 +1,12 @@
 import { nextDelayMs, POLL_HANDLER } from '../../inbox/store/expectation-store.js';
 import type {
-  ClaimedPoll,
   EventSource,
   ExpectationFilter,
+  ExpectationName,
   ExpectationState,
   ExpectationStore,
   NewExpectation,
+  PollLease,
   PollResult,
   PollSettlement,
   RequestState,
@@ -19,7 +20,7 @@ import {
   MAX_READ,
   parseCursor,
 } from '../../inbox/store/stored-event.js';
-import { ParameterList, whereAll } from './sql-connection.js';
+import { ParameterList, SLICE, whereAll } from './sql-connection.js';
 import type { Condition, SqlConnection, SqlDialect, SqlValue } from './sql-connection.js';
 import { fromStored, LAST, toStored } from './stored-text.js';
 
@@ -39,12 +40,6 @@ function nameOf(company: string, reference: string): [reference: string, company
 /** SQL: an expectation waits again after an event of another transaction fulfilled it by its reference. */
 const REOPENED = `state = 'waiting', other_event_id = fulfilled_id, fulfilled_at = NULL, fulfilled_by = NULL,
   fulfilled_id = NULL, fulfilled_type = NULL, fulfilled_transaction = NULL`;
-
-/** How many expectations one statement of a list compares with the filter: a few milliseconds of work. */
-export const SLICE = 2000;
-
-/** The longest delay that is stored: 100 years. */
-const MAX_DELAY_MS = 3_155_760_000_000;
 
 /** An expectation as stored: times in milliseconds, texts as {@link toStored} returns them. */
 interface ExpectationRow {
@@ -117,9 +112,7 @@ export abstract class SqlExpectations implements ExpectationStore {
     return false;
   }
 
-  async attach(
-    ...[company, reference, transactionId]: Parameters<ExpectationStore['attach']>
-  ): ReturnType<ExpectationStore['attach']> {
+  async attach(company: string, reference: string, transactionId: string) {
     const id = toStored(transactionId);
     for (;;) {
       const row = await this.#find(company, reference);
@@ -158,9 +151,7 @@ export abstract class SqlExpectations implements ExpectationStore {
     return changed > 0;
   }
 
-  async startRequest(
-    ...[company, reference, leaseMs]: Parameters<ExpectationStore['startRequest']>
-  ): ReturnType<ExpectationStore['startRequest']> {
+  async startRequest(company: string, reference: string, leaseMs: number) {
     for (;;) {
       const row = await this.#find(company, reference);
       if (row === undefined) return undefined;
@@ -183,7 +174,9 @@ export abstract class SqlExpectations implements ExpectationStore {
   }
 
   async endRequest(
-    ...[{ company, reference }, token, end]: Parameters<ExpectationStore['endRequest']>
+    { company, reference }: ExpectationName,
+    token: number,
+    end: Exclude<RequestState, 'running'> | 'cancelled',
   ): Promise<boolean> {
     const isCancelled = end === 'cancelled';
     const cancels = "$5::boolean AND state = 'waiting' AND transaction_id IS NULL";
@@ -207,11 +200,7 @@ export abstract class SqlExpectations implements ExpectationStore {
   }
 
   /** Reads slices, so that no statement takes long, and so that other operations run between two slices on SQLite. */
-  async list({
-    filter,
-    limit,
-    after,
-  }: Parameters<ExpectationStore['list']>[0]): ReturnType<ExpectationStore['list']> {
+  async list({ filter, limit, after }: Parameters<ExpectationStore['list']>[0]) {
     const few = filter.search ? await this.#fewBeginningWith(filter.search) : null;
     // By number: a slice may begin with rows of the slice before, if expectations were stored between the two.
     const found = new Map<number, ExpectationRow>();
@@ -231,10 +220,7 @@ export abstract class SqlExpectations implements ExpectationStore {
     };
   }
 
-  async claimPolls({
-    limit,
-    leaseMs,
-  }: Parameters<ExpectationStore['claimPolls']>[0]): Promise<readonly ClaimedPoll[]> {
+  async claimPolls({ limit, leaseMs }: Parameters<ExpectationStore['claimPolls']>[0]) {
     const { dialect } = this.connection;
     const list = new ParameterList([limit, leaseMs]);
     const now = this.#now(list);
@@ -256,9 +242,7 @@ export abstract class SqlExpectations implements ExpectationStore {
     }));
   }
 
-  async releasePolls(
-    ...[leases, dueInMs]: Parameters<ExpectationStore['releasePolls']>
-  ): Promise<void> {
+  async releasePolls(leases: readonly PollLease[], dueInMs: readonly number[]): Promise<void> {
     const { dialect } = this.connection;
     const released = leases.map(({ seq, token }, index) => [seq, token, toDelay(dueInMs[index])]);
     const list = new ParameterList([JSON.stringify(released), released.length]);
@@ -289,7 +273,8 @@ export abstract class SqlExpectations implements ExpectationStore {
   }
 
   async pollNow(
-    ...[selections, dueInMs]: Parameters<ExpectationStore['pollNow']>
+    selections: readonly ExpectationName[],
+    dueInMs: readonly number[],
   ): Promise<number> {
     const { dialect } = this.connection;
     const selected = selections.map(({ company, reference }, index) => [
@@ -328,7 +313,7 @@ export abstract class SqlExpectations implements ExpectationStore {
     return next?.in_ms ?? null;
   }
 
-  async counts(): ReturnType<ExpectationStore['counts']> {
+  async counts() {
     const count = (index: string, condition: string): string =>
       `(SELECT count(*) FROM (SELECT 1 FROM ${this.#by(index)} WHERE ${condition} LIMIT ${COUNT_CAP + 1}) c)`;
     const row = await this.connection.get<Record<'waiting' | 'unpaid' | 'unknown', number>>(
@@ -591,7 +576,7 @@ function timesOf({ from, to }: ExpectationFilter, after: Position | null): Condi
   return found;
 }
 
-/** A delay in whole milliseconds that a database can store. */
+/** A delay in whole milliseconds, at least 0. */
 export function toDelay(ms = 0): number {
-  return Math.ceil(Math.min(Math.max(0, ms), MAX_DELAY_MS));
+  return Math.ceil(Math.max(0, ms));
 }

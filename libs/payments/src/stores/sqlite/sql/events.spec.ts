@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { SqliteDatabase } from '../../../../../../test/support/sqlite/sqlite-database.js';
-import { SLICE } from '../../sql/events.js';
+import { SLICE } from '../../sql/sql-connection.js';
 import { SqlPruning } from '../../sql/prune.js';
 import type { EventFilter, EventPage } from '../../../inbox/store/inbox-store.js';
 
