@@ -23,9 +23,17 @@ import {
   toHistory,
 } from '../../inbox/store/stored-event.js';
 import type { HistoryEntry } from '../../inbox/store/stored-event.js';
-import { countsOnce, notOnce, ParameterList, SLICE, whereAll } from './sql-connection.js';
+import {
+  countsOnce,
+  fromStored,
+  LAST,
+  notOnce,
+  ParameterList,
+  SLICE,
+  toStored,
+  whereAll,
+} from './sql-connection.js';
 import type { Condition, SqlConnection, SqlDatabase } from './sql-connection.js';
-import { fromStored, LAST, toStored } from './stored-text.js';
 
 /** SQL: whether a delivery `d` failed and is pending, running or dead. Receives do not write the index of these. */
 const HAS_FAILED = `d.last_error IS NOT NULL AND d.state IN ('pending', 'running', 'dead')`;

@@ -20,9 +20,8 @@ import {
   MAX_READ,
   parseCursor,
 } from '../../inbox/store/stored-event.js';
-import { ParameterList, SLICE, whereAll } from './sql-connection.js';
+import { fromStored, LAST, ParameterList, SLICE, toStored, whereAll } from './sql-connection.js';
 import type { Condition, SqlConnection, SqlDialect, SqlValue } from './sql-connection.js';
-import { fromStored, LAST, toStored } from './stored-text.js';
 
 /** SQL: the expectations that an event can still fulfil. */
 export const OPEN = "state IN ('waiting', 'overdue')";

@@ -51,9 +51,23 @@ export class SqlPruning {
   constructor(private readonly database: SqlDatabase) {}
 
   async slice({ bodiesMs, tombstonesMs, limit, lastKept }: PruneRequest): Promise<Pruned> {
-    const ended = await this.#deleteExpectations(tombstonesMs, limit);
-    const deleted = ended + (await this.#deleteTombstones(tombstonesMs, limit - ended));
-    if (deleted > 0) return { changed: deleted, done: false, lastKept };
+    const { pruned } = this.database.dialect.layout;
+    const ended = await this.#delete(
+      'expectation',
+      'expectation_state',
+      (before) => `e.state IN ('fulfilled', 'cancelled') AND e.created_at < ${before}
+        AND COALESCE(e.fulfilled_at, 0) < ${before}`,
+      [tombstonesMs, limit],
+    );
+    // A tombstone of an event from the future is kept longer.
+    const expired = await this.#delete(
+      'event',
+      'event_tombstone',
+      (before) => `${pruned} AND e.received_at < ${before} AND e.occurred_at < ${before}
+        ORDER BY e.received_at`,
+      [tombstonesMs, limit - ended],
+    );
+    if (ended + expired > 0) return { changed: ended + expired, done: false, lastKept };
     const passed = await this.#passEvents(bodiesMs, limit);
     if (passed !== null) return { changed: passed, done: false, lastKept };
     return { ...(await this.#pruneKept(bodiesMs, limit, lastKept)), done: true };
@@ -171,30 +185,6 @@ export class SqlPruning {
       return all;
     });
     return { pruned: new Set(seqs), next };
-  }
-
-  /** Deletes tombstones that have expired. An event from the future is kept longer. */
-  #deleteTombstones(olderMs: number, limit: number): Promise<number> {
-    return this.#delete(
-      'event',
-      'event_tombstone',
-      (
-        before,
-      ) => `${this.database.dialect.layout.pruned} AND e.received_at < ${before} AND e.occurred_at < ${before}
-        ORDER BY e.received_at`,
-      [olderMs, limit],
-    );
-  }
-
-  /** Deletes expectations that ended long ago. */
-  #deleteExpectations(olderMs: number, limit: number): Promise<number> {
-    return this.#delete(
-      'expectation',
-      'expectation_state',
-      (before) => `e.state IN ('fulfilled', 'cancelled') AND e.created_at < ${before}
-        AND COALESCE(e.fulfilled_at, 0) < ${before}`,
-      [olderMs, limit],
-    );
   }
 
   /** Deletes old rows `e` of a table. It skips those that another transaction has locked. */

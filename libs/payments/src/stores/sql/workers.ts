@@ -1,7 +1,6 @@
 import type { HandlerCatalog, WorkerRegistration } from '../../inbox/store/inbox-store.js';
-import { ParameterList } from './sql-connection.js';
+import { fromStored, ParameterList, toStored } from './sql-connection.js';
 import type { CatalogChange, SqlConnection, SqlDatabase, SqlDialect } from './sql-connection.js';
-import { fromStored, toStored } from './stored-text.js';
 
 /** Stores a live worker: its id, lease and handlers. */
 export const REGISTER: CatalogChange = {

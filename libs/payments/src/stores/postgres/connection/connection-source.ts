@@ -143,17 +143,8 @@ export class Connection {
     return { rows: rows as ResultRow[], command, count: rowCount ?? 0, columns: fields };
   }
 
-  /** Returns the connection to the pool, or closes it if the error may have broken it. */
-  release(error?: unknown): void {
-    this.#release(error !== undefined && breaksConnection(error));
-  }
-
-  /** Closes the connection, because its state is unknown. */
-  discard(): void {
-    this.#release(true);
-  }
-
-  #release(destroy: boolean): void {
+  /** Returns the connection to the pool, or closes it if its state is unknown. */
+  release(destroy = false): void {
     if (this.#released) return;
     this.#released = true;
     this.client.release(destroy);
@@ -348,7 +339,7 @@ export class ConnectionSource {
       connection.release();
       return result;
     } catch (error) {
-      connection.release(error);
+      connection.release(breaksConnection(error));
       throw error;
     }
   }
@@ -376,7 +367,7 @@ export async function rollBack(connection: Connection): Promise<void> {
   try {
     await connection.run('ROLLBACK');
   } catch {
-    connection.discard();
+    connection.release(true);
   }
 }
 
@@ -405,7 +396,15 @@ export async function reachServer(
       if (!(error instanceof PostgresInboxError)) throw error;
       const waitMs = backoff.nextMs();
       const mayRecover = error.sqlState === null || NOT_READY.test(error.sqlState);
-      if (!mayRecover || runtime.monotonic() + waitMs > end) throw notReached(error, tries);
+      if (!mayRecover || runtime.monotonic() + waitMs > end) {
+        const times = tries === 1 ? '1 try' : `${tries} tries`;
+        throw new PostgresInboxError(
+          `${error.message}. The application gives up after ${times} and does not start. Check that the database is running, ` +
+            'and that "connectionString" or "pool" of postgresInbox (without either, PGHOST and the other variables of ' +
+            'PostgreSQL) is right. To wait longer for a database that starts later, raise "startTimeoutMs".',
+          error.sqlState,
+        );
+      }
       if (tries === 1) {
         logger.warn(
           `The application waits up to ${startTimeoutMs} ms for the database of the inbox ("startTimeoutMs").`,
@@ -443,14 +442,4 @@ async function checkServer(
     );
   }
   return isolation!;
-}
-
-function notReached({ message, sqlState }: PostgresInboxError, tries: number): PostgresInboxError {
-  const times = tries === 1 ? '1 try' : `${tries} tries`;
-  return new PostgresInboxError(
-    `${message}. The application gives up after ${times} and does not start. Check that the database is running, and that ` +
-      '"connectionString" or "pool" of postgresInbox (without either, PGHOST and the other variables of PostgreSQL) is right. ' +
-      'To wait longer for a database that starts later, raise "startTimeoutMs".',
-    sqlState,
-  );
 }

@@ -13,7 +13,7 @@ import type {
 import { prepared } from '../connection/connection-source.js';
 import { isRunning, keyLock } from './ordering.js';
 import { BY_INDEX, NOW_MS, withoutPartialIndex } from './dialect.js';
-import { fromStored, toStored } from '../../sql/stored-text.js';
+import { fromStored, toStored } from '../../sql/sql-connection.js';
 
 /** A claim locks the ordering keys that it checks, and the database's table of locks is finite. */
 const MAX_CLAIM = 500;

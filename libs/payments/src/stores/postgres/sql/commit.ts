@@ -16,7 +16,7 @@ import type {
   RunTransaction,
 } from '../postgres-options.js';
 import { FINISHED } from './settle.js';
-import { toStored } from '../../sql/stored-text.js';
+import { toStored } from '../../sql/sql-connection.js';
 
 /**
  * How long the store tries to read the outcome of a COMMIT without a response, in milliseconds. A restart of the database
@@ -145,7 +145,7 @@ export function committing(
     } catch (error) {
       // The database rejected the COMMIT because of a deferred constraint or a conflict, which is an error of the work.
       if (!breaksConnection(error)) throw error;
-      connection.discard();
+      connection.release(true);
       if (await wasCommitted(lease)) return;
       throw toInboxError(error);
     }

@@ -1,8 +1,7 @@
 import type { ConnectionSource } from '../connection/connection-source.js';
 import type { Lease } from '../../../inbox/store/inbox-store.js';
-import { countsOnce, notOnce } from '../../sql/sql-connection.js';
+import { countsOnce, notOnce, toStored } from '../../sql/sql-connection.js';
 import { BY_INDEX, indexed, LOOKED_UP, NOW_MS } from './dialect.js';
-import { toStored } from '../../sql/stored-text.js';
 
 /** How many ordering keys one call of {@link forgottenReleases} checks. The next call continues after them. */
 const MAX_KEYS = 1000;

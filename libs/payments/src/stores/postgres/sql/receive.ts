@@ -12,9 +12,8 @@ import type { Columns } from '../connection/arrays.js';
 import type { ConnectionSource, Parameter, ResultRow } from '../connection/connection-source.js';
 import { PostgresInboxError, prepared } from '../connection/connection-source.js';
 import { isRunning, keyLock } from './ordering.js';
-import { countsOnce } from '../../sql/sql-connection.js';
+import { countsOnce, fromStored, orderingOf, toStored } from '../../sql/sql-connection.js';
 import { BY_INDEX, isOnceOf, LOOKED_UP, NOW_MS } from './dialect.js';
-import { fromStored, orderingOf, toStored } from '../../sql/stored-text.js';
 
 /** How many repeats of an event are kept. */
 const MAX_REPEATS = 20;

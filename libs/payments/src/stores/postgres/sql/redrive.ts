@@ -2,7 +2,7 @@ import type { DeliverySelection, InboxStore } from '../../../inbox/store/inbox-s
 import type { ConnectionSource } from '../connection/connection-source.js';
 import { BY_INDEX, NOW_MS } from './dialect.js';
 import { historyWith } from './settle.js';
-import { toStored } from '../../sql/stored-text.js';
+import { toStored } from '../../sql/sql-connection.js';
 
 /** Makes deliveries due again, and returns how many it changed or added. */
 export async function redrive(

@@ -13,7 +13,7 @@ import type { PaymentsRuntime } from '../../../runtime/payments-runtime.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
 import { isValueError, PostgresInboxError, prepared } from '../connection/connection-source.js';
 import { BY_INDEX, NOW_MS, withoutPartialIndex } from './dialect.js';
-import { toStored } from '../../sql/stored-text.js';
+import { toStored } from '../../sql/sql-connection.js';
 
 /** How soon an outcome is written again if another transaction has locked the delivery, in milliseconds. */
 const LOCKED_RETRY_MS = 10;

@@ -8,7 +8,7 @@ import type { SqliteConnection, Times } from '../thread/connection.js';
 import type { SqliteSql } from '../thread/sqlite-sql.js';
 import { unpaused } from './catalog.js';
 import { beganToWait, isOrderingRunning } from './ordering.js';
-import { fromStored } from '../../sql/stored-text.js';
+import { fromStored } from '../../sql/sql-connection.js';
 import { isLive } from './workers.js';
 
 /** How many deliveries of a handler one claim makes wait. If a busy key has more, the next claim continues. */

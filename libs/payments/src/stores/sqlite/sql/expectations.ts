@@ -13,7 +13,7 @@ import type { SqliteSql } from '../thread/sqlite-sql.js';
 import { fulfilWith } from './fulfil.js';
 import { receive } from './receive.js';
 import { COUNTS_ONCE } from './schema.js';
-import { fromStored, toStored } from '../../sql/stored-text.js';
+import { fromStored, toStored } from '../../sql/sql-connection.js';
 
 /** The expectations of a SQLite inbox, for one operation. */
 export class SqliteExpectationOperations extends SqlExpectations {

@@ -6,7 +6,7 @@ import type {
 } from '../../../inbox/store/inbox-store.js';
 import { OPEN, UNSCHEDULED } from '../../sql/expectations.js';
 import type { SqliteConnection, Times } from '../thread/connection.js';
-import { fromStored, toStored } from '../../sql/stored-text.js';
+import { fromStored, toStored } from '../../sql/sql-connection.js';
 
 interface OpenRow {
   readonly seq: number;

@@ -8,7 +8,7 @@ import { catalogVersion, unpaused } from './catalog.js';
 import { ANY_DUE, beganToWait, isOrderingBusy } from './ordering.js';
 import { fulfil } from './fulfil.js';
 import { COUNTS_ONCE } from './schema.js';
-import { fromStored, orderingOf, toStored } from '../../sql/stored-text.js';
+import { fromStored, orderingOf, toStored } from '../../sql/sql-connection.js';
 import { isLive } from './workers.js';
 
 /** How many other events of the same payment transaction are stored with the first event. */

@@ -4,7 +4,7 @@ import type { SqliteConnection } from '../thread/connection.js';
 import type { LeaseName } from '../thread/sent-values.js';
 import type { SqliteSql } from '../thread/sqlite-sql.js';
 import { releaseNext } from './ordering.js';
-import { toStored } from '../../sql/stored-text.js';
+import { toStored } from '../../sql/sql-connection.js';
 import { withAttempt } from './attempt-history.js';
 
 /** Marks a delivery done. */
