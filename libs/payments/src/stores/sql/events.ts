@@ -18,7 +18,6 @@ import {
   HISTORY_LENGTH,
   MAX_DISORDER_MS,
   MAX_FAILED,
-  MAX_READ,
   parseSeq,
   toHistory,
 } from '../../inbox/store/stored-event.js';
@@ -29,6 +28,7 @@ import {
   LAST,
   notOnce,
   ParameterList,
+  readPage,
   SLICE,
   toStored,
   whereAll,
@@ -124,30 +124,24 @@ export class SqlEvents {
     return row && (await this.#toEvents(this.database, [row], 'd.history'))[0];
   }
 
-  /** Reads slices, so that no statement takes long; see `InboxStore.list`. */
-  async list(query: Query): Promise<EventPage> {
-    const { filter, limit } = query;
-    const start = query.after === null ? null : parseSeq(query.after);
+  /** See `InboxStore.list`. */
+  async list({ filter, order, limit, after }: Query): Promise<EventPage> {
+    const start = after === null ? null : { seq: parseSeq(after) };
     return this.database.transaction(async (connection) => {
-      let after = start;
       const few = await this.#fewOf(connection, filter);
-      let range = await this.#rangeOf(connection, filter);
-      const rows: EventRow[] = [];
-      for (let read = 0; read < MAX_READ; read += SLICE) {
-        if (after !== null && query.order === 'newest') range = { ...range, high: after };
-        if (after !== null && query.order === 'oldest') range = { ...range, low: after };
-        const part = { ...query, few, range, limit: limit + 1 - rows.length };
-        const slice = await this.#slice(connection, part);
-        rows.push(...slice.rows);
-        after = slice.next;
-        if (after === null || rows.length > limit) break;
-        await this.letOthersRun();
-      }
-      const next = rows.length > limit ? rows[limit - 1]!.seq : after;
-      return {
-        events: await this.#toEvents(connection, rows.slice(0, limit), 'NULL'),
-        next: next === null ? null : String(next),
-      };
+      const whole = await this.#rangeOf(connection, filter);
+      const { rows, next } = await readPage<EventRow, Pick<EventRow, 'seq'>>(
+        limit,
+        start,
+        (from, left) => {
+          const end = order === 'newest' ? 'high' : 'low';
+          const range = from === null ? whole : { ...whole, [end]: from.seq };
+          return this.#slice(connection, { filter, order, few, range, limit: left });
+        },
+        this.letOthersRun,
+      );
+      const events = await this.#toEvents(connection, rows, 'NULL');
+      return { events, next: next && String(next.seq) };
     });
   }
 
@@ -298,7 +292,7 @@ export class SqlEvents {
   async #slice(
     connection: SqlConnection,
     part: Omit<Query, 'after'> & { few: readonly number[] | null; range: NumberRange },
-  ): Promise<{ rows: EventRow[]; next: number | null }> {
+  ): Promise<{ rows: EventRow[]; next: Pick<EventRow, 'seq'> | null }> {
     const { filter, few, range, order, limit } = part;
     const source = this.#sourceOf(filter, few);
     const others = this.#conditionsOf(source.rest);
@@ -315,12 +309,12 @@ export class SqlEvents {
        WHERE ${whereAll(others, list)} ORDER BY e.seq ${direction} LIMIT ${list.add(limit, 'bigint')}`,
       list.values,
     );
-    if (rows.length === limit) return { rows, next: null };
-    const last = await connection.get<{ seq: number }>(
+    if (rows.length === limit) return { rows, next: rows.at(-1)! };
+    const next = await connection.get<Pick<EventRow, 'seq'>>(
       `SELECT s.seq ${slice} LIMIT 1 OFFSET ${size - 1}`,
       values,
     );
-    return { rows, next: last?.seq ?? null };
+    return { rows, next: next ?? null };
   }
 
   #sourceOf(filter: EventFilter, few: readonly number[] | null): Source {

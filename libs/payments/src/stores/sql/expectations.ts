@@ -13,14 +13,16 @@ import type {
   SettledPoll,
   StoredExpectation,
 } from '../../inbox/store/inbox-store.js';
+import { boundedError, capped, COUNT_CAP, parseCursor } from '../../inbox/store/stored-event.js';
 import {
-  boundedError,
-  capped,
-  COUNT_CAP,
-  MAX_READ,
-  parseCursor,
-} from '../../inbox/store/stored-event.js';
-import { fromStored, LAST, ParameterList, SLICE, toStored, whereAll } from './sql-connection.js';
+  fromStored,
+  LAST,
+  ParameterList,
+  readPage,
+  SLICE,
+  toStored,
+  whereAll,
+} from './sql-connection.js';
 import type { Condition, SqlConnection, SqlDialect, SqlValue } from './sql-connection.js';
 
 /** SQL: the expectations that an event can still fulfil. */
@@ -97,7 +99,7 @@ export abstract class SqlExpectations implements ExpectationStore {
   protected abstract inTransaction(tx: unknown): Pick<SqlConnection, 'dialect' | 'run'>;
 
   /** Lets other operations run between two slices of a list. */
-  protected async pause(): Promise<void> {}
+  protected readonly pause: () => Promise<void> = async () => {};
 
   async expect(expectation: NewExpectation, tx?: unknown): Promise<boolean> {
     const connection = tx === undefined ? this.connection : this.inTransaction(tx);
@@ -198,24 +200,18 @@ export abstract class SqlExpectations implements ExpectationStore {
     return row && this.#toExpectation(row);
   }
 
-  /** Reads slices, so that no statement takes long, and so that other operations run between two slices on SQLite. */
   async list({ filter, limit, after }: Parameters<ExpectationStore['list']>[0]) {
     const few = filter.search ? await this.#fewBeginningWith(filter.search) : null;
-    // By number: a slice may begin with rows of the slice before, if expectations were stored between the two.
-    const found = new Map<number, ExpectationRow>();
-    let from = after === null ? null : toPosition(after);
-    for (let read = 0; read < MAX_READ; read += SLICE) {
-      const slice = await this.#slice(filter, few, from, limit + 1 - found.size);
-      for (const row of slice.rows) found.set(row.seq, row);
-      from = slice.next;
-      if (from === null || found.size > limit) break;
-      await this.pause();
-    }
-    const rows = [...found.values()];
-    const last = rows.length > limit ? rows[limit - 1]! : from;
+    const start = after === null ? null : toPosition(after);
+    const { rows, next } = await readPage<ExpectationRow, Position>(
+      limit,
+      start,
+      (from, left) => this.#slice(filter, few, from, left),
+      this.pause,
+    );
     return {
-      expectations: rows.slice(0, limit).map((row) => this.#toExpectation(row)),
-      next: last && `${last.created_at}.${last.seq}`,
+      expectations: rows.map((row) => this.#toExpectation(row)),
+      next: next && `${next.created_at}.${next.seq}`,
     };
   }
 
@@ -376,8 +372,8 @@ export abstract class SqlExpectations implements ExpectationStore {
        WHERE ${whereAll(others, list)} ${ORDER} LIMIT ${list.add(limit, 'bigint')}`,
       list.values,
     );
-    const isLast = others.length === 0 && rows.length < size;
-    if (rows.length === limit || isLast) return { rows, next: null };
+    if (rows.length === limit) return { rows, next: rows.at(-1)! };
+    if (others.length === 0 && rows.length < size) return { rows, next: null };
     const next = await this.connection.get<Position>(
       `SELECT x.created_at, x.seq ${slice} LIMIT 1 OFFSET ${size - 1}`,
       values,

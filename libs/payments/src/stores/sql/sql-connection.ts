@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { MAX_READ } from '../../inbox/store/stored-event.js';
 
 /**
  * A value of a parameter, or of a column in a row. A time is a number of milliseconds since the epoch. In a row, a boolean of
@@ -146,6 +147,31 @@ export const countsOnce = (event: string): string => `${event}once AND NOT ${eve
 /** SQL: whether the transaction of an event is in `event_transaction`: it has one, and is not in `event_once`. */
 export const notOnce = (event: string): string =>
   `${event}ordering_key IS NOT NULL AND (NOT ${event}once OR ${event}stale)`;
+
+/**
+ * Reads a page of a list in slices, so that no statement takes long, and other operations run between two slices.
+ *
+ * @param slice reads the next rows after a row; `next`: the last row that it compared with the filter, `null` at the end
+ */
+export async function readPage<Row extends At, At extends { readonly seq: number }>(
+  limit: number,
+  after: At | null,
+  slice: (after: At | null, limit: number) => Promise<{ rows: Row[]; next: At | null }>,
+  pause: () => Promise<void>,
+): Promise<{ rows: Row[]; next: At | null }> {
+  // By number: a slice may begin with rows of the slice before, if rows were stored between the two.
+  const found = new Map<number, Row>();
+  let next = after;
+  for (let read = 0; read < MAX_READ; read += SLICE) {
+    const part = await slice(next, limit + 1 - found.size);
+    for (const row of part.rows) found.set(row.seq, row);
+    next = part.next;
+    if (next === null || found.size > limit) break;
+    await pause();
+  }
+  const rows = [...found.values()];
+  return { rows: rows.slice(0, limit), next: rows.length > limit ? rows[limit - 1]! : next };
+}
 
 /** Marks an escaped character. It is a private-use character, and is escaped itself. */
 const ESCAPE = '\uE000';
