@@ -25,7 +25,7 @@ import type {
   PostgresTransaction,
   ResolvedPostgresOptions,
 } from './postgres-options.js';
-import { Claims } from './sql/claim.js';
+import { claims } from './sql/claim.js';
 import { committing } from './sql/commit.js';
 import { PostgresSql, quoted } from './sql/dialect.js';
 import { PostgresExpectations } from './sql/expectations.js';
@@ -78,7 +78,6 @@ function postgresStore(
     bytesOf: ({ raw }) => raw.length,
     isValueError,
   });
-  const claims = new Claims(source, schema, runtime);
   const settle = settlements(source, schema, options.statementTimeoutMs, runtime);
   const beat = heartbeats(source, schema, runtime);
   const releaseForgotten = forgottenReleases(source, schema);
@@ -131,9 +130,7 @@ function postgresStore(
       return receipts;
     },
 
-    claim: (request) => claims.claim(request),
-    claimSuspect: (request) => claims.claimSuspect(request),
-    nextDueInMs: (handlers) => claims.nextDueInMs(handlers),
+    ...claims(source, schema, runtime),
     newerHandled: (lease) => newerHandled(source, schema, lease),
     complete: (lease) => settle({ lease, kind: 'done', error: null, dueInMs: null }),
     fail: (lease, { error, retryInMs }) =>

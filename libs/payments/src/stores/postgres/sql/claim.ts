@@ -1,15 +1,6 @@
 import type { PaymentsRuntime } from '../../../runtime/payments-runtime.js';
-import type {
-  ClaimedDelivery,
-  ClaimRequest,
-  EventSource,
-  SuspectRequest,
-} from '../../../inbox/store/inbox-store.js';
-import type {
-  ConnectionSource,
-  PreparedStatement,
-  ResultRow,
-} from '../connection/connection-source.js';
+import type { ClaimedDelivery, EventSource, InboxStore } from '../../../inbox/store/inbox-store.js';
+import type { ConnectionSource, ResultRow } from '../connection/connection-source.js';
 import { prepared } from '../connection/connection-source.js';
 import { isRunning, keyLock } from './ordering.js';
 import { BY_INDEX, NOW_MS, withoutPartialIndex } from './dialect.js';
@@ -76,62 +67,53 @@ function toClaimed(row: ResultRow): ClaimedDelivery {
   };
 }
 
-/** Leases due deliveries, and returns when the next one is due. */
-export class Claims {
-  readonly #claim: PreparedStatement;
-  readonly #claimSuspect: string;
-  readonly #nextDue: PreparedStatement;
-  readonly #cursors: ClaimCursors;
+/** The operations of a store that lease due deliveries. */
+export function claims(
+  source: ConnectionSource,
+  schema: string,
+  runtime: Pick<PaymentsRuntime, 'monotonic'>,
+): Pick<InboxStore, 'claim' | 'claimSuspect' | 'nextDueInMs'> {
+  const cursors = new ClaimCursors(runtime);
+  const claim = prepared(
+    `SELECT ${CLAIMED_COLUMNS}, o_cursor AS cursor_ms, o_search_ms
+       FROM ${schema}.claim($1::uuid, $2::text[], $3::integer[], $4::bigint[])`,
+  );
+  const claimSuspect = `SELECT ${CLAIMED_COLUMNS} FROM ${schema}.claim_suspect($1::uuid, $2::text[])`;
+  const nextDue = prepared(
+    `SELECT min(${schema}.first_due_ms(n.handler, n.since)) - ${NOW_MS} AS ms
+       FROM unnest($1::text[], $2::bigint[]) AS n (handler, since)`,
+  );
+  return {
+    async claim({ workerId, wanted }) {
+      if (wanted.length === 0) return [];
+      const handlers = wanted.map(({ handler }) => handler);
+      const full = cursors.startFullSearch();
+      const rows = await source.query(claim, [
+        workerId,
+        handlers.map(toStored),
+        wanted.map(({ limit }) => Math.min(limit, MAX_CLAIM)),
+        full ? handlers.map(() => null) : cursors.startsOf(handlers),
+      ]);
+      const searches = rows.filter((row) => row['cursor_ms'] !== null);
+      for (const row of searches) {
+        cursors.advance(fromStored(row['o_handler']!), Number(row['cursor_ms']));
+      }
+      if (full) cursors.endFullSearch(searches.map((row) => Number(row['o_search_ms'])));
+      return rows.filter((row) => row['o_seq'] !== null).map(toClaimed);
+    },
 
-  constructor(
-    private readonly source: ConnectionSource,
-    schema: string,
-    runtime: Pick<PaymentsRuntime, 'monotonic'>,
-  ) {
-    this.#cursors = new ClaimCursors(runtime);
-    this.#claim = prepared(
-      `SELECT ${CLAIMED_COLUMNS}, o_cursor AS cursor_ms, o_search_ms
-         FROM ${schema}.claim($1::uuid, $2::text[], $3::integer[], $4::bigint[])`,
-    );
-    this.#claimSuspect = `SELECT ${CLAIMED_COLUMNS} FROM ${schema}.claim_suspect($1::uuid, $2::text[])`;
-    this.#nextDue = prepared(
-      `SELECT min(${schema}.first_due_ms(n.handler, n.since)) - ${NOW_MS} AS ms
-         FROM unnest($1::text[], $2::bigint[]) AS n (handler, since)`,
-    );
-  }
+    async claimSuspect({ workerId, handlers }) {
+      const [row] = await source.query(claimSuspect, [workerId, handlers.map(toStored)]);
+      return row === undefined ? null : toClaimed(row);
+    },
 
-  /** Leases the earliest due deliveries to a worker, per handler at most its limit. */
-  async claim({ workerId, wanted }: ClaimRequest): Promise<ClaimedDelivery[]> {
-    if (wanted.length === 0) return [];
-    const handlers = wanted.map(({ handler }) => handler);
-    const full = this.#cursors.startFullSearch();
-    const rows = await this.source.query(this.#claim, [
-      workerId,
-      handlers.map(toStored),
-      wanted.map(({ limit }) => Math.min(limit, MAX_CLAIM)),
-      full ? handlers.map(() => null) : this.#cursors.startsOf(handlers),
-    ]);
-    const searches = rows.filter((row) => row['cursor_ms'] !== null);
-    for (const row of searches) {
-      this.#cursors.advance(fromStored(row['o_handler']!), Number(row['cursor_ms']));
-    }
-    if (full) this.#cursors.endFullSearch(searches.map((row) => Number(row['o_search_ms'])));
-    return rows.filter((row) => row['o_seq'] !== null).map(toClaimed);
-  }
-
-  /** Leases the earliest due suspect. */
-  async claimSuspect({ workerId, handlers }: SuspectRequest): Promise<ClaimedDelivery | null> {
-    const [row] = await this.source.query(this.#claimSuspect, [workerId, handlers.map(toStored)]);
-    return row === undefined ? null : toClaimed(row);
-  }
-
-  /** Milliseconds until the first delivery of the handlers is due; `null` if there is none. */
-  async nextDueInMs(handlers: readonly string[]): Promise<number | null> {
-    const values = [handlers.map(toStored), this.#cursors.startsOf(handlers)];
-    const [row] = await this.source.query(this.#nextDue, values);
-    const ms = row!['ms'];
-    return ms == null ? null : Number(ms);
-  }
+    async nextDueInMs(handlers) {
+      const values = [handlers.map(toStored), cursors.startsOf(handlers)];
+      const [row] = await source.query(nextDue, values);
+      const ms = row!['ms'];
+      return ms == null ? null : Number(ms);
+    },
+  };
 }
 
 /**
