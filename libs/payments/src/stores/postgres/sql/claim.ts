@@ -167,7 +167,7 @@ export class ClaimCursors {
  * key or for a row. `ordering.ts` describes the locks. Next to the deliveries, `claim` returns a row for each handler: the
  * cursor before which it saw no due delivery, and how long its first search took.
  */
-const claimFunction = (schema: string): string => `
+export const claimFunctions = (schema: string): string => `
 CREATE OR REPLACE FUNCTION ${schema}.claim(p_worker uuid, p_handlers text[], p_limits integer[], p_since_ms bigint[])
 RETURNS TABLE (${CLAIMED_TYPES}, o_cursor bigint, o_search_ms double precision)
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
@@ -276,10 +276,8 @@ BEGIN
          NULL, NULL::bytea, NULL, NULL, n.cursor, n.search_ms
     FROM unnest(p_handlers, v_cursors, v_search_ms) AS n (handler, cursor, search_ms);
 END $claim$;
-`;
 
-/** The function `claim_suspect` leases the earliest due suspect. It takes the locks of `claim`. */
-const claimSuspectFunction = (schema: string): string => `
+-- Leases the earliest due suspect. It takes the locks of claim.
 CREATE OR REPLACE FUNCTION ${schema}.claim_suspect(p_worker uuid, p_handlers text[])
 RETURNS TABLE (${CLAIMED_TYPES})
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
@@ -322,13 +320,9 @@ BEGIN
     RETURN;
   END LOOP;
 END $suspect$;
-`;
 
-/**
- * The function `first_due_ms` returns the first due time of a handler, from one time on or NULL, in milliseconds since the
- * epoch. It returns NULL if the handler is paused or nothing is pending.
- */
-const firstDueFunction = (schema: string): string => `
+-- Returns the first due time of a handler, from one time on or NULL, in milliseconds since the epoch.
+-- It returns NULL if the handler is paused or nothing is pending.
 CREATE OR REPLACE FUNCTION ${schema}.first_due_ms(p_handler text, p_since_ms bigint)
 RETURNS bigint LANGUAGE plpgsql STABLE ${BY_INDEX}
 AS $due$
@@ -341,7 +335,3 @@ BEGIN
      ORDER BY d.due_at LIMIT 1);
 END $due$;
 `;
-
-/** The functions `claim`, `claim_suspect` and `first_due_ms`. */
-export const claimFunctions = (schema: string): string =>
-  claimFunction(schema) + claimSuspectFunction(schema) + firstDueFunction(schema);

@@ -101,12 +101,12 @@ const FULFILLED_BY = `state = 'fulfilled', fulfilled_at = ${NOW_MS}, fulfilled_b
            fulfilled_type = e.event_type, fulfilled_transaction = e.ordering_key, ${UNSCHEDULED}`;
 
 /**
- * Fulfils the expectations of received events, after all other statements of `receive` that lock rows. It locks
+ * The function `fulfil` fulfils the expectations of received events, after all other statements of `receive` that lock rows. It locks
  * expectations in their order, so that no two transactions can deadlock. p_seqs has the number of each event that was
  * stored now; of the others, those fulfil that are duplicates of a stored event. Returns an array of the position of the
  * event and the fields of the expectation. The function inherits the settings of those that call it; see BY_INDEX.
  */
-const fulfilFunction = (schema: string): string => `
+export const expectationFunctions = (schema: string): string => `
 CREATE OR REPLACE FUNCTION ${schema}.fulfil(p_seqs bigint[], p_companies text[], p_ids text[], p_once boolean[], p_types text[],
   p_keys text[], p_orderings uuid[], p_references text[], p_fulfils boolean[], p_digests bytea[]) RETURNS json
 LANGUAGE plpgsql VOLATILE
@@ -169,13 +169,7 @@ BEGIN
   UPDATE ${schema}.expectation x SET other_event_id = l.id FROM last l WHERE x.seq = l.seq;
   RETURN v_fulfilled;
 END $fulfil$;
-`;
 
-/**
- * `settle_poll` stores an event before it locks its expectation, because `receive` locks rows in this order too.
- * It decides after it has the lock, and undoes the receipt of an event that must not be stored.
- */
-const settleFunctions = (schema: string): string => `
 -- The first stored event of the transaction of an expectation that has one of these types and counts, other than p_except.
 CREATE OR REPLACE FUNCTION ${schema}.stored_event(p_company text, p_transaction text, p_types text[], p_except text,
   OUT o_id text, OUT o_type text)
@@ -189,6 +183,8 @@ BEGIN
    ORDER BY e.seq LIMIT 1;
 END $stored$;
 
+-- Stores an event before it locks its expectation, because receive locks rows in this order too. It decides after
+-- it has the lock, and undoes the receipt of an event that must not be stored.
 CREATE OR REPLACE FUNCTION ${schema}.settle_poll(${SETTLE_PARAMETERS}, ${RECEIVE_PARAMETERS})
 RETURNS TABLE (o_settled boolean, o_result text, o_detail text, o_state text, o_changed boolean, o_next_ms bigint,
   ${RECEIPT_COLUMNS})
@@ -261,7 +257,3 @@ BEGIN
   RETURN NEXT;
 END $settle$;
 `;
-
-/** The functions of expectations. */
-export const expectationFunctions = (schema: string): string =>
-  fulfilFunction(schema) + settleFunctions(schema);

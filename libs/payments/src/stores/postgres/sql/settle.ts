@@ -111,11 +111,24 @@ export function historyWith(endedAt: string, outcome: string, error?: string): s
 const outcomeRows = `unnest(${namesIn(SETTLE_PARAMETERS)})
         WITH ORDINALITY AS s (${Object.keys(OUTCOME_COLUMNS).join(', ')}, position)`;
 
+/** Results of the function `finish`. */
+export const FINISHED = {
+  leaseLost: 0,
+  done: 1,
+  /** Done, and the next waiting delivery of the key is claimable. */
+  nextDue: 2,
+  /**
+   * Done. The isolation level hides waiting deliveries from the transaction, so `release_after` has to make the next one
+   * claimable after the commit.
+   */
+  nextHidden: 3,
+} as const;
+
 /**
  * The function `settle` writes outcomes. It does not wait for a locked row, because the lock may last long and the other
  * outcomes do not depend on it.
  */
-const settleFunction = (schema: string): string => `
+export const settleFunctions = (schema: string): string => `
 CREATE OR REPLACE FUNCTION ${schema}.settle(${SETTLE_PARAMETERS})
 RETURNS TABLE (o_settled bigint[], o_next bigint[], o_locked bigint[])
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
@@ -172,26 +185,8 @@ BEGIN
   END IF;
   RETURN NEXT;
 END $settle$;
-`;
 
-/** Results of the function `finish`. */
-export const FINISHED = {
-  leaseLost: 0,
-  done: 1,
-  /** Done, and the next waiting delivery of the key is claimable. */
-  nextDue: 2,
-  /**
-   * Done. The isolation level hides waiting deliveries from the transaction, so `release_after` has to make the next one
-   * claimable after the commit.
-   */
-  nextHidden: 3,
-} as const;
-
-/**
- * The function `finish` marks a delivery as done. It is the last statement of the transaction, so that the work locks no
- * row of the inbox. The function `release_after` makes the next waiting delivery claimable, after `FINISHED.nextHidden`.
- */
-const finishFunctions = (schema: string): string => `
+-- Marks a delivery as done. It is the last statement of the transaction, so that the work locks no row of the inbox.
 CREATE OR REPLACE FUNCTION ${schema}.finish(p_event bigint, p_handler text, p_token bigint) RETURNS integer
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
 AS $finish$
@@ -212,6 +207,7 @@ BEGIN
   RETURN CASE WHEN FOUND THEN ${FINISHED.nextDue} ELSE ${FINISHED.done} END;
 END $finish$;
 
+-- Makes the next waiting delivery claimable, after FINISHED.nextHidden.
 CREATE OR REPLACE FUNCTION ${schema}.release_after(p_event bigint, p_handler text) RETURNS boolean
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
 AS $after$
@@ -221,7 +217,3 @@ BEGIN
   RETURN FOUND;
 END $after$;
 `;
-
-/** The functions `settle`, `finish` and `release_after`. */
-export const settleFunctions = (schema: string): string =>
-  settleFunction(schema) + finishFunctions(schema);
