@@ -46,21 +46,21 @@ export function contradictionDetail(
   );
 }
 
-/** A payment for which the application expects an event. */
-export interface NewExpectation {
-  /** 1 to 100 characters of `A-Z a-z 0-9 . _ ~ -`. */
-  readonly company: string;
+/**
+ * A payment for which the application expects an event. The company has 1 to 100 characters of `A-Z a-z 0-9 . _ ~ -`, the
+ * transaction id has 1 to 255 characters without control characters, and the schedule has 1 to 100 delays.
+ */
+export interface NewExpectation extends Pick<
+  StoredExpectation,
+  'company' | 'transactionId' | 'schedule'
+> {
   /** The application's reference of the payment, unique within the company: 1 to 200 characters, none of them a control character. */
   readonly reference: string;
-  /** The service's id of the transaction: 1 to 255 characters without control characters; `null` if it is not known yet. */
-  readonly transactionId: string | null;
   /**
    * Milliseconds until the expectation becomes overdue, a whole number, negative in the past; `null`: after the last
    * delay of the schedule. A duration, so that a difference between the clocks of application and store has no effect.
    */
   readonly dueInMs: number | null;
-  /** Delays of the polls after the creation, in milliseconds, ascending. At least 1, at most 100. */
-  readonly schedule: readonly number[];
   /** Milliseconds until the first poll. 0 or more. */
   readonly firstPollInMs: number;
 }

@@ -29,11 +29,9 @@ export interface SettleResult {
 }
 
 /** The result of {@link InboxStore.commit}. */
-export interface CommitResult<R> {
+export interface CommitResult<R> extends Pick<SettleResult, 'nextDue'> {
   /** The return value of the work. */
   readonly result: R;
-  /** See {@link SettleResult.nextDue}. */
-  readonly nextDue: boolean;
 }
 
 /** A handler as a process declares it. */

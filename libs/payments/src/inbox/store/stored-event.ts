@@ -90,16 +90,14 @@ export const NO_SUMMARY: StoredSummary = Object.freeze({
   currency: null,
 });
 
-/** A verified event that a store is to receive. */
-export interface IncomingEvent {
-  /** Company whose secret signed the webhook request. 1 to 100 characters of `A-Z a-z 0-9 . _ ~ -`. */
-  readonly company: string;
-  /** The event's id: 1 to 255 characters without control characters. */
-  readonly id: string;
-  /** 1 to 255 characters without control characters. */
-  readonly eventType: string;
-  /** The event's own time (its `timestamp`). */
-  readonly occurredAt: Date;
+/**
+ * A verified event that a store is to receive. The company, whose secret signed the webhook request, has 1 to 100 characters of
+ * `A-Z a-z 0-9 . _ ~ -`; id and type have 1 to 255 characters without control characters. A stale event has no handlers.
+ */
+export interface IncomingEvent extends Pick<
+  StoredEvent,
+  'company' | 'id' | 'eventType' | 'occurredAt' | 'headers' | 'stale' | 'source'
+> {
   /**
    * Two deliveries of one company, handler and ordering key never run at the same time. `null`: deliveries of the event
    * run at any time. The key is the event's `data.transactionId`, of any length and content.
@@ -107,8 +105,6 @@ export interface IncomingEvent {
   readonly orderingKey: string | null;
   /** The body: as it was signed, byte for byte, or as `bodyCodec` encoded it. */
   readonly raw: Buffer;
-  /** The headers to store, by lower-case name; see {@link StoredEvent.headers}. */
-  readonly headers: Readonly<Record<string, string>>;
   /**
    * Whether the event's type is handled once per transaction. Another event of the same company, type and
    * {@link orderingKey} is then a duplicate, whatever its id. A stale event counts as the event of its transaction only
@@ -124,10 +120,6 @@ export interface IncomingEvent {
    * `null` without such a worker.
    */
   readonly assign: { readonly workerId: string; readonly handlers: readonly string[] } | null;
-  /** See {@link StoredEvent.stale}. A stale event has no handlers here. */
-  readonly stale: boolean;
-  /** How the event was received. */
-  readonly source: EventSource;
   /** The event's `data.externalReference`, if it is a string that {@link NewExpectation.reference} allows; otherwise `null`. */
   readonly reference: string | null;
   /** What lists show of the event; `null` for nothing. */
@@ -186,15 +178,11 @@ export interface TracedEvent {
 }
 
 /** A delivery that was claimed, or assigned on receipt. */
-export interface ClaimedDelivery extends Lease {
+export interface ClaimedDelivery extends Lease, Pick<StoredEvent, 'receivedAt' | 'source'> {
   /** The number of this attempt, from 1. */
   readonly attempt: number;
-  /** See {@link StoredEvent.receivedAt}. */
-  readonly receivedAt: Date;
   /** Milliseconds from {@link receivedAt} to the claim, both by the store clock. */
   readonly ageMs: number;
-  /** See {@link StoredEvent.source}. */
-  readonly source: EventSource;
   /** The stored body. */
   readonly raw: Buffer;
   /**
@@ -217,6 +205,7 @@ export interface StoredEvent {
   /** How the first copy of the event was received. */
   readonly source: PaymentEventSource;
   readonly eventType: string;
+  /** The event's own time (its `timestamp`). */
   readonly occurredAt: Date;
   readonly orderingKey: string | null;
   /** See {@link EventSummary}; `null` if it is not known, and in a tombstone. */
