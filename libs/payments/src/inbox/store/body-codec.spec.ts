@@ -68,9 +68,7 @@ describe('stored bodies', () => {
   it('SE-11 the error for a body that cannot be decoded names event, cause and fix, and no bytes', async () => {
     const used = bodies(codec);
     const stored = Buffer.from([2, ...BODY]);
-    const error = await (used.decode(stored, CONTEXT) as Promise<Buffer>).catch(
-      (thrown: unknown) => thrown,
-    );
+    const error = await used.decode(stored, CONTEXT).catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({
       code: 'body_undecodable',
       message: expect.stringMatching(/event evt_1 \(company acme\).*configure the key/),
