@@ -97,7 +97,7 @@ function postgresStore(
       source.open(options.pool ?? (await createPool(options)));
       try {
         const isolation = await reachServer(source, options.startTimeoutMs, runtime);
-        if (isolation !== 'read committed') source.setIsolation();
+        source.setsIsolation = isolation !== 'read committed';
         await migrate(source, options.schema, runtime);
       } catch (error) {
         await source.close();

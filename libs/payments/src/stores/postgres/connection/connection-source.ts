@@ -204,8 +204,8 @@ export class ConnectionSource {
   readonly #log: ThrottledLog;
   readonly #onPoolError = (error: Error): void => this.#logFailure(error);
   #pool: Pool | null = null;
-  /** Whether each transaction sets READ COMMITTED, because the database has another default. */
-  #setsIsolation = false;
+  /** Whether each transaction sets READ COMMITTED, which the statements of the inbox need: the database has another default. */
+  setsIsolation = false;
 
   constructor(
     private readonly settings: Pick<
@@ -222,11 +222,6 @@ export class ConnectionSource {
     this.#pool = pool;
     // A pool emits an error if an idle connection is cut. Without a listener, that would end the process.
     pool.on('error', this.#onPoolError);
-  }
-
-  /** From now on, each transaction sets READ COMMITTED, which the statements of the inbox need. */
-  setIsolation(): void {
-    this.#setsIsolation = true;
   }
 
   /** Rejects later calls, and ends the pool if it is not the application's. */
@@ -261,7 +256,7 @@ export class ConnectionSource {
   ): Promise<StatementResult> {
     return this.#repeatOnConflict((connection) => {
       const run = (): Promise<StatementResult> => connection.run(statement, values);
-      return this.#setsIsolation ? inTransaction(connection, run) : run();
+      return this.setsIsolation ? inTransaction(connection, run) : run();
     });
   }
 
