@@ -1,8 +1,5 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
-import {
-  EXPECTATION_TRANSITIONS,
-  POLL_HANDLER,
-} from '../../libs/payments/dist/inbox/store/expectation-store.js';
+import { POLL_HANDLER } from '../../libs/payments/dist/inbox/store/expectation-store.js';
 import type { ExpectationState } from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import { incoming } from './contract-fixtures.ts';
 import type { InboxContractCase } from './contract-fixtures.ts';
@@ -18,6 +15,7 @@ import {
   stored,
   unknown,
 } from './expectation-cases.ts';
+import { EXPECTATION_TRANSITIONS } from './transitions.ts';
 
 /** The schedule of polls, their results, and the end of expectations. */
 export const pollCases: readonly InboxContractCase[] = [

@@ -1,5 +1,4 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
-import { DELIVERY_TRANSITIONS } from '../../libs/payments/dist/inbox/store/store-operations.js';
 import type {
   ClaimedDelivery,
   InboxStore,
@@ -17,6 +16,7 @@ import {
   twoWorkers,
 } from './contract-fixtures.ts';
 import type { InboxContractCase } from './contract-fixtures.ts';
+import { DELIVERY_TRANSITIONS } from './transitions.ts';
 
 const HANDLERS = ['book', 'mail', 'gone'];
 

@@ -6,7 +6,7 @@ import {
   usePostgresInboxes,
   NOW_MS,
 } from '../../support/postgres/postgres-inboxes.js';
-import { TURNED_OFF } from '../../../libs/payments/src/stores/postgres/sql/schema.js';
+import { TURNED_OFF } from '../../../libs/payments/src/stores/postgres/sql/dialect.js';
 import { RecordingPool } from '../../support/postgres/recording-pool.js';
 
 /** How many old events one statement reads. */

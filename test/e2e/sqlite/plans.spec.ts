@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { SqliteDatabase } from '../../support/sqlite/sqlite-database.js';
-import { SLICE } from '../../../libs/payments/src/stores/sql/events.js';
+import { SLICE } from '../../../libs/payments/src/stores/sql/sql-connection.js';
 import type {
   EventFilter,
   ExpectationFilter,

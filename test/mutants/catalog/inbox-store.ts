@@ -84,8 +84,8 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
     promise: 'IN-07',
     fault: 'forgets ids as early as bodies',
     file: `${STORES}/sql/prune.ts`,
-    replace: 'await this.#deleteTombstones(tombstonesMs, limit - ended)',
-    by: 'await this.#deleteTombstones(bodiesMs, limit - ended)',
+    replace: '[tombstonesMs, limit - ended]',
+    by: '[bodiesMs, limit - ended]',
     specs: [SQLITE],
   },
   {

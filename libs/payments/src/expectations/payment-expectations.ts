@@ -20,7 +20,7 @@ import type {
 } from '../inbox/store/expectation-store.js';
 import { INBOX_STORE } from '../inbox/store/inbox-store.js';
 import type { InboxStore } from '../inbox/store/inbox-store.js';
-import { assertDate, assertTimes } from '../inbox/store/list-arguments.js';
+import { assertDate, assertTimes } from '../inbox/store/stored-event.js';
 import { Backoff, STORE_BACKOFF } from '../runtime/backoff.js';
 import { abortableDelay, withTimeLimit } from '../runtime/deadline.js';
 import { PAYMENTS_RUNTIME } from '../runtime/payments-runtime.js';

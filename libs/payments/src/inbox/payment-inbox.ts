@@ -27,7 +27,7 @@ import { POLL_HANDLER } from './store/expectation-store.js';
 import type { EventFilter, EventPage, InboxActivity, InboxStats } from './store/inbox-store.js';
 import type { InboxCapabilities, InboxStore, StoredEvent } from './store/inbox-store.js';
 import { INBOX_STORE } from './store/inbox-store.js';
-import { assertTimes } from './store/list-arguments.js';
+import { assertTimes } from './store/stored-event.js';
 import { StoredBodies } from './store/body-codec.js';
 
 /** Which page of the stored events `PaymentInbox.list()` returns. */

@@ -7,7 +7,7 @@ import { MIGRATIONS as SQLITE } from './sqlite/migrate.js';
 const PINNED = {
   sqlite: ['31b294bc78324e17'],
   postgres: ['634aa0cb67fb5bf6'],
-  postgresFunctions: 'a4264acb93665813',
+  postgresFunctions: '58edd8b51b1b444f',
 };
 
 const hashOf = (text: string): string => hash('sha256', text, 'hex').slice(0, 16);

@@ -9,7 +9,7 @@ import type {
   StoredDelivery,
   StoredEvent,
 } from '../store/inbox-store.js';
-import { assertTimes } from '../store/list-arguments.js';
+import { assertTimes } from '../store/stored-event.js';
 
 /** Events per call of the store: few enough that a receive never waits long for the call. */
 const PAGE = 100;

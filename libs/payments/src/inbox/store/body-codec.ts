@@ -80,13 +80,40 @@ export class StoredBodies {
   }
 
   /** @throws PaymentsError `inbox_unavailable`. The cause is logged at most once per minute. */
-  encode(body: Buffer, context: BodyContext): Buffer | Promise<Buffer> {
-    return this.codec === null ? body : this.#encode(this.codec, body, context);
+  async encode(body: Buffer, { company, id }: BodyContext): Promise<Buffer> {
+    if (this.codec === null) return body;
+    try {
+      return toBuffer(await this.codec.encode(body, { company, id }), 'encode');
+    } catch (error) {
+      this.#failures.warn(
+        'encode',
+        () =>
+          new LogLine(
+            `"bodyCodec" could not encode the body of event ${id} (company ${company}). The event is not stored and the ` +
+              `response is 503, so that the sender sends the event again: ${describeError(error)}`,
+            { company, id },
+          ),
+      );
+      throw new PaymentsError(
+        'inbox_unavailable',
+        'The payment inbox could not encode the body; the log says why.',
+      );
+    }
   }
 
   /** @throws PaymentsError `body_undecodable`, whose `cause` is the value that the codec threw. */
-  decode(stored: Buffer, context: BodyContext): Buffer | Promise<Buffer> {
-    return this.codec === null ? stored : this.#decode(this.codec, stored, context);
+  async decode(stored: Buffer, { company, id }: BodyContext): Promise<Buffer> {
+    if (this.codec === null) return stored;
+    try {
+      return toBuffer(await this.codec.decode(stored, { company, id }), 'decode');
+    } catch (cause) {
+      throw new PaymentsError(
+        'body_undecodable',
+        `"bodyCodec" could not decode the stored body of event ${id} (company ${company}). If its key is missing, ` +
+          'configure the key; the next attempt or a redrive then handles the event.',
+        { cause },
+      );
+    }
   }
 
   /** The event with its body decoded or, if that fails, with `bodyError`. */
@@ -108,39 +135,6 @@ export class StoredBodies {
     if (this.codec === null) return true;
     const first = await this.show(await find());
     return first?.raw ? !first.raw.equals(body) : false;
-  }
-
-  async #encode(codec: BodyCodec, body: Buffer, { company, id }: BodyContext): Promise<Buffer> {
-    try {
-      return toBuffer(await codec.encode(body, { company, id }), 'encode');
-    } catch (error) {
-      this.#failures.warn(
-        'encode',
-        () =>
-          new LogLine(
-            `"bodyCodec" could not encode the body of event ${id} (company ${company}). The event is not stored and the ` +
-              `response is 503, so that the sender sends the event again: ${describeError(error)}`,
-            { company, id },
-          ),
-      );
-      throw new PaymentsError(
-        'inbox_unavailable',
-        'The payment inbox could not encode the body; the log says why.',
-      );
-    }
-  }
-
-  async #decode(codec: BodyCodec, stored: Buffer, { company, id }: BodyContext): Promise<Buffer> {
-    try {
-      return toBuffer(await codec.decode(stored, { company, id }), 'decode');
-    } catch (cause) {
-      throw new PaymentsError(
-        'body_undecodable',
-        `"bodyCodec" could not decode the stored body of event ${id} (company ${company}). If its key is missing, ` +
-          'configure the key; the next attempt or a redrive then handles the event.',
-        { cause },
-      );
-    }
   }
 }
 

@@ -1,6 +1,5 @@
 import type { PaymentEventSource } from '../../events/payment-event.js';
-import type { IncomingEvent, StoreReceipt } from './store-operations.js';
-import type { CappedCount } from './stored-event.js';
+import type { CappedCount, IncomingEvent, StoreReceipt } from './stored-event.js';
 
 /**
  * Name under which processes with the option `reconcile` appear in the handler catalog. Its patterns are the event types
@@ -18,29 +17,6 @@ export const POLL_HANDLER = '@payments/poll';
  * - `cancelled`: the application ended it.
  */
 export type ExpectationState = 'waiting' | 'fulfilled' | 'overdue' | 'cancelled';
-
-/** An operation that changes the state of an expectation. `new`: the expectation does not exist yet. */
-export interface ExpectationTransition {
-  readonly from: ExpectationState | 'new';
-  readonly to: ExpectationState;
-  /** The method of `ExpectationStore` or `InboxStore` that changes the state, and its case. */
-  readonly by: string;
-}
-
-/** All transitions. Tests compare the state diagram of the documentation and each store with this list. */
-export const EXPECTATION_TRANSITIONS: readonly ExpectationTransition[] = Object.freeze([
-  { from: 'new', to: 'waiting', by: 'expect' },
-  { from: 'waiting', to: 'fulfilled', by: 'receive' },
-  { from: 'waiting', to: 'fulfilled', by: 'settlePoll (event)' },
-  { from: 'waiting', to: 'overdue', by: 'settlePoll (schedule ended)' },
-  { from: 'waiting', to: 'cancelled', by: 'cancel' },
-  { from: 'waiting', to: 'cancelled', by: 'endRequest (cancelled)' },
-  { from: 'overdue', to: 'fulfilled', by: 'receive' },
-  { from: 'overdue', to: 'fulfilled', by: 'settlePoll (event)' },
-  { from: 'overdue', to: 'cancelled', by: 'cancel' },
-  { from: 'fulfilled', to: 'waiting', by: 'attach (another transaction)' },
-  { from: 'cancelled', to: 'waiting', by: 'expect' },
-] as const);
 
 /**
  * Result of a poll.
@@ -63,21 +39,21 @@ export function contradictionDetail(
   );
 }
 
-/** A payment for which the application expects an event. */
-export interface NewExpectation {
-  /** 1 to 100 characters of `A-Z a-z 0-9 . _ ~ -`. */
-  readonly company: string;
+/**
+ * A payment for which the application expects an event. The company has 1 to 100 characters of `A-Z a-z 0-9 . _ ~ -`, the
+ * transaction id has 1 to 255 characters without control characters, and the schedule has 1 to 100 delays.
+ */
+export interface NewExpectation extends Pick<
+  StoredExpectation,
+  'company' | 'transactionId' | 'schedule'
+> {
   /** The application's reference of the payment, unique within the company: 1 to 200 characters, none of them a control character. */
   readonly reference: string;
-  /** The service's id of the transaction: 1 to 255 characters without control characters; `null` if it is not known yet. */
-  readonly transactionId: string | null;
   /**
    * Milliseconds until the expectation becomes overdue, a whole number, negative in the past; `null`: after the last
    * delay of the schedule. A duration, so that a difference between the clocks of application and store has no effect.
    */
   readonly dueInMs: number | null;
-  /** Delays of the polls after the creation, in milliseconds, ascending. At least 1, at most 100. */
-  readonly schedule: readonly number[];
   /** Milliseconds until the first poll. 0 or more. */
   readonly firstPollInMs: number;
 }
@@ -269,7 +245,7 @@ export interface ExpectationName {
 
 /**
  * Stores expectations. Part of {@link InboxStore}. Every operation is atomic, and decides under the lock of the one row
- * that an expectation has. `EXPECTATION_TRANSITIONS` lists the states and the operations that change them.
+ * that an expectation has. `docs/architecture.md` shows the operations that change its state.
  *
  * `InboxStore.receive` fulfils expectations in its own transaction: an event with `IncomingEvent.fulfils` set, whose
  * receipt is `stored` or `duplicate`, fulfils each `waiting` or `overdue` expectation of its company whose transaction id

@@ -1,39 +1,114 @@
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
-import type { FailureCount } from './stored-event.js';
 import type { ExpectationStore } from './expectation-store.js';
 import type {
   ClaimedDelivery,
-  ClaimRequest,
-  CommitResult,
-  HandlerCatalog,
-  HeartbeatResult,
-  InboxCapabilities,
-  IncomingEvent,
-  Lease,
-  SettleResult,
-  StoreReceipt,
-  SuspectRequest,
-  WorkerRegistration,
-} from './store-operations.js';
-import type {
-  InboxActivity,
   DeliverySelection,
   EventFilter,
   EventPage,
+  FailureCount,
+  InboxActivity,
   InboxStats,
+  IncomingEvent,
+  Lease,
   StoredEvent,
+  StoreReceipt,
 } from './stored-event.js';
 
 export type * from './expectation-store.js';
-export type * from './store-operations.js';
 export type * from './stored-event.js';
 
 /** Nest injection token of the {@link InboxStore} in use. */
 export const INBOX_STORE = Symbol('PAYMENTS_INBOX_STORE');
 
+/** The result of settling a delivery. */
+export interface SettleResult {
+  /** Whether the lease was valid and the delivery is settled. `false`: another attempt has the delivery. */
+  readonly settled: boolean;
+  /** Whether a delivery that waited for the same ordering key became claimable. */
+  readonly nextDue: boolean;
+}
+
+/** The result of {@link InboxStore.commit}. */
+export interface CommitResult<R> extends Pick<SettleResult, 'nextDue'> {
+  /** The return value of the work. */
+  readonly result: R;
+}
+
+/** A handler as a process declares it. */
+export interface HandlerDeclaration {
+  /** 1 to 200 characters without control characters. */
+  readonly name: string;
+  /** Patterns of event types, as in `@OnPaymentEvent`. The store does not interpret them. */
+  readonly patterns: readonly string[];
+}
+
+/** A worker, as it registers. */
+export interface WorkerRegistration {
+  /** A UUID. Each registration has its own. */
+  readonly id: string;
+  /** The worker is dead if it sends no heartbeat for this many milliseconds. 1,000 to 3,600,000. */
+  readonly leaseMs: number;
+  readonly handlers: readonly HandlerDeclaration[];
+}
+
+/** A handler that the store knows. */
+export interface KnownHandler extends HandlerDeclaration {
+  readonly firstSeenAt: Date;
+  /** When a live worker last had the handler, to the accuracy of a heartbeat. */
+  readonly lastSeenAt: Date;
+}
+
+/** The handlers that the store knows, by name. */
+export interface HandlerCatalog {
+  /** Increases with each change of names or patterns. From 0. */
+  readonly version: number;
+  readonly handlers: readonly KnownHandler[];
+}
+
+/** The result of {@link InboxStore.heartbeat}. */
+export interface HeartbeatResult {
+  /** `false`: the worker was declared dead (or never registered) and its deliveries were freed. */
+  readonly alive: boolean;
+  /** Whether suspects of the worker's handlers are pending, except suspects of paused handlers. */
+  readonly suspects: boolean;
+}
+
+/** Which deliveries to claim. */
+export interface ClaimRequest {
+  /** Id of a registered worker. */
+  readonly workerId: string;
+  /** The handlers, and how many deliveries to claim of each at most: 1 or more. */
+  readonly wanted: readonly { readonly handler: string; readonly limit: number }[];
+}
+
+/** Which suspect to claim. */
+export interface SuspectRequest {
+  /** Id of a registered worker. */
+  readonly workerId: string;
+  readonly handlers: readonly string[];
+}
+
+/** The promises that a store can and cannot keep. */
+export interface InboxCapabilities {
+  /**
+   * Whether a received event survives the process. If not, the sender gets a 2xx response only after the handlers have
+   * succeeded.
+   */
+  readonly durable: boolean;
+  /**
+   * Whether several processes may share the store. If not, the only worker is alive as long as the store is: the store may
+   * leave out whatever follows from the death of a worker, so it frees no delivery and has no suspects.
+   */
+  readonly shared: boolean;
+  /** Whether `context.commit` works: the handler's effects and the settled delivery in one transaction. */
+  readonly transactional: boolean;
+  /** Whether heartbeats and due times use a clock of the store instead of the process clocks of the workers. */
+  readonly ownClock: boolean;
+}
+
 /**
  * Stores events and their deliveries. Every operation is atomic, and no operation keeps a transaction open after it has
- * resolved. `DELIVERY_TRANSITIONS` lists the states of a delivery and the operations that change them.
+ * resolved. The transitions of `docs/architecture.md` are the only changes of a delivery's state.
  *
  * **Leases.** A worker (one per process) registers, sends heartbeats, and leases the deliveries that it runs. A running
  * delivery stores the worker's id and a fencing token. {@link complete}, {@link fail}, {@link release} and

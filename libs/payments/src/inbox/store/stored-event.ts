@@ -90,6 +90,110 @@ export const NO_SUMMARY: StoredSummary = Object.freeze({
   currency: null,
 });
 
+/**
+ * A verified event that a store is to receive. The company, whose secret signed the webhook request, has 1 to 100 characters of
+ * `A-Z a-z 0-9 . _ ~ -`; id and type have 1 to 255 characters without control characters. A stale event has no handlers.
+ */
+export interface IncomingEvent extends Pick<
+  StoredEvent,
+  'company' | 'id' | 'eventType' | 'occurredAt' | 'headers' | 'stale' | 'source'
+> {
+  /**
+   * Two deliveries of one company, handler and ordering key never run at the same time. `null`: deliveries of the event
+   * run at any time. The key is the event's `data.transactionId`, of any length and content.
+   */
+  readonly orderingKey: string | null;
+  /** The body: as it was signed, byte for byte, or as `bodyCodec` encoded it. */
+  readonly raw: Buffer;
+  /**
+   * Whether the event's type is handled once per transaction. Another event of the same company, type and
+   * {@link orderingKey} is then a duplicate, whatever its id. A stale event counts as the event of its transaction only
+   * when a redrive adds its first delivery. Without an ordering key, this has no effect.
+   */
+  readonly oncePerTransaction: boolean;
+  /** Names of the handlers to deliver to, each once. Without handlers, the event is stored as unhandled or stale. */
+  readonly handlers: readonly string[];
+  /** The {@link HandlerCatalog.version} from which {@link handlers} was computed. */
+  readonly catalogVersion: number;
+  /**
+   * A worker with reserved slots for some of {@link handlers}: the store may lease these deliveries to it at once.
+   * `null` without such a worker.
+   */
+  readonly assign: { readonly workerId: string; readonly handlers: readonly string[] } | null;
+  /** The event's `data.externalReference`, if it is a string that {@link NewExpectation.reference} allows; otherwise `null`. */
+  readonly reference: string | null;
+  /** What lists show of the event; `null` for nothing. */
+  readonly summary: StoredSummary | null;
+  /** Whether the event fulfils expectations of its transaction and reference; see {@link ExpectationStore}. */
+  readonly fulfils: boolean;
+}
+
+/** The result of {@link InboxStore.receive} for one event. */
+export interface StoreReceipt {
+  /**
+   * - `stored`: the event is new.
+   * - `duplicate`: the event is known. Nothing was stored, except that an event with another id is added once to
+   *   {@link StoredEvent.repeats} of the first event.
+   * - `conflict`: the id is known with another {@link IncomingEvent.raw}. The first event is kept. With a `bodyCodec`,
+   *   the receiver decodes and compares the bodies itself.
+   * - `outdated`: the event is new, but {@link IncomingEvent.catalogVersion} is not the current version. Nothing was
+   *   stored: call {@link InboxStore.catalog} and receive the event again.
+   */
+  readonly outcome: 'stored' | 'duplicate' | 'conflict' | 'outdated';
+  /** Id of the stored event. For a duplicate, the id of the event that was stored first. */
+  readonly id: string;
+  /** Deliveries of the new event that are now leased to the worker in {@link IncomingEvent.assign}. */
+  readonly claimed: readonly ClaimedDelivery[];
+  /** Whether the new event has pending deliveries, which a worker has to claim. */
+  readonly pending: boolean;
+  /** The expectations that this receipt fulfilled; see {@link ExpectationStore}. */
+  readonly fulfilled: readonly FulfilledExpectation[];
+}
+
+/** An expectation that an event fulfilled. */
+export interface FulfilledExpectation {
+  readonly reference: string;
+  readonly transactionId: string | null;
+  /** How the stored event was received. */
+  readonly by: EventSource;
+}
+
+/** The right to run and settle one delivery. */
+export interface Lease {
+  readonly company: string;
+  /** Id of the event. */
+  readonly id: string;
+  readonly handler: string;
+  /** Fencing token: increases with every claim of the delivery, and when the delivery is freed. */
+  readonly token: number;
+  /** The store's own number of the event. Pass a lease back as the store returned it. */
+  readonly seq: number;
+}
+
+/** Facts of an event for the spans of its attempts. */
+export interface TracedEvent {
+  /** The stored header `traceparent`; `null` if the event has none. */
+  readonly traceparent: string | null;
+  readonly eventType: string | null;
+}
+
+/** A delivery that was claimed, or assigned on receipt. */
+export interface ClaimedDelivery extends Lease, Pick<StoredEvent, 'receivedAt' | 'source'> {
+  /** The number of this attempt, from 1. */
+  readonly attempt: number;
+  /** Milliseconds from {@link receivedAt} to the claim, both by the store clock. */
+  readonly ageMs: number;
+  /** The stored body. */
+  readonly raw: Buffer;
+  /**
+   * How many attempts in a row were lost because their process died or was cut off. A delivery with 1 or more is a
+   * suspect: it may be the cause of the death.
+   */
+  readonly crashes: number;
+  /** Facts of the event for the span of the attempt; absent: the span has neither the event type nor a link. */
+  readonly traced?: TracedEvent;
+}
+
 /** An event as stored. */
 export interface StoredEvent {
   readonly company: string;
@@ -101,6 +205,7 @@ export interface StoredEvent {
   /** How the first copy of the event was received. */
   readonly source: PaymentEventSource;
   readonly eventType: string;
+  /** The event's own time (its `timestamp`). */
   readonly occurredAt: Date;
   readonly orderingKey: string | null;
   /** See {@link EventSummary}; `null` if it is not known, and in a tombstone. */
@@ -201,6 +306,38 @@ export interface EventPage {
   readonly events: readonly StoredEvent[];
   /** Pass it as `after` for the next page, even if this page is empty; `null` on the last page. */
   readonly next: string | null;
+}
+
+/**
+ * The parts of a cursor of a store.
+ *
+ * @throws TypeError if `after` is not a cursor of this store.
+ */
+export function parseCursor(after: unknown, pattern: RegExp): RegExpExecArray {
+  const parts = typeof after === 'string' ? pattern.exec(after) : null;
+  if (parts !== null) return parts;
+  throw new TypeError(
+    '"after" must be the "next" of the previous page from the same inbox, or null for the first page.',
+  );
+}
+
+/** Reads the `next` of a page of events: the number of its last event. */
+export function parseSeq(next: string): number {
+  return Number(parseCursor(next, /^\d{1,16}$/)[0]);
+}
+
+/** @throws TypeError for an invalid time of a filter. */
+export function assertTimes({ from, to }: { readonly from?: Date; readonly to?: Date }): void {
+  if (from !== undefined) assertDate('from', from);
+  if (to !== undefined) assertDate('to', to);
+}
+
+/** @throws TypeError unless `value` is a `Date` with a valid time. */
+export function assertDate(name: string, value: unknown): void {
+  if (value instanceof Date && !Number.isNaN(value.getTime())) return;
+  throw new TypeError(
+    `"${name}" must be a valid Date; for a text, use new Date(text) with a text such as 2026-01-31T12:00:00Z.`,
+  );
 }
 
 /** Deliveries of one event to redrive or skip. */

@@ -11,8 +11,13 @@ import type {
   StoredDelivery,
   StoredEvent,
 } from '../../inbox/store/inbox-store.js';
-import { parseSeq } from '../../inbox/store/list-arguments.js';
-import { capped, MAX_FAILED, NO_SUMMARY, toHistory } from '../../inbox/store/stored-event.js';
+import {
+  capped,
+  MAX_FAILED,
+  NO_SUMMARY,
+  parseSeq,
+  toHistory,
+} from '../../inbox/store/stored-event.js';
 import type { EventIndex, MemoryDelivery, MemoryEvent } from './memory-events.js';
 
 /** Converts a time of the monotonic clock to a date. */

@@ -3,7 +3,7 @@
  *
  * @module nestjs-payments/postgres
  */
-export { PostgresInboxError } from './connection/database-connection.js';
+export { PostgresInboxError } from './connection/connection-source.js';
 export { postgresInbox } from './postgres-inbox.js';
 export type {
   OpenTransaction,

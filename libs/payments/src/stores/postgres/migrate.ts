@@ -1,16 +1,15 @@
 import { optionsInvalid } from '../../errors/option-checks.js';
 import { describeError } from '../../errors/payments-error.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
-import type { ConnectionSource } from './connection/connection-source.js';
-import { sqlStateOf, toInboxError } from './connection/database-connection.js';
-import type { Connection } from './connection/database-connection.js';
+import type { Connection, ConnectionSource } from './connection/connection-source.js';
+import { sqlStateOf, toInboxError } from './connection/connection-source.js';
 import { version1 } from './migrations/0001.js';
 import { claimFunctions } from './sql/claim.js';
 import { expectationFunctions } from './sql/expectations.js';
 import { orderingFunctions } from './sql/ordering.js';
 import { receiveFunction } from './sql/receive.js';
 import { redriveFunctions } from './sql/redrive.js';
-import { lockNumber, quoted } from './sql/schema.js';
+import { lockNumber, quoted } from './sql/dialect.js';
 import { settleFunctions } from './sql/settle.js';
 import { workerFunctions } from './sql/workers.js';
 
@@ -76,13 +75,26 @@ export async function migrate(
   }
 }
 
-/** The version of the schema; 0 if it has no tables of the inbox. */
-async function versionOf(source: ConnectionSource, schema: string, known: number): Promise<number> {
+/**
+ * The version of the schema; 0 if it has no tables of the inbox.
+ *
+ * @param known the newest version that this code knows
+ */
+async function versionOf(
+  connection: Pick<Connection, 'run'>,
+  schema: string,
+  known: number,
+): Promise<number> {
   const found = 'SELECT to_regclass($1) IS NOT NULL AS found';
-  const [table] = await source.query(found, [`${schema}.meta`]);
-  if (table!['found'] !== 't') return 0;
-  const [meta] = await source.query(`SELECT schema_version AS version FROM ${quoted(schema)}.meta`);
-  return checkedVersion(Number(meta?.['version'] ?? 0), schema, known);
+  const table = await connection.run(found, [`${schema}.meta`]);
+  if (table.rows[0]!['found'] !== 't') return 0;
+  const meta = await connection.run(`SELECT schema_version AS version FROM ${quoted(schema)}.meta`);
+  const version = Number(meta.rows[0]?.['version'] ?? 0);
+  if (version <= known) return version;
+  throw optionsInvalid(
+    `The schema "${schema}" has version ${version}, made by a newer nestjs-payments; the installed one knows versions up ` +
+      `to ${known}. Install the newer nestjs-payments again, or set another "schema" of postgresInbox.`,
+  );
 }
 
 async function runMigrations(
@@ -100,12 +112,7 @@ async function runMigrations(
   const { rows } = await run('SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = $1', [name]);
   // Not IF NOT EXISTS, which needs the permission to create a schema even if the schema exists.
   if (rows.length === 0) await run(`CREATE SCHEMA ${schema}`);
-  const meta = await run('SELECT to_regclass($1) IS NOT NULL AS found', [`${name}.meta`]);
-  let version = 0;
-  if (meta.rows[0]!['found'] === 't') {
-    const current = await run(`SELECT schema_version AS version FROM ${schema}.meta`);
-    version = checkedVersion(Number(current.rows[0]!['version']), name, migrations.length);
-  }
+  const version = await versionOf({ run }, name, migrations.length);
   if (version === migrations.length) return;
   for (const step of migrations.slice(version)) await run(step(schema));
   await run(functions(name));
@@ -113,14 +120,6 @@ async function runMigrations(
     `INSERT INTO ${schema}.meta (schema_version) VALUES ($1::integer)
      ON CONFLICT (single) DO UPDATE SET schema_version = excluded.schema_version`,
     [migrations.length],
-  );
-}
-
-function checkedVersion(version: number, schema: string, known: number): number {
-  if (version <= known) return version;
-  throw optionsInvalid(
-    `The schema "${schema}" has version ${version}, made by a newer nestjs-payments; the installed one knows versions up ` +
-      `to ${known}. Install the newer nestjs-payments again, or set another "schema" of postgresInbox.`,
   );
 }
 

@@ -1,29 +1,22 @@
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import { Batcher } from '../../inbox/store/batcher.js';
-import type {
-  ClaimedDelivery,
-  ClaimRequest,
-  CommitResult,
-  DeliverySelection,
-  HandlerCatalog,
-  HeartbeatResult,
-  InboxDefinition,
-  InboxStore,
-  IncomingEvent,
-  Lease,
-  SettleResult,
-  StoreReceipt,
-  SuspectRequest,
-  WorkerRegistration,
-} from '../../inbox/store/inbox-store.js';
-import { forgetHandler, forgetSlice, pauseHandler, readCatalog } from '../sql/catalog.js';
+import type { InboxDefinition, InboxStore } from '../../inbox/store/inbox-store.js';
 import { SqlEvents } from '../sql/events.js';
 import { Pruning, SqlPruning } from '../sql/prune.js';
-import { register, retire } from '../sql/workers.js';
-import { ConnectionSource, createPool } from './connection/connection-source.js';
-import { isValueError } from './connection/database-connection.js';
-import { PostgresSql } from './connection/postgres-sql.js';
-import { reachServer } from './connection/reach-server.js';
+import {
+  forgetHandler,
+  forgetSlice,
+  pauseHandler,
+  readCatalog,
+  register,
+  retire,
+} from '../sql/workers.js';
+import {
+  ConnectionSource,
+  createPool,
+  isValueError,
+  reachServer,
+} from './connection/connection-source.js';
 import { WakeListener, WakeNotifier } from './connection/wake-notifications.js';
 import { migrate } from './migrate.js';
 import { resolvePostgresOptions } from './postgres-options.js';
@@ -32,15 +25,15 @@ import type {
   PostgresTransaction,
   ResolvedPostgresOptions,
 } from './postgres-options.js';
-import { Claims } from './sql/claim.js';
-import { CommitTransaction } from './sql/commit.js';
+import { claims } from './sql/claim.js';
+import { committing } from './sql/commit.js';
+import { PostgresSql, quoted } from './sql/dialect.js';
 import { PostgresExpectations } from './sql/expectations.js';
-import { newerHandled, WaitingDeliveries } from './sql/ordering.js';
-import { ReceiveStatement } from './sql/receive.js';
+import { forgottenReleases, newerHandled } from './sql/ordering.js';
+import { receiver } from './sql/receive.js';
 import { redrive, skip } from './sql/redrive.js';
-import { layoutOf, quoted } from './sql/schema.js';
-import { Settlements } from './sql/settle.js';
-import { Heartbeats } from './sql/workers.js';
+import { settlements } from './sql/settle.js';
+import { heartbeats } from './sql/workers.js';
 
 /**
  * Stores events in PostgreSQL 13 or later, in a schema of its own. The inbox is durable, any number of
@@ -66,191 +59,119 @@ import { Heartbeats } from './sql/workers.js';
  */
 export function postgresInbox(options: PostgresInboxOptions): InboxDefinition {
   const resolved = resolvePostgresOptions(options);
-  return { name: 'postgres', create: (runtime) => new PostgresStore(resolved, runtime) };
+  return { name: 'postgres', create: (runtime) => postgresStore(resolved, runtime) };
 }
 
-/** The store of `postgresInbox()`. */
-class PostgresStore extends SqlEvents implements InboxStore<PostgresTransaction> {
-  readonly capabilities = Object.freeze({
-    durable: true,
-    shared: true,
-    transactional: true,
-    ownClock: true,
+function postgresStore(
+  options: ResolvedPostgresOptions,
+  runtime: PaymentsRuntime,
+): InboxStore<PostgresTransaction> {
+  const source = new ConnectionSource(options, runtime);
+  const schema = quoted(options.schema);
+  const sql = new PostgresSql(source, schema);
+  const events = new SqlEvents(sql);
+  const notifier = new WakeNotifier(source, options.schema, runtime);
+  const listener = new WakeListener(source, options, runtime);
+  const receives = new Batcher({
+    call: receiver(source, schema),
+    maxCalls: 2,
+    bytesOf: ({ raw }) => raw.length,
+    isValueError,
   });
-  readonly expectations: PostgresExpectations;
-  readonly #source: ConnectionSource;
-  readonly #schema: string;
-  readonly #notifier: WakeNotifier;
-  readonly #listener: WakeListener;
-  readonly #receives: Batcher<IncomingEvent, StoreReceipt>;
-  readonly #claims: Claims;
-  readonly #settlements: Settlements;
-  readonly #commits: CommitTransaction;
-  readonly #sql: PostgresSql;
-  readonly #pruning = new Pruning();
-  readonly #waiting: WaitingDeliveries;
-  readonly #heartbeats: Heartbeats;
+  const settle = settlements(source, schema, options.statementTimeoutMs, runtime);
+  const beat = heartbeats(source, schema, runtime);
+  const releaseForgotten = forgottenReleases(source, schema);
+  const pruning = new Pruning();
 
-  constructor(
-    private readonly options: ResolvedPostgresOptions,
-    private readonly runtime: PaymentsRuntime,
-  ) {
-    const source = new ConnectionSource(options, runtime);
-    const schema = quoted(options.schema);
-    const sql = new PostgresSql(source, schema);
-    super(sql, layoutOf(schema));
-    this.#sql = sql;
-    this.#source = source;
-    this.#schema = schema;
-    this.#notifier = new WakeNotifier(source, options.schema, runtime);
-    this.#listener = new WakeListener(source, options, runtime);
-    this.expectations = new PostgresExpectations(
-      sql,
-      source,
-      schema,
-      options.pollMs,
-      this.#notifier,
-    );
-    const statement = new ReceiveStatement(source, schema);
-    this.#receives = new Batcher({
-      call: (events) => statement.receive(events),
-      maxCalls: 2,
-      bytesOf: ({ raw }) => raw.length,
-      isValueError,
-    });
-    this.#claims = new Claims(source, schema, runtime);
-    this.#settlements = new Settlements(source, schema, options.statementTimeoutMs, runtime);
-    this.#commits = new CommitTransaction(source, schema, options, runtime);
-    this.#waiting = new WaitingDeliveries(source, schema);
-    this.#heartbeats = new Heartbeats(source, schema, runtime);
-  }
+  return {
+    capabilities: Object.freeze({
+      durable: true,
+      shared: true,
+      transactional: true,
+      ownClock: true,
+    }),
 
-  async open(): Promise<void> {
-    const { options, runtime } = this;
-    this.#source.open(options.pool ?? (await createPool(options)));
-    try {
-      const isolation = await reachServer(this.#source, options.startTimeoutMs, runtime);
-      if (isolation !== 'read committed') this.#source.setIsolation();
-      await migrate(this.#source, options.schema, runtime);
-    } catch (error) {
-      await this.#source.close();
-      throw error;
-    }
-  }
+    expectations: new PostgresExpectations(sql, source, schema, options.pollMs, notifier),
 
-  async close(): Promise<void> {
-    await this.#listener.close();
-    await this.#receives.drained();
-    await this.#notifier.flush();
-    await this.#source.close();
-  }
+    async open() {
+      source.open(options.pool ?? (await createPool(options)));
+      try {
+        const isolation = await reachServer(source, options.startTimeoutMs, runtime);
+        source.setsIsolation = isolation !== 'read committed';
+        await migrate(source, options.schema, runtime);
+      } catch (error) {
+        await source.close();
+        throw error;
+      }
+    },
 
-  async register(worker: WorkerRegistration): Promise<HandlerCatalog> {
-    return register(this.#sql, worker);
-  }
+    async close() {
+      await listener.close();
+      await receives.drained();
+      await notifier.flush();
+      await source.close();
+    },
 
-  async heartbeat(workerId: string): Promise<HeartbeatResult> {
-    const { freed, ...result } = await this.#heartbeats.send(workerId);
-    if (freed) this.#notifier.notify();
-    return result;
-  }
+    register: (worker) => register(sql, worker),
 
-  async retire(workerId: string, graceMs: number): Promise<void> {
-    await retire(this.#sql, workerId, graceMs);
-  }
+    async heartbeat(workerId) {
+      const { freed, ...result } = await beat(workerId);
+      if (freed) notifier.notify();
+      return result;
+    },
 
-  async catalog(): Promise<HandlerCatalog> {
-    return readCatalog(this.#sql);
-  }
+    retire: (workerId, graceMs) => retire(sql, workerId, graceMs),
+    catalog: () => readCatalog(sql),
+    forgetHandler: (handler) => forgetHandler((name) => forgetSlice(sql, name), handler),
 
-  async forgetHandler(handler: string): Promise<number | null> {
-    const slice = (name: string) => forgetSlice(this.#sql, layoutOf(this.#schema), name);
-    return forgetHandler(slice, handler);
-  }
+    async receive(incoming) {
+      const receipts = await receives.add(incoming);
+      if (receipts.some(({ pending }) => pending)) notifier.notify();
+      return receipts;
+    },
 
-  async receive(events: readonly IncomingEvent[]): Promise<StoreReceipt[]> {
-    const receipts = await this.#receives.add(events);
-    if (receipts.some(({ pending }) => pending)) this.#notifier.notify();
-    return receipts;
-  }
+    ...claims(source, schema, runtime),
+    newerHandled: (lease) => newerHandled(source, schema, lease),
+    complete: (lease) => settle({ lease, kind: 'done', error: null, dueInMs: null }),
+    fail: (lease, { error, retryInMs }) =>
+      settle({ lease, kind: 'failed', error, dueInMs: retryInMs }),
 
-  async claim(request: ClaimRequest): Promise<ClaimedDelivery[]> {
-    return this.#claims.claim(request);
-  }
+    async release(lease, dueInMs = 0) {
+      const result = await settle({ lease, kind: 'released', error: null, dueInMs });
+      // A process that releases a delivery that is due now usually closes, so another process has to claim it.
+      if (result.settled && dueInMs === 0) notifier.notify();
+      return result;
+    },
 
-  async claimSuspect(request: SuspectRequest): Promise<ClaimedDelivery | null> {
-    return this.#claims.claimSuspect(request);
-  }
+    commit: committing(source, schema, options, runtime),
+    onWake: (wake) => listener.add(wake),
+    find: (company, id) => events.find(company, id),
+    list: (query) => events.list(query),
+    stats: () => events.stats(),
+    failures: () => events.failures(),
+    activity: (minutes, bodiesMs) => events.activity(minutes, bodiesMs),
 
-  async nextDueInMs(handlers: readonly string[]): Promise<number | null> {
-    return this.#claims.nextDueInMs(handlers);
-  }
+    async redrive(selections, how) {
+      const changed = await redrive(source, schema, selections, how);
+      if (changed > 0) notifier.notify();
+      return changed;
+    },
 
-  async newerHandled(lease: Lease): Promise<boolean> {
-    return newerHandled(this.#source, this.#schema, lease);
-  }
+    async skip(selections) {
+      const skipped = await skip(source, schema, selections);
+      // A waiting delivery may have become claimable.
+      if (skipped > 0) notifier.notify();
+      return skipped;
+    },
 
-  async complete(lease: Lease): Promise<SettleResult> {
-    return this.#settlements.settle({ lease, kind: 'done', error: null, dueInMs: null });
-  }
+    async pause(handler, paused) {
+      await pauseHandler(sql, handler, paused);
+      if (!paused) notifier.notify();
+    },
 
-  async fail(
-    lease: Lease,
-    { error, retryInMs }: { error: string; retryInMs: number | null },
-  ): Promise<SettleResult> {
-    return this.#settlements.settle({ lease, kind: 'failed', error, dueInMs: retryInMs });
-  }
-
-  async release(lease: Lease, dueInMs = 0): Promise<SettleResult> {
-    const result = await this.#settlements.settle({
-      lease,
-      kind: 'released',
-      error: null,
-      dueInMs,
-    });
-    // A process that releases a delivery that is due now usually closes, so another process has to claim it.
-    if (result.settled && dueInMs === 0) this.#notifier.notify();
-    return result;
-  }
-
-  async commit<R>(
-    lease: Lease,
-    work: (tx: PostgresTransaction) => R | Promise<R>,
-  ): Promise<CommitResult<R>> {
-    const { runTransaction } = this.options;
-    if (runTransaction === undefined) return this.#commits.commit(lease, work);
-    // The application ensures that the handler expects the transaction type of `runTransaction`.
-    return this.#commits.commitWith(lease, runTransaction, work as (tx: unknown) => R | Promise<R>);
-  }
-
-  onWake(listener: () => void): () => void {
-    return this.#listener.add(listener);
-  }
-
-  async redrive(
-    selections: readonly DeliverySelection[],
-    options: Parameters<InboxStore['redrive']>[1],
-  ): Promise<number> {
-    const changed = await redrive(this.#source, this.#schema, selections, options);
-    if (changed > 0) this.#notifier.notify();
-    return changed;
-  }
-
-  async skip(selections: readonly DeliverySelection[]): Promise<number> {
-    const skipped = await skip(this.#source, this.#schema, selections);
-    // A waiting delivery may have become claimable.
-    if (skipped > 0) this.#notifier.notify();
-    return skipped;
-  }
-
-  async pause(handler: string, paused: boolean): Promise<void> {
-    await pauseHandler(this.#sql, handler, paused);
-    if (!paused) this.#notifier.notify();
-  }
-
-  async prune(request: Parameters<InboxStore['prune']>[0]): Promise<number> {
-    if (await this.#waiting.release()) this.#notifier.notify();
-    const pruning = new SqlPruning(this.#sql, layoutOf(this.#schema));
-    return this.#pruning.prune(request, (slice) => pruning.slice(slice));
-  }
+    async prune(request) {
+      if (await releaseForgotten()) notifier.notify();
+      return pruning.prune(request, (slice) => new SqlPruning(sql).slice(slice));
+    },
+  };
 }

@@ -92,25 +92,14 @@ export interface PostgresInboxOptions {
 }
 
 /** {@link PostgresInboxOptions} with all defaults. */
-export interface ResolvedPostgresOptions {
-  readonly connectionString: string | undefined;
-  readonly pool: Pool | undefined;
-  readonly schema: string;
-  readonly poolSize: number;
-  readonly statementTimeoutMs: number;
-  readonly connectTimeoutMs: number;
-  readonly startTimeoutMs: number;
-  readonly pollMs: number;
-  readonly preparedStatements: boolean;
-  readonly runTransaction: RunTransaction | undefined;
-}
+export type ResolvedPostgresOptions = ReturnType<typeof resolvePostgresOptions>;
 
 /**
  * Checks the options and adds the defaults. The result is frozen.
  *
  * @throws PaymentsError `options_invalid`.
  */
-export function resolvePostgresOptions(options: PostgresInboxOptions): ResolvedPostgresOptions {
+export function resolvePostgresOptions(options: PostgresInboxOptions) {
   const { connectionString, pool, schema = 'payments_inbox', runTransaction } = options;
   if (connectionString !== undefined && pool !== undefined) {
     throw optionsInvalid('postgresInbox takes "connectionString" or "pool", not both.');
@@ -155,25 +144,21 @@ export function resolvePostgresOptions(options: PostgresInboxOptions): ResolvedP
     }),
     statementTimeoutMs: milliseconds('statementTimeoutMs', options, 10_000, 600_000),
     connectTimeoutMs: milliseconds('connectTimeoutMs', options, 5000, 60_000),
-    startTimeoutMs: integerOption('postgresInbox startTimeoutMs', options.startTimeoutMs, {
-      default: 30_000,
-      min: 0,
-      max: 600_000,
-      unit: 'milliseconds',
-    }),
+    startTimeoutMs: milliseconds('startTimeoutMs', options, 30_000, 600_000, 0),
     pollMs: milliseconds('pollMs', options, 5000, 60_000),
   });
 }
 
 function milliseconds(
-  name: 'statementTimeoutMs' | 'connectTimeoutMs' | 'pollMs',
-  options: { readonly [N in typeof name]?: number | undefined },
+  name: 'statementTimeoutMs' | 'connectTimeoutMs' | 'startTimeoutMs' | 'pollMs',
+  options: PostgresInboxOptions,
   standard: number,
   max: number,
+  min = 100,
 ): number {
   return integerOption(`postgresInbox ${name}`, options[name], {
     default: standard,
-    min: 100,
+    min,
     max,
     unit: 'milliseconds',
   });

@@ -1,6 +1,5 @@
 import { countActivity } from '../../inbox/store/activity.js';
 import type { ActivityPart, ActivitySlice } from '../../inbox/store/activity.js';
-import { MAX_FAILED } from '../../inbox/store/stored-event.js';
 import type {
   DeliveryState,
   EventFilter,
@@ -13,24 +12,34 @@ import type {
   StoredDelivery,
   StoredEvent,
 } from '../../inbox/store/inbox-store.js';
-import { parseSeq } from '../../inbox/store/list-arguments.js';
 import {
   capped,
   COUNT_CAP,
   HISTORY_LENGTH,
   MAX_DISORDER_MS,
-  MAX_READ,
+  MAX_FAILED,
+  parseSeq,
   toHistory,
 } from '../../inbox/store/stored-event.js';
 import type { HistoryEntry } from '../../inbox/store/stored-event.js';
-import { countsOnce, HAS_FAILED, notOnce, UNDONE } from './conditions.js';
-import type { StoreLayout } from './layout.js';
-import { ParameterList, whereAll } from './sql-connection.js';
+import {
+  countsOnce,
+  fromStored,
+  LAST,
+  notOnce,
+  ParameterList,
+  readPage,
+  SLICE,
+  toStored,
+  whereAll,
+} from './sql-connection.js';
 import type { Condition, SqlConnection, SqlDatabase } from './sql-connection.js';
-import { fromStored, LAST, toStored } from './stored-text.js';
 
-/** How many rows one statement reads: a few milliseconds of work. */
-export const SLICE = 2000;
+/** SQL: whether a delivery `d` failed and is pending, running or dead. Receives do not write the index of these. */
+const HAS_FAILED = `d.last_error IS NOT NULL AND d.state IN ('pending', 'running', 'dead')`;
+
+/** SQL: whether a delivery `d` is pending, dead or skipped. Events that are handled at once do not write the index of these. */
+const UNDONE = "d.state NOT IN ('done', 'running')";
 
 interface EventRow {
   readonly seq: number;
@@ -101,7 +110,6 @@ export class SqlEvents {
    */
   constructor(
     private readonly database: SqlDatabase,
-    private readonly layout: StoreLayout,
     private readonly letOthersRun: () => Promise<void> = async () => {},
   ) {}
 
@@ -110,36 +118,30 @@ export class SqlEvents {
     const { dialect } = this.database;
     const row = await this.database.get<EventRow>(
       `SELECT ${COLUMNS}, CASE WHEN e.raw IS NOT NULL THEN ${dialect.hex('e.raw')} END AS raw, e.headers, e.repeats
-       FROM ${this.layout.bodies} e WHERE e.id = $1 AND e.company = $2`,
+       FROM ${this.database.dialect.layout.bodies} e WHERE e.id = $1 AND e.company = $2`,
       [toStored(id), toStored(company)],
     );
     return row && (await this.#toEvents(this.database, [row], 'd.history'))[0];
   }
 
-  /** Reads slices, so that no statement takes long; see `InboxStore.list`. */
-  async list(query: Query): Promise<EventPage> {
-    const { filter, limit } = query;
-    const start = query.after === null ? null : parseSeq(query.after);
+  /** See `InboxStore.list`. */
+  async list({ filter, order, limit, after }: Query): Promise<EventPage> {
+    const start = after === null ? null : { seq: parseSeq(after) };
     return this.database.transaction(async (connection) => {
-      let after = start;
       const few = await this.#fewOf(connection, filter);
-      let range = await this.#rangeOf(connection, filter);
-      const rows: EventRow[] = [];
-      for (let read = 0; read < MAX_READ; read += SLICE) {
-        if (after !== null && query.order === 'newest') range = { ...range, high: after };
-        if (after !== null && query.order === 'oldest') range = { ...range, low: after };
-        const part = { ...query, few, range, limit: limit + 1 - rows.length };
-        const slice = await this.#slice(connection, part);
-        rows.push(...slice.rows);
-        after = slice.next;
-        if (after === null || rows.length > limit) break;
-        await this.letOthersRun();
-      }
-      const next = rows.length > limit ? rows[limit - 1]!.seq : after;
-      return {
-        events: await this.#toEvents(connection, rows.slice(0, limit), 'NULL'),
-        next: next === null ? null : String(next),
-      };
+      const whole = await this.#rangeOf(connection, filter);
+      const { rows, next } = await readPage<EventRow, Pick<EventRow, 'seq'>>(
+        limit,
+        start,
+        (from, left) => {
+          const end = order === 'newest' ? 'high' : 'low';
+          const range = from === null ? whole : { ...whole, [end]: from.seq };
+          return this.#slice(connection, { filter, order, few, range, limit: left });
+        },
+        this.letOthersRun,
+      );
+      const events = await this.#toEvents(connection, rows, 'NULL');
+      return { events, next: next && String(next.seq) };
     });
   }
 
@@ -191,7 +193,7 @@ export class SqlEvents {
       `SELECT 'paused', p.handler, NULL FROM ${this.#table('pause')} p`,
       // Without a cap: the slots of the workers bound the number of running deliveries.
       `SELECT 'running', d.handler, count(*) ${running} GROUP BY d.handler`,
-      ...this.layout.queues.map(
+      ...this.database.dialect.layout.queues.map(
         ({ state, index, condition, indexed = condition }) =>
           `SELECT '${state}', c.handler, c.count FROM (${countsOf(this.#by('delivery d', index), condition, indexed)}) c`,
       ),
@@ -290,7 +292,7 @@ export class SqlEvents {
   async #slice(
     connection: SqlConnection,
     part: Omit<Query, 'after'> & { few: readonly number[] | null; range: NumberRange },
-  ): Promise<{ rows: EventRow[]; next: number | null }> {
+  ): Promise<{ rows: EventRow[]; next: Pick<EventRow, 'seq'> | null }> {
     const { filter, few, range, order, limit } = part;
     const source = this.#sourceOf(filter, few);
     const others = this.#conditionsOf(source.rest);
@@ -307,12 +309,12 @@ export class SqlEvents {
        WHERE ${whereAll(others, list)} ORDER BY e.seq ${direction} LIMIT ${list.add(limit, 'bigint')}`,
       list.values,
     );
-    if (rows.length === limit) return { rows, next: null };
-    const last = await connection.get<{ seq: number }>(
+    if (rows.length === limit) return { rows, next: rows.at(-1)! };
+    const next = await connection.get<Pick<EventRow, 'seq'>>(
       `SELECT s.seq ${slice} LIMIT 1 OFFSET ${size - 1}`,
       values,
     );
-    return { rows, next: last?.seq ?? null };
+    return { rows, next: next ?? null };
   }
 
   #sourceOf(filter: EventFilter, few: readonly number[] | null): Source {
@@ -392,8 +394,8 @@ export class SqlEvents {
     return [
       ['id', begins('e.id', (sql) => sql), text, text, text, text],
       ['reference', begins('e.reference', (sql) => dialect.indexed(sql)), text, text, text, text],
-      ['once', `${countsOnce('e')} AND ${isTransaction}`, text, text],
-      ['transaction', `${notOnce('e')} AND ${isTransaction}`, text, text],
+      ['once', `${countsOnce('e.')} AND ${isTransaction}`, text, text],
+      ['transaction', `${notOnce('e.')} AND ${isTransaction}`, text, text],
     ];
   }
 

@@ -1,22 +1,29 @@
 import { nextDelayMs, POLL_HANDLER } from '../../inbox/store/expectation-store.js';
 import type {
-  ClaimedPoll,
   EventSource,
   ExpectationFilter,
+  ExpectationName,
   ExpectationState,
   ExpectationStore,
   NewExpectation,
+  PollLease,
   PollResult,
   PollSettlement,
   RequestState,
   SettledPoll,
   StoredExpectation,
 } from '../../inbox/store/inbox-store.js';
-import { parseCursor } from '../../inbox/store/list-arguments.js';
-import { boundedError, capped, COUNT_CAP, MAX_READ } from '../../inbox/store/stored-event.js';
-import { ParameterList, whereAll } from './sql-connection.js';
+import { boundedError, capped, COUNT_CAP, parseCursor } from '../../inbox/store/stored-event.js';
+import {
+  fromStored,
+  LAST,
+  ParameterList,
+  readPage,
+  SLICE,
+  toStored,
+  whereAll,
+} from './sql-connection.js';
 import type { Condition, SqlConnection, SqlDialect, SqlValue } from './sql-connection.js';
-import { fromStored, LAST, toStored } from './stored-text.js';
 
 /** SQL: the expectations that an event can still fulfil. */
 export const OPEN = "state IN ('waiting', 'overdue')";
@@ -34,12 +41,6 @@ function nameOf(company: string, reference: string): [reference: string, company
 /** SQL: an expectation waits again after an event of another transaction fulfilled it by its reference. */
 const REOPENED = `state = 'waiting', other_event_id = fulfilled_id, fulfilled_at = NULL, fulfilled_by = NULL,
   fulfilled_id = NULL, fulfilled_type = NULL, fulfilled_transaction = NULL`;
-
-/** How many expectations one statement of a list compares with the filter: a few milliseconds of work. */
-export const SLICE = 2000;
-
-/** The longest delay that is stored: 100 years. */
-const MAX_DELAY_MS = 3_155_760_000_000;
 
 /** An expectation as stored: times in milliseconds, texts as {@link toStored} returns them. */
 interface ExpectationRow {
@@ -98,7 +99,7 @@ export abstract class SqlExpectations implements ExpectationStore {
   protected abstract inTransaction(tx: unknown): Pick<SqlConnection, 'dialect' | 'run'>;
 
   /** Lets other operations run between two slices of a list. */
-  protected async pause(): Promise<void> {}
+  protected readonly pause: () => Promise<void> = async () => {};
 
   async expect(expectation: NewExpectation, tx?: unknown): Promise<boolean> {
     const connection = tx === undefined ? this.connection : this.inTransaction(tx);
@@ -112,9 +113,7 @@ export abstract class SqlExpectations implements ExpectationStore {
     return false;
   }
 
-  async attach(
-    ...[company, reference, transactionId]: Parameters<ExpectationStore['attach']>
-  ): ReturnType<ExpectationStore['attach']> {
+  async attach(company: string, reference: string, transactionId: string) {
     const id = toStored(transactionId);
     for (;;) {
       const row = await this.#find(company, reference);
@@ -153,9 +152,7 @@ export abstract class SqlExpectations implements ExpectationStore {
     return changed > 0;
   }
 
-  async startRequest(
-    ...[company, reference, leaseMs]: Parameters<ExpectationStore['startRequest']>
-  ): ReturnType<ExpectationStore['startRequest']> {
+  async startRequest(company: string, reference: string, leaseMs: number) {
     for (;;) {
       const row = await this.#find(company, reference);
       if (row === undefined) return undefined;
@@ -178,7 +175,9 @@ export abstract class SqlExpectations implements ExpectationStore {
   }
 
   async endRequest(
-    ...[{ company, reference }, token, end]: Parameters<ExpectationStore['endRequest']>
+    { company, reference }: ExpectationName,
+    token: number,
+    end: Exclude<RequestState, 'running'> | 'cancelled',
   ): Promise<boolean> {
     const isCancelled = end === 'cancelled';
     const cancels = "$5::boolean AND state = 'waiting' AND transaction_id IS NULL";
@@ -201,35 +200,22 @@ export abstract class SqlExpectations implements ExpectationStore {
     return row && this.#toExpectation(row);
   }
 
-  /** Reads slices, so that no statement takes long, and so that other operations run between two slices on SQLite. */
-  async list({
-    filter,
-    limit,
-    after,
-  }: Parameters<ExpectationStore['list']>[0]): ReturnType<ExpectationStore['list']> {
+  async list({ filter, limit, after }: Parameters<ExpectationStore['list']>[0]) {
     const few = filter.search ? await this.#fewBeginningWith(filter.search) : null;
-    // By number: a slice may begin with rows of the slice before, if expectations were stored between the two.
-    const found = new Map<number, ExpectationRow>();
-    let from = after === null ? null : toPosition(after);
-    for (let read = 0; read < MAX_READ; read += SLICE) {
-      const slice = await this.#slice(filter, few, from, limit + 1 - found.size);
-      for (const row of slice.rows) found.set(row.seq, row);
-      from = slice.next;
-      if (from === null || found.size > limit) break;
-      await this.pause();
-    }
-    const rows = [...found.values()];
-    const last = rows.length > limit ? rows[limit - 1]! : from;
+    const start = after === null ? null : toPosition(after);
+    const { rows, next } = await readPage<ExpectationRow, Position>(
+      limit,
+      start,
+      (from, left) => this.#slice(filter, few, from, left),
+      this.pause,
+    );
     return {
-      expectations: rows.slice(0, limit).map((row) => this.#toExpectation(row)),
-      next: last && `${last.created_at}.${last.seq}`,
+      expectations: rows.map((row) => this.#toExpectation(row)),
+      next: next && `${next.created_at}.${next.seq}`,
     };
   }
 
-  async claimPolls({
-    limit,
-    leaseMs,
-  }: Parameters<ExpectationStore['claimPolls']>[0]): Promise<readonly ClaimedPoll[]> {
+  async claimPolls({ limit, leaseMs }: Parameters<ExpectationStore['claimPolls']>[0]) {
     const { dialect } = this.connection;
     const list = new ParameterList([limit, leaseMs]);
     const now = this.#now(list);
@@ -251,9 +237,7 @@ export abstract class SqlExpectations implements ExpectationStore {
     }));
   }
 
-  async releasePolls(
-    ...[leases, dueInMs]: Parameters<ExpectationStore['releasePolls']>
-  ): Promise<void> {
+  async releasePolls(leases: readonly PollLease[], dueInMs: readonly number[]): Promise<void> {
     const { dialect } = this.connection;
     const released = leases.map(({ seq, token }, index) => [seq, token, toDelay(dueInMs[index])]);
     const list = new ParameterList([JSON.stringify(released), released.length]);
@@ -284,7 +268,8 @@ export abstract class SqlExpectations implements ExpectationStore {
   }
 
   async pollNow(
-    ...[selections, dueInMs]: Parameters<ExpectationStore['pollNow']>
+    selections: readonly ExpectationName[],
+    dueInMs: readonly number[],
   ): Promise<number> {
     const { dialect } = this.connection;
     const selected = selections.map(({ company, reference }, index) => [
@@ -323,7 +308,7 @@ export abstract class SqlExpectations implements ExpectationStore {
     return next?.in_ms ?? null;
   }
 
-  async counts(): ReturnType<ExpectationStore['counts']> {
+  async counts() {
     const count = (index: string, condition: string): string =>
       `(SELECT count(*) FROM (SELECT 1 FROM ${this.#by(index)} WHERE ${condition} LIMIT ${COUNT_CAP + 1}) c)`;
     const row = await this.connection.get<Record<'waiting' | 'unpaid' | 'unknown', number>>(
@@ -387,8 +372,8 @@ export abstract class SqlExpectations implements ExpectationStore {
        WHERE ${whereAll(others, list)} ${ORDER} LIMIT ${list.add(limit, 'bigint')}`,
       list.values,
     );
-    const isLast = others.length === 0 && rows.length < size;
-    if (rows.length === limit || isLast) return { rows, next: null };
+    if (rows.length === limit) return { rows, next: rows.at(-1)! };
+    if (others.length === 0 && rows.length < size) return { rows, next: null };
     const next = await this.connection.get<Position>(
       `SELECT x.created_at, x.seq ${slice} LIMIT 1 OFFSET ${size - 1}`,
       values,
@@ -586,7 +571,7 @@ function timesOf({ from, to }: ExpectationFilter, after: Position | null): Condi
   return found;
 }
 
-/** A delay in whole milliseconds that a database can store. */
+/** A delay in whole milliseconds, at least 0. */
 export function toDelay(ms = 0): number {
-  return Math.ceil(Math.min(Math.max(0, ms), MAX_DELAY_MS));
+  return Math.ceil(Math.max(0, ms));
 }

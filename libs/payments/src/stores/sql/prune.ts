@@ -1,6 +1,5 @@
 import type { InboxStore } from '../../inbox/store/inbox-store.js';
 import { MAX_DISORDER_MS } from '../../inbox/store/stored-event.js';
-import type { StoreLayout } from './layout.js';
 import { ParameterList } from './sql-connection.js';
 import type { SqlDatabase } from './sql-connection.js';
 
@@ -49,15 +48,26 @@ export class Pruning {
  * it cannot prune to the table `kept`.
  */
 export class SqlPruning {
-  constructor(
-    private readonly database: SqlDatabase,
-    private readonly layout: StoreLayout,
-  ) {}
+  constructor(private readonly database: SqlDatabase) {}
 
   async slice({ bodiesMs, tombstonesMs, limit, lastKept }: PruneRequest): Promise<Pruned> {
-    const ended = await this.#deleteExpectations(tombstonesMs, limit);
-    const deleted = ended + (await this.#deleteTombstones(tombstonesMs, limit - ended));
-    if (deleted > 0) return { changed: deleted, done: false, lastKept };
+    const { pruned } = this.database.dialect.layout;
+    const ended = await this.#delete(
+      'expectation',
+      'expectation_state',
+      (before) => `e.state IN ('fulfilled', 'cancelled') AND e.created_at < ${before}
+        AND COALESCE(e.fulfilled_at, 0) < ${before}`,
+      [tombstonesMs, limit],
+    );
+    // A tombstone of an event from the future is kept longer.
+    const expired = await this.#delete(
+      'event',
+      'event_tombstone',
+      (before) => `${pruned} AND e.received_at < ${before} AND e.occurred_at < ${before}
+        ORDER BY e.received_at`,
+      [tombstonesMs, limit - ended],
+    );
+    if (ended + expired > 0) return { changed: ended + expired, done: false, lastKept };
     const passed = await this.#passEvents(bodiesMs, limit);
     if (passed !== null) return { changed: passed, done: false, lastKept };
     return { ...(await this.#pruneKept(bodiesMs, limit, lastKept)), done: true };
@@ -123,7 +133,7 @@ export class SqlPruning {
     const list = new ParameterList(values);
     const now = this.database.dialect.now('wall', list);
     const old = `${now} - ${list.add(bodiesMs, 'bigint')}`;
-    const pruned = `e.seq IS NULL OR ${this.layout.pruned}`;
+    const pruned = `e.seq IS NULL OR ${this.database.dialect.layout.pruned}`;
     // A sub-query, which the planner of PostgreSQL runs for each number: it could read all deliveries for a join.
     const unfinished = `(SELECT count(*) FROM ${this.#table('delivery')} d
       WHERE d.event = e.seq AND d.state NOT IN ('done', 'skipped'))`;
@@ -152,7 +162,7 @@ export class SqlPruning {
     const chosen = finished.slice(0, limit).map(({ seq }) => seq);
     const next = finished[limit];
     if (chosen.length === 0) return { pruned: new Set(), next };
-    const { pruned, tombstone } = this.layout;
+    const { pruned, tombstone } = this.database.dialect.layout;
     const [event, delivery] = [this.#table('event'), this.#table('delivery')];
     const seqs = await this.database.transaction(async (connection) => {
       const { dialect } = connection;
@@ -169,34 +179,12 @@ export class SqlPruning {
         [free.map(({ seq }) => seq)],
       );
       const all = rows.map(({ seq }) => seq);
-      for (const table of ['delivery', ...this.layout.bodyTables]) {
+      for (const table of ['delivery', ...this.database.dialect.layout.bodyTables]) {
         await connection.run(`DELETE FROM ${this.#table(table)} WHERE ${isOneOf('event')}`, [all]);
       }
       return all;
     });
     return { pruned: new Set(seqs), next };
-  }
-
-  /** Deletes tombstones that have expired. An event from the future is kept longer. */
-  #deleteTombstones(olderMs: number, limit: number): Promise<number> {
-    return this.#delete(
-      'event',
-      'event_tombstone',
-      (before) => `${this.layout.pruned} AND e.received_at < ${before} AND e.occurred_at < ${before}
-        ORDER BY e.received_at`,
-      [olderMs, limit],
-    );
-  }
-
-  /** Deletes expectations that ended long ago. */
-  #deleteExpectations(olderMs: number, limit: number): Promise<number> {
-    return this.#delete(
-      'expectation',
-      'expectation_state',
-      (before) => `e.state IN ('fulfilled', 'cancelled') AND e.created_at < ${before}
-        AND COALESCE(e.fulfilled_at, 0) < ${before}`,
-      [olderMs, limit],
-    );
   }
 
   /** Deletes old rows `e` of a table. It skips those that another transaction has locked. */

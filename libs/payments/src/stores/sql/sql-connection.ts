@@ -1,3 +1,6 @@
+import { hash } from 'node:crypto';
+import { MAX_READ } from '../../inbox/store/stored-event.js';
+
 /**
  * A value of a parameter, or of a column in a row. A time is a number of milliseconds since the epoch. In a row, a boolean of
  * SQLite is 0 or 1. An array is only a parameter; see {@link SqlDialect.isOneOf}.
@@ -71,7 +74,37 @@ export interface SqlDialect {
   commits(how: 'durably' | 'lazily'): string;
   /** What to add to a time by the store clock, so that people can read it: 0 if the store clock is a wall clock. */
   readonly wallOffsetMs: number;
+  readonly layout: StoreLayout;
 }
+
+/** What the tables of the databases have in different columns. */
+export interface StoreLayout {
+  /** SQL: the events, with the columns `raw` and `headers`. */
+  readonly bodies: string;
+  /** SQL: whether an event `e` is a tombstone. */
+  readonly pruned: string;
+  /** SQL: sets the columns of an event that becomes a tombstone. */
+  readonly tombstone: string;
+  /** The tables that have a row for each event with a body, in the column `event`. */
+  readonly bodyTables: readonly string[];
+  /**
+   * The pending and dead deliveries, each kind with an index that begins with the handler. The first are those that wait for
+   * their turn. They are skipped first, so that each delivery that still waits has the delivery that it waits for.
+   */
+  readonly queues: readonly {
+    readonly state: 'pending' | 'dead';
+    readonly index: string;
+    /** SQL: whether a delivery `d` is of this kind. */
+    readonly condition: string;
+    /** SQL: whether a delivery `d` is in the index. Default: {@link condition}. */
+    readonly indexed?: string;
+  }[];
+  /** SQL: sets the columns of a delivery that is not pending or dead any more. */
+  readonly unqueued: string;
+}
+
+/** How many rows one statement of a list or a count reads: a few milliseconds of work. */
+export const SLICE = 2000;
 
 /** Collects the parameters of a statement. */
 export class ParameterList {
@@ -102,3 +135,81 @@ export function whereAll(conditions: readonly Condition[], list: ParameterList):
   );
   return ['true', ...texts].join(' AND ');
 }
+
+/**
+ * SQL: whether an event counts as the only one of its transaction and type. Its transaction is then in `event_once`. A statement
+ * repeats the condition of the partial index that it reads.
+ *
+ * @param event the alias of its table with a dot, or nothing
+ */
+export const countsOnce = (event: string): string => `${event}once AND NOT ${event}stale`;
+
+/** SQL: whether the transaction of an event is in `event_transaction`: it has one, and is not in `event_once`. */
+export const notOnce = (event: string): string =>
+  `${event}ordering_key IS NOT NULL AND (NOT ${event}once OR ${event}stale)`;
+
+/**
+ * Reads a page of a list in slices, so that no statement takes long, and other operations run between two slices.
+ *
+ * @param slice reads the next rows after a row; `next`: the last row that it compared with the filter, `null` at the end
+ */
+export async function readPage<Row extends At, At extends { readonly seq: number }>(
+  limit: number,
+  after: At | null,
+  slice: (after: At | null, limit: number) => Promise<{ rows: Row[]; next: At | null }>,
+  pause: () => Promise<void>,
+): Promise<{ rows: Row[]; next: At | null }> {
+  // By number: a slice may begin with rows of the slice before, if rows were stored between the two.
+  const found = new Map<number, Row>();
+  let next = after;
+  for (let read = 0; read < MAX_READ; read += SLICE) {
+    const part = await slice(next, limit + 1 - found.size);
+    for (const row of part.rows) found.set(row.seq, row);
+    next = part.next;
+    if (next === null || found.size > limit) break;
+    await pause();
+  }
+  const rows = [...found.values()];
+  return { rows: rows.slice(0, limit), next: rows.length > limit ? rows[limit - 1]! : next };
+}
+
+/** Marks an escaped character. It is a private-use character, and is escaped itself. */
+const ESCAPE = '\uE000';
+// oxlint-disable-next-line no-control-regex
+const UNSTORABLE = /[\0\uE000]|\p{Surrogate}/gu;
+const ESCAPED = /\uE000([0-9a-f]{4})/g;
+
+/** Text that is stored unchanged. Nearly every id is such a text. */
+const PLAIN = /^[\x20-\x7e]*$/;
+
+/**
+ * A text as a database can store it. PostgreSQL cannot store U+0000 or a lone surrogate, some programs read SQLite's texts
+ * only up to the first U+0000, and a text from JSON may have both. The function escapes them. {@link fromStored} returns
+ * exactly the same text, and different texts stay different.
+ */
+export function toStored(text: string): string {
+  if (PLAIN.test(text)) return text;
+  return text.replace(
+    UNSTORABLE,
+    (character) => ESCAPE + character.charCodeAt(0).toString(16).padStart(4, '0'),
+  );
+}
+
+/** Returns the original text of a result of {@link toStored}. */
+export function fromStored(text: string): string {
+  if (!text.includes(ESCAPE)) return text;
+  return text.replace(ESCAPED, (_match, code: string) => String.fromCharCode(parseInt(code, 16)));
+}
+
+/**
+ * The hash of a company and an ordering key, which is given as stored. Deliveries of one handler with the same hash never run
+ * at the same time. With 16 bytes it is much shorter than most keys, so that its indexes have far fewer pages; two keys have
+ * the same hash by chance only once in 2^128. A company has no line break.
+ */
+export function orderingOf(company: string, orderingKey: string | null): Buffer | null {
+  if (orderingKey === null) return null;
+  return hash('sha256', `${company}\n${orderingKey}`, 'buffer').subarray(0, 16);
+}
+
+/** Sorts after every character in a text, so that `prefix` to `prefix + LAST` are the texts that begin with a prefix. */
+export const LAST = '\u{10FFFF}';

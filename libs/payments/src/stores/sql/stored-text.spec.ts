@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { fromStored, orderingOf, toStored } from './stored-text.js';
+import { fromStored, orderingOf, toStored } from './sql-connection.js';
 
 describe('texts in the databases', () => {
   const texts = [

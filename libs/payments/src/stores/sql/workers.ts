@@ -1,7 +1,6 @@
 import type { HandlerCatalog, WorkerRegistration } from '../../inbox/store/inbox-store.js';
-import { readCatalog, refreshCatalog } from './catalog.js';
-import type { ParameterList, CatalogChange, SqlDatabase, SqlDialect } from './sql-connection.js';
-import { toStored } from './stored-text.js';
+import { fromStored, ParameterList, toStored } from './sql-connection.js';
+import type { CatalogChange, SqlConnection, SqlDatabase, SqlDialect } from './sql-connection.js';
 
 /** Stores a live worker: its id, lease and handlers. */
 export const REGISTER: CatalogChange = {
@@ -67,4 +66,141 @@ function storeLastSeen(dialect: SqlDialect, list: ParameterList): string {
       SELECT j.value ->> 'name' AS name, ${offset} + w.heartbeat_at AS seen
       FROM ${dialect.table('worker')} w CROSS JOIN ${dialect.elements('w.handlers')} WHERE w.id = $1
     ) s WHERE h.name = s.name AND h.last_seen < s.seen`;
+}
+
+/** How many deliveries of a removed handler one statement skips at most. */
+const SKIPPED_AT_ONCE = 500;
+
+interface CatalogRow {
+  readonly version: number;
+  /** `null` in the only row of an empty catalog. */
+  readonly name: string | null;
+  readonly patterns: string;
+  readonly first_seen: number;
+  /** The last heartbeat of the workers that were removed or retired, by the wall clock. */
+  readonly last_seen: number;
+  /** The last heartbeat of the live workers, by the store clock; `null` without any. */
+  readonly heartbeat_at: number | null;
+}
+
+/** See `InboxStore.catalog`. */
+export async function readCatalog(connection: SqlConnection): Promise<HandlerCatalog> {
+  const { dialect } = connection;
+  const rows = await connection.all<CatalogRow>(
+    `SELECT m.catalog_version AS version, h.name, h.patterns, h.first_seen, h.last_seen, (
+       SELECT max(w.heartbeat_at) FROM ${dialect.table('worker')} w CROSS JOIN ${dialect.elements('w.handlers')}
+       WHERE NOT w.retired AND j.value ->> 'name' = h.name) AS heartbeat_at
+     FROM ${dialect.table('meta')} m LEFT JOIN ${dialect.table('handler')} h ON true ORDER BY h.name`,
+  );
+  return {
+    version: rows[0]!.version,
+    handlers: rows
+      .filter(({ name }) => name !== null)
+      .map((row) => ({
+        name: fromStored(row.name!),
+        patterns: (JSON.parse(row.patterns) as string[]).map(fromStored),
+        firstSeenAt: new Date(row.first_seen),
+        lastSeenAt: new Date(
+          row.heartbeat_at === null ? row.last_seen : row.heartbeat_at + dialect.wallOffsetMs,
+        ),
+      })),
+  };
+}
+
+/** SQL: the handlers of live workers, each with the patterns of all live workers as a JSON array. */
+const livePatterns = (dialect: SqlDialect): string => `(
+  SELECT p.name, COALESCE(${dialect.jsonArray('p.pattern::json')}, '[]')::text AS patterns FROM (
+    SELECT DISTINCT h.value ->> 'name' AS name, j.value::text AS pattern
+    FROM ${dialect.table('worker')} w CROSS JOIN ${dialect.elements('w.handlers', 'h')}
+      LEFT JOIN ${dialect.elements("h.value -> 'patterns'")} ON true
+    WHERE NOT w.retired ORDER BY 1, 2
+  ) p GROUP BY p.name)`;
+
+/** Statements that update the catalog after a change of the live workers. A handler without any keeps its last patterns. */
+function refreshCatalog(dialect: SqlDialect, list: ParameterList): string[] {
+  const now = dialect.now('wall', list);
+  const handler = dialect.table('handler');
+  return [
+    `UPDATE ${dialect.table('meta')} SET catalog_version = catalog_version + 1 WHERE EXISTS (
+       SELECT 1 FROM ${livePatterns(dialect)} l LEFT JOIN ${handler} k ON k.name = l.name
+       WHERE k.patterns IS DISTINCT FROM l.patterns)`,
+    `INSERT INTO ${handler} (name, patterns, first_seen, last_seen)
+     SELECT l.name, l.patterns, ${now}, ${now} FROM ${livePatterns(dialect)} l WHERE true
+     ON CONFLICT (name) DO UPDATE SET patterns = excluded.patterns`,
+  ];
+}
+
+/** Removes a handler from the catalog, unless a live worker has it. A worker whose heartbeat is late is still live. */
+export const FORGET_HANDLER: CatalogChange = {
+  name: 'forget_handler',
+  types: ['text'],
+  statements(dialect) {
+    const isFree = `NOT EXISTS (
+      SELECT 1 FROM ${dialect.table('worker')} w CROSS JOIN ${dialect.elements('w.handlers')}
+      WHERE NOT w.retired AND j.value ->> 'name' = $1)`;
+    const handler = dialect.table('handler');
+    return [
+      `UPDATE ${dialect.table('meta')} SET catalog_version = catalog_version + 1
+       WHERE EXISTS (SELECT 1 FROM ${handler} WHERE name = $1) AND ${isFree}`,
+      `DELETE FROM ${handler} WHERE name = $1 AND ${isFree}`,
+    ];
+  },
+};
+
+/** See `InboxStore.forgetHandler`. Calls {@link forgetSlice} until no delivery is left. */
+export async function forgetHandler(
+  slice: (handler: string) => Promise<number | null>,
+  handler: string,
+): Promise<number | null> {
+  for (let skipped = 0; ;) {
+    const count = await slice(handler);
+    if (count === null) return skipped === 0 ? null : skipped;
+    skipped += count;
+    if (count < SKIPPED_AT_ONCE) return skipped;
+  }
+}
+
+/**
+ * Removes a handler, and skips some of its deliveries. Returns how many it skipped, or `null` if a live worker has the
+ * handler.
+ */
+export async function forgetSlice(database: SqlDatabase, handler: string): Promise<number | null> {
+  const name = toStored(handler);
+  const { dialect } = database;
+  await database.changeCatalog(FORGET_HANDLER, [name]);
+  const isKnown = `SELECT 1 AS found FROM ${dialect.table('handler')} WHERE name = $1`;
+  if ((await database.get(isKnown, [name])) !== undefined) return null;
+  let skipped = 0;
+  const delivery = dialect.table('delivery');
+  for (const { index, condition } of dialect.layout.queues) {
+    const list = new ParameterList([name, SKIPPED_AT_ONCE - skipped]);
+    // COALESCE: the planner of PostgreSQL then finds each delivery by its primary key, and by no partial index.
+    skipped += await database.transaction((connection) =>
+      connection.run(
+        `UPDATE ${delivery} SET state = 'skipped', ${dialect.layout.unqueued}, crashes = 0, due_at = NULL,
+           finished_at = ${dialect.now('wall', list)}
+         WHERE handler = $1 AND event IN (
+           SELECT d.event FROM ${delivery} d ${dialect.index(`delivery_${index}`)}
+           WHERE d.handler = $1 AND ${condition} LIMIT $2)
+         AND COALESCE(state IN ('pending', 'dead'), false)`,
+        list.values,
+      ),
+    );
+  }
+  return skipped;
+}
+
+/** Stops or restarts the claims of a handler; `*` means all handlers. */
+export async function pauseHandler(
+  connection: SqlConnection,
+  handler: string,
+  paused: boolean,
+): Promise<void> {
+  const pause = connection.dialect.table('pause');
+  await connection.run(
+    paused
+      ? `INSERT INTO ${pause} (handler) VALUES ($1) ON CONFLICT DO NOTHING`
+      : `DELETE FROM ${pause} WHERE handler = $1`,
+    [toStored(handler)],
+  );
 }

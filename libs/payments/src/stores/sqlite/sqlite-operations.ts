@@ -1,9 +1,14 @@
 import type { ExpectationStore, InboxStore } from '../../inbox/store/inbox-store.js';
-import { forgetHandler, forgetSlice, pauseHandler, readCatalog } from '../sql/catalog.js';
 import { SqlEvents } from '../sql/events.js';
-import type { StoreLayout } from '../sql/layout.js';
 import { Pruning, SqlPruning } from '../sql/prune.js';
-import { register, retire } from '../sql/workers.js';
+import {
+  forgetHandler,
+  forgetSlice,
+  pauseHandler,
+  readCatalog,
+  register,
+  retire,
+} from '../sql/workers.js';
 import { claim, claimSuspect, nextDueInMs } from './sql/claim.js';
 import type { SqliteTransaction } from './sql/commit.js';
 import { SqliteExpectationOperations } from './sql/expectations.js';
@@ -50,22 +55,6 @@ type Operations = {
   >;
 };
 
-/** One index has all queues of deliveries. */
-export const LAYOUT: StoreLayout = {
-  bodies: `(SELECT e.*, b.raw, b.headers FROM payments_inbox_event e
-    LEFT JOIN payments_inbox_body b ON b.event = e.seq)`,
-  pruned: 'e.pruned',
-  tombstone: 'pruned = 1',
-  bodyTables: ['body'],
-  queues: (['waiting', 'due', 'suspect', 'dead'] as const).map((queue) => ({
-    state: queue === 'dead' ? 'dead' : 'pending',
-    index: 'queue',
-    condition: `d.queue = '${queue}'`,
-    indexed: 'd.queue IS NOT NULL',
-  })),
-  unqueued: 'queue = NULL',
-};
-
 /** The operations. The thread runs them, or the event loop for a database in memory. */
 export const OPERATIONS = {
   receive: ['cached', receive],
@@ -83,7 +72,7 @@ export const OPERATIONS = {
   forgetHandler: [
     'sliced',
     (sql, handler) =>
-      forgetHandler((name) => sql.transaction((tx) => forgetSlice(tx, LAYOUT, name)), handler),
+      forgetHandler((name) => sql.transaction((tx) => forgetSlice(tx, name)), handler),
   ],
   redrive: ['write', redrive],
   skip: ['write', skip],
@@ -99,9 +88,7 @@ export const OPERATIONS = {
     (sql, request) =>
       sql.connection
         .state(Pruning)
-        .prune(request, (slice) =>
-          sql.transaction((tx) => new SqlPruning(tx, LAYOUT).slice(slice)),
-        ),
+        .prune(request, (slice) => sql.transaction((tx) => new SqlPruning(tx).slice(slice))),
   ],
   find: ['read', (sql, ...args) => events(sql).find(...args)],
   list: ['read', (sql, ...args) => events(sql).list(...args)],
@@ -126,7 +113,7 @@ export const OPERATIONS = {
 } satisfies Operations;
 
 function events(sql: SqliteSql): SqlEvents {
-  return new SqlEvents(sql, LAYOUT, pauseRead);
+  return new SqlEvents(sql, pauseRead);
 }
 
 function expectation(method: keyof ExpectationStore, rule: Rule): Operation {

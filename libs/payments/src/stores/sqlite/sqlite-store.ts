@@ -14,7 +14,7 @@ import type {
   SettledPoll,
   StoreReceipt,
 } from '../../inbox/store/inbox-store.js';
-import { parseSeq } from '../../inbox/store/list-arguments.js';
+import { parseSeq } from '../../inbox/store/stored-event.js';
 import { SqliteFile } from './sqlite-file.js';
 import { SqliteMemory } from './sqlite-memory.js';
 import type { MemoryDatabase } from './sqlite-memory.js';

@@ -82,26 +82,13 @@ export class WakeListener {
 
   /** Adds a listener and returns the function that removes it. */
   add(listener: () => void): () => void {
-    // A wrapper, so that one function can be added twice and each can be removed separately.
-    const own = (): void => listener();
-    this.#listeners.add(own);
+    this.#listeners.add(listener);
     if (!this.#started && !this.#closed) {
       this.#started = true;
       void this.#connect();
       this.#poll();
     }
-    return () => this.#listeners.delete(own);
-  }
-
-  /** Calls all listeners. Never throws. */
-  wake(): void {
-    for (const listener of this.#listeners) {
-      try {
-        listener();
-      } catch (error) {
-        this.#log.error('listener', () => `A wake-up listener failed: ${describeError(error)}`);
-      }
-    }
+    return () => this.#listeners.delete(listener);
   }
 
   async close(): Promise<void> {
@@ -114,9 +101,13 @@ export class WakeListener {
     if (client !== null) await this.source.endWithinTimeout(client.end());
   }
 
+  #wake(): void {
+    for (const listener of this.#listeners) listener();
+  }
+
   #poll(): void {
     this.#cancelPoll = this.runtime.schedule(this.options.pollMs, () => {
-      this.wake();
+      this.#wake();
       this.#poll();
     });
   }
@@ -133,12 +124,12 @@ export class WakeListener {
     this.#client = client;
     client.on('error', (error) => this.#reconnect(client, error));
     client.on('end', () => this.#reconnect(client, new Error('the connection has ended')));
-    client.on('notification', () => this.wake());
+    client.on('notification', () => this.#wake());
     try {
       await client.connect();
       await client.query(`LISTEN "${this.options.schema}"`);
       this.#backoff.reset();
-      this.wake();
+      this.#wake();
     } catch (error) {
       this.#reconnect(client, error);
     }

@@ -1,17 +1,10 @@
 import type { PaymentsRuntime } from '../../../runtime/payments-runtime.js';
-import type {
-  ClaimedDelivery,
-  ClaimRequest,
-  EventSource,
-  SuspectRequest,
-} from '../../../inbox/store/inbox-store.js';
-import type { ConnectionSource } from '../connection/connection-source.js';
-import { prepared } from '../connection/database-connection.js';
-import type { PreparedStatement, ResultRow } from '../connection/database-connection.js';
+import type { ClaimedDelivery, EventSource, InboxStore } from '../../../inbox/store/inbox-store.js';
+import type { ConnectionSource, ResultRow } from '../connection/connection-source.js';
+import { prepared } from '../connection/connection-source.js';
 import { isRunning, keyLock } from './ordering.js';
-import { BY_INDEX, NOW_MS, withoutPartialIndex } from './schema.js';
-import { fromStored, toStored } from '../../sql/stored-text.js';
-import { toDate } from './column-values.js';
+import { BY_INDEX, NOW_MS, withoutPartialIndex } from './dialect.js';
+import { fromStored, toStored } from '../../sql/sql-connection.js';
 
 /** A claim locks the ordering keys that it checks, and the database's table of locks is finite. */
 const MAX_CLAIM = 500;
@@ -65,7 +58,7 @@ function toClaimed(row: ResultRow): ClaimedDelivery {
     token: Number(row['o_token']),
     attempt: Number(row['o_attempt']),
     crashes: Number(row['o_crashes']),
-    receivedAt: toDate(row['o_received_at']!),
+    receivedAt: new Date(Number(row['o_received_at']!)),
     ageMs: Math.max(0, Number(row['age_ms'])),
     // Only events whose deliveries are all finished are pruned, so an event with a claimed delivery has its body.
     raw: Buffer.from(row['raw']!, 'base64'),
@@ -74,62 +67,53 @@ function toClaimed(row: ResultRow): ClaimedDelivery {
   };
 }
 
-/** Leases due deliveries, and returns when the next one is due. */
-export class Claims {
-  readonly #claim: PreparedStatement;
-  readonly #claimSuspect: string;
-  readonly #nextDue: PreparedStatement;
-  readonly #cursors: ClaimCursors;
+/** The operations of a store that lease due deliveries. */
+export function claims(
+  source: ConnectionSource,
+  schema: string,
+  runtime: Pick<PaymentsRuntime, 'monotonic'>,
+): Pick<InboxStore, 'claim' | 'claimSuspect' | 'nextDueInMs'> {
+  const cursors = new ClaimCursors(runtime);
+  const claim = prepared(
+    `SELECT ${CLAIMED_COLUMNS}, o_cursor AS cursor_ms, o_search_ms
+       FROM ${schema}.claim($1::uuid, $2::text[], $3::integer[], $4::bigint[])`,
+  );
+  const claimSuspect = `SELECT ${CLAIMED_COLUMNS} FROM ${schema}.claim_suspect($1::uuid, $2::text[])`;
+  const nextDue = prepared(
+    `SELECT min(${schema}.first_due_ms(n.handler, n.since)) - ${NOW_MS} AS ms
+       FROM unnest($1::text[], $2::bigint[]) AS n (handler, since)`,
+  );
+  return {
+    async claim({ workerId, wanted }) {
+      if (wanted.length === 0) return [];
+      const handlers = wanted.map(({ handler }) => handler);
+      const full = cursors.startFullSearch();
+      const rows = await source.query(claim, [
+        workerId,
+        handlers.map(toStored),
+        wanted.map(({ limit }) => Math.min(limit, MAX_CLAIM)),
+        full ? handlers.map(() => null) : cursors.startsOf(handlers),
+      ]);
+      const searches = rows.filter((row) => row['cursor_ms'] !== null);
+      for (const row of searches) {
+        cursors.advance(fromStored(row['o_handler']!), Number(row['cursor_ms']));
+      }
+      if (full) cursors.endFullSearch(searches.map((row) => Number(row['o_search_ms'])));
+      return rows.filter((row) => row['o_seq'] !== null).map(toClaimed);
+    },
 
-  constructor(
-    private readonly source: ConnectionSource,
-    schema: string,
-    runtime: Pick<PaymentsRuntime, 'monotonic'>,
-  ) {
-    this.#cursors = new ClaimCursors(runtime);
-    this.#claim = prepared(
-      `SELECT ${CLAIMED_COLUMNS}, o_cursor AS cursor_ms, o_search_ms
-         FROM ${schema}.claim($1::uuid, $2::text[], $3::integer[], $4::bigint[])`,
-    );
-    this.#claimSuspect = `SELECT ${CLAIMED_COLUMNS} FROM ${schema}.claim_suspect($1::uuid, $2::text[])`;
-    this.#nextDue = prepared(
-      `SELECT min(${schema}.first_due_ms(n.handler, n.since)) - ${NOW_MS} AS ms
-         FROM unnest($1::text[], $2::bigint[]) AS n (handler, since)`,
-    );
-  }
+    async claimSuspect({ workerId, handlers }) {
+      const [row] = await source.query(claimSuspect, [workerId, handlers.map(toStored)]);
+      return row === undefined ? null : toClaimed(row);
+    },
 
-  /** Leases the earliest due deliveries to a worker, per handler at most its limit. */
-  async claim({ workerId, wanted }: ClaimRequest): Promise<ClaimedDelivery[]> {
-    if (wanted.length === 0) return [];
-    const handlers = wanted.map(({ handler }) => handler);
-    const full = this.#cursors.startFullSearch();
-    const rows = await this.source.query(this.#claim, [
-      workerId,
-      handlers.map(toStored),
-      wanted.map(({ limit }) => Math.min(limit, MAX_CLAIM)),
-      full ? handlers.map(() => null) : this.#cursors.startsOf(handlers),
-    ]);
-    const searches = rows.filter((row) => row['cursor_ms'] !== null);
-    for (const row of searches) {
-      this.#cursors.advance(fromStored(row['o_handler']!), Number(row['cursor_ms']));
-    }
-    if (full) this.#cursors.endFullSearch(searches.map((row) => Number(row['o_search_ms'])));
-    return rows.filter((row) => row['o_seq'] !== null).map(toClaimed);
-  }
-
-  /** Leases the earliest due suspect. */
-  async claimSuspect({ workerId, handlers }: SuspectRequest): Promise<ClaimedDelivery | null> {
-    const [row] = await this.source.query(this.#claimSuspect, [workerId, handlers.map(toStored)]);
-    return row === undefined ? null : toClaimed(row);
-  }
-
-  /** Milliseconds until the first delivery of the handlers is due; `null` if there is none. */
-  async nextDueInMs(handlers: readonly string[]): Promise<number | null> {
-    const values = [handlers.map(toStored), this.#cursors.startsOf(handlers)];
-    const [row] = await this.source.query(this.#nextDue, values);
-    const ms = row!['ms'];
-    return ms == null ? null : Number(ms);
-  }
+    async nextDueInMs(handlers) {
+      const values = [handlers.map(toStored), cursors.startsOf(handlers)];
+      const [row] = await source.query(nextDue, values);
+      const ms = row!['ms'];
+      return ms == null ? null : Number(ms);
+    },
+  };
 }
 
 /**
@@ -183,7 +167,7 @@ export class ClaimCursors {
  * key or for a row. `ordering.ts` describes the locks. Next to the deliveries, `claim` returns a row for each handler: the
  * cursor before which it saw no due delivery, and how long its first search took.
  */
-const claimFunction = (schema: string): string => `
+export const claimFunctions = (schema: string): string => `
 CREATE OR REPLACE FUNCTION ${schema}.claim(p_worker uuid, p_handlers text[], p_limits integer[], p_since_ms bigint[])
 RETURNS TABLE (${CLAIMED_TYPES}, o_cursor bigint, o_search_ms double precision)
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
@@ -292,10 +276,8 @@ BEGIN
          NULL, NULL::bytea, NULL, NULL, n.cursor, n.search_ms
     FROM unnest(p_handlers, v_cursors, v_search_ms) AS n (handler, cursor, search_ms);
 END $claim$;
-`;
 
-/** The function `claim_suspect` leases the earliest due suspect. It takes the locks of `claim`. */
-const claimSuspectFunction = (schema: string): string => `
+-- Leases the earliest due suspect. It takes the locks of claim.
 CREATE OR REPLACE FUNCTION ${schema}.claim_suspect(p_worker uuid, p_handlers text[])
 RETURNS TABLE (${CLAIMED_TYPES})
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
@@ -338,13 +320,9 @@ BEGIN
     RETURN;
   END LOOP;
 END $suspect$;
-`;
 
-/**
- * The function `first_due_ms` returns the first due time of a handler, from one time on or NULL, in milliseconds since the
- * epoch. It returns NULL if the handler is paused or nothing is pending.
- */
-const firstDueFunction = (schema: string): string => `
+-- Returns the first due time of a handler, from one time on or NULL, in milliseconds since the epoch.
+-- It returns NULL if the handler is paused or nothing is pending.
 CREATE OR REPLACE FUNCTION ${schema}.first_due_ms(p_handler text, p_since_ms bigint)
 RETURNS bigint LANGUAGE plpgsql STABLE ${BY_INDEX}
 AS $due$
@@ -357,7 +335,3 @@ BEGIN
      ORDER BY d.due_at LIMIT 1);
 END $due$;
 `;
-
-/** The functions `claim`, `claim_suspect` and `first_due_ms`. */
-export const claimFunctions = (schema: string): string =>
-  claimFunction(schema) + claimSuspectFunction(schema) + firstDueFunction(schema);

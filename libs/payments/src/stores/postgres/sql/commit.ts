@@ -1,23 +1,22 @@
 import { PaymentsError } from '../../../errors/payments-error.js';
 import type { PaymentsRuntime } from '../../../runtime/payments-runtime.js';
 import { Semaphore } from '../../../runtime/semaphore.js';
-import type { CommitResult, Lease } from '../../../inbox/store/inbox-store.js';
-import { rollBack } from '../connection/connection-source.js';
-import type { ConnectionSource } from '../connection/connection-source.js';
+import type { CommitResult, InboxStore, Lease } from '../../../inbox/store/inbox-store.js';
+import type { Connection, ConnectionSource } from '../connection/connection-source.js';
 import {
   breaksConnection,
   PostgresInboxError,
+  rollBack,
   sqlStateOf,
   toInboxError,
-} from '../connection/database-connection.js';
-import type { Connection } from '../connection/database-connection.js';
+} from '../connection/connection-source.js';
 import type {
   PostgresTransaction,
   ResolvedPostgresOptions,
   RunTransaction,
 } from '../postgres-options.js';
 import { FINISHED } from './settle.js';
-import { toStored } from '../../sql/stored-text.js';
+import { toStored } from '../../sql/sql-connection.js';
 
 /**
  * How long the store tries to read the outcome of a COMMIT without a response, in milliseconds. A restart of the database
@@ -30,78 +29,75 @@ const TRANSACTION_MARK = 'nestjs_payments.commit';
 
 /** Result of the statement that settles the delivery: the work has ended the transaction. */
 const TRANSACTION_ENDED = -1;
-/** `context.commit`: the effects of a handler and the outcome of its attempt in one transaction. */
-export class CommitTransaction {
-  readonly #semaphore: Semaphore;
-  readonly #finish: string;
-  readonly #finishIfOpen: string;
 
-  constructor(
-    private readonly source: ConnectionSource,
-    private readonly schema: string,
-    { pool, poolSize, connectTimeoutMs }: ResolvedPostgresOptions,
-    private readonly runtime: PaymentsRuntime,
-  ) {
-    const connections =
-      (pool as { options?: { max?: number } } | undefined)?.options?.max ?? poolSize;
-    // The other connections remain for receives, claims and outcomes.
-    const permits = Math.max(1, connections - (connections >= 12 ? 4 : 2));
-    const noConnection = (): Error =>
-      new PostgresInboxError(
-        `No connection was free for context.commit within ${connectTimeoutMs} ms, because ${permits} other calls of it ` +
-          'are running, as many as may run at a time. Make the functions passed to context.commit faster, or raise ' +
-          `${pool === undefined ? '"poolSize"' : '"max" of your "pool"'}.`,
-        null,
-      );
-    this.#semaphore = new Semaphore(permits, connectTimeoutMs, noConnection, runtime);
-    const finish = `${schema}.finish($1::text::bigint, $2::text, $3::text::bigint)`;
-    this.#finish = `SELECT ${finish} AS finished`;
-    this.#finishIfOpen = `SELECT CASE WHEN current_setting('${TRANSACTION_MARK}', true) = $4::text THEN ${finish}
-      ELSE ${TRANSACTION_ENDED} END AS finished`;
-  }
+type Work<R> = (tx: PostgresTransaction) => R | Promise<R>;
+
+/** What the work returned, and the result of the function `finish`. */
+interface Done<R> {
+  readonly result: R;
+  readonly finished: number;
+}
+
+/** See `InboxStore.commit`: the effects of a handler and the outcome of its attempt in one transaction. */
+export function committing(
+  source: ConnectionSource,
+  schema: string,
+  options: ResolvedPostgresOptions,
+  runtime: PaymentsRuntime,
+): InboxStore<PostgresTransaction>['commit'] {
+  const { pool, poolSize, connectTimeoutMs, runTransaction } = options;
+  const connections =
+    (pool as { options?: { max?: number } } | undefined)?.options?.max ?? poolSize;
+  // The other connections remain for receives, claims and outcomes.
+  const permits = Math.max(1, connections - (connections >= 12 ? 4 : 2));
+  const noConnection = (): Error =>
+    new PostgresInboxError(
+      `No connection was free for context.commit within ${connectTimeoutMs} ms, because ${permits} other calls of it ` +
+        'are running, as many as may run at a time. Make the functions passed to context.commit faster, or raise ' +
+        `${pool === undefined ? '"poolSize"' : '"max" of your "pool"'}.`,
+      null,
+    );
+  const semaphore = new Semaphore(permits, connectTimeoutMs, noConnection, runtime);
+  const finish = `${schema}.finish($1::text::bigint, $2::text, $3::text::bigint)`;
 
   /** Commits in a transaction of the inbox's pool. */
-  async commit<R>(
-    lease: Lease,
-    work: (tx: PostgresTransaction) => R | Promise<R>,
-  ): Promise<CommitResult<R>> {
-    const releasePermit = await this.#semaphore.acquire();
-    let done: { result: R; finished: number };
+  async function commit<R>(lease: Lease, work: Work<R>): Promise<CommitResult<R>> {
+    const releasePermit = await semaphore.acquire();
+    let done: Done<R>;
     try {
-      const connection = await this.source.connect();
+      const connection = await source.connect();
       try {
-        done = await this.#work(connection, lease, work);
-        await this.#commit(connection, lease);
+        done = await runWork(connection, lease, work);
+        await sendCommit(connection, lease);
       } finally {
         connection.release();
       }
     } finally {
       releasePermit();
     }
-    return this.#committed(lease, done);
+    return committed(lease, done);
   }
 
   /** Commits in a transaction of the application's ORM or query builder. */
-  async commitWith<R>(
+  async function commitWith<R>(
+    run: RunTransaction,
     lease: Lease,
-    runTransaction: RunTransaction,
-    work: (tx: unknown) => R | Promise<R>,
+    work: Work<R>,
   ): Promise<CommitResult<R>> {
-    let written: { result: R; finished: number } | { thrown: unknown } | null = null;
+    let written: Done<R> | { thrown: unknown } | null = null;
     let runnerFailure: { thrown: unknown } | null = null;
     try {
-      await runTransaction<R>(async (open) => {
+      await run<R>(async (open) => {
         written = null;
         try {
-          const result = await work(open.tx);
+          // The application ensures that the handler expects the transaction type of `runTransaction`.
+          const result = await work(open.tx as PostgresTransaction);
           const response = await open
-            .query(this.#finish, leaseValues(lease))
+            .query(`SELECT ${finish} AS finished`, leaseValues(lease))
             .catch((error: unknown) => {
               throw isAborted(error) ? rolledBack() : error;
             });
-          const finished = Number(firstValueOf(response));
-          if (!isDone(finished)) throw leaseLost(lease);
-          written = { result, finished };
+          written = { result, finished: doneOf(response, lease) };
           return result;
         } catch (thrown) {
           written = { thrown };
@@ -112,75 +108,58 @@ export class CommitTransaction {
       runnerFailure = { thrown };
     }
     // The compiler does not know that the callback has written it.
-    const done = written as { result: R; finished: number } | { thrown: unknown } | null;
+    const done = written as Done<R> | { thrown: unknown } | null;
     if (done === null) {
       throw runnerFailure?.thrown ?? new TypeError('"runTransaction" has not called its work.');
     }
     if ('thrown' in done) throw done.thrown;
     // A runner that resolved may have rolled back: a COMMIT after a failed statement rolls back without an error. A runner
     // that rejected may have committed: the connection may have been cut before the response.
-    if (await this.#wasCommitted(lease)) return this.#committed(lease, done);
+    if (await wasCommitted(lease)) return committed(lease, done);
     throw runnerFailure?.thrown ?? rolledBack();
   }
 
-  async #work<R>(
-    connection: Connection,
-    lease: Lease,
-    work: (tx: PostgresTransaction) => R | Promise<R>,
-  ): Promise<{ result: R; finished: number }> {
+  async function runWork<R>(connection: Connection, lease: Lease, work: Work<R>): Promise<Done<R>> {
     try {
       // Both statements take one round trip. Neither is a query, so the work may still set the isolation level.
       const mark = `${lease.seq}-${lease.token}`;
-      await this.#run(connection, `BEGIN; SET LOCAL ${TRANSACTION_MARK} = '${mark}'`);
+      await runOwn(connection, `BEGIN; SET LOCAL ${TRANSACTION_MARK} = '${mark}'`);
       const result = await work(connection.client);
-      const values = [...leaseValues(lease), mark];
-      const finished = Number(
-        firstValueOf(await this.#run(connection, this.#finishIfOpen, values)),
+      const response = await runOwn(
+        connection,
+        `SELECT CASE WHEN current_setting('${TRANSACTION_MARK}', true) = $4::text THEN ${finish}
+           ELSE ${TRANSACTION_ENDED} END AS finished`,
+        [...leaseValues(lease), mark],
       );
-      if (finished === TRANSACTION_ENDED) throw transactionEnded();
-      if (!isDone(finished)) throw leaseLost(lease);
-      return { result, finished };
+      return { result, finished: doneOf(response, lease) };
     } catch (error) {
       await rollBack(connection);
       throw error;
     }
   }
 
-  /** Runs a statement of the inbox, not of the work. */
-  async #run(connection: Connection, text: string, values: string[] = []) {
-    try {
-      return await connection.run(text, values);
-    } catch (error) {
-      throw isAborted(error) ? rolledBack() : toInboxError(error);
-    }
-  }
-
-  async #commit(connection: Connection, lease: Lease): Promise<void> {
+  async function sendCommit(connection: Connection, lease: Lease): Promise<void> {
     let command: string;
     try {
       ({ command } = await connection.run('COMMIT'));
     } catch (error) {
       // The database rejected the COMMIT because of a deferred constraint or a conflict, which is an error of the work.
       if (!breaksConnection(error)) throw error;
-      connection.discard();
-      if (await this.#wasCommitted(lease)) return;
+      connection.release(true);
+      if (await wasCommitted(lease)) return;
       throw toInboxError(error);
     }
     if (command !== 'COMMIT') throw rolledBack();
   }
 
-  async #committed<R>(
-    lease: Lease,
-    { result, finished }: { result: R; finished: number },
+  async function committed<R>(
+    { seq, handler }: Lease,
+    { result, finished }: Done<R>,
   ): Promise<CommitResult<R>> {
     if (finished !== FINISHED.nextHidden) return { result, nextDue: finished === FINISHED.nextDue };
     // The transaction is committed, so an error here must not reach the caller. Maintenance finds the waiting delivery later.
-    const rows = await this.source
-      .query(`SELECT ${this.schema}.release_after($1::bigint, $2::text) AS next`, [
-        lease.seq,
-        toStored(lease.handler),
-      ])
-      .catch(() => []);
+    const text = `SELECT ${schema}.release_after($1::bigint, $2::text) AS next`;
+    const rows = await source.query(text, [seq, toStored(handler)]).catch(() => []);
     return { result, nextDue: rows[0]?.['next'] === 't' };
   }
 
@@ -188,26 +167,39 @@ export class CommitTransaction {
    * Reads the delivery on another connection, after a COMMIT without a response. The server may still run the transaction:
    * the read waits for its lock.
    */
-  async #wasCommitted(lease: Lease): Promise<boolean> {
-    const until = this.runtime.monotonic() + OUTCOME_MS;
+  async function wasCommitted(lease: Lease): Promise<boolean> {
+    const until = runtime.monotonic() + OUTCOME_MS;
     for (;;) {
       try {
-        const rows = await this.source.query(
-          `SELECT d.state = 'done' AND d.token = $3::text::bigint AS settled FROM ${this.schema}.delivery d
+        const rows = await source.query(
+          `SELECT d.state = 'done' AND d.token = $3::text::bigint AS settled FROM ${schema}.delivery d
             WHERE d.event = $1::text::bigint AND d.handler = $2::text FOR UPDATE`,
           leaseValues(lease),
         );
         return rows[0]?.['settled'] === 't';
       } catch {
-        if (this.runtime.monotonic() >= until) break;
+        if (runtime.monotonic() >= until) break;
       }
-      await new Promise<void>((resolve) => this.runtime.schedule(OUTCOME_PAUSE_MS, resolve));
+      await new Promise<void>((resolve) => runtime.schedule(OUTCOME_PAUSE_MS, resolve));
     }
     throw new PaymentsError(
       'outcome_unknown',
       'The connection was cut during the COMMIT, and the database does not respond, so the outcome of the transaction is ' +
         'not known. If it was committed, the delivery is done; if not, it runs again when its lease ends.',
     );
+  }
+
+  return runTransaction === undefined
+    ? commit
+    : (lease, work) => commitWith(runTransaction, lease, work);
+}
+
+/** Runs a statement of the inbox, not of the work. */
+async function runOwn(connection: Connection, text: string, values: string[] = []) {
+  try {
+    return await connection.run(text, values);
+  } catch (error) {
+    throw isAborted(error) ? rolledBack() : toInboxError(error);
   }
 }
 
@@ -231,9 +223,12 @@ export function firstValueOf(
   return value;
 }
 
-/** Whether the function `finish` has settled the delivery. A result that is none of its numbers counts as a lost lease. */
-function isDone(finished: number): boolean {
-  return finished >= FINISHED.done && finished <= FINISHED.nextHidden;
+/** The result of the function `finish`. A result that is none of its numbers counts as a lost lease. */
+function doneOf(response: Parameters<typeof firstValueOf>[0], lease: Lease): number {
+  const finished = Number(firstValueOf(response));
+  if (finished === TRANSACTION_ENDED) throw transactionEnded();
+  if (finished >= FINISHED.done && finished <= FINISHED.nextHidden) return finished;
+  throw leaseLost(lease);
 }
 
 /** Whether an earlier statement of the transaction had failed, and the work caught its error. */

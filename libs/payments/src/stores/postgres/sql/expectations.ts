@@ -3,17 +3,15 @@ import type { PollResult, PollSettlement, SettledPoll } from '../../../inbox/sto
 import { boundedError } from '../../../inbox/store/stored-event.js';
 import { OPEN, SqlExpectations, toDelay, UNSCHEDULED } from '../../sql/expectations.js';
 import type { SqlConnection } from '../../sql/sql-connection.js';
-import { namesIn, placeholdersFor } from '../connection/array-parameters.js';
-import type { ConnectionSource } from '../connection/connection-source.js';
-import { prepared } from '../connection/database-connection.js';
-import type { PreparedStatement } from '../connection/database-connection.js';
-import type { PostgresSql } from '../connection/postgres-sql.js';
+import { namesIn, placeholdersFor } from '../connection/arrays.js';
+import type { ConnectionSource, PreparedStatement } from '../connection/connection-source.js';
+import { prepared } from '../connection/connection-source.js';
+import type { PostgresSql } from './dialect.js';
 import type { WakeNotifier } from '../connection/wake-notifications.js';
 import { firstValueOf } from './commit.js';
 import { RECEIPT_COLUMNS, RECEIVE_PARAMETERS, ReceiveBatch } from './receive.js';
-import { countsOnce } from '../../sql/conditions.js';
-import { BY_INDEX, indexed, isOnceOf, NOW_MS } from './schema.js';
-import { fromStored, toStored } from '../../sql/stored-text.js';
+import { countsOnce, fromStored, toStored } from '../../sql/sql-connection.js';
+import { BY_INDEX, indexed, isOnceOf, NOW_MS } from './dialect.js';
 
 const SETTLE_PARAMETERS = `p_seq bigint, p_token bigint, p_result text, p_detail text, p_next_ms bigint, p_overdue boolean,
   p_keep_lost boolean, p_event_types text[], p_contradiction text`;
@@ -103,12 +101,12 @@ const FULFILLED_BY = `state = 'fulfilled', fulfilled_at = ${NOW_MS}, fulfilled_b
            fulfilled_type = e.event_type, fulfilled_transaction = e.ordering_key, ${UNSCHEDULED}`;
 
 /**
- * Fulfils the expectations of received events, after all other statements of `receive` that lock rows. It locks
+ * The function `fulfil` fulfils the expectations of received events, after all other statements of `receive` that lock rows. It locks
  * expectations in their order, so that no two transactions can deadlock. p_seqs has the number of each event that was
  * stored now; of the others, those fulfil that are duplicates of a stored event. Returns an array of the position of the
  * event and the fields of the expectation. The function inherits the settings of those that call it; see BY_INDEX.
  */
-const fulfilFunction = (schema: string): string => `
+export const expectationFunctions = (schema: string): string => `
 CREATE OR REPLACE FUNCTION ${schema}.fulfil(p_seqs bigint[], p_companies text[], p_ids text[], p_once boolean[], p_types text[],
   p_keys text[], p_orderings uuid[], p_references text[], p_fulfils boolean[], p_digests bytea[]) RETURNS json
 LANGUAGE plpgsql VOLATILE
@@ -171,13 +169,7 @@ BEGIN
   UPDATE ${schema}.expectation x SET other_event_id = l.id FROM last l WHERE x.seq = l.seq;
   RETURN v_fulfilled;
 END $fulfil$;
-`;
 
-/**
- * `settle_poll` stores an event before it locks its expectation, because `receive` locks rows in this order too.
- * It decides after it has the lock, and undoes the receipt of an event that must not be stored.
- */
-const settleFunctions = (schema: string): string => `
 -- The first stored event of the transaction of an expectation that has one of these types and counts, other than p_except.
 CREATE OR REPLACE FUNCTION ${schema}.stored_event(p_company text, p_transaction text, p_types text[], p_except text,
   OUT o_id text, OUT o_type text)
@@ -185,12 +177,14 @@ LANGUAGE plpgsql STABLE ${BY_INDEX}
 AS $stored$
 BEGIN
   SELECT e.id, e.event_type INTO o_id, o_type FROM ${schema}.event e
-   WHERE ${indexed('e.ordering_key')} = ${indexed('p_transaction')} AND ${countsOnce('e')}
+   WHERE ${indexed('e.ordering_key')} = ${indexed('p_transaction')} AND ${countsOnce('e.')}
      AND e.ordering_key = p_transaction AND e.company = p_company AND e.event_type = ANY (p_types)
      AND e.event_type IS DISTINCT FROM p_except
    ORDER BY e.seq LIMIT 1;
 END $stored$;
 
+-- Stores an event before it locks its expectation, because receive locks rows in this order too. It decides after
+-- it has the lock, and undoes the receipt of an event that must not be stored.
 CREATE OR REPLACE FUNCTION ${schema}.settle_poll(${SETTLE_PARAMETERS}, ${RECEIVE_PARAMETERS})
 RETURNS TABLE (o_settled boolean, o_result text, o_detail text, o_state text, o_changed boolean, o_next_ms bigint,
   ${RECEIPT_COLUMNS})
@@ -263,7 +257,3 @@ BEGIN
   RETURN NEXT;
 END $settle$;
 `;
-
-/** The functions of expectations. */
-export const expectationFunctions = (schema: string): string =>
-  fulfilFunction(schema) + settleFunctions(schema);

@@ -1,10 +1,9 @@
 import type { ConnectionSource } from '../connection/connection-source.js';
 import type { Lease } from '../../../inbox/store/inbox-store.js';
-import { countsOnce, notOnce } from '../../sql/conditions.js';
-import { BY_INDEX, indexed, LOOKED_UP, NOW_MS } from './schema.js';
-import { toStored } from '../../sql/stored-text.js';
+import { countsOnce, notOnce, toStored } from '../../sql/sql-connection.js';
+import { BY_INDEX, indexed, LOOKED_UP, NOW_MS } from './dialect.js';
 
-/** How many ordering keys one call of {@link WaitingDeliveries.release} checks. The next call continues after them. */
+/** How many ordering keys one call of {@link forgottenReleases} checks. The next call continues after them. */
 const MAX_KEYS = 1000;
 
 /** A handler and an ordering that sort before all others: no handler has an empty name. */
@@ -26,7 +25,7 @@ export async function newerHandled(
   schema: string,
   { seq, handler }: Lease,
 ): Promise<boolean> {
-  const ofTransaction = [countsOnce('n'), notOnce('n')].map(
+  const ofTransaction = [countsOnce('n.'), notOnce('n.')].map(
     (condition) => `SELECT n.seq, n.ordering, n.occurred_at, n.raw FROM ${schema}.event n
       WHERE ${indexed('n.ordering_key')} = ${indexed('e.ordering_key')} AND ${condition}`,
   );
@@ -145,22 +144,21 @@ BEGIN
 END $forgotten$;
 `;
 
-/** Finds waiting deliveries that no settle will make claimable, and makes them claimable. */
-export class WaitingDeliveries {
-  /** The last key that the previous call checked. The next call continues after it. */
-  #after = BEFORE_ALL_KEYS;
-
-  constructor(
-    private readonly source: ConnectionSource,
-    private readonly schema: string,
-  ) {}
-
-  /** Returns whether deliveries became claimable. */
-  async release(): Promise<boolean> {
-    const text = `SELECT * FROM ${this.schema}.release_forgotten($1::text, $2::uuid)`;
-    const [row] = await this.source.query(text, this.#after);
+/**
+ * Returns a function that finds waiting deliveries that no settle will make claimable, makes them claimable, and returns whether
+ * there were any.
+ */
+export function forgottenReleases(
+  source: ConnectionSource,
+  schema: string,
+): () => Promise<boolean> {
+  const text = `SELECT * FROM ${schema}.release_forgotten($1::text, $2::uuid)`;
+  // The last key that the previous call checked. The next call continues after it.
+  let after = BEFORE_ALL_KEYS;
+  return async () => {
+    const [row] = await source.query(text, after);
     const { o_released, o_handler, o_ordering } = row!;
-    this.#after = o_handler == null ? BEFORE_ALL_KEYS : [o_handler, o_ordering!];
+    after = o_handler == null ? BEFORE_ALL_KEYS : [o_handler, o_ordering!];
     return o_released === 't';
-  }
+  };
 }

@@ -7,16 +7,13 @@ import type {
   IncomingEvent,
   StoreReceipt,
 } from '../../../inbox/store/inbox-store.js';
-import { arraysOf, declarationOf, placeholdersFor } from '../connection/array-parameters.js';
-import type { Columns } from '../connection/array-parameters.js';
-import type { ConnectionSource } from '../connection/connection-source.js';
-import { PostgresInboxError, prepared } from '../connection/database-connection.js';
-import type { Parameter, PreparedStatement, ResultRow } from '../connection/database-connection.js';
+import { arraysOf, declarationOf, elementsOf, placeholdersFor } from '../connection/arrays.js';
+import type { Columns } from '../connection/arrays.js';
+import type { ConnectionSource, Parameter, ResultRow } from '../connection/connection-source.js';
+import { PostgresInboxError, prepared } from '../connection/connection-source.js';
 import { isRunning, keyLock } from './ordering.js';
-import { countsOnce } from '../../sql/conditions.js';
-import { BY_INDEX, isOnceOf, LOOKED_UP, NOW_MS } from './schema.js';
-import { fromStored, orderingOf, toStored } from '../../sql/stored-text.js';
-import { elementsOf, toDate } from './column-values.js';
+import { countsOnce, fromStored, orderingOf, toStored } from '../../sql/sql-connection.js';
+import { BY_INDEX, isOnceOf, LOOKED_UP, NOW_MS } from './dialect.js';
 
 /** How many repeats of an event are kept. */
 const MAX_REPEATS = 20;
@@ -103,26 +100,24 @@ export const RECEIVE_PARAMETERS = `${declarationOf(EVENT_PARAMETERS, 'p_')}, ${d
 export const RECEIPT_COLUMNS =
   'o_received_ms bigint, o_seqs bigint[], o_runs boolean[], o_not_stored jsonb, o_fulfilled json';
 
-/** Stores the events of any number of webhook requests in one statement, and returns a receipt for each event. */
-export class ReceiveStatement {
-  readonly #statement: PreparedStatement;
-
-  constructor(
-    private readonly source: ConnectionSource,
-    schema: string,
-  ) {
-    this.#statement = prepared(
-      `SELECT * FROM ${schema}.receive(${placeholdersFor(RECEIVE_PARAMETERS)})`,
-    );
-  }
-
-  async receive(events: readonly IncomingEvent[]): Promise<StoreReceipt[]> {
+/**
+ * Returns a function that stores the events of any number of webhook requests in one statement, and returns a receipt for each
+ * event.
+ */
+export function receiver(
+  source: ConnectionSource,
+  schema: string,
+): (events: readonly IncomingEvent[]) => Promise<StoreReceipt[]> {
+  const statement = prepared(
+    `SELECT * FROM ${schema}.receive(${placeholdersFor(RECEIVE_PARAMETERS)})`,
+  );
+  return async (events) => {
     const receipts: (StoreReceipt | undefined)[] = events.map(() => undefined);
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
       const open = [...receipts.keys()].filter((index) => receipts[index] === undefined);
       if (open.length === 0) return receipts as StoreReceipt[];
       const batch = new ReceiveBatch(open.map((index) => events[index]!));
-      const [row] = await this.source.query(this.#statement, batch.values);
+      const [row] = await source.query(statement, batch.values);
       for (const [position, receipt] of batch.receiptsOf(row!).entries())
         receipts[open[position]!] = receipt;
     }
@@ -130,7 +125,7 @@ export class ReceiveStatement {
       'The PostgreSQL inbox could neither store an event nor find the stored event that it conflicts with.',
       null,
     );
-  }
+  };
 }
 
 /** An event that was not stored: its position from 1, the outcome, and the id of the stored event that it conflicts with. */
@@ -180,7 +175,7 @@ export class ReceiveBatch {
   #storedReceipts(row: ResultRow): (Receipt | undefined)[] {
     const seqs = elementsOf(row['o_seqs']);
     const runs = elementsOf(row['o_runs']);
-    const receivedAt = toDate(row['o_received_ms']!);
+    const receivedAt = new Date(Number(row['o_received_ms']!));
     const receipts = this.#events.map(({ event }, index) =>
       seqs[index] === 'NULL' ? undefined : receiptOf('stored', event.id),
     );
@@ -366,7 +361,7 @@ BEGIN
             SELECT a.seq, a.id, a.digest, 1 AS rank FROM ${schema}.event a WHERE a.company = i.company AND a.id = i.id
             UNION ALL
             SELECT b.seq, b.id, b.digest, 2 FROM ${schema}.event b
-             WHERE ${isOnceOf('b', 'i')} AND ${countsOnce('i')}
+             WHERE ${isOnceOf('b', 'i')} AND ${countsOnce('i.')}
           ) x ORDER BY x.rank LIMIT 1
         ) k ON true
        WHERE i.seq IS NULL AND (k.id IS NOT NULL OR i.version <> v_version)

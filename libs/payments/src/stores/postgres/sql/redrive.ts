@@ -1,8 +1,8 @@
 import type { DeliverySelection, InboxStore } from '../../../inbox/store/inbox-store.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
-import { BY_INDEX, NOW_MS } from './schema.js';
+import { BY_INDEX, NOW_MS } from './dialect.js';
 import { historyWith } from './settle.js';
-import { toStored } from '../../sql/stored-text.js';
+import { toStored } from '../../sql/sql-connection.js';
 
 /** Makes deliveries due again, and returns how many it changed or added. */
 export async function redrive(
@@ -56,7 +56,7 @@ const lockSelected = (schema: string): string => `
  * The function `redrive` locks the events before the deliveries: it waits for an event that is being pruned, and then
  * ignores it. It locks all rows in order, so that the requests of two operators cannot deadlock.
  */
-const redriveFunction = (schema: string): string => `
+export const redriveFunctions = (schema: string): string => `
 CREATE OR REPLACE FUNCTION ${schema}.redrive(p_companies text[], p_ids text[], p_handlers text[], p_due_ms bigint[],
   p_force boolean, p_fulfils text[]) RETURNS bigint
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
@@ -122,10 +122,8 @@ BEGIN
   UPDATE ${schema}.event e SET unhandled = false WHERE e.seq = ANY (v_added) AND e.unhandled;
   RETURN v_changed + COALESCE(cardinality(v_added), 0);
 END $redrive$;
-`;
 
-/** The function `skip` locks rows in the order of event and handler, so that the requests of two operators cannot deadlock. */
-const skipFunction = (schema: string): string => `
+-- Locks rows in the order of event and handler, so that the requests of two operators cannot deadlock.
 CREATE OR REPLACE FUNCTION ${schema}.skip(p_companies text[], p_ids text[], p_handlers text[]) RETURNS bigint
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
 AS $skip$
@@ -156,7 +154,3 @@ BEGIN
   RETURN v_skipped;
 END $skip$;
 `;
-
-/** The functions `redrive` and `skip`. */
-export const redriveFunctions = (schema: string): string =>
-  redriveFunction(schema) + skipFunction(schema);

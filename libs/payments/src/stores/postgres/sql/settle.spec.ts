@@ -1,8 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
 import type { SettleResult } from '../../../inbox/store/inbox-store.js';
 import { TestRuntime } from '../../../testing/test-runtime.js';
-import type { Parameter, ResultRow } from '../connection/database-connection.js';
-import { Settlements } from './settle.js';
+import type { Parameter, ResultRow } from '../connection/connection-source.js';
+import { settlements } from './settle.js';
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 const databaseError = (code: string): Error =>
@@ -18,7 +18,7 @@ class SlowDatabase {
     reject: (error: unknown) => void;
   }[] = [];
   readonly runtime = new TestRuntime();
-  readonly settlements = new Settlements(this, 'payments', 1000, this.runtime);
+  readonly #settle = settlements(this, 'payments', 1000, this.runtime);
 
   query(_statement: unknown, values: readonly Parameter[] = []): Promise<ResultRow[]> {
     const [events] = values as [number[]];
@@ -41,7 +41,7 @@ class SlowDatabase {
 
   settle(event: number): Promise<SettleResult> {
     const lease = { company: 'acme', id: `${event}`, handler: 'book', token: 1, seq: event };
-    return this.settlements.settle({ lease, kind: 'done', error: null, dueInMs: null });
+    return this.#settle({ lease, kind: 'done', error: null, dueInMs: null });
   }
 
   get events(): (readonly number[])[] {

@@ -3,21 +3,17 @@ import type { Lease, SettleResult } from '../../../inbox/store/inbox-store.js';
 import {
   arraysOf,
   declarationOf,
+  elementsOf,
   namesIn,
   placeholdersFor,
-} from '../connection/array-parameters.js';
-import type { Columns } from '../connection/array-parameters.js';
+} from '../connection/arrays.js';
+import type { Columns } from '../connection/arrays.js';
 import { Batcher } from '../../../inbox/store/batcher.js';
 import type { PaymentsRuntime } from '../../../runtime/payments-runtime.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
-import { isValueError, PostgresInboxError, prepared } from '../connection/database-connection.js';
-import type { PreparedStatement } from '../connection/database-connection.js';
-import { BY_INDEX, NOW_MS, withoutPartialIndex } from './schema.js';
-import { toStored } from '../../sql/stored-text.js';
-import { elementsOf } from './column-values.js';
-
-/** The longest delay that is stored: 100 years, in milliseconds. */
-export const MAX_DUE_MS = 3_155_760_000_000;
+import { isValueError, PostgresInboxError, prepared } from '../connection/connection-source.js';
+import { BY_INDEX, NOW_MS, withoutPartialIndex } from './dialect.js';
+import { toStored } from '../../sql/sql-connection.js';
 
 /** How soon an outcome is written again if another transaction has locked the delivery, in milliseconds. */
 const LOCKED_RETRY_MS = 10;
@@ -38,59 +34,54 @@ const OUTCOME_COLUMNS: Columns<LeaseOutcome> = {
   token: ['bigint', ({ lease }) => lease.token],
   kind: ['text', ({ kind }) => kind],
   error: ['text', ({ error }) => error && toStored(boundedError(error))],
-  due_ms: ['bigint', ({ dueInMs }) => dueInMs && Math.round(Math.min(dueInMs, MAX_DUE_MS))],
+  due_ms: ['bigint', ({ dueInMs }) => dueInMs && Math.round(dueInMs)],
 };
 const SETTLE_PARAMETERS = declarationOf(OUTCOME_COLUMNS, 'p_');
 
-/** Writes the outcomes of attempts, in one statement at a time. */
-export class Settlements {
-  readonly #statement: PreparedStatement;
-  readonly #batcher: Batcher<LeaseOutcome, SettleResult | 'locked'>;
-
-  constructor(
-    private readonly source: Pick<ConnectionSource, 'query'>,
-    schema: string,
-    /** How long another transaction may keep a delivery locked. */
-    private readonly timeoutMs: number,
-    private readonly runtime: Pick<PaymentsRuntime, 'monotonic' | 'schedule'>,
-  ) {
-    this.#statement = prepared(
-      `SELECT * FROM ${schema}.settle(${placeholdersFor(SETTLE_PARAMETERS)})`,
-    );
-    this.#batcher = new Batcher({
-      call: (outcomes) => this.#write(outcomes),
-      maxCalls: 1,
-      bytesOf: ({ error }) => error?.length ?? 0,
-      isValueError,
-    });
-  }
-
-  /** Resolves once the outcome is committed. Waits for another transaction that has locked the delivery. */
-  async settle(outcome: LeaseOutcome): Promise<SettleResult> {
-    const end = this.runtime.monotonic() + this.timeoutMs;
+/**
+ * Returns a function that writes the outcomes of attempts, in one statement at a time. It resolves once its outcome is committed,
+ * and waits for another transaction that has locked the delivery.
+ *
+ * @param timeoutMs how long another transaction may keep a delivery locked
+ */
+export function settlements(
+  source: Pick<ConnectionSource, 'query'>,
+  schema: string,
+  timeoutMs: number,
+  runtime: Pick<PaymentsRuntime, 'monotonic' | 'schedule'>,
+): (outcome: LeaseOutcome) => Promise<SettleResult> {
+  const statement = prepared(
+    `SELECT * FROM ${schema}.settle(${placeholdersFor(SETTLE_PARAMETERS)})`,
+  );
+  const batcher = new Batcher<LeaseOutcome, SettleResult | 'locked'>({
+    async call(outcomes) {
+      const [row] = await source.query(statement, arraysOf(OUTCOME_COLUMNS, outcomes));
+      const settled = indexesOf(row!['o_settled']);
+      const nextDue = indexesOf(row!['o_next']);
+      const locked = indexesOf(row!['o_locked']);
+      return outcomes.map((_outcome, index) =>
+        locked.has(index) ? 'locked' : { settled: settled.has(index), nextDue: nextDue.has(index) },
+      );
+    },
+    maxCalls: 1,
+    bytesOf: ({ error }) => error?.length ?? 0,
+    isValueError,
+  });
+  return async (outcome) => {
+    const end = runtime.monotonic() + timeoutMs;
     for (;;) {
-      const [result] = await this.#batcher.add([outcome]);
+      const [result] = await batcher.add([outcome]);
       if (result !== 'locked') return result!;
-      if (this.runtime.monotonic() >= end) break;
-      await new Promise<void>((resolve) => this.runtime.schedule(LOCKED_RETRY_MS, resolve));
+      if (runtime.monotonic() >= end) break;
+      await new Promise<void>((resolve) => runtime.schedule(LOCKED_RETRY_MS, resolve));
     }
     const { id, handler } = outcome.lease;
     throw new PostgresInboxError(
-      `The delivery of event ${id} to ${handler} could not be settled within ${this.timeoutMs} ms, because another ` +
+      `The delivery of event ${id} to ${handler} could not be settled within ${timeoutMs} ms, because another ` +
         'transaction has locked its row.',
       null,
     );
-  }
-
-  async #write(outcomes: readonly LeaseOutcome[]): Promise<(SettleResult | 'locked')[]> {
-    const [row] = await this.source.query(this.#statement, arraysOf(OUTCOME_COLUMNS, outcomes));
-    const settled = indexesOf(row!['o_settled']);
-    const nextDue = indexesOf(row!['o_next']);
-    const locked = indexesOf(row!['o_locked']);
-    return outcomes.map((_outcome, index) =>
-      locked.has(index) ? 'locked' : { settled: settled.has(index), nextDue: nextDue.has(index) },
-    );
-  }
+  };
 }
 
 /** Indexes from 0, for an array that PostgreSQL returned with positions from 1. */
@@ -120,11 +111,24 @@ export function historyWith(endedAt: string, outcome: string, error?: string): s
 const outcomeRows = `unnest(${namesIn(SETTLE_PARAMETERS)})
         WITH ORDINALITY AS s (${Object.keys(OUTCOME_COLUMNS).join(', ')}, position)`;
 
+/** Results of the function `finish`. */
+export const FINISHED = {
+  leaseLost: 0,
+  done: 1,
+  /** Done, and the next waiting delivery of the key is claimable. */
+  nextDue: 2,
+  /**
+   * Done. The isolation level hides waiting deliveries from the transaction, so `release_after` has to make the next one
+   * claimable after the commit.
+   */
+  nextHidden: 3,
+} as const;
+
 /**
  * The function `settle` writes outcomes. It does not wait for a locked row, because the lock may last long and the other
  * outcomes do not depend on it.
  */
-const settleFunction = (schema: string): string => `
+export const settleFunctions = (schema: string): string => `
 CREATE OR REPLACE FUNCTION ${schema}.settle(${SETTLE_PARAMETERS})
 RETURNS TABLE (o_settled bigint[], o_next bigint[], o_locked bigint[])
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
@@ -181,26 +185,8 @@ BEGIN
   END IF;
   RETURN NEXT;
 END $settle$;
-`;
 
-/** Results of the function `finish`. */
-export const FINISHED = {
-  leaseLost: 0,
-  done: 1,
-  /** Done, and the next waiting delivery of the key is claimable. */
-  nextDue: 2,
-  /**
-   * Done. The isolation level hides waiting deliveries from the transaction, so `release_after` has to make the next one
-   * claimable after the commit.
-   */
-  nextHidden: 3,
-} as const;
-
-/**
- * The function `finish` marks a delivery as done. It is the last statement of the transaction, so that the work locks no
- * row of the inbox. The function `release_after` makes the next waiting delivery claimable, after `FINISHED.nextHidden`.
- */
-const finishFunctions = (schema: string): string => `
+-- Marks a delivery as done. It is the last statement of the transaction, so that the work locks no row of the inbox.
 CREATE OR REPLACE FUNCTION ${schema}.finish(p_event bigint, p_handler text, p_token bigint) RETURNS integer
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
 AS $finish$
@@ -221,6 +207,7 @@ BEGIN
   RETURN CASE WHEN FOUND THEN ${FINISHED.nextDue} ELSE ${FINISHED.done} END;
 END $finish$;
 
+-- Makes the next waiting delivery claimable, after FINISHED.nextHidden.
 CREATE OR REPLACE FUNCTION ${schema}.release_after(p_event bigint, p_handler text) RETURNS boolean
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
 AS $after$
@@ -230,7 +217,3 @@ BEGIN
   RETURN FOUND;
 END $after$;
 `;
-
-/** The functions `settle`, `finish` and `release_after`. */
-export const settleFunctions = (schema: string): string =>
-  settleFunction(schema) + finishFunctions(schema);

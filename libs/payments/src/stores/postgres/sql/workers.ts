@@ -1,13 +1,10 @@
 import type { PaymentsRuntime } from '../../../runtime/payments-runtime.js';
 import type { HeartbeatResult } from '../../../inbox/store/inbox-store.js';
-import { FORGET_HANDLER } from '../../sql/catalog.js';
 import { ParameterList } from '../../sql/sql-connection.js';
 import type { CatalogChange } from '../../sql/sql-connection.js';
-import { REGISTER, REMOVE_WORKER, RETIRE } from '../../sql/workers.js';
-import type { ConnectionSource } from '../connection/connection-source.js';
-import type { ResultRow } from '../connection/database-connection.js';
-import { dialectOf } from '../connection/postgres-sql.js';
-import { BY_INDEX, NOW_MS } from './schema.js';
+import { FORGET_HANDLER, REGISTER, REMOVE_WORKER, RETIRE } from '../../sql/workers.js';
+import type { ConnectionSource, ResultRow } from '../connection/connection-source.js';
+import { BY_INDEX, dialectOf, NOW_MS } from './dialect.js';
 import { historyWith } from './settle.js';
 
 /** From this time on, in milliseconds, a search for lost deliveries is slow. Usually it takes a few milliseconds. */
@@ -16,44 +13,41 @@ const SLOW_MS = 1000;
 const SLOW_PAUSE = 3;
 
 /**
- * Records heartbeats, and frees the deliveries of dead workers. A transaction that is open elsewhere for hours keeps the index
- * entries of all deliveries that ran since then, and the search for lost deliveries reads them. So a heartbeat succeeds also
- * if this search takes too long, and slow searches are made less often.
+ * Returns a function that records a heartbeat, and frees the deliveries of dead workers; `freed`: whether there were any. A
+ * transaction that is open elsewhere for hours keeps the index entries of all deliveries that ran since then, and the search for
+ * lost deliveries reads them. So a heartbeat succeeds also if this search takes too long, and slow searches are made less often.
  */
-export class Heartbeats {
-  #nextSearchAt = -Infinity;
+export function heartbeats(
+  source: ConnectionSource,
+  schema: string,
+  runtime: Pick<PaymentsRuntime, 'monotonic'>,
+): (workerId: string) => Promise<HeartbeatResult & { readonly freed: boolean }> {
+  let nextSearchAt = -Infinity;
 
-  constructor(
-    private readonly source: ConnectionSource,
-    private readonly schema: string,
-    private readonly runtime: Pick<PaymentsRuntime, 'monotonic'>,
-  ) {}
-
-  /** See `InboxStore.heartbeat`. `freed`: whether it freed any delivery. */
-  async send(workerId: string): Promise<HeartbeatResult & { readonly freed: boolean }> {
-    const [row] = await this.source.query(`SELECT * FROM ${this.schema}.renew($1::uuid)`, [
-      workerId,
-    ]);
-    const alive = row!['o_alive'] === 't';
-    return { alive, ...(await this.#freeLost(workerId, row!['o_late'] === 't')) };
-  }
-
-  async #freeLost(workerId: string, late: boolean): Promise<{ suspects: boolean; freed: boolean }> {
-    const { runtime } = this;
+  async function freeLost(
+    workerId: string,
+    late: boolean,
+  ): Promise<{ suspects: boolean; freed: boolean }> {
     const startedAt = runtime.monotonic();
-    if (startedAt < this.#nextSearchAt) return { suspects: false, freed: false };
+    if (startedAt < nextSearchAt) return { suspects: false, freed: false };
     let row: ResultRow | undefined;
     try {
-      const text = `SELECT * FROM ${this.schema}.free_lost($1::uuid, $2::boolean)`;
-      [row] = await this.source.query(text, [workerId, late]);
+      const text = `SELECT * FROM ${schema}.free_lost($1::uuid, $2::boolean)`;
+      [row] = await source.query(text, [workerId, late]);
     } catch (error) {
       // The source has logged it.
       if (runtime.monotonic() - startedAt < SLOW_MS) throw error;
     }
     const tookMs = runtime.monotonic() - startedAt;
-    if (tookMs >= SLOW_MS) this.#nextSearchAt = startedAt + (1 + SLOW_PAUSE) * tookMs;
+    if (tookMs >= SLOW_MS) nextSearchAt = startedAt + (1 + SLOW_PAUSE) * tookMs;
     return { suspects: row?.['o_suspects'] === 't', freed: Number(row?.['o_freed'] ?? 0) > 0 };
   }
+
+  return async (workerId) => {
+    const [row] = await source.query(`SELECT * FROM ${schema}.renew($1::uuid)`, [workerId]);
+    const alive = row!['o_alive'] === 't';
+    return { alive, ...(await freeLost(workerId, row!['o_late'] === 't')) };
+  };
 }
 
 /** SQL for whether the last heartbeat of a worker is older than its lease. */

@@ -6,7 +6,7 @@ import type {
 } from '../../../inbox/store/inbox-store.js';
 import type { SqliteSql } from '../thread/connection.js';
 import { beganToWait, isOrderingRunning } from './ordering.js';
-import { fromStored } from '../../sql/stored-text.js';
+import { fromStored } from '../../sql/sql-connection.js';
 import { isLive, unpaused } from './workers.js';
 
 /** How many deliveries of a handler one claim makes wait. If a busy key has more, the next claim continues. */

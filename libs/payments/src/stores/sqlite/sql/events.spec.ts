@@ -1,8 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { SqliteDatabase } from '../../../../../../test/support/sqlite/sqlite-database.js';
-import { SLICE } from '../../sql/events.js';
+import { SLICE } from '../../sql/sql-connection.js';
 import { SqlPruning } from '../../sql/prune.js';
-import { LAYOUT } from '../sqlite-operations.js';
 import type { EventFilter, EventPage } from '../../../inbox/store/inbox-store.js';
 
 let inbox: SqliteDatabase;
@@ -104,7 +103,7 @@ describe('finds, lists, counts and pruning on SQLite', () => {
       const result: [number, number] = [0, 0];
       for (let done = false; !done; result[0] += 1) {
         const slice = { ...request, lastKept };
-        const pruned = await new SqlPruning(inbox.sql(), LAYOUT).slice(slice);
+        const pruned = await new SqlPruning(inbox.sql()).slice(slice);
         result[1] += pruned.changed;
         ({ done, lastKept } = pruned);
       }

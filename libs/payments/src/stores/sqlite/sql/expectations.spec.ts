@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { SqliteDatabase } from '../../../../../../test/support/sqlite/sqlite-database.js';
 import type { ExpectationFilter } from '../../../inbox/store/inbox-store.js';
-import { SLICE } from '../../sql/expectations.js';
+import { SLICE } from '../../sql/sql-connection.js';
 
 let inbox: SqliteDatabase;
 let statements: string[];

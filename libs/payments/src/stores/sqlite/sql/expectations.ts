@@ -12,7 +12,7 @@ import { dialectAt, pause, toBound } from '../thread/connection.js';
 import type { SqliteSql } from '../thread/connection.js';
 import { COUNTS_ONCE } from './ordering.js';
 import { fulfilWith, receive } from './receive.js';
-import { fromStored, toStored } from '../../sql/stored-text.js';
+import { fromStored, toStored } from '../../sql/sql-connection.js';
 
 /** The expectations of a SQLite inbox, for one operation. */
 export class SqliteExpectationOperations extends SqlExpectations {

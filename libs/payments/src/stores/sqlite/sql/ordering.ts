@@ -1,9 +1,8 @@
-import { countsOnce, notOnce, unaliased } from '../../sql/conditions.js';
-import type { SqliteConnection } from '../thread/connection.js';
-import type { SqliteSql } from '../thread/connection.js';
+import { countsOnce, notOnce } from '../../sql/sql-connection.js';
+import type { SqliteConnection, SqliteSql } from '../thread/connection.js';
 
 /** SQL: {@link countsOnce} and {@link notOnce} without an alias. */
-export const [COUNTS_ONCE, NOT_ONCE] = [unaliased(countsOnce('e')), unaliased(notOnce('e'))];
+export const [COUNTS_ONCE, NOT_ONCE] = [countsOnce(''), notOnce('')];
 
 /** SQL: whether a delivery of the handler `?1` and the ordering key `?2` is due at `?3` in a queue. Reads one index entry. */
 const due = (queue: string): string =>

@@ -11,7 +11,7 @@ import type {
 import { OPEN, UNSCHEDULED } from '../../sql/expectations.js';
 import type { SqliteSql } from '../thread/connection.js';
 import { ANY_DUE, beganToWait, COUNTS_ONCE, isOrderingBusy } from './ordering.js';
-import { fromStored, orderingOf, toStored } from '../../sql/stored-text.js';
+import { fromStored, orderingOf, toStored } from '../../sql/sql-connection.js';
 import { catalogVersion, isLive, unpaused } from './workers.js';
 
 /** How many other events of the same payment transaction are stored with the first event. */

@@ -1,7 +1,7 @@
 import type { DeliverySelection, InboxStore } from '../../../inbox/store/inbox-store.js';
 import { historyOf } from '../../sql/events.js';
 import type { HistoryRow } from '../../sql/events.js';
-import { fromStored, orderingOf, toStored } from '../../sql/stored-text.js';
+import { fromStored, orderingOf, toStored } from '../../sql/sql-connection.js';
 import type { SqliteSql } from '../thread/connection.js';
 import { releaseNext } from './ordering.js';
 import { fulfil } from './receive.js';

@@ -4,7 +4,7 @@ import type { Lease, SettleResult } from '../../../inbox/store/inbox-store.js';
 import type { SqliteConnection } from '../thread/connection.js';
 import type { SqliteSql } from '../thread/connection.js';
 import { releaseNext } from './ordering.js';
-import { toStored } from '../../sql/stored-text.js';
+import { toStored } from '../../sql/sql-connection.js';
 
 /** The fields of a lease that identify it. */
 export type LeaseName = Pick<Lease, 'seq' | 'handler' | 'token'>;

@@ -1,7 +1,13 @@
 import { PaymentsError } from '../../../errors/payments-error.js';
 import type { PaymentsErrorCode } from '../../../errors/payments-error-code.js';
 import { ParameterList } from '../../sql/sql-connection.js';
-import type { CatalogChange, SqlDatabase, SqlDialect, SqlValue } from '../../sql/sql-connection.js';
+import type {
+  CatalogChange,
+  SqlDatabase,
+  SqlDialect,
+  SqlValue,
+  StoreLayout,
+} from '../../sql/sql-connection.js';
 
 /** A value in SQLite: a number with a fraction is REAL, a number without one and a `bigint` are INTEGER. */
 export type SqliteValue = null | number | bigint | string | Uint8Array;
@@ -229,6 +235,22 @@ export class SqliteSql implements SqlDatabase {
   }
 }
 
+/** One index has all queues of deliveries. */
+const LAYOUT: StoreLayout = {
+  bodies: `(SELECT e.*, b.raw, b.headers FROM payments_inbox_event e
+    LEFT JOIN payments_inbox_body b ON b.event = e.seq)`,
+  pruned: 'e.pruned',
+  tombstone: 'pruned = 1',
+  bodyTables: ['body'],
+  queues: (['waiting', 'due', 'suspect', 'dead'] as const).map((queue) => ({
+    state: queue === 'dead' ? 'dead' : 'pending',
+    index: 'queue',
+    condition: `d.queue = '${queue}'`,
+    indexed: 'd.queue IS NOT NULL',
+  })),
+  unqueued: 'queue = NULL',
+};
+
 /** The dialect of SQLite at a time. */
 export function dialectAt({ wall, clock }: Times): SqlDialect {
   return {
@@ -243,6 +265,7 @@ export function dialectAt({ wall, clock }: Times): SqlDialect {
     skipLocked: () => '',
     commits: () => 'true',
     wallOffsetMs: wall - clock,
+    layout: LAYOUT,
   };
 }
 

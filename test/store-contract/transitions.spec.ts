@@ -1,9 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
-import { EXPECTATION_TRANSITIONS } from './expectation-store.js';
-import { DELIVERY_TRANSITIONS } from './store-operations.js';
+import { DELIVERY_TRANSITIONS, EXPECTATION_TRANSITIONS } from './transitions.ts';
 
-const page = readFileSync(new URL('../../../../../docs/architecture.md', import.meta.url), 'utf8');
+const page = readFileSync(new URL('../../docs/architecture.md', import.meta.url), 'utf8');
 const TRANSITION = /^ {4}(\S+) --> (\S+): (.+)$/;
 
 /** The lines of the state diagram under a heading of docs/architecture.md. */

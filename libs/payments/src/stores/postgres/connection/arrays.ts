@@ -1,4 +1,4 @@
-import type { Parameter } from './database-connection.js';
+import type { Parameter } from './connection-source.js';
 
 /**
  * The columns of rows that a statement takes as one array for each column: the type of the column in SQL, and its value for a
@@ -47,6 +47,11 @@ function parametersOf(declaration: string): [name: string, type: string][] {
   return declaration
     .split(',')
     .map((parameter) => parameter.trim().split(' ') as [name: string, type: string]);
+}
+
+/** The elements of an array of numbers or booleans, from the text that PostgreSQL writes for it. */
+export function elementsOf(array: string | null | undefined): string[] {
+  return array == null ? [] : array.slice(1, -1).split(',');
 }
 
 /** PostgreSQL's object ids of the types `bytea` and `text`. */
