@@ -10,6 +10,7 @@ import {
   optionsInvalid,
   whole,
 } from '../errors/option-checks.js';
+import type { OptionCheck, OptionChecks } from '../errors/option-checks.js';
 
 /** Name of the HTTP client that sends requests: undici, or axios's adapter on `node:http` or on the global `fetch`. */
 export type HttpAdapter = 'undici' | 'http' | 'fetch';
@@ -134,13 +135,13 @@ const RETRY = {
   baseDelayMs: whole({ default: 200, min: 1, max: 60_000, unit: MS }),
   maxDelayMs: whole({ default: 5000, min: 1, max: 300_000, unit: MS }),
   maxRetryAfterMs: whole({ default: 15_000, min: 0, max: 300_000, unit: MS }),
-};
+} satisfies OptionChecks<RetryPolicy>;
 const agent = (protocol: string) =>
-  optional<object>(
+  optional<HttpAgent>(
     `an Agent of node:${protocol}`,
     (value) => typeof value === 'object' && 'addRequest' in value,
   );
-const AGENTS = { http: agent('http'), https: agent('https') };
+const AGENTS = { http: agent('http'), https: agent('https') as OptionCheck<HttpsAgent> };
 const CHECKS = {
   tokenHeader: oneOf('authorization', 'x-auth-token'),
   attemptTimeoutMs: whole({ default: 10_000, min: 1, max: 300_000, unit: MS }),
@@ -160,7 +161,7 @@ const CHECKS = {
     (value) => typeof value === 'object' && typeof value.request === 'function',
   ),
   maxSockets: whole({ default: 64, min: 1, max: 10_000, unit: 'sockets' }),
-};
+} satisfies OptionChecks<PaymentsApiOptions>;
 
 /**
  * Checks and freezes the options at boot, and adds the defaults.

@@ -1,5 +1,6 @@
 import { ModuleLogger } from '../../errors/module-logger.js';
 import { checkFields, flag, whole } from '../../errors/option-checks.js';
+import type { OptionChecks } from '../../errors/option-checks.js';
 import type { InboxDefinition } from '../../inbox/store/inbox-store.js';
 import { memoryStore } from './memory-store.js';
 
@@ -52,7 +53,7 @@ export function memoryInbox(options: MemoryInboxOptions = {}): InboxDefinition {
       unit: 'milliseconds',
     }),
     acceptInProduction: flag(false),
-  });
+  } satisfies OptionChecks<MemoryInboxOptions>);
   return {
     name: 'memory',
     create: (runtime) => {

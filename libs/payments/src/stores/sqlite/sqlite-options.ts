@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { integerOption, optionsInvalid } from '../../errors/option-checks.js';
+import { checkFields, flag, optionsInvalid, whole } from '../../errors/option-checks.js';
+import type { OptionChecks } from '../../errors/option-checks.js';
 
 /** Options of `sqliteInbox()`. */
 export interface SqliteInboxOptions {
@@ -42,55 +43,40 @@ export interface SqliteInboxOptions {
 /** Value of the option `file` for a database in memory. */
 export const MEMORY = ':memory:';
 
-/** The complete, validated options of a SQLite store. */
-export interface SqliteSettings {
-  /** An absolute path, or {@link MEMORY}. */
-  readonly file: string;
-  readonly allowOldSqlite: boolean;
-  readonly busyTimeoutMs: number;
-  /** An absolute path; `null` for the file in this package. */
-  readonly threadPath: string | null;
-}
+/**
+ * The complete, validated options of a SQLite store. `file` is an absolute path or {@link MEMORY}, and `threadPath` an
+ * absolute path or `undefined` for the file in this package.
+ */
+export type SqliteSettings = ReturnType<typeof resolveSqliteOptions>;
 
 /** @throws PaymentsError `options_invalid`. */
-export function resolveSqliteOptions(options: SqliteInboxOptions): SqliteSettings {
-  const { file, allowOldSqlite = false } = options;
-  if (typeof allowOldSqlite !== 'boolean') {
-    throw optionsInvalid(
-      `"sqliteInbox allowOldSqlite" must be true or false; it is a ${typeof allowOldSqlite}. Leave it out for false.`,
-    );
-  }
-  return Object.freeze({
-    file: fileOption(file),
-    allowOldSqlite,
-    busyTimeoutMs: integerOption('sqliteInbox busyTimeoutMs', options.busyTimeoutMs, {
-      default: 5000,
-      min: 100,
-      max: 60_000,
-      unit: 'milliseconds',
-    }),
-    threadPath: threadPathOption(options.threadPath),
-  });
+export function resolveSqliteOptions(options: SqliteInboxOptions) {
+  return checkFields('sqliteInbox', options, {
+    file: checkFile,
+    allowOldSqlite: flag(false),
+    busyTimeoutMs: whole({ default: 5000, min: 100, max: 60_000, unit: 'milliseconds' }),
+    threadPath: checkThreadPath,
+  } satisfies OptionChecks<SqliteInboxOptions>);
 }
 
-function fileOption(file: unknown): string {
+function checkFile(name: string, file: unknown): string {
   const fix = 'Give the path of a file, e.g. "payments-inbox.db".';
   if (typeof file !== 'string' || file.trim() === '' || file.includes('\0')) {
-    throw optionsInvalid(`"sqliteInbox file" must be the path of the database file. ${fix}`);
+    throw optionsInvalid(`"${name}" must be the path of the database file. ${fix}`);
   }
   if (file.trim() === MEMORY) return MEMORY;
   if (file.startsWith('file:')) {
-    throw optionsInvalid(`"sqliteInbox file" is a URI; it must be a path. ${fix}`);
+    throw optionsInvalid(`"${name}" is a URI; it must be a path. ${fix}`);
   }
   return resolve(file);
 }
 
-function threadPathOption(path: unknown): string | null {
-  if (path === undefined) return null;
+function checkThreadPath(name: string, path: unknown): string | undefined {
+  if (path === undefined) return undefined;
   const text = path instanceof URL ? path.href : path;
   if (typeof text !== 'string' || text.trim() === '' || text.includes('\0')) {
     throw optionsInvalid(
-      '"sqliteInbox threadPath" must be the path or file: URL of the bundled thread, for example ' +
+      `"${name}" must be the path or file: URL of the bundled thread, for example ` +
         'join(__dirname, "payments-thread.js"). Leave it out if the application is not bundled.',
     );
   }

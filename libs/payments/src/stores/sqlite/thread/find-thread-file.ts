@@ -8,14 +8,14 @@ const ENTRY = 'sqlite-thread.js';
 
 const FIX =
   'Bundle "nestjs-payments/sqlite/thread" as a second entry and pass the path of its output as ' +
-  '"sqliteInbox threadPath", or exclude nestjs-payments from the bundle.';
+  '"sqliteInbox.threadPath", or exclude nestjs-payments from the bundle.';
 
 /**
  * Finds the file that the worker thread runs: the `threadPath` option, or the entry in this package.
  *
  * @throws PaymentsError `options_invalid` if the file does not exist, or a bundler merged the entry into another file.
  */
-export async function findThreadFile(threadPath: string | null): Promise<string> {
+export async function findThreadFile(threadPath: string | undefined): Promise<string> {
   const path = threadPath ?? (await ownEntry());
   if (existsSync(path)) return path;
   throw optionsInvalid(`the worker thread of the SQLite inbox does not exist: ${path}. ${FIX}`);
