@@ -118,9 +118,9 @@ export type {
   PaymentTransaction,
   RequestOptions,
 } from './api/payments-api.js';
-export { PaymentsApiError } from './api/call/api-error.js';
-export type { ApiErrorFacts } from './api/call/api-error.js';
-export { PaymentsTokenError } from './api/token/token-request.js';
+export { PaymentsApiError } from './api/api-error.js';
+export type { ApiErrorFacts } from './api/api-error.js';
+export { PaymentsTokenError } from './api/access-token.js';
 export type { PaymentsApiOptions, RetryPolicy } from './api/api-options.js';
 
 export type { ObserverInfo, PaymentsObserver } from './telemetry/payments-observer.js';

@@ -25,7 +25,7 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
   {
     promise: 'TE-01',
     fault: 'gives the path of a call to observers with its ids',
-    file: 'libs/payments/src/api/call/call-request.ts',
+    file: 'libs/payments/src/api/call-request.ts',
     replace: 'pathTemplate = withoutIds(path)',
     by: 'pathTemplate = path',
     specs: [`${E2E}/telemetry/observers-calls.spec.ts`],

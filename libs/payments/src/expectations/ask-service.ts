@@ -1,4 +1,4 @@
-import { PaymentsApiError } from '../api/call/api-error.js';
+import { PaymentsApiError } from '../api/api-error.js';
 import { describeError } from '../errors/payments-error.js';
 import type { PaymentsApi, PaymentTransaction } from '../api/payments-api.js';
 import { isRecord } from '../events/payment-event.js';

@@ -1,4 +1,4 @@
-import { PaymentsApiError } from '../api/call/api-error.js';
+import { PaymentsApiError } from '../api/api-error.js';
 import type { PaymentsApi } from '../api/payments-api.js';
 import { PaymentsError } from '../errors/payments-error.js';
 import type { PaymentsErrorCode } from '../errors/payments-error-code.js';
