@@ -81,7 +81,7 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
   {
     promise: 'TE-04',
     fault: 'names every event type in a metric',
-    file: `${TELEMETRY}/otel/measurements.ts`,
+    file: `${TELEMETRY}/otel/metrics.ts`,
     replace: 'eventTypes.of(eventType)',
     by: 'eventType',
     specs: [`${E2E}/telemetry/otel-metrics.spec.ts`],
@@ -89,7 +89,7 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
   {
     promise: 'TE-04',
     fault: 'reads the store for every scrape',
-    file: `${TELEMETRY}/otel/gauges.ts`,
+    file: `${TELEMETRY}/otel/metrics.ts`,
     replace: 'now - this.#readAt >= READ_EVERY_MS',
     by: 'now >= this.#readAt',
     specs: [`${E2E}/telemetry/otel-gauges.spec.ts`],
@@ -97,7 +97,7 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
   {
     promise: 'TE-05',
     fault: 'measures calls in another unit than the page says',
-    file: `${TELEMETRY}/otel/measurements.ts`,
+    file: `${TELEMETRY}/otel/metrics.ts`,
     replace: "unit: 's',",
     by: "unit: 'ms',",
     specs: [`${E2E}/telemetry/otel-prometheus.spec.ts`],
@@ -105,7 +105,7 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
   {
     promise: 'TE-05',
     fault: 'the class of the status of a call is the status itself',
-    file: `${TELEMETRY}/otel/measurements.ts`,
+    file: `${TELEMETRY}/otel/metrics.ts`,
     replace: '`${Math.floor(status / 100)}xx`',
     by: '`${status}`',
     specs: [`${E2E}/telemetry/otel-prometheus.spec.ts`],

@@ -38,9 +38,11 @@ export interface OperationEnd<R> {
  */
 @Injectable()
 export class Observers implements OnModuleInit {
+  /** Whether there are observers. */
+  active = false;
+  /** Whether an observer starts spans. */
+  tracing = false;
   #observers: readonly PaymentsInstrumentation[] = [];
-  #active = false;
-  #tracing = false;
   readonly #detach: (() => void)[] = [];
   readonly #failures: ThrottledLog;
 
@@ -65,21 +67,6 @@ export class Observers implements OnModuleInit {
     }
   }
 
-  /** Whether there are observers. */
-  get active(): boolean {
-    return this.#active;
-  }
-
-  /** Whether an observer starts spans. */
-  get tracing(): boolean {
-    return this.#tracing;
-  }
-
-  /** Whether an observer has the method. Never throws. */
-  has(method: keyof ObserverInfo): boolean {
-    return this.#has(method);
-  }
-
   /** Gives the inbox to the instrumentations, until {@link detach}. Never throws. */
   attach(inbox: ObservedInbox): void {
     this.#callEach('attach', (observer) => {
@@ -102,20 +89,6 @@ export class Observers implements OnModuleInit {
     );
   }
 
-  /** Starts a span of each instrumentation. Never throws. */
-  span(operation: TracedOperation): OperationSpan {
-    Object.freeze(operation);
-    const spans: PaymentsSpan[] = [];
-    for (const observer of this.#observers) {
-      this.#attempt('startSpan', () => {
-        const span = observer.startSpan?.(operation);
-        if (typeof span?.run === 'function') spans.push(span);
-        return span;
-      });
-    }
-    return new OperationSpan(spans, (work) => this.#attempt('startSpan', work));
-  }
-
   /**
    * Runs `work` in a span of each instrumentation, and passes the trace context of the span to it. `ended` gets the
    * result, or what `work` threw: it reports that to the observers, and returns how the span ended. Returns or throws what
@@ -126,8 +99,8 @@ export class Observers implements OnModuleInit {
     work: (traceparent: string | null) => Promise<R>,
     ended: (end: OperationEnd<R>) => SpanResult,
   ): Promise<R> {
-    if (!this.#active) return work(null);
-    const span = this.#tracing ? this.span(operation) : null;
+    if (!this.active) return work(null);
+    const span = this.tracing ? this.#span(operation) : null;
     const startedAt = this.runtime.monotonic();
     const end = (result: Omit<OperationEnd<R>, 'durationMs'>): void => {
       const durationMs = this.runtime.monotonic() - startedAt;
@@ -147,18 +120,23 @@ export class Observers implements OnModuleInit {
 
   #use(observers: readonly PaymentsInstrumentation[]): void {
     this.#observers = observers;
-    this.#active = observers.length > 0;
-    this.#tracing = this.#has('startSpan');
+    this.active = observers.length > 0;
+    this.tracing = false;
+    this.#callEach('startSpan', ({ startSpan }) => {
+      this.tracing ||= typeof startSpan === 'function';
+    });
   }
 
-  #has(method: keyof PaymentsInstrumentation): boolean {
-    let found = false;
-    for (const observer of this.#observers) {
-      this.#attempt(method, () => {
-        found ||= typeof observer[method] === 'function';
-      });
-    }
-    return found;
+  /** Starts a span of each instrumentation. Never throws. */
+  #span(operation: TracedOperation): OperationSpan {
+    Object.freeze(operation);
+    const spans: PaymentsSpan[] = [];
+    this.#callEach('startSpan', (observer) => {
+      const span = observer.startSpan?.(operation);
+      if (typeof span?.run === 'function') spans.push(span);
+      return span;
+    });
+    return new OperationSpan(spans, (work) => this.#attempt('startSpan', work));
   }
 
   #resolve(option: ObserverOption): PaymentsInstrumentation {
