@@ -49,7 +49,7 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
   {
     promise: 'TE-02',
     fault: 'replaces the error of a handler by the error of its filter',
-    file: 'libs/payments/src/events/handler-errors.ts',
+    file: 'libs/payments/src/events/handler-invoker.ts',
     replace: 'throw bothErrors(failure.thrown, second);',
     by: 'throw second;',
     specs: [`${E2E}/telemetry/observers.spec.ts`],

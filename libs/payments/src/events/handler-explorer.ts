@@ -17,7 +17,6 @@ import {
 import type { NestHost } from '../nest-internals.js';
 import { HandlerInvoker } from './handler-invoker.js';
 import { defaultName, HandlerRegistry } from './handler-registry.js';
-import type { HandlerOptions } from './handler-registry.js';
 import { ON_PAYMENT_EVENT } from './on-payment-event.decorator.js';
 import type { OnPaymentEventMetadata } from './on-payment-event.decorator.js';
 import { isObject } from './payment-event.js';
@@ -85,8 +84,8 @@ export class HandlerExplorer {
         name: metadata.name ?? defaultName(metadata.patterns, method),
         source: `${owner}.${method} (${host.host?.name ?? 'no module'})`,
         patterns: metadata.patterns,
-        ...(metadata.data && { data: metadata.data }),
-        options: handlerOptions(metadata),
+        data: metadata.data,
+        options: metadata,
         invoke: this.invoker.bind(host, method, scoped),
       });
     }
@@ -128,14 +127,6 @@ function assertEnhancers(host: NestHost, prototype: object, method: string, owne
         `Give an instance (new ${name}(…)), or provide the class ${owner} itself.`,
     );
   }
-}
-
-function handlerOptions({ concurrency, timeoutMs, retry }: OnPaymentEventMetadata): HandlerOptions {
-  return {
-    ...(concurrency !== undefined && { concurrency }),
-    ...(timeoutMs !== undefined && { timeoutMs }),
-    ...(retry !== undefined && { retry }),
-  };
 }
 
 /** @throws PaymentsError if a decorator above `@OnPaymentEvent` replaced the method. */

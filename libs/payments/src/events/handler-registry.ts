@@ -18,7 +18,7 @@ export interface PaymentHandler {
   /** The event types it handles. */
   readonly patterns: readonly string[];
   /** Class-validator class of `event.data`, if the decorator names one. */
-  readonly data?: new () => object;
+  readonly data?: (new () => object) | undefined;
   readonly options: HandlerOptions;
   /** Runs the method with its guards, pipes, interceptors and filters. */
   invoke(event: PaymentEvent, context: PaymentEventContext): Promise<unknown>;
