@@ -89,8 +89,8 @@ export const API_MUTANTS: readonly Mutant[] = [
     promise: 'HT-31',
     fault: 'does not select the adapter http if agents are given',
     file: 'libs/payments/src/api/api-options.ts',
-    replace: "if (agents) return 'http';",
-    by: '',
+    replace: 'adapter === needed) return needed;',
+    by: "adapter === needed) return adapter ?? 'undici';",
     specs: ['libs/payments/src/api/api-options.spec.ts'],
   },
   {

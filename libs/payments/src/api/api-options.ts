@@ -190,7 +190,7 @@ function chooseAdapter({
   agents,
   dispatcher,
   http,
-}: Record<'adapter' | 'agents' | 'dispatcher' | 'http', unknown> & {
+}: Record<'agents' | 'dispatcher' | 'http', unknown> & {
   adapter: HttpAdapter | undefined;
 }): HttpAdapter | undefined {
   if (agents && dispatcher) {
@@ -198,21 +198,15 @@ function chooseAdapter({
       '"api.agents" are for node:http, and "api.dispatcher" is for undici; give one of the two.',
     );
   }
-  if (agents && (adapter ?? 'http') !== 'http') {
-    throw optionsInvalid(
-      `"api.agents" are for node:http, and "api.adapter" is '${adapter}'; ` +
-        `set it to 'http' or leave it out; undici takes a proxy as "api.dispatcher".`,
-    );
-  }
-  if (dispatcher && (adapter ?? 'undici') !== 'undici') {
-    throw optionsInvalid(
-      `"api.dispatcher" is for undici, and "api.adapter" is '${adapter}'; ` +
-        `set it to 'undici' or leave it out; 'http' takes a proxy as "api.agents".`,
-    );
-  }
-  if (adapter !== undefined) return adapter;
-  if (agents) return 'http';
-  return http && !dispatcher ? undefined : 'undici';
+  const [needed, option] = agents
+    ? (['http', '"api.agents" are for node:http'] as const)
+    : (['undici', '"api.dispatcher" is for undici'] as const);
+  if (!agents && !dispatcher) return adapter ?? (http ? undefined : 'undici');
+  if (adapter === undefined || adapter === needed) return needed;
+  throw optionsInvalid(
+    `${option}, and "api.adapter" is '${adapter}'; set it to '${needed}' or leave it out. A proxy is set as ` +
+      `"api.dispatcher" with 'undici', and as "api.agents" with 'http'.`,
+  );
 }
 
 function checkRetry(name: string, value: unknown): Readonly<RetryPolicy> {

@@ -244,12 +244,15 @@ class ApiCall {
 
   /** Waits until the next attempt is due. Throws `error` if there is no further attempt. */
   async #retry(error: PaymentsApiError): Promise<void> {
-    const { runtime, options } = this;
+    const { runtime } = this;
+    const { attempts, baseDelayMs, maxDelayMs, maxRetryAfterMs } = this.options.retry;
     this.#failures += 1;
-    if (this.#failures >= options.retry.attempts) throw error;
+    if (this.#failures >= attempts) throw error;
     const { retryAfterMs = 0 } = error;
-    if (this.request.obeyRetryAfter && retryAfterMs > options.retry.maxRetryAfterMs) throw error;
-    const delayMs = retryDelayMs(options.retry, this.#failures, runtime.random(), retryAfterMs);
+    if (this.request.obeyRetryAfter && retryAfterMs > maxRetryAfterMs) throw error;
+    const bounds = { firstMs: baseDelayMs, maxMs: maxDelayMs };
+    const backoff = backoffMs(bounds, this.#failures, runtime.random());
+    const delayMs = Math.max(backoff, Math.min(retryAfterMs, maxRetryAfterMs));
     // A wait that ends after the deadline would only replace this error by a timeout.
     if (delayMs >= this.deadline.remainingMs) throw error;
     await abortableDelay(delayMs, runtime, this.deadline.signal);
@@ -307,22 +310,4 @@ function isRetryableStatus(policy: RetryPolicy, status: number): boolean {
   return policy.statuses.some((retried) =>
     retried === '5xx' ? status >= 500 && status <= 599 : retried === status,
   );
-}
-
-/**
- * Returns the wait before the next attempt, in milliseconds: an exponential backoff with jitter, or the `Retry-After`
- * of the response if that is longer. `maxRetryAfterMs` limits the `Retry-After`.
- *
- * @param failures number of failed attempts, from 1
- * @param random from 0 to 1
- */
-function retryDelayMs(
-  policy: RetryPolicy,
-  failures: number,
-  random: number,
-  retryAfterMs: number | undefined,
-): number {
-  const bounds = { firstMs: policy.baseDelayMs, maxMs: policy.maxDelayMs };
-  const requestedMs = Math.min(retryAfterMs ?? 0, policy.maxRetryAfterMs);
-  return Math.max(backoffMs(bounds, failures, random), requestedMs);
 }

@@ -10,15 +10,19 @@ const OTHERS = 'other subjects';
 
 type Message = string | LogLine;
 
+interface Line {
+  readonly level: 'warn' | 'error';
+  readonly message: Message | (() => Message);
+}
+
 /** What a throttled log knows about a subject since its latest line. */
 interface Subject {
   /** Time of the latest line. */
   readonly since: number;
   /** Number of messages since then. */
   suppressed: number;
-  level: 'warn' | 'error';
   /** The latest of them. */
-  message: Message | (() => Message);
+  latest: Line;
 }
 
 /** Maximum number of subjects in one line about several. */
@@ -48,12 +52,12 @@ export class ThrottledLog {
 
   /** Logs a warning, unless a line about the same subject was logged within the last minute. */
   warn(subject: string, message: Message | (() => Message)): void {
-    this.#write('warn', subject, message);
+    this.#write(subject, { level: 'warn', message });
   }
 
   /** Logs an error, unless a line about the same subject was logged within the last minute. */
   error(subject: string, message: Message | (() => Message)): void {
-    this.#write('error', subject, message);
+    this.#write(subject, { level: 'error', message });
   }
 
   /** Logs now how many lines were suppressed, and stops the timer. Never throws. */
@@ -62,47 +66,42 @@ export class ThrottledLog {
     this.#cancelTimer = null;
     const reported = [...this.#subjects].filter(([, { suppressed }]) => suppressed > 0);
     const now = this.runtime.monotonic();
-    for (const [name, subject] of reported) this.#restart(name, subject, now);
+    for (const [name, { latest }] of reported) this.#restart(name, latest, now);
     try {
       const [[, only] = [], ...others] = reported;
       if (only === undefined) return;
-      if (others.length === 0) this.#log(only, only.suppressed - 1);
+      if (others.length === 0) this.#log(only.latest, only.suppressed - 1);
       else this.#log(summaryOf(reported), 0);
     } catch {
       // The application's logger failed in a timer, where its error would end the process.
     }
   }
 
-  #write(level: 'warn' | 'error', subject: string, message: Message | (() => Message)): void {
+  #write(subject: string, latest: Line): void {
     const now = this.runtime.monotonic();
     const name = this.#nameOf(subject, now);
     const last = this.#subjects.get(name);
-    const latest = { level, message };
     if (last === undefined || now - last.since >= INTERVAL_MS) {
       this.#restart(name, latest, now);
       this.#log(latest, last?.suppressed ?? 0);
       return;
     }
     last.suppressed += 1;
-    Object.assign(last, latest);
+    last.latest = latest;
     const dueInMs = last.since + INTERVAL_MS - now;
     this.#cancelTimer ??= this.runtime.schedule(dueInMs, () => this.flush());
   }
 
-  #log({ level, message }: Pick<Subject, 'level' | 'message'>, suppressed: number): void {
+  #log({ level, message }: Line, suppressed: number): void {
     const line = typeof message === 'function' ? message() : message;
     const more = suppressed > 0 ? ` (${suppressed} more since the previous line)` : '';
     this.logger[level](typeof line === 'string' ? `${line}${more}` : line.append(more));
   }
 
   /** Starts the next minute of a subject. */
-  #restart(
-    name: string,
-    { level, message }: Pick<Subject, 'level' | 'message'>,
-    now: number,
-  ): void {
+  #restart(name: string, latest: Line, now: number): void {
     this.#subjects.delete(name);
-    this.#subjects.set(name, { since: now, suppressed: 0, level, message });
+    this.#subjects.set(name, { since: now, suppressed: 0, latest });
   }
 
   #nameOf(subject: string, now: number): string {
@@ -119,15 +118,13 @@ export class ThrottledLog {
 export type ThrottledLogRuntime = ConstructorParameters<typeof ThrottledLog>[1];
 
 /** The message about suppressed lines of several subjects, most lines first. */
-function summaryOf(
-  subjects: readonly (readonly [string, Subject])[],
-): Pick<Subject, 'level' | 'message'> {
+function summaryOf(subjects: readonly (readonly [string, Subject])[]): Line {
   const sorted = subjects.toSorted(([, a], [, b]) => b.suppressed - a.suppressed);
   const listed = sorted
     .slice(0, MAX_LISTED)
     .map(([name, { suppressed }]) => `${suppressed} about ${JSON.stringify(name)}`);
   const rest = sorted.length - listed.length;
   if (rest > 0) listed.push(`others about ${rest} more`);
-  const level = sorted.some(([, subject]) => subject.level === 'error') ? 'error' : 'warn';
+  const level = sorted.some(([, { latest }]) => latest.level === 'error') ? 'error' : 'warn';
   return { level, message: `Lines were suppressed since the previous ones: ${listed.join(', ')}.` };
 }

@@ -7,7 +7,7 @@ import type {
   PaymentEventType,
   PaymentOverdueData,
 } from './payment-event.js';
-import { assertRetrySchedule } from './retry-schedule.js';
+import { assertRetrySchedule, assertWhole } from './retry-schedule.js';
 import type { RetrySchedule } from './retry-schedule.js';
 
 /** Options of {@link OnPaymentEvent}. */
@@ -181,17 +181,8 @@ function mergeOptions(
 }
 
 /** @throws TypeError for a value out of bounds. */
-function assertOptions({ concurrency, timeoutMs, retry }: OnPaymentEventOptions): void {
-  assertWhole('concurrency', concurrency, 1000, 'attempts');
-  assertWhole('timeoutMs', timeoutMs, 3_600_000, 'milliseconds');
+function assertOptions({ concurrency = 1, timeoutMs = 1, retry }: OnPaymentEventOptions): void {
+  assertWhole('@OnPaymentEvent: "concurrency"', concurrency, 1000, 'attempts');
+  assertWhole('@OnPaymentEvent: "timeoutMs"', timeoutMs, 3_600_000, 'milliseconds');
   if (retry !== undefined) assertRetrySchedule(retry, '@OnPaymentEvent: "retry"');
-}
-
-function assertWhole(option: string, value: unknown, max: number, unit: string): void {
-  if (value === undefined) return;
-  if (Number.isInteger(value) && (value as number) >= 1 && (value as number) <= max) return;
-  throw new TypeError(
-    `@OnPaymentEvent: "${option}" must be a whole number of ${unit} from 1 to ${max}. Without it, ` +
-      `"worker.${option}" applies.`,
-  );
 }

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { OnModuleInit, Type } from '@nestjs/common';
 import type { ModuleRef } from '@nestjs/core';
 import { ModuleLogger } from '../errors/module-logger.js';
-import { describeError, PaymentsError } from '../errors/payments-error.js';
+import { describeError, errorCodeOf } from '../errors/payments-error.js';
 import { mustBe, optionsInvalid, shown } from '../errors/option-checks.js';
 import type { PaymentsErrorCode } from '../errors/payments-error-code.js';
 import { ThrottledLog } from '../errors/throttled-log.js';
@@ -185,17 +185,8 @@ export const NO_OBSERVERS = new Observers([], {
 });
 
 /** The description and the code of an error, for observers. Never throws. */
-export function errorFacts(thrown: unknown): {
-  readonly error: string;
-  readonly errorCode: PaymentsErrorCode | null;
-} {
-  let errorCode: PaymentsErrorCode | null = null;
-  try {
-    if (thrown instanceof PaymentsError) errorCode = thrown.code;
-  } catch {
-    // `instanceof` throws for a revoked proxy.
-  }
-  return { error: describeError(thrown), errorCode };
+export function errorFacts(thrown: unknown) {
+  return { error: describeError(thrown), errorCode: errorCodeOf(thrown) };
 }
 
 /**
