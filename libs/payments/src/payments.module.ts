@@ -6,7 +6,6 @@ import { PaymentsApiService } from './api/payments-api.service.js';
 import { COMPANIES } from './companies/companies.js';
 import { EventDispatcher } from './events/event-dispatcher.js';
 import { HandlerExplorer } from './events/handler-explorer.js';
-import { HandlerInvoker } from './events/handler-invoker.js';
 import { HandlerRegistry } from './events/handler-registry.js';
 import { UnhandledRejections } from './errors/unhandled-rejections.js';
 import { PaymentExpectations } from './expectations/payment-expectations.js';
@@ -203,13 +202,7 @@ const INBOX: Provider[] = [
   EventReceiver,
   PaymentInbox,
 ];
-const EVENTS: Provider[] = [
-  UnhandledRejections,
-  HandlerRegistry,
-  HandlerInvoker,
-  HandlerExplorer,
-  EventDispatcher,
-];
+const EVENTS: Provider[] = [UnhandledRejections, HandlerRegistry, HandlerExplorer, EventDispatcher];
 
 /**
  * Calls the payments service, receives its signed webhook requests, polls the service about expected payments, and runs

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { Type } from '@nestjs/common';
-import { DiscoveryService, MetadataScanner } from '@nestjs/core';
+import { DiscoveryService, MetadataScanner, ModuleRef } from '@nestjs/core';
 import { LogLine } from '../errors/log-line.js';
 import { ModuleLogger } from '../errors/module-logger.js';
 import { PaymentsError } from '../errors/payments-error.js';
@@ -15,7 +15,7 @@ import {
   scopedPrototype,
 } from '../nest-internals.js';
 import type { NestHost } from '../nest-internals.js';
-import { HandlerInvoker } from './handler-invoker.js';
+import { bindHandler } from './handler-invoker.js';
 import { defaultName, HandlerRegistry } from './handler-registry.js';
 import { ON_PAYMENT_EVENT } from './on-payment-event.decorator.js';
 import type { OnPaymentEventMetadata } from './on-payment-event.decorator.js';
@@ -29,7 +29,7 @@ export class HandlerExplorer {
   constructor(
     private readonly discovery: DiscoveryService,
     private readonly scanner: MetadataScanner,
-    private readonly invoker: HandlerInvoker,
+    private readonly moduleRef: ModuleRef,
     private readonly registry: HandlerRegistry,
   ) {}
 
@@ -86,7 +86,7 @@ export class HandlerExplorer {
         patterns: metadata.patterns,
         data: metadata.data,
         options: metadata,
-        invoke: this.invoker.bind(host, method, scoped),
+        invoke: bindHandler(this.moduleRef, host, method, scoped),
       });
     }
   }

@@ -1,7 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { Injectable } from '@nestjs/common';
-import { ContextIdFactory, ModuleRef } from '@nestjs/core';
-import type { ContextId, ExternalContextCreator } from '@nestjs/core';
+import { ContextIdFactory } from '@nestjs/core';
+import type { ContextId, ExternalContextCreator, ModuleRef } from '@nestjs/core';
 import { describeError, isUnrecoverable, UnrecoverableError } from '../errors/payments-error.js';
 import {
   BODY_PARAM,
@@ -23,28 +22,25 @@ type Method = (...args: unknown[]) => unknown;
 export const PAYMENTS_CONTEXT = 'payments';
 
 /**
- * Calls a handler's method as Nest calls a route: with the guards, pipes, interceptors and filters of the method and its
- * class. A request-scoped handler gets a new instance for each event.
+ * Returns a function that calls `method` of the host for one event as Nest calls a route: with the guards, pipes,
+ * interceptors and filters of the method and its class. A request-scoped handler gets a new instance for each event.
  */
-@Injectable()
-export class HandlerInvoker {
-  constructor(private readonly moduleRef: ModuleRef) {}
-
-  /** A function that runs `method` of the host for one event. */
-  bind(host: NestHost, method: string, scoped: boolean): Invoke {
-    const contexts = isolatedContexts(this.moduleRef, host);
-    if (!scoped) {
-      return createInvoke(contexts, host, host.instance as object, method);
-    }
-    const moduleRef = moduleRefOf(host);
-    return async (event, context) => {
-      const contextId = ContextIdFactory.create();
-      // Providers of the new instance that inject REQUEST get this object.
-      moduleRef.registerRequestByContextId({ event, context }, contextId);
-      const instance: object = await moduleRef.resolve(host.token, contextId, { strict: true });
-      return createInvoke(contexts, host, instance, method, contextId)(event, context);
-    };
-  }
+export function bindHandler(
+  applicationRef: ModuleRef,
+  host: NestHost,
+  method: string,
+  scoped: boolean,
+): Invoke {
+  const contexts = isolatedContexts(applicationRef, host);
+  if (!scoped) return createInvoke(contexts, host, host.instance as object, method);
+  const moduleRef = moduleRefOf(host);
+  return async (event, context) => {
+    const contextId = ContextIdFactory.create();
+    // Providers of the new instance that inject REQUEST get this object.
+    moduleRef.registerRequestByContextId({ event, context }, contextId);
+    const instance: object = await moduleRef.resolve(host.token, contextId, { strict: true });
+    return createInvoke(contexts, host, instance, method, contextId)(event, context);
+  };
 }
 
 function createInvoke(

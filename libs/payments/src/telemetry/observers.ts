@@ -100,16 +100,18 @@ export class Observers implements OnModuleInit {
     ended: (end: OperationEnd<R>) => SpanResult,
   ): Promise<R> {
     if (!this.active) return work(null);
-    const span = this.tracing ? this.#span(operation) : null;
+    const spans = this.tracing ? this.#startSpans(operation) : [];
     const startedAt = this.runtime.monotonic();
     const end = (result: Omit<OperationEnd<R>, 'durationMs'>): void => {
       const durationMs = this.runtime.monotonic() - startedAt;
-      const spanResult = ended({ ...result, durationMs });
-      span?.end(spanResult);
+      const spanResult = Object.freeze(ended({ ...result, durationMs }));
+      for (const span of spans) this.#attempt('startSpan', () => span.end(spanResult));
     };
     let value: R;
     try {
-      value = await (span === null ? work(null) : span.run(() => work(span.traceparent)));
+      value = await (spans.length === 0
+        ? work(null)
+        : this.#runIn(spans, () => work(this.#traceparentOf(spans))));
     } catch (thrown) {
       end({ value: undefined, thrown, ...errorFacts(thrown) });
       throw thrown;
@@ -122,13 +124,13 @@ export class Observers implements OnModuleInit {
     this.#observers = observers;
     this.active = observers.length > 0;
     this.tracing = false;
-    this.#callEach('startSpan', ({ startSpan }) => {
-      this.tracing ||= typeof startSpan === 'function';
+    this.#callEach('startSpan', (observer) => {
+      this.tracing ||= typeof observer.startSpan === 'function';
     });
   }
 
   /** Starts a span of each instrumentation. Never throws. */
-  #span(operation: TracedOperation): OperationSpan {
+  #startSpans(operation: TracedOperation): readonly PaymentsSpan[] {
     Object.freeze(operation);
     const spans: PaymentsSpan[] = [];
     this.#callEach('startSpan', (observer) => {
@@ -136,7 +138,43 @@ export class Observers implements OnModuleInit {
       if (typeof span?.run === 'function') spans.push(span);
       return span;
     });
-    return new OperationSpan(spans, (work) => this.#attempt('startSpan', work));
+    return spans;
+  }
+
+  /** The trace context of the first span that has a valid one; otherwise `null`. */
+  #traceparentOf(spans: readonly PaymentsSpan[]): string | null {
+    let found: string | null = null;
+    for (const span of spans) {
+      this.#attempt('startSpan', () => {
+        const { traceparent } = span;
+        found ??= validTraceparent(traceparent);
+        return traceparent;
+      });
+    }
+    return found;
+  }
+
+  /** Calls `work` exactly once, with the spans as the active ones. Returns or throws what `work` does. */
+  #runIn<R>(spans: readonly PaymentsSpan[], work: () => R): R {
+    let result: { readonly value: R } | { readonly thrown: unknown } | undefined;
+    const inCallersGuard = callersGuard();
+    const once = (): void => {
+      if (result !== undefined) return;
+      try {
+        result = { value: inCallersGuard(work) };
+      } catch (thrown) {
+        result = { thrown };
+      }
+    };
+    const nested = spans.reduceRight<() => void>(
+      (inner, span) => () => this.#attempt('startSpan', () => span.run(inner)),
+      once,
+    );
+    nested();
+    // An instrumentation may have failed before it called the work.
+    once();
+    if ('thrown' in result!) throw result.thrown;
+    return result!.value;
   }
 
   #resolve(option: ObserverOption): PaymentsInstrumentation {
@@ -210,55 +248,6 @@ export function resolveObservers(
     );
   }
   return Object.freeze([...(observers as readonly ObserverOption[])]);
-}
-
-/** The spans of one operation, one of each instrumentation. No method throws an error of an instrumentation. */
-class OperationSpan {
-  constructor(
-    private readonly spans: readonly PaymentsSpan[],
-    private readonly attempt: (work: () => unknown) => void,
-  ) {}
-
-  /** The trace context of the first span that has a valid one; otherwise `null`. */
-  get traceparent(): string | null {
-    let found: string | null = null;
-    for (const span of this.spans) {
-      this.attempt(() => {
-        const { traceparent } = span;
-        found ??= validTraceparent(traceparent);
-        return traceparent;
-      });
-    }
-    return found;
-  }
-
-  /** Calls `work` exactly once, with the spans as the active ones. Returns or throws what `work` does. */
-  run<R>(work: () => R): R {
-    let result: { readonly value: R } | { readonly thrown: unknown } | undefined;
-    const inCallersGuard = callersGuard();
-    const once = (): void => {
-      if (result !== undefined) return;
-      try {
-        result = { value: inCallersGuard(work) };
-      } catch (thrown) {
-        result = { thrown };
-      }
-    };
-    const nested = this.spans.reduceRight<() => void>(
-      (inner, span) => () => this.attempt(() => span.run(inner)),
-      once,
-    );
-    nested();
-    // An instrumentation may have failed before it called the work.
-    once();
-    if ('thrown' in result!) throw result.thrown;
-    return result!.value;
-  }
-
-  end(result: SpanResult): void {
-    Object.freeze(result);
-    for (const span of this.spans) this.attempt(() => span.end(result));
-  }
 }
 
 /** Later versions of the format may have more fields. */
