@@ -13,7 +13,7 @@ export {
 export type { PaymentsModuleOptions, PaymentsOptionsFactory } from './payments-options.js';
 export { PaymentsError, UnrecoverableError } from './errors/payments-error.js';
 export type { PaymentsErrorCode } from './errors/payments-error-code.js';
-export { ThrottledLog } from './errors/throttled-log.js';
+export { ThrottledLog } from './errors/module-log.js';
 export type { PaymentsRuntime } from './runtime/payments-runtime.js';
 
 export { DEFAULT_COMPANY } from './companies/company.js';

@@ -146,7 +146,7 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
   {
     promise: 'TE-08',
     fault: 'leaves the fields out of log lines in JSON',
-    file: 'libs/payments/src/errors/log-line.ts',
+    file: 'libs/payments/src/errors/module-log.ts',
     replace: 'return { message, ...fields };',
     by: 'return { message };',
     specs: [`${E2E}/telemetry/logs.spec.ts`],
@@ -154,7 +154,7 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
   {
     promise: 'TE-08',
     fault: 'prints log lines as objects in text',
-    file: 'libs/payments/src/errors/log-line.ts',
+    file: 'libs/payments/src/errors/module-log.ts',
     replace: 'depth === options.depth ? this.msg : this.toJSON()',
     by: 'this.toJSON()',
     specs: [`${E2E}/telemetry/logs.spec.ts`],
@@ -162,7 +162,7 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
   {
     promise: 'TE-08',
     fault: 'leaves the event id out of log lines',
-    file: 'libs/payments/src/errors/log-line.ts',
+    file: 'libs/payments/src/errors/module-log.ts',
     replace: 'if (id !== undefined) this.eventId = id;',
     by: '',
     specs: [`${E2E}/telemetry/logs.spec.ts`],

@@ -1,6 +1,6 @@
 import type { Logger } from '@nestjs/common';
 import type { ResolvedCompany } from '../companies/company.js';
-import { LogLine } from '../errors/log-line.js';
+import { LogLine } from '../errors/module-log.js';
 import { PaymentsError } from '../errors/payments-error.js';
 import { Backoff } from '../runtime/backoff.js';
 import { abortable, Deadline } from '../runtime/deadline.js';

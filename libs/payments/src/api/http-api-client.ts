@@ -1,8 +1,7 @@
 import type { Companies } from '../companies/companies.js';
 import type { ResolvedCompany } from '../companies/company.js';
-import { ModuleLogger } from '../errors/module-logger.js';
+import { ModuleLogger, ThrottledLog } from '../errors/module-log.js';
 import { describeError, PaymentsError } from '../errors/payments-error.js';
-import { ThrottledLog } from '../errors/throttled-log.js';
 import { backoffMs } from '../runtime/backoff.js';
 import { abortable, abortableDelay, Deadline } from '../runtime/deadline.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';

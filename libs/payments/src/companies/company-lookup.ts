@@ -1,5 +1,5 @@
-import { LogLine } from '../errors/log-line.js';
-import type { ThrottledLog } from '../errors/throttled-log.js';
+import { LogLine } from '../errors/module-log.js';
+import type { ThrottledLog } from '../errors/module-log.js';
 import { describeError, PaymentsError } from '../errors/payments-error.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 import { withTimeLimit } from '../runtime/deadline.js';

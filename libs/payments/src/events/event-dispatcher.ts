@@ -1,6 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { LogLine } from '../errors/log-line.js';
-import { ModuleLogger } from '../errors/module-logger.js';
+import { LogLine, ModuleLogger } from '../errors/module-log.js';
 import { describeError, errorCodeOf, framesOf, PaymentsError } from '../errors/payments-error.js';
 import { guard } from '../errors/unhandled-rejections.js';
 import { HandlerRegistry, matchesPattern } from './handler-registry.js';

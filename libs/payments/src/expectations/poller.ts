@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { ModuleLogger } from '../errors/module-logger.js';
+import { ModuleLogger } from '../errors/module-log.js';
 import { POLL_HANDLER } from '../inbox/store/expectation-store.js';
 import type { ClaimedPoll } from '../inbox/store/expectation-store.js';
 import { INBOX_STORE } from '../inbox/store/inbox-store.js';

@@ -1,12 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import type { OnModuleInit, Type } from '@nestjs/common';
 import type { ModuleRef } from '@nestjs/core';
-import { ModuleLogger } from '../errors/module-logger.js';
+import { ModuleLogger, ThrottledLog } from '../errors/module-log.js';
+import type { ThrottledLogRuntime } from '../errors/module-log.js';
 import { describeError, errorCodeOf } from '../errors/payments-error.js';
 import { mustBe, optionsInvalid, shown } from '../errors/option-checks.js';
 import type { PaymentsErrorCode } from '../errors/payments-error-code.js';
-import { ThrottledLog } from '../errors/throttled-log.js';
-import type { ThrottledLogRuntime } from '../errors/throttled-log.js';
 import { callersGuard, guard } from '../errors/unhandled-rejections.js';
 import type {
   ObservedInbox,

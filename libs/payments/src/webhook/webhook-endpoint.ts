@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { Injectable } from '@nestjs/common';
 import type { OnModuleInit } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
-import { ModuleLogger } from '../errors/module-logger.js';
+import { ModuleLogger } from '../errors/module-log.js';
 import { PaymentsError } from '../errors/payments-error.js';
 import { EventReceiver } from '../inbox/receive/event-receiver.js';
 import { httpAdapterOf } from '../nest-internals.js';

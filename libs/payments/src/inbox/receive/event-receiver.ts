@@ -1,10 +1,8 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { ModuleLogger } from '../../errors/module-logger.js';
+import { LogLine, ModuleLogger, ThrottledLog } from '../../errors/module-log.js';
 import { describeError, PaymentsError } from '../../errors/payments-error.js';
 import { TEST_EVENT_TYPE } from '../../events/payment-event.js';
 import type { PaymentEvent } from '../../events/payment-event.js';
-import { LogLine } from '../../errors/log-line.js';
-import { ThrottledLog } from '../../errors/throttled-log.js';
 import { PAYMENTS_RUNTIME } from '../../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import { withTimeLimit } from '../../runtime/deadline.js';

@@ -1,8 +1,7 @@
-import { ModuleLogger } from '../../errors/module-logger.js';
+import { ModuleLogger, ThrottledLog } from '../../errors/module-log.js';
+import type { ThrottledLogRuntime } from '../../errors/module-log.js';
 import { describeError } from '../../errors/payments-error.js';
 import { optionsInvalid, shown } from '../../errors/option-checks.js';
-import { ThrottledLog } from '../../errors/throttled-log.js';
-import type { ThrottledLogRuntime } from '../../errors/throttled-log.js';
 import { isObject } from '../../events/payment-event.js';
 import type { PaymentEvent } from '../../events/payment-event.js';
 import type { EventSummary, StoredSummary } from '../store/stored-event.js';

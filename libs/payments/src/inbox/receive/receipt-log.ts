@@ -1,6 +1,4 @@
-import { LogLine } from '../../errors/log-line.js';
-import { ModuleLogger } from '../../errors/module-logger.js';
-import { ThrottledLog } from '../../errors/throttled-log.js';
+import { LogLine, ModuleLogger, ThrottledLog } from '../../errors/module-log.js';
 import { TEST_EVENT_TYPE } from '../../events/payment-event.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import type { HandlerCatalogCache } from '../store/handler-catalog-cache.js';

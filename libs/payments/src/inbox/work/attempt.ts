@@ -1,12 +1,12 @@
 import type { Logger } from '@nestjs/common';
-import { LogLine } from '../../errors/log-line.js';
+import { LogLine } from '../../errors/module-log.js';
+import type { ThrottledLog } from '../../errors/module-log.js';
 import {
   describeError,
   framesOf,
   isUnrecoverable,
   PaymentsError,
 } from '../../errors/payments-error.js';
-import type { ThrottledLog } from '../../errors/throttled-log.js';
 import { OtherVersionError } from '../../events/event-dispatcher.js';
 import type { EventDispatcher } from '../../events/event-dispatcher.js';
 import { parseEnvelope } from '../../events/payment-event.js';

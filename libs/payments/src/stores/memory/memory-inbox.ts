@@ -1,4 +1,4 @@
-import { ModuleLogger } from '../../errors/module-logger.js';
+import { ModuleLogger } from '../../errors/module-log.js';
 import { checkFields, flag, whole } from '../../errors/option-checks.js';
 import type { OptionChecks } from '../../errors/option-checks.js';
 import type { InboxDefinition } from '../../inbox/store/inbox-store.js';

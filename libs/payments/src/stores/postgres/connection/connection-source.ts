@@ -1,9 +1,8 @@
 import type pg from 'pg';
 import type { Client, Pool } from 'pg';
-import { ModuleLogger } from '../../../errors/module-logger.js';
+import { ModuleLogger, ThrottledLog } from '../../../errors/module-log.js';
 import { PaymentsError, describeError } from '../../../errors/payments-error.js';
 import { optionsInvalid } from '../../../errors/option-checks.js';
-import { ThrottledLog } from '../../../errors/throttled-log.js';
 import { withTimeLimit } from '../../../runtime/deadline.js';
 import type { PaymentsRuntime } from '../../../runtime/payments-runtime.js';
 import type { ResolvedPostgresOptions } from '../postgres-options.js';

@@ -1,4 +1,4 @@
-import { ModuleLogger } from '../../../errors/module-logger.js';
+import { ModuleLogger } from '../../../errors/module-log.js';
 import { optionsInvalid } from '../../../errors/option-checks.js';
 import { Backoff, STORE_BACKOFF } from '../../../runtime/backoff.js';
 import { abortableDelay } from '../../../runtime/deadline.js';

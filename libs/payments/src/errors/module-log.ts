@@ -1,6 +1,76 @@
-import type { Logger } from '@nestjs/common';
+import { inspect, type InspectOptions } from 'node:util';
+import { Logger } from '@nestjs/common';
+import { systemRuntime } from '../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
-import type { LogLine } from './log-line.js';
+import { describeError } from './payments-error.js';
+import { guard } from './unhandled-rejections.js';
+
+/** What a log line is about: a company, an event of it, or a delivery of that event. */
+export interface LogSubject {
+  readonly company?: string | undefined;
+  /** Id of the event. */
+  readonly id?: string | undefined;
+  readonly handler?: string | undefined;
+}
+
+/**
+ * The message of a log line about a company, an event or a handler. Loggers that print text print its sentence; loggers
+ * that print JSON print the sentence and the fields.
+ *
+ * - Nest's `ConsoleLogger` prints text with `util.inspect`, and JSON with `JSON.stringify`.
+ * - nestjs-pino copies the own properties. pino's name for the sentence is `msg`.
+ * - nest-winston copies the own properties and reads `message`.
+ *
+ * A logger of the application may expect a string, so all methods of strings work too.
+ */
+export class LogLine {
+  readonly msg: string;
+  declare readonly company?: string;
+  declare readonly eventId?: string;
+  declare readonly handler?: string;
+
+  constructor(sentence: string, { company, id, handler }: LogSubject) {
+    this.msg = sentence;
+    if (company !== undefined) this.company = company;
+    if (id !== undefined) this.eventId = id;
+    if (handler !== undefined) this.handler = handler;
+  }
+
+  get message(): string {
+    return this.msg;
+  }
+
+  get length(): number {
+    return this.msg.length;
+  }
+
+  /** The same line with a longer sentence. */
+  append(text: string): LogLine {
+    const { msg, company, eventId: id, handler } = this;
+    return new LogLine(`${msg}${text}`, { company, id, handler });
+  }
+
+  toString(): string {
+    return this.msg;
+  }
+
+  valueOf(): string {
+    return this.msg;
+  }
+
+  toJSON(): object {
+    const { msg: message, ...fields } = this;
+    return { message, ...fields };
+  }
+
+  /** The sentence or, within another object, the sentence and the fields. */
+  [inspect.custom](depth: number | null, options: InspectOptions): unknown {
+    return depth === options.depth ? this.msg : this.toJSON();
+  }
+}
+
+// The methods of strings, such as includes(), work with any object whose toString() they can call.
+Object.setPrototypeOf(LogLine.prototype, String.prototype);
 
 /** The shortest time between two lines about one subject, in milliseconds. */
 const INTERVAL_MS = 60_000;
@@ -127,4 +197,45 @@ function summaryOf(subjects: readonly (readonly [string, Subject])[]): Line {
   if (rest > 0) listed.push(`others about ${rest} more`);
   const level = sorted.some(([, { latest }]) => latest.level === 'error') ? 'error' : 'warn';
   return { level, message: `Lines were suppressed since the previous ones: ${listed.join(', ')}.` };
+}
+
+/** Prints a warning of Node.js, because the logger of the application is what failed. */
+const warn = (message: unknown): void => process.emitWarning(String(message), 'PaymentsWarning');
+const failures = new ThrottledLog({ warn, error: warn }, systemRuntime);
+
+/** Calls a logger of the application. Never throws; an error of the logger is printed as a warning of Node.js. */
+function callLogger(call: () => void): void {
+  try {
+    guard(loggerFailed, call);
+  } catch (error) {
+    loggerFailed(error);
+  }
+}
+
+function loggerFailed(error: unknown): void {
+  failures.warn(
+    'logger',
+    () =>
+      'The logger of the application failed, so a line of nestjs-payments may be missing in the log. Nothing else is ' +
+      `affected. ${describeError(error)}`,
+  );
+}
+
+/** The logger of this module: Nest's logger, which calls the logger of the application. Never throws. */
+export class ModuleLogger extends Logger {
+  override log(message: unknown): void {
+    callLogger(() => super.log(message));
+  }
+
+  override warn(message: unknown): void {
+    callLogger(() => super.warn(message));
+  }
+
+  override error(message: unknown): void {
+    callLogger(() => super.error(message));
+  }
+
+  override debug(message: unknown): void {
+    callLogger(() => super.debug(message));
+  }
 }
