@@ -123,4 +123,4 @@ export type { ApiErrorFacts } from './api/api-error.js';
 export { PaymentsTokenError } from './api/access-token.js';
 export type { PaymentsApiOptions, RetryPolicy } from './api/api-options.js';
 
-export type { ObserverInfo, PaymentsObserver } from './telemetry/payments-observer.js';
+export type { ObserverInfo, PaymentsObserver } from './telemetry/observers.js';

@@ -28,7 +28,7 @@ import { checkNames, mustBe, optionsInvalid } from './errors/option-checks.js';
 import { describeError, framesOf } from './errors/payments-error.js';
 import { callersGuard, guard } from './errors/unhandled-rejections.js';
 import { resolveObservers } from './telemetry/observers.js';
-import type { PaymentsObserver } from './telemetry/payments-observer.js';
+import type { PaymentsObserver } from './telemetry/observers.js';
 import { resolveWebhookOptions } from './webhook/webhook-options.js';
 import type { ResolvedWebhookOptions, WebhookOptions } from './webhook/webhook-options.js';
 

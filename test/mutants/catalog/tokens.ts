@@ -97,7 +97,7 @@ export const TOKEN_MUTANTS: readonly Mutant[] = [
     promise: 'TK-12',
     fault: 'uses the result of a refresh that was superseded',
     file: ACCESS_TOKEN,
-    replace: 'if (this.#refresh !== refresh) return this.get();',
+    replace: 'if (this.#refresh?.deadline !== deadline) return this.get();',
     by: '',
     specs: ['test/e2e/token/failure.spec.ts'],
   },

@@ -5,7 +5,7 @@ import { PaymentsError } from '../errors/payments-error.js';
 import { Backoff } from '../runtime/backoff.js';
 import { abortable, Deadline } from '../runtime/deadline.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
-import type { ObserverInfo } from '../telemetry/payments-observer.js';
+import type { ObserverInfo } from '../telemetry/observers.js';
 import {
   callUrl,
   isSuccess,
@@ -32,12 +32,6 @@ export interface AccessTokenParts {
 
 const aborted = (): PaymentsError => new PaymentsError('aborted', 'The wait was aborted');
 
-/** A token request that is under way. All callers share its promise. */
-interface Refresh {
-  readonly deadline: Deadline;
-  promise: Promise<string>;
-}
-
 /** Milliseconds without a token request after the credentials were rejected: a person has to fix them. */
 const CREDENTIALS_WAIT_MS = 30_000;
 /** The longest `Retry-After` that is obeyed, in milliseconds: a wrong value must not stop payments for a day. */
@@ -57,7 +51,8 @@ export class AccessToken {
   readonly #rejectionBackoff = new TokenBackoff();
   /** `noRefreshUntil` is on the monotonic clock, in milliseconds. */
   #current: { value: string; life: TokenLife; noRefreshUntil: number } | undefined;
-  #refresh: Refresh | undefined;
+  /** The token request that is under way. All callers share its promise. */
+  #refresh: { readonly deadline: Deadline; readonly promise: Promise<string> } | undefined;
   #failure: TokenFailure | undefined;
   #closed = false;
 
@@ -131,7 +126,7 @@ export class AccessToken {
   #refreshInBackground(): void {
     if (this.#refresh || this.#closed) return;
     if (this.#endpointBackoff.waitMs(this.#now().monotonic) > 0) return;
-    this.#start().promise.catch((error: unknown) => {
+    this.#start().catch((error: unknown) => {
       if (!(error instanceof PaymentsTokenError)) return;
       const line = `The token could not be renewed. The current token is used until it expires: ${error.message}`;
       const { company, logger } = this.#parts;
@@ -145,30 +140,28 @@ export class AccessToken {
     if (this.#refresh) return this.#refresh.promise;
     const waitMs = this.#endpointBackoff.waitMs(this.#now().monotonic);
     if (this.#failure && waitMs > 0) throw this.#error(this.#failure, waitMs);
-    return this.#start().promise;
+    return this.#start();
   }
 
-  #start(): Refresh {
-    const { runtime, timeoutMs } = this.#parts;
-    const deadline = new Deadline(runtime, timeoutMs);
-    const refresh: Refresh = { deadline, promise: Promise.resolve('') };
-    this.#refresh = refresh;
-    refresh.promise = this.#run(refresh);
+  #start(): Promise<string> {
+    const deadline = new Deadline(this.#parts.runtime, this.#parts.timeoutMs);
+    const promise = this.#run(deadline);
+    this.#refresh = { deadline, promise };
     // Without a caller, nothing else would handle the rejection, and it would end the process.
-    refresh.promise.catch(() => {});
-    return refresh;
+    promise.catch(() => {});
+    return promise;
   }
 
-  async #run(refresh: Refresh): Promise<string> {
+  async #run(deadline: Deadline): Promise<string> {
     const sent = this.#now();
-    const result = await this.#request(refresh.deadline.signal);
-    refresh.deadline.release();
+    const result = await this.#request(deadline.signal);
+    deadline.release();
     this.#parts.onEnded?.({
       company: this.#parts.company,
       errorCode: result.ok ? null : result.code,
       durationMs: this.#now().monotonic - sent.monotonic,
     });
-    if (this.#refresh !== refresh) return this.get();
+    if (this.#refresh?.deadline !== deadline) return this.get();
     this.#refresh = undefined;
     return result.ok ? this.#keep(result, sent) : this.#fail(result);
   }

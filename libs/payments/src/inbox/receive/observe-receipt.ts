@@ -1,6 +1,5 @@
 import { validTraceparent } from '../../telemetry/observers.js';
-import type { Observers } from '../../telemetry/observers.js';
-import type { ObserverInfo } from '../../telemetry/payments-observer.js';
+import type { ObserverInfo, Observers } from '../../telemetry/observers.js';
 import type { ReceivedEvent } from './receipt-log.js';
 import { VerifiedEvent } from './verified-event.js';
 

@@ -1,8 +1,7 @@
 import { framesOf } from '../../errors/payments-error.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import { errorFacts, validTraceparent } from '../../telemetry/observers.js';
-import type { Observers } from '../../telemetry/observers.js';
-import type { ObserverInfo } from '../../telemetry/payments-observer.js';
+import type { ObserverInfo, Observers } from '../../telemetry/observers.js';
 import type { ClaimedDelivery, TracedEvent } from '../store/inbox-store.js';
 import type { StoredEvent } from '../store/stored-event.js';
 

@@ -10,7 +10,7 @@ import type {
 import { describeError } from '../../errors/payments-error.js';
 import { withTimeLimit } from '../../runtime/deadline.js';
 import { systemRuntime } from '../../runtime/payments-runtime.js';
-import type { ObservedInbox, PaymentsObserver } from '../payments-observer.js';
+import type { ObservedInbox, PaymentsObserver } from '../observers.js';
 
 /** Upper bounds of the buckets of durations, in seconds. */
 const SHORT = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];

@@ -1,6 +1,6 @@
 import { metrics, trace } from '@opentelemetry/api';
 import type { MeterProvider, Tracer, TracerProvider } from '@opentelemetry/api';
-import type { PaymentsInstrumentation, PaymentsObserver } from '../payments-observer.js';
+import type { PaymentsInstrumentation, PaymentsObserver } from '../observers.js';
 import { measurements, startGauges } from './metrics.js';
 import { startSpan } from './spans.js';
 

@@ -14,7 +14,7 @@ import type {
   SpanOptions,
   Tracer,
 } from '@opentelemetry/api';
-import type { PaymentsSpan, SpanResult, TracedOperation } from '../payments-observer.js';
+import type { PaymentsSpan, SpanResult, TracedOperation } from '../observers.js';
 
 type Operation<K extends TracedOperation['kind']> = Extract<TracedOperation, { readonly kind: K }>;
 
