@@ -10,7 +10,7 @@ import {
   optionsInvalid,
   whole,
 } from '../errors/option-checks.js';
-import type { OptionCheck, OptionChecks } from '../errors/option-checks.js';
+import type { OptionChecks } from '../errors/option-checks.js';
 
 /** Name of the HTTP client that sends requests: undici, or axios's adapter on `node:http` or on the global `fetch`. */
 export type HttpAdapter = 'undici' | 'http' | 'fetch';
@@ -136,12 +136,11 @@ const RETRY = {
   maxDelayMs: whole({ default: 5000, min: 1, max: 300_000, unit: MS }),
   maxRetryAfterMs: whole({ default: 15_000, min: 0, max: 300_000, unit: MS }),
 } satisfies OptionChecks<RetryPolicy>;
-const agent = (protocol: string) =>
-  optional<HttpAgent>(
-    `an Agent of node:${protocol}`,
-    (value) => typeof value === 'object' && 'addRequest' in value,
-  );
-const AGENTS = { http: agent('http'), https: agent('https') as OptionCheck<HttpsAgent> };
+const isAgent = (value: object): boolean => typeof value === 'object' && 'addRequest' in value;
+const AGENTS = {
+  http: optional<HttpAgent>('an Agent of node:http', isAgent),
+  https: optional<HttpsAgent>('an Agent of node:https', isAgent),
+} satisfies OptionChecks<HttpAgents>;
 const CHECKS = {
   tokenHeader: oneOf('authorization', 'x-auth-token'),
   attemptTimeoutMs: whole({ default: 10_000, min: 1, max: 300_000, unit: MS }),
