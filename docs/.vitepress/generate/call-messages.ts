@@ -48,9 +48,7 @@ export async function callMessages(root: string): Promise<Map<string, string>> {
 async function loadApiErrors(root: string): Promise<typeof apiErrors> {
   const source = join(root, 'libs/payments/src');
   const base = moduleUrl(join(source, 'errors/payments-error.ts'));
-  return import(moduleUrl(join(source, 'api/api-error.ts'), base)) as Promise<
-    typeof apiErrors
-  >;
+  return import(moduleUrl(join(source, 'api/api-error.ts'), base)) as Promise<typeof apiErrors>;
 }
 
 /** The address of a compiled file. `base` is the address of `payments-error.js`, if the file imports it. */
