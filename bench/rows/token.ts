@@ -1,4 +1,4 @@
-import { AccessToken } from '../../libs/payments/dist/api/token/access-token.js';
+import { AccessToken } from '../../libs/payments/dist/api/access-token.js';
 import type { CommandProcess } from '../../test/support/processes/command-process.ts';
 import { startChild } from '../processes/child.ts';
 import type { Contender, Row, Scale } from '../rounds/row.ts';

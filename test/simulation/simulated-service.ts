@@ -1,6 +1,6 @@
 import type { ReconcileOptions } from '../../libs/payments/dist/expectations/reconcile-options.js';
 import type { PaymentTransaction } from '../../libs/payments/dist/api/payments-api.js';
-import { PaymentsApiError } from '../../libs/payments/dist/api/call/api-error.js';
+import { PaymentsApiError } from '../../libs/payments/dist/api/api-error.js';
 import { PaymentsError } from '../../libs/payments/dist/errors/payments-error.js';
 import type { PaymentsErrorCode } from '../../libs/payments/dist/errors/payments-error-code.js';
 import type { Answer, EventPlan, RequestEnd } from './scenario.ts';

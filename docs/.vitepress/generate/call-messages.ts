@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import ts from 'typescript';
-import type * as apiErrors from '../../../libs/payments/src/api/call/api-error.js';
+import type * as apiErrors from '../../../libs/payments/src/api/api-error.js';
 
 const FACTS = {
   company: 'default',
@@ -48,9 +48,7 @@ export async function callMessages(root: string): Promise<Map<string, string>> {
 async function loadApiErrors(root: string): Promise<typeof apiErrors> {
   const source = join(root, 'libs/payments/src');
   const base = moduleUrl(join(source, 'errors/payments-error.ts'));
-  return import(moduleUrl(join(source, 'api/call/api-error.ts'), base)) as Promise<
-    typeof apiErrors
-  >;
+  return import(moduleUrl(join(source, 'api/api-error.ts'), base)) as Promise<typeof apiErrors>;
 }
 
 /** The address of a compiled file. `base` is the address of `payments-error.js`, if the file imports it. */

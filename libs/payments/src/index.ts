@@ -13,7 +13,7 @@ export {
 export type { PaymentsModuleOptions, PaymentsOptionsFactory } from './payments-options.js';
 export { PaymentsError, UnrecoverableError } from './errors/payments-error.js';
 export type { PaymentsErrorCode } from './errors/payments-error-code.js';
-export { ThrottledLog } from './errors/throttled-log.js';
+export { ThrottledLog } from './errors/module-log.js';
 export type { PaymentsRuntime } from './runtime/payments-runtime.js';
 
 export { DEFAULT_COMPANY, SigningKey } from './companies/company.js';
@@ -116,9 +116,9 @@ export type {
   PaymentTransaction,
   RequestOptions,
 } from './api/payments-api.js';
-export { PaymentsApiError } from './api/call/api-error.js';
-export type { ApiErrorFacts } from './api/call/api-error.js';
-export { PaymentsTokenError } from './api/token/token-request.js';
+export { PaymentsApiError } from './api/api-error.js';
+export type { ApiErrorFacts } from './api/api-error.js';
+export { PaymentsTokenError } from './api/access-token.js';
 export type { PaymentsApiOptions, RetryPolicy } from './api/api-options.js';
 
-export type { ObserverInfo, PaymentsObserver } from './telemetry/payments-observer.js';
+export type { ObserverInfo, PaymentsObserver } from './telemetry/observers.js';

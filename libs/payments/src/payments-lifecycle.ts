@@ -5,7 +5,7 @@ import type {
   OnModuleDestroy,
 } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
-import { ModuleLogger } from './errors/module-logger.js';
+import { ModuleLogger } from './errors/module-log.js';
 import { prepareDataClasses } from './events/event-dispatcher.js';
 import { PaymentExpectations } from './expectations/payment-expectations.js';
 import { Poller } from './expectations/poller.js';

@@ -23,13 +23,14 @@ import { resolveReceiveOptions } from './inbox/receive/receive-options.js';
 import type { ReceiveOptions, ResolvedReceiveOptions } from './inbox/receive/receive-options.js';
 import { resolveWorkerOptions } from './inbox/work/worker-options.js';
 import type { ResolvedWorkerOptions, WorkerOptions } from './inbox/work/worker-options.js';
-import { createOptionGuard, guardRuntime } from './option-guard.js';
-import type { GuardOption } from './option-guard.js';
 import { ModuleRuntime, systemRuntime } from './runtime/payments-runtime.js';
 import type { PaymentsRuntime } from './runtime/payments-runtime.js';
-import { mustBe, optionsInvalid } from './errors/option-checks.js';
+import { ModuleLogger, ThrottledLog } from './errors/module-log.js';
+import { checkNames, mustBe, optionsInvalid } from './errors/option-checks.js';
+import { describeError, framesOf } from './errors/payments-error.js';
+import { callersGuard, guard } from './errors/unhandled-rejections.js';
 import { resolveObservers } from './telemetry/observers.js';
-import type { PaymentsObserver } from './telemetry/payments-observer.js';
+import type { PaymentsObserver } from './telemetry/observers.js';
 import { resolveWebhookOptions } from './webhook/webhook-options.js';
 import type { ResolvedWebhookOptions, WebhookOptions } from './webhook/webhook-options.js';
 
@@ -115,25 +116,25 @@ export interface ResolvedPaymentsOptions {
   readonly runtime: ModuleRuntime;
 }
 
-const NAMES: ReadonlySet<string> = new Set<keyof PaymentsModuleOptions>([
-  'baseUrl',
-  'clientId',
-  'clientSecret',
-  'webhookSecret',
-  'companies',
-  'allowInsecureHttp',
-  'inbox',
-  'bodyCodec',
-  'webhook',
-  'worker',
-  'api',
-  'reconcile',
-  'observers',
-  'runtime',
-  'oncePerTransaction',
-  'deadlineMs',
-  'summary',
-]);
+const NAMES: Readonly<Record<keyof PaymentsModuleOptions, true>> = {
+  baseUrl: true,
+  clientId: true,
+  clientSecret: true,
+  webhookSecret: true,
+  companies: true,
+  allowInsecureHttp: true,
+  inbox: true,
+  bodyCodec: true,
+  webhook: true,
+  worker: true,
+  api: true,
+  reconcile: true,
+  observers: true,
+  runtime: true,
+  oncePerTransaction: true,
+  deadlineMs: true,
+  summary: true,
+};
 
 /**
  * Completes and validates the options. Called once, at boot.
@@ -144,17 +145,13 @@ export function resolveOptions(options: PaymentsModuleOptions): ResolvedPayments
   if (typeof options !== 'object' || options === null) {
     throw optionsInvalid('the options must be an object with the fields of PaymentsModuleOptions.');
   }
-  const unknown = Object.keys(options).find((name) => !NAMES.has(name));
-  if (unknown === 'webhookPath' || unknown === 'isGlobal') {
+  const early = ['webhookPath', 'isGlobal'].find((name) => name in options);
+  if (early !== undefined) {
     throw optionsInvalid(
-      `"${unknown}" must be known before the factory runs: pass it to forRootAsync() itself, next to the factory.`,
+      `"${early}" must be known before the factory runs: pass it to forRootAsync() itself, next to the factory.`,
     );
   }
-  if (unknown !== undefined) {
-    throw optionsInvalid(
-      `there is no option "${unknown}". The options are ${[...NAMES].join(', ')}.`,
-    );
-  }
+  checkNames('', options, NAMES);
   const { inbox = memoryInbox(), allowInsecureHttp } = options;
   if (typeof inbox?.create !== 'function') {
     throw optionsInvalid(
@@ -259,4 +256,57 @@ function isDirectory(
   return (
     typeof (companies as CompanyDirectory | null)?.find === 'function' && !Array.isArray(companies)
   );
+}
+
+/**
+ * Returns a function that calls the function of the option `name`, and logs the rejections of promises that this function
+ * started and did not await, at most once per minute and option. Returns any other value unchanged.
+ */
+type GuardOption = <F>(name: string, option: F) => F;
+
+/** Creates a {@link GuardOption}, for one import of the module. */
+function createOptionGuard(onClose: (callback: () => void) => void): GuardOption {
+  let log: ThrottledLog | undefined;
+  // The system's clock, because the clock of the application may be the function that rejects.
+  const createLog = (): ThrottledLog =>
+    new ThrottledLog(new ModuleLogger('PaymentsModule'), {
+      monotonic: () => systemRuntime.monotonic(),
+      schedule: (ms, callback) => systemRuntime.schedule(ms, callback),
+      onClose,
+    });
+  return (name, option) => {
+    if (typeof option !== 'function') return option;
+    const rejected = (reason: unknown): void => {
+      log ??= createLog();
+      log.error(
+        name,
+        () =>
+          `The option "${name}" did not await a promise, which rejected: ${describeError(reason)}. The module ignores ` +
+          `this error: await the promise.${framesOf(reason)}`,
+      );
+    };
+    const call = (...args: unknown[]): unknown =>
+      guard(rejected, () => Reflect.apply(option, undefined, args));
+    return call as typeof option;
+  };
+}
+
+/** The runtime of an application, with guarded functions. */
+function guardRuntime(runtime: PaymentsRuntime, guardOption: GuardOption): PaymentsRuntime {
+  if (runtime === systemRuntime) return runtime;
+  const schedule = guardOption('runtime.schedule', (ms: number, callback: () => void) =>
+    guardOption('runtime.schedule', runtime.schedule(ms, callback)),
+  );
+  return {
+    now: guardOption('runtime.now', () => runtime.now()),
+    monotonic: guardOption('runtime.monotonic', () => runtime.monotonic()),
+    random: guardOption('runtime.random', () => runtime.random()),
+    schedule: (ms, callback) => {
+      const inCallersGuard = callersGuard();
+      return schedule(ms, () => inCallersGuard(callback));
+    },
+    get environment() {
+      return runtime.environment;
+    },
+  };
 }

@@ -1,12 +1,11 @@
 import { ConfigurableModuleBuilder, Module } from '@nestjs/common';
-import type { DynamicModule, Provider } from '@nestjs/common';
-import { DiscoveryModule, ModuleRef } from '@nestjs/core';
+import type { DynamicModule, FactoryProvider, Provider, ValueProvider } from '@nestjs/common';
+import { DiscoveryModule, ModuleRef, ModulesContainer } from '@nestjs/core';
 import { PAYMENTS_API_OPTIONS } from './api/api-options.js';
 import { PaymentsApiService } from './api/payments-api.service.js';
 import { COMPANIES } from './companies/company.js';
 import { EventDispatcher } from './events/event-dispatcher.js';
 import { HandlerExplorer } from './events/handler-explorer.js';
-import { HandlerInvoker } from './events/handler-invoker.js';
 import { HandlerRegistry } from './events/handler-registry.js';
 import { UnhandledRejections } from './errors/unhandled-rejections.js';
 import { PaymentExpectations } from './expectations/payment-expectations.js';
@@ -22,13 +21,13 @@ import { INBOX_STORE } from './inbox/store/inbox-store.js';
 import type { InboxStore } from './inbox/store/inbox-store.js';
 import { MAX_AGE_MS, RECEIVE_OPTIONS, resolveMaxAge } from './inbox/receive/receive-options.js';
 import { WORKER_OPTIONS } from './inbox/work/worker-options.js';
+import { importersOfSeveral } from './nest-internals.js';
 import { PaymentsLifecycle } from './payments-lifecycle.js';
 import { resolveOptions } from './payments-options.js';
 import type { PaymentsModuleOptions, ResolvedPaymentsOptions } from './payments-options.js';
 import { PAYMENTS_RUNTIME } from './runtime/payments-runtime.js';
 import { optionsInvalid } from './errors/option-checks.js';
-import { sealedProvider } from './sealed-options.js';
-import type { SealedOptions } from './sealed-options.js';
+import { PaymentsError } from './errors/payments-error.js';
 import { Observers } from './telemetry/observers.js';
 import { Admission, PendingRequests } from './webhook/admission.js';
 import { RawBodyMiddleware } from './webhook/raw-body.middleware.js';
@@ -42,8 +41,6 @@ import {
 import { RejectionLog } from './webhook/webhook-rejection.js';
 import { WebhookVerifier } from './webhook/webhook-verifier.js';
 import { WebhookGuard } from './webhook/webhook.guard.js';
-
-const RESOLVED = Symbol('PAYMENTS_RESOLVED_OPTIONS');
 
 /** Arguments of `forRoot` and `forRootAsync` next to the options. Nest needs them before it creates the options. */
 export interface PaymentsModuleExtras {
@@ -59,7 +56,7 @@ export interface PaymentsModuleExtras {
 
 const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } =
   // Without `alwaysTransient`, `moduleIdGeneratorAlgorithm: 'deep-hash'` could not distinguish two imports of this module,
-  // because the hash does not contain the sealed options.
+  // because the hash does not contain the resolved options.
   new ConfigurableModuleBuilder<PaymentsModuleOptions>({
     moduleName: 'Payments',
     alwaysTransient: true,
@@ -74,7 +71,7 @@ const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } =
         global: isGlobal,
         providers: [
           ...(definition.providers ?? []).map((provider) =>
-            isOptions(provider) ? sealedProvider(provider) : provider,
+            isOptions(provider) ? resolvingProvider(provider) : provider,
           ),
           { provide: WEBHOOK_PATH, useValue: resolveWebhookPath(webhookPath) },
         ],
@@ -86,14 +83,71 @@ function isOptions(provider: Provider): boolean {
   return 'provide' in provider && provider.provide === MODULE_OPTIONS_TOKEN;
 }
 
+/**
+ * Replaces the provider of the options that Nest's module builder creates. The value of the new provider is the resolved
+ * options, of which `JSON.stringify` and `util.inspect` show no secret.
+ */
+function resolvingProvider(provider: Provider): Provider {
+  const { provide, inject = [], useFactory } = provider as FactoryProvider<PaymentsModuleOptions>;
+  // The new provider is a factory, even if the options are a value: Nest prints values with the definition of the module.
+  const { useValue } = provider as ValueProvider<PaymentsModuleOptions>;
+  return {
+    provide,
+    inject: [ModulesContainer, ...inject],
+    useFactory: async (modules: ModulesContainer, ...dependencies: unknown[]) => {
+      assertSingleImport(modules);
+      return resolveOptions(useFactory ? await createOptions(useFactory, dependencies) : useValue);
+    },
+  };
+}
+
+/**
+ * Rejects a second import: each instance of the module would have an inbox, a webhook route and every handler of its
+ * own.
+ *
+ * @throws PaymentsError `options_invalid` if the application imports the module more than once. The message
+ *   names the importing modules and the fix.
+ */
+function assertSingleImport(modules: ModulesContainer): void {
+  const importers = importersOfSeveral(modules, PaymentsLifecycle);
+  if (importers === undefined) return;
+  throw optionsInvalid(
+    `it is imported more than once in this application: by ${importers.join(' and by ')}. Import it once. Other ` +
+      'modules can inject its providers if the importing module exports PaymentsModule, or if it is imported ' +
+      'with "isGlobal: true".',
+  );
+}
+
+/** @throws PaymentsError `options_invalid` with the error of the application's factory as its `cause`. */
+async function createOptions(
+  useFactory: FactoryProvider<PaymentsModuleOptions>['useFactory'],
+  dependencies: unknown[],
+): Promise<PaymentsModuleOptions> {
+  let options: PaymentsModuleOptions | null | undefined;
+  try {
+    options = await useFactory(...dependencies);
+  } catch (error) {
+    if (error instanceof PaymentsError && error.code === 'options_invalid') throw error;
+    // The message of another error may contain a secret, so it is in `cause` only.
+    throw optionsInvalid(
+      'the options factory of PaymentsModule.forRootAsync() failed. The cause of this error is the error of the factory.',
+      { cause: error },
+    );
+  }
+  if (options !== undefined && options !== null) return options;
+  throw optionsInvalid(
+    'the options factory of PaymentsModule.forRootAsync() returned nothing. Return the options from it.',
+  );
+}
+
 /** A provider whose value is part of the resolved options. */
 function option(provide: symbol, pick: (options: ResolvedPaymentsOptions) => unknown): Provider {
-  return { provide, inject: [RESOLVED], useFactory: pick };
+  return { provide, inject: [MODULE_OPTIONS_TOKEN], useFactory: pick };
 }
 
 /** Used if the class itself is imported; `forRoot` and `forRootAsync` replace both providers. */
 const WITHOUT_OPTIONS: Provider[] = [
-  sealedProvider({
+  resolvingProvider({
     provide: MODULE_OPTIONS_TOKEN,
     useFactory: () => {
       throw optionsInvalid(
@@ -105,11 +159,6 @@ const WITHOUT_OPTIONS: Provider[] = [
   { provide: WEBHOOK_PATH, useValue: null },
 ];
 const OPTIONS: Provider[] = [
-  {
-    provide: RESOLVED,
-    inject: [MODULE_OPTIONS_TOKEN],
-    useFactory: (sealed: SealedOptions) => resolveOptions(sealed.open()),
-  },
   option(PAYMENTS_RUNTIME, ({ runtime }) => runtime),
   option(COMPANIES, ({ companies }) => companies),
   option(PAYMENTS_API_OPTIONS, ({ api }) => api),
@@ -121,13 +170,13 @@ const OPTIONS: Provider[] = [
   option(INBOX_STORE, ({ inbox, runtime }) => inbox.create(runtime)),
   {
     provide: Observers,
-    inject: [RESOLVED, ModuleRef],
+    inject: [MODULE_OPTIONS_TOKEN, ModuleRef],
     useFactory: ({ observers, runtime }: ResolvedPaymentsOptions, moduleRef: ModuleRef) =>
       new Observers(observers, runtime, moduleRef),
   },
   {
     provide: MAX_AGE_MS,
-    inject: [RESOLVED, INBOX_STORE],
+    inject: [MODULE_OPTIONS_TOKEN, INBOX_STORE],
     useFactory: ({ webhook, worker }: ResolvedPaymentsOptions, store: InboxStore) =>
       resolveMaxAge(webhook.maxAgeMs, worker.retainIdsMs, store.capabilities.durable),
   },
@@ -150,13 +199,7 @@ const INBOX: Provider[] = [
   EventReceiver,
   PaymentInbox,
 ];
-const EVENTS: Provider[] = [
-  UnhandledRejections,
-  HandlerRegistry,
-  HandlerInvoker,
-  HandlerExplorer,
-  EventDispatcher,
-];
+const EVENTS: Provider[] = [UnhandledRejections, HandlerRegistry, HandlerExplorer, EventDispatcher];
 
 /**
  * Calls the payments service, receives its signed webhook requests, polls the service about expected payments, and runs

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { PaymentsApiService } from 'nestjs-payments';
-import type { PaymentsInstrumentation } from '../../../libs/payments/src/telemetry/payments-observer.js';
+import type { PaymentsInstrumentation } from '../../../libs/payments/src/telemetry/observers.js';
 import { json, ScriptedService } from '../../support/api/scripted-service.js';
 import { WebhookApplication } from '../../support/webhook/webhook-application.js';
 import { Observed } from '../../support/telemetry/recording-observer.js';

@@ -5,7 +5,7 @@ import type {
   PaymentsSpan,
   SpanResult,
   TracedOperation,
-} from '../../../libs/payments/src/telemetry/payments-observer.js';
+} from '../../../libs/payments/src/telemetry/observers.js';
 import { inboxOf, post, startOn } from '../../support/inbox/inbox-application.js';
 import type { Handle } from '../../support/inbox/inbox-application.js';
 import {

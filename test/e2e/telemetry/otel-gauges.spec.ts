@@ -3,7 +3,7 @@ import { none } from 'nestjs-payments';
 import type {
   ObservedInbox,
   PaymentsInstrumentation,
-} from '../../../libs/payments/src/telemetry/payments-observer.js';
+} from '../../../libs/payments/src/telemetry/observers.js';
 import { apiError } from 'nestjs-payments/testing';
 import { inboxOf, post, startOn } from '../../support/inbox/inbox-application.js';
 import {

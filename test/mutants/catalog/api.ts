@@ -5,7 +5,7 @@ export const API_MUTANTS: readonly Mutant[] = [
   {
     promise: 'HT-21',
     fault: 'accepts paths that start with two slashes',
-    file: 'libs/payments/src/api/call/call-request.ts',
+    file: 'libs/payments/src/api/call-request.ts',
     replace: "!path.startsWith('/') || path.startsWith('//')",
     by: "!path.startsWith('/')",
     specs: ['test/e2e/http/path.spec.ts'],
@@ -13,7 +13,7 @@ export const API_MUTANTS: readonly Mutant[] = [
   {
     promise: 'HT-22',
     fault: 'follows a redirect to another host',
-    file: 'libs/payments/src/api/call/api-call.ts',
+    file: 'libs/payments/src/api/http-api-client.ts',
     replace: "throw redirectError(facts, response.headers['location'], this.#url);",
     by: "const to = response.headers['location']; if (to?.startsWith('http')) return void (this.#url = to);",
     specs: ['test/e2e/http/path.spec.ts'],
@@ -29,18 +29,18 @@ export const API_MUTANTS: readonly Mutant[] = [
   {
     promise: 'HT-24',
     fault: 'repeats a POST once after its connection was closed',
-    file: 'libs/payments/src/api/call/api-call.ts',
-    replace: 'if (!transient || !(this.#request.safe || failure.unsent)) throw error;',
+    file: 'libs/payments/src/api/http-api-client.ts',
+    replace: 'if (!transient || !(this.request.safe || failure.unsent)) throw error;',
     by:
-      'const sent = !(this.#request.safe || failure.unsent);\n' +
-      '    if (!transient || (sent && (timedOut || this.#attempts > 1))) throw error;\n' +
+      'const sent = !(this.request.safe || failure.unsent);\n' +
+      '    if (!transient || (sent && (timedOut || this.attempts > 1))) throw error;\n' +
       '    if (sent) return;',
     specs: ['test/e2e/http/outcome.spec.ts'],
   },
   {
     promise: 'HT-25',
     fault: 'does not count the status 500 as a server error',
-    file: 'libs/payments/src/api/call/api-error.ts',
+    file: 'libs/payments/src/api/api-error.ts',
     replace: "status >= 500 && status <= 599 ? 'server_error'",
     by: "status > 500 && status <= 599 ? 'server_error'",
     specs: ['test/e2e/http/response.spec.ts'],
@@ -48,7 +48,7 @@ export const API_MUTANTS: readonly Mutant[] = [
   {
     promise: 'HT-26',
     fault: 'resolves to an empty string for an empty body',
-    file: 'libs/payments/src/api/http/http-exchange.ts',
+    file: 'libs/payments/src/api/http-exchange.ts',
     replace: 'if (bytes.length === 0) return undefined;',
     by: '',
     specs: ['test/e2e/http/response.spec.ts'],
@@ -56,7 +56,7 @@ export const API_MUTANTS: readonly Mutant[] = [
   {
     promise: 'HT-27',
     fault: 'returns a response over the limit, cut at the limit',
-    file: 'libs/payments/src/api/http/transport.ts',
+    file: 'libs/payments/src/api/transport.ts',
     replace: "if (success && !whole) return failure('response_too_large'",
     by: "if (!success && !whole) return failure('response_too_large'",
     specs: ['test/e2e/http/response.spec.ts'],
@@ -64,7 +64,7 @@ export const API_MUTANTS: readonly Mutant[] = [
   {
     promise: 'HT-28',
     fault: 'keeps connections of token requests open, and not those of calls',
-    file: 'libs/payments/src/api/http/connections.ts',
+    file: 'libs/payments/src/api/transport.ts',
     replace: "purpose === 'calls' ? keepAlive : { pipelining: 0 }",
     by: "purpose === 'token' ? keepAlive : { pipelining: 0 }",
     specs: ['test/e2e/http/connection.spec.ts'],
@@ -89,8 +89,8 @@ export const API_MUTANTS: readonly Mutant[] = [
     promise: 'HT-31',
     fault: 'does not select the adapter http if agents are given',
     file: 'libs/payments/src/api/api-options.ts',
-    replace: "if (agents) return 'http';",
-    by: '',
+    replace: 'adapter === needed) return needed;',
+    by: "adapter === needed) return adapter ?? 'undici';",
     specs: ['libs/payments/src/api/api-options.spec.ts'],
   },
   {

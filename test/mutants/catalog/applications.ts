@@ -80,7 +80,7 @@ export const APPLICATION_MUTANTS: readonly Mutant[] = [
   {
     promise: 'AP-09',
     fault: 'accepts an import in two modules',
-    file: 'libs/payments/src/sealed-options.ts',
+    file: 'libs/payments/src/payments.module.ts',
     replace: 'assertSingleImport(modules);',
     by: '',
     specs: ['test/e2e/module/imports.spec.ts'],

@@ -64,7 +64,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
   {
     promise: 'EX-07',
     fault: 'the alarm counts payments that the customer has not paid',
-    file: 'libs/payments/src/telemetry/otel/gauges.ts',
+    file: 'libs/payments/src/telemetry/otel/metrics.ts',
     replace: 'overdue_unknown: overdueUnknown }',
     by: 'overdue_unknown: overdueUnpaid }',
     specs: [`${E2E}/telemetry/otel-gauges.spec.ts`],

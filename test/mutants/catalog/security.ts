@@ -61,7 +61,7 @@ export const SECURITY_MUTANTS: readonly Mutant[] = [
   {
     promise: 'SE-08',
     fault: 'throttles log lines for 60 ms instead of 60 s',
-    file: 'libs/payments/src/errors/throttled-log.ts',
+    file: 'libs/payments/src/errors/module-log.ts',
     replace: 'const INTERVAL_MS = 60_000;',
     by: 'const INTERVAL_MS = 60;',
     specs: ['libs/payments/src/webhook/webhook-endpoint.spec.ts'],
@@ -69,7 +69,7 @@ export const SECURITY_MUTANTS: readonly Mutant[] = [
   {
     promise: 'SE-08',
     fault: 'never reports suppressed log lines if no other line follows',
-    file: 'libs/payments/src/errors/throttled-log.ts',
+    file: 'libs/payments/src/errors/module-log.ts',
     replace: 'this.#cancelTimer ??= this.runtime.schedule(dueInMs, () => this.flush());',
     by: 'void dueInMs;',
     specs: ['test/e2e/webhook/rejections.spec.ts'],

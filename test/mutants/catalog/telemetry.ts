@@ -25,7 +25,7 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
   {
     promise: 'TE-01',
     fault: 'gives the path of a call to observers with its ids',
-    file: 'libs/payments/src/api/call/call-request.ts',
+    file: 'libs/payments/src/api/call-request.ts',
     replace: 'pathTemplate = withoutIds(path)',
     by: 'pathTemplate = path',
     specs: [`${E2E}/telemetry/observers-calls.spec.ts`],
@@ -49,7 +49,7 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
   {
     promise: 'TE-02',
     fault: 'replaces the error of a handler by the error of its filter',
-    file: 'libs/payments/src/events/handler-errors.ts',
+    file: 'libs/payments/src/events/handler-invoker.ts',
     replace: 'throw bothErrors(failure.thrown, second);',
     by: 'throw second;',
     specs: [`${E2E}/telemetry/observers.spec.ts`],
@@ -81,7 +81,7 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
   {
     promise: 'TE-04',
     fault: 'names every event type in a metric',
-    file: `${TELEMETRY}/otel/measurements.ts`,
+    file: `${TELEMETRY}/otel/metrics.ts`,
     replace: 'eventTypes.of(eventType)',
     by: 'eventType',
     specs: [`${E2E}/telemetry/otel-metrics.spec.ts`],
@@ -89,7 +89,7 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
   {
     promise: 'TE-04',
     fault: 'reads the store for every scrape',
-    file: `${TELEMETRY}/otel/gauges.ts`,
+    file: `${TELEMETRY}/otel/metrics.ts`,
     replace: 'now - this.#readAt >= READ_EVERY_MS',
     by: 'now >= this.#readAt',
     specs: [`${E2E}/telemetry/otel-gauges.spec.ts`],
@@ -97,7 +97,7 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
   {
     promise: 'TE-05',
     fault: 'measures calls in another unit than the page says',
-    file: `${TELEMETRY}/otel/measurements.ts`,
+    file: `${TELEMETRY}/otel/metrics.ts`,
     replace: "unit: 's',",
     by: "unit: 'ms',",
     specs: [`${E2E}/telemetry/otel-prometheus.spec.ts`],
@@ -105,7 +105,7 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
   {
     promise: 'TE-05',
     fault: 'the class of the status of a call is the status itself',
-    file: `${TELEMETRY}/otel/measurements.ts`,
+    file: `${TELEMETRY}/otel/metrics.ts`,
     replace: '`${Math.floor(status / 100)}xx`',
     by: '`${status}`',
     specs: [`${E2E}/telemetry/otel-prometheus.spec.ts`],
@@ -146,7 +146,7 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
   {
     promise: 'TE-08',
     fault: 'leaves the fields out of log lines in JSON',
-    file: 'libs/payments/src/errors/log-line.ts',
+    file: 'libs/payments/src/errors/module-log.ts',
     replace: 'return { message, ...fields };',
     by: 'return { message };',
     specs: [`${E2E}/telemetry/logs.spec.ts`],
@@ -154,7 +154,7 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
   {
     promise: 'TE-08',
     fault: 'prints log lines as objects in text',
-    file: 'libs/payments/src/errors/log-line.ts',
+    file: 'libs/payments/src/errors/module-log.ts',
     replace: 'depth === options.depth ? this.msg : this.toJSON()',
     by: 'this.toJSON()',
     specs: [`${E2E}/telemetry/logs.spec.ts`],
@@ -162,7 +162,7 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
   {
     promise: 'TE-08',
     fault: 'leaves the event id out of log lines',
-    file: 'libs/payments/src/errors/log-line.ts',
+    file: 'libs/payments/src/errors/module-log.ts',
     replace: 'if (id !== undefined) this.eventId = id;',
     by: '',
     specs: [`${E2E}/telemetry/logs.spec.ts`],

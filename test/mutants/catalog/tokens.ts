@@ -1,8 +1,6 @@
 import type { Mutant } from '../mutant.ts';
 
-const ACCESS_TOKEN = 'libs/payments/src/api/token/access-token.ts';
-const TOKEN_REQUEST = 'libs/payments/src/api/token/token-request.ts';
-const API_CALL = 'libs/payments/src/api/call/api-call.ts';
+const ACCESS_TOKEN = 'libs/payments/src/api/access-token.ts';
 const API_CLIENT = 'libs/payments/src/api/http-api-client.ts';
 
 /** Access tokens: TK-01 to TK-20. */
@@ -10,7 +8,7 @@ export const TOKEN_MUTANTS: readonly Mutant[] = [
   {
     promise: 'TK-01',
     fault: 'encodes the credentials as Latin-1',
-    file: TOKEN_REQUEST,
+    file: ACCESS_TOKEN,
     replace: "Buffer.from(`${clientId}:${clientSecret}`, 'utf8')",
     by: "Buffer.from(`${clientId}:${clientSecret}`, 'latin1')",
     specs: ['test/e2e/token/request.spec.ts'],
@@ -21,12 +19,12 @@ export const TOKEN_MUTANTS: readonly Mutant[] = [
     file: ACCESS_TOKEN,
     replace: 'if (this.#refresh) return this.#refresh.promise;',
     by: '',
-    specs: ['libs/payments/src/api/token/access-token.spec.ts'],
+    specs: ['libs/payments/src/api/access-token.spec.ts'],
   },
   {
     promise: 'TK-03',
     fault: 'accepts text after the digits of expires_in',
-    file: TOKEN_REQUEST,
+    file: ACCESS_TOKEN,
     replace: '/^\\d{1,15}$/.test(expiresIn) ? Number(expiresIn)',
     by: '/^\\d{1,15}/.test(expiresIn) ? parseInt(expiresIn, 10)',
     specs: ['test/e2e/token/lifetime.spec.ts'],
@@ -82,8 +80,8 @@ export const TOKEN_MUTANTS: readonly Mutant[] = [
   {
     promise: 'TK-10',
     fault: 'repeats the call although the new token is the same',
-    file: API_CALL,
-    replace: 'if ((await this.#token()) === token) throw error;',
+    file: API_CLIENT,
+    replace: 'if ((await this.#currentToken()) === token) throw error;',
     by: '',
     specs: ['test/e2e/token/rejected.spec.ts'],
   },
@@ -99,7 +97,7 @@ export const TOKEN_MUTANTS: readonly Mutant[] = [
     promise: 'TK-12',
     fault: 'uses the result of a refresh that was superseded',
     file: ACCESS_TOKEN,
-    replace: 'if (this.#refresh !== refresh) return this.get();',
+    replace: 'if (this.#refresh?.deadline !== deadline) return this.get();',
     by: '',
     specs: ['test/e2e/token/failure.spec.ts'],
   },
@@ -122,15 +120,15 @@ export const TOKEN_MUTANTS: readonly Mutant[] = [
   {
     promise: 'TK-15',
     fault: 'shares a token between two secrets of one client',
-    file: API_CLIENT,
-    replace: 'JSON.stringify([id, baseUrl, clientId, clientSecret])',
-    by: 'JSON.stringify([id, baseUrl, clientId])',
+    file: ACCESS_TOKEN,
+    replace: ' && a.clientSecret === b.clientSecret',
+    by: '',
     specs: ['test/e2e/token/request.spec.ts'],
   },
   {
     promise: 'TK-16',
     fault: 'sends the token in both headers',
-    file: API_CALL,
+    file: API_CLIENT,
     replace: "{ authorization: value, 'x-auth-token': false }",
     by: "{ authorization: value, 'x-auth-token': value }",
     specs: ['test/e2e/token/request.spec.ts'],
@@ -138,7 +136,7 @@ export const TOKEN_MUTANTS: readonly Mutant[] = [
   {
     promise: 'TK-17',
     fault: 'refreshes 120 s before the end of any lifetime',
-    file: TOKEN_REQUEST,
+    file: ACCESS_TOKEN,
     replace: 'softMs: Math.min(SOFT_MS, lifetimeMs / 10)',
     by: 'softMs: SOFT_MS',
     specs: ['test/e2e/token/lifetime.spec.ts'],
@@ -146,7 +144,7 @@ export const TOKEN_MUTANTS: readonly Mutant[] = [
   {
     promise: 'TK-18',
     fault: 'shows response headers that repeat the token',
-    file: 'libs/payments/src/api/http/http-exchange.ts',
+    file: 'libs/payments/src/api/http-exchange.ts',
     replace: '!HIDDEN.has(name) && !value.includes(token)',
     by: '!HIDDEN.has(name)',
     specs: ['test/e2e/token/secrets.spec.ts'],
@@ -154,7 +152,7 @@ export const TOKEN_MUTANTS: readonly Mutant[] = [
   {
     promise: 'TK-19',
     fault: 'advises to check the credentials, but not the base URL',
-    file: 'libs/payments/src/api/call/api-error.ts',
+    file: 'libs/payments/src/api/api-error.ts',
     replace: 'check that the base URL ` +',
     by: 'check that the credentials ` +',
     specs: ['test/e2e/token/rejected.spec.ts'],

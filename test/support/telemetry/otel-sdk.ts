@@ -14,7 +14,7 @@ import {
 import type { ReadableSpan } from '@opentelemetry/sdk-trace';
 import { openTelemetry } from 'nestjs-payments/otel';
 import type { OpenTelemetryOptions } from 'nestjs-payments/otel';
-import type { PaymentsInstrumentation } from '../../../libs/payments/src/telemetry/payments-observer.js';
+import type { PaymentsInstrumentation } from '../../../libs/payments/src/telemetry/observers.js';
 import { eventually } from '../time/waiting.js';
 
 /** Lets `context.with()` of `@opentelemetry/api` work, as the SDK for Node does. Returns a function that undoes it. */

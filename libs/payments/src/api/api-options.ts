@@ -10,6 +10,7 @@ import {
   optionsInvalid,
   whole,
 } from '../errors/option-checks.js';
+import type { OptionChecks } from '../errors/option-checks.js';
 
 /** Name of the HTTP client that sends requests: undici, or axios's adapter on `node:http` or on the global `fetch`. */
 export type HttpAdapter = 'undici' | 'http' | 'fetch';
@@ -134,13 +135,12 @@ const RETRY = {
   baseDelayMs: whole({ default: 200, min: 1, max: 60_000, unit: MS }),
   maxDelayMs: whole({ default: 5000, min: 1, max: 300_000, unit: MS }),
   maxRetryAfterMs: whole({ default: 15_000, min: 0, max: 300_000, unit: MS }),
-};
-const agent = (protocol: string) =>
-  optional<object>(
-    `an Agent of node:${protocol}`,
-    (value) => typeof value === 'object' && 'addRequest' in value,
-  );
-const AGENTS = { http: agent('http'), https: agent('https') };
+} satisfies OptionChecks<RetryPolicy>;
+const isAgent = (value: object): boolean => typeof value === 'object' && 'addRequest' in value;
+const AGENTS = {
+  http: optional<HttpAgent>('an Agent of node:http', isAgent),
+  https: optional<HttpsAgent>('an Agent of node:https', isAgent),
+} satisfies OptionChecks<HttpAgents>;
 const CHECKS = {
   tokenHeader: oneOf('authorization', 'x-auth-token'),
   attemptTimeoutMs: whole({ default: 10_000, min: 1, max: 300_000, unit: MS }),
@@ -160,7 +160,7 @@ const CHECKS = {
     (value) => typeof value === 'object' && typeof value.request === 'function',
   ),
   maxSockets: whole({ default: 64, min: 1, max: 10_000, unit: 'sockets' }),
-};
+} satisfies OptionChecks<PaymentsApiOptions>;
 
 /**
  * Checks and freezes the options at boot, and adds the defaults.
@@ -189,7 +189,7 @@ function chooseAdapter({
   agents,
   dispatcher,
   http,
-}: Record<'adapter' | 'agents' | 'dispatcher' | 'http', unknown> & {
+}: Record<'agents' | 'dispatcher' | 'http', unknown> & {
   adapter: HttpAdapter | undefined;
 }): HttpAdapter | undefined {
   if (agents && dispatcher) {
@@ -197,21 +197,15 @@ function chooseAdapter({
       '"api.agents" are for node:http, and "api.dispatcher" is for undici; give one of the two.',
     );
   }
-  if (agents && (adapter ?? 'http') !== 'http') {
-    throw optionsInvalid(
-      `"api.agents" are for node:http, and "api.adapter" is '${adapter}'; ` +
-        `set it to 'http' or leave it out; undici takes a proxy as "api.dispatcher".`,
-    );
-  }
-  if (dispatcher && (adapter ?? 'undici') !== 'undici') {
-    throw optionsInvalid(
-      `"api.dispatcher" is for undici, and "api.adapter" is '${adapter}'; ` +
-        `set it to 'undici' or leave it out; 'http' takes a proxy as "api.agents".`,
-    );
-  }
-  if (adapter !== undefined) return adapter;
-  if (agents) return 'http';
-  return http && !dispatcher ? undefined : 'undici';
+  const [needed, option] = agents
+    ? (['http', '"api.agents" are for node:http'] as const)
+    : (['undici', '"api.dispatcher" is for undici'] as const);
+  if (!agents && !dispatcher) return adapter ?? (http ? undefined : 'undici');
+  if (adapter === undefined || adapter === needed) return needed;
+  throw optionsInvalid(
+    `${option}, and "api.adapter" is '${adapter}'; set it to '${needed}' or leave it out. A proxy is set as ` +
+      `"api.dispatcher" with 'undici', and as "api.agents" with 'http'.`,
+  );
 }
 
 function checkRetry(name: string, value: unknown): Readonly<RetryPolicy> {

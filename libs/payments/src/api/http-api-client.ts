@@ -1,42 +1,54 @@
-import { createHmac, randomBytes } from 'node:crypto';
 import type { Companies, ResolvedCompany } from '../companies/company.js';
-import { ModuleLogger } from '../errors/module-logger.js';
+import { ModuleLogger, ThrottledLog } from '../errors/module-log.js';
 import { describeError, PaymentsError } from '../errors/payments-error.js';
-import { ThrottledLog } from '../errors/throttled-log.js';
-import { abortable, Deadline } from '../runtime/deadline.js';
+import { backoffMs } from '../runtime/backoff.js';
+import { abortable, abortableDelay, Deadline } from '../runtime/deadline.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
-import { NO_OBSERVERS } from '../telemetry/observers.js';
 import type { Observers } from '../telemetry/observers.js';
-import type { ResolvedApiOptions } from './api-options.js';
-import { ApiCall } from './call/api-call.js';
-import { endedError, PaymentsApiError } from './call/api-error.js';
-import { prepareCall, type CallRequest } from './call/call-request.js';
-import { Transport } from './http/transport.js';
+import { AccessToken, requestToken, TokenCache } from './access-token.js';
+import {
+  authenticationError,
+  endedError,
+  failureError,
+  invalidBodyError,
+  PaymentsApiError,
+  redirectError,
+  statusError,
+  type CallFacts,
+} from './api-error.js';
+import type { ResolvedApiOptions, RetryPolicy } from './api-options.js';
+import { prepareCall, type CallRequest } from './call-request.js';
+import {
+  callUrl,
+  isSuccess,
+  parseBody,
+  parseRetryAfterMs,
+  requestIdOf,
+  shownHeaders,
+  type HttpFailure,
+  type HttpResponse,
+} from './http-exchange.js';
 import type { ApiClient, ApiResponse, CallSpec } from './payments-api.js';
-import { AccessToken } from './token/access-token.js';
-import { requestToken } from './token/token-request.js';
+import { Transport } from './transport.js';
 
-/** Dependencies of an {@link HttpApiClient}. */
-export interface HttpApiClientParts {
-  companies: Pick<Companies, 'find'>;
-  options: ResolvedApiOptions;
-  runtime: PaymentsRuntime;
-  observers?: Observers;
-}
+/** The most companies whose tokens are kept. */
+const MAX_TOKENS = 10_000;
 
 /** Calls the payments service for every company. It manages the tokens, the connections and the calls under way. */
 export class HttpApiClient implements ApiClient {
   readonly #logger = new ModuleLogger('PaymentsApi');
-  readonly #parts: HttpApiClientParts;
   readonly #calls: Transport;
   readonly #tokenRequests: Transport;
   readonly #tokens: TokenCache;
-  readonly #observers: Observers;
   readonly #underWay = new Set<Deadline>();
   #closed = false;
 
-  constructor(parts: HttpApiClientParts) {
-    const { options, runtime } = parts;
+  constructor(
+    private readonly companies: Pick<Companies, 'find'>,
+    private readonly options: ResolvedApiOptions,
+    private readonly runtime: PaymentsRuntime,
+    private readonly observers: Observers,
+  ) {
     const log = new ThrottledLog(this.#logger, runtime);
     const onRejection = (reason: unknown): void =>
       log.warn(
@@ -45,15 +57,13 @@ export class HttpApiClient implements ApiClient {
           'An interceptor of "api.http" did not await a promise, which rejected. Calls are not affected. ' +
           describeError(reason),
       );
-    this.#parts = parts;
-    this.#observers = parts.observers ?? NO_OBSERVERS;
     this.#calls = new Transport(options, 'calls', onRejection);
     this.#tokenRequests = new Transport(options, 'token', onRejection);
     this.#tokens = new TokenCache(MAX_TOKENS, (company) => this.#token(company));
   }
 
   async call<T>(companyId: string, spec: CallSpec): Promise<ApiResponse<T>> {
-    const { runtime, options } = this.#parts;
+    const { runtime, options } = this;
     const request = prepareCall(spec, options);
     if (this.#closed) throw new PaymentsError('aborted', 'The application is closing');
     const deadline = new Deadline(runtime, request.deadlineMs, request.signal);
@@ -61,12 +71,8 @@ export class HttpApiClient implements ApiClient {
     try {
       const company = await this.#company(companyId, request, deadline);
       await this.#calls.open();
-      const call = new ApiCall(request, company, deadline, {
-        token: this.#tokens.get(company),
-        send: (sent) => this.#calls.send(sent),
-        options,
-        runtime,
-      });
+      const token = this.#tokens.get(company);
+      const call = new ApiCall(request, company, deadline, token, this.#calls, options, runtime);
       return (await this.#observe(call, company, request)) as ApiResponse<T>;
     } finally {
       deadline.release();
@@ -83,7 +89,7 @@ export class HttpApiClient implements ApiClient {
 
   /** Makes the call within a span, and reports its result to the observers. */
   #observe(call: ApiCall, company: ResolvedCompany, request: CallRequest): Promise<ApiResponse> {
-    const observers = this.#observers;
+    const { observers } = this;
     const { method, pathTemplate: path } = request;
     const info = { company: company.id, method, path };
     return observers.observe(
@@ -102,11 +108,9 @@ export class HttpApiClient implements ApiClient {
 
   /** Looks up the company within the deadline of the call, because the lookup may need a database. */
   async #company(id: string, request: CallRequest, deadline: Deadline): Promise<ResolvedCompany> {
-    const { method, pathTemplate: path, safe } = request;
-    const facts = { company: id, method, path, attempts: 0, safe };
-    const found = this.#parts.companies.find(id);
+    const found = this.companies.find(id);
     const company = await abortable(found, deadline.signal, () =>
-      endedError(facts, deadline.ended!, false),
+      endedError(callFacts(request, id, 0), deadline.ended!, false),
     );
     if (company) return company;
     throw new PaymentsError(
@@ -116,77 +120,192 @@ export class HttpApiClient implements ApiClient {
   }
 
   #token(company: ResolvedCompany): AccessToken {
-    const { runtime, options } = this.#parts;
-    const logger = this.#logger;
+    const parts = { runtime: this.runtime, logger: this.#logger };
     const send = this.#tokenRequests.send.bind(this.#tokenRequests);
     return new AccessToken({
+      ...parts,
       company: company.id,
-      runtime,
-      logger,
-      requestToken: (signal) => requestToken(company, { send, runtime, logger }, signal),
-      timeoutMs: options.tokenTimeoutMs,
-      onEnded: (info) => this.#observers.active && this.#observers.notify('tokenFetched', info),
+      requestToken: (signal) => requestToken(company, send, parts, signal),
+      timeoutMs: this.options.tokenTimeoutMs,
+      onEnded: (info) => this.observers.active && this.observers.notify('tokenFetched', info),
     });
   }
 }
 
-/** The most companies whose tokens are kept. */
-const MAX_TOKENS = 10_000;
+/** One call with all its attempts, from the token to the response. */
+class ApiCall {
+  /** How many requests were sent, without token requests. */
+  attempts = 0;
+  readonly #url: string;
+  #failures = 0;
+  /** The token that the service rejected with 401 during this call. */
+  #rejectedToken: string | undefined;
 
-/**
- * Keeps one access token per company id, base URL and credentials. So two companies, two hosts or two secrets never
- * share a token, and a company whose secret was changed gets a new token.
- *
- * If the cache is full, it drops the least recently used token. It does not close that token, because calls may be
- * waiting for it.
- */
-export class TokenCache {
-  // A heap dump shows the keys of the map, so they contain only a digest of the credentials. The digest is keyed with a
-  // random secret of this instance, because a short client secret could be guessed from a plain digest.
-  readonly #digestKey = randomBytes(32);
-  readonly #tokens = new Map<string, AccessToken>();
-  /** The map key of each company object, so that not every call computes a digest. */
-  readonly #keys = new WeakMap<ResolvedCompany, string>();
-  readonly #capacity: number;
-  readonly #create: (company: ResolvedCompany) => AccessToken;
-
-  /**
-   * @param capacity the most tokens kept
-   * @param create creates the token of a company; it sends no request before its first use
-   */
-  constructor(capacity: number, create: (company: ResolvedCompany) => AccessToken) {
-    this.#capacity = capacity;
-    this.#create = create;
+  constructor(
+    private readonly request: CallRequest,
+    private readonly company: ResolvedCompany,
+    private readonly deadline: Deadline,
+    private readonly token: AccessToken,
+    private readonly transport: Transport,
+    private readonly options: ResolvedApiOptions,
+    private readonly runtime: PaymentsRuntime,
+  ) {
+    this.#url = callUrl(company.baseUrl, request.pathAndQuery);
   }
 
-  /** Returns the token of this company. */
-  get(company: ResolvedCompany): AccessToken {
-    const key = this.#keyOf(company);
-    const token = this.#tokens.get(key) ?? this.#create(company);
-    // A Map keeps the order of insertion, so the first key is the least recently used.
-    this.#tokens.delete(key);
-    this.#tokens.set(key, token);
-    if (this.#tokens.size > this.#capacity) {
-      const [oldest] = this.#tokens.keys();
-      if (oldest !== undefined) this.#tokens.delete(oldest);
+  /** Makes attempts until one succeeds. Rejects if an attempt fails and no further attempt is allowed. */
+  async run(): Promise<ApiResponse> {
+    for (;;) {
+      const token = await this.#currentToken();
+      const { result, timedOut } = await this.#attempt(token);
+      if (result.kind === 'failure') {
+        await this.#afterFailure(result, timedOut);
+      } else if (result.status === 401) {
+        await this.#afterRejection(result, token);
+      } else {
+        this.#acceptToken(result.status, token);
+        if (isSuccess(result.status)) return this.#response(result, token);
+        await this.#afterStatus(result, token);
+      }
     }
-    return token;
   }
 
-  /** Closes every token. */
-  close(): void {
-    for (const token of this.#tokens.values()) token.close();
-    this.#tokens.clear();
+  async #currentToken(): Promise<string> {
+    try {
+      if (this.deadline.ended) throw endedError(this.#facts(), this.deadline.ended, false);
+      return await this.token.get(this.deadline.signal);
+    } catch (error) {
+      throw this.deadline.ended ? endedError(this.#facts(), this.deadline.ended, false) : error;
+    }
   }
 
-  #keyOf(company: ResolvedCompany): string {
-    const known = this.#keys.get(company);
-    if (known !== undefined) return known;
-    const { id, baseUrl, clientId, clientSecret } = company;
-    const key = createHmac('sha256', this.#digestKey)
-      .update(JSON.stringify([id, baseUrl, clientId, clientSecret]))
-      .digest('base64');
-    this.#keys.set(company, key);
-    return key;
+  async #attempt(
+    token: string,
+  ): Promise<{ result: HttpResponse | HttpFailure; timedOut: boolean }> {
+    const { method, headers, body } = this.request;
+    this.attempts += 1;
+    const deadline = new Deadline(
+      this.runtime,
+      this.options.attemptTimeoutMs,
+      this.deadline.signal,
+    );
+    const result = await this.transport.send({
+      method,
+      url: this.#url,
+      headers: { ...headers, ...this.#tokenHeaders(token) },
+      body,
+      signal: deadline.signal,
+      maxBytes: this.options.maxResponseBytes,
+    });
+    deadline.release();
+    return { result, timedOut: deadline.ended === 'timeout' };
   }
+
+  /** Sets one of the two token headers. `false` for the other one also removes a header that axios would add. */
+  #tokenHeaders(token: string): Record<string, string | false> {
+    const value = `Bearer ${token}`;
+    return this.options.tokenHeader === 'authorization'
+      ? { authorization: value, 'x-auth-token': false }
+      : { authorization: false, 'x-auth-token': value };
+  }
+
+  async #afterFailure(failure: HttpFailure, timedOut: boolean): Promise<void> {
+    if (this.deadline.ended) throw endedError(this.#facts(), this.deadline.ended, !failure.unsent);
+    const error = failureError(this.#facts(), failure, timedOut);
+    const transient = timedOut || failure.reason === 'connection_failed';
+    if (!transient || !(this.request.safe || failure.unsent)) throw error;
+    await this.#retry(error);
+  }
+
+  async #afterRejection(response: HttpResponse, token: string): Promise<void> {
+    const error = authenticationError(
+      this.#responseFacts(response, token),
+      new URL(this.company.baseUrl).host,
+    );
+    this.token.invalidate(token);
+    if (this.#rejectedToken !== undefined) throw error;
+    this.#rejectedToken = token;
+    if ((await this.#currentToken()) === token) throw error;
+  }
+
+  async #afterStatus(response: HttpResponse, token: string): Promise<void> {
+    const facts = this.#responseFacts(response, token);
+    const { status } = response;
+    if (status >= 300 && status <= 399) {
+      throw redirectError(facts, response.headers['location'], this.#url);
+    }
+    const error = statusError(facts);
+    const retryable = isRetryableStatus(this.options.retry, status);
+    if (!this.request.safe || !retryable) throw error;
+    await this.#retry(error);
+  }
+
+  /** Waits until the next attempt is due. Throws `error` if there is no further attempt. */
+  async #retry(error: PaymentsApiError): Promise<void> {
+    const { runtime } = this;
+    const { attempts, baseDelayMs, maxDelayMs, maxRetryAfterMs } = this.options.retry;
+    this.#failures += 1;
+    if (this.#failures >= attempts) throw error;
+    const { retryAfterMs = 0 } = error;
+    if (this.request.obeyRetryAfter && retryAfterMs > maxRetryAfterMs) throw error;
+    const bounds = { firstMs: baseDelayMs, maxMs: maxDelayMs };
+    const backoff = backoffMs(bounds, this.#failures, runtime.random());
+    const delayMs = Math.max(backoff, Math.min(retryAfterMs, maxRetryAfterMs));
+    // A wait that ends after the deadline would only replace this error by a timeout.
+    if (delayMs >= this.deadline.remainingMs) throw error;
+    await abortableDelay(delayMs, runtime, this.deadline.signal);
+    if (this.deadline.ended) throw endedError(this.#facts(), this.deadline.ended, false);
+  }
+
+  /** Reports that the service accepted the token, unless a gateway may have sent the response. */
+  #acceptToken(status: number, token: string): void {
+    const inconclusive =
+      status >= 500 || [403, 408, 429].includes(status) || Math.floor(status / 100) === 3;
+    if (!inconclusive) this.token.accept(token);
+  }
+
+  #response(response: HttpResponse, token: string): ApiResponse {
+    const { status, headers } = response;
+    const body = parseBody(response.body, headers['content-type']);
+    const isObject = typeof body === 'object' && body !== null && !Array.isArray(body);
+    if (this.request.expect === 'object' && !isObject) {
+      throw invalidBodyError(this.#responseFacts(response, token));
+    }
+    return {
+      status,
+      headers: shownHeaders(headers, token),
+      body,
+      requestId: requestIdOf(headers, token),
+    };
+  }
+
+  #facts(): CallFacts {
+    return callFacts(this.request, this.company.id, this.attempts);
+  }
+
+  #responseFacts(response: HttpResponse, token: string): CallFacts & { status: number } {
+    const { status, headers } = response;
+    return {
+      ...this.#facts(),
+      status,
+      requestId: requestIdOf(headers, token),
+      retryAfterMs: parseRetryAfterMs(headers['retry-after'], this.runtime.now()),
+      body: parseBody(response.body, headers['content-type']),
+    };
+  }
+}
+
+function callFacts(
+  { method, pathTemplate: path, safe }: CallRequest,
+  company: string,
+  attempts: number,
+): CallFacts {
+  return { company, method, path, attempts, safe };
+}
+
+/** Whether the policy retries a response with this status. */
+function isRetryableStatus(policy: RetryPolicy, status: number): boolean {
+  return policy.statuses.some((retried) =>
+    retried === '5xx' ? status >= 500 && status <= 599 : retried === status,
+  );
 }

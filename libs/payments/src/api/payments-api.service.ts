@@ -4,7 +4,7 @@ import type { Companies } from '../companies/company.js';
 import { PAYMENTS_RUNTIME, type PaymentsRuntime } from '../runtime/payments-runtime.js';
 import { NO_OBSERVERS, Observers } from '../telemetry/observers.js';
 import { PAYMENTS_API_OPTIONS, type ResolvedApiOptions } from './api-options.js';
-import { pathSegment } from './call/call-request.js';
+import { pathSegment } from './call-request.js';
 import { HttpApiClient } from './http-api-client.js';
 import type {
   ApiClient,
@@ -105,7 +105,7 @@ export class PaymentsApiService extends CompanyApi implements OnApplicationShutd
     @Inject(PAYMENTS_RUNTIME) runtime: PaymentsRuntime,
     observers: Observers = NO_OBSERVERS,
   ) {
-    super(new HttpApiClient({ companies, options, runtime, observers }), DEFAULT_COMPANY);
+    super(new HttpApiClient(companies, options, runtime, observers), DEFAULT_COMPANY);
   }
 
   /**

@@ -1,7 +1,5 @@
-import { LogLine } from '../errors/log-line.js';
-import { ModuleLogger } from '../errors/module-logger.js';
+import { LogLine, ModuleLogger, ThrottledLog } from '../errors/module-log.js';
 import { describeError, PaymentsError } from '../errors/payments-error.js';
-import { ThrottledLog } from '../errors/throttled-log.js';
 import { withTimeLimit } from '../runtime/deadline.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 import { isCompanyId, resolveCompany, SharedSecrets } from './company.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { ThrottledLog } from '../errors/throttled-log.js';
+import { ThrottledLog } from '../errors/module-log.js';
 import { FakeRuntime } from '../../../../test/support/time/fake-runtime.js';
 import { LookupBudget, RateLimit } from './directory-companies.js';
 

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
-import { LogLine } from './log-line.js';
+import { LogLine } from './module-log.js';
 
 const DELIVERY = { company: 'acme', id: 'e-1', handler: 'book', raw: Buffer.from('secret') };
 const line = new LogLine('It failed.', DELIVERY);

@@ -24,11 +24,27 @@ export function shown(value: unknown): string {
 /** Returns the value of an option, or its default if it is undefined. Throws `options_invalid` if the value is wrong. */
 export type OptionCheck<T> = (name: string, value: unknown) => T;
 
+/** One check for each field of the options `T`: `satisfies OptionChecks<T>` reports a field without a check. */
+export type OptionChecks<T> = { readonly [K in keyof T]-?: OptionCheck<T[K] | undefined> };
+
+/**
+ * Rejects a field that is not in `known`: a misspelt option must not silently keep its default.
+ *
+ * @param prefix of the name in the message, such as `worker.`
+ * @throws PaymentsError `options_invalid`.
+ */
+export function checkNames(prefix: string, given: object, known: object): void {
+  for (const field of Object.keys(given)) {
+    if (Object.hasOwn(known, field)) continue;
+    const [name, names] = [prefix + field, Object.keys(known).join(', ')];
+    throw optionsInvalid(`there is no option "${name}". The options are ${names}.`);
+  }
+}
+
 /**
  * Checks each field of an option that is an object. The result is frozen and has every field of `checks`.
  *
- * @throws PaymentsError `options_invalid`, also for a field without a check: a misspelt option must not silently keep
- *   its default.
+ * @throws PaymentsError `options_invalid`, also for a field without a check.
  */
 export function checkFields<C extends Readonly<Record<string, OptionCheck<unknown>>>>(
   name: string,
@@ -38,13 +54,8 @@ export function checkFields<C extends Readonly<Record<string, OptionCheck<unknow
   if (typeof input !== 'object' || input === null) {
     throw mustBe(name, 'an object of options', input);
   }
+  checkNames(`${name}.`, input, checks);
   const given = input as Readonly<Record<string, unknown>>;
-  const unknown = Object.keys(given).find((field) => !Object.hasOwn(checks, field));
-  if (unknown !== undefined) {
-    throw optionsInvalid(
-      `there is no option "${name}.${unknown}". The options are ${Object.keys(checks).join(', ')}.`,
-    );
-  }
   const fields = Object.entries(checks).map(([field, check]) => [
     field,
     check(`${name}.${field}`, given[field]),
@@ -52,33 +63,27 @@ export function checkFields<C extends Readonly<Record<string, OptionCheck<unknow
   return Object.freeze(Object.fromEntries(fields)) as { readonly [K in keyof C]: ReturnType<C[K]> };
 }
 
-/** Bounds and default of a number option. */
-export interface IntegerBounds {
-  readonly default: number;
-  readonly min: number;
-  readonly max: number;
-  /** The unit, for the message: `milliseconds`, `bytes`. */
-  readonly unit: string;
-}
-
 /** A whole number within bounds. */
-export function whole(bounds: IntegerBounds): OptionCheck<number> {
-  return (name, value) => integerOption(name, value, bounds);
-}
-
-/**
- * Returns `value` if it is a whole number within its bounds, or the default if it is undefined.
- *
- * @throws PaymentsError `options_invalid`. The message names the option, unit, bounds and the given value.
- */
-export function integerOption(name: string, value: unknown, bounds: IntegerBounds): number {
-  if (value === undefined) return bounds.default;
-  const { min, max, unit } = bounds;
-  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= min && value <= max) {
-    return value;
-  }
-  const expected = `a whole number of ${unit} from ${min} to ${max}`;
-  throw mustBe(name, expected, value, `Leave it out for ${bounds.default}.`);
+export function whole({
+  default: standard,
+  min,
+  max,
+  unit,
+}: {
+  default: number;
+  min: number;
+  max: number;
+  /** For the message: `milliseconds`, `bytes`. */
+  unit: string;
+}): OptionCheck<number> {
+  return (name, value) => {
+    if (value === undefined) return standard;
+    if (typeof value === 'number' && Number.isSafeInteger(value) && value >= min && value <= max) {
+      return value;
+    }
+    const expected = `a whole number of ${unit} from ${min} to ${max}`;
+    throw mustBe(name, expected, value, `Leave it out for ${standard}.`);
+  };
 }
 
 /** One of several texts, of which the first is the default. */

@@ -93,17 +93,19 @@ export function framesOf(thrown: unknown): string {
   }
 }
 
+/** The code of a {@link PaymentsError}, otherwise `null`. Never throws; a bare `instanceof` throws for a revoked proxy. */
+export function errorCodeOf(thrown: unknown): PaymentsErrorCode | null {
+  try {
+    return thrown instanceof PaymentsError ? thrown.code : null;
+  } catch {
+    return null;
+  }
+}
+
 /** Whether the error means that another attempt of the handler cannot succeed. Never throws. */
 export function isUnrecoverable(thrown: unknown): boolean {
-  try {
-    return (
-      thrown instanceof PaymentsError &&
-      (thrown.code === 'unrecoverable' || thrown.code === 'data_invalid')
-    );
-  } catch {
-    // `instanceof` throws for a revoked proxy.
-    return false;
-  }
+  const code = errorCodeOf(thrown);
+  return code === 'unrecoverable' || code === 'data_invalid';
 }
 
 function describe(thrown: unknown, causes: number): string {

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { ModuleRuntime } from '../runtime/payments-runtime.js';
 import { FakeRuntime } from '../../../../test/support/time/fake-runtime.js';
-import { ThrottledLog } from './throttled-log.js';
+import { ThrottledLog } from './module-log.js';
 
 describe('ThrottledLog', () => {
   let runtime: FakeRuntime;

@@ -1,7 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import { LogLine } from '../errors/log-line.js';
-import { ModuleLogger } from '../errors/module-logger.js';
-import { describeError, framesOf, PaymentsError } from '../errors/payments-error.js';
+import { LogLine, ModuleLogger } from '../errors/module-log.js';
+import { describeError, errorCodeOf, framesOf, PaymentsError } from '../errors/payments-error.js';
 import { guard } from '../errors/unhandled-rejections.js';
 import { HandlerRegistry, matchesPattern } from './handler-registry.js';
 import type { PaymentHandler } from './handler-registry.js';
@@ -12,13 +11,9 @@ import type { PaymentEvent, PaymentEventContext } from './payment-event.js';
  * run at the same time, and the delivery was stored for the version that handles other types.
  */
 export class OtherVersionError extends PaymentsError {
-  /** Whether `thrown` is an OtherVersionError. Never throws; a bare `instanceof` throws for a revoked proxy. */
+  /** Whether `thrown` is an OtherVersionError. Never throws. */
   static is(thrown: unknown): thrown is OtherVersionError {
-    try {
-      return thrown instanceof OtherVersionError;
-    } catch {
-      return false;
-    }
+    return errorCodeOf(thrown) === 'handlers_invalid' && thrown instanceof OtherVersionError;
   }
 
   constructor(

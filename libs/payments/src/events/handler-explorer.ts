@@ -1,8 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { Type } from '@nestjs/common';
-import { DiscoveryService, MetadataScanner } from '@nestjs/core';
-import { LogLine } from '../errors/log-line.js';
-import { ModuleLogger } from '../errors/module-logger.js';
+import { DiscoveryService, MetadataScanner, ModuleRef } from '@nestjs/core';
+import { LogLine, ModuleLogger } from '../errors/module-log.js';
 import { PaymentsError } from '../errors/payments-error.js';
 import {
   FILTERS,
@@ -15,9 +14,8 @@ import {
   scopedPrototype,
 } from '../nest-internals.js';
 import type { NestHost } from '../nest-internals.js';
-import { HandlerInvoker } from './handler-invoker.js';
+import { bindHandler } from './handler-invoker.js';
 import { defaultName, HandlerRegistry } from './handler-registry.js';
-import type { HandlerOptions } from './handler-registry.js';
 import { ON_PAYMENT_EVENT } from './on-payment-event.decorator.js';
 import type { OnPaymentEventMetadata } from './on-payment-event.decorator.js';
 import { isObject } from './payment-event.js';
@@ -30,7 +28,7 @@ export class HandlerExplorer {
   constructor(
     private readonly discovery: DiscoveryService,
     private readonly scanner: MetadataScanner,
-    private readonly invoker: HandlerInvoker,
+    private readonly moduleRef: ModuleRef,
     private readonly registry: HandlerRegistry,
   ) {}
 
@@ -85,9 +83,9 @@ export class HandlerExplorer {
         name: metadata.name ?? defaultName(metadata.patterns, method),
         source: `${owner}.${method} (${host.host?.name ?? 'no module'})`,
         patterns: metadata.patterns,
-        ...(metadata.data && { data: metadata.data }),
-        options: handlerOptions(metadata),
-        invoke: this.invoker.bind(host, method, scoped),
+        data: metadata.data,
+        options: metadata,
+        invoke: bindHandler(this.moduleRef, host, method, scoped),
       });
     }
   }
@@ -128,14 +126,6 @@ function assertEnhancers(host: NestHost, prototype: object, method: string, owne
         `Give an instance (new ${name}(…)), or provide the class ${owner} itself.`,
     );
   }
-}
-
-function handlerOptions({ concurrency, timeoutMs, retry }: OnPaymentEventMetadata): HandlerOptions {
-  return {
-    ...(concurrency !== undefined && { concurrency }),
-    ...(timeoutMs !== undefined && { timeoutMs }),
-    ...(retry !== undefined && { retry }),
-  };
 }
 
 /** @throws PaymentsError if a decorator above `@OnPaymentEvent` replaced the method. */

@@ -18,7 +18,7 @@ export interface PaymentHandler {
   /** The event types it handles. */
   readonly patterns: readonly string[];
   /** Class-validator class of `event.data`, if the decorator names one. */
-  readonly data?: new () => object;
+  readonly data?: (new () => object) | undefined;
   readonly options: HandlerOptions;
   /** Runs the method with its guards, pipes, interceptors and filters. */
   invoke(event: PaymentEvent, context: PaymentEventContext): Promise<unknown>;
@@ -93,13 +93,6 @@ export class HandlerRegistry {
   names(): string[] {
     return [...this.#handlers.keys()];
   }
-
-  /** The names of the handlers of an event type, in the order in which they were added. */
-  matching(eventType: string): string[] {
-    return [...this.#handlers.values()]
-      .filter(({ patterns }) => patterns.some((pattern) => matchesPattern(pattern, eventType)))
-      .map(({ name }) => name);
-  }
 }
 
 /**
@@ -142,33 +135,24 @@ export function similarType(eventType: string, patterns: Iterable<string>): stri
   let closest: string | undefined;
   let fewest = MAX_EDITS + 1;
   for (const pattern of patterns) {
-    if (pattern.endsWith('*') || Math.abs(pattern.length - eventType.length) > MAX_EDITS) continue;
-    const edits = editDistance(pattern, eventType);
+    if (pattern.endsWith('*')) continue;
+    const edits = countEdits(pattern, eventType, fewest - 1);
     if (edits < fewest) [closest, fewest] = [pattern, edits];
   }
   return closest;
 }
 
-/**
- * Optimal string alignment distance: how many characters to insert, delete, replace or swap with the next one to turn
- * `a` into `b`.
- */
-function editDistance(a: string, b: string): number {
-  let beforeLast: number[] = [];
-  let last = Array.from({ length: b.length + 1 }, (_, index) => index);
-  for (let i = 1; i <= a.length; i += 1) {
-    const row = [i];
-    for (let j = 1; j <= b.length; j += 1) {
-      const same = a[i - 1] === b[j - 1];
-      const swapped = a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
-      row[j] = Math.min(
-        last[j]! + 1,
-        row[j - 1]! + 1,
-        last[j - 1]! + (same ? 0 : 1),
-        swapped ? beforeLast[j - 2]! + 1 : Infinity,
-      );
-    }
-    [beforeLast, last] = [last, row];
-  }
-  return last[b.length]!;
+/** How many characters to insert, delete, replace or swap with the next one to turn `a` into `b`; infinite if above `max`. */
+function countEdits(a: string, b: string, max: number): number {
+  if (a === b) return 0;
+  if (a[0] === b[0]) return countEdits(a.slice(1), b.slice(1), max);
+  if (max === 0) return Infinity;
+  const swapped = a[0] === b[1] && a[1] === b[0];
+  const others = [
+    countEdits(a.slice(1), b, max - 1),
+    countEdits(a, b.slice(1), max - 1),
+    countEdits(a.slice(1), b.slice(1), max - 1),
+    swapped ? countEdits(a.slice(2), b.slice(2), max - 1) : Infinity,
+  ];
+  return 1 + Math.min(...others);
 }

@@ -7,7 +7,7 @@ import type {
   PaymentEventType,
   PaymentOverdueData,
 } from './payment-event.js';
-import { assertRetrySchedule } from './retry-schedule.js';
+import { assertRetrySchedule, assertWhole } from './retry-schedule.js';
 import type { RetrySchedule } from './retry-schedule.js';
 
 /** Options of {@link OnPaymentEvent}. */
@@ -134,11 +134,13 @@ function handlerDecorator<T extends string, D extends object>(
     descriptor: TypedPropertyDescriptor<M>,
   ): void => {
     const handler = methodOf(target, method, descriptor);
-    const stacked = Reflect.getOwnMetadata(ON_PAYMENT_EVENT, handler) as
-      OnPaymentEventMetadata | undefined;
+    const { patterns: earlier, ...stacked } = (Reflect.getOwnMetadata(
+      ON_PAYMENT_EVENT,
+      handler,
+    ) ?? { patterns: [] }) as OnPaymentEventMetadata;
     const metadata: OnPaymentEventMetadata = {
       // JavaScript applies the lowest decorator first, so its types come first.
-      patterns: [...new Set([...(stacked?.patterns ?? []), ...patterns])],
+      patterns: [...new Set([...earlier, ...patterns])],
       ...mergeOptions(method, stacked, options),
     };
     Reflect.defineMetadata(ON_PAYMENT_EVENT, metadata, handler);
@@ -159,40 +161,28 @@ function methodOf(target: object, method: unknown, descriptor?: PropertyDescript
   return found;
 }
 
-const OPTIONS = ['name', 'data', 'concurrency', 'timeoutMs', 'retry'] as const;
-
 /** @throws TypeError if two decorators of the method set an option to different values: both make the same handler. */
 function mergeOptions(
   method: string,
-  stacked: OnPaymentEventMetadata | undefined,
+  stacked: OnPaymentEventOptions,
   options: OnPaymentEventOptions,
 ): OnPaymentEventOptions {
-  const merged: Record<string, unknown> = {};
-  for (const option of OPTIONS) {
-    const [value, other] = [options[option], stacked?.[option]];
-    if (value !== undefined && other !== undefined && value !== other) {
-      throw new TypeError(
-        `@OnPaymentEvent is applied to ${method} several times with different values of "${option}". All ` +
-          'decorators of a method make one handler: set each option once, or write a method for each handler.',
-      );
-    }
-    if ((value ?? other) !== undefined) merged[option] = value ?? other;
+  const merged: Record<string, unknown> = { ...stacked };
+  for (const [option, value] of Object.entries(options)) {
+    if (value === undefined) continue;
+    const other = (merged[option] ??= value);
+    if (value === other) continue;
+    throw new TypeError(
+      `@OnPaymentEvent is applied to ${method} several times with different values of "${option}". All ` +
+        'decorators of a method make one handler: set each option once, or write a method for each handler.',
+    );
   }
   return merged;
 }
 
 /** @throws TypeError for a value out of bounds. */
-function assertOptions({ concurrency, timeoutMs, retry }: OnPaymentEventOptions): void {
-  assertWhole('concurrency', concurrency, 1000, 'attempts');
-  assertWhole('timeoutMs', timeoutMs, 3_600_000, 'milliseconds');
+function assertOptions({ concurrency = 1, timeoutMs = 1, retry }: OnPaymentEventOptions): void {
+  assertWhole('@OnPaymentEvent: "concurrency"', concurrency, 1000, 'attempts');
+  assertWhole('@OnPaymentEvent: "timeoutMs"', timeoutMs, 3_600_000, 'milliseconds');
   if (retry !== undefined) assertRetrySchedule(retry, '@OnPaymentEvent: "retry"');
-}
-
-function assertWhole(option: string, value: unknown, max: number, unit: string): void {
-  if (value === undefined) return;
-  if (Number.isInteger(value) && (value as number) >= 1 && (value as number) <= max) return;
-  throw new TypeError(
-    `@OnPaymentEvent: "${option}" must be a whole number of ${unit} from 1 to ${max}. Without it, ` +
-      `"worker.${option}" applies.`,
-  );
 }

@@ -40,15 +40,9 @@ export interface ExponentialOptions {
  */
 export function exponential(options: ExponentialOptions = {}): RetrySchedule {
   const { attempts = 16, firstMs = 1000, exponent = 4, maxMs = DAY } = options;
-  const whole = (field: string, value: unknown, max: number, unit: string): void => {
-    if (isWhole(value, 1, max)) return;
-    throw new TypeError(
-      `exponential(): "${field}" must be a whole number of ${unit} from 1 to ${max}.`,
-    );
-  };
-  whole('attempts', attempts, MAX_ATTEMPTS, 'attempts');
-  whole('firstMs', firstMs, DAY, 'milliseconds');
-  whole('maxMs', maxMs, MAX_WAIT_MS, 'milliseconds');
+  assertWhole('exponential(): "attempts"', attempts, MAX_ATTEMPTS, 'attempts');
+  assertWhole('exponential(): "firstMs"', firstMs, DAY, 'milliseconds');
+  assertWhole('exponential(): "maxMs"', maxMs, MAX_WAIT_MS, 'milliseconds');
   if (typeof exponent !== 'number' || !(exponent >= 0 && exponent <= 10)) {
     throw new TypeError('exponential(): "exponent" must be a number from 0 to 10.');
   }
@@ -112,6 +106,12 @@ function areWaits(value: unknown): value is readonly number[] {
     value.length < MAX_ATTEMPTS &&
     value.every((waitMs) => isWhole(waitMs, 0, MAX_WAIT_MS))
   );
+}
+
+/** @throws TypeError if `value` is not a whole number from 1 to `max`. The message starts with `name`. */
+export function assertWhole(name: string, value: unknown, max: number, unit: string): void {
+  if (isWhole(value, 1, max)) return;
+  throw new TypeError(`${name} must be a whole number of ${unit} from 1 to ${max}.`);
 }
 
 function isWhole(value: unknown, min: number, max: number): boolean {

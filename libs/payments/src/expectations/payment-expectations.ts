@@ -1,11 +1,10 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { PaymentsApiError } from '../api/call/api-error.js';
+import { PaymentsApiError } from '../api/api-error.js';
 import type { PaymentsApi } from '../api/payments-api.js';
 import { PaymentsApiService } from '../api/payments-api.service.js';
 import { COMPANIES, DEFAULT_COMPANY, isCompanyId } from '../companies/company.js';
 import type { Companies } from '../companies/company.js';
-import { LogLine } from '../errors/log-line.js';
-import { ModuleLogger } from '../errors/module-logger.js';
+import { LogLine, ModuleLogger } from '../errors/module-log.js';
 import { optionsInvalid } from '../errors/option-checks.js';
 import type { PaymentsErrorCode } from '../errors/payments-error-code.js';
 import { describeError, PaymentsError } from '../errors/payments-error.js';

@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { receiver, throwNo } from '../../../../test/support/inbox/receiver-harness.js';
 import { logged } from '../../../../test/support/log/captured-log.js';
-import { PaymentsApiError } from '../api/call/api-error.js';
+import { PaymentsApiError } from '../api/api-error.js';
 import { HandlerRegistry } from '../events/handler-registry.js';
 import type { NewExpectation } from '../inbox/store/inbox-store.js';
 import { HandlerCatalogCache } from '../inbox/store/handler-catalog-cache.js';

@@ -1,11 +1,9 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { PaymentsApiError } from '../api/call/api-error.js';
+import { PaymentsApiError } from '../api/api-error.js';
 import type { PaymentsApi, PaymentTransaction } from '../api/payments-api.js';
 import { PaymentsApiService } from '../api/payments-api.service.js';
-import { LogLine } from '../errors/log-line.js';
-import { ModuleLogger } from '../errors/module-logger.js';
+import { LogLine, ModuleLogger, ThrottledLog } from '../errors/module-log.js';
 import { describeError } from '../errors/payments-error.js';
-import { ThrottledLog } from '../errors/throttled-log.js';
 import { OVERDUE_EVENT_TYPE } from '../events/handler-registry.js';
 import { isRecord } from '../events/payment-event.js';
 import type { PaymentEvent, PaymentOverdueData } from '../events/payment-event.js';

@@ -1,5 +1,6 @@
 import type { CallOptions, PaymentsApi, PaymentTransaction } from '../api/payments-api.js';
 import { checkFields, mustBe, optional, optionsInvalid, whole } from '../errors/option-checks.js';
+import type { OptionChecks } from '../errors/option-checks.js';
 import { TEST_EVENT_TYPE } from '../events/payment-event.js';
 import { isExactType } from '../inbox/receive/receive-options.js';
 import { DEFAULT_POLL_SCHEDULE, isPollSchedule, POLL_SCHEDULE } from './poll-schedule.js';
@@ -109,10 +110,10 @@ export function resolveReconcileOptions(
       if (isPollSchedule(value)) return Object.freeze([...value]);
       throw mustBe(name, POLL_SCHEDULE, value);
     },
-    eventTypes: (_, value) => value,
+    eventTypes: (_, value) => value as ReconcileOptions['eventTypes'],
     maxPollsPerSecond: whole({ ...POLLS, max: 1000 }),
     concurrency: whole({ ...POLLS, max: 100 }),
-  });
+  } satisfies OptionChecks<ReconcileOptions>);
   if (interpret === undefined) throw mustBe('reconcile.interpret', INTERPRET, interpret);
   const types = eventTypes ?? interpret.eventTypes ?? ['transaction.completed'];
   if (!areEventTypes(types)) {

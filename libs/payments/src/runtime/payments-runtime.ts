@@ -44,34 +44,31 @@ export const PAYMENTS_RUNTIME = Symbol('PAYMENTS_RUNTIME');
  * Delays can have any length, and throttled logs learn when the application closes.
  */
 export class ModuleRuntime implements PaymentsRuntime {
-  readonly #runtime: PaymentsRuntime;
   readonly #closeCallbacks: (() => void)[] = [];
 
-  constructor(runtime: PaymentsRuntime) {
-    this.#runtime = runtime;
-  }
+  constructor(private readonly runtime: PaymentsRuntime) {}
 
   get environment(): string | undefined {
-    return this.#runtime.environment;
+    return this.runtime.environment;
   }
 
   now(): number {
-    return this.#runtime.now();
+    return this.runtime.now();
   }
 
   monotonic(): number {
-    return this.#runtime.monotonic();
+    return this.runtime.monotonic();
   }
 
   random(): number {
-    return this.#runtime.random();
+    return this.runtime.random();
   }
 
   /** Splits a delay that is too long for a timer of Node.js into several timers. */
   schedule(ms: number, callback: () => void): () => void {
-    if (ms <= MAX_TIMER_MS) return this.#runtime.schedule(ms, callback);
+    if (ms <= MAX_TIMER_MS) return this.runtime.schedule(ms, callback);
     const rest = (): void => void (cancel = this.schedule(ms - MAX_TIMER_MS, callback));
-    let cancel = this.#runtime.schedule(MAX_TIMER_MS, rest);
+    let cancel = this.runtime.schedule(MAX_TIMER_MS, rest);
     return () => cancel();
   }
 

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { HealthIndicatorService } from '@nestjs/terminus';
 import type { HealthIndicatorResult } from '@nestjs/terminus';
-import { PaymentsError } from '../errors/payments-error.js';
+import { errorCodeOf, PaymentsError } from '../errors/payments-error.js';
 import { PaymentExpectations } from '../expectations/payment-expectations.js';
 import { PaymentInbox } from '../inbox/payment-inbox.js';
 import { COUNT_CAP } from '../inbox/store/stored-event.js';
@@ -100,7 +100,7 @@ export class PaymentsHealthIndicator {
       );
     } catch (error) {
       // The message of an error of a database driver may contain the address of the server, so the result has a code only.
-      return result.down({ error: codeOf(error) });
+      return result.down({ error: errorCodeOf(error) ?? 'inbox_unavailable' });
     }
     const exceeded = (Object.keys(LIMITS) as (keyof typeof LIMITS)[]).filter(
       (value) => (details[value] ?? 0) > (options[LIMITS[value]] ?? Infinity),
@@ -131,10 +131,6 @@ export class PaymentsHealthIndicator {
       paused: stats.paused,
     };
   }
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof PaymentsError ? error.code : 'inbox_unavailable';
 }
 
 /** A limit of a count that can never be exceeded, because the store counts up to 10,000, is an error. */

@@ -1,22 +1,232 @@
 import { Injectable } from '@nestjs/common';
 import type { OnModuleInit, Type } from '@nestjs/common';
 import type { ModuleRef } from '@nestjs/core';
-import { ModuleLogger } from '../errors/module-logger.js';
-import { describeError, PaymentsError } from '../errors/payments-error.js';
+import { ModuleLogger, ThrottledLog } from '../errors/module-log.js';
+import type { ThrottledLogRuntime } from '../errors/module-log.js';
+import { describeError, errorCodeOf } from '../errors/payments-error.js';
 import { mustBe, optionsInvalid, shown } from '../errors/option-checks.js';
 import type { PaymentsErrorCode } from '../errors/payments-error-code.js';
-import { ThrottledLog } from '../errors/throttled-log.js';
-import type { ThrottledLogRuntime } from '../errors/throttled-log.js';
 import { callersGuard, guard } from '../errors/unhandled-rejections.js';
-import type {
-  ObservedInbox,
-  ObserverInfo,
-  PaymentsInstrumentation,
-  PaymentsObserver,
-  PaymentsSpan,
-  SpanResult,
-  TracedOperation,
-} from './payments-observer.js';
+
+/**
+ * What each method of a {@link PaymentsObserver} gets: one frozen object with ids, times and outcomes. None contains a
+ * payload, a secret or a token.
+ */
+export interface ObserverInfo {
+  /** A new event is stored, in this process. */
+  eventReceived: {
+    readonly company: string;
+    readonly eventId: string;
+    readonly eventType: string;
+    /** The service's id of the transaction; `null` if the event has none. */
+    readonly transactionId: string | null;
+    /** How the event was received: by a webhook request, by a poll, or because an expectation became overdue. */
+    readonly source: 'webhook' | 'poll' | 'overdue';
+    /** The event's own time, in milliseconds since the epoch. */
+    readonly occurredAtMs: number;
+    /** How long the inbox took to store the event, in milliseconds. */
+    readonly durationMs: number;
+    /** See `InboxReceipt.status`. `stored`: it has deliveries. `unhandled`, `stale`: it has none. */
+    readonly status: 'stored' | 'unhandled' | 'stale';
+    /** The handlers that the event is delivered to. */
+    readonly handlers: readonly string[];
+  };
+  /** An event was received that is stored already, or whose transaction is handled already. */
+  eventDuplicate: Omit<ObserverInfo['eventReceived'], 'status' | 'handlers'> & {
+    /** Id of the event that was stored first. */
+    readonly storedId: string;
+    /** `copy`: the same event. `conflict`: the same id with another body. `transaction`: see `oncePerTransaction`. */
+    readonly reason: 'copy' | 'conflict' | 'transaction';
+  };
+  /** A webhook request got a response other than 2xx. */
+  requestRejected: {
+    readonly code: PaymentsErrorCode;
+    /** The company, if it exists; `null` if the path names none or an unknown one, or if it was not looked up. */
+    readonly company: string | null;
+    /** Id of the event; `null` if the signature was not verified. */
+    readonly eventId: string | null;
+  };
+  /** A handler starts. */
+  attemptStarted: {
+    readonly company: string;
+    readonly eventId: string;
+    readonly handler: string;
+    /** From 1. */
+    readonly attempt: number;
+    readonly source: 'webhook' | 'poll' | 'overdue';
+    /** When the event was received, by the store clock, in milliseconds since the epoch. */
+    readonly receivedAtMs: number;
+    /** How long before the start of the attempt the event was received, in milliseconds. */
+    readonly ageMs: number;
+  };
+  /** An attempt ended and its outcome is stored, or could not be stored. */
+  attemptEnded: ObserverInfo['attemptStarted'] & {
+    /**
+     * - `done`: the handler succeeded, and the delivery is done.
+     * - `failed`: the delivery runs again in `retryInMs`.
+     * - `dead`: the last attempt failed.
+     * - `released`: the attempt is not counted, because the application closes or another version of the handler is
+     *   needed.
+     * - `lost`: the outcome was not stored, because the lease was lost or the store was down when the application closed.
+     */
+    readonly outcome: 'done' | 'failed' | 'dead' | 'released' | 'lost';
+    /** From the start of the attempt until its outcome was stored, in milliseconds. */
+    readonly durationMs: number;
+    /** Milliseconds until the next attempt; `null` if none is scheduled. */
+    readonly retryInMs: number | null;
+    /**
+     * The error as the inbox stores it: one line of at most 1,000 characters; `null` if the handler succeeded. With the
+     * outcome `done`: the handler failed after its commit.
+     */
+    readonly error: string | null;
+    /** The code of the error, if it is a `PaymentsError`: `handler_timeout`, for example. */
+    readonly errorCode: PaymentsErrorCode | null;
+    /** The innermost 10 lines of the error's stack, each after a line break; empty without a stack. */
+    readonly stack: string;
+  };
+  /** The last attempt of a delivery failed: somebody has to act. Called after `attemptEnded`. */
+  deliveryDead: ObserverInfo['attemptEnded'];
+  /** `PaymentInbox.redrive()` changed deliveries. Also called if it failed after that. */
+  deliveriesRedriven: {
+    /** Selected company and handler; `null`: any or several. */
+    readonly company: string | null;
+    readonly handler: string | null;
+    readonly events: number;
+    readonly deliveries: number;
+  };
+  /** A token request ended. */
+  tokenFetched: {
+    readonly company: string;
+    /** `null`: the service returned a token. Otherwise `invalid_credentials` or `token_unavailable`. */
+    readonly errorCode: PaymentsErrorCode | null;
+    readonly durationMs: number;
+  };
+  /** A call of the payments service ended, with all its attempts. */
+  apiCallEnded: {
+    readonly company: string;
+    /** HTTP method, in capitals. */
+    readonly method: string;
+    /**
+     * Path template, for example `/v1/transactions/{id}`. Without a template: the path, with `{id}` for segments with
+     * digits. A name or an e-mail address in a path stays, so give a `pathTemplate` for such paths.
+     */
+    readonly path: string;
+    /** Status of the last response; `null` if there was none. */
+    readonly status: number | null;
+    /** `null`: the call succeeded. */
+    readonly errorCode: PaymentsErrorCode | null;
+    /** HTTP requests, without token requests. */
+    readonly attempts: number;
+    readonly durationMs: number;
+  };
+  /**
+   * The schedule of an expected payment ended without an event. Not called if the store fails or the process dies right
+   * after that: for alerts use `PaymentExpectations.counts()`.
+   */
+  expectationOverdue: {
+    readonly company: string;
+    readonly reference: string;
+    readonly transactionId: string | null;
+  };
+  /** An event arrived for an expected payment. Not called if the store fails or the process dies right after that. */
+  expectationFulfilled: ObserverInfo['expectationOverdue'] & {
+    readonly by: 'webhook' | 'poll';
+    readonly eventId: string;
+  };
+  /** A poll of the service about an expected payment ended. */
+  pollEnded: ObserverInfo['expectationOverdue'] & {
+    /** See `PollResult`. `failed`: the poll itself failed, for example because the store was down. */
+    readonly result: 'event' | 'pending' | 'unknown' | 'contradiction' | 'failed';
+    readonly durationMs: number;
+  };
+}
+
+/**
+ * Observes what the module does, for an error tracker, alerts or metrics: see the option `observers`. Implement the
+ * methods you need; {@link ObserverInfo} describes when each is called and what it gets. The module does not wait for a
+ * returned promise. An observer that throws or rejects is logged, at most once a minute, and changes nothing else.
+ *
+ * @example
+ * ```ts
+ * const tracker: PaymentsObserver = {
+ *   deliveryDead: ({ eventId, handler, error }) => alert(`Event ${eventId} is dead for ${handler}: ${error}`),
+ * };
+ * ```
+ */
+export type PaymentsObserver = {
+  [M in keyof ObserverInfo]?: (info: ObserverInfo[M]) => unknown;
+};
+
+/** Work that an instrumentation can wrap in a span. */
+export type TracedOperation =
+  | ({ readonly kind: 'receive'; readonly traceparent: string | null } & Omit<
+      ObserverInfo['eventReceived'],
+      'durationMs' | 'status' | 'handlers'
+    >)
+  /** `traceparent`: of the span that received the event. Both are `null` if the event could not be read. */
+  | ({
+      readonly kind: 'attempt';
+      readonly traceparent: string | null;
+      readonly eventType: string | null;
+    } & ObserverInfo['attemptStarted'])
+  | ({ readonly kind: 'call'; readonly baseUrl: string | null } & Pick<
+      ObserverInfo['apiCallEnded'],
+      'company' | 'method' | 'path'
+    >)
+  | ({ readonly kind: 'poll' } & ObserverInfo['expectationOverdue']);
+
+/** How the work of a span ended. */
+export interface SpanResult {
+  /** The outcome of an attempt, the result of a poll, the status of a receipt; `failed` or `succeeded` otherwise. */
+  readonly outcome: string;
+  /** One line; `null` if the work succeeded. */
+  readonly error: string | null;
+  readonly errorCode: PaymentsErrorCode | null;
+  /** Of a call: see {@link ObserverInfo.apiCallEnded}. */
+  readonly status?: number | null;
+  readonly attempts?: number;
+}
+
+/** A span of a {@link PaymentsInstrumentation}. */
+export interface PaymentsSpan {
+  /** The W3C trace context of the span. The inbox stores it with a received event; `null` to store the sender's. */
+  readonly traceparent: string | null;
+  /** Calls `work` once, at once, with this span as the active one. */
+  run(work: () => void): void;
+  /** Called once. */
+  end(result: SpanResult): void;
+}
+
+/** The state of the inbox, for gauges. Each method reads the store, and rejects if the store is down. */
+export interface ObservedInbox {
+  /** See `PaymentInbox.handlers()`. */
+  handlers(): Promise<readonly { readonly name: string }[]>;
+  /** See `PaymentInbox.stats()`. */
+  stats(): Promise<{
+    readonly deliveries: readonly {
+      readonly handler: string;
+      readonly state: 'pending' | 'running' | 'dead';
+      readonly count: number;
+    }[];
+    readonly oldestPendingMs: number | null;
+    readonly paused: readonly string[];
+  }>;
+  /** See `PaymentExpectations.counts()`. */
+  expectations(): Promise<
+    Readonly<Record<'waiting' | 'overdueUnpaid' | 'overdueUnknown', { readonly count: number }>>
+  >;
+}
+
+/**
+ * A {@link PaymentsObserver} that also traces and measures the module: the result of `openTelemetry()`. Internal: the
+ * types of applications show only the observer.
+ */
+export interface PaymentsInstrumentation extends PaymentsObserver {
+  /** Called when the application has started. The function that it returns is called when the application closes. */
+  attach?(inbox: ObservedInbox): () => void;
+  /** Starts a span, or returns `undefined`. If this method or a method of the span throws, only the trace is incomplete. */
+  startSpan?(operation: TracedOperation): PaymentsSpan | undefined;
+}
 
 type ObserverOption = PaymentsObserver | Type<PaymentsObserver>;
 
@@ -38,9 +248,11 @@ export interface OperationEnd<R> {
  */
 @Injectable()
 export class Observers implements OnModuleInit {
+  /** Whether there are observers. */
+  active = false;
+  /** Whether an observer starts spans. */
+  tracing = false;
   #observers: readonly PaymentsInstrumentation[] = [];
-  #active = false;
-  #tracing = false;
   readonly #detach: (() => void)[] = [];
   readonly #failures: ThrottledLog;
 
@@ -65,21 +277,6 @@ export class Observers implements OnModuleInit {
     }
   }
 
-  /** Whether there are observers. */
-  get active(): boolean {
-    return this.#active;
-  }
-
-  /** Whether an observer starts spans. */
-  get tracing(): boolean {
-    return this.#tracing;
-  }
-
-  /** Whether an observer has the method. Never throws. */
-  has(method: keyof ObserverInfo): boolean {
-    return this.#has(method);
-  }
-
   /** Gives the inbox to the instrumentations, until {@link detach}. Never throws. */
   attach(inbox: ObservedInbox): void {
     this.#callEach('attach', (observer) => {
@@ -102,20 +299,6 @@ export class Observers implements OnModuleInit {
     );
   }
 
-  /** Starts a span of each instrumentation. Never throws. */
-  span(operation: TracedOperation): OperationSpan {
-    Object.freeze(operation);
-    const spans: PaymentsSpan[] = [];
-    for (const observer of this.#observers) {
-      this.#attempt('startSpan', () => {
-        const span = observer.startSpan?.(operation);
-        if (typeof span?.run === 'function') spans.push(span);
-        return span;
-      });
-    }
-    return new OperationSpan(spans, (work) => this.#attempt('startSpan', work));
-  }
-
   /**
    * Runs `work` in a span of each instrumentation, and passes the trace context of the span to it. `ended` gets the
    * result, or what `work` threw: it reports that to the observers, and returns how the span ended. Returns or throws what
@@ -126,17 +309,19 @@ export class Observers implements OnModuleInit {
     work: (traceparent: string | null) => Promise<R>,
     ended: (end: OperationEnd<R>) => SpanResult,
   ): Promise<R> {
-    if (!this.#active) return work(null);
-    const span = this.#tracing ? this.span(operation) : null;
+    if (!this.active) return work(null);
+    const spans = this.tracing ? this.#startSpans(operation) : [];
     const startedAt = this.runtime.monotonic();
     const end = (result: Omit<OperationEnd<R>, 'durationMs'>): void => {
       const durationMs = this.runtime.monotonic() - startedAt;
-      const spanResult = ended({ ...result, durationMs });
-      span?.end(spanResult);
+      const spanResult = Object.freeze(ended({ ...result, durationMs }));
+      for (const span of spans) this.#attempt('startSpan', () => span.end(spanResult));
     };
     let value: R;
     try {
-      value = await (span === null ? work(null) : span.run(() => work(span.traceparent)));
+      value = await (spans.length === 0
+        ? work(null)
+        : this.#runIn(spans, () => work(this.#traceparentOf(spans))));
     } catch (thrown) {
       end({ value: undefined, thrown, ...errorFacts(thrown) });
       throw thrown;
@@ -147,18 +332,59 @@ export class Observers implements OnModuleInit {
 
   #use(observers: readonly PaymentsInstrumentation[]): void {
     this.#observers = observers;
-    this.#active = observers.length > 0;
-    this.#tracing = this.#has('startSpan');
+    this.active = observers.length > 0;
+    this.tracing = false;
+    this.#callEach('startSpan', (observer) => {
+      this.tracing ||= typeof observer.startSpan === 'function';
+    });
   }
 
-  #has(method: keyof PaymentsInstrumentation): boolean {
-    let found = false;
-    for (const observer of this.#observers) {
-      this.#attempt(method, () => {
-        found ||= typeof observer[method] === 'function';
+  /** Starts a span of each instrumentation. Never throws. */
+  #startSpans(operation: TracedOperation): readonly PaymentsSpan[] {
+    Object.freeze(operation);
+    const spans: PaymentsSpan[] = [];
+    this.#callEach('startSpan', (observer) => {
+      const span = observer.startSpan?.(operation);
+      if (typeof span?.run === 'function') spans.push(span);
+      return span;
+    });
+    return spans;
+  }
+
+  /** The trace context of the first span that has a valid one; otherwise `null`. */
+  #traceparentOf(spans: readonly PaymentsSpan[]): string | null {
+    let found: string | null = null;
+    for (const span of spans) {
+      this.#attempt('startSpan', () => {
+        const { traceparent } = span;
+        found ??= validTraceparent(traceparent);
+        return traceparent;
       });
     }
     return found;
+  }
+
+  /** Calls `work` exactly once, with the spans as the active ones. Returns or throws what `work` does. */
+  #runIn<R>(spans: readonly PaymentsSpan[], work: () => R): R {
+    let result: { readonly value: R } | { readonly thrown: unknown } | undefined;
+    const inCallersGuard = callersGuard();
+    const once = (): void => {
+      if (result !== undefined) return;
+      try {
+        result = { value: inCallersGuard(work) };
+      } catch (thrown) {
+        result = { thrown };
+      }
+    };
+    const nested = spans.reduceRight<() => void>(
+      (inner, span) => () => this.#attempt('startSpan', () => span.run(inner)),
+      once,
+    );
+    nested();
+    // An instrumentation may have failed before it called the work.
+    once();
+    if ('thrown' in result!) throw result.thrown;
+    return result!.value;
   }
 
   #resolve(option: ObserverOption): PaymentsInstrumentation {
@@ -207,17 +433,8 @@ export const NO_OBSERVERS = new Observers([], {
 });
 
 /** The description and the code of an error, for observers. Never throws. */
-export function errorFacts(thrown: unknown): {
-  readonly error: string;
-  readonly errorCode: PaymentsErrorCode | null;
-} {
-  let errorCode: PaymentsErrorCode | null = null;
-  try {
-    if (thrown instanceof PaymentsError) errorCode = thrown.code;
-  } catch {
-    // `instanceof` throws for a revoked proxy.
-  }
-  return { error: describeError(thrown), errorCode };
+export function errorFacts(thrown: unknown) {
+  return { error: describeError(thrown), errorCode: errorCodeOf(thrown) };
 }
 
 /**
@@ -241,55 +458,6 @@ export function resolveObservers(
     );
   }
   return Object.freeze([...(observers as readonly ObserverOption[])]);
-}
-
-/** The spans of one operation, one of each instrumentation. No method throws an error of an instrumentation. */
-class OperationSpan {
-  constructor(
-    private readonly spans: readonly PaymentsSpan[],
-    private readonly attempt: (work: () => unknown) => void,
-  ) {}
-
-  /** The trace context of the first span that has a valid one; otherwise `null`. */
-  get traceparent(): string | null {
-    let found: string | null = null;
-    for (const span of this.spans) {
-      this.attempt(() => {
-        const { traceparent } = span;
-        found ??= validTraceparent(traceparent);
-        return traceparent;
-      });
-    }
-    return found;
-  }
-
-  /** Calls `work` exactly once, with the spans as the active ones. Returns or throws what `work` does. */
-  run<R>(work: () => R): R {
-    let result: { readonly value: R } | { readonly thrown: unknown } | undefined;
-    const inCallersGuard = callersGuard();
-    const once = (): void => {
-      if (result !== undefined) return;
-      try {
-        result = { value: inCallersGuard(work) };
-      } catch (thrown) {
-        result = { thrown };
-      }
-    };
-    const nested = this.spans.reduceRight<() => void>(
-      (inner, span) => () => this.attempt(() => span.run(inner)),
-      once,
-    );
-    nested();
-    // An instrumentation may have failed before it called the work.
-    once();
-    if ('thrown' in result!) throw result.thrown;
-    return result!.value;
-  }
-
-  end(result: SpanResult): void {
-    Object.freeze(result);
-    for (const span of this.spans) this.attempt(() => span.end(result));
-  }
 }
 
 /** Later versions of the format may have more fields. */

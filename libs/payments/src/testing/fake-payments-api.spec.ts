@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { PaymentsApiError } from '../api/call/api-error.js';
+import { PaymentsApiError } from '../api/api-error.js';
 import type { PaymentsApiService } from '../api/payments-api.service.js';
 import { apiError, FakePaymentsApi } from './fake-payments-api.js';
 

@@ -1,6 +1,6 @@
-import { PaymentsApiError, statusError } from '../api/call/api-error.js';
-import type { ApiErrorFacts } from '../api/call/api-error.js';
-import { checkPath } from '../api/call/call-request.js';
+import { PaymentsApiError, statusError } from '../api/api-error.js';
+import type { ApiErrorFacts } from '../api/api-error.js';
+import { checkPath } from '../api/call-request.js';
 import { CompanyApi } from '../api/payments-api.service.js';
 import type {
   ApiClient,

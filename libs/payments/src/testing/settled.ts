@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { INestApplicationContext } from '@nestjs/common';
 import { HandlerRegistry } from '../events/handler-registry.js';
 import { InboxWorker } from '../inbox/work/inbox-worker.js';
-import type { DeliveryState, InboxStore } from '../inbox/store/inbox-store.js';
+import type { InboxStore } from '../inbox/store/inbox-store.js';
 import { INBOX_STORE } from '../inbox/store/inbox-store.js';
 
 /** Time limit of {@link settled}. */
@@ -75,33 +75,20 @@ async function timeoutMessage(
   timeoutMs: number,
 ): Promise<string> {
   const lines = [
-    ...(await linesOfState(store, handlers, 'running')),
-    ...(await linesOfState(store, handlers, 'pending')),
-  ];
-  return [
     `The inbox has not settled within ${timeoutMs} ms. Running and pending deliveries:`,
-    ...lines,
-  ].join('\n- ');
-}
-
-async function linesOfState(
-  store: InboxStore,
-  handlers: readonly string[],
-  state: DeliveryState,
-): Promise<string[]> {
-  const { events } = await store.list({
-    filter: { state },
-    order: 'oldest',
-    limit: 10,
-    after: null,
-  });
-  return events.flatMap(({ id, company, deliveries }) =>
-    deliveries
-      .filter((delivery) => delivery.state === state && handlers.includes(delivery.handler))
-      .map(
-        ({ handler, attempts, lastError }) =>
+  ];
+  for (const state of ['running', 'pending'] as const) {
+    const query = { filter: { state }, order: 'oldest', limit: 10, after: null } as const;
+    const { events } = await store.list(query);
+    for (const { id, company, deliveries } of events) {
+      for (const { state: current, handler, attempts, lastError } of deliveries) {
+        if (current !== state || !handlers.includes(handler)) continue;
+        lines.push(
           `${handler} is ${state} for event ${id} of company ${company}, attempts: ${attempts}` +
-          (lastError === null ? '' : `, last error: ${lastError}`),
-      ),
-  );
+            (lastError === null ? '' : `, last error: ${lastError}`),
+        );
+      }
+    }
+  }
+  return lines.join('\n- ');
 }

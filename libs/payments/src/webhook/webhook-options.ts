@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { ResolvedReceiveOptions } from '../inbox/receive/receive-options.js';
 import { checkFields, mustBe, optional, optionsInvalid, whole } from '../errors/option-checks.js';
+import type { OptionChecks } from '../errors/option-checks.js';
 
 /** Nest injection token of the endpoint's path without the global prefix (`string | null`). */
 export const WEBHOOK_PATH = Symbol('PAYMENTS_WEBHOOK_PATH');
@@ -148,7 +149,7 @@ export function resolveWebhookOptions(
     }),
     maxLookupsPerSecond: whole({ default: 50, min: 1, max: 10_000, unit: 'lookups' }),
     maxAgeMs: checkMaxAge,
-  });
+  } satisfies OptionChecks<WebhookOptions>);
 }
 
 function checkMaxAge(name: string, value: unknown): number | false | undefined {

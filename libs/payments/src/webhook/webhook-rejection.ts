@@ -1,9 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { ModuleLogger } from '../errors/module-logger.js';
+import { LogLine, ModuleLogger, ThrottledLog } from '../errors/module-log.js';
 import { describeError, framesOf, PaymentsError } from '../errors/payments-error.js';
 import type { PaymentsErrorCode } from '../errors/payments-error-code.js';
-import { LogLine } from '../errors/log-line.js';
-import { ThrottledLog } from '../errors/throttled-log.js';
 import { PAYMENTS_RUNTIME } from '../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 import { NO_OBSERVERS, Observers } from '../telemetry/observers.js';

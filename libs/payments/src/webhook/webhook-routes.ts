@@ -10,7 +10,7 @@ import {
 } from '@nestjs/core';
 import { pathToRegexp } from 'path-to-regexp';
 import { DEFAULT_COMPANY, isCompanyId } from '../companies/company.js';
-import { ModuleLogger } from '../errors/module-logger.js';
+import { ModuleLogger } from '../errors/module-log.js';
 import { PaymentsError } from '../errors/payments-error.js';
 import { EventReceiver } from '../inbox/receive/event-receiver.js';
 import { declaredRoute, expressPath, globalPrefixOf, httpAdapterOf } from '../nest-internals.js';

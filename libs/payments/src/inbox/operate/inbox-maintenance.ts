@@ -1,7 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { LogLine } from '../../errors/log-line.js';
-import { ModuleLogger } from '../../errors/module-logger.js';
-import { ThrottledLog } from '../../errors/throttled-log.js';
+import { LogLine, ModuleLogger, ThrottledLog } from '../../errors/module-log.js';
 import { HandlerRegistry } from '../../events/handler-registry.js';
 import { describeError } from '../../errors/payments-error.js';
 import { PAYMENTS_RUNTIME } from '../../runtime/payments-runtime.js';

@@ -1,8 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Logger } from '@nestjs/common';
-import { ModuleLogger } from '../../errors/module-logger.js';
+import { ModuleLogger, ThrottledLog } from '../../errors/module-log.js';
 import { PaymentsError } from '../../errors/payments-error.js';
-import { ThrottledLog } from '../../errors/throttled-log.js';
 import type { PaymentEvent } from '../../events/payment-event.js';
 import { summaryOf } from './event-receiver.js';
 import { resolveReceiveOptions } from './receive-options.js';

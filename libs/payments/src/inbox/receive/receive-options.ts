@@ -1,4 +1,4 @@
-import { integerOption, optionsInvalid, shown } from '../../errors/option-checks.js';
+import { optionsInvalid, shown, whole } from '../../errors/option-checks.js';
 import { isReserved } from '../../events/handler-registry.js';
 import type { PaymentEvent } from '../../events/payment-event.js';
 import type { EventSummary } from '../store/stored-event.js';
@@ -42,6 +42,8 @@ export interface ResolvedReceiveOptions {
   readonly summary: ReceiveOptions['summary'] | undefined;
 }
 
+const checkDeadline = whole({ default: 25_000, min: 100, max: 29_000, unit: 'milliseconds' });
+
 /**
  * @param polled the event types that polls can find
  * @throws PaymentsError `options_invalid`.
@@ -67,12 +69,7 @@ export function resolveReceiveOptions(
   return Object.freeze({
     oncePerTransaction: new Set([...types, ...polled]),
     polled: new Set(polled),
-    deadlineMs: integerOption('deadlineMs', options.deadlineMs, {
-      default: 25_000,
-      min: 100,
-      max: 29_000,
-      unit: 'milliseconds',
-    }),
+    deadlineMs: checkDeadline('deadlineMs', options.deadlineMs),
     summary,
   });
 }

@@ -1,8 +1,6 @@
 import { isUint8Array } from 'node:util/types';
 import { Inject, Injectable } from '@nestjs/common';
-import { LogLine } from '../../errors/log-line.js';
-import { ModuleLogger } from '../../errors/module-logger.js';
-import { ThrottledLog } from '../../errors/throttled-log.js';
+import { LogLine, ModuleLogger, ThrottledLog } from '../../errors/module-log.js';
 import { PaymentsError, describeError } from '../../errors/payments-error.js';
 import { optionsInvalid } from '../../errors/option-checks.js';
 import { PAYMENTS_RUNTIME } from '../../runtime/payments-runtime.js';

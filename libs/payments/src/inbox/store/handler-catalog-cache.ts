@@ -7,7 +7,7 @@ import {
 } from '../../events/handler-registry.js';
 import { POLL_HANDLER } from './expectation-store.js';
 import { INBOX_STORE } from './inbox-store.js';
-import type { EventSource, HandlerCatalog, InboxStore, KnownHandler } from './inbox-store.js';
+import type { EventSource, HandlerCatalog, InboxStore, HandlerDeclaration } from './inbox-store.js';
 
 /** A handler that events are delivered to. */
 export interface InboxHandler {
@@ -72,10 +72,9 @@ export class HandlerCatalogCache {
     if (source === 'webhook' && isReserved(eventType)) return [];
     const known = this.#matching.get(eventType);
     if (known !== undefined) return known;
-    const elsewhere = this.#handlers
-      .filter(({ patterns }) => patterns.some((pattern) => matchesPattern(pattern, eventType)))
-      .map(({ name }) => name);
-    const names = [...new Set([...this.registry.matching(eventType), ...elsewhere])];
+    const takes = ({ patterns }: HandlerDeclaration): boolean =>
+      patterns.some((pattern) => matchesPattern(pattern, eventType));
+    const names = namesOf(this.#handlers.filter(takes));
     if (this.#matching.size === MAX_TYPES) this.#matching.clear();
     this.#matching.set(eventType, names);
     return names;
@@ -94,26 +93,29 @@ export class HandlerCatalogCache {
 
   /** Names of the handlers of the applications, each once. The handlers of this process are first. */
   names(): string[] {
-    const elsewhere = this.#handlers.map(({ name }) => name);
-    return [...new Set([...this.registry.names(), ...elsewhere])];
+    return namesOf(this.#handlers);
   }
 
   /** An event type that a handler takes and of which `eventType` is probably a misspelling. */
   similar(eventType: string): string | undefined {
-    const handlers = [...this.registry.all(), ...this.#handlers];
     return similarType(
       eventType,
-      handlers.flatMap(({ patterns }) => patterns),
+      this.#handlers.flatMap(({ patterns }) => patterns),
     );
   }
 
-  /** The handlers that other processes, or this one, registered, without the handlers of the module itself. */
-  get #handlers(): KnownHandler[] {
-    return this.#catalog.handlers.filter(({ name }) => !isReserved(name));
+  /** The handlers of this process, then those that any process registered, without the handlers of the module itself. */
+  get #handlers(): HandlerDeclaration[] {
+    const registered = this.#catalog.handlers.filter(({ name }) => !isReserved(name));
+    return [...this.registry.all(), ...registered];
   }
 
   async #load(): Promise<HandlerCatalog> {
     this.set(await this.store.catalog());
     return this.#catalog;
   }
+}
+
+function namesOf(handlers: readonly HandlerDeclaration[]): string[] {
+  return [...new Set(handlers.map(({ name }) => name))];
 }

@@ -5,10 +5,7 @@ import { FakeRuntime } from '../../../../../test/support/time/fake-runtime.js';
 import { OtherVersionError } from '../../events/event-dispatcher.js';
 import { none } from '../../events/retry-schedule.js';
 import { Observers } from '../../telemetry/observers.js';
-import type {
-  PaymentsInstrumentation,
-  TracedOperation,
-} from '../../telemetry/payments-observer.js';
+import type { PaymentsInstrumentation, TracedOperation } from '../../telemetry/observers.js';
 import type { ClaimedDelivery } from '../store/inbox-store.js';
 import { Attempt } from './attempt.js';
 import type { AttemptServices } from './attempt.js';

@@ -1,12 +1,12 @@
 import type { Logger } from '@nestjs/common';
-import { LogLine } from '../../errors/log-line.js';
+import { LogLine } from '../../errors/module-log.js';
+import type { ThrottledLog } from '../../errors/module-log.js';
 import {
   describeError,
   framesOf,
   isUnrecoverable,
   PaymentsError,
 } from '../../errors/payments-error.js';
-import type { ThrottledLog } from '../../errors/throttled-log.js';
 import { OtherVersionError } from '../../events/event-dispatcher.js';
 import type { EventDispatcher } from '../../events/event-dispatcher.js';
 import { parseEnvelope } from '../../events/payment-event.js';
@@ -20,8 +20,7 @@ import { Backoff, STORE_BACKOFF } from '../../runtime/backoff.js';
 import { withTimeLimit } from '../../runtime/deadline.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import { errorFacts, validTraceparent } from '../../telemetry/observers.js';
-import type { Observers } from '../../telemetry/observers.js';
-import type { ObserverInfo } from '../../telemetry/payments-observer.js';
+import type { ObserverInfo, Observers } from '../../telemetry/observers.js';
 import type { StoredBodies } from '../store/body-codec.js';
 import type { HandlerCatalogCache } from '../store/handler-catalog-cache.js';
 import type { ClaimedDelivery, InboxStore, Lease, SettleResult } from '../store/inbox-store.js';

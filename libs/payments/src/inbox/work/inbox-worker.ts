@@ -1,9 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Inject, Injectable } from '@nestjs/common';
-import { LogLine } from '../../errors/log-line.js';
-import { ModuleLogger } from '../../errors/module-logger.js';
+import { LogLine, ModuleLogger, ThrottledLog } from '../../errors/module-log.js';
 import { describeError, PaymentsError } from '../../errors/payments-error.js';
-import { ThrottledLog } from '../../errors/throttled-log.js';
 import { EventDispatcher } from '../../events/event-dispatcher.js';
 import { HandlerRegistry } from '../../events/handler-registry.js';
 import type { PaymentEvent } from '../../events/payment-event.js';

@@ -1,4 +1,5 @@
 import { checkFields, flag, optionsInvalid, whole } from '../../errors/option-checks.js';
+import type { OptionChecks } from '../../errors/option-checks.js';
 import type { HandlerOptions } from '../../events/handler-registry.js';
 import { assertRetrySchedule, exponential } from '../../events/retry-schedule.js';
 import type { RetrySchedule } from '../../events/retry-schedule.js';
@@ -78,7 +79,7 @@ export function resolveWorkerOptions(options: WorkerOptions = {}): ResolvedWorke
       max: 3650 * DAY,
       unit: MS,
     }),
-  });
+  } satisfies OptionChecks<WorkerOptions>);
 }
 
 function checkRetry(name: string, retry: unknown = exponential()): RetrySchedule {

@@ -1,5 +1,6 @@
-import { ModuleLogger } from '../../errors/module-logger.js';
+import { ModuleLogger } from '../../errors/module-log.js';
 import { checkFields, flag, whole } from '../../errors/option-checks.js';
+import type { OptionChecks } from '../../errors/option-checks.js';
 import { PaymentsError } from '../../errors/payments-error.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import { countActivity } from '../../inbox/store/activity.js';
@@ -76,7 +77,7 @@ export function memoryInbox(options: MemoryInboxOptions = {}): InboxDefinition {
       unit: 'milliseconds',
     }),
     acceptInProduction: flag(false),
-  });
+  } satisfies OptionChecks<MemoryInboxOptions>);
   return {
     name: 'memory',
     create: (runtime) => {

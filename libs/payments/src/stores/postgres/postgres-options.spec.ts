@@ -46,6 +46,7 @@ describe('options of postgresInbox', () => {
       /milliseconds from 100 to 600000/,
     ],
     ['preparedStatements that is a text', { preparedStatements: 'no' }, /must be true or false/],
+    ['an option that does not exist', { poolsize: 5 }, /no option "postgresInbox\.poolsize"/],
     ['runTransaction that is no function', { runTransaction: {} }, /must be a function/],
   ];
   it.each(wrong)('postgresInbox rejects %s', (_option, options, message) => {

@@ -1,5 +1,12 @@
 import type { Pool, PoolClient } from 'pg';
-import { integerOption, optionsInvalid } from '../../errors/option-checks.js';
+import {
+  checkFields,
+  mustBe,
+  optional,
+  optionsInvalid,
+  whole,
+} from '../../errors/option-checks.js';
+import type { OptionChecks } from '../../errors/option-checks.js';
 
 /**
  * The transaction that `context.commit` passes to its work: the `pg` client with an open transaction. Do not run `BEGIN`,
@@ -94,72 +101,49 @@ export interface PostgresInboxOptions {
 /** {@link PostgresInboxOptions} with all defaults. */
 export type ResolvedPostgresOptions = ReturnType<typeof resolvePostgresOptions>;
 
+const MS = 'milliseconds';
+const CHECKS = {
+  connectionString: optional<string>(
+    'a text, e.g. postgres://…',
+    (value) => typeof value === 'string',
+  ),
+  pool: optional<Pool>('a Pool of the "pg" package', (pool) => typeof pool.connect === 'function'),
+  schema: checkSchema,
+  poolSize: whole({ default: 12, min: 3, max: 500, unit: 'connections' }),
+  statementTimeoutMs: whole({ default: 10_000, min: 100, max: 600_000, unit: MS }),
+  connectTimeoutMs: whole({ default: 5000, min: 100, max: 60_000, unit: MS }),
+  startTimeoutMs: whole({ default: 30_000, min: 0, max: 600_000, unit: MS }),
+  pollMs: whole({ default: 5000, min: 100, max: 60_000, unit: MS }),
+  preparedStatements: optional<boolean>('true or false', (value) => typeof value === 'boolean'),
+  runTransaction: optional<RunTransaction>(
+    'a function (work) => … that runs work in a transaction of your ORM',
+    (value) => typeof value === 'function',
+  ),
+} satisfies OptionChecks<PostgresInboxOptions>;
+
 /**
  * Checks the options and adds the defaults. The result is frozen.
  *
  * @throws PaymentsError `options_invalid`.
  */
 export function resolvePostgresOptions(options: PostgresInboxOptions) {
-  const { connectionString, pool, schema = 'payments_inbox', runTransaction } = options;
+  const checked = checkFields('postgresInbox', options, CHECKS);
+  const { connectionString, pool, preparedStatements = pool === undefined } = checked;
   if (connectionString !== undefined && pool !== undefined) {
     throw optionsInvalid('postgresInbox takes "connectionString" or "pool", not both.');
   }
-  if (connectionString !== undefined && typeof connectionString !== 'string') {
-    throw optionsInvalid('"postgresInbox connectionString" must be a text, e.g. postgres://…');
-  }
-  if (pool !== undefined && typeof (pool as { connect?: unknown } | null)?.connect !== 'function') {
-    throw optionsInvalid('"postgresInbox pool" must be a Pool of the "pg" package.');
-  }
+  return Object.freeze({ ...checked, preparedStatements });
+}
+
+function checkSchema(name: string, schema: unknown = 'payments_inbox'): string {
   if (typeof schema !== 'string' || !/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
-    throw optionsInvalid(
-      '"postgresInbox schema" must be 1 to 63 of a-z, 0-9 and _, and must not start with a digit. ' +
-        'Leave it out for payments_inbox.',
-    );
+    const hint = 'It must not start with a digit. Leave it out for payments_inbox.';
+    throw mustBe(name, '1 to 63 of a-z, 0-9 and _', schema, hint);
   }
   if (/^pg_|^information_schema$/.test(schema)) {
     throw optionsInvalid(
-      `"postgresInbox schema" is "${schema}", which is a schema of PostgreSQL itself. Use another name.`,
+      `"${name}" is "${schema}", which is a schema of PostgreSQL itself. Use another name.`,
     );
   }
-  if (runTransaction !== undefined && typeof runTransaction !== 'function') {
-    throw optionsInvalid(
-      '"postgresInbox runTransaction" must be a function (work) => … that runs work in a transaction of your ORM.',
-    );
-  }
-  const { preparedStatements = pool === undefined } = options;
-  if (typeof preparedStatements !== 'boolean') {
-    throw optionsInvalid('"postgresInbox preparedStatements" must be true or false.');
-  }
-  return Object.freeze({
-    connectionString,
-    pool,
-    schema,
-    preparedStatements,
-    runTransaction,
-    poolSize: integerOption('postgresInbox poolSize', options.poolSize, {
-      default: 12,
-      min: 3,
-      max: 500,
-      unit: 'connections',
-    }),
-    statementTimeoutMs: milliseconds('statementTimeoutMs', options, 10_000, 600_000),
-    connectTimeoutMs: milliseconds('connectTimeoutMs', options, 5000, 60_000),
-    startTimeoutMs: milliseconds('startTimeoutMs', options, 30_000, 600_000, 0),
-    pollMs: milliseconds('pollMs', options, 5000, 60_000),
-  });
-}
-
-function milliseconds(
-  name: 'statementTimeoutMs' | 'connectTimeoutMs' | 'startTimeoutMs' | 'pollMs',
-  options: PostgresInboxOptions,
-  standard: number,
-  max: number,
-  min = 100,
-): number {
-  return integerOption(`postgresInbox ${name}`, options[name], {
-    default: standard,
-    min,
-    max,
-    unit: 'milliseconds',
-  });
+  return schema;
 }

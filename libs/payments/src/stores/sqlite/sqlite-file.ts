@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setTimeout } from 'node:timers/promises';
-import { ModuleLogger } from '../../errors/module-logger.js';
+import { ModuleLogger } from '../../errors/module-log.js';
 import { Batcher } from '../../inbox/store/batcher.js';
 import type { CommitResult, Lease } from '../../inbox/store/inbox-store.js';
 import { commitOnce } from './sql/commit.js';

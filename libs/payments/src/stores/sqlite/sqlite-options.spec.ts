@@ -10,7 +10,7 @@ describe('the options of sqliteInbox', () => {
       file: resolve('inbox.db'),
       allowOldSqlite: false,
       busyTimeoutMs: 5000,
-      threadPath: null,
+      threadPath: undefined,
     });
     expect(sqliteInbox({ file: 'inbox.db' }).name).toBe('sqlite');
   });
@@ -22,7 +22,7 @@ describe('the options of sqliteInbox', () => {
     [{ file: 'a', busyTimeoutMs: 99 }, 'milliseconds from 100 to 60000; it is 99'],
     [{ file: 'a', threadPath: '' }, '"sqliteInbox.threadPath" must be the path or file: URL'],
     [{ file: 'a', allowOldSqlite: 'yes' }, 'must be true or false'],
-    [{ file: 'a', busyTimeout: 99 }, 'there is no option "sqliteInbox.busyTimeout"'],
+    [{ file: 'a', busyTimeout: 100 }, 'there is no option "sqliteInbox.busyTimeout"'],
   ])(
     'the options of sqliteInbox are rejected with the fix if a value is wrong: %j',
     (options, message) => {

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { checkFields, flag, optionsInvalid, whole } from '../../errors/option-checks.js';
+import type { OptionChecks } from '../../errors/option-checks.js';
 
 /** Options of `sqliteInbox()`. */
 export interface SqliteInboxOptions {
@@ -42,25 +43,23 @@ export interface SqliteInboxOptions {
 /** Value of the option `file` for a database in memory. */
 export const MEMORY = ':memory:';
 
-/** The complete, validated options of a SQLite store. */
+/**
+ * The complete, validated options of a SQLite store. `file` is an absolute path or {@link MEMORY}, and `threadPath` an
+ * absolute path or `undefined` for the file in this package.
+ */
 export type SqliteSettings = ReturnType<typeof resolveSqliteOptions>;
 
-/**
- * Checks the options and adds the defaults. The result is frozen.
- *
- * @throws PaymentsError `options_invalid`.
- */
+/** @throws PaymentsError `options_invalid`. */
 export function resolveSqliteOptions(options: SqliteInboxOptions) {
   return checkFields('sqliteInbox', options, {
-    file: fileOption,
+    file: checkFile,
     allowOldSqlite: flag(false),
     busyTimeoutMs: whole({ default: 5000, min: 100, max: 60_000, unit: 'milliseconds' }),
-    threadPath: threadPathOption,
-  });
+    threadPath: checkThreadPath,
+  } satisfies OptionChecks<SqliteInboxOptions>);
 }
 
-/** Returns an absolute path, or {@link MEMORY}. */
-function fileOption(name: string, file: unknown): string {
+function checkFile(name: string, file: unknown): string {
   const fix = 'Give the path of a file, e.g. "payments-inbox.db".';
   if (typeof file !== 'string' || file.trim() === '' || file.includes('\0')) {
     throw optionsInvalid(`"${name}" must be the path of the database file. ${fix}`);
@@ -72,9 +71,8 @@ function fileOption(name: string, file: unknown): string {
   return resolve(file);
 }
 
-/** Returns an absolute path; `null` for the file in this package. */
-function threadPathOption(name: string, path: unknown): string | null {
-  if (path === undefined) return null;
+function checkThreadPath(name: string, path: unknown): string | undefined {
+  if (path === undefined) return undefined;
   const text = path instanceof URL ? path.href : path;
   if (typeof text !== 'string' || text.trim() === '' || text.includes('\0')) {
     throw optionsInvalid(

@@ -1,9 +1,7 @@
 import { metrics, trace } from '@opentelemetry/api';
 import type { MeterProvider, Tracer, TracerProvider } from '@opentelemetry/api';
-import type { PaymentsInstrumentation, PaymentsObserver } from '../payments-observer.js';
-import { Gauges } from './gauges.js';
-import { createMeasurements } from './measurements.js';
-import type { Measurements } from './measurements.js';
+import type { PaymentsInstrumentation, PaymentsObserver } from '../observers.js';
+import { measurements, startGauges } from './metrics.js';
 import { startSpan } from './spans.js';
 
 /** Name of the tracer and of the meter. */
@@ -51,23 +49,11 @@ function tracing({ tracerProvider = trace }: OpenTelemetryOptions): PaymentsInst
   };
 }
 
-/** The instruments are created late: before the SDK has started, the global meter records nothing, also later. */
 function measuring(options: OpenTelemetryOptions): PaymentsInstrumentation {
   const { meterProvider, companyAttribute = false } = options;
   const meter = () => (meterProvider ?? metrics).getMeter(SCOPE);
-  let created: Measurements | undefined;
-  const measured = () => (created ??= createMeasurements(meter(), companyAttribute));
   return {
-    attach: (inbox) => new Gauges(meter(), inbox).start(),
-    eventReceived: (info) => measured().eventReceived(info),
-    eventDuplicate: (info) => measured().eventDuplicate(info),
-    requestRejected: (info) => measured().requestRejected(info),
-    attemptEnded: (info) => measured().attemptEnded(info),
-    deliveriesRedriven: (info) => measured().deliveriesRedriven(info),
-    tokenFetched: (info) => measured().tokenFetched(info),
-    apiCallEnded: (info) => measured().apiCallEnded(info),
-    expectationFulfilled: (info) => measured().expectationFulfilled(info),
-    expectationOverdue: (info) => measured().expectationOverdue(info),
-    pollEnded: (info) => measured().pollEnded(info),
+    attach: (inbox) => startGauges(meter(), inbox),
+    ...measurements(meter, companyAttribute),
   };
 }

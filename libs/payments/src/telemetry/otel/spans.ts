@@ -14,7 +14,7 @@ import type {
   SpanOptions,
   Tracer,
 } from '@opentelemetry/api';
-import type { PaymentsSpan, SpanResult, TracedOperation } from '../payments-observer.js';
+import type { PaymentsSpan, SpanResult, TracedOperation } from '../observers.js';
 
 type Operation<K extends TracedOperation['kind']> = Extract<TracedOperation, { readonly kind: K }>;
 
@@ -166,11 +166,7 @@ function traceparentOf(span: SpanContext): string | null {
 
 /** `null` for a value that is not a valid trace context. */
 function spanContextOf(traceparent: string | null): SpanContext | null {
-  const match = /^(?!ff)[\da-f]{2}-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})/.exec(
-    traceparent ?? '',
-  );
-  if (match === null) return null;
-  const [, traceId, spanId, flags] = match as unknown as [string, string, string, string];
+  const [version, traceId = '', spanId = '', flags = ''] = traceparent?.split('-') ?? [];
   const found = { traceId, spanId, traceFlags: Number.parseInt(flags, 16), isRemote: true };
-  return isSpanContextValid(found) ? found : null;
+  return version !== 'ff' && isSpanContextValid(found) ? found : null;
 }

@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto';
 import type pg from 'pg';
 import type { Client, Pool, PoolClient } from 'pg';
-import { ModuleLogger } from '../../../errors/module-logger.js';
+import { ModuleLogger, ThrottledLog } from '../../../errors/module-log.js';
 import { optionsInvalid } from '../../../errors/option-checks.js';
 import { describeError, PaymentsError } from '../../../errors/payments-error.js';
-import { ThrottledLog } from '../../../errors/throttled-log.js';
 import { Backoff, STORE_BACKOFF } from '../../../runtime/backoff.js';
 import { abortableDelay, withTimeLimit } from '../../../runtime/deadline.js';
 import type { PaymentsRuntime } from '../../../runtime/payments-runtime.js';

@@ -1,7 +1,6 @@
 import type { Client } from 'pg';
-import { ModuleLogger } from '../../../errors/module-logger.js';
+import { ModuleLogger, ThrottledLog } from '../../../errors/module-log.js';
 import { describeError } from '../../../errors/payments-error.js';
-import { ThrottledLog } from '../../../errors/throttled-log.js';
 import { Backoff, STORE_BACKOFF } from '../../../runtime/backoff.js';
 import type { PaymentsRuntime } from '../../../runtime/payments-runtime.js';
 import type { ResolvedPostgresOptions } from '../postgres-options.js';

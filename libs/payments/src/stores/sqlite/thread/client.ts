@@ -224,7 +224,7 @@ const FIX =
  *
  * @throws PaymentsError `options_invalid` if the file does not exist, or a bundler merged the entry into another file.
  */
-export async function findThreadFile(threadPath: string | null): Promise<string> {
+export async function findThreadFile(threadPath: string | undefined): Promise<string> {
   const path = threadPath ?? (await ownEntry());
   if (existsSync(path)) return path;
   throw optionsInvalid(`the worker thread of the SQLite inbox does not exist: ${path}. ${FIX}`);

@@ -36,7 +36,7 @@ describe('the file of the SQLite thread', () => {
   it('a missing file of "threadPath" is rejected, and the error names the option and the fix', async () => {
     await expect(findThreadFile(resolve('gone.js'))).rejects.toMatchObject({
       code: 'options_invalid',
-      message: expect.stringMatching(/does not exist: .*gone\.js\. .*"sqliteInbox.threadPath"/),
+      message: expect.stringMatching(/does not exist: .*gone\.js\. .*"sqliteInbox\.threadPath"/),
     });
   });
 });

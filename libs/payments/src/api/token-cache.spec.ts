@@ -2,8 +2,7 @@ import { inspect } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
 import { ResolvedCompany } from '../companies/company.js';
 import { systemRuntime } from '../runtime/payments-runtime.js';
-import { TokenCache } from './http-api-client.js';
-import { AccessToken } from './token/access-token.js';
+import { AccessToken, TokenCache } from './access-token.js';
 
 const company = (id: string, baseUrl = 'http://a.test', secret = 'secret-0815'): ResolvedCompany =>
   new ResolvedCompany(id, baseUrl, {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
-import { FakeRuntime } from '../../../../../test/support/time/fake-runtime.js';
+import { FakeRuntime } from '../../../../test/support/time/fake-runtime.js';
 import { AccessToken } from './access-token.js';
-import type { TokenResult } from './token-request.js';
+import type { TokenResult } from './access-token.js';
 
 /** A token request that waits for the test. */
 interface PendingRequest {

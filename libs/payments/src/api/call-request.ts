@@ -1,6 +1,6 @@
-import type { ResolvedApiOptions } from '../api-options.js';
-import { USER_AGENT } from '../http/http-exchange.js';
-import type { ApiMethod, CallSpec } from '../payments-api.js';
+import type { ResolvedApiOptions } from './api-options.js';
+import { USER_AGENT } from './http-exchange.js';
+import type { ApiMethod, CallSpec } from './payments-api.js';
 
 /** A call whose arguments were checked and encoded. Every attempt sends the same. */
 export interface CallRequest {

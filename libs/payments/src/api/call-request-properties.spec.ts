@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import * as fc from 'fast-check';
-import { holds, errorOf } from '../../../../../test/support/assertions.js';
-import { callUrl } from '../http/http-exchange.js';
+import { holds, errorOf } from '../../../../test/support/assertions.js';
+import { callUrl } from './http-exchange.js';
 import { checkPath, pathSegment, queryString } from './call-request.js';
 
 const BASE = 'https://payments.example/base';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { parseLifetimeMs, remainingMs, tokenLife } from './token-request.js';
+import { parseLifetimeMs, remainingMs, tokenLife } from './access-token.js';
 
 describe('parseLifetimeMs', () => {
   it.each([

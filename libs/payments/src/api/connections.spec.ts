@@ -3,8 +3,8 @@ import http from 'node:http';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { resolveApiOptions, type PaymentsApiOptions } from '../api-options.js';
-import type { ConnectionPurpose } from './connections.js';
+import { resolveApiOptions, type PaymentsApiOptions } from './api-options.js';
+import type { ConnectionPurpose } from './transport.js';
 import type { HttpRequest } from './http-exchange.js';
 import { Transport } from './transport.js';
 

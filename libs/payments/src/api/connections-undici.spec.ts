@@ -3,7 +3,7 @@ import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from '@jest/globals';
 import { AxiosHeaders, type AxiosAdapter, type AxiosResponse } from 'axios';
 import type { Dispatcher } from 'undici';
-import { UndiciExchange } from './connections.js';
+import { UndiciExchange } from './transport.js';
 import type { ResponseBody } from './http-exchange.js';
 
 /** Creates an exchange with a dispatcher that records the requests. */

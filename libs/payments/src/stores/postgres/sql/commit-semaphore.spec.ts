@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import { FakeRuntime } from '../../../../test/support/time/fake-runtime.js';
-import { Semaphore } from './semaphore.js';
+import { FakeRuntime } from '../../../../../../test/support/time/fake-runtime.js';
+import { Semaphore } from './commit.js';
 
 const tooLate = () => new Error('waited too long');
 

@@ -1,7 +1,6 @@
 import type { Readable, Transform } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
-import type { AxiosRequestConfig } from 'axios';
-import { BoundedBuffer, readInto } from '../../runtime/bounded-buffer.js';
+import { BoundedBuffer, readInto } from '../runtime/bounded-buffer.js';
 
 /** The `User-Agent` of every request. */
 export const USER_AGENT = 'nestjs-payments';
@@ -49,14 +48,6 @@ export interface HttpFailure {
   errno: string | undefined;
   /** Status of the response whose body could not be read. */
   status: number | undefined;
-}
-
-/** One request on its way through an adapter of axios. */
-export interface Exchange {
-  /** The part of the axios configuration that selects and controls the adapter. */
-  readonly config: AxiosRequestConfig;
-  /** Whether it is certain that no byte of the request was sent. */
-  readonly unsent: boolean;
 }
 
 /** Creates a failure. It keeps only the code of the error: an axios error contains the request with its credentials. */

@@ -1,7 +1,7 @@
-import type { PaymentsErrorCode } from '../../errors/payments-error-code.js';
-import { PaymentsError } from '../../errors/payments-error.js';
-import type { DeadlineEnd } from '../../runtime/deadline.js';
-import type { HttpFailure } from '../http/http-exchange.js';
+import type { PaymentsErrorCode } from '../errors/payments-error-code.js';
+import { PaymentsError } from '../errors/payments-error.js';
+import type { DeadlineEnd } from '../runtime/deadline.js';
+import type { HttpFailure } from './http-exchange.js';
 
 /** Facts about a call that failed, in a {@link PaymentsApiError}. */
 export interface ApiErrorFacts {

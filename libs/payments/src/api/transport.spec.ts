@@ -8,7 +8,7 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import { HttpService } from '@nestjs/axios';
 import axios, { AxiosError, create } from 'axios';
 import { of, throwError } from 'rxjs';
-import { resolveApiOptions, type PaymentsApiOptions } from '../api-options.js';
+import { resolveApiOptions, type PaymentsApiOptions } from './api-options.js';
 import type { HttpFailure, HttpRequest, HttpResponse } from './http-exchange.js';
 import { Transport } from './transport.js';
 

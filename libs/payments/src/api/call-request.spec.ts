@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
-import { resolveApiOptions } from '../api-options.js';
+import { resolveApiOptions } from './api-options.js';
 import { prepareCall, type CallRequest } from './call-request.js';
-import type { ApiMethod, RequestOptions } from '../payments-api.js';
+import type { ApiMethod, RequestOptions } from './payments-api.js';
 
 const prepare = (
   options: RequestOptions,

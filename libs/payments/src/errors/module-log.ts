@@ -1,0 +1,241 @@
+import { inspect, type InspectOptions } from 'node:util';
+import { Logger } from '@nestjs/common';
+import { systemRuntime } from '../runtime/payments-runtime.js';
+import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
+import { describeError } from './payments-error.js';
+import { guard } from './unhandled-rejections.js';
+
+/** What a log line is about: a company, an event of it, or a delivery of that event. */
+export interface LogSubject {
+  readonly company?: string | undefined;
+  /** Id of the event. */
+  readonly id?: string | undefined;
+  readonly handler?: string | undefined;
+}
+
+/**
+ * The message of a log line about a company, an event or a handler. Loggers that print text print its sentence; loggers
+ * that print JSON print the sentence and the fields.
+ *
+ * - Nest's `ConsoleLogger` prints text with `util.inspect`, and JSON with `JSON.stringify`.
+ * - nestjs-pino copies the own properties. pino's name for the sentence is `msg`.
+ * - nest-winston copies the own properties and reads `message`.
+ *
+ * A logger of the application may expect a string, so all methods of strings work too.
+ */
+export class LogLine {
+  readonly msg: string;
+  declare readonly company?: string;
+  declare readonly eventId?: string;
+  declare readonly handler?: string;
+
+  constructor(sentence: string, { company, id, handler }: LogSubject) {
+    this.msg = sentence;
+    if (company !== undefined) this.company = company;
+    if (id !== undefined) this.eventId = id;
+    if (handler !== undefined) this.handler = handler;
+  }
+
+  get message(): string {
+    return this.msg;
+  }
+
+  get length(): number {
+    return this.msg.length;
+  }
+
+  /** The same line with a longer sentence. */
+  append(text: string): LogLine {
+    const { msg, company, eventId: id, handler } = this;
+    return new LogLine(`${msg}${text}`, { company, id, handler });
+  }
+
+  toString(): string {
+    return this.msg;
+  }
+
+  valueOf(): string {
+    return this.msg;
+  }
+
+  toJSON(): object {
+    const { msg: message, ...fields } = this;
+    return { message, ...fields };
+  }
+
+  /** The sentence or, within another object, the sentence and the fields. */
+  [inspect.custom](depth: number | null, options: InspectOptions): unknown {
+    return depth === options.depth ? this.msg : this.toJSON();
+  }
+}
+
+// The methods of strings, such as includes(), work with any object whose toString() they can call.
+Object.setPrototypeOf(LogLine.prototype, String.prototype);
+
+/** The shortest time between two lines about one subject, in milliseconds. */
+const INTERVAL_MS = 60_000;
+/** Maximum number of subjects that are throttled separately. All further subjects share one line. */
+const MAX_SUBJECTS = 100;
+const OTHERS = 'other subjects';
+
+type Message = string | LogLine;
+
+interface Line {
+  readonly level: 'warn' | 'error';
+  readonly message: Message | (() => Message);
+}
+
+/** What a throttled log knows about a subject since its latest line. */
+interface Subject {
+  /** Time of the latest line. */
+  readonly since: number;
+  /** Number of messages since then. */
+  suppressed: number;
+  /** The latest of them. */
+  latest: Line;
+}
+
+/** Maximum number of subjects in one line about several. */
+const MAX_LISTED = 10;
+
+/**
+ * Logs problems that may repeat: at most one line per subject and minute, with the number of suppressed lines. A minute
+ * after a line, a timer logs how many were suppressed, in one line for all subjects: so each problem is counted also if
+ * it ends. Memory and the number of lines are limited for any number of subjects.
+ *
+ * Subjects are words for the reader of the log. A message can be a function, which is called only if the line is logged.
+ */
+export class ThrottledLog {
+  /** Oldest line first. */
+  readonly #subjects = new Map<string, Subject>();
+  #cancelTimer: (() => void) | null = null;
+
+  constructor(
+    private readonly logger: Pick<Logger, 'warn' | 'error'>,
+    private readonly runtime: Pick<PaymentsRuntime, 'monotonic' | 'schedule'> & {
+      /** The runtime of the module has it: it calls the callback when the application closes. */
+      onClose?(callback: () => void): void;
+    },
+  ) {
+    runtime.onClose?.(() => this.flush());
+  }
+
+  /** Logs a warning, unless a line about the same subject was logged within the last minute. */
+  warn(subject: string, message: Message | (() => Message)): void {
+    this.#write(subject, { level: 'warn', message });
+  }
+
+  /** Logs an error, unless a line about the same subject was logged within the last minute. */
+  error(subject: string, message: Message | (() => Message)): void {
+    this.#write(subject, { level: 'error', message });
+  }
+
+  /** Logs now how many lines were suppressed, and stops the timer. Never throws. */
+  flush(): void {
+    this.#cancelTimer?.();
+    this.#cancelTimer = null;
+    const reported = [...this.#subjects].filter(([, { suppressed }]) => suppressed > 0);
+    const now = this.runtime.monotonic();
+    for (const [name, { latest }] of reported) this.#restart(name, latest, now);
+    try {
+      const [[, only] = [], ...others] = reported;
+      if (only === undefined) return;
+      if (others.length === 0) this.#log(only.latest, only.suppressed - 1);
+      else this.#log(summaryOf(reported), 0);
+    } catch {
+      // The application's logger failed in a timer, where its error would end the process.
+    }
+  }
+
+  #write(subject: string, latest: Line): void {
+    const now = this.runtime.monotonic();
+    const name = this.#nameOf(subject, now);
+    const last = this.#subjects.get(name);
+    if (last === undefined || now - last.since >= INTERVAL_MS) {
+      this.#restart(name, latest, now);
+      this.#log(latest, last?.suppressed ?? 0);
+      return;
+    }
+    last.suppressed += 1;
+    last.latest = latest;
+    const dueInMs = last.since + INTERVAL_MS - now;
+    this.#cancelTimer ??= this.runtime.schedule(dueInMs, () => this.flush());
+  }
+
+  #log({ level, message }: Line, suppressed: number): void {
+    const line = typeof message === 'function' ? message() : message;
+    const more = suppressed > 0 ? ` (${suppressed} more since the previous line)` : '';
+    this.logger[level](typeof line === 'string' ? `${line}${more}` : line.append(more));
+  }
+
+  /** Starts the next minute of a subject. */
+  #restart(name: string, latest: Line, now: number): void {
+    this.#subjects.delete(name);
+    this.#subjects.set(name, { since: now, suppressed: 0, latest });
+  }
+
+  #nameOf(subject: string, now: number): string {
+    if (this.#subjects.has(subject) || this.#subjects.size < MAX_SUBJECTS) return subject;
+    for (const [name, { since, suppressed }] of this.#subjects) {
+      if (now - since < INTERVAL_MS) break;
+      if (suppressed === 0) this.#subjects.delete(name);
+    }
+    return this.#subjects.size < MAX_SUBJECTS ? subject : OTHERS;
+  }
+}
+
+/** The clock and the timers of a throttled log. */
+export type ThrottledLogRuntime = ConstructorParameters<typeof ThrottledLog>[1];
+
+/** The message about suppressed lines of several subjects, most lines first. */
+function summaryOf(subjects: readonly (readonly [string, Subject])[]): Line {
+  const sorted = subjects.toSorted(([, a], [, b]) => b.suppressed - a.suppressed);
+  const listed = sorted
+    .slice(0, MAX_LISTED)
+    .map(([name, { suppressed }]) => `${suppressed} about ${JSON.stringify(name)}`);
+  const rest = sorted.length - listed.length;
+  if (rest > 0) listed.push(`others about ${rest} more`);
+  const level = sorted.some(([, { latest }]) => latest.level === 'error') ? 'error' : 'warn';
+  return { level, message: `Lines were suppressed since the previous ones: ${listed.join(', ')}.` };
+}
+
+/** Prints a warning of Node.js, because the logger of the application is what failed. */
+const warn = (message: unknown): void => process.emitWarning(String(message), 'PaymentsWarning');
+const failures = new ThrottledLog({ warn, error: warn }, systemRuntime);
+
+/** Calls a logger of the application. Never throws; an error of the logger is printed as a warning of Node.js. */
+function callLogger(call: () => void): void {
+  try {
+    guard(loggerFailed, call);
+  } catch (error) {
+    loggerFailed(error);
+  }
+}
+
+function loggerFailed(error: unknown): void {
+  failures.warn(
+    'logger',
+    () =>
+      'The logger of the application failed, so a line of nestjs-payments may be missing in the log. Nothing else is ' +
+      `affected. ${describeError(error)}`,
+  );
+}
+
+/** The logger of this module: Nest's logger, which calls the logger of the application. Never throws. */
+export class ModuleLogger extends Logger {
+  override log(message: unknown): void {
+    callLogger(() => super.log(message));
+  }
+
+  override warn(message: unknown): void {
+    callLogger(() => super.warn(message));
+  }
+
+  override error(message: unknown): void {
+    callLogger(() => super.error(message));
+  }
+
+  override debug(message: unknown): void {
+    callLogger(() => super.debug(message));
+  }
+}
