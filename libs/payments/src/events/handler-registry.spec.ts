@@ -147,6 +147,7 @@ describe('similarType', () => {
     expect(similarType('transaction.b', ['transaction.abc', 'transaction.ab'])).toBe(
       'transaction.ab',
     );
+    expect(similarType('ab', [...types, 'ab', 'x'.repeat(255)])).toBe('ab');
     expect(similarType('constructor', [])).toBeUndefined();
   });
 });

@@ -146,7 +146,7 @@ export function similarType(eventType: string, patterns: Iterable<string>): stri
 function countEdits(a: string, b: string, max: number): number {
   if (a === b) return 0;
   if (a[0] === b[0]) return countEdits(a.slice(1), b.slice(1), max);
-  if (max === 0) return Infinity;
+  if (max <= 0) return Infinity;
   const swapped = a[0] === b[1] && a[1] === b[0];
   const others = [
     countEdits(a.slice(1), b, max - 1),
