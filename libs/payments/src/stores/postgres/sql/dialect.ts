@@ -39,7 +39,7 @@ export const TURNED_OFF = [
 /**
  * Settings of the functions that run all day. The statistics of a queue are misleading: PostgreSQL takes them in a quiet
  * moment, when the indexes of unfinished deliveries are empty, and a plan made from them later reads a whole backlog. With
- * these settings every plan uses the indexes, for any statistics. `postgres-plans.spec.ts` fails without them. A function
+ * these settings every plan uses the indexes, for any statistics. `test/e2e/postgres/plans.spec.ts` fails without them. A function
  * that only such functions call inherits the settings: to set and to reset them takes time.
  */
 export const BY_INDEX = `
