@@ -5,8 +5,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { SECRET } from '../load/deliveries.ts';
 import { serveCommands, configuration } from '../../test/support/processes/command-process.ts';
-import { openLimitStore } from './limit-store.ts';
-import type { LimitDatabase } from './limit-store.ts';
+import { openLimitStore } from './bare-event-store.ts';
+import type { LimitDatabase } from './bare-event-store.ts';
 
 const { database } = configuration() as { database?: LimitDatabase };
 const store = database === undefined ? null : await openLimitStore(database);

@@ -1,6 +1,6 @@
 import { postgresInbox } from 'nestjs-payments/postgres';
 import type { IncomingEvent } from '../../libs/payments/dist/inbox/store/inbox-store.js';
-import { openLimitStore } from '../apps/limit-store.ts';
+import { openLimitStore } from '../apps/bare-event-store.ts';
 import { delivery } from '../load/deliveries.ts';
 import { startLoad, underLoad } from '../load/load-generator.ts';
 import { startChild } from '../processes/child.ts';

@@ -72,7 +72,7 @@ function tableOf({ name, bytes, bodies }: (typeof SIZES)[number], scale: Scale):
       atMost(1, OURS, OCTOKIT, 'faster than @octokit/webhooks'),
     ],
     notes: [
-      'The payments service signs with SHA-512, the others verify SHA-256. The two bare rows show what the ' +
+      'nestjs-payments verifies SHA-512, because the payments service signs with it. The other packages verify SHA-256. The two bare rows show what the ' +
         'difference costs. Every contender gets the raw bytes of a body; constructEvent also parses them, and ' +
         '@octokit/webhooks takes a string. The first row uses a SigningKey that is made once, as the module ' +
         'does for each secret. The second row makes one for each call.',

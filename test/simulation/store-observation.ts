@@ -19,6 +19,9 @@ import type { StoreObserver, StoreOperation } from './faulty-store.ts';
 import type { AttemptJournal } from './attempt-journal.ts';
 import type { SimulatedProcess } from './simulated-process.ts';
 
+/** What to do after an operation took effect. Other operations need nothing. */
+type Observers = Partial<Record<StoreOperation, () => void | Promise<void>>>;
+
 /** Reports each store operation that took effect to the attempt journal and, if `exact`, to the delivery model. */
 export class StoreObservation implements StoreObserver {
   readonly violations: string[] = [];
@@ -126,36 +129,20 @@ export class StoreObservation implements StoreObserver {
   ): Promise<void> {
     const model = this.#expectations;
     const [first, second, third] = parameters as [never, never, never];
-    switch (operation) {
-      case 'expectations.expect':
-        model.expected(first, result as boolean);
-        break;
-      case 'expectations.attach':
-        model.attached(first, second, third, result);
-        break;
-      case 'expectations.cancel':
-        model.cancelled(first, second, result as boolean);
-        break;
-      case 'expectations.startRequest':
-        model.requestStarted(first, second, third, result as never);
-        break;
-      case 'expectations.endRequest':
-        model.requestEnded(first, second, third, result as boolean);
-        break;
-      case 'expectations.pollNow':
-        model.polledNow(first);
-        break;
-      case 'expectations.settlePoll':
-        await this.#settledPoll(first, result as SettledPoll);
-        break;
-      case 'expectations.claimPolls':
-        model.claimed(result as ClaimedPoll[], (first as { leaseMs: number }).leaseMs);
-        break;
-      case 'expectations.releasePolls':
-        model.released(first);
-        break;
-      default:
-    }
+    const observers: Observers = {
+      'expectations.expect': () => model.expected(first, result as boolean),
+      'expectations.attach': () => model.attached(first, second, third, result),
+      'expectations.cancel': () => model.cancelled(first, second, result as boolean),
+      'expectations.startRequest': () =>
+        model.requestStarted(first, second, third, result as never),
+      'expectations.endRequest': () => model.requestEnded(first, second, third, result as boolean),
+      'expectations.pollNow': () => model.polledNow(first),
+      'expectations.settlePoll': () => this.#settledPoll(first, result as SettledPoll),
+      'expectations.claimPolls': () =>
+        model.claimed(result as ClaimedPoll[], (first as { leaseMs: number }).leaseMs),
+      'expectations.releasePolls': () => model.released(first),
+    };
+    await observers[operation]?.();
   }
 
   async #settledPoll(settlement: PollSettlement, result: SettledPoll): Promise<void> {
@@ -179,43 +166,34 @@ export class StoreObservation implements StoreObserver {
     }
     if ('error' in outcome) return;
     const { result } = outcome;
-    switch (operation) {
-      case 'receive':
+    const observers: Observers = {
+      receive: async () => {
         await model.received(first as IncomingEvent[], result as StoreReceipt[]);
         this.#expectations.received(first as IncomingEvent[], result as StoreReceipt[]);
-        break;
-      case 'claim':
-        model.claimed((first as ClaimRequest).workerId, result as ClaimedDelivery[]);
-        break;
-      case 'claimSuspect':
-        if (result !== null) {
-          model.claimed((first as SuspectRequest).workerId, [result as ClaimedDelivery]);
-        }
-        break;
-      case 'complete':
-      case 'release':
-        model.settled(first as Lease, operation, result as SettleResult);
-        break;
-      case 'fail': {
+      },
+      claim: () => model.claimed((first as ClaimRequest).workerId, result as ClaimedDelivery[]),
+      claimSuspect: () => {
+        if (result === null) return;
+        model.claimed((first as SuspectRequest).workerId, [result as ClaimedDelivery]);
+      },
+      complete: () => model.settled(first as Lease, 'complete', result as SettleResult),
+      release: () => model.settled(first as Lease, 'release', result as SettleResult),
+      fail: () => {
         const failure = second as { readonly retryInMs: number | null; readonly error: string };
         model.settled(first as Lease, failure, result as SettleResult);
-        break;
-      }
-      case 'redrive': {
+      },
+      redrive: async () => {
         const { force, fulfils } = second as { force: boolean; fulfils: readonly string[] };
         const by = force ? 'redrive by force' : 'redrive';
         const redriven = await model.operated(first as DeliverySelection[], by);
         for (const event of redriven) this.#expectations.redriven(event, fulfils);
-        break;
-      }
-      case 'skip':
-        await model.operated(first as DeliverySelection[], 'skip');
-        break;
-      case 'forgetHandler':
+      },
+      skip: async () => void (await model.operated(first as DeliverySelection[], 'skip')),
+      forgetHandler: () => {
         if (result !== null) model.forgotten(first as string);
-        break;
-      default:
-    }
+      },
+    };
+    await observers[operation]?.();
   }
 }
 

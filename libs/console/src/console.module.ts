@@ -82,8 +82,8 @@ export class PaymentsConsoleModule {
    * no `registerAsync`, because Nest maps routes before asynchronous options are known. If a password or a key is known
    * only later, use a guard that injects it.
    *
-   * @throws PaymentsError `options_invalid`, which names the option and the fix. Without a guard, the boot of the
-   *   application rejects with it, unless `NODE_ENV` is `development`.
+   * @throws PaymentsError `options_invalid`, which names the option and the fix. Without a guard, the application
+   *   does not start, and the error of its boot has this code, unless `NODE_ENV` is `development`.
    */
   static register(options: PaymentsConsoleOptions): DynamicModule {
     const resolved = resolveConsoleOptions(options);

@@ -157,12 +157,12 @@ export function moduleRefOf({ host }: NestHost): ModuleRef {
 }
 
 /**
- * Returns a creator of functions that run the methods of a host with their own guards, pipes, interceptors and filters, but
- * without the application's global ones. The global ones are written for HTTP requests: a guard that requires a session
- * would reject every event. So the creator has an empty application configuration.
+ * Returns a factory. For a method of the host, it creates a function that runs the method with the guards, pipes,
+ * interceptors and filters that the method and its class declare, without the application's global ones. The global ones are written for HTTP requests: a guard that requires a session
+ * would reject every event. So the factory has an empty application configuration.
  *
  * Nest searches for the module of a class among providers only. For a controller it would find no module and skip the
- * guards. So the creator knows only the module of the host.
+ * guards. So the factory knows only the module of the host.
  */
 export function isolatedContexts(moduleRef: ModuleRef, { host }: NestHost): ExternalContextCreator {
   // The property is protected, and Nest has no public access to the container.

@@ -51,7 +51,7 @@ describe('the options factory of forRootAsync', () => {
     },
   );
 
-  it('the boot error does not show the result of an options factory that returns no object', async () => {
+  it('the boot error does not show what an options factory returned instead of an object', async () => {
     const module = PaymentsModule.forRootAsync({ useFactory: () => PRIVATE as never });
     const { error, shown } = await bootFailure(module);
     expect(error.message).toContain('the options must be an object');

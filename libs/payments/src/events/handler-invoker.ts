@@ -175,7 +175,7 @@ function handlerParam(type: number, property: unknown, args: readonly unknown[])
   return typeof property === 'string' ? event[property] : event;
 }
 
-/** How many characters of the description of each of two errors are kept. */
+/** Maximum length of each description if two errors are described together, in characters. */
 const MAX_LENGTH = 450;
 /** Maximum number of errors of a chain of causes that are compared. */
 const MAX_CAUSES = 10;

@@ -46,7 +46,7 @@ describe('nextPollInMs', () => {
     ['after two other polls', 3, 1000, 1000],
     ['after nine other polls', 10, 3000, 7000],
   ])(
-    'EX-03 EX-07 nextPollInMs makes every poll of the schedule: %s, %d polls, after %d ms, the next is %p',
+    'EX-03 EX-07 nextPollInMs skips no poll of the schedule: %s, after %d polls and %d ms, the next poll is in %p ms',
     (_, polls, elapsedMs, next) => {
       const times = { schedule: [1000, 2000, 3000, 10_000], dueBy: null, createdAt };
       expect(nextPollInMs(times, { polls, elapsedMs }, 0.5)).toBe(next);

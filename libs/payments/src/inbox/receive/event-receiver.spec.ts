@@ -242,7 +242,7 @@ describe('oncePerTransaction', () => {
     expect(repeats()).toEqual([]);
   });
 
-  it('WH-15 an event of another company with the same transaction runs', async () => {
+  it('WH-15 an event that has the same transaction id but belongs to another company runs', async () => {
     const { worker, receive } = receiver();
     await receive('a', { transactionId: 'T' }, COMPLETED);
     await receive('b', { transactionId: 'T' }, { ...COMPLETED, company: 'other' });

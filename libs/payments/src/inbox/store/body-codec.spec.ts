@@ -65,7 +65,7 @@ describe('stored bodies', () => {
     expect(log.lines.join('')).not.toContain('2547');
   });
 
-  it('SE-11 the error for a body that cannot be decoded names event, cause and fix, and no bytes', async () => {
+  it('SE-11 if a body cannot be decoded, the error names the event, the cause and the fix, and contains none of its bytes', async () => {
     const used = bodies(codec);
     const stored = Buffer.from([2, ...BODY]);
     const error = await used.decode(stored, CONTEXT).catch((thrown: unknown) => thrown);

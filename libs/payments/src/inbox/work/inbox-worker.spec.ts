@@ -452,7 +452,7 @@ describe('the drain of an InboxWorker', () => {
 });
 
 describe('InboxWorker.runDue()', () => {
-  it('runDue() does not resolve if a delivery became due after its last claim', async () => {
+  it('runDue() also runs a delivery that became due after the last claim of runDue()', async () => {
     const harness = new WorkerHarness();
     harness.worker.start(false);
     await turns();

@@ -516,8 +516,8 @@ export class InboxWorker {
     for (const [attempt] of lost) attempt.lose();
     this.#logger.warn(
       `This process sent no heartbeat for ${this.options.leaseMs} ms, so it lost the leases of ` +
-        `${lost.length} deliveries that it was running, and other processes may run them. The signals of their attempts ` +
-        'here are aborted. Look for what blocks the event loop, or raise ' +
+        `${lost.length} deliveries that it was running, and other processes may run them. In this process, their ` +
+        'abort signals are set. Look for what blocks the event loop, or raise ' +
         '"worker.leaseMs".',
     );
   }

@@ -42,7 +42,7 @@ export interface WorkerOptions {
    */
   drainMs?: number;
   /**
-   * How long an event whose deliveries are all done or skipped is kept with its body, in milliseconds after its
+   * How long an event is kept with its body once all its deliveries are done or skipped, in milliseconds after its
    * receipt. After that, only a tombstone is kept. 1,000 to 31,536,000,000 (a year). Default 604,800,000 (7 days).
    */
   retainEventsMs?: number;

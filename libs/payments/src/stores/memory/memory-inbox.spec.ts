@@ -34,7 +34,7 @@ async function kept(...ids: string[]): Promise<string[]> {
 }
 
 describe('memoryStore', () => {
-  it('IN-38 the activity is complete from the minute after the events that were deleted to make room', async () => {
+  it('IN-38 after events were deleted to make room, the activity is complete from the minute that follows the newest of them', async () => {
     await start({ maxEvents: 2, retainEventsMs: 1e9 });
     const completeFrom = async () => (await store.activity(60, 1e9)).completeFrom.getTime();
     await finish('a');

@@ -92,7 +92,7 @@ describe('Settlements', () => {
     );
   });
 
-  it('Settlements writes each outcome alone if one of them cannot be stored', async () => {
+  it('outcomes are written one by one if one of them cannot be stored', async () => {
     const database = new SlowDatabase();
     const all = Promise.allSettled([1, 2].map((event) => database.settle(event)));
     await turn();

@@ -65,7 +65,7 @@ describe('claims and outcomes on SQLite', () => {
     expect(inbox.store().complete(again!).settled).toBe(true);
   });
 
-  it('IN-18 a retry is due by the store clock, and find returns its time by the wall clock', async () => {
+  it('IN-18 the store clock decides when a retry is due, and find() returns that time as a time of the wall clock', async () => {
     const worker = inbox.worker();
     const id = inbox.receive();
     const [lease] = inbox.claim(worker);
