@@ -145,7 +145,7 @@ export function resolveOptions(options: PaymentsModuleOptions): ResolvedPayments
   if (typeof options !== 'object' || options === null) {
     throw optionsInvalid('the options must be an object with the fields of PaymentsModuleOptions.');
   }
-  const early = ['webhookPath', 'isGlobal'].find((name) => name in options);
+  const early = ['webhookPath', 'isGlobal'].find((name) => Object.hasOwn(options, name));
   if (early !== undefined) {
     throw optionsInvalid(
       `"${early}" must be known before the factory runs: pass it to forRootAsync() itself, next to the factory.`,

@@ -423,6 +423,16 @@ describe('outcomes in PostgreSQL', () => {
     }
   });
 
+  it('fail() accepts a delay of any length', async () => {
+    const { store, leases } = await claimed('a', 'b');
+    const settled = await Promise.all([
+      store.fail(leases[0]!, { error: 'no', retryInMs: 1e300 }),
+      store.complete(leases[1]!),
+    ]);
+    expect(settled).toEqual([SETTLED, SETTLED]);
+    expect(await store.nextDueInMs(['book'])).toBeGreaterThan(99 * 365 * 24 * 3_600_000);
+  });
+
   it('IN-13 an attempt from before a failover that lost commits settles nothing that was leased after it', async () => {
     const schema = freshSchema();
     const store = await inboxes.open({ schema });

@@ -121,8 +121,8 @@ export const TOKEN_MUTANTS: readonly Mutant[] = [
     promise: 'TK-15',
     fault: 'shares a token between two secrets of one client',
     file: ACCESS_TOKEN,
-    replace: ' && a.clientSecret === b.clientSecret',
-    by: '',
+    replace: 'JSON.stringify([id, baseUrl, clientId, clientSecret])',
+    by: 'JSON.stringify([id, baseUrl, clientId])',
     specs: ['test/e2e/token/request.spec.ts'],
   },
   {

@@ -248,7 +248,7 @@ class TokenBackoff {
  * be waiting for it.
  */
 export class TokenCache {
-  readonly #entries = new Map<string, { company: ResolvedCompany; token: AccessToken }>();
+  readonly #tokens = new Map<string, AccessToken>();
 
   /**
    * @param capacity the most tokens kept
@@ -259,34 +259,26 @@ export class TokenCache {
     private readonly create: (company: ResolvedCompany) => AccessToken,
   ) {}
 
-  /** Returns the token of this company. */
+  /** Returns the token of this company with these credentials. */
   get(company: ResolvedCompany): AccessToken {
-    const { id } = company;
-    const known = this.#entries.get(id);
-    const entry =
-      known !== undefined && haveSameToken(known.company, company)
-        ? known
-        : { company, token: this.create(company) };
+    const { id, baseUrl, clientId, clientSecret } = company;
+    const key = JSON.stringify([id, baseUrl, clientId, clientSecret]);
+    const token = this.#tokens.get(key) ?? this.create(company);
     // A Map keeps the order of insertion, so the first key is the least recently used.
-    this.#entries.delete(id);
-    this.#entries.set(id, entry);
-    if (this.#entries.size > this.capacity) {
-      const [oldest] = this.#entries.keys();
-      this.#entries.delete(oldest!);
+    this.#tokens.delete(key);
+    this.#tokens.set(key, token);
+    if (this.#tokens.size > this.capacity) {
+      const [oldest] = this.#tokens.keys();
+      this.#tokens.delete(oldest!);
     }
-    return entry.token;
+    return token;
   }
 
   /** Closes every token. */
   close(): void {
-    for (const { token } of this.#entries.values()) token.close();
-    this.#entries.clear();
+    for (const token of this.#tokens.values()) token.close();
+    this.#tokens.clear();
   }
-}
-
-/** Whether two objects of one company, from two lookups in a directory, have the same access token. */
-function haveSameToken(a: ResolvedCompany, b: ResolvedCompany): boolean {
-  return a.baseUrl === b.baseUrl && a.clientId === b.clientId && a.clientSecret === b.clientSecret;
 }
 
 const PATH = '/v1/auth/token';

@@ -334,17 +334,21 @@ export class UndiciExchange implements Exchange, Undici.Dispatcher.DispatchHandl
   #createDecoder: (() => Transform) | undefined;
   #decoder: Transform | undefined;
 
-  constructor(
-    private readonly dispatcher: Undici.Dispatcher,
-    private readonly request: HttpRequest,
-  ) {}
+  readonly #dispatcher: Undici.Dispatcher;
+  // Private, because undici passes this object to the application's dispatcher.
+  readonly #request: HttpRequest;
+
+  constructor(dispatcher: Undici.Dispatcher, request: HttpRequest) {
+    this.#dispatcher = dispatcher;
+    this.#request = request;
+  }
 
   get unsent(): boolean {
     return this.#started && !this.#controller;
   }
 
   async #send(config: InternalAxiosRequestConfig): Promise<AxiosResponse<ResponseBody>> {
-    const { signal, method, url, body = null } = this.request;
+    const { signal, method, url, body = null } = this.#request;
     const abort = (): void => this.#abort();
     signal.addEventListener('abort', abort, { once: true });
     try {
@@ -354,7 +358,7 @@ export class UndiciExchange implements Exchange, Undici.Dispatcher.DispatchHandl
         const { origin, pathname, search } = new URL(url);
         const headers = config.headers.toJSON() as Record<string, string>;
         const path = pathname + search;
-        this.dispatcher.dispatch({ origin, path, method, headers, body }, this);
+        this.#dispatcher.dispatch({ origin, path, method, headers, body }, this);
       }
       const data = await this.#received.promise;
       const headers = this.#headers as Record<string, string>;
@@ -367,7 +371,7 @@ export class UndiciExchange implements Exchange, Undici.Dispatcher.DispatchHandl
   onRequestStart(controller: Controller): void {
     // If this throws, undici drops an aborted request from its queue, uses the connection for the next request, and
     // sends no request twice.
-    if (this.request.signal.aborted || this.#controller) throw new Error('The request is over');
+    if (this.#request.signal.aborted || this.#controller) throw new Error('The request is over');
     this.#controller = controller;
   }
 
@@ -375,7 +379,7 @@ export class UndiciExchange implements Exchange, Undici.Dispatcher.DispatchHandl
     if (status < 200) return;
     this.#status = status;
     this.#headers = headers;
-    this.#body = new ResponseBody(bodyLimit(this.request, status));
+    this.#body = new ResponseBody(bodyLimit(this.#request, status));
     this.#createDecoder = decoderOf(headers['content-encoding']);
     if (this.#createDecoder) delete headers['content-encoding'];
   }
@@ -412,7 +416,7 @@ export class UndiciExchange implements Exchange, Undici.Dispatcher.DispatchHandl
     decoder.on('drain', () => controller.resume());
     // The decoder closes early if the body is too large or is not encoded as its header declares.
     decoder.on('close', () => controller.abort(new Error('The response was not read to its end')));
-    void readBody(decoder, bodyLimit(this.request, this.#status)).then(this.#received.resolve);
+    void readBody(decoder, bodyLimit(this.#request, this.#status)).then(this.#received.resolve);
     return decoder;
   }
 }

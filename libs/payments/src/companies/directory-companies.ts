@@ -50,19 +50,21 @@ export class DirectoryCompanies implements Companies {
   readonly #found = new Map<string, FoundEntry>();
   /** Unfinished lookups, ids that no company has, and failures. */
   readonly #others = new Map<string, CacheEntry>();
-  // Private, so that JSON.stringify and util.inspect do not show it: the directory may hold secrets.
+  // Private, so that JSON.stringify and util.inspect do not show them: they may hold secrets.
   readonly #directory: CompanyDirectory;
+  readonly #defaults: CompanyDefaults;
   readonly #log: ThrottledLog;
   readonly #budget: LookupBudget;
   readonly #secrets = new SharedSecrets();
 
   constructor(
     directory: CompanyDirectory,
-    private readonly defaults: CompanyDefaults,
+    defaults: CompanyDefaults,
     private readonly limits: LookupLimits,
     private readonly runtime: PaymentsRuntime,
   ) {
     this.#directory = directory;
+    this.#defaults = defaults;
     this.#log = new ThrottledLog(new ModuleLogger('PaymentCompanies'), runtime);
     this.#budget = new LookupBudget(limits.maxLookupsPerSecond, runtime, this.#log);
   }
@@ -146,7 +148,7 @@ export class DirectoryCompanies implements Companies {
     // Field by field: the fields of an ORM entity may be getters, which a spread does not copy.
     const { clientId, clientSecret, webhookSecret, baseUrl } = company;
     const fields: Company = { id, clientId, clientSecret, webhookSecret };
-    return resolveCompany(baseUrl === undefined ? fields : { ...fields, baseUrl }, this.defaults);
+    return resolveCompany(baseUrl === undefined ? fields : { ...fields, baseUrl }, this.#defaults);
   }
 
   #otherCompany(id: string, returnedId: unknown): PaymentsError {

@@ -139,9 +139,9 @@ function handlerDecorator<T extends string, D extends object>(
       handler,
     ) ?? { patterns: [] }) as OnPaymentEventMetadata;
     const metadata: OnPaymentEventMetadata = {
+      ...mergeOptions(method, stacked, options),
       // JavaScript applies the lowest decorator first, so its types come first.
       patterns: [...new Set([...earlier, ...patterns])],
-      ...mergeOptions(method, stacked, options),
     };
     Reflect.defineMetadata(ON_PAYMENT_EVENT, metadata, handler);
     Reflect.defineMetadata(ON_PAYMENT_EVENT, true, target, method);
@@ -161,6 +161,8 @@ function methodOf(target: object, method: unknown, descriptor?: PropertyDescript
   return found;
 }
 
+const OPTIONS = ['name', 'data', 'concurrency', 'timeoutMs', 'retry'] as const;
+
 /** @throws TypeError if two decorators of the method set an option to different values: both make the same handler. */
 function mergeOptions(
   method: string,
@@ -168,7 +170,8 @@ function mergeOptions(
   options: OnPaymentEventOptions,
 ): OnPaymentEventOptions {
   const merged: Record<string, unknown> = { ...stacked };
-  for (const [option, value] of Object.entries(options)) {
+  for (const option of OPTIONS) {
+    const value = options[option];
     if (value === undefined) continue;
     const other = (merged[option] ??= value);
     if (value === other) continue;

@@ -235,8 +235,10 @@ export class Admission {
     requireFittingLength(headers, bodyLimitBytes);
     const company = requireCompanyId(unread.company);
     // Requests of some serverless adapters have no connection.
-    const address = (raw.socket as IncomingMessage['socket'] | null | undefined)?.remoteAddress;
-    const check = before && runCheck(before, { company, url, headers, address, request });
+    const socket = raw.socket as IncomingMessage['socket'] | null | undefined;
+    const check =
+      before &&
+      runCheck(before, { company, url, headers, address: socket?.remoteAddress, request });
     // The request may be rejected before the check ends; a later rejection of the check would then be unhandled.
     check?.catch(() => {});
     let checking = check !== undefined;

@@ -152,10 +152,22 @@ export function unknownHandler(name: string, known: readonly string[]): TypeErro
 }
 
 /** @throws TypeError for an invalid time. */
-function filterOf(query: RedriveQuery, defaultState: EventFilter['state']): EventFilter {
+function filterOf(query: RedriveQuery, state: EventFilter['state']): EventFilter {
   assertTimes(query);
-  const state = query.state ?? defaultState;
-  return state === undefined ? query : { ...query, state };
+  // Field by field: the fields may be getters, which a spread does not copy, and without a field more events match.
+  const { company, ids, eventType, source, from, to, handler, search } = query;
+  const wanted = query.state ?? state;
+  return {
+    ...(company !== undefined && { company }),
+    ...(ids !== undefined && { ids }),
+    ...(eventType !== undefined && { eventType }),
+    ...(source !== undefined && { source }),
+    ...(from !== undefined && { from }),
+    ...(to !== undefined && { to }),
+    ...(handler !== undefined && { handler }),
+    ...(search !== undefined && { search }),
+    ...(wanted !== undefined && { state: wanted }),
+  };
 }
 
 /** The handlers of the deliveries of an event that match the query. */

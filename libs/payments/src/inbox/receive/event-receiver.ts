@@ -53,36 +53,55 @@ export function isReference(value: unknown): value is string {
  * `PaymentInbox.receive()` takes it. Neither `JSON.stringify` nor `util.inspect` shows its payload.
  */
 export class VerifiedEvent {
+  readonly #event: PaymentEvent;
+  readonly #raw: Buffer;
+  readonly #headers: Readonly<Record<string, string>>;
+
   constructor(
     /** Id of the company whose secret signed the webhook request. */
     readonly company: string,
-    /** The parsed envelope. */
-    readonly event: PaymentEvent,
-    /** The body, byte for byte as it was signed. */
-    readonly raw: Buffer,
+    event: PaymentEvent,
+    raw: Buffer,
     /**
      * When the webhook request arrived, on the runtime's monotonic clock in milliseconds. The deadline counts from
      * here.
      */
     readonly arrivedAt: number,
-    /** The stored headers of the webhook request; see `StoredEvent.headers`. The signature does not cover them. */
-    readonly headers: Readonly<Record<string, string>> = {},
+    headers: Readonly<Record<string, string>> = {},
     /** How the event was received. */
     readonly source: EventSource = 'webhook',
-  ) {}
+  ) {
+    this.#event = event;
+    this.#raw = raw;
+    this.#headers = Object.freeze({ ...headers });
+  }
+
+  /** The parsed envelope. */
+  get event(): PaymentEvent {
+    return this.#event;
+  }
 
   /**
    * The id under which the event is stored: the service's id. It gets the prefix `service:` if the module itself could
    * store another event under the same id: otherwise one of the two events would be a duplicate of the other.
    */
   get storedId(): string {
-    const { id } = this.event;
+    const { id } = this.#event;
     return this.source === 'webhook' && RESERVED_ID.test(id) ? idOf(SERVICE_ID, id) : id;
   }
 
+  /** The body, byte for byte as it was signed. */
+  get raw(): Buffer {
+    return this.#raw;
+  }
+
+  /** The stored headers of the webhook request; see `StoredEvent.headers`. The signature does not cover them. */
+  get headers(): Readonly<Record<string, string>> {
+    return this.#headers;
+  }
+
   toJSON(): { company: string; id: string; eventType: string } {
-    const { id, eventType } = this.event;
-    return { company: this.company, id, eventType };
+    return { company: this.company, id: this.#event.id, eventType: this.#event.eventType };
   }
 
   [inspect.custom](): string {

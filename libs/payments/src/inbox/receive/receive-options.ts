@@ -49,12 +49,14 @@ const checkDeadline = whole({ default: 25_000, min: 100, max: 29_000, unit: 'mil
  * @throws PaymentsError `options_invalid`.
  */
 export function resolveReceiveOptions(
-  { summary, ...options }: ReceiveOptions,
+  options: ReceiveOptions,
   polled: readonly string[] = [],
 ): ResolvedReceiveOptions {
   const {
     oncePerTransaction: types = ['transaction.completed'],
-  }: { oncePerTransaction?: unknown } = options;
+    deadlineMs,
+    summary,
+  }: { [N in keyof ReceiveOptions]: unknown } = options;
   if (!Array.isArray(types) || !types.every(isExactType)) {
     throw optionsInvalid(
       '"oncePerTransaction" must be a list of exact event types, such as "transaction.completed", without "*"; ' +
@@ -69,8 +71,8 @@ export function resolveReceiveOptions(
   return Object.freeze({
     oncePerTransaction: new Set([...types, ...polled]),
     polled: new Set(polled),
-    deadlineMs: checkDeadline('deadlineMs', options.deadlineMs),
-    summary,
+    deadlineMs: checkDeadline('deadlineMs', deadlineMs),
+    summary: summary as ReceiveOptions['summary'],
   });
 }
 

@@ -124,7 +124,7 @@ export interface InboxCapabilities {
  * **Ordering.** Two deliveries of one company, handler and ordering key never run at the same time. A due delivery
  * whose key is running waits for its turn: it is not in the set that claims read, so the cost of a claim does not
  * depend on the backlog of one key. When a delivery stops being `running`, or a pending delivery is skipped, the next
- * waiting delivery of its key (the earliest due) becomes claimable, and is due now.
+ * waiting delivery of its key (the earliest due) becomes claimable. It is due now, or keeps its earlier due time.
  *
  * `Tx` is the type of the transaction that {@link commit} passes to its work.
  */

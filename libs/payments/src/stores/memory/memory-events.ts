@@ -171,7 +171,7 @@ export class HandlerQueue {
     const next = key.pending?.first;
     if (next === undefined || (key.running !== null && next.dueAt <= now)) return false;
     this.#claimable.add(key);
-    return key.running === null && next !== row;
+    return key.running === null && next !== row && next.dueAt <= now;
   }
 }
 

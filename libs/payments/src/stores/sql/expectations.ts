@@ -17,6 +17,7 @@ import { boundedError, capped, COUNT_CAP, parseCursor } from '../../inbox/store/
 import {
   fromStored,
   LAST,
+  MAX_DELAY_MS,
   ParameterList,
   readPage,
   SLICE,
@@ -573,5 +574,5 @@ function timesOf({ from, to }: ExpectationFilter, after: Position | null): Condi
 
 /** A delay in whole milliseconds, at least 0. */
 export function toDelay(ms = 0): number {
-  return Math.ceil(Math.max(0, ms));
+  return Math.ceil(Math.min(Math.max(0, ms), MAX_DELAY_MS));
 }

@@ -213,3 +213,6 @@ export function orderingOf(company: string, orderingKey: string | null): Buffer 
 
 /** Sorts after every character in a text, so that `prefix` to `prefix + LAST` are the texts that begin with a prefix. */
 export const LAST = '\u{10FFFF}';
+
+/** The longest delay that is stored: 100 years, in milliseconds. */
+export const MAX_DELAY_MS = 3_155_760_000_000;

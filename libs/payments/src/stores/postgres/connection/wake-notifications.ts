@@ -81,13 +81,15 @@ export class WakeListener {
 
   /** Adds a listener and returns the function that removes it. */
   add(listener: () => void): () => void {
-    this.#listeners.add(listener);
+    // A new function for each call, because a Set would keep a listener that is added twice only once.
+    const added = (): void => listener();
+    this.#listeners.add(added);
     if (!this.#started && !this.#closed) {
       this.#started = true;
       void this.#connect();
       this.#poll();
     }
-    return () => this.#listeners.delete(listener);
+    return () => void this.#listeners.delete(added);
   }
 
   async close(): Promise<void> {
@@ -106,8 +108,8 @@ export class WakeListener {
 
   #poll(): void {
     this.#cancelPoll = this.runtime.schedule(this.options.pollMs, () => {
-      this.#wake();
       this.#poll();
+      this.#wake();
     });
   }
 

@@ -13,7 +13,7 @@ import type { PaymentsRuntime } from '../../../runtime/payments-runtime.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
 import { isValueError, PostgresInboxError, prepared } from '../connection/connection-source.js';
 import { BY_INDEX, NOW_MS, withoutPartialIndex } from './dialect.js';
-import { toStored } from '../../sql/sql-connection.js';
+import { MAX_DELAY_MS, toStored } from '../../sql/sql-connection.js';
 
 /** How soon an outcome is written again if another transaction has locked the delivery, in milliseconds. */
 const LOCKED_RETRY_MS = 10;
@@ -34,7 +34,7 @@ const OUTCOME_COLUMNS: Columns<LeaseOutcome> = {
   token: ['bigint', ({ lease }) => lease.token],
   kind: ['text', ({ kind }) => kind],
   error: ['text', ({ error }) => error && toStored(boundedError(error))],
-  due_ms: ['bigint', ({ dueInMs }) => dueInMs && Math.round(dueInMs)],
+  due_ms: ['bigint', ({ dueInMs }) => dueInMs && Math.round(Math.min(dueInMs, MAX_DELAY_MS))],
 };
 const SETTLE_PARAMETERS = declarationOf(OUTCOME_COLUMNS, 'p_');
 

@@ -69,7 +69,10 @@ export function sqliteVersion(driver: Driver): string {
 
 /** Whether a SQLite of this version has the WAL-reset bug. */
 export function isOldSqlite(version: string): boolean {
-  return version.localeCompare(SAFE_VERSION, 'en', { numeric: true }) < 0;
+  const found = version.split('.').map(Number);
+  const safe = SAFE_VERSION.split('.').map(Number);
+  const index = safe.findIndex((part, at) => part !== (found[at] ?? 0));
+  return index !== -1 && (found[index] ?? 0) < safe[index]!;
 }
 
 /**

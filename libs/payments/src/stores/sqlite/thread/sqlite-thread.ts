@@ -109,8 +109,10 @@ async function serve(port: MessagePort, settings: SqliteSettings): Promise<void>
     const connection = openWriter(driver, file, busyTimeoutMs);
     migrate(connection, busyTimeoutMs);
     const clock = storedClock(connection);
+    const warnings = [...oldSqlite, ...sharedFilesWarning(file)];
+    // From now on the thread ends only if it is told to.
     void new SqliteServer(port, connection, busyTimeoutMs);
-    send({ kind: 'opened', warnings: [...oldSqlite, ...sharedFilesWarning(file)], clock });
+    send({ kind: 'opened', warnings, clock });
   } catch (error) {
     send({ kind: 'failed', failure: toFailure(error) });
   }
