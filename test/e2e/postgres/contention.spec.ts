@@ -249,7 +249,8 @@ describe('concurrent operations in PostgreSQL', () => {
     ]);
     expect(known.length).toBeGreaterThan(100);
     // All remaining deliveries can be completed: none waits for a key on which nothing runs.
-    const [store] = stores as [InboxStore];
+    // A new store, because on a busy machine the others may be in the pause after a slow search for lost deliveries.
+    const store = await inboxes.open({ schema });
     await store.pause('mail', false);
     await inboxes.query(`UPDATE ${schema}.worker SET heartbeat_at = heartbeat_at - 3600000`);
     const worker = await startWorker(store);
