@@ -27,7 +27,8 @@ describe('a SQLite inbox on a slow disk', () => {
     const before = performance.now();
     const turns = await turnsDuring(store.receive([incoming()]));
     expect(performance.now() - before).toBeGreaterThan(299);
-    expect(turns).toBeGreaterThan(100);
+    // A blocked event loop makes two or three turns; a busy machine far fewer than an idle one.
+    expect(turns).toBeGreaterThan(10);
   });
 
   it('a SQLite inbox on a slow disk leaves the event loop free while a commit waits for the disk', async () => {
@@ -38,7 +39,8 @@ describe('a SQLite inbox on a slow disk', () => {
     const before = performance.now();
     const turns = await turnsDuring(store.commit(lease!, () => {}));
     expect(performance.now() - before).toBeGreaterThan(299);
-    expect(turns).toBeGreaterThan(100);
+    // A blocked event loop makes two or three turns; a busy machine far fewer than an idle one.
+    expect(turns).toBeGreaterThan(10);
   });
 
   it('a SQLite inbox on a slow disk commits operations that arrive together in one transaction', async () => {
