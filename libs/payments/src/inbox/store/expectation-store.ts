@@ -245,7 +245,7 @@ export interface ExpectationName {
 
 /**
  * Stores expectations. Part of {@link InboxStore}. Every operation is atomic, and decides under the lock of the one row
- * that an expectation has. `docs/architecture.md` shows the operations that change its state.
+ * that an expectation has. The guide has a diagram of its states.
  *
  * `InboxStore.receive` fulfils expectations in its own transaction: an event with `IncomingEvent.fulfils` set, whose
  * receipt is `stored` or `duplicate`, fulfils each `waiting` or `overdue` expectation of its company whose transaction id

@@ -108,7 +108,7 @@ export interface InboxCapabilities {
 
 /**
  * Stores events and their deliveries. Every operation is atomic, and no operation keeps a transaction open after it has
- * resolved. The transitions of `docs/architecture.md` are the only changes of a delivery's state.
+ * resolved. The guide has a diagram of the states of a delivery: it has every change of a state.
  *
  * **Leases.** A worker (one per process) registers, sends heartbeats, and leases the deliveries that it runs. A running
  * delivery stores the worker's id and a fencing token. {@link complete}, {@link fail}, {@link release} and
