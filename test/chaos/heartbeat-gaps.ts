@@ -67,9 +67,10 @@ export function heartbeatGaps(
       .filter(({ at, end }) => end - at > SLOW_MS)
       .map(({ at, end }) => [at, end] as const),
   ];
-  // The chaos runner may notice late that a process has killed itself.
+  // The chaos runner may notice late that a process has ended, whether the process killed itself or the runner killed it.
   const last = journal.at(-1);
-  const end = last?.kind === 'process-killed' ? last.at : (endedAt ?? until);
+  const killed = faults.find(({ kind, process }) => kind === 'kill' && process === name);
+  const end = last?.kind === 'process-killed' ? last.at : (killed?.from ?? endedAt ?? until);
   return [...Map.groupBy(heartbeats, ({ worker }) => worker)].flatMap(([worker, own]) => {
     const retired = journal.find(
       (entry) => entry.kind === 'worker-retired' && entry.worker === worker,
