@@ -184,8 +184,10 @@ function mergeOptions(
 }
 
 /** @throws TypeError for a value out of bounds. */
-function assertOptions({ concurrency = 1, timeoutMs = 1, retry }: OnPaymentEventOptions): void {
-  assertWhole('@OnPaymentEvent: "concurrency"', concurrency, 1000, 'attempts');
-  assertWhole('@OnPaymentEvent: "timeoutMs"', timeoutMs, 3_600_000, 'milliseconds');
+function assertOptions({ concurrency, timeoutMs, retry }: OnPaymentEventOptions): void {
+  if (concurrency !== undefined)
+    assertWhole('@OnPaymentEvent: "concurrency"', concurrency, 1000, 'attempts');
+  if (timeoutMs !== undefined)
+    assertWhole('@OnPaymentEvent: "timeoutMs"', timeoutMs, 3_600_000, 'milliseconds');
   if (retry !== undefined) assertRetrySchedule(retry, '@OnPaymentEvent: "retry"');
 }

@@ -105,8 +105,8 @@ export interface WebhookOptions {
    * which a late event is likelier than a replay.
    *
    * A process whose clock is slow takes old events for younger ones, so it can accept a replay whose id is already
-   * deleted. So the limit must be lower than `worker.retainIdsMs`: subtract the most that your clocks can differ. With the
-   * memory inbox, set at most its `retainEventsMs`.
+   * deleted. If your clocks can differ, set the limit lower than `worker.retainIdsMs` by more than this difference. With
+   * the memory inbox, set at most its `retainEventsMs`.
    */
   maxAgeMs?: number | false;
 }

@@ -52,11 +52,10 @@ export function resolveReceiveOptions(
   options: ReceiveOptions,
   polled: readonly string[] = [],
 ): ResolvedReceiveOptions {
+  const { deadlineMs, summary } = options;
   const {
     oncePerTransaction: types = ['transaction.completed'],
-    deadlineMs,
-    summary,
-  }: { [N in keyof ReceiveOptions]: unknown } = options;
+  }: { oncePerTransaction?: unknown } = options;
   if (!Array.isArray(types) || !types.every(isExactType)) {
     throw optionsInvalid(
       '"oncePerTransaction" must be a list of exact event types, such as "transaction.completed", without "*"; ' +
@@ -72,7 +71,7 @@ export function resolveReceiveOptions(
     oncePerTransaction: new Set([...types, ...polled]),
     polled: new Set(polled),
     deadlineMs: checkDeadline('deadlineMs', deadlineMs),
-    summary: summary as ReceiveOptions['summary'],
+    summary,
   });
 }
 

@@ -106,6 +106,9 @@ export interface StoreLayout {
 /** How many rows one statement of a list or a count reads: a few milliseconds of work. */
 export const SLICE = 2000;
 
+/** The longest delay that is stored: 100 years, in milliseconds. */
+export const MAX_DELAY_MS = 3_155_760_000_000;
+
 /** Collects the parameters of a statement. */
 export class ParameterList {
   readonly values: SqlValue[];
@@ -213,6 +216,3 @@ export function orderingOf(company: string, orderingKey: string | null): Buffer 
 
 /** Sorts after every character in a text, so that `prefix` to `prefix + LAST` are the texts that begin with a prefix. */
 export const LAST = '\u{10FFFF}';
-
-/** The longest delay that is stored: 100 years, in milliseconds. */
-export const MAX_DELAY_MS = 3_155_760_000_000;

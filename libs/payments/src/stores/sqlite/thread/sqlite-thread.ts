@@ -110,7 +110,7 @@ async function serve(port: MessagePort, settings: SqliteSettings): Promise<void>
     migrate(connection, busyTimeoutMs);
     const clock = storedClock(connection);
     const warnings = [...oldSqlite, ...sharedFilesWarning(file)];
-    // From now on the thread ends only if it is told to.
+    // The server keeps the thread alive, so all that can fail comes before it.
     void new SqliteServer(port, connection, busyTimeoutMs);
     send({ kind: 'opened', warnings, clock });
   } catch (error) {
