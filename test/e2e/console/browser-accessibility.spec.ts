@@ -307,7 +307,9 @@ describeInBrowser('keyboard shortcuts of the inbox console', (browser) => {
       await page.evaluate(`location.hash = '#/${place}'`);
       await page.getByRole('heading', { level: 1, name: 'Unknown address' }).waitFor();
       await page.getByText(`#/${place}`).waitFor();
-      expect(await page.title()).toBe('Unknown address · Payments inbox');
+      await eventually(async () =>
+        expect(await page.title()).toBe('Unknown address · Payments inbox'),
+      );
       if (place === 'nonsense') {
         await page.reload();
         await page.getByText(`#/${place}`).waitFor();
