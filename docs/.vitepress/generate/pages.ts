@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { format, resolveConfig } from 'prettier';
 import { decisionTable } from './decisions.ts';
 import { errorCodeSections } from './error-codes.ts';
+import { faultTable } from './faults.ts';
 import { replacePart } from './marked-part.ts';
 import { findProofs, linkProofs } from './promises.ts';
 import { defaultRetries } from './retries.ts';
@@ -18,6 +19,7 @@ export async function generatePages(root: string): Promise<Map<string, string>> 
     'docs/handle-events.md': (page) => replacePart(page, 'retries', defaultRetries()),
     'docs/troubleshoot.md': (page) => replacePart(page, 'error-codes', errorCodes),
     'docs/supported-versions.md': (page) => replacePart(page, 'versions', versionTable(root)),
+    'libs/emulator/README.md': (page) => replacePart(page, 'faults', faultTable()),
     'docs/settings.md': (page) => settingsPage(root, page),
   };
   const generated = new Map<string, string>();

@@ -1,8 +1,7 @@
 /**
- * A field of a fault. `number`: an integer or a decimal; `delay`: milliseconds, or a range `min-max`; `list`: milliseconds,
- * separated by commas; `json`: any JSON; `text`: text as typed.
- * @typedef {{ name: string, label: string, kind: 'number' | 'delay' | 'list' | 'json' | 'text', value?: string, placeholder?: string } |
- *   { name: string, label: string, kind: 'choice', options: string[], value: string }} Field
+ * A field of a fault, as the emulator describes it.
+ * @typedef {Pick<import('../src/faults/fault-plan.js').FaultField, 'label' | 'kind' | 'options' | 'value'>
+ *   & { name: string, placeholder?: string }} Field
  */
 
 /** How often a fault applies. Both empty: always. @type {Field[]} */

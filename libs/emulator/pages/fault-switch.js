@@ -8,7 +8,7 @@ import { call, useAction } from './api.js';
  * The switch of one fault, with its fields. If the fault is on, a change takes effect at once; otherwise, it takes effect
  * when the user switches the fault on.
  *
- * @param {{ companyId: string, target: string, fault: import('./fault-catalogue.js').Fault,
+ * @param {{ companyId: string, target: string, fault: import('./faults.js').Fault,
  *   value: any, onChanged: () => Promise<void> }} props `value`: the current fault; undefined if it is off
  */
 export function FaultSwitch({ companyId, target, fault, value, onChanged }) {
@@ -19,8 +19,15 @@ export function FaultSwitch({ companyId, target, fault, value, onChanged }) {
   const inTurn = (work) => (last.current = last.current.then(() => run(work)));
   // The requested state of the switch, until the emulator has responded.
   const wanted = useRef(/** @type {boolean | undefined} */ (undefined));
-  const isList = Array.isArray(value) || fault.fields[0]?.kind === 'list';
-  const fields = isList || fault.onlyOn ? fault.fields : [...fault.fields, ...TRIGGER];
+  const { only } = fault;
+  const isList = typeof only === 'object';
+  /** @type {import('./fault-fields.js').Field[]} */
+  const fields = [];
+  if (isList) fields.push({ ...only, name: '' });
+  else if (!only) {
+    const own = Object.entries(fault.fields ?? {}).map(([name, field]) => ({ ...field, name }));
+    fields.push(...own, ...TRIGGER);
+  }
   const on = value !== undefined;
   const path = `companies/${encodeURIComponent(companyId)}/faults/${target}/${fault.name}`;
   const id = `${target}-${fault.name}`;
@@ -33,7 +40,7 @@ export function FaultSwitch({ companyId, target, fault, value, onChanged }) {
   const put = () =>
     inTurn(async () => {
       const read = fields.map((field) => [field.name, readField(field, textOf(field))]);
-      const body = fault.onlyOn || (isList ? read[0]?.[1] : Object.fromEntries(read));
+      const body = only === true || (isList ? read[0]?.[1] : Object.fromEntries(read));
       const sent = { ...typed };
       await call('PUT', path, body);
       // Wait for the new plan: until it arrives, `value` is the value before the change.
@@ -78,7 +85,7 @@ export function FaultSwitch({ companyId, target, fault, value, onChanged }) {
             html`<label key=${field.name}>
               ${field.label}
               ${
-                field.kind === 'choice'
+                field.options
                   ? html`<select
                       name=${field.name}
                       value=${textOf(field)}

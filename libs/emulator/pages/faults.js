@@ -2,9 +2,21 @@ import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 import { TabLink } from './address.js';
 import { Problem } from './components.js';
-import { FAULT_TARGETS } from './fault-catalogue.js';
 import { FaultSwitch, isUsedUp } from './fault-switch.js';
 import { call, useAction } from './api.js';
+
+/**
+ * @typedef {import('../src/faults/fault-plan.js').FaultField} FaultField
+ * @typedef {import('../src/faults/fault-plan.js').FaultDefinition & { name: string }} Fault
+ * @typedef {{ target: string, title: string, description: string, faults: Fault[] }} FaultTarget
+ */
+
+/** All faults of the emulator. @type {FaultTarget[]} */
+const FAULT_TARGETS = Object.entries(await call('GET', 'faults')).map(([target, group]) => ({
+  ...group,
+  target,
+  faults: Object.entries(group.faults).map(([name, fault]) => ({ ...fault, name })),
+}));
 
 /**
  * Returns the faults of a company's plan that are on.

@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import type { FaultPlan, PaymentsEmulator } from 'payments-emulator';
+import type { PaymentsEmulator } from 'payments-emulator';
 import { describeInBrowser } from '../../support/browser/test-browser.js';
 import { press } from '../../support/emulator/delivery-log-page.js';
 import { faultSwitch, openFaults } from '../../support/emulator/fault-switches.js';
@@ -8,38 +8,27 @@ import { eventually } from '../../support/time/waiting.js';
 
 type Plan = Record<string, Record<string, unknown>>;
 
-/** The faults of a target, and the value that each switch sets by default. */
-type Defaults<T extends keyof FaultPlan> = Record<keyof NonNullable<FaultPlan[T]>, unknown>;
+/** A fault as `GET /emulator/faults` describes it. */
+interface Fault {
+  only?: true | Field;
+  fields?: Record<string, Field>;
+}
 
-const RESPONSE_FAULTS = {
-  slow: { ms: 2000 },
-  reset: { when: 'before' },
-  unauthorized: {},
-  error: { status: 503 },
-  rateLimit: { retryAfter: 1 },
-  truncate: {},
-  oversize: { bytes: 16_777_216, encoding: 'identity' },
-};
-const FAULTS: { readonly [T in keyof FaultPlan]-?: Defaults<T> } = {
-  delivery: {
-    off: true,
-    drop: {},
-    duplicate: { copies: 1 },
-    delay: { ms: 2000 },
-    reorder: { window: 4, maxWaitMs: 1000 },
-    tamperBody: { how: 'value' },
-    tamperSignature: { how: 'digit' },
-    oldSecret: {},
-    redeliver: [1000, 5000, 30_000],
-  },
-  token: {
-    ...RESPONSE_FAULTS,
-    lifetime: { seconds: 20 },
-    expiresIn: { value: 'soon' },
-    sameToken: {},
-  },
-  api: { ...RESPONSE_FAULTS, notFound: {}, otherStatus: { status: 'failed' } },
-};
+interface Field {
+  kind: string;
+  value?: string;
+}
+
+/** The value that the switch of a fault sets if nobody changes its fields. */
+function shownFirst({ only, fields = {} }: Fault): unknown {
+  if (only === true) return true;
+  if (only !== undefined) return only.value?.split(', ').map(Number);
+  const values = Object.entries(fields).flatMap(([name, { kind, value }]) => {
+    if (value === undefined) return [];
+    return [[name, kind === 'json' || /^\d+$/.test(value) ? JSON.parse(value) : value]];
+  });
+  return Object.fromEntries(values) as unknown;
+}
 
 let emulator: PaymentsEmulator;
 
@@ -48,23 +37,25 @@ useEmulator((started) => ({ emulator } = started));
 const plan = () => emulator.faults() as Plan;
 
 describeInBrowser('fault switches on the page', (browser) => {
-  it.each(Object.entries(FAULTS))(
+  it.each(['delivery', 'token', 'api'])(
     'the fault switches of the target %s explain single faults, switch them on and off and show their state',
-    async (target, faults) => {
+    async (target) => {
+      const response = await fetch(`${emulator.baseUrl}/emulator/faults`);
+      const targets = (await response.json()) as Record<string, { faults: Record<string, Fault> }>;
       const others = { [target === 'api' ? 'token' : 'api']: { truncate: { next: 3 } } };
       emulator.setFaults(others);
       const page = await browser().page();
       await openFaults(page, emulator);
-      const all = Object.values(FAULTS).flatMap((each) => Object.keys(each));
+      const all = Object.values(targets).flatMap(({ faults }) => Object.keys(faults));
       expect(await page.getByRole('switch').count()).toBe(all.length);
-      for (const [name, value] of Object.entries(faults)) {
+      for (const [name, fault] of Object.entries(targets[target]!.faults)) {
         const { switch: control, item } = faultSwitch(page, target, name);
         const sentence = await page.locator(`[id="${target}-${name}-description"]`).textContent();
         expect([name, sentence]).toEqual([name, expect.stringMatching(/^[A-Z][^.]{15,120}\.$/)]);
         expect([name, await control.isChecked()]).toEqual([name, false]);
         await control.click();
         await item.getByText('on', { exact: true }).waitFor();
-        expect(plan()).toEqual({ ...others, [target]: { [name]: value } });
+        expect(plan()).toEqual({ ...others, [target]: { [name]: shownFirst(fault) } });
         await page.getByText('2 faults on for company default').waitFor();
         await control.click();
         await page.getByText('1 fault on for company default').waitFor();

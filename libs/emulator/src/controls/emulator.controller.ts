@@ -2,6 +2,7 @@ import { Body, Controller, Get, HttpCode, Post, Req, Res, UseGuards } from '@nes
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { WebhookEvent } from '../deliveries/delivery-request.js';
 import { EmulatorCore } from '../emulator-core.js';
+import { FAULTS } from '../faults/fault-plan.js';
 import { EnvironmentAddress } from '../http/environment-address.js';
 import { scriptedPage, sendPage } from '../pages/page-layout.js';
 import type { TriggeredEvent } from '../trigger/trigger-event.js';
@@ -29,6 +30,12 @@ export class EmulatorController {
     }
     const { url, environment } = this.address;
     return { emulator: 'payments-emulator', environment, url, seed: this.core.random.seed };
+  }
+
+  /** The faults that a plan may have, with their fields. */
+  @Get('faults')
+  faults(): typeof FAULTS {
+    return FAULTS;
   }
 
   @Post('events')

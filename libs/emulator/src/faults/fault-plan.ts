@@ -136,3 +136,316 @@ export interface FaultPlan {
 
 /** The faults of one target of a plan: `delivery`, `token` or `api`. */
 export type FaultsOf<T extends keyof FaultPlan> = NonNullable<FaultPlan[T]>;
+
+/** Returns what a value must be; undefined if the value is valid. */
+export type Check = (value: unknown) => string | undefined;
+
+/** A field of a fault: the values that the emulator accepts, and its control on the page. */
+export interface FaultField {
+  readonly label: string;
+  /** How the page reads typed text. `delay`: milliseconds, or a range `min-max`; `list`: milliseconds, separated by commas. */
+  readonly kind: 'number' | 'delay' | 'choice' | 'list' | 'json' | 'text';
+  /** The words of a `choice`. */
+  readonly options?: readonly string[];
+  /** The text that the page shows first. */
+  readonly value?: string;
+  readonly required?: true;
+  readonly check: Check;
+}
+
+/** A fault: its text on the page and in the README, and its own fields. */
+export interface FaultDefinition {
+  readonly label: string;
+  readonly description: string;
+  /** The fields in addition to `next` and `probability`. */
+  readonly fields?: Readonly<Record<string, FaultField>>;
+  /** For a value that is no object: `true`, or a list. The fault then has no `next` and no `probability`. */
+  readonly only?: FaultField | true;
+}
+
+/** A definition of each fault of a target, with each field of the fault. */
+type DefinitionsOf<T> = {
+  readonly [N in keyof T]-?: NonNullable<T[N]> extends FaultTrigger
+    ? FaultDefinition & FieldsOf<Omit<NonNullable<T[N]>, keyof FaultTrigger>>
+    : FaultDefinition & Required<Pick<FaultDefinition, 'only'>>;
+};
+
+type FieldsOf<T> = keyof T extends never
+  ? unknown
+  : { readonly fields: { readonly [F in keyof T]-?: FaultField } };
+
+const whole =
+  (min: number, max: number, unit: string): Check =>
+  (value) =>
+    Number.isInteger(value) && (value as number) >= min && (value as number) <= max
+      ? undefined
+      : `must be a whole number of ${unit} from ${min} to ${max}`;
+
+const milliseconds = whole(0, 3_600_000, 'milliseconds');
+
+/** The checks of the fields that each fault has, unless its value is no object. */
+export const TRIGGER: Readonly<Record<keyof FaultTrigger, Check>> = {
+  next: whole(0, 1_000_000, 'times'),
+  probability: (value) =>
+    typeof value === 'number' && value >= 0 && value <= 1
+      ? undefined
+      : 'must be a number from 0 to 1',
+};
+
+const retryAfter: Check = (value) =>
+  typeof value === 'string' && /^[\x20-\x7e]{1,100}$/.test(value)
+    ? undefined
+    : whole(0, 86_400, 'seconds')(value) && 'must be seconds from 0 to 86400, or a header value';
+
+/** A field with one word of several. The first one is the default. */
+function choice(label: string, ...options: string[]): FaultField {
+  return {
+    label,
+    kind: 'choice',
+    options,
+    value: options[0]!,
+    check: (value) =>
+      options.includes(value as string) ? undefined : `must be one of ${options.join(', ')}`,
+  };
+}
+
+/** The field `ms` of a delay. */
+const DELAY: FaultField = {
+  label: 'milliseconds, or min-max',
+  kind: 'delay',
+  value: '2000',
+  required: true,
+  check: (value) => {
+    if (!Array.isArray(value)) return milliseconds(value);
+    const [min, max] = value as unknown[];
+    const valid = value.length === 2 && !milliseconds(min) && !milliseconds(max);
+    return valid && (min as number) <= (max as number)
+      ? undefined
+      : 'must be milliseconds from 0 to 3600000, or a range [min, max] of them';
+  },
+};
+
+const RESPONSE: DefinitionsOf<ResponseFaults> = {
+  slow: {
+    label: 'Slow',
+    description: 'Delays the response, also together with another fault.',
+    fields: { ms: DELAY },
+  },
+  reset: {
+    label: 'Reset',
+    description:
+      'Resets the connection without a response, before or after the request takes effect.',
+    fields: { when: choice('before or after the request takes effect', 'before', 'after') },
+  },
+  unauthorized: {
+    label: '401 Unauthorized',
+    description: 'Responds with 401, as if the credentials or the token were not valid.',
+  },
+  error: {
+    label: '5xx server error',
+    description: 'Responds with a server error, as during an outage.',
+    fields: {
+      status: {
+        label: 'status',
+        kind: 'number',
+        value: '503',
+        check: whole(500, 599, 'HTTP status'),
+      },
+    },
+  },
+  rateLimit: {
+    label: '429 Too Many Requests',
+    description:
+      'Responds with 429 and a Retry-After header, as if the merchant sent too many requests.',
+    fields: {
+      retryAfter: { label: 'Retry-After', kind: 'text', value: '1', check: retryAfter },
+    },
+  },
+  truncate: {
+    label: 'Truncated',
+    description: 'Sends half of the response, then closes the connection.',
+  },
+  oversize: {
+    label: 'Oversized',
+    description: 'Pads the response to a size that the merchant should reject.',
+    fields: {
+      bytes: {
+        label: 'bytes',
+        kind: 'number',
+        value: '16777216',
+        check: whole(1, 1_073_741_824, 'bytes'),
+      },
+      encoding: choice('encoding', 'identity', 'gzip'),
+    },
+  },
+};
+
+const DELIVERY: DefinitionsOf<DeliveryFaults> = {
+  off: {
+    label: 'Outage',
+    description: 'Sends nothing and keeps nothing for later, as during an outage.',
+    only: true,
+  },
+  duplicate: {
+    label: 'Duplicate',
+    description:
+      'Sends further copies of the same event at the same time; the merchant should process it once.',
+    fields: {
+      copies: {
+        label: 'number of copies',
+        kind: 'number',
+        value: '1',
+        check: whole(1, 100, 'copies'),
+      },
+    },
+  },
+  reorder: {
+    label: 'Reorder',
+    description: 'Delays deliveries until several are waiting, then sends them in another order.',
+    fields: {
+      window: {
+        label: 'number of deliveries',
+        kind: 'number',
+        value: '4',
+        check: whole(2, 1000, 'deliveries'),
+      },
+      maxWaitMs: {
+        label: 'maximum wait in milliseconds',
+        kind: 'number',
+        value: '1000',
+        check: milliseconds,
+      },
+    },
+  },
+  delay: {
+    label: 'Delay',
+    description: 'Waits before it sends each delivery.',
+    fields: { ms: DELAY },
+  },
+  drop: {
+    label: 'Drop',
+    description: 'Does not send the event, and logs the attempt as dropped.',
+  },
+  tamperBody: {
+    label: 'Tamper with the body',
+    description: 'Changes the body after signing, so that the signature does not match.',
+    fields: { how: choice('how', 'value', 'respace', 'truncate') },
+  },
+  tamperSignature: {
+    label: 'Tamper with the signature',
+    description:
+      'Makes the signature invalid, or omits it; the merchant should reject the request.',
+    fields: { how: choice('how', 'digit', 'missing', 'malformed', 'scheme') },
+  },
+  oldSecret: {
+    label: 'Old secret',
+    description:
+      'Signs with the secret before the last rotation, or with an unrelated secret if there was no rotation.',
+  },
+  redeliver: {
+    label: 'Redelivery schedule',
+    description:
+      "Makes further attempts of a failed delivery after these waits, instead of the emulator's schedule.",
+    only: {
+      label: 'waits in milliseconds',
+      kind: 'list',
+      value: '1000, 5000, 30000',
+      check: (value) =>
+        Array.isArray(value) &&
+        value.length <= 20 &&
+        value.every((ms) => !whole(0, 86_400_000, '')(ms))
+          ? undefined
+          : 'must be a list of at most 20 waits in milliseconds, each from 0 to 86400000',
+    },
+  },
+};
+
+const TOKEN: DefinitionsOf<TokenFaults> = {
+  ...RESPONSE,
+  lifetime: {
+    label: 'Short-lived tokens',
+    description: 'Issues tokens with a shorter lifetime.',
+    fields: {
+      seconds: {
+        label: 'seconds',
+        kind: 'number',
+        value: '20',
+        required: true,
+        check: whole(1, 86_400, 'seconds'),
+      },
+    },
+  },
+  expiresIn: {
+    label: 'Invalid expires_in',
+    description:
+      'Replaces the field expires_in with any JSON value, or omits the field if the setting is empty.',
+    fields: {
+      value: {
+        label: 'JSON',
+        kind: 'json',
+        value: '"soon"',
+        check: (value) =>
+          ['function', 'symbol', 'bigint'].includes(typeof value) ? 'must be JSON' : undefined,
+      },
+    },
+  },
+  sameToken: {
+    label: 'Same token',
+    description: 'Returns the previous token again until it expires.',
+  },
+};
+
+const API: DefinitionsOf<ApiFaults> = {
+  ...RESPONSE,
+  notFound: {
+    label: 'Transaction not found',
+    description: 'Responds with 404 to lookups of transactions, as if they did not exist yet.',
+    fields: {
+      forMs: {
+        label: 'only for … milliseconds after the creation',
+        kind: 'number',
+        check: whole(1, 86_400_000, 'milliseconds'),
+      },
+    },
+  },
+  otherStatus: {
+    label: 'Contradictory status',
+    description: 'Lookups of a completed transaction return another status.',
+    fields: {
+      status: {
+        label: 'status',
+        kind: 'text',
+        value: 'failed',
+        check: (value) =>
+          typeof value === 'string' && /^(?!complete$).{1,64}$/.test(value)
+            ? undefined
+            : 'must be 1 to 64 characters other than "complete"',
+      },
+    },
+  },
+};
+
+/** All faults, in the order in which the page shows them. As JSON, they have no checks. */
+export const FAULTS: {
+  readonly [T in keyof FaultPlan]-?: {
+    readonly title: string;
+    readonly description: string;
+    readonly faults: DefinitionsOf<FaultsOf<T>>;
+  };
+} = {
+  delivery: {
+    title: 'Deliveries',
+    description: 'Webhook requests from the emulator to the merchant.',
+    faults: DELIVERY,
+  },
+  token: {
+    title: 'Token endpoint',
+    description: 'Responses to POST /v1/auth/token.',
+    faults: TOKEN,
+  },
+  api: {
+    title: 'Calls with a token',
+    description: 'Responses to all other calls of the merchant.',
+    faults: API,
+  },
+};
