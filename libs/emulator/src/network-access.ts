@@ -2,11 +2,11 @@ import { randomBytes } from 'node:crypto';
 import { isLoopback } from './companies/webhook-url.js';
 import type { WebhookPolicy } from './companies/webhook-url.js';
 
-/** Which machines can reach an emulator, and the protections that follow from it. */
+/** Whether other machines can reach an emulator, and the protections that are needed in this case. */
 export interface NetworkAccess {
   /** Whether other machines can reach the emulator, by `host` or by a public URL. */
   readonly remoteAccess: boolean;
-  /** The token that the controls require. Undefined: they require none. */
+  /** The token that the controls require. Undefined if the controls require no token. */
   readonly controlToken: string | undefined;
   readonly webhookPolicy: WebhookPolicy;
 }
@@ -16,7 +16,7 @@ export interface NetworkOptions {
   /**
    * The address to listen on. Default: `127.0.0.1`, this machine only. If this address or a public URL is not loopback,
    * other machines can reach the emulator: the controls require `controlToken`, webhook URLs must point to public
-   * addresses, and the delivery log keeps of a response only 256 bytes and the `Content-Type`.
+   * addresses, and the delivery log keeps only 256 bytes and the `Content-Type` of each response.
    */
   readonly host?: string | undefined;
   /** URL of the sandbox host as clients see it, without a path. Default: `http://host:port`. */
@@ -50,7 +50,7 @@ export function resolveNetworkAccess(
   const allowPrivate = options.allowPrivateWebhooks ?? false;
   if (nodeEnv === 'production' && options.allowProduction !== true) {
     problems.push(
-      'allowProduction is needed to start with NODE_ENV=production: the emulator signs events of payments that never happened',
+      'allowProduction is needed to start with NODE_ENV=production, because the emulator signs events of payments that never happened',
     );
   }
   if (controlToken !== undefined && !TOKEN.test(controlToken)) {
@@ -63,7 +63,7 @@ export function resolveNetworkAccess(
   const remoteAccess = !hostnames.every(isLoopback);
   return {
     remoteAccess,
-    // Random, not generated from the seed: other people may know the seed.
+    // The token is random and does not depend on the seed, because other people may know the seed.
     controlToken:
       controlToken ?? (remoteAccess ? `ctl_${randomBytes(16).toString('hex')}` : undefined),
     webhookPolicy: { publicOnly: remoteAccess && !allowPrivate, allowPrivate },

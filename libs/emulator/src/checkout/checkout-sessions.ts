@@ -33,7 +33,7 @@ export interface CheckoutDependencies {
   readonly fail: (transactionId: string) => unknown;
   readonly random: RandomSource;
   readonly clock: EmulatorClock;
-  /** Maximum number of unfinished checkouts. Above it, the oldest one restarts at its first step. */
+  /** Maximum number of unfinished checkouts. If there are more, the oldest checkout restarts at its first step. */
   readonly limit: number;
 }
 
@@ -48,7 +48,11 @@ export class CheckoutSessions {
 
   constructor(private readonly dependencies: CheckoutDependencies) {}
 
-  /** @throws EmulatorError `not_found`, also for transactions of another kind */
+  /**
+   * Returns a checkout invoice.
+   *
+   * @throws EmulatorError `not_found`, also if the transaction is not a checkout invoice
+   */
   find(transactionId: string): Transaction {
     const transaction = this.dependencies.find(transactionId);
     if (transaction.kind === 'checkout-invoice') return transaction;
@@ -60,7 +64,11 @@ export class CheckoutSessions {
     return this.#steps.get(transactionId) ?? { name: 'phone', typed: '', problem: undefined };
   }
 
-  /** @throws EmulatorError `not_found` */
+  /**
+   * Applies an action of the customer to an invoice.
+   *
+   * @throws EmulatorError `not_found`
+   */
   apply(transactionId: string, action: CheckoutAction): void {
     const transaction = this.find(transactionId);
     if (!isOpen(transaction)) return;

@@ -91,7 +91,7 @@ export class DeliveryQueue {
     return new Promise((resolve) => this.#idleListeners.push(resolve));
   }
 
-  /** Ends all delays, reordering and waits for redelivery times, then resolves like `idle()`. */
+  /** Ends all delays, all reordering and all waits before redeliveries. Resolves when all deliveries have ended. */
   async flush(): Promise<void> {
     this.#delays.skipAll();
     try {

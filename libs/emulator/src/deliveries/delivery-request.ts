@@ -28,7 +28,7 @@ export interface DeliveryParts {
   readonly body: Uint8Array;
   readonly secret: string;
   readonly eventType: string;
-  /** `User-Agent` is `<serviceName>-Webhook/1.0`. */
+  /** The service's name in the header `User-Agent`: `<serviceName>-Webhook/1.0`. */
   readonly serviceName: string;
   readonly faults: DrawnAttemptFaults;
 }

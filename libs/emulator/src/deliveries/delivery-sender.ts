@@ -11,11 +11,11 @@ export type DeliveryResult = Pick<DeliveryRecord, 'response' | 'failure'>;
 export interface SenderOptions {
   readonly fetch: typeof globalThis.fetch;
   readonly clock: EmulatorClock;
-  /** Milliseconds for the whole attempt. */
+  /** Time limit of the whole attempt, in milliseconds. */
   readonly timeoutMs: number;
   /**
-   * Whether other machines can reach the emulator. If so, the log keeps less of the response: users of these machines could
-   * otherwise read responses of hosts that they cannot reach.
+   * Whether other machines can reach the emulator. If so, the log keeps less of the response, because users of these
+   * machines could otherwise read responses of hosts that they cannot reach.
    */
   readonly remoteAccess: boolean;
 }
@@ -95,7 +95,10 @@ function failureOfError(
   return { code: 'connection', message: [code, messageOf(cause)].filter(Boolean).join(': ') };
 }
 
-/** Reads the first bytes of the body. Ignores the rest, and errors after the status has been received. */
+/**
+ * Reads the first bytes of the body. Ignores the rest. Also ignores errors, because the status has already been
+ * received.
+ */
 async function readStart(response: Response, bytes: number): Promise<string> {
   const chunks: Uint8Array[] = [];
   let length = 0;

@@ -9,7 +9,7 @@ import type {
 
 type Rule = (value: unknown) => string | undefined;
 type Rules = Readonly<Record<string, Rule>>;
-/** A rule for each field. */
+/** A rule for each field of `T`. */
 type RulesOf<T> = { readonly [N in keyof T]-?: Rule };
 
 const whole =
@@ -53,7 +53,10 @@ const retryAfter: Rule = (value) =>
 const json: Rule = (value) =>
   ['function', 'symbol', 'bigint'].includes(typeof value) ? 'must be JSON' : undefined;
 
-/** The rule of a fault: an object with the fields of a trigger and its own fields, and no others. */
+/**
+ * Creates the rule of a fault. The value must be an object that has only the fields of a trigger and the fields of the
+ * fault.
+ */
 const fault =
   (own: Rules = {}, required: readonly string[] = []): Rule =>
   (value) => {
@@ -116,7 +119,7 @@ const PLAN: RulesOf<FaultPlan> = {
 /**
  * Validates a plan and returns a copy, so that later changes of the original have no effect.
  *
- * @throws EmulatorInputError that names the field and the values, with units, that it accepts
+ * @throws EmulatorInputError that names the invalid field and the values that the field accepts, with units
  */
 export function validateFaultPlan(plan: unknown): FaultPlan {
   const problem = firstProblem(plan, PLAN);

@@ -61,7 +61,7 @@ async function startServer(
       if (request.url.startsWith('/emulator')) void reply.headers(RESPONSE_HEADERS);
       done();
     });
-    // The query selects the tab.
+    // The redirect keeps the query, which selects the tab.
     fastify.get('/emulator/', ({ url }, reply) =>
       reply.redirect(`/emulator${url.slice('/emulator/'.length)}`, 308),
     );

@@ -3,7 +3,7 @@ import { Matches, ValidateBy } from 'class-validator';
 /** Requires an event type. Any type is valid, including those that the service does not document. */
 export function IsEventType(): PropertyDecorator {
   return Matches(/^[\x21-\x7e]{1,128}$/, {
-    message: 'eventType must be 1 to 128 visible ASCII characters: it is sent in a header',
+    message: 'eventType must be 1 to 128 visible ASCII characters, because it is sent in a header',
   });
 }
 
