@@ -31,7 +31,7 @@ export class SceneReport {
     this.line(`${String(++this.#scenes).padStart(2)}  ${title}`);
   }
 
-  /** Prints an error that is not the failure of a check, and counts it. */
+  /** Prints an error that is not the failure of a check, and counts this error as a failure. */
   fail(message: string): void {
     this.#failures += 1;
     this.line(`    !!  ${message}`);

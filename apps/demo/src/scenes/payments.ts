@@ -21,7 +21,7 @@ export const partialPayments: Scene = {
   },
 };
 
-/** A payment without an order is recorded and marked. */
+/** A payment without an order is recorded, and marked as unmatched. */
 export const unmatchedPayment: Scene = {
   title: 'A payment arrives for an order that does not exist',
   async play({ customer, emulator, report }) {
