@@ -36,7 +36,9 @@ describe('npm run demo', () => {
     expect(failedChecks(out)).toEqual([]);
     expect(out.filter((line) => /^ +ok /.test(line)).length).toBeGreaterThan(20);
     expect(out.at(-1)).toMatch(/^ +total .* the ledger is right$/);
-    expect(text).toMatch(/ok +all recorded within one poll interval .* yes\n +measured: recorded at most \d/);
+    expect(text).toMatch(
+      /ok +all recorded within one poll interval .* yes\n +measured: recorded at most \d/,
+    );
   });
 
   it('npm run demo ends with 1 if the shop books payments twice and loses one', async () => {

@@ -121,7 +121,9 @@ export class DemoEnvironment implements AsyncDisposable {
       signal,
     });
     if (page.ok && payment.ok) return id;
-    throw new Error(`the checkout page returned ${page.status}, and the payment returned ${payment.status}`);
+    throw new Error(
+      `the checkout page returned ${page.status}, and the payment returned ${payment.status}`,
+    );
   };
 
   /** Waits until all deliveries have ended. Resolves with the last delivery attempt of a transaction. */

@@ -70,6 +70,7 @@ function readFlags() {
     },
   });
   const wait = Number(values.wait);
-  if (!(wait >= 1 && wait <= 600)) throw new TypeError('--wait must be a number of seconds from 1 to 600');
+  if (!(wait >= 1 && wait <= 600))
+    throw new TypeError('--wait must be a number of seconds from 1 to 600');
   return { ...values, wait };
 }

@@ -12,8 +12,9 @@ import { shopConfig } from './shop-config.js';
 import type { ShopSettings } from './shop-config.js';
 
 /**
- * The shop. `CatalogueModule` shows the products, `OrdersModule` creates orders and their checkout invoices, `ShopPaymentsModule`
- * handles the webhooks and records payments, `LedgerModule` shows them.
+ * The root module of the shop. `CatalogueModule` shows the products, and `OrdersModule` creates orders and their
+ * checkout invoices. `ShopPaymentsModule` handles the webhook requests and records payments. `LedgerModule` shows the
+ * recorded payments.
  */
 @Module({
   imports: [

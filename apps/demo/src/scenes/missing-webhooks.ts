@@ -44,7 +44,9 @@ export const missingWebhooks: Scene = {
     );
     const longest = Math.max(...waits);
     const inTime = longest <= LONGEST_INTERVAL_MS + BOOKING_MS;
-    await report.check('all recorded within one poll interval', 'yes', () => (inTime ? 'yes' : 'no'));
+    await report.check('all recorded within one poll interval', 'yes', () =>
+      inTime ? 'yes' : 'no',
+    );
     const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`;
     report.line(
       `        measured: recorded at most ${seconds(Math.max(0, longest))} after the payment, ` +

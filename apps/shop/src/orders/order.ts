@@ -17,7 +17,9 @@ export class CreateOrderDto {
   amount!: number;
 }
 
-/** What is known about an order without a payment: the service declined its payment, or did not report it in time. */
+/**
+ * The reason why an order has no payment: the payment was declined, or the service did not report a payment in time.
+ */
 export type OrderProblem = 'declined' | 'overdue';
 
 /** An order as it is stored. Its payments are in the ledger. */
@@ -33,13 +35,16 @@ export interface Order {
 /** An order with the amounts of its payments, oldest first. */
 export interface OrderWithPayments extends Order {
   readonly payments: readonly number[];
-  /** Whether the module found one of the payments by asking the service, because no webhook request had arrived. */
+  /** Whether the module found a payment of the order by asking the service, because no webhook request had arrived. */
   readonly foundByPoll: boolean;
 }
 
 /** An order as the API returns it. */
 export interface OrderView extends Pick<Order, 'reference' | 'amount' | 'checkoutUrl'> {
-  /** `paid` if the payments of the order cover its amount. `overdue` means that nobody knows. It is not a failure. */
+  /**
+   * `paid` if the payments of the order cover its amount. `overdue` means that the result of the payment is unknown. It
+   * does not mean that the payment failed.
+   */
   readonly status: 'pending' | 'paid' | OrderProblem;
   /** Present if the shop found a payment by asking the service, because no webhook request had arrived. */
   readonly foundByPoll?: true;
