@@ -191,7 +191,7 @@ export function readShopEnvironment(
     ...checkPaymentsEnvironment(variables),
     ...failures.flatMap(({ constraints = {} }) => Object.values(constraints)),
     ...(environment.PAYMENTS_DECLINED_STATUS === environment.PAYMENTS_PAID_STATUS
-      ? ['PAYMENTS_DECLINED_STATUS must differ from PAYMENTS_PAID_STATUS']
+      ? ['PAYMENTS_DECLINED_STATUS must be a status that differs from PAYMENTS_PAID_STATUS']
       : []),
   ];
   if (problems.length > 0) throw new SettingsError(problems);
