@@ -16,7 +16,7 @@ afterEach(() => rm(folder, { recursive: true }));
 const url = (): URL => pathToFileURL(`${folder}/`);
 
 describe('readPageFiles', () => {
-  it("readPageFiles() reads the files of the pages, and the files of the libraries that the pages import", async () => {
+  it('readPageFiles() reads the files of the pages, and the files of the libraries that the pages import', async () => {
     const files = await readPageFiles(url());
     expect(files.get('base.css')?.type).toBe('text/css; charset=utf-8');
     expect(String(files.get('preact.js')?.body)).toContain('export');
