@@ -37,7 +37,10 @@ export class SceneReport {
     this.line(`    !!  ${message}`);
   }
 
-  /** Calls `read` until it resolves with `expected` or the time limit has passed. Prints the expected and the last result. */
+  /**
+   * Calls `read` until `read` resolves with `expected`, or until the time limit has passed. Prints the expected and the
+   * last result.
+   */
   async check(
     name: string,
     expected: string | number,

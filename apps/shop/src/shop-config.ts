@@ -41,7 +41,7 @@ function IsSchedule(): PropertyDecorator {
 
 /** The environment variables of the shop. The payments module reads and validates its own variables. */
 export class ShopEnvironment {
-  /** Port to listen on; 0 takes a free one. Default 3000. */
+  /** Port to listen on; 0 takes a free port. Default 3000. */
   @IsPort({ message: 'PORT must be a whole number from 0 to 65535; 0 takes a free port' })
   PORT: string = '3000';
 

@@ -38,7 +38,10 @@ import type { ShopSettings } from './shop-config.js';
   ],
 })
 export class ShopModule {
-  /** Adds the console of the inbox if it is configured. Nest needs the console's path before it injects the settings. */
+  /**
+   * Adds the console of the inbox if the console is configured. Nest needs the console's path before it injects the
+   * settings.
+   */
   static register({ console }: ShopSettings): DynamicModule {
     if (console === null) return { module: ShopModule };
     const { path, user, password } = console;

@@ -32,7 +32,7 @@ import { TransactionStore } from './transactions/transaction-store.js';
 /** An event that is being delivered. */
 export interface SentEvent {
   readonly event: WebhookEvent;
-  /** Resolves with the first attempt after it has ended. Never rejects. */
+  /** Resolves with the first attempt after the attempt has ended. Never rejects. */
   readonly firstAttempt: Promise<DeliveryRecord>;
 }
 

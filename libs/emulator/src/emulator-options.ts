@@ -19,9 +19,9 @@ export interface PaymentsEmulatorOptions extends NewCompany, NetworkOptions {
    * companies. Default: one company with the id `companyId`.
    */
   readonly companies?: readonly string[] | undefined;
-  /** Port of the sandbox host, 0 to 65535; 0 selects a free one. Default: 0. */
+  /** Port of the sandbox host, 0 to 65535; 0 selects a free port. Default: 0. */
   readonly port?: number | undefined;
-  /** Port of the production host, 0 to 65535; 0 selects a free one. Default: 0. */
+  /** Port of the production host, 0 to 65535; 0 selects a free port. Default: 0. */
   readonly productionPort?: number | undefined;
   /**
    * The service's name in `User-Agent: <serviceName>-Webhook/1.0` of the deliveries. 1 to 64 letters, digits, `.`, `_` or
@@ -29,7 +29,7 @@ export interface PaymentsEmulatorOptions extends NewCompany, NetworkOptions {
    */
   readonly serviceName?: string | undefined;
   /**
-   * The seed of ids, generated secrets, tokens and random faults. The same seed repeats all of them. Default: random.
+   * The seed of ids, generated secrets, tokens and random faults. The same seed gives the same values. Default: random.
    */
   readonly seed?: string | number | undefined;
   /**
@@ -55,8 +55,8 @@ export interface PaymentsEmulatorOptions extends NewCompany, NetworkOptions {
    */
   readonly deliveryTimeout?: number | undefined;
   /**
-   * Milliseconds before each further attempt of a failed delivery; at most 20 values, each at most 86,400,000. The service
-   * does not document its schedule. Default: `[]`, no further attempts.
+   * Milliseconds before each further attempt of a failed delivery; at most 20 values, each at most 86,400,000. The
+   * service does not document its redelivery schedule. Default: `[]`, no further attempts.
    */
   readonly redeliver?: readonly number[] | undefined;
   /** Maximum number of concurrent deliveries, 1 to 10,000. Default: 50. */
@@ -69,7 +69,7 @@ export interface PaymentsEmulatorOptions extends NewCompany, NetworkOptions {
   readonly maxCompanies?: number | undefined;
   /** Faults of the first company from the start of the emulator on. Default: none. */
   readonly faults?: FaultPlan | undefined;
-  /** Response bodies that the service does not document. Default: the emulator's own. */
+  /** Response bodies that the service does not document. Default: the emulator's own response bodies. */
   readonly shapes?: Partial<ResponseShapes> | undefined;
   /**
    * A function that is called with each delivery attempt that has ended. If the function throws, the error is logged.

@@ -15,8 +15,8 @@ export interface NetworkAccess {
 export interface NetworkOptions {
   /**
    * The address to listen on. Default: `127.0.0.1`, this machine only. If this address or a public URL is not loopback,
-   * other machines can reach the emulator: the controls require `controlToken`, webhook URLs must point to public
-   * addresses, and the delivery log keeps only 256 bytes and the `Content-Type` of each response.
+   * other machines can reach the emulator. In this case, the controls require `controlToken`, webhook URLs must point
+   * to public addresses, and the delivery log keeps only 256 bytes and the `Content-Type` of each response.
    */
   readonly host?: string | undefined;
   /** URL of the sandbox host as clients see it, without a path. Default: `http://host:port`. */
@@ -26,7 +26,8 @@ export interface NetworkOptions {
   /**
    * The token that the controls and pages under `/emulator` require, as the password of HTTP Basic or in
    * `Authorization: Bearer`; 16 to 256 characters of ASCII without spaces. The checkout pages and the endpoints with an
-   * access token do not require it. Default: a random token if other machines can reach the emulator, otherwise none.
+   * access token do not require this token. Default: a random token if other machines can reach the emulator, otherwise
+   * none.
    */
   readonly controlToken?: string | undefined;
   /**

@@ -115,22 +115,25 @@ export class PaymentsEmulator implements AsyncDisposable {
     return toCredentials(this.#core.companies.rotateWebhookSecret(rotation));
   }
 
-  /** Rotates a client secret. The old secret is rejected at once; tokens issued with it stay valid. */
+  /**
+   * Rotates a client secret. The old secret is rejected at once; tokens that were issued with the old secret stay
+   * valid.
+   */
   rotateClientSecret(rotation: ClientSecretInput = {}): CompanyCredentials {
     return toCredentials(this.#core.companies.rotateClientSecret(rotation));
   }
 
-  /** Revokes the tokens issued so far, of one environment or of both. */
+  /** Revokes all tokens that were issued so far, in one environment or in both. */
   revokeTokens(revocation: RevocationInput = {}): void {
     this.#core.companies.revokeTokens(revocation);
   }
 
-  /** Replaces a company's fault plan. Default company: the one that the emulator started with. */
+  /** Replaces a company's fault plan. Default: the company that the emulator started with. */
   setFaults(plan: FaultPlan, companyId?: string): void {
     this.#core.faults.set(this.#core.companies.get(companyId).companyId, plan);
   }
 
-  /** Returns a company's current fault plan: each `next` is the remaining count. */
+  /** Returns a company's current fault plan, in which each `next` is the remaining count. */
   faults(companyId?: string): FaultPlan {
     return this.#core.faults.get(this.#core.companies.get(companyId).companyId);
   }
@@ -206,8 +209,8 @@ export class PaymentsEmulator implements AsyncDisposable {
   }
 
   /**
-   * Sends an event. Resolves when its first delivery has ended, whether it succeeded or not. For `transaction.completed`,
-   * completes a new transaction or the one with the given `transactionId`.
+   * Sends an event. Resolves when the first delivery of the event has ended, even if this delivery failed. For
+   * `transaction.completed`, completes a new transaction or the transaction with the given `transactionId`.
    */
   trigger(trigger: TriggerInput): Promise<TriggeredEvent> {
     return triggerEvent(this.#core, trigger);
@@ -218,12 +221,15 @@ export class PaymentsEmulator implements AsyncDisposable {
     return this.#core.log.list(checkInput(DeliveryFilter, filter));
   }
 
-  /** Sends the event of a logged delivery again, without faults. Resolves with the attempt after it has ended. */
+  /**
+   * Sends the event of a logged delivery again, without faults. Resolves with the new attempt after the attempt has
+   * ended.
+   */
   redeliver(deliveryId: string): Promise<DeliveryRecord> {
     return this.#core.deliveries.redeliver(deliveryId);
   }
 
-  /** Resolves when all deliveries have ended, including delayed ones and scheduled redeliveries. */
+  /** Resolves when all deliveries have ended, including delayed deliveries and scheduled redeliveries. */
   idle(): Promise<void> {
     return this.#core.deliveries.idle();
   }

@@ -1,6 +1,6 @@
 import type { Scene } from '../demo-environment.js';
 
-/** Each partial payment is recorded. The order is paid when the sum covers its amount. */
+/** Each partial payment is recorded. The order is paid when the sum of its payments covers its amount. */
 export const partialPayments: Scene = {
   title: 'A customer pays an order in two parts, from the phone',
   async play({ customer, emulator, report }) {

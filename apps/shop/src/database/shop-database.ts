@@ -15,8 +15,8 @@ export abstract class ShopDatabase<Tx = unknown> implements OnApplicationShutdow
   abstract readonly inbox: InboxDefinition;
 
   /**
-   * Stores an order, unless its reference exists. Resolves with the stored order. `expectPayment` writes in the same
-   * transaction, so that no order is stored without its expectation.
+   * Stores an order, unless an order with the same reference exists. Resolves with the stored order. `expectPayment`
+   * writes in the same transaction, so that no order is stored without its expectation.
    */
   abstract addOrder(
     order: CreateOrderDto,
@@ -29,7 +29,7 @@ export abstract class ShopDatabase<Tx = unknown> implements OnApplicationShutdow
   /** Stores why an order has no payment, in a transaction of the inbox. A declined payment does not become overdue. */
   abstract setProblem(tx: Tx, reference: string, problem: OrderProblem): void | Promise<void>;
 
-  /** Stores the checkout address of an order, unless it has one. */
+  /** Stores the checkout address of an order, unless the order has one already. */
   abstract setCheckoutUrl(reference: string, checkoutUrl: string): Promise<void>;
 
   /**
@@ -60,6 +60,6 @@ export abstract class ShopDatabase<Tx = unknown> implements OnApplicationShutdow
   /** Returns a text that changes with each new entry. This is fast for a ledger of any size. */
   abstract ledgerVersion(): Promise<string>;
 
-  /** Closes the connections. Nest calls it last, when no handler and no request runs any more. */
+  /** Closes the connections. Nest calls this method last, when no handler and no request runs any more. */
   abstract onApplicationShutdown(): Promise<void>;
 }

@@ -33,7 +33,7 @@ const ORDER = 'reference, amount, checkout_url AS checkoutUrl, problem';
 const ENTRY =
   'transaction_id AS transactionId, reference, amount, recorded_at AS recordedAt, unmatched, found_by_poll AS foundByPoll';
 
-/** Orders, ledger and inbox in one SQLite file. Several shops on one machine can share it. */
+/** Orders, ledger and inbox in one SQLite file. Several shops on one machine can share the file. */
 export class SqliteShopDatabase extends ShopDatabase<SqliteTransaction> {
   readonly inbox;
   /**

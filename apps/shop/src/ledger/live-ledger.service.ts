@@ -24,7 +24,7 @@ export class LiveLedgerService {
     return this.#totals.watch(LEDGER);
   }
 
-  /** Reads the totals now, if a page watches them. Call it when this instance has recorded a payment. */
+  /** Reads the totals now, if a page watches them. Call this method when this instance has recorded a payment. */
   refresh(): void {
     this.#totals.refresh();
   }

@@ -28,9 +28,9 @@ export class CheckoutService {
   ) {}
 
   /**
-   * Requests the invoice of an order, unless the service has it already. If the request fails, the log contains the
-   * reason, and the invoice can be requested again. The payments module sends no second request while the first request
-   * may have had an effect.
+   * Requests the invoice of an order, unless the service has the invoice already. If the request fails, the log
+   * contains the reason, and the invoice can be requested again. The payments module sends no second request while the
+   * first request may have had an effect.
    */
   createInvoice(order: Order): Promise<void> {
     // A customer who clicks twice waits for the same response.

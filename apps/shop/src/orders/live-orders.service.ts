@@ -24,7 +24,7 @@ export class LiveOrdersService {
     return this.#orders.watch(reference);
   }
 
-  /** Reads the watched orders now. Call it when this instance has recorded a payment. */
+  /** Reads the watched orders now. Call this method when this instance has recorded a payment. */
   refresh(): void {
     this.#orders.refresh();
   }

@@ -5,7 +5,7 @@ const REFERENCE = /^(?!\.)[\w.~-]{1,64}$/;
 
 /** Body of `POST /api/orders`, such as `{ "reference": "order-77", "amount": 1500 }`. Other fields are rejected. */
 export class CreateOrderDto {
-  /** The merchant's name for the order. The payments service calls it `externalReference`. */
+  /** The merchant's name for the order. The payments service calls this name `externalReference`. */
   @Matches(REFERENCE, {
     message:
       'reference must be 1 to 64 characters of A-Z a-z 0-9 . _ ~ -, and must not start with a dot',
@@ -24,7 +24,7 @@ export type OrderProblem = 'declined' | 'overdue';
 
 /** An order as it is stored. Its payments are in the ledger. */
 export interface Order {
-  /** The merchant's name for the order. The payments service calls it `externalReference`. */
+  /** The merchant's name for the order. The payments service calls this name `externalReference`. */
   readonly reference: string;
   readonly amount: number;
   /** Address of the checkout page, or `null` until the shop has received the response with the invoice. */
@@ -48,6 +48,6 @@ export interface OrderView extends Pick<Order, 'reference' | 'amount' | 'checkou
   readonly status: 'pending' | 'paid' | OrderProblem;
   /** Present if the shop found a payment by asking the service, because no webhook request had arrived. */
   readonly foundByPoll?: true;
-  /** Sum of the payments. Present only if it is neither 0 nor the amount of the order. */
+  /** Sum of the payments. Present only if the sum is neither 0 nor the amount of the order. */
   readonly amountPaid?: number;
 }

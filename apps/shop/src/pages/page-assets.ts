@@ -35,8 +35,8 @@ export const IMPORT_MAP = JSON.stringify({
 });
 
 /**
- * Content security policy of the pages: they load and run only files of the shop. The import map is the only inline
- * script, so the policy contains the hash of the import map.
+ * The content security policy of the pages, which load and run only files of the shop. The import map is the only
+ * inline script, so the policy contains the hash of the import map.
  */
 export const PAGE_POLICY = [
   "default-src 'none'",

@@ -45,8 +45,8 @@ export class PaymentHandler {
   ) {}
 
   /**
-   * Records a payment once, even if several events report it. If this method throws, the payments module retries the
-   * delivery.
+   * Records a payment once, even if several events report the payment. If this method throws, the payments module
+   * retries the delivery.
    *
    * The slow API call comes first. `commit` comes last: one transaction adds the ledger entry and completes the
    * delivery, so that neither a crash nor an attempt in another process loses or duplicates the payment.

@@ -17,7 +17,7 @@ export interface TokenResponse {
   readonly token_type: 'Bearer';
 }
 
-/** Exchanges client credentials for access tokens: the token endpoint without its HTTP layer. */
+/** Exchanges client credentials for access tokens. This class is the token endpoint without the HTTP layer. */
 export class TokenExchange {
   /** The last token of each company, for the `sameToken` fault. */
   readonly #last = new WeakMap<Company, Partial<Record<Environment, IssuedToken>>>();

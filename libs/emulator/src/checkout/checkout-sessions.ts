@@ -19,7 +19,7 @@ export type CheckoutStep =
   | { readonly name: 'confirm'; readonly phoneNumber: string }
   | { readonly name: 'cancelled' };
 
-/** An action of the customer: a form that the page sends. */
+/** An action of the customer, which the page sends as a form. */
 export type CheckoutAction =
   | { readonly type: 'phone'; readonly phoneNumber: string }
   | { readonly type: 'code'; readonly code: string }
@@ -38,7 +38,7 @@ export interface CheckoutDependencies {
 }
 
 /**
- * The hosted checkout: phone number, one-time code, then pay or decline.
+ * The hosted checkout. The customer enters a phone number and a one-time code, and then pays or declines.
  *
  * The state is kept on the server, not in the browser. An action that the current step does not allow, such as a form
  * sent twice or from the browser's history, changes nothing. Therefore an invoice is paid at most once.

@@ -52,7 +52,10 @@ interface SeeOther {
   readonly statusCode: 303;
 }
 
-/** Emulator only: the hosted checkout at `checkoutUrl`. It requires no control token, because customers have none. */
+/**
+ * Endpoints that only the emulator has: the hosted checkout at `checkoutUrl`. They require no control token, because
+ * customers have none.
+ */
 @Controller('emulator/checkout')
 @WithoutControlToken()
 @UseGuards(SameOriginGuard)

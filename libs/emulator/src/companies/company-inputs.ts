@@ -23,22 +23,22 @@ export class NewCompany {
   @IsCompanyId()
   companyId?: string | undefined;
 
-  /** The sandbox client id: 1 to 256 characters, no colon. Default: a generated one. */
+  /** The sandbox client id: 1 to 256 characters, no colon. Default: a generated id. */
   @IsOptional()
   @IsClientId()
   clientId?: string | undefined;
 
-  /** The sandbox client secret: 1 to 1024 characters, sent as UTF-8. Default: a generated one. */
+  /** The sandbox client secret: 1 to 1024 characters, sent as UTF-8. Default: a generated secret. */
   @IsOptional()
   @IsSecret()
   clientSecret?: string | undefined;
 
-  /** The production client id: 1 to 256 characters, no colon. Default: a generated one. */
+  /** The production client id: 1 to 256 characters, no colon. Default: a generated id. */
   @IsOptional()
   @IsClientId()
   productionClientId?: string | undefined;
 
-  /** The production client secret: 1 to 1024 characters, sent as UTF-8. Default: a generated one. */
+  /** The production client secret: 1 to 1024 characters, sent as UTF-8. Default: a generated secret. */
   @IsOptional()
   @IsSecret()
   productionClientSecret?: string | undefined;
@@ -51,7 +51,7 @@ export class NewCompany {
   @IsWebhookUrl()
   webhookUrl?: string | undefined;
 
-  /** The webhook secret: 1 to 1024 characters. Default: a generated one. */
+  /** The webhook secret: 1 to 1024 characters. Default: a generated secret. */
   @IsOptional()
   @IsSecret()
   webhookSecret?: string | undefined;
@@ -88,7 +88,7 @@ export class WebhookInput extends CompanyInput {
 
 /** A rotation of the webhook secret. */
 export class WebhookSecretInput extends CompanyInput {
-  /** The new secret, 1 to 1024 characters. Default: a generated one. */
+  /** The new secret, 1 to 1024 characters. Default: a generated secret. */
   @IsOptional()
   @IsSecret()
   secret?: string | undefined;

@@ -9,13 +9,13 @@ export const ENVIRONMENTS: readonly Environment[] = ['sandbox', 'production'];
 
 /** The credentials that a client exchanges for a token. */
 export interface ClientCredentials {
-  /** The user name of HTTP Basic. Contains no colon, because Basic ends the user name at the first one. */
+  /** The user name of HTTP Basic. Contains no colon, because HTTP Basic ends the user name at the first colon. */
   readonly clientId: string;
   /** The password of HTTP Basic. */
   readonly clientSecret: string;
 }
 
-/** A company's webhook. Both environments share it. */
+/** A company's webhook. Both environments share the webhook. */
 export interface WebhookSettings {
   /**
    * The URL that deliveries are sent to: HTTPS, or plain HTTP on a loopback host. If null, the emulator sends nothing.

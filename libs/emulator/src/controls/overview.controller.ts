@@ -19,7 +19,10 @@ interface Overview {
   /** The code of the currency that the pages show with amounts. */
   readonly currency: string;
   readonly hosts: Readonly<Record<Environment, string>>;
-  /** Default redelivery schedule: milliseconds before each further attempt. A company's faults can override it. */
+  /**
+   * Default redelivery schedule: milliseconds before each further attempt. A company's faults can override this
+   * schedule.
+   */
   readonly redeliver: readonly number[];
   readonly log: {
     /** Maximum number of attempts in the log. */

@@ -10,7 +10,7 @@ export interface LoggedDelivery {
   readonly original: Uint8Array;
 }
 
-/** The delivery log. Its size is bounded: the oldest attempt is removed first. */
+/** The delivery log. Its size is bounded, and the oldest attempt is removed first. */
 export class DeliveryLog {
   readonly #entries = new Map<string, LoggedDelivery>();
 

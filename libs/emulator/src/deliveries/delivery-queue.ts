@@ -71,7 +71,7 @@ export class DeliveryQueue {
 
   /**
    * Sends a logged delivery again: the same event, signed with the current secret, without faults. Resolves with the
-   * attempt after it has ended.
+   * new attempt after the attempt has ended.
    *
    * @throws EmulatorError `not_found`
    */

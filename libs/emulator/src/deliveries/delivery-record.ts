@@ -19,7 +19,7 @@ export const DELIVERY_STATES = [
   'cancelled',
 ] as const;
 
-/** Cause of an attempt: the event, a duplicate of it, a scheduled retry, or a manual redelivery. */
+/** Cause of an attempt: the event, a duplicate of the event, a scheduled retry, or a manual redelivery. */
 export type DeliveryCause = 'event' | 'duplicate' | 'retry' | 'redelivery';
 
 /** Why an attempt did not end with a 2xx response. */
@@ -75,7 +75,7 @@ export interface DeliveryRecord {
   faults: string[];
   /** When the attempt was created. ISO 8601, UTC. */
   readonly createdAt: string;
-  /** When the request was sent. ISO 8601, UTC. Undefined if it was not sent. */
+  /** When the request was sent. ISO 8601, UTC. Undefined if the request was not sent. */
   sentAt: string | undefined;
   /** Milliseconds from sending to the end of the attempt. */
   durationMs: number | undefined;

@@ -24,7 +24,7 @@ export interface DeliveryRequest {
 /** The parts of a {@link DeliveryRequest}. */
 export interface DeliveryParts {
   readonly url: string;
-  /** The event's bytes. The signature covers them. */
+  /** The event's bytes, which the signature covers. */
   readonly body: Uint8Array;
   readonly secret: string;
   readonly eventType: string;

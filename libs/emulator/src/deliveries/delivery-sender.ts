@@ -26,8 +26,8 @@ const KEPT_BYTES = 4096;
 const KEPT_BYTES_REMOTE = 256;
 
 /**
- * Sends a delivery once: POST, without following redirects, with a timeout for the whole attempt. Never rejects. Only the
- * status of the response decides whether the delivery is acknowledged.
+ * Sends a delivery once, as a POST request with a timeout for the whole attempt. Does not follow redirects. Never
+ * rejects. Only the status of the response decides whether the delivery is acknowledged.
  */
 export async function sendDelivery(
   request: DeliveryRequest,

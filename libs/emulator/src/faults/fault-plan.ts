@@ -1,7 +1,7 @@
 /**
- * Determines when a fault applies. Without fields, the fault always applies. With `next` only, it applies the next n
- * times, then never. With `probability` only, it applies at random, and the same seed repeats the decisions. With both
- * fields, it applies the next n times, then at random.
+ * Determines when a fault applies. Without fields, the fault always applies. With `next` only, the fault applies the
+ * next n times, then never. With `probability` only, the fault applies at random, and the same seed repeats the
+ * decisions. With both fields, the fault applies the next n times, then at random.
  */
 export interface FaultTrigger {
   /** How many times the fault applies next, regardless of the probability. 0 to 1,000,000. */
@@ -19,7 +19,7 @@ export type FaultDelay = number | readonly [min: number, max: number];
  */
 export interface DeliveryFaults {
   /**
-   * An outage of all deliveries: the emulator sends no attempt and keeps none for later. It logs all attempts as
+   * An outage of all deliveries: the emulator sends no attempt and keeps no attempt for later. It logs all attempts as
    * `dropped`, including scheduled retries. It still sends manual redeliveries. The webhook stays active, and its
    * settings do not show the outage.
    */
@@ -31,9 +31,9 @@ export interface DeliveryFaults {
   /** Delays each delivery by `ms`. The fault is decided separately for each copy. */
   readonly delay?: (FaultTrigger & { readonly ms: FaultDelay }) | undefined;
   /**
-   * Delays deliveries until `window` of them are waiting (2 to 1,000; default: 4) or the first has waited `maxWaitMs`
-   * milliseconds (0 to 3,600,000; default: 1,000). Then sends them one at a time, in an order that always differs from
-   * the original one.
+   * Delays deliveries until `window` of them are waiting (2 to 1,000; default: 4) or the first delivery has waited
+   * `maxWaitMs` milliseconds (0 to 3,600,000; default: 1,000). Then sends them one at a time, in an order that always
+   * differs from the original order.
    */
   readonly reorder?:
     | (FaultTrigger & {
@@ -58,14 +58,15 @@ export interface DeliveryFaults {
   readonly oldSecret?: FaultTrigger | undefined;
   /**
    * Redelivery schedule of failed deliveries: milliseconds (0 to 86,400,000) before each further attempt, at most 20
-   * attempts. `[]`: none. Default: the emulator's `redeliver` option. The service does not document its schedule.
+   * attempts. `[]`: none. Default: the emulator's `redeliver` option. The service does not document its redelivery
+   * schedule.
    */
   readonly redeliver?: readonly number[] | undefined;
 }
 
 /**
- * Faults of responses. `slow` combines with any other fault. If several other faults apply, only the first one in the
- * order of this interface takes effect.
+ * Faults of responses. `slow` combines with any other fault. If several other faults apply, only the first of these
+ * faults in the order of this interface takes effect.
  */
 export interface ResponseFaults {
   /** Delays the response by `ms`. */
@@ -82,8 +83,8 @@ export interface ResponseFaults {
   /** Sends half of the response and closes the connection. The request takes effect. */
   readonly truncate?: FaultTrigger | undefined;
   /**
-   * Pads the response to `bytes` (1 to 1,073,741,824; default: 16,777,216), counted before the `encoding`: `identity`
-   * (default) or `gzip`. The request takes effect.
+   * Pads the response to `bytes` (1 to 1,073,741,824; default: 16,777,216). The size is counted before the `encoding`,
+   * which is `identity` (default) or `gzip`. The request takes effect.
    */
   readonly oversize?:
     | (FaultTrigger & {
@@ -99,7 +100,7 @@ export interface TokenFaults extends ResponseFaults {
   readonly lifetime?: (FaultTrigger & { readonly seconds: number }) | undefined;
   /** Replaces `expires_in` by `value`, any JSON value. Without `value`, the field is omitted. */
   readonly expiresIn?: (FaultTrigger & { readonly value?: unknown }) | undefined;
-  /** Returns the previous token again until it expires. */
+  /** Returns the previous token again until this token expires. */
   readonly sameToken?: FaultTrigger | undefined;
 }
 

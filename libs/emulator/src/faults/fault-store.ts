@@ -12,8 +12,8 @@ import type { DrawnTokenFaults } from './token-faults.js';
 import { drawTokenFaults } from './token-faults.js';
 
 /**
- * The fault plans of all companies. Each event, attempt, response and token has its own random stream, whose name
- * contains its number. Therefore concurrent events or requests do not change its faults.
+ * The fault plans of all companies. Each event, attempt, response and token has its own random stream, and the name of
+ * the stream contains a number. Therefore the faults do not depend on concurrent events or requests.
  */
 export class FaultStore {
   readonly #companies = new Map<string, CompanyFaults>();
@@ -50,7 +50,7 @@ export class FaultStore {
     );
   }
 
-  /** Returns the current plan: each `next` is the remaining count. */
+  /** Returns the current plan, in which each `next` is the remaining count. */
   get(companyId: string): FaultPlan {
     return this.#of(companyId).remaining();
   }

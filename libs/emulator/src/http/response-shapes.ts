@@ -10,8 +10,8 @@ export interface ServiceError {
 }
 
 /**
- * The bodies of `/v1` responses that the service does not document. The defaults are the emulator's own. Replace one to
- * emulate your contract, or to test that your client does not depend on the default.
+ * The bodies of `/v1` responses that the service does not document. The defaults are the emulator's own. Replace a
+ * default to emulate your contract, or to test that your client does not depend on the default.
  */
 export interface ResponseShapes {
   /** The body of `GET /v1/transactions/{id}`. Default: the five fields that the event contains. */

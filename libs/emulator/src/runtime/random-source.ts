@@ -16,10 +16,10 @@ export interface RandomStream {
  * strength depends on the length of the seed. Fault decisions come from a small, fast generator.
  *
  * Each value has a name. Streams with different names are independent: two concurrent deliveries draw the same numbers,
- * whichever starts first.
+ * regardless of which delivery starts first.
  */
 export class RandomSource {
-  /** The seed in use: the given one, or 32 random bytes as hex. */
+  /** The seed in use: the given seed, or 32 random bytes as hex. */
   readonly seed: string;
   readonly #counters = new Map<string, number>();
   /** A random part of the name of every id, which changes at each reset. Empty without `freshIds`. */

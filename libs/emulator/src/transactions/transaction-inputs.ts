@@ -90,7 +90,7 @@ export class NewEvent {
   @IsEnvironment()
   environment?: Environment | undefined;
 
-  /** Any type, including undocumented ones: 1 to 128 visible ASCII characters. */
+  /** Any event type, including types that the service does not document: 1 to 128 visible ASCII characters. */
   @IsEventType()
   eventType!: string;
 
@@ -145,7 +145,9 @@ export class TransactionFilter {
   @IsString({ message: 'externalReference must be a string' })
   externalReference?: string | undefined;
 
-  /** True selects transactions that are neither complete nor failed. False selects the others. Default: all. */
+  /**
+   * True selects transactions that are neither complete nor failed. False selects all other transactions. Default: all.
+   */
   @IsOptional()
   @Transform(
     ({ value }: { value: unknown }) => ({ true: true, false: false })[String(value)] ?? value,

@@ -9,9 +9,9 @@ import { normalisePhoneNumber } from './transaction-validators.js';
 
 /** Options of the transaction store. */
 export interface TransactionStoreOptions {
-  /** The status before completion. The service does not document it. */
+  /** The status before completion. The service does not document this status. */
   readonly pendingStatus: string;
-  /** The status after a decline. The service does not document it. */
+  /** The status after a decline. The service does not document this status. */
   readonly failedStatus: string;
   /** Maximum number of transactions. The oldest is removed first. */
   readonly maxTransactions: number;

@@ -35,8 +35,9 @@ export function IsReturnUrl(): PropertyDecorator {
 }
 
 /**
- * Normalises a phone number to an optional `+` and digits: removes spaces, hyphens, dots and brackets. Returns undefined
- * if it contains other characters, or fewer than 7 or more than 15 digits, the maximum of international numbers.
+ * Normalises a phone number to an optional `+` and digits: removes spaces, hyphens, dots and brackets. Returns
+ * undefined if the number contains other characters, or fewer than 7 or more than 15 digits, the maximum of
+ * international numbers.
  */
 export function normalisePhoneNumber(typed: unknown): string | undefined {
   if (typeof typed !== 'string' || typed.length > 40) return undefined;

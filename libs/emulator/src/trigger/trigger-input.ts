@@ -11,16 +11,16 @@ export const TRANSACTION_COMPLETED = 'transaction.completed';
  * this transaction. Therefore `data` is not allowed.
  */
 export class TriggerInput extends NewEvent {
-  /** `transaction.completed` only: the open transaction to complete. Default: a new one. */
+  /** The open transaction to complete, for `transaction.completed` only. Default: a new transaction. */
   @IsOptional()
   @IsString({ message: 'transactionId must be a string' })
   transactionId?: string | undefined;
 
-  /** `transaction.completed` only: the new transaction's amount. Default: 100. */
+  /** The new transaction's amount, for `transaction.completed` only. Default: 100. */
   @IsOptional()
   amount?: number | undefined;
 
-  /** `transaction.completed` only: the client's own reference. Default: `order-` and 8 hex digits. */
+  /** The client's own reference, for `transaction.completed` only. Default: `order-` and 8 hex digits. */
   @IsOptional()
   @Length(1, 256, { message: 'externalReference must be a string of 1 to 256 characters' })
   externalReference?: string | undefined;
