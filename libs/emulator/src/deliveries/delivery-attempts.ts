@@ -194,7 +194,10 @@ function failureBeforeSending(
   }
   const unsent = record.faults.find((fault) => fault === 'drop' || fault === 'off');
   if (unsent !== undefined) {
-    return { code: 'dropped', message: `not sent because of the ${unsent} fault` };
+    return {
+      code: 'dropped',
+      message: `the event was not sent, because the fault "${unsent}" applied`,
+    };
   }
   if (url === null) return { code: 'no_url', message: 'the company has no webhook URL' };
   if (!active) return { code: 'inactive', message: "the company's webhook is inactive" };

@@ -71,12 +71,12 @@ function failureOfStatus(status: number): DeliveryFailure | undefined {
   if (status >= 300 && status < 400) {
     return {
       code: 'redirect',
-      message: `the receiver responded ${status}; redirects are not followed: set the final URL as the webhook URL`,
+      message: `the receiver responded with ${status}; the emulator does not follow redirects: set the final URL as the webhook URL`,
     };
   }
   return {
     code: 'status',
-    message: `the receiver responded ${status}; only a 2xx response acknowledges the delivery`,
+    message: `the receiver responded with ${status}; only a 2xx response acknowledges the delivery`,
   };
 }
 

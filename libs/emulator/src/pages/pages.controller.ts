@@ -44,7 +44,7 @@ export class PagesController {
   @WithoutControlToken()
   file(@Param('file') name: string, @Res({ passthrough: true }) reply: FastifyReply): Buffer {
     const file = this.files.get(name);
-    if (!file) throw new NotFoundException('no such file');
+    if (!file) throw new NotFoundException('there is no page file with this name');
     void reply.headers({ ...PAGE_HEADERS, 'content-type': file.type });
     return file.body;
   }
