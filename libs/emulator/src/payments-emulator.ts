@@ -128,7 +128,10 @@ export class PaymentsEmulator implements AsyncDisposable {
     this.#core.companies.revokeTokens(revocation);
   }
 
-  /** Replaces a company's fault plan. Default: the company that the emulator started with. */
+  /**
+   * Replaces a company's fault plan. Without `companyId`, replaces the plan of the company that the emulator started
+   * with.
+   */
   setFaults(plan: FaultPlan, companyId?: string): void {
     this.#core.faults.set(this.#core.companies.get(companyId).companyId, plan);
   }

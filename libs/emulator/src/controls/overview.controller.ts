@@ -9,7 +9,10 @@ import { SameOriginGuard } from '../http/same-origin.guard.js';
 /** Maximum number of companies in the overview, which contains the first company and the newest companies. */
 const MAX_COMPANIES = 200;
 
-/** The data that the emulator's page requests every second. They contain no secret, and their size is bounded. */
+/**
+ * The data that the emulator's page requests at regular intervals. The data contain no secret, and their size is
+ * bounded.
+ */
 interface Overview {
   readonly environment: Environment;
   /** The time of the emulator's clock. ISO 8601, UTC. */

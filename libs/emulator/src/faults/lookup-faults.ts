@@ -7,7 +7,7 @@ export interface DrawnLookupFaults {
   readonly notFound: boolean;
   /**
    * The status that the response returns instead of the transaction's status. Undefined if the response returns the
-   * transaction's status.
+   * transaction's status. If `status` is undefined, the option `failedStatus` applies.
    */
   readonly otherStatus: { readonly status: string | undefined } | undefined;
 }
