@@ -36,7 +36,9 @@ describe('npm run demo', () => {
     expect(failedChecks(out)).toEqual([]);
     expect(out.filter((line) => /^ +ok /.test(line)).length).toBeGreaterThan(20);
     expect(out.at(-1)).toMatch(/^ +total .* the ledger is right$/);
-    expect(text).toMatch(/ok +all booked within one poll interval .* yes\n +measured: booked \d/);
+    expect(text).toMatch(
+      /ok +all recorded within one poll interval .* yes\n +measured: recorded at most \d/,
+    );
   });
 
   it('npm run demo ends with 1 if the shop books payments twice and loses one', async () => {
@@ -85,7 +87,7 @@ describe('npm run demo -- --telemetry --postgres', () => {
 
   beforeAll(async () => {
     demo = startProgram(DEMO, {}, ['--telemetry', '--postgres']);
-    await demo.prints(/^Ctrl-C closes them/);
+    await demo.prints(/^Ctrl-C ends the demo/);
     addresses = demo.out.flatMap((line) => /^ {4}(http:\S+)$/.exec(line)?.[1] ?? []);
     const [, username = '', password = ''] = await demo.prints(
       /as (\S+) with the password (\S+):$/,

@@ -1,6 +1,6 @@
 import type { EmulatorClock } from 'payments-emulator';
 
-/** The system clock with an offset. Advancing it makes tokens expire at once. Timers are not affected. */
+/** The system clock with an offset. An advance of the clock makes tokens expire at once. Timers are not affected. */
 export class AdjustableClock implements EmulatorClock {
   #offsetMs = 0;
 

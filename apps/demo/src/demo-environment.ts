@@ -14,13 +14,18 @@ import type { TemporaryDatabase } from './temporary-database.js';
 const OLD_SECRET = 'whsec_of_yesterday';
 const NEW_SECRET = 'whsec_of_today';
 
-/** Shorter than the default of ten seconds, so that the recovery after SIGKILL is fast. */
+/**
+ * The lease of the inbox of a shop, in milliseconds. It is shorter than the default of ten seconds, so that the
+ * recovery after SIGKILL is fast.
+ */
 const LEASE_MS = '1500';
 
-/** Pause between the polls of an expected payment, in milliseconds. Much shorter than the default of the module. */
+/**
+ * Pause between the polls of an expected payment, in milliseconds. It is much shorter than the default of the module.
+ */
 export const POLL_INTERVAL_MS = 3000;
 
-/** The polls of an order: often for two minutes, then once a minute for an hour. */
+/** The poll schedule of an order: every three seconds for two minutes, then once a minute for an hour. */
 const POLL_SCHEDULE_MS = Array.from({ length: 100 }, (_, index) =>
   index < 40 ? (index + 1) * POLL_INTERVAL_MS : 120_000 + (index - 39) * 60_000,
 );
@@ -43,14 +48,14 @@ export interface EnvironmentOptions {
   readonly shop: string;
   /** Database of the shop. On PostgreSQL there are three shops behind one address. */
   readonly database: TemporaryDatabase;
-  /** Runs OpenTelemetry in the shops, and at least two shops. Default `false`. */
+  /** Whether to run OpenTelemetry in the shops, and to start at least two shops. Default `false`. */
   readonly telemetry?: boolean;
 }
 
 /** The emulator and the shops, on free ports, and the clients that scenes use. */
 export class DemoEnvironment implements AsyncDisposable {
   readonly newSecret = NEW_SECRET;
-  /** Finished delivery attempts, in the order of their end. */
+  /** The delivery attempts that have ended, in the order in which they ended. */
   readonly deliveries: DeliveryRecord[];
   readonly customer: ShopClient;
   readonly service: ServiceClient;
@@ -62,7 +67,7 @@ export class DemoEnvironment implements AsyncDisposable {
     readonly report: SceneReport,
     deliveries: DeliveryRecord[],
     private readonly password: string,
-    /** Ends the demo. */
+    /** A signal that ends the demo. */
     readonly signal: AbortSignal,
   ) {
     this.deliveries = deliveries;
@@ -116,7 +121,9 @@ export class DemoEnvironment implements AsyncDisposable {
       signal,
     });
     if (page.ok && payment.ok) return id;
-    throw new Error(`the checkout page returned ${page.status}, the payment ${payment.status}`);
+    throw new Error(
+      `the checkout page returned ${page.status}, and the payment returned ${payment.status}`,
+    );
   };
 
   /** Waits until all deliveries have ended. Resolves with the last delivery attempt of a transaction. */
@@ -142,13 +149,16 @@ export class DemoEnvironment implements AsyncDisposable {
   }
 }
 
-/** With telemetry at least two shops, so that the trace of a payment has spans of several processes. */
+/**
+ * Returns the number of shops. With telemetry, there are at least two shops, so that the trace of a payment has spans
+ * of several processes.
+ */
 function shopCount({ database, telemetry }: EnvironmentOptions): number {
   if (database.server !== null) return 3;
   return telemetry === true ? 2 : 1;
 }
 
-/** The settings of a shop. It accepts the new and the old webhook secret. */
+/** Returns the settings of a shop, which accepts the new and the old webhook secret. */
 function settingsOf(
   { baseUrl, company }: PaymentsEmulator,
   password: string,

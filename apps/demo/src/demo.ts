@@ -8,12 +8,12 @@ import { TELEMETRY_SCENES } from './scenes/telemetry.js';
 
 /** Options of the demo. */
 export interface DemoOptions extends EnvironmentOptions {
-  /** Ends after the check of the ledger. Otherwise the demo runs until `signal` aborts. */
+  /** Whether the demo ends after the check of the ledger. Otherwise it runs until `signal` aborts. */
   readonly once: boolean;
   /** How long a check waits for the expected result, in milliseconds. */
   readonly waitMs: number;
   readonly print: (line: string) => void;
-  /** Ends the demo at any time. */
+  /** A signal that ends the demo at any time. */
   readonly signal: AbortSignal;
 }
 
@@ -21,8 +21,8 @@ export interface DemoOptions extends EnvironmentOptions {
  * Plays all scenes. Resolves with `true` if the ledger and every check were correct. Always closes the emulator and the
  * shop.
  *
- * @throws the reason of `signal` if it aborts before the ledger has been checked, or the error of a shop that did not
- *   start.
+ * @throws the reason of `signal` if the signal aborts before the ledger has been checked, or the error of a shop that
+ * did not start.
  */
 export async function runDemo(options: DemoOptions): Promise<boolean> {
   const failure = new AbortController();
@@ -46,7 +46,7 @@ export async function runDemo(options: DemoOptions): Promise<boolean> {
   return correct;
 }
 
-/** If a scene throws, the report counts a failure, and the next scene starts. */
+/** Plays the scenes in order. If a scene throws, the report counts a failure, and the next scene starts. */
 async function playScenes(
   scenes: readonly Scene[],
   environment: DemoEnvironment,
@@ -115,6 +115,6 @@ async function waitForEnd(
     for (const [, url] of telemetry.metricsUrls) report.line(`    ${url}`);
   }
   report.line();
-  report.line('Ctrl-C closes them.');
+  report.line('Ctrl-C ends the demo.');
   if (!signal.aborted) await once(signal, 'abort');
 }

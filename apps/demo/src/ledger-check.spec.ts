@@ -12,7 +12,7 @@ describe('checkLedger', () => {
     ['RECORDED 2 TIMES', [entry, entry]],
     ['WRONG AMOUNT', [{ ...entry, amount: 10 }]],
     ['WRONG REFERENCE', [{ ...entry, reference: 'milk' }]],
-  ])('checkLedger() returns %s', (result, ledger) => {
+  ])('checkLedger() returns %j for a payment with the entries %j', (result, ledger) => {
     const rows = checkLedger([paid], ledger);
     expect(rows).toMatchObject([{ result }]);
     expect(isCorrect(rows)).toBe(result.startsWith('ok'));

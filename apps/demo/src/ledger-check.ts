@@ -17,7 +17,10 @@ export interface LedgerCheckRow {
   readonly result: string;
 }
 
-/** Compares the ledger with the payments: a row for each transaction. Entries without a payment come last. */
+/**
+ * Compares the ledger with the payments. Returns a row for each transaction. Ledger entries without a payment come
+ * last.
+ */
 export function checkLedger(
   paid: readonly CompletedPayment[],
   ledger: readonly LedgerEntry[],

@@ -9,9 +9,9 @@ import { pipeline } from 'node:stream/promises';
 const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'transfer-encoding']);
 
 /**
- * One address for several shops. It forwards each request to the next shop, and streams the response, because server-sent
- * events never end. If a shop crashes during a request, the response is 502, because the outcome is unknown. The payments
- * service then sends the delivery again.
+ * A load balancer, which has one address for several shops. It forwards each request to the next shop, and streams the
+ * response, because server-sent events never end. If a shop crashes during a request, the response is 502, because the
+ * outcome is unknown. The payments service then sends the webhook request again.
  */
 export class LoadBalancer implements AsyncDisposable {
   /** The addresses of the shops, without a path. */
@@ -26,7 +26,7 @@ export class LoadBalancer implements AsyncDisposable {
     return balancer;
   }
 
-  /** Its address, without a path. */
+  /** The address of the load balancer, without a path. */
   get url(): string {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
@@ -71,11 +71,14 @@ export class LoadBalancer implements AsyncDisposable {
     return undefined;
   }
 
-  /** Forwards the original host header, which the shop compares with the origin of a form. */
+  /**
+   * Sends a request to a shop. The request keeps the original `Host` header, which the shop compares with the origin of
+   * a form.
+   */
   async #send(target: string, request: IncomingMessage, body: Buffer, signal: AbortSignal) {
     const headers = { ...withoutHopHeaders(request), 'content-length': body.length };
     const { method = 'GET', url = '/' } = request;
-    // A new connection, because the shop may close a kept-alive one at the moment of its reuse.
+    // The request uses a new connection, because the shop may close a kept-alive connection at the moment of its reuse.
     const sent = sendRequest(target + url, { method, headers, agent: false, signal }).end(body);
     const [response] = (await once(sent, 'response')) as [IncomingMessage];
     // From now on the response reports errors. Without a listener, the same error would crash the process here.

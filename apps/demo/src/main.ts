@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util';
 import { runDemo } from './demo.js';
 import { createPostgresDatabase, createSqliteFolder } from './temporary-database.js';
 
-const HELP = `Plays scenes of a day of business: the shop uses the emulator over HTTP.
+const HELP = `Plays scenes of a business day, in which the shop uses the emulator over HTTP.
 
   --once         end after the last check; exit code 0 if the ledger and all checks are correct, otherwise 1
   --seed TEXT    seed of ids and faults: the same seed plays the same scenes (default: day-1)
@@ -70,6 +70,7 @@ function readFlags() {
     },
   });
   const wait = Number(values.wait);
-  if (!(wait >= 1 && wait <= 600)) throw new TypeError('--wait must be from 1 to 600');
+  if (!(wait >= 1 && wait <= 600))
+    throw new TypeError('--wait must be a number of seconds from 1 to 600');
   return { ...values, wait };
 }

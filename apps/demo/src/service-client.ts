@@ -8,7 +8,7 @@ export class ServiceClient {
     private readonly signal: AbortSignal,
   ) {}
 
-  /** `POST /v1/auth/token`. */
+  /** Requests an access token with `POST /v1/auth/token`. */
   async token(): Promise<string> {
     const { clientId, clientSecret } = this.credentials;
     const basic = Buffer.from(`${clientId}:${clientSecret}`).toString('base64');
@@ -19,12 +19,12 @@ export class ServiceClient {
     return access_token;
   }
 
-  /** Status of `POST /v1/webhooks/test`. */
+  /** Calls `POST /v1/webhooks/test`, and returns the status of the response. */
   async sendTestWebhook(token: string): Promise<number> {
     return (await this.#call('POST', '/v1/webhooks/test', `Bearer ${token}`)).status;
   }
 
-  /** Status of `GET /v1/transactions/{id}`. */
+  /** Calls `GET /v1/transactions/{id}`, and returns the status of the response. */
   async getTransaction(token: string, id: string): Promise<number> {
     return (await this.#call('GET', `/v1/transactions/${id}`, `Bearer ${token}`)).status;
   }

@@ -5,7 +5,7 @@ export interface ShopOrder {
   readonly status: string;
   readonly checkoutUrl: string | null;
   readonly amountPaid?: number;
-  /** The shop found the payment by asking the service. */
+  /** Whether the shop found the payment by asking the service. */
   readonly foundByPoll?: boolean;
 }
 
@@ -42,7 +42,7 @@ export class ShopClient {
     return this.#call('/api/ledger');
   }
 
-  /** How many deliveries are in the inbox, by state: `pending`, `running`, `dead`. */
+  /** Returns the number of deliveries in the inbox by state: `pending`, `running`, `dead`. */
   async inbox(): Promise<Readonly<Record<string, number>>> {
     const { deliveries } = await this.#call<{ deliveries: { state: string; count: number }[] }>(
       '/api/inbox',

@@ -6,17 +6,17 @@ import type { TelemetryCollector } from './telemetry/telemetry-collector.js';
 export interface ShopFleetOptions {
   /** The main file of the shop. */
   readonly file: string;
-  /** The environment variables of each shop. All use the same database. */
+  /** The environment variables of each shop. All shops use the same database. */
   readonly settings: Readonly<Record<string, string>>;
   readonly count: number;
   /** Collects the telemetry of the shops; `null` for none. */
   readonly telemetry: TelemetryCollector | null;
   readonly signal: AbortSignal;
-  /** Called if a shop exits although the fleet has not stopped it. */
+  /** A function that is called if a shop exits although the fleet has not stopped this shop. */
   readonly onUnexpectedExit: (reason: string) => void;
 }
 
-/** Several shops with one database, behind one address. Each can be killed and restarted. */
+/** Several shops with one database, behind one address. Each shop can be killed and restarted. */
 export class ShopFleet implements AsyncDisposable {
   /** The log lines of all shops. */
   readonly log: string[] = [];
@@ -62,7 +62,7 @@ export class ShopFleet implements AsyncDisposable {
     await shop?.kill();
   }
 
-  /** Starts a shop. Rejects if it does not listen in time. */
+  /** Starts a shop. Rejects if the shop does not listen in time. */
   async start(number: number): Promise<void> {
     const { file, settings, signal } = this.options;
     const telemetry = this.options.telemetry?.of(`shop ${number + 1}`) ?? null;

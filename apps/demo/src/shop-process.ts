@@ -16,7 +16,7 @@ export interface ShopProcessOptions {
   readonly file: string;
   /** The environment variables of the shop. */
   readonly settings: Readonly<Record<string, string>>;
-  /** Receives the log, line by line. */
+  /** An array to which each line of the log is added. */
   readonly log: string[];
   /** `null` starts the shop without telemetry. */
   readonly telemetry: ShopTelemetry | null;
@@ -35,7 +35,7 @@ export class ShopProcess implements AsyncDisposable {
     this.#log = log;
     const preload = telemetry === null ? [] : ['--import', pathToFileURL(telemetry.preload).href];
     this.#child = spawn(process.execPath, [...preload, path.resolve(file)], {
-      // Not the current folder, which may contain the .env file of a developer.
+      // The current folder is not used, because it may contain the .env file of a developer.
       cwd: path.dirname(file),
       env: { ...environmentWithoutSettings(), NO_COLOR: '1', PORT: '0', ...settings },
       stdio: ['ignore', 'pipe', 'pipe', ...(telemetry === null ? [] : ['ipc' as const])],
@@ -49,7 +49,7 @@ export class ShopProcess implements AsyncDisposable {
     void this.ended.then(() => process.off('exit', this.#killOnExit));
   }
 
-  /** Starts the shop on a free port. Rejects if it exits, or does not listen within 40 s. */
+  /** Starts the shop on a free port. Rejects if the shop exits, or does not listen within 40 s. */
   static async start(options: ShopProcessOptions, signal: AbortSignal): Promise<ShopProcess> {
     const { log } = options;
     const from = log.length;

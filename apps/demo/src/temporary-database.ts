@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { PostgresServer } from 'test-postgres';
 
-/** An empty database for shops. It is removed when it is disposed. */
+/** An empty database for shops. Its disposal removes the database. */
 export interface TemporaryDatabase extends AsyncDisposable {
   readonly name: 'SQLite' | 'PostgreSQL';
-  /** The environment variables of a shop that uses it. */
+  /** The environment variables of a shop that uses the database. */
   readonly settings: Readonly<Record<string, string>>;
   /** The PostgreSQL server; `null` for SQLite. */
   readonly server: PostgresServer | null;
@@ -23,9 +23,9 @@ export async function createSqliteFolder(): Promise<TemporaryDatabase> {
   };
 }
 
-/** Creates an empty PostgreSQL database, on the server of `url` or on an embedded one that it starts. */
+/** Creates an empty PostgreSQL database on the server of `url`. Without a URL, starts an embedded server. */
 export async function createPostgresDatabase(url?: string): Promise<TemporaryDatabase> {
-  // A development dependency, so it is loaded only if it is needed.
+  // This package is a development dependency, so it is loaded only if it is needed.
   const { startPostgres } = await import('test-postgres');
   const server = await startPostgres(url);
   try {

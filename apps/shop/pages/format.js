@@ -6,7 +6,7 @@ const AMOUNT = new Intl.NumberFormat('en', { minimumFractionDigits: 2, maximumFr
 const DATE_AND_TIME = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'long' });
 
 /**
- * Formats an amount, such as `KES 1,500.00`. `null` is a sum that is too large for JSON.
+ * Formats an amount, such as `KES 1,500.00`. An amount is `null` if it is a sum that is too large for JSON.
  *
  * @param {number | null} amount
  */
@@ -23,7 +23,7 @@ const UNITS = [
 ];
 
 /**
- * A time with its date, in the time zone of the reader. The tooltip has the time relative to now.
+ * Shows a time with its date, in the time zone of the reader. The tooltip contains the time relative to now.
  *
  * @param {{ at: Date }} props
  */
@@ -37,7 +37,7 @@ export function Time({ at }) {
   >`;
 }
 
-/** How long ago a time was, such as `3 minutes ago`. @param {Date} at */
+/** Returns how long ago a time was, such as `3 minutes ago`. @param {Date} at */
 function relative(at) {
   const seconds = Math.round((at.getTime() - Date.now()) / 1000);
   const [unit, size] = UNITS.find(([, size]) => Math.abs(seconds) >= size) ?? ['second', 1];

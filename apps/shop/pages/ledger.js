@@ -49,7 +49,7 @@ function LedgerPage() {
   `;
 }
 
-/** The cursor in the address, after `#before=`, or '' for the newest page. */
+/** Returns the cursor in the address, after `#before=`, or '' for the newest page. */
 function usePageCursor() {
   const [hash, setHash] = useState(location.hash);
   useEffect(() => {
@@ -152,7 +152,8 @@ function Row({ entry: { amount, foundByPoll, recordedAt, reference, transactionI
       }
     </td>
     <td class="id">
-      ${transactionId} ${foundByPoll && html` <span class="quiet">found by asking</span>`}
+      ${transactionId}
+      ${foundByPoll && html` <span class="quiet">found by asking the service</span>`}
     </td>
     <td class="number">${formatAmount(amount)}</td>
   </tr>`;

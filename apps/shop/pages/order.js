@@ -53,7 +53,12 @@ function paymentStatus({ amount, amountPaid, foundByPoll, status }) {
   if (status === 'paid') {
     return due < 0
       ? { kind: 'overpaid', title: 'Overpaid', paid, due }
-      : { kind: 'paid', title: foundByPoll ? 'Paid (found by asking)' : 'Paid', paid, due };
+      : {
+          kind: 'paid',
+          title: foundByPoll ? 'Paid (found by asking the service)' : 'Paid',
+          paid,
+          due,
+        };
   }
   if (paid > 0) return { kind: 'partial', title: 'Partly paid', paid, due };
   if (status === 'declined') return { kind: 'declined', title: 'Declined', paid, due };
@@ -91,7 +96,7 @@ function OrderCard({ order, status }) {
   </div>`;
 }
 
-/** What the customer can do next. @param {{ order: Order, status: PaymentStatus }} props */
+/** Shows what the customer can do next. @param {{ order: Order, status: PaymentStatus }} props */
 function NextStep({ order, status: { kind, due } }) {
   if (kind === 'paid') {
     return html`<p>Thank you. We have received your payment.</p>
@@ -120,8 +125,8 @@ function NextStep({ order, status: { kind, due } }) {
   if (kind === 'overdue') {
     return html`<p>
       We could not confirm a payment in time. This does not mean that it failed. If you have paid,
-      please contact us, and do not pay twice: we check it. If the payment is confirmed later, this
-      page shows it.
+      please contact us and do not pay twice, because we check every such payment. If the payment is
+      confirmed later, this page shows it.
     </p>`;
   }
   const address = webAddress(order.checkoutUrl);
@@ -146,7 +151,11 @@ function NextStep({ order, status: { kind, due } }) {
     </p>`;
 }
 
-/** The address if it is a web address. A link to another scheme could run a script. @param {string | null} url */
+/**
+ * Returns the address if it is a web address, otherwise `null`. A link to another scheme could run a script.
+ *
+ * @param {string | null} url
+ */
 function webAddress(url) {
   const parsed = url === null ? null : URL.parse(url);
   return parsed !== null && /^https?:$/.test(parsed.protocol) ? parsed.href : null;

@@ -1,6 +1,6 @@
 import { ValidateBy } from 'class-validator';
 
-/** The currency of the shop's prices. The payments service has no field for it. */
+/** The currency of the shop's prices. The payments service has no field for the currency. */
 export const CURRENCY = 'KES';
 const MAX_AMOUNT = 1_000_000_000_000;
 const TWO_DECIMALS = new Intl.NumberFormat('en', {
@@ -30,7 +30,7 @@ export function formatAmount(amount: number): string {
   return `${CURRENCY}\u00a0${TWO_DECIMALS.format(amount)}`;
 }
 
-/** An amount in cents. Sums and comparisons of whole numbers are exact: 0.1 + 0.2 is not 0.3. */
+/** Converts an amount to cents. Sums and comparisons of whole numbers are exact, but 0.1 + 0.2 is not 0.3. */
 export function toCents(amount: number): number {
   return Math.round(amount * 100);
 }

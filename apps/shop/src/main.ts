@@ -3,7 +3,7 @@ import { PaymentsError } from 'nestjs-payments';
 import { readShopEnvironment, SettingsError } from './shop-config.js';
 import { startShop } from './start-shop.js';
 
-// For development. Variables that are already set keep their values.
+// The file `.env` is for development. Variables that are already set keep their values.
 if (existsSync('.env')) process.loadEnvFile('.env');
 
 try {
@@ -13,7 +13,7 @@ try {
   process.exitCode = 1;
 }
 
-/** One line for each problem that the operator can fix. Other errors are shown with their stack. */
+/** Returns one line for each problem that the operator can fix. Other errors are shown with their stack. */
 function problemsOf(error: unknown): readonly string[] {
   if (error instanceof SettingsError) return error.problems;
   if (error instanceof PaymentsError) return [error.message];

@@ -18,7 +18,7 @@ function problemsOf(variables: Record<string, string | undefined>): readonly str
 }
 
 describe('readShopEnvironment', () => {
-  it('readShopEnvironment() has a default for each variable of the shop', () => {
+  it('readShopEnvironment() uses a default for each variable of the shop that is not set', () => {
     expect(readShopEnvironment(REQUIRED)).toEqual({
       port: 3000,
       host: '127.0.0.1',
@@ -35,7 +35,7 @@ describe('readShopEnvironment', () => {
     });
   });
 
-  it('readShopEnvironment() has a console only if a password is set', () => {
+  it('readShopEnvironment() returns settings of the console only if a password is set', () => {
     const SHOP_CONSOLE_PASSWORD = 'twelve chars';
     expect(readShopEnvironment({ ...REQUIRED, SHOP_CONSOLE_PASSWORD }).console).toEqual({
       path: '/console',

@@ -39,9 +39,9 @@ function IsSchedule(): PropertyDecorator {
   return ValidateBy({ name: 'isSchedule', validator: { validate } }, { message });
 }
 
-/** The environment variables of the shop. The payments module reads and validates its own. */
+/** The environment variables of the shop. The payments module reads and validates its own variables. */
 export class ShopEnvironment {
-  /** Port to listen on; 0 takes a free one. Default 3000. */
+  /** Port to listen on; 0 takes a free port. Default 3000. */
   @IsPort({ message: 'PORT must be a whole number from 0 to 65535; 0 takes a free port' })
   PORT: string = '3000';
 
@@ -71,7 +71,10 @@ export class ShopEnvironment {
   @IsInt(LEASE)
   SHOP_LEASE_MS: number = 10_000;
 
-  /** Path of the API that creates checkout invoices. The service does not document it. Default: that of the emulator. */
+  /**
+   * Path of the API that creates checkout invoices. The service does not document this path. Default: the path of the
+   * emulator.
+   */
   @Matches(PATH, {
     message:
       'PAYMENTS_CHECKOUT_PATH must be a path on the payments service, such as /emulator/checkout-invoices',
@@ -82,11 +85,17 @@ export class ShopEnvironment {
   @Matches(/\S/, { message: 'PAYMENTS_PAID_STATUS must be a status such as complete' })
   PAYMENTS_PAID_STATUS: string = 'complete';
 
-  /** Status of a declined transaction. The service does not document it. Default: that of the emulator, `failed`. */
+  /**
+   * Status of a declined transaction. The service does not document this status. Default: `failed`, the status of the
+   * emulator.
+   */
   @Matches(/\S/, { message: 'PAYMENTS_DECLINED_STATUS must be a status such as failed' })
   PAYMENTS_DECLINED_STATUS: string = 'failed';
 
-  /** Path of the API that finds payments by `externalReference`. The service does not document it. Default: that of the emulator. */
+  /**
+   * Path of the API that finds payments by `externalReference`. The service does not document this path. Default: the
+   * path of the emulator.
+   */
   @Matches(PATH, {
     message:
       'PAYMENTS_FIND_PATH must be a path on the payments service, such as /emulator/payments',
@@ -94,14 +103,15 @@ export class ShopEnvironment {
   PAYMENTS_FIND_PATH: string = '/emulator/payments';
 
   /**
-   * When the shop asks the service about a payment that no webhook request has reported: milliseconds after the order,
-   * ascending, separated by commas. Default: the schedule of the payments module, 15 seconds to 24 hours.
+   * When the shop asks the service about a payment that no webhook request has reported. The value is a list of
+   * ascending numbers of milliseconds after the order, separated by commas. Default: the schedule of the payments
+   * module, 15 seconds to 24 hours.
    */
   @IsOptional()
   @IsSchedule()
   SHOP_POLL_SCHEDULE_MS?: string;
 
-  /** Password of the console of the inbox. Default: none, and no console. */
+  /** Password of the console of the inbox. Default: none, and the shop has no console. */
   @IsOptional()
   @Matches(/^\P{Cc}{12,200}$/u, PASSWORD)
   SHOP_CONSOLE_PASSWORD?: string;
@@ -133,7 +143,10 @@ export interface ShopSettings {
   readonly paidStatus: string;
   readonly declinedStatus: string;
   readonly findPath: string;
-  /** When the shop asks about an expected payment, in milliseconds after the order; `null`: the default of the module. */
+  /**
+   * When the shop asks the service about an expected payment, in milliseconds after the order; `null` for the default
+   * of the module.
+   */
   readonly pollScheduleMs: readonly number[] | null;
   /** The console of the inbox, or `null` for none. */
   readonly console: ConsoleSettings | null;
@@ -146,7 +159,10 @@ export interface ConsoleSettings {
   readonly password: string;
 }
 
-/** Missing or invalid settings, one line for each. The lines never contain a value, because a value may be a secret. */
+/**
+ * An error about missing or invalid settings, with one line for each setting. The lines never contain a value, because
+ * a value may be a secret.
+ */
 export class SettingsError extends Error {
   override readonly name = 'SettingsError';
 
@@ -158,7 +174,11 @@ export class SettingsError extends Error {
 /** The settings for injection: `@Inject(shopConfig.KEY) settings: ShopSettings`. */
 export const shopConfig = registerAs('shop', () => readShopEnvironment(process.env));
 
-/** @throws SettingsError with all missing or invalid variables, including those of the payments module. */
+/**
+ * Reads and validates the settings.
+ *
+ * @throws SettingsError with all missing or invalid variables, including those of the payments module.
+ */
 export function readShopEnvironment(
   variables: Readonly<Record<string, string | undefined>>,
 ): ShopSettings {
@@ -166,12 +186,12 @@ export function readShopEnvironment(
   const given = Object.entries(variables).filter(([, value]) => value?.trim());
   const environment = plainToInstance(ShopEnvironment, Object.fromEntries(given));
   const failures = validateSync(environment, { stopAtFirstError: true });
-  // Validate both before reporting, so that one start lists all problems.
+  // Both sets of variables are validated before the error is thrown, so that one start lists all problems.
   const problems = [
     ...checkPaymentsEnvironment(variables),
     ...failures.flatMap(({ constraints = {} }) => Object.values(constraints)),
     ...(environment.PAYMENTS_DECLINED_STATUS === environment.PAYMENTS_PAID_STATUS
-      ? ['PAYMENTS_DECLINED_STATUS must be another status than PAYMENTS_PAID_STATUS']
+      ? ['PAYMENTS_DECLINED_STATUS must be a status that differs from PAYMENTS_PAID_STATUS']
       : []),
   ];
   if (problems.length > 0) throw new SettingsError(problems);

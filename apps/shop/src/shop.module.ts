@@ -12,8 +12,9 @@ import { shopConfig } from './shop-config.js';
 import type { ShopSettings } from './shop-config.js';
 
 /**
- * The shop. `CatalogueModule` shows the products, `OrdersModule` creates orders and their checkout invoices, `ShopPaymentsModule`
- * handles the webhooks and records payments, `LedgerModule` shows them.
+ * The root module of the shop. `CatalogueModule` shows the products, and `OrdersModule` creates orders and their
+ * checkout invoices. `ShopPaymentsModule` handles the webhook requests and records payments. `LedgerModule` shows the
+ * recorded payments.
  */
 @Module({
   imports: [
@@ -37,7 +38,10 @@ import type { ShopSettings } from './shop-config.js';
   ],
 })
 export class ShopModule {
-  /** Adds the console of the inbox if it is configured. Nest needs the console's path before it injects the settings. */
+  /**
+   * Adds the console of the inbox if the console is configured. Nest needs the console's path before it injects the
+   * settings.
+   */
   static register({ console }: ShopSettings): DynamicModule {
     if (console === null) return { module: ShopModule };
     const { path, user, password } = console;

@@ -30,7 +30,7 @@ describe('Spans of the shop', () => {
       trace.disable();
     });
 
-    it('TE-09 inSpan() records a span of the work, and traceTransaction() adds the id of the transaction to it', async () => {
+    it('TE-09 inSpan() records a span of the work, and traceTransaction() adds the id of the transaction to this span', async () => {
       expect(await inSpan('book', { 'db.system.name': 'sqlite' }, work)).toBe(7);
       expect(exporter.getFinishedSpans().at(-1)).toMatchObject({
         name: 'book',
@@ -39,7 +39,7 @@ describe('Spans of the shop', () => {
       });
     });
 
-    it('TE-09 inSpan() rejects with the error of the work, and its span has the status ERROR', async () => {
+    it('TE-09 inSpan() rejects with the error of the work, and records a span with the status ERROR', async () => {
       const failing = inSpan('book', {}, () => Promise.reject(new Error('database is locked')));
       await expect(failing).rejects.toThrow('database is locked');
       expect(exporter.getFinishedSpans().at(-1)).toMatchObject({

@@ -5,8 +5,8 @@ import type { Attributes } from '@opentelemetry/api';
 const TRANSACTION = 'messaging.message.conversation_id';
 
 /**
- * Calls `work` in a span of the shop, below the active span: `nestjs-payments` calls each handler in the span of its
- * attempt. Without an SDK of OpenTelemetry in the process, nothing is recorded.
+ * Calls `work` in a span of the shop. This span is below the active span, which is the span of the attempt if a handler
+ * runs. Without an SDK of OpenTelemetry in the process, nothing is recorded.
  */
 export function inSpan<T>(
   name: string,

@@ -3,8 +3,9 @@ import { useEffect, useState } from 'preact/hooks';
 import { withQuery } from './api.js';
 
 /**
- * What the page shows: a tab, a company (empty: the first or, in the delivery log, all), and the filter and the open
- * delivery of the delivery log. The page's URL contains all of it, so that a reload and a link show the same.
+ * What the page shows: a tab, a company, and the filter and the open delivery of the delivery log. An empty company
+ * means the first company or, in the delivery log, all companies. The page's URL contains the address, so that a reload
+ * and a link show the same content.
  * @typedef {{ tab: string, company: string, state: string, search: string, delivery: string }} Address
  */
 
@@ -29,13 +30,20 @@ function readAddress() {
   };
 }
 
-/** The URL of an address. Only the delivery log has a filter and deliveries. @param {Partial<Address>} address */
+/**
+ * Returns the URL of an address. Only the delivery log has a filter and deliveries.
+ *
+ * @param {Partial<Address>} address
+ */
 export function urlOf({ tab, company, state, search, delivery }) {
   const log = tab === 'deliveries' ? { state, search, delivery } : {};
   return withQuery('/emulator', { tab, company, ...log });
 }
 
-/** The current address. `go()` adds an entry to the browser's history, and `replace()` does not. */
+/**
+ * Returns the current address, and functions that change it. `go()` adds an entry to the browser's history, and
+ * `replace()` does not.
+ */
 export function useAddress() {
   const [address, setAddress] = useState(readAddress);
   useEffect(() => {
@@ -64,7 +72,7 @@ export function useAddress() {
   };
 }
 
-/** A link to an address. It opens without loading the page again if `go` is given. */
+/** A link to an address. With `go`, the link opens without loading the page again. */
 export function TabLink({ to, go, children, ...attributes }) {
   const follow = (event) => {
     const opensElsewhere = event.ctrlKey || event.metaKey || event.shiftKey || event.altKey;

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 
-/** The emulator rejected the request. The message has the reason. */
+/** An error about a request that the emulator rejected. The message contains the reason. */
 export class RequestRejected extends Error {}
 
 /**
@@ -39,18 +39,19 @@ export function withQuery(path, query) {
 }
 
 /**
- * The current error of a polled path. `rejected`: the emulator responded with an error; otherwise it is not reachable.
+ * The current error of a polled path. `rejected` is true if the emulator responded with an error, and false if the
+ * emulator is not reachable.
  * @typedef {{ since: Date, message: string, rejected: boolean }} PollingError
  */
 
 const INTERVAL_MS = 1000;
-/** Interval of a hidden page. */
+/** Interval between the requests of a hidden page. */
 const HIDDEN_INTERVAL_MS = 15_000;
 const TIMEOUT_MS = 10_000;
 
 /**
- * Polls a path's JSON. `refresh()` requests it at once, and resolves
- * when the emulator has responded. If the emulator is not reachable, the page keeps the last data.
+ * Requests the JSON of a path at regular intervals. `refresh()` requests the JSON at once, and resolves when the
+ * emulator has responded. If the emulator is not reachable, the page keeps the last data.
  *
  * @param {string} path under `/emulator/`
  * @returns {{ data: any, error: PollingError | undefined, refresh: () => Promise<void> }}

@@ -48,7 +48,7 @@ export function PageHeader({ current, company = '', go, overview }) {
   </header>`;
 }
 
-/** A selection of a company. With `all`, the empty value selects all companies. */
+/** A selection field for a company. With `all`, the empty value selects all companies. */
 export function CompanySelect({ companies, value, onChoose, all = false, label = 'Company' }) {
   return html`<label>
     ${label}

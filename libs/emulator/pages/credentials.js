@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import { Problem } from './components.js';
 import { call, useAction } from './api.js';
 
-/** A company's credentials. They are requested only when the user shows them. */
+/** A company's credentials. The page requests them only when the user shows them. */
 export function Credentials({ company, hosts }) {
   const [shown, setShown] = useState(/** @type {any} */ (undefined));
   const { busy, problem, run } = useAction();
@@ -64,7 +64,10 @@ export function Credentials({ company, hosts }) {
   </section>`;
 }
 
-/** One value, with a button that copies it. Browsers offer the clipboard only to https and to this machine. */
+/**
+ * One value, with a button that copies the value. Browsers permit access to the clipboard only for https and for pages
+ * of this machine.
+ */
 function Credential({ name, value }) {
   const [copied, setCopied] = useState(false);
   const copy = async () => {

@@ -6,11 +6,11 @@ import { call, useAction, usePolling, withQuery } from './api.js';
 
 const STATES = ['waiting', 'sending', 'delivered', 'failed', 'dropped', 'skipped', 'cancelled'];
 
-/** Fewer rows on a phone, so that the end of the list is near. */
+/** Returns the number of rows of a page. A phone shows fewer rows, so that the end of the list is near. */
 const pageSize = () => (matchMedia('(max-width: 40rem)').matches ? 10 : 25);
 
 /**
- * The delivery log, newest first, in pages, filtered, and the button that sends a test webhook.
+ * The delivery log in pages, newest first, with a filter and a button that sends a test webhook.
  *
  * @param {{ overview: any, company: any, address: import('./address.js').Address,
  *   replace: (change: object) => void, onSent: () => void }} props `company`: the sender of the test webhook
@@ -115,7 +115,7 @@ export function Deliveries({ overview, company, address: filter, replace, onSent
   </section>`;
 }
 
-/** Sends a test webhook of a company. */
+/** A button that sends a test webhook to a company. */
 function TestWebhook({ company: { companyId, webhook }, onSent }) {
   const { busy, problem, run } = useAction();
   const send = () =>

@@ -7,8 +7,8 @@ import { call, useAction } from './api.js';
 const STYLES = { delivered: 'good', failed: 'bad', dropped: 'bad', cancelled: 'bad' };
 
 /**
- * One attempt: a line that expands to the request and the response. The page's URL contains the attempt that was expanded
- * last (`linked`).
+ * One attempt: a line that expands to the request and the response. The page's URL contains the id of the attempt that
+ * was expanded last. `linked` is true for this attempt.
  */
 export function Delivery({ delivery, currency, withCompany, linked, onLink, onChanged, onSearch }) {
   const [open, setOpen] = useState(linked);
@@ -105,12 +105,15 @@ function Detail({ id, delivery, currency, onChanged, onSearch }) {
   </div>`;
 }
 
-/** The complete record. It is requested when the user opens the delivery and when the state of the delivery changes. */
+/**
+ * Returns the complete record of a delivery. The page requests it when the user opens the delivery, and when the state
+ * of the delivery changes.
+ */
 function useRecord(delivery) {
   const [record, setRecord] = useState(/** @type {any} */ (undefined));
   const { problem, run } = useAction();
   useEffect(() => {
-    // Ignore the response to an earlier request that arrives later: it would be out of date.
+    // Ignores the late response to an earlier request, because this response would be out of date.
     let current = true;
     void run(async () => {
       const found = await call('GET', `deliveries/${encodeURIComponent(delivery.id)}`);
@@ -138,7 +141,7 @@ function Headers({ of, name }) {
   </dl>`;
 }
 
-/** A body as plain text or, if the user selects it, as formatted JSON. */
+/** A body as plain text or, if the user selects this, as formatted JSON. */
 function Body({ text, name }) {
   const [pretty, setPretty] = useState(false);
   if (text === '') return html`<p class="quiet">No body.</p>`;

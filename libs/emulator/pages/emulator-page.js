@@ -37,7 +37,10 @@ function EmulatorPage() {
   </div>`;
 }
 
-/** The selection of the company, and its faults that are on. The delivery log has its own selection, with "all". */
+/**
+ * The selection of the company, and the faults of this company that are on. The delivery log has its own selection,
+ * which contains "all".
+ */
 function Toolbar({ overview, company, tab, go, refresh, onChoose }) {
   const { companies, companyCount } = overview;
   return html`<div class="bar">

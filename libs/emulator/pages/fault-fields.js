@@ -4,7 +4,7 @@
  *   & { name: string, placeholder?: string }} Field
  */
 
-/** How often a fault applies. Both empty: always. @type {Field[]} */
+/** The fields that set how often a fault applies. If both are empty, the fault always applies. @type {Field[]} */
 export const TRIGGER = [
   { name: 'next', label: 'only the next … times', kind: 'number', placeholder: 'always' },
   { name: 'probability', label: 'probability, 0 to 1', kind: 'number', placeholder: 'always' },
@@ -24,7 +24,8 @@ export function showField(field, value) {
 }
 
 /**
- * Converts typed text to a value of the fault plan, or to undefined if it is empty. The emulator validates the value.
+ * Converts typed text to a value of the fault plan, or to undefined if the text is empty. The emulator validates the
+ * value.
  *
  * @param {Field} field
  * @param {string} typed

@@ -14,7 +14,7 @@ import { call, useAction } from './api.js';
 export function FaultSwitch({ companyId, target, fault, value, onChanged }) {
   const [typed, setTyped] = useState(/** @type {Record<string, string>} */ ({}));
   const { busy, problem, run } = useAction();
-  // Send one request at a time: concurrent requests can arrive in another order.
+  // The page sends one request at a time, because concurrent requests can arrive in another order.
   const last = useRef(Promise.resolve(true));
   const inTurn = (work) => (last.current = last.current.then(() => run(work)));
   // The requested state of the switch, until the emulator has responded.
@@ -43,7 +43,7 @@ export function FaultSwitch({ companyId, target, fault, value, onChanged }) {
       const body = only === true || (isList ? read[0]?.[1] : Object.fromEntries(read));
       const sent = { ...typed };
       await call('PUT', path, body);
-      // Wait for the new plan: until it arrives, `value` is the value before the change.
+      // The page waits for the new plan, because `value` is the value before the change until the new plan arrives.
       await onChanged();
       // Text that was typed in the meantime has not been sent yet.
       setTyped((now) =>

@@ -32,8 +32,8 @@ function enabledFaults(plan) {
 }
 
 /**
- * The faults of a company that are on, at the top of every tab. `brief`: only their number, and a link to the tab Faults;
- * otherwise with a button for each fault that switches it off.
+ * The faults of a company that are on, at the top of every tab. With `brief`, shows only the number of these faults and
+ * a link to the tab Faults. Otherwise shows a button for each fault, which switches the fault off.
  */
 export function FaultsOn({ company, onChanged, go, brief }) {
   const { busy, problem, run } = useAction();
@@ -93,8 +93,9 @@ export function Faults({ company, onChanged }) {
   return html`<section id="faults" aria-labelledby="faults-title">
     <h2 id="faults-title">Faults of company ${companyId}</h2>
     <p class="quiet">
-      A fault makes the emulator misbehave, to test the merchant’s application. It applies always, a
-      number of times or at random, as its settings say. The same seed gives the same random faults.
+      A fault makes the emulator behave incorrectly, so that you can test the merchant’s
+      application. The settings of a fault determine whether it applies always, a number of times or
+      at random. The same seed gives the same random faults.
     </p>
     <div class="fault-targets">
       ${FAULT_TARGETS.map(

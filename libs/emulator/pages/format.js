@@ -26,8 +26,8 @@ const UNITS = [
 let clockOffsetMs = 0;
 
 /**
- * A time in the reader's time zone, with the day if it is not today. The tooltip has the time relative to the emulator's
- * clock, and the complete timestamp.
+ * A time in the reader's time zone, with the day if the time is not today. The tooltip contains the time relative to
+ * the emulator's clock, and the complete timestamp.
  */
 export function Time({ at }) {
   const time = new Date(at);
@@ -38,7 +38,7 @@ export function Time({ at }) {
   >`;
 }
 
-/** How long ago a time was by the emulator's clock, or in how much time it is. */
+/** Returns how long ago a time was, or how far it is in the future, by the emulator's clock. */
 function relative(time) {
   const ago = Math.round((Date.now() + clockOffsetMs - time.getTime()) / 1000);
   if (Math.abs(ago) < 2) return 'now';
@@ -75,7 +75,7 @@ export function ClockNotice({ overview: { now, realTime } }) {
   </p>`;
 }
 
-/** The two largest units of a duration, such as `2 hours 5 minutes`. */
+/** Returns the two largest units of a duration, such as `2 hours 5 minutes`. */
 function formatDuration(seconds) {
   let rest = seconds;
   const parts = UNITS.map(([unit, size]) => {

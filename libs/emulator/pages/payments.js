@@ -12,7 +12,7 @@ const PAGE_SIZE = 10;
 export function Payments({ company, go, currency }) {
   const { companyId } = company;
   const [shown, setShown] = useState(PAGE_SIZE);
-  // One more than the page shows, to know whether there are more.
+  // Requests one payment more than the page shows, to determine whether there are more.
   const { data, refresh } = usePolling(withQuery('transactions', { companyId, limit: shown + 1 }));
   const newest = (data ?? []).toReversed().slice(0, shown);
   return html`<div class="columns">
@@ -45,7 +45,7 @@ export function Payments({ company, go, currency }) {
   </div>`;
 }
 
-/** The form is closed on a narrow screen, so that the list is in view. */
+/** The form that creates a payment. It is closed on a narrow screen, so that the list is visible. */
 function Create({ company, currency, onCreated }) {
   const { busy, problem, run } = useAction();
   const [open] = useState(() => matchMedia('(min-width: 62rem)').matches);

@@ -32,7 +32,7 @@ import { TransactionStore } from './transactions/transaction-store.js';
 /** An event that is being delivered. */
 export interface SentEvent {
   readonly event: WebhookEvent;
-  /** Resolves with the first attempt after it has ended. Never rejects. */
+  /** Resolves with the first attempt after the attempt has ended. Never rejects. */
   readonly firstAttempt: Promise<DeliveryRecord>;
 }
 
@@ -47,7 +47,7 @@ export class EmulatorCore {
   readonly addresses: Readonly<Record<Environment, EnvironmentAddress>>;
   readonly random: RandomSource;
   readonly companies: CompanyStore;
-  /** Verifies the token that the controls require. Undefined: they require none. */
+  /** Verifies the token that the controls require. Undefined if the controls require no token. */
   readonly controlToken: ControlToken | undefined;
   readonly faults: FaultStore;
   readonly issuer: TokenIssuer;
@@ -84,7 +84,7 @@ export class EmulatorCore {
       ...options,
       checkoutUrl: (environment, id) => this.addresses[environment].checkoutUrl(id),
     });
-    // The transaction store is bounded: it can have removed the transaction in the meantime.
+    // The transaction store is bounded, and may have removed the transaction in the meantime.
     const complete = (id: string) => void (this.transactions.isOpen(id) && this.complete(id));
     this.#laterCompletions = new LaterCompletions(clock, complete);
     this.checkout = new CheckoutSessions({
@@ -109,15 +109,16 @@ export class EmulatorCore {
     this.#createCompanies();
   }
 
-  /** Aborts at the next reset or close. */
+  /** A signal that aborts when the emulator is next reset or closed. */
   get signal(): AbortSignal {
     return this.#abort.signal;
   }
 
   /**
-   * Resolves the host of a webhook URL, if it must be public. Ignores values that are not URLs: other checks reject them.
+   * Checks that the host of a webhook URL is public, if the options require this. Ignores values that are not URLs,
+   * because other checks reject them.
    *
-   * @throws EmulatorInputError if it points to this machine or a private network
+   * @throws EmulatorInputError if the URL points to this machine or a private network
    */
   async requirePublicHost(field: string, url: unknown): Promise<void> {
     const { webhookPolicy, lookup } = this.options;
@@ -139,7 +140,7 @@ export class EmulatorCore {
     return this.faults.get(companyId);
   }
 
-  /** Creates a transaction. Its input contains the kind. */
+  /** Creates a transaction of the kind that the input contains. */
   createTransaction(input: unknown): Transaction {
     const {
       kind,
@@ -222,7 +223,7 @@ export class EmulatorCore {
     return { event, firstAttempt: this.deliveries.enqueue(company, environment, event) };
   }
 
-  /** Cancels all deliveries and restores the state after the start. */
+  /** Cancels all deliveries and restores the state that the emulator had after its start. */
   async reset(): Promise<void> {
     await this.end();
     this.#abort = new AbortController();

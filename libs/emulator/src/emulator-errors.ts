@@ -1,20 +1,22 @@
-/** Why the emulator rejected a control. The union is closed. */
+/** The reason why the emulator rejected a control. The union is closed. */
 export type EmulatorErrorCode =
   /** There is no company, transaction or delivery with this id: it never existed, or a bounded store removed it. */
   | 'not_found'
-  /** The state does not allow it: for example, the id is taken, or the transaction is already complete. */
+  /**
+   * The current state does not allow the control. For example, the id is taken, or the transaction is already complete.
+   */
   | 'conflict'
   /** A limit set by the options is reached. */
   | 'limit_reached'
   /** The emulator has been closed. */
   | 'closed';
 
-/** A valid control that could not be executed. */
+/** An error about a valid control that the emulator could not execute. */
 export class EmulatorError extends Error {
   override readonly name = 'EmulatorError';
 
   constructor(
-    /** The reason, for programs. */
+    /** The reason, as a stable code for programs. */
     readonly code: EmulatorErrorCode,
     message: string,
   ) {
@@ -22,13 +24,17 @@ export class EmulatorError extends Error {
   }
 }
 
-/** The input of a control is invalid. It is a `TypeError`, because it is a mistake of the caller. */
+/**
+ * An error about the invalid input of a control. It is a `TypeError`, because invalid input is a mistake of the caller.
+ */
 export class EmulatorInputError extends TypeError {
   override readonly name = 'EmulatorInputError';
   readonly code = 'invalid_input';
 
   constructor(
-    /** One message per mistake: the field, and the values that it accepts, with units. */
+    /**
+     * One message per invalid field. Each message names the field and the values that the field accepts, with units.
+     */
     readonly problems: readonly string[],
   ) {
     super(problems.join('; '));

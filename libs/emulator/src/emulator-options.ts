@@ -7,34 +7,39 @@ import type { NetworkAccess, NetworkOptions } from './network-access.js';
 import type { EmulatorClock } from './runtime/emulator-clock.js';
 
 /**
- * Options of an emulator. All are optional. The fields of {@link NewCompany} describe the company that it starts with; its
- * `companyId` defaults to `default`. The fields of {@link NetworkOptions} set its addresses and who can reach it.
+ * Options of an emulator. All are optional. The fields of {@link NewCompany} describe the company that the emulator
+ * starts with. The id of this company defaults to `default`. The fields of {@link NetworkOptions} set the emulator's
+ * addresses, and which machines can reach them.
  */
 export interface PaymentsEmulatorOptions extends NewCompany, NetworkOptions {
   /**
-   * Ids of the companies that the emulator starts with, 1 to 100, for an application with several companies: a letter,
-   * then up to 63 letters, digits, `_` or `-`. The webhook URL of each is `webhookUrl`, a slash and the id. Their
-   * credentials are generated. Ids may not differ in case, `-` and `_` only. Default: one company, `companyId`.
+   * Ids of the companies that the emulator starts with, 1 to 100, for an application with several companies. An id is a
+   * letter, then up to 63 letters, digits, `_` or `-`. Two ids must differ in more than case, `-` and `_`. The webhook
+   * URL of each company is `webhookUrl`, a slash and the company's id. The emulator generates the credentials of these
+   * companies. Default: one company with the id `companyId`.
    */
   readonly companies?: readonly string[] | undefined;
-  /** Port of the sandbox host, 0 to 65535; 0 selects a free one. Default: 0. */
+  /** Port of the sandbox host, 0 to 65535; 0 selects a free port. Default: 0. */
   readonly port?: number | undefined;
-  /** Port of the production host, 0 to 65535; 0 selects a free one. Default: 0. */
+  /** Port of the production host, 0 to 65535; 0 selects a free port. Default: 0. */
   readonly productionPort?: number | undefined;
   /**
    * The service's name in `User-Agent: <serviceName>-Webhook/1.0` of the deliveries. 1 to 64 letters, digits, `.`, `_` or
    * `-`. Default: `PaymentsEmulator`.
    */
   readonly serviceName?: string | undefined;
-  /** Makes ids, generated secrets, tokens and random faults repeatable. Default: random. */
+  /**
+   * The seed of ids, generated secrets, tokens and random faults. The same seed gives the same values. Default: random.
+   */
   readonly seed?: string | number | undefined;
   /**
-   * Whether ids of transactions, events, deliveries and tokens differ after each start and reset, in spite of the same
-   * seed, as those of a real service do. Credentials and random faults still repeat. Default: false. The command sets it,
-   * so that an application with a durable inbox does not treat the events of a restarted emulator as duplicates.
+   * Whether the ids of transactions, events, deliveries and tokens differ after each start and reset, even with the
+   * same seed. The ids of a real service differ too. Credentials and random faults still repeat. Default: false. The
+   * command sets this option to true, so that an application with a durable inbox does not treat the events of a
+   * restarted emulator as duplicates.
    */
   readonly freshIds?: boolean | undefined;
-  /** Lifetime of tokens in seconds, 1 to 86,400. Default: 3599, as the service. */
+  /** Lifetime of tokens in seconds, 1 to 86,400. Default: 3599, as in the service. */
   readonly tokenLifetime?: number | undefined;
   /** Status of a transaction before it is complete; 1 to 64 characters, not `complete`. Default: `pending`. */
   readonly pendingStatus?: string | undefined;
@@ -45,11 +50,13 @@ export interface PaymentsEmulatorOptions extends NewCompany, NetworkOptions {
    * so the option changes no event and no response. Default: `KES`.
    */
   readonly currency?: string | undefined;
-  /** Milliseconds within which a receiver must respond to a delivery, 1 to 600,000. Default: 30,000, as the service. */
+  /**
+   * Milliseconds within which a receiver must respond to a delivery, 1 to 600,000. Default: 30,000, as in the service.
+   */
   readonly deliveryTimeout?: number | undefined;
   /**
-   * Milliseconds before each further attempt of a failed delivery; at most 20 values, each at most 86,400,000. The service
-   * does not document its schedule. Default: `[]`, no further attempts.
+   * Milliseconds before each further attempt of a failed delivery; at most 20 values, each at most 86,400,000. The
+   * service does not document its redelivery schedule. Default: `[]`, no further attempts.
    */
   readonly redeliver?: readonly number[] | undefined;
   /** Maximum number of concurrent deliveries, 1 to 10,000. Default: 50. */
@@ -62,18 +69,21 @@ export interface PaymentsEmulatorOptions extends NewCompany, NetworkOptions {
   readonly maxCompanies?: number | undefined;
   /** Faults of the first company from the start of the emulator on. Default: none. */
   readonly faults?: FaultPlan | undefined;
-  /** Response bodies that the service does not document. Default: the emulator's own. */
+  /** Response bodies that the service does not document. Default: the emulator's own response bodies. */
   readonly shapes?: Partial<ResponseShapes> | undefined;
-  /** Called with each delivery attempt that has ended. An error that it throws is logged. Default: none. */
+  /**
+   * A function that is called with each delivery attempt that has ended. If the function throws, the error is logged.
+   * Default: none.
+   */
   readonly onDelivery?: ((delivery: DeliveryRecord) => void) | undefined;
   /** Clock of all lifetimes, waits and timestamps. Default: the system clock. */
   readonly clock?: EmulatorClock | undefined;
   /**
-   * Sends the deliveries. Default: Node's `fetch`. If webhook URLs must be public, the default rejects connections to
-   * addresses that are not. A custom function has to check the addresses itself.
+   * The function that sends the deliveries. Default: Node's `fetch`. If webhook URLs must be public, the default
+   * function rejects connections to addresses that are not public. A custom function must check the addresses itself.
    */
   readonly fetch?: typeof globalThis.fetch | undefined;
-  /** Resolves the host names of webhook URLs that must be public. Default: Node's `dns.lookup`. */
+  /** The function that resolves the host names of webhook URLs that must be public. Default: Node's `dns.lookup`. */
   readonly lookup?: LookupAll | undefined;
 }
 

@@ -2,11 +2,11 @@ import { randomBytes } from 'node:crypto';
 import { isLoopback } from './companies/webhook-url.js';
 import type { WebhookPolicy } from './companies/webhook-url.js';
 
-/** Which machines can reach an emulator, and the protections that follow from it. */
+/** Whether other machines can reach an emulator, and the protections that are needed in this case. */
 export interface NetworkAccess {
   /** Whether other machines can reach the emulator, by `host` or by a public URL. */
   readonly remoteAccess: boolean;
-  /** The token that the controls require. Undefined: they require none. */
+  /** The token that the controls require. Undefined if the controls require no token. */
   readonly controlToken: string | undefined;
   readonly webhookPolicy: WebhookPolicy;
 }
@@ -15,8 +15,8 @@ export interface NetworkAccess {
 export interface NetworkOptions {
   /**
    * The address to listen on. Default: `127.0.0.1`, this machine only. If this address or a public URL is not loopback,
-   * other machines can reach the emulator: the controls require `controlToken`, webhook URLs must point to public
-   * addresses, and the delivery log keeps of a response only 256 bytes and the `Content-Type`.
+   * other machines can reach the emulator. In this case, the controls require `controlToken`, webhook URLs must point
+   * to public addresses, and the delivery log keeps only 256 bytes and the `Content-Type` of each response.
    */
   readonly host?: string | undefined;
   /** URL of the sandbox host as clients see it, without a path. Default: `http://host:port`. */
@@ -26,7 +26,8 @@ export interface NetworkOptions {
   /**
    * The token that the controls and pages under `/emulator` require, as the password of HTTP Basic or in
    * `Authorization: Bearer`; 16 to 256 characters of ASCII without spaces. The checkout pages and the endpoints with an
-   * access token do not require it. Default: a random token if other machines can reach the emulator, otherwise none.
+   * access token do not require this token. Default: a random token if other machines can reach the emulator, otherwise
+   * none.
    */
   readonly controlToken?: string | undefined;
   /**
@@ -50,7 +51,7 @@ export function resolveNetworkAccess(
   const allowPrivate = options.allowPrivateWebhooks ?? false;
   if (nodeEnv === 'production' && options.allowProduction !== true) {
     problems.push(
-      'allowProduction is needed to start with NODE_ENV=production: the emulator signs events of payments that never happened',
+      'allowProduction is needed to start with NODE_ENV=production, because the emulator signs events of payments that never happened',
     );
   }
   if (controlToken !== undefined && !TOKEN.test(controlToken)) {
@@ -63,7 +64,7 @@ export function resolveNetworkAccess(
   const remoteAccess = !hostnames.every(isLoopback);
   return {
     remoteAccess,
-    // Random, not generated from the seed: other people may know the seed.
+    // The token is random and does not depend on the seed, because other people may know the seed.
     controlToken:
       controlToken ?? (remoteAccess ? `ctl_${randomBytes(16).toString('hex')}` : undefined),
     webhookPolicy: { publicOnly: remoteAccess && !allowPrivate, allowPrivate },

@@ -52,7 +52,7 @@ export class PaymentsEmulator implements AsyncDisposable {
   }
 
   /**
-   * Starts an emulator with one company.
+   * Starts an emulator with one company, or with the companies of the option `companies`.
    *
    * @throws EmulatorInputError for invalid options, and Node's error if a port is in use
    */
@@ -82,7 +82,10 @@ export class PaymentsEmulator implements AsyncDisposable {
     return this.#core.random.seed;
   }
 
-  /** The token that the controls and pages require. Undefined if only this machine can reach them and none was given. */
+  /**
+   * The token that the controls and pages require. Undefined if only this machine can reach the emulator and the
+   * options contain no token.
+   */
   get controlToken(): string | undefined {
     return this.#core.options.controlToken;
   }
@@ -107,32 +110,41 @@ export class PaymentsEmulator implements AsyncDisposable {
     return toCredentials(this.#core.companies.setWebhook(webhook));
   }
 
-  /** Rotates the secret of a webhook. Later deliveries are signed with the new one. */
+  /** Rotates the secret of a webhook. The emulator signs later deliveries with the new secret. */
   rotateWebhookSecret(rotation: WebhookSecretInput = {}): CompanyCredentials {
     return toCredentials(this.#core.companies.rotateWebhookSecret(rotation));
   }
 
-  /** Rotates a client secret. The old secret is rejected at once; tokens issued with it stay valid. */
+  /**
+   * Rotates a client secret. The old secret is rejected at once; tokens that were issued with the old secret stay
+   * valid.
+   */
   rotateClientSecret(rotation: ClientSecretInput = {}): CompanyCredentials {
     return toCredentials(this.#core.companies.rotateClientSecret(rotation));
   }
 
-  /** Revokes the tokens issued so far, of one environment or of both. */
+  /** Revokes all tokens that were issued so far, in one environment or in both. */
   revokeTokens(revocation: RevocationInput = {}): void {
     this.#core.companies.revokeTokens(revocation);
   }
 
-  /** Replaces a company's fault plan. Default company: the one that the emulator started with. */
+  /**
+   * Replaces a company's fault plan. Without `companyId`, replaces the plan of the company that the emulator started
+   * with.
+   */
   setFaults(plan: FaultPlan, companyId?: string): void {
     this.#core.faults.set(this.#core.companies.get(companyId).companyId, plan);
   }
 
-  /** Returns a company's current fault plan: each `next` is the remaining count. */
+  /** Returns a company's current fault plan, in which each `next` is the remaining count. */
   faults(companyId?: string): FaultPlan {
     return this.#core.faults.get(this.#core.companies.get(companyId).companyId);
   }
 
-  /** Sets one fault of a company, such as `('delivery', 'off', true)`; undefined removes it. The others keep their state. */
+  /**
+   * Sets one fault of a company, for example `('delivery', 'off', true)`. The value undefined removes the fault. The
+   * other faults keep their state.
+   */
   setFault<T extends keyof FaultPlan, N extends string & keyof FaultsOf<T>>(
     target: T,
     fault: N,
@@ -162,7 +174,7 @@ export class PaymentsEmulator implements AsyncDisposable {
     return this.#core.createPayment('payout', payment);
   }
 
-  /** Returns a transaction of any company. Throws `not_found` if it does not exist. */
+  /** Returns a transaction of any company. Throws `not_found` if the transaction does not exist. */
   transaction(transactionId: string): Transaction {
     return this.#core.transactions.get(transactionId);
   }
@@ -172,14 +184,18 @@ export class PaymentsEmulator implements AsyncDisposable {
     return this.#core.transactions.list(checkInput(TransactionFilter, filter));
   }
 
-  /** Completes a transaction and sends `transaction.completed`. Throws `conflict` if it is already complete or failed. */
+  /**
+   * Completes a transaction and sends `transaction.completed`. Throws `conflict` if the transaction is already complete
+   * or failed.
+   */
   complete(transactionId: string): CompletedTransaction {
     return this.#core.complete(transactionId);
   }
 
   /**
-   * Completes a transaction `delayMs` milliseconds later by the emulator's clock (1 to 604,800,000), unless it is completed or
-   * declined before. Repeating it sets another time. `idle` and `flush` do not wait for it. Throws like {@link complete}.
+   * Completes a transaction `delayMs` milliseconds later by the emulator's clock (1 to 604,800,000), unless it is
+   * completed or declined before. A second call replaces the time. `idle` and `flush` do not wait for the completion.
+   * Throws like {@link complete}.
    */
   completeLater(transactionId: string, delayMs: number): Transaction {
     return this.#core.completeLater(transactionId, { delayMs });
@@ -196,8 +212,8 @@ export class PaymentsEmulator implements AsyncDisposable {
   }
 
   /**
-   * Sends an event. Resolves when its first delivery has ended, whether it succeeded or not. For `transaction.completed`,
-   * completes a new transaction or the one with the given `transactionId`.
+   * Sends an event. Resolves when the first delivery of the event has ended, even if this delivery failed. For
+   * `transaction.completed`, completes a new transaction or the transaction with the given `transactionId`.
    */
   trigger(trigger: TriggerInput): Promise<TriggeredEvent> {
     return triggerEvent(this.#core, trigger);
@@ -208,24 +224,27 @@ export class PaymentsEmulator implements AsyncDisposable {
     return this.#core.log.list(checkInput(DeliveryFilter, filter));
   }
 
-  /** Sends the event of a logged delivery again, without faults. Resolves with the attempt after it has ended. */
+  /**
+   * Sends the event of a logged delivery again, without faults. Resolves with the new attempt after the attempt has
+   * ended.
+   */
   redeliver(deliveryId: string): Promise<DeliveryRecord> {
     return this.#core.deliveries.redeliver(deliveryId);
   }
 
-  /** Resolves when all deliveries have ended, including delayed ones and scheduled redeliveries. */
+  /** Resolves when all deliveries have ended, including delayed deliveries and scheduled redeliveries. */
   idle(): Promise<void> {
     return this.#core.deliveries.idle();
   }
 
-  /** Ends all delays, reordering and waits for redelivery times, then resolves like `idle()`. */
+  /** Ends all delays, all reordering and all waits before redeliveries. Resolves when all deliveries have ended. */
   flush(): Promise<void> {
     return this.#core.deliveries.flush();
   }
 
   /**
-   * Restores the state of the start, on the same addresses: cancels deliveries, revokes all tokens, and resets companies,
-   * credentials, transactions, faults and the delivery log.
+   * Restores the state that the emulator had after its start, on the same addresses: cancels deliveries, revokes all
+   * tokens, and resets companies, credentials, transactions, faults and the delivery log.
    */
   async reset(): Promise<void> {
     if (this.#closing) throw new EmulatorError('closed', 'the emulator has been closed');

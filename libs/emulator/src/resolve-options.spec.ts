@@ -58,7 +58,7 @@ describe('resolveOptions', () => {
   ];
 
   it.each(wrong)(
-    'resolveOptions() rejects %j with a message that names option, unit and bounds',
+    'resolveOptions() rejects %j with a message that names the option, the unit and the bounds',
     (options, message) => {
       expect(() => resolveOptions(options)).toThrow(EmulatorInputError);
       expect(() => resolveOptions(options)).toThrow(TypeError);

@@ -12,7 +12,7 @@ import { systemClock } from './runtime/emulator-clock.js';
 
 const COMPANY_FIELDS = Object.keys(new NewCompany()) as (keyof NewCompany)[];
 
-/** An id that {@link settingsPrefix} makes the start of a variable's name. */
+/** An id from which {@link settingsPrefix} makes the prefix of an environment variable's name. */
 const COMPANY_ID = /^[A-Za-z][\w-]{0,63}$/;
 
 interface Bounds {

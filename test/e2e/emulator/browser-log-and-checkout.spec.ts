@@ -106,7 +106,7 @@ describeInBrowser('the delivery log in a browser', (browser) => {
     await press(page, /failed 500/);
     await page
       .getByText(
-        'status: the receiver responded 500; only a 2xx response acknowledges the delivery',
+        'status: the receiver responded with 500; only a 2xx response acknowledges the delivery',
       )
       .waitFor();
     await press(page, 'Redeliver');

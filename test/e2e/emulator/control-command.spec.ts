@@ -168,7 +168,7 @@ describe('payments-emulator trigger', () => {
   });
 
   it.each([
-    ['company_unknown', 'has no company with the id that its path ends with'],
+    ['company_unknown', 'has no company with the id at the end of the webhook URL'],
     ['signature_missing', 'X-Webhook-Signature did not arrive'],
     ['signature_mismatch', '--seed keeps them between starts'],
     ['request_rejected', 'before its signature was checked'],

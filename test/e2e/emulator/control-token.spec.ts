@@ -297,7 +297,7 @@ describe('SE-14 the payments-emulator command with NODE_ENV=production', () => {
       code: 2,
       out: '',
       err:
-        'payments-emulator: --allow-production is needed to start with NODE_ENV=production: the emulator signs ' +
+        'payments-emulator: --allow-production is needed to start with NODE_ENV=production, because the emulator signs ' +
         'events of payments that never happened\npayments-emulator --help lists the flags.\n',
     });
   });

@@ -246,7 +246,7 @@ describe('an outage of all deliveries', () => {
     expect(states()).toEqual([['dropped', ['off']]]);
     expect(emulator.deliveries()[0]?.failure).toEqual({
       code: 'dropped',
-      message: 'not sent because of the off fault',
+      message: 'the event was not sent, because the fault "off" applied',
     });
     expect(receiver.received).toEqual([]);
     emulator.sendEvent({ eventType: 'later' });

@@ -117,7 +117,9 @@ describe('PaymentsEmulator.start', () => {
     emulator.sendEvent({ eventType: 'two' });
     await emulator.idle();
     expect(calls).toEqual(['one delivered', 'two delivered']);
-    expect(logged).toEqual(['onDelivery threw: listener failed']);
+    expect(logged).toEqual([
+      'The option onDelivery threw an error, which does not affect the delivery: listener failed',
+    ]);
   });
 });
 

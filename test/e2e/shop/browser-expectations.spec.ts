@@ -62,10 +62,10 @@ describeInBrowser('expected orders of the shop in a browser', (browser) => {
     const page = await open(shop, 'asked');
     await shows(page, 'Waiting for confirmation', /Do not pay twice/);
     emulator.complete(transactionOf('asked'));
-    await shows(page, 'Paid (found by asking)', /we asked it and found your payment/);
+    await shows(page, 'Paid (found by asking the service)', /we asked it and found your payment/);
     await page.goto(`${shop.url}/ledger`);
     const row = page.getByRole('row').filter({ hasText: 'asked' });
-    await row.getByText('found by asking').waitFor();
+    await row.getByText('found by asking the service').waitFor();
   });
 
   it('EX-13 the order page shows a declined payment', async () => {
@@ -95,6 +95,6 @@ describeInBrowser('expected orders of the shop in a browser', (browser) => {
     await shows(page, 'Waiting for confirmation', /never creates a second payment/);
     expect(emulator.transactions({ externalReference: 'unheard' })).toHaveLength(1);
     emulator.complete(transactionOf('unheard'));
-    await shows(page, 'Paid (found by asking)', /we asked it/);
+    await shows(page, 'Paid (found by asking the service)', /we asked it/);
   });
 });

@@ -9,7 +9,7 @@ const ORDERS = [
   ['bread-6', 120],
 ] as const;
 
-/** The service may deliver an event several times and out of order. Each payment must be recorded once. */
+/** A scene with duplicate and reordered deliveries. The shop must record each payment once. */
 export const busyMorning: Scene = {
   title: 'Six orders are paid, and every delivery arrives twice and out of order',
   async play({ customer, deliveries, emulator, pay, report }) {

@@ -2,7 +2,10 @@ import type { Scene } from '../demo-environment.js';
 
 const TWO_HOURS_MS = 7_200_000;
 
-/** The clock of the service advances by two hours, and its tokens expire after one. The clock of the shop does not change. */
+/**
+ * The clock of the service advances by two hours, and the tokens of the service expire after one hour. The clock of the
+ * shop does not change.
+ */
 export const expiredToken: Scene = {
   title: 'The access token expires',
   async play({ clock, customer, emulator, lastDelivery, pay, report, service }) {

@@ -5,16 +5,19 @@ const ORDERS = ['rice-14', 'beans-15', 'salt-16', 'oil-17', 'flour-18', 'maize-1
 /** Orders that are paid while the killed shop is down. */
 const LATE = ['eggs-20', 'honey-21'] as const;
 
-/** Duration of the API calls, so that SIGKILL interrupts running handlers. */
+/** Duration of the API calls, in milliseconds. It is long, so that SIGKILL interrupts running handlers. */
 const API_DELAY_MS = 700;
-/** Pauses between redeliveries: short at first, then long enough for a shop to start on a busy machine. */
+/**
+ * Pauses between redeliveries, in milliseconds. They are short at first, then long enough for a shop to start on a busy
+ * machine.
+ */
 const REDELIVER_MS = [...Array<number>(10).fill(500), ...Array<number>(10).fill(5000)];
-/** Time for the leases to expire and for a shop to start on a busy machine. */
+/** Time for the leases to expire and for a shop to start on a busy machine, in milliseconds. */
 const RECOVERY_MS = 40_000;
 
-/** After a crash, the ledger must have all payments whose deliveries were acknowledged. */
+/** After a crash, the ledger must contain every payment for which the shop acknowledged the webhook request. */
 export const killedShop: Scene = {
-  title: 'A shop is killed (SIGKILL) while it records payments, and restarted',
+  title: 'A shop is killed (SIGKILL) while it records payments, and is then restarted',
   async play({ customer, emulator, pay, report, shops }) {
     const orders: ShopOrder[] = [];
     for (const reference of [...ORDERS, ...LATE])
@@ -33,7 +36,7 @@ export const killedShop: Scene = {
     await shops.start(0);
 
     await report.check(
-      'paid orders, with the two paid while it was down',
+      'paid orders, two of them while the shop was down',
       orders.length,
       async () => {
         const current = await Promise.all(orders.map(({ reference }) => customer.order(reference)));

@@ -4,17 +4,17 @@ import { POLL_INTERVAL_MS } from '../demo-environment.js';
 import type { ShopOrder } from '../shop-client.js';
 
 const ORDERS = ['pepper-22', 'ginger-23', 'garlic-24', 'onion-25'] as const;
-/** The customer pays after the first poll. */
+/** Reference of an order that the customer pays after the first poll. */
 const LATE = 'thyme-26';
 
-/** The longest time between two polls: the random factor of a delay is 0.9 to 1.1. */
+/** The longest time between two polls, in milliseconds. The random factor of a delay is 0.9 to 1.1. */
 const LONGEST_INTERVAL_MS = 1.3 * POLL_INTERVAL_MS;
-/** Time for the call to the service and the booking, in milliseconds. */
+/** Time for the call to the service and the ledger entry, in milliseconds. */
 const BOOKING_MS = 1000;
 
 /** The shop asks the service about each order whose payment no webhook request has reported. */
 export const missingWebhooks: Scene = {
-  title: 'The webhook is switched off for good, and the shop finds every payment by asking',
+  title: 'The webhook is switched off for good, and the shop finds every payment by asking the service',
   async play({ customer, deliveries, emulator, pay, report }) {
     const before = deliveries.length;
     emulator.setFaults({ delivery: { off: true } });
@@ -28,7 +28,7 @@ export const missingWebhooks: Scene = {
     await setTimeout(LONGEST_INTERVAL_MS, undefined, { ref: false });
     await payNow(late);
 
-    await report.check('orders paid, found by asking', paidAt.size, async () => {
+    await report.check('orders paid, found by asking the service', paidAt.size, async () => {
       const orders = await Promise.all([...paidAt.keys()].map((each) => customer.order(each)));
       return orders.filter(({ status, foundByPoll }) => status === 'paid' && foundByPoll).length;
     });
@@ -44,11 +44,13 @@ export const missingWebhooks: Scene = {
     );
     const longest = Math.max(...waits);
     const inTime = longest <= LONGEST_INTERVAL_MS + BOOKING_MS;
-    await report.check('all booked within one poll interval', 'yes', () => (inTime ? 'yes' : 'no'));
+    await report.check('all recorded within one poll interval', 'yes', () =>
+      inTime ? 'yes' : 'no',
+    );
     const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`;
     report.line(
-      `        measured: booked ${seconds(Math.max(0, longest))} after the payment at most, ` +
-        `with a poll each ${seconds(POLL_INTERVAL_MS)} (random factor 0.9 to 1.1)`,
+      `        measured: recorded at most ${seconds(Math.max(0, longest))} after the payment, ` +
+        `with a poll every ${seconds(POLL_INTERVAL_MS)} (random factor 0.9 to 1.1)`,
     );
     emulator.setFaults({});
   },
@@ -56,7 +58,7 @@ export const missingWebhooks: Scene = {
 
 /** The service sends no webhook request for a declined payment. */
 export const declinedPayment: Scene = {
-  title: 'A customer declines the payment, and the shop finds out by asking',
+  title: 'A customer declines the payment, and the shop detects this by asking the service',
   async play({ customer, emulator, report }) {
     const { reference } = await customer.createOrder('shoes-27', 3200);
     const [transaction] = emulator.transactions({ externalReference: reference });
@@ -68,7 +70,7 @@ export const declinedPayment: Scene = {
       async () => (await customer.order(reference)).status,
     );
     await report.check(
-      'webhook requests about it',
+      'webhook requests about this payment',
       0,
       () => emulator.deliveries({ transactionId }).length,
     );

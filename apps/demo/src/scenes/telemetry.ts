@@ -3,10 +3,11 @@ import { missingSpans, paymentTraces } from '../telemetry/payment-trace.js';
 import { formatMetrics, scrape } from '../telemetry/scraped-metrics.js';
 import { formatTraces } from '../telemetry/trace-table.js';
 
-/** How the traces of a payment are joined. */
+/** A text that explains how the traces of a payment are joined. */
 const JOINS = [
-  'The service sends no traceparent, so the webhook request starts a trace of its own. The id of',
-  'the transaction joins it to the checkout. A span link (╌) joins the attempt to the receipt.',
+  'The service sends no traceparent. Therefore the webhook request starts its own trace.',
+  'The id of the transaction joins this trace to the trace of the checkout.',
+  'A span link (╌) joins the attempt to the receipt.',
 ];
 
 /** The trace of a payment over all processes. */
@@ -26,7 +27,7 @@ const tracedPayment: Scene = {
   },
 };
 
-/** Each shop serves its metrics at an address of its own, as Prometheus expects it. */
+/** Each shop serves its metrics at its own address, as Prometheus expects. */
 const scrapedMetrics: Scene = {
   title: 'The metrics of each shop, as Prometheus scrapes them',
   async play({ report, shops, signal }) {

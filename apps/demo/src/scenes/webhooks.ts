@@ -14,7 +14,10 @@ export const testWebhook: Scene = {
   },
 };
 
-/** An event with another id reports a payment that is recorded already. The inbox detects the duplicate by its transaction. */
+/**
+ * An event with another id reports a payment that is recorded already. The inbox detects the duplicate by the id of the
+ * transaction.
+ */
 export const duplicateEvent: Scene = {
   title: 'A second event reports a payment that is recorded already',
   async play({ customer, deliveries, emulator, report }) {

@@ -73,7 +73,7 @@ async function captureConsole(
   const { addresses, emulator } = environment;
   const { user, password } = addresses;
   const operator = { username: user, password };
-  // The event arrives before the transaction is complete: the handler fails and is retried.
+  // The event arrives before the transaction is complete. Therefore the handler fails and is retried.
   const push = emulator.createStkPush({ amount: 180, externalReference: 'sugar-5c6d' });
   const data = { ...emulator.transaction(push.transactionId), status: 'complete' };
   const early = emulator.sendEvent({ eventType: 'transaction.completed', data: { ...data } });
@@ -82,7 +82,7 @@ async function captureConsole(
     const attempts = page.getByRole('article', { name: 'record-payment' }).locator('tbody tr');
     await attempts.nth(1).waitFor();
   });
-  // A chart range that is a bit longer than the traffic.
+  // The range of the charts is slightly longer than the traffic.
   const overview = `${addresses.console}#/?minutes=15`;
   for (const scheme of ['light', 'dark'] as const) {
     const name = scheme === 'light' ? 'console-overview' : 'console-overview-dark';

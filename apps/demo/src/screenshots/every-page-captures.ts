@@ -57,7 +57,7 @@ async function pagesOf(environment: DemoEnvironment): Promise<PageToCapture[]> {
   complete('milk-4t5r', 70);
   const unmatched = complete('walk-in-2', 40);
   const prompt = emulator.createStkPush({ amount: 99.99, externalReference: 'mandazi-1x' });
-  // The events arrive before their transactions are complete: the handler fails and is retried.
+  // The events arrive before their transactions are complete. Therefore the handler fails and is retried.
   for (let count = 0; count < EARLY_EVENTS; count += 1) {
     const push = emulator.createStkPush({ amount: 180, externalReference: `sugar-${count}k` });
     const data = { ...emulator.transaction(push.transactionId), status: 'complete' };

@@ -24,7 +24,10 @@ export interface View {
   readonly scheme: 'light' | 'dark';
   /** Height in pixels. Default 780. */
   readonly height?: number;
-  /** Whether the screenshot contains the whole page, of any size in bytes. Default: only what the window shows. */
+  /**
+   * Whether the screenshot contains the whole page, without a limit of its size in bytes. By default, it contains only
+   * the visible part of the page.
+   */
   readonly fullPage?: boolean;
   /** Credentials of the console. */
   readonly operator?: { readonly username: string; readonly password: string };
@@ -38,7 +41,7 @@ export class ScreenshotBrowser implements AsyncDisposable {
     private readonly print: (line: string) => void,
   ) {}
 
-  /** Starts Chromium. @throws Error if it is not found at `CHROMIUM_PATH` or in the usual places. */
+  /** Starts Chromium. @throws Error if Chromium is not found at `CHROMIUM_PATH` or in the usual places. */
   static async open(folder: string, print: (line: string) => void): Promise<ScreenshotBrowser> {
     const configured = process.env['CHROMIUM_PATH'];
     const executablePath = configured

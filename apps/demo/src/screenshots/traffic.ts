@@ -10,14 +10,14 @@ const PRODUCTS = [
   ['bread', 120],
 ] as const;
 
-/** Number of payments in each round, repeated: the load of a shop varies. */
+/** The numbers of payments in the rounds, in a cycle. They differ, because the load of a shop varies. */
 const PAYMENTS_PER_ROUND = [2, 5, 3, 7, 4, 1, 6];
 
 const PAUSE_MS = 3000;
 const POLL_MS = 50;
 
 /**
- * Creates and pays orders in rounds: some events arrive twice, some payments match no order, and the API is sometimes
+ * Creates and pays orders in rounds. Some events arrive twice, some payments match no order, and the API is sometimes
  * slow. Resolves when all payments are recorded.
  */
 export async function playTraffic(

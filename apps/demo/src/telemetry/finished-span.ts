@@ -6,9 +6,9 @@ import type { ReadableSpan } from '@opentelemetry/sdk-trace';
 export interface FinishedSpan {
   readonly traceId: string;
   readonly spanId: string;
-  /** Id of the span that contains it; `null` for the first span of a trace. */
+  /** Id of the parent span; `null` for the first span of a trace. */
   readonly parentSpanId: string | null;
-  /** Ids of the spans that it is linked to. */
+  /** Ids of the spans that this span is linked to. */
   readonly linkedSpanIds: readonly string[];
   readonly name: string;
   /** `SERVER`, `CLIENT`, `CONSUMER`, … */
@@ -20,7 +20,10 @@ export interface FinishedSpan {
   readonly attributes: Attributes;
 }
 
-/** What a shop sends to the demo: the address of its metrics, once, and each span that has ended. */
+/**
+ * A message of a shop to the demo. It contains the address of the metrics of the shop, or a span that has ended. The
+ * address is sent once.
+ */
 export type TelemetryMessage = { readonly metricsUrl: string } | { readonly span: FinishedSpan };
 
 /** Converts a span of the SDK. */
@@ -40,7 +43,7 @@ export function toFinishedSpan(span: ReadableSpan): FinishedSpan {
   };
 }
 
-/** OpenTelemetry counts seconds, and nanoseconds of the last second. */
+/** Converts a time of OpenTelemetry, which consists of seconds and nanoseconds. */
 function toMilliseconds([seconds, nanoseconds]: HrTime): number {
   return seconds * 1000 + nanoseconds / 1e6;
 }

@@ -66,7 +66,7 @@ const SPANS: readonly CollectedSpan[] = [
 ];
 
 describe('The trace of a payment', () => {
-  it('TE-09 the trace of a payment has checkout, webhook request, attempt and ledger as a tree, joined by transaction and span link', () => {
+  it('TE-09 paymentTraces() joins the spans of checkout, webhook request, attempt and ledger by the transaction id and span links', () => {
     expect(formatTraces(paymentTraces(SPANS, 'tx-1'))).toEqual([
       'span                                                trace     process        start    duration',
       'POST /api/orders                                    aaaaaaaa  shop 1         +0 ms      5.3 ms',
@@ -99,13 +99,13 @@ describe('The trace of a payment', () => {
     expect(missingSpans(paymentTraces(others, 'tx-1'))).toEqual(missing);
   });
 
-  it('TE-09 a trace lacks the attempt if it has no link to the receipt of the event', () => {
+  it('TE-09 the trace of a payment lacks the attempt if the attempt has no link to the receipt of the event', () => {
     const spans = SPANS.map((span) => ({ ...span, linkedSpanIds: [] }));
     const traces = paymentTraces(spans, 'tx-1');
     expect(missingSpans(traces)).toEqual(['process transaction.completed']);
   });
 
-  it('TE-09 a span whose parent did not arrive is printed, and a failed span is marked', () => {
+  it('TE-09 formatTraces() prints a span without its parent, and marks a failed span', () => {
     const spans = SPANS.filter(({ spanId }) => spanId !== 'b1').map((span) => ({
       ...span,
       failed: span.spanId === 'c3',

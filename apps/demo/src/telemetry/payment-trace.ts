@@ -1,18 +1,20 @@
 import type { CollectedSpan } from './telemetry-collector.js';
 
-/** A span, and the spans that are part of it or linked to it. */
+/** A span, and the spans that are its children or are linked to it. */
 export interface TraceNode {
   readonly span: CollectedSpan;
-  /** The span is linked to the one above. Otherwise it is part of it. */
+  /** Whether the span is linked to the span above. Otherwise it is a child of the span above. */
   readonly linked: boolean;
-  /** In the order of their start. */
+  /** The spans below this span, in the order of their start. */
   readonly below: readonly TraceNode[];
 }
 
 /** The attribute for the id of a transaction. */
 const TRANSACTION = 'messaging.message.conversation_id';
 
-/** The spans of a payment from the checkout to the ledger. Each line is a path from a span to one below. */
+/**
+ * The spans of a payment from the checkout to the ledger. Each entry is a path from a span down to the spans below it.
+ */
 const EXPECTED_PATHS: readonly (readonly string[])[] = [
   ['POST /api/orders', 'POST /emulator/checkout-invoices'],
   [
@@ -30,8 +32,9 @@ const EXPECTED_PATHS: readonly (readonly string[])[] = [
 ];
 
 /**
- * The traces of a payment as trees, in the order of their start: the traces in which a span has the id of its
- * transaction, and the traces that are linked to a span of them. A linked trace is below the span that it is linked to.
+ * Returns the traces of a payment as trees, in the order of their start. A trace belongs to the payment if one of its
+ * spans has the id of the transaction, or if it is linked to a span of such a trace. A linked trace is below the span
+ * to which it is linked.
  */
 export function paymentTraces(spans: readonly CollectedSpan[], transactionId: string): TraceNode[] {
   const found = spansOf(spans, transactionId).toSorted((a, b) => a.startMs - b.startMs);
@@ -49,7 +52,10 @@ export function paymentTraces(spans: readonly CollectedSpan[], transactionId: st
   return nodesBelow(undefined);
 }
 
-/** The spans of all traces in which a span has the id of the transaction, and of the traces that are linked to these. */
+/**
+ * Returns the spans of all traces in which a span has the id of the transaction, and of all traces that are linked to
+ * these traces.
+ */
 function spansOf(spans: readonly CollectedSpan[], transactionId: string): CollectedSpan[] {
   const sameTraces = (some: readonly CollectedSpan[]): CollectedSpan[] => {
     const traceIds = new Set(some.map(({ traceId }) => traceId));
@@ -63,7 +69,7 @@ function spansOf(spans: readonly CollectedSpan[], transactionId: string): Collec
   return sameTraces([...withId, ...linked]);
 }
 
-/** The name of a span, with the path of its request if it is the span of an HTTP server. */
+/** Returns the name of a span, with the path of the request if it is the span of an HTTP server. */
 export function titleOf({ kind, name, attributes }: CollectedSpan): string {
   const path = attributes['url.path'];
   return kind === 'SERVER' && typeof path === 'string' && !name.includes(path)
@@ -71,7 +77,7 @@ export function titleOf({ kind, name, attributes }: CollectedSpan): string {
     : name;
 }
 
-/** The titles of the spans that a payment must have and these traces do not have. */
+/** Returns the titles of the spans that the traces of a payment must contain, and that these traces do not contain. */
 export function missingSpans(traces: readonly TraceNode[]): string[] {
   const missing = EXPECTED_PATHS.flatMap((path) => {
     let nodes = traces;

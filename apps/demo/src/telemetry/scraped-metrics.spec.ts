@@ -9,7 +9,7 @@ payments_store_up 1
 payments_process_duration_bucket{le="+Inf"} 4
 `;
 
-it('TE-09 the metrics of each process are printed with the sum of their series', () => {
+it('TE-09 formatMetrics() prints each metric of each process as the sum of its series', () => {
   const metrics = parseMetrics(TEXT);
   expect(Object.fromEntries(metrics)).toEqual({
     payments_events_received_total: 15,

@@ -1,4 +1,4 @@
-/** The metrics to print, and what they count. */
+/** The names of the metrics to print. */
 export const PRINTED_METRICS = [
   'payments_events_received_total',
   'payments_events_duplicates_total',
@@ -11,17 +11,17 @@ export const PRINTED_METRICS = [
   'payments_store_up',
 ] as const;
 
-/** What a process responded to a scrape: the sum of the series of each metric, by the name of the metric. */
+/** The metrics of a process: the sum of the series of each metric, by the name of the metric. */
 export type ScrapedMetrics = ReadonlyMap<string, number>;
 
-/** Scrapes a process as Prometheus does. Rejects if it does not respond with 200. */
+/** Scrapes a process as Prometheus does. Rejects if the process does not respond with 200. */
 export async function scrape(url: string, signal: AbortSignal): Promise<ScrapedMetrics> {
   const response = await fetch(url, { signal });
   if (!response.ok) throw new Error(`GET ${url} returned ${response.status}`);
   return parseMetrics(await response.text());
 }
 
-/** Adds the series of each metric in the text format of Prometheus. */
+/** Parses the text format of Prometheus, and adds up the series of each metric. */
 export function parseMetrics(text: string): ScrapedMetrics {
   const sums = new Map<string, number>();
   for (const line of text.split('\n')) {
@@ -31,7 +31,10 @@ export function parseMetrics(text: string): ScrapedMetrics {
   return sums;
 }
 
-/** Formats the metrics of several processes: a line per metric, a column per process. A process without it has a dash. */
+/**
+ * Formats the metrics of several processes, with a line per metric and a column per process. A dash means that a
+ * process does not have the metric.
+ */
 export function formatMetrics(processes: readonly (readonly [string, ScrapedMetrics])[]): string[] {
   const line = (first: string, cells: readonly string[]): string =>
     first.padEnd(44) + cells.map((cell) => cell.padStart(10)).join('');

@@ -1,4 +1,4 @@
-// The demo loads this file in the process of a shop before the shop itself, with --import. It starts the SDK of
+// The demo loads this file in the process of a shop before the shop itself, with --import. This file starts the SDK of
 // OpenTelemetry, sends each ended span to the demo, and serves the metrics for Prometheus on a free port.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -28,7 +28,8 @@ context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
 trace.setGlobalTracerProvider(new TracerProvider({ spanProcessors: [sender] }));
 metrics.setGlobalMeterProvider(new MeterProvider({ readers: [prometheus] }));
 
-// A span of each HTTP request to the shop. nestjs-payments makes the spans of the calls to the payments service.
+// Creates a span for each HTTP request to the shop. nestjs-payments creates the spans of the calls to the payments
+// service.
 void new HttpInstrumentation({
   disableOutgoingRequestInstrumentation: true,
   ignoreIncomingRequestHook: ({ url }) => url === METRICS_PATH,
@@ -45,7 +46,7 @@ await once(server, 'listening');
 const { port } = server.address() as AddressInfo;
 send({ metricsUrl: `http://127.0.0.1:${port}${METRICS_PATH}` });
 
-/** Without effect if the demo has ended. */
+/** Sends a message to the demo. Has no effect if the demo has ended. */
 function send(message: TelemetryMessage): void {
   if (process.connected) process.send!(message, undefined, undefined, () => {});
 }

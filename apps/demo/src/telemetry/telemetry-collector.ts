@@ -1,21 +1,21 @@
 import { fileURLToPath } from 'node:url';
 import type { FinishedSpan, TelemetryMessage } from './finished-span.js';
 
-/** The oldest spans are removed, because the demo may run for a long time. */
+/** Maximum number of spans. The oldest spans are removed, because the demo may run for a long time. */
 const MAX_SPANS = 5000;
 
 /** A span with the name of its process, for example `shop 1`. */
 export type CollectedSpan = FinishedSpan & { readonly process: string };
 
-/** How a shop sends its telemetry. */
+/** The connection between a shop and the collector of its telemetry. */
 export interface ShopTelemetry {
   /** The file to load before the shop. */
   readonly preload: string;
-  /** Receives what the process sends. */
+  /** A function that receives each message of the process. */
   readonly receive: (message: unknown) => void;
 }
 
-/** The spans of all shops, and the addresses of their metrics. */
+/** Collects the spans of all shops, and the addresses of their metrics. */
 export class TelemetryCollector {
   /** The newest spans, in the order of their arrival. */
   readonly spans: CollectedSpan[] = [];
@@ -26,7 +26,7 @@ export class TelemetryCollector {
     return [...this.#metricsUrls].toSorted(([a], [b]) => a.localeCompare(b));
   }
 
-  /** The telemetry of one process. If it is restarted, its new address replaces the old one. */
+  /** Returns the telemetry of one process. If the process is restarted, its new address replaces the old address. */
   of(process: string): ShopTelemetry {
     return {
       preload: fileURLToPath(new URL('shop-telemetry.js', import.meta.url)),

@@ -2,7 +2,7 @@ import { titleOf } from './payment-trace.js';
 import type { TraceNode } from './payment-trace.js';
 import type { CollectedSpan } from './telemetry-collector.js';
 
-/** The attributes to print. All others are left out: an application may set any attribute. */
+/** The attributes to print. All other attributes are omitted, because an application may set any attribute. */
 const PRINTED = [
   'messaging.message.conversation_id',
   'http.response.status_code',
@@ -16,14 +16,17 @@ const PRINTED = [
   'error.type',
 ] as const;
 
-/** The widths of a line: 94 characters together. */
+/** The widths of the columns, in characters. A line has 94 characters. */
 const SPAN_WIDTH = 52;
 const TRACE_WIDTH = 10;
 const PROCESS_WIDTH = 8;
 const TIME_WIDTH = 12;
 const LINE_WIDTH = SPAN_WIDTH + TRACE_WIDTH + PROCESS_WIDTH + 2 * TIME_WIDTH;
 
-/** Formats traces as a table with trees in its first column: a line per span, and below it its attributes. */
+/**
+ * Formats traces as a table with trees in the first column. Each span has a line, and the attributes of the span are
+ * below this line.
+ */
 export function formatTraces(traces: readonly TraceNode[]): string[] {
   const start = Math.min(...traces.map(({ span }) => span.startMs));
   return [
@@ -32,7 +35,10 @@ export function formatTraces(traces: readonly TraceNode[]): string[] {
   ];
 }
 
-/** The lines of a span and of those below. `first` begins the line of the span, and `next` all lines after it. */
+/**
+ * Returns the lines of a span and of the spans below it. The line of the span starts with `first`, and all further
+ * lines start with `next`.
+ */
 function linesOf({ span, below }: TraceNode, start: number, first: string, next: string): string[] {
   const bar = below.length > 0 ? '│  ' : '   ';
   return [
@@ -57,7 +63,7 @@ function linesOf({ span, below }: TraceNode, start: number, first: string, next:
   ];
 }
 
-/** The attributes of a span, as many on a line as fit. */
+/** Returns the lines with the attributes of a span. Each line has as many attributes as fit. */
 function attributeLines({ attributes, failed }: CollectedSpan, indent: string): string[] {
   const texts = PRINTED.filter((name) => attributes[name] !== undefined).map(
     (name) => `${name}=${String(attributes[name])}`,

@@ -49,8 +49,9 @@ export class CatalogueController {
   }
 
   /**
-   * Creates an order and redirects to its page. The idempotency key is part of the reference, so a form that is sent twice
-   * creates one order, even if two instances of the shop receive it. Each load of the page has a new key.
+   * Creates an order, and redirects to the page of the order. The idempotency key is part of the reference, so a form
+   * that is sent twice creates one order, even if two instances of the shop receive it. Each load of the page has a new
+   * key.
    */
   @Post('buy')
   @UseGuards(SameOriginGuard)

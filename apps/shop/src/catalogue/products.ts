@@ -1,6 +1,6 @@
 /** A product of the shop. */
 export interface Product {
-  /** Prefix of the references of its orders, and name of its picture. */
+  /** The id of the product. It is the prefix of the references of the product's orders, and the name of the picture. */
   readonly id: string;
   readonly name: string;
   readonly description: string;

@@ -14,7 +14,11 @@ import { SqliteShopDatabase } from './sqlite-shop-database.js';
 })
 export class DatabaseModule {}
 
-/** @throws SettingsError if the database can't be opened. */
+/**
+ * Opens the database of the settings.
+ *
+ * @throws SettingsError if the database can't be opened.
+ */
 function openDatabase({ databaseUrl, dataFolder }: ShopSettings): Promise<ShopDatabase> {
   return databaseUrl === undefined ? openSqlite(dataFolder) : openPostgres(databaseUrl);
 }

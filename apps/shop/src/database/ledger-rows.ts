@@ -10,7 +10,7 @@ export interface LedgerRow extends Omit<Payment, 'foundByPoll'> {
   readonly foundByPoll: unknown;
 }
 
-/** Count and sum of the matched or of the unmatched entries, as a database returns them. */
+/** The number and the sum of the matched or of the unmatched entries, as a database returns them. */
 export interface LedgerTotalsRow {
   readonly unmatched: unknown;
   readonly payments: number;

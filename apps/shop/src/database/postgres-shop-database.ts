@@ -9,8 +9,9 @@ import type { LedgerRow, LedgerTotalsRow } from './ledger-rows.js';
 import { ShopDatabase } from './shop-database.js';
 
 /**
- * The pool sends this as one message, which PostgreSQL runs as one transaction. The lock makes instances that start at
- * the same time create the tables one after the other. With IF NOT EXISTS alone, one of them could fail.
+ * The statements that create the tables. The pool sends them as one message, which PostgreSQL runs as one transaction.
+ * If several instances start at the same time, the lock makes them create the tables one after the other. Without the
+ * lock, an instance could fail in spite of IF NOT EXISTS.
  *
  * Amounts are stored as doubles, as they arrive in JSON. Sums are calculated in whole cents.
  */
@@ -46,11 +47,11 @@ export class PostgresShopDatabase extends ShopDatabase<PostgresTransaction> {
     private readonly pool: Pool,
   ) {
     super();
-    // The inbox has its own pool, so that neither waits for the connections of the other.
+    // The inbox has its own pool, so that neither pool waits for the connections of the other pool.
     this.inbox = postgresInbox({ connectionString });
   }
 
-  /** Connects, and creates missing tables. @throws the error of `pg` if that fails. */
+  /** Connects to the database, and creates missing tables. @throws the error of `pg` if one of these steps fails. */
   static async open(connectionString: string): Promise<PostgresShopDatabase> {
     const pool = new Pool({
       connectionString,
@@ -59,10 +60,13 @@ export class PostgresShopDatabase extends ShopDatabase<PostgresTransaction> {
       query_timeout: 10_000,
       allowExitOnIdle: true,
     });
-    // An idle connection was lost. The next statement uses another. Without this listener, the error would end the process.
+    // If an idle connection is lost, the next statement uses another connection. Without this listener, the error would
+    // end the process.
     const logger = new Logger(PostgresShopDatabase.name);
-    pool.on('error', ({ message }) => logger.warn(`An idle connection was lost: ${message}`));
-    // A connection was lost while a transaction used it, or before its promise resolved. The next statement fails.
+    pool.on('error', ({ message }) =>
+      logger.warn(`An idle connection to PostgreSQL was lost: ${message}`),
+    );
+    // If a connection is lost while a transaction uses it, or before its promise resolves, the next statement fails.
     pool.on('connect', (client) => client.on('error', () => {}));
     try {
       await pool.query(TABLES);
@@ -170,7 +174,10 @@ export class PostgresShopDatabase extends ShopDatabase<PostgresTransaction> {
     return toLedgerTotals(rows);
   }
 
-  /** The last 20 numbers: transactions get their numbers before they commit, and may commit in another order. */
+  /**
+   * Returns the numbers of the last 20 entries, because transactions get their numbers before they commit, and may
+   * commit in another order.
+   */
   async ledgerVersion(): Promise<string> {
     const { rows } = await this.pool.query<{ seq: string }>(
       'SELECT seq FROM shop_ledger ORDER BY seq DESC LIMIT 20',

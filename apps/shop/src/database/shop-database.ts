@@ -5,36 +5,36 @@ import type { CreateOrderDto, Order, OrderProblem, OrderWithPayments } from '../
 
 /**
  * The database of the shop: orders, ledger and inbox. All three are in one database, so that one transaction records a
- * payment and completes its delivery. A crash leaves both or neither.
+ * payment and completes its delivery. After a crash, the database contains both changes or neither.
  *
  * `Tx` is the type of this transaction, which `context.commit` of the inbox passes to the handler.
  */
 // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- each implementation sets its own type
 export abstract class ShopDatabase<Tx = unknown> implements OnApplicationShutdown {
-  /** The inbox in the same database. */
+  /** The inbox, which is in the same database. */
   abstract readonly inbox: InboxDefinition;
 
   /**
-   * Stores an order, unless its reference exists. Resolves with the stored order. `expectPayment` writes in the same
-   * transaction, so that no order is stored without its expectation.
+   * Stores an order, unless an order with the same reference exists. Resolves with the stored order. `expectPayment`
+   * writes in the same transaction, so that no order is stored without its expectation.
    */
   abstract addOrder(
     order: CreateOrderDto,
     expectPayment: (tx: unknown) => Promise<unknown>,
   ): Promise<Order>;
 
-  /** Finds the orders with these references, in one query. References without an order are left out. */
+  /** Finds the orders with these references, in one query. References without an order are omitted. */
   abstract findOrders(references: readonly string[]): Promise<OrderWithPayments[]>;
 
   /** Stores why an order has no payment, in a transaction of the inbox. A declined payment does not become overdue. */
   abstract setProblem(tx: Tx, reference: string, problem: OrderProblem): void | Promise<void>;
 
-  /** Stores the checkout address of an order, unless it has one. */
+  /** Stores the checkout address of an order, unless the order has one already. */
   abstract setCheckoutUrl(reference: string, checkoutUrl: string): Promise<void>;
 
   /**
-   * Adds a payment to the ledger, in a transaction of the inbox. The entry is `unmatched` if no order has its
-   * reference. Returns `null` if the ledger has an entry with this transaction id already.
+   * Adds a payment to the ledger, in a transaction of the inbox. The entry is `unmatched` if no order has the reference
+   * of the payment. Returns `null` if the ledger has an entry with this transaction id already.
    */
   abstract recordPayment(
     tx: Tx,
@@ -44,18 +44,22 @@ export abstract class ShopDatabase<Tx = unknown> implements OnApplicationShutdow
   /** Whether the ledger has an entry with this transaction id. */
   abstract isRecorded(transactionId: string): Promise<boolean>;
 
-  /** All entries of the ledger, oldest first. */
+  /** Returns all entries of the ledger, oldest first. */
   abstract ledgerEntries(): Promise<LedgerEntry[]>;
 
-  /** At most `limit` entries, newest first, that are older than the cursor `before` (`next` of another page). */
+  /**
+   * Returns at most `limit` entries, newest first, that are older than the cursor `before` (`next` of another page).
+   */
   abstract ledgerPage(limit: number, before?: string): Promise<LedgerPage>;
 
-  /** Sums of all entries. Reads the whole ledger, so call it only if {@link ledgerVersion} has changed. */
+  /**
+   * Returns the sums of all entries. This reads the whole ledger, so call it only if {@link ledgerVersion} has changed.
+   */
   abstract ledgerTotals(): Promise<LedgerTotals>;
 
-  /** A text that changes with each new entry. Fast for a ledger of any size. */
+  /** Returns a text that changes with each new entry. This is fast for a ledger of any size. */
   abstract ledgerVersion(): Promise<string>;
 
-  /** Closes the connections. Nest calls it last, when no handler and no request runs any more. */
+  /** Closes the connections. Nest calls this method last, when no handler and no request runs any more. */
   abstract onApplicationShutdown(): Promise<void>;
 }

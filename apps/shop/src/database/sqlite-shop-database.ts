@@ -33,31 +33,36 @@ const ORDER = 'reference, amount, checkout_url AS checkoutUrl, problem';
 const ENTRY =
   'transaction_id AS transactionId, reference, amount, recorded_at AS recordedAt, unmatched, found_by_poll AS foundByPoll';
 
-/** Orders, ledger and inbox in one SQLite file. Several shops on one machine can share it. */
+/** Orders, ledger and inbox in one SQLite file. Several shops on one machine can share the file. */
 export class SqliteShopDatabase extends ShopDatabase<SqliteTransaction> {
   readonly inbox;
-  /** Resolves when the last write has ended. The writes of this process share a connection, so they run in turn. */
+  /**
+   * Resolves when the last write has ended. The writes of this process share a connection, so they run one after the
+   * other.
+   */
   #lastWrite: Promise<unknown> = Promise.resolve();
 
   private constructor(
     file: string,
     private readonly database: DatabaseSync,
-    /** Its transactions stay open while this process reads with the other connection. */
+    /** The connection for writes. Its transactions stay open while this process reads with the other connection. */
     private readonly writer: DatabaseSync,
   ) {
     super();
     this.inbox = sqliteInbox({ file });
   }
 
-  /** Opens the file, and creates it if it is missing. @throws the error of SQLite if that fails. */
+  /** Opens the file, and creates the file if it is missing. @throws the error of SQLite if one of these steps fails. */
   static async open(file: string): Promise<SqliteShopDatabase> {
-    // Loaded only if SQLite is used: older versions of Node then print a warning that it is experimental.
+    // This module is loaded only if SQLite is used, because older versions of Node print a warning that it is
+    // experimental.
     const { DatabaseSync } = await import('node:sqlite');
     // SQLite would create the file readable for all users of the machine.
     closeSync(openSync(file, 'a', 0o600));
     const connections = [new DatabaseSync(file), new DatabaseSync(file)] as const;
     try {
-      // The inbox writes to the file too, and makes the checkpoints for both in its own thread.
+      // The inbox writes to the file too. In its own thread, it makes the checkpoints for its writes and for those of
+      // the shop.
       for (const connection of connections)
         connection.exec('PRAGMA busy_timeout = 5000; PRAGMA wal_autocheckpoint = 0');
       connections[0].exec(TABLES);
@@ -103,7 +108,7 @@ export class SqliteShopDatabase extends ShopDatabase<SqliteTransaction> {
     }));
   }
 
-  /** Synchronous, like {@link recordPayment}. */
+  /** Stores the problem synchronously, because all other writers wait for this transaction. */
   setProblem(tx: SqliteTransaction, reference: string, problem: OrderProblem): void {
     tx.prepare(
       "UPDATE shop_order SET problem = ? WHERE reference = ? AND problem IS NOT 'declined'",
@@ -116,7 +121,7 @@ export class SqliteShopDatabase extends ShopDatabase<SqliteTransaction> {
     await this.#write((tx) => tx.prepare(update).run(checkoutUrl, reference));
   }
 
-  /** Synchronous, because all other writers wait for this transaction. */
+  /** Records the payment synchronously, because all other writers wait for this transaction. */
   recordPayment(
     tx: SqliteTransaction,
     { transactionId, reference, amount, foundByPoll }: Payment,
@@ -158,7 +163,7 @@ export class SqliteShopDatabase extends ShopDatabase<SqliteTransaction> {
     return toLedgerTotals(select.all() as unknown as LedgerTotalsRow[]);
   }
 
-  /** The last number: SQLite has one writer at a time, so numbers commit in order. */
+  /** Returns the number of the last entry. SQLite has one writer at a time, so the numbers are committed in order. */
   async ledgerVersion(): Promise<string> {
     const row = this.database.prepare('SELECT max(seq) AS last FROM shop_ledger').get()!;
     return String(row['last']);
@@ -170,7 +175,7 @@ export class SqliteShopDatabase extends ShopDatabase<SqliteTransaction> {
     this.writer.close();
   }
 
-  /** Calls `work` in a transaction, after the writes before it. */
+  /** Calls `work` in a transaction, after all earlier writes have ended. */
   async #write<T>(work: (tx: DatabaseSync) => T | Promise<T>): Promise<T> {
     const write = this.#lastWrite.then(async () => {
       this.writer.exec('BEGIN IMMEDIATE');

@@ -12,7 +12,7 @@ const LIMIT = { message: 'limit must be a whole number from 1 to 200' };
 
 /** Query of `GET /api/ledger/page`, such as `?limit=50&before=120`. */
 export class LedgerPageDto {
-  /** `next` of another page, for the entries that are older. Default: the newest entries. */
+  /** The value of `next` of another page, to read older entries. Default: the newest entries. */
   @IsOptional()
   @Matches(/^\d{1,18}$/, { message: 'before must be the value of next of another page' })
   before?: string;
@@ -34,20 +34,20 @@ export class LedgerController {
     private readonly streams: EventStreamsService,
   ) {}
 
-  /** All entries, oldest first. */
+  /** Returns all entries, oldest first. */
   @Get()
   entries(): Promise<LedgerEntry[]> {
     return this.database.ledgerEntries();
   }
 
-  /** A page of entries, newest first. */
+  /** Returns a page of entries, newest first. */
   @Get('page')
   @Header('cache-control', 'no-store')
   page(@Query() { before, limit }: LedgerPageDto): Promise<LedgerPage> {
     return this.database.ledgerPage(limit, before);
   }
 
-  /** Server-sent events named `state`: the totals now, and again after each recorded payment. */
+  /** Sends server-sent events named `state`: the current totals, and the new totals after each recorded payment. */
   @Sse('events')
   events(): Observable<MessageEvent> {
     return this.streams.open(this.live.watchTotals());

@@ -7,7 +7,7 @@ import type { LedgerTotals } from './ledger-entry.js';
 /** Key of the only watched value. */
 const LEDGER = 'ledger';
 
-/** The changes of the ledger, including those made by other instances of the shop. */
+/** Reports the changes of the ledger, including changes by other instances of the shop. */
 @Injectable()
 export class LiveLedgerService {
   readonly #totals: PolledValues<LedgerTotals>;
@@ -19,12 +19,12 @@ export class LiveLedgerService {
     });
   }
 
-  /** The current totals, and the next totals as they change. */
+  /** Emits the current totals, and the new totals after each change. */
   watchTotals(): Observable<LedgerTotals> {
     return this.#totals.watch(LEDGER);
   }
 
-  /** Reads the totals now, if a page watches them. Call it when this instance has recorded a payment. */
+  /** Reads the totals now, if a page watches them. Call this method when this instance has recorded a payment. */
   refresh(): void {
     this.#totals.refresh();
   }

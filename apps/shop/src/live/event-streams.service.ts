@@ -19,13 +19,19 @@ import type { Observable } from 'rxjs';
 /** Maximum number of open streams. Each stream uses one connection. */
 const MAX_STREAMS = 1000;
 
-/** Interval of heartbeats in milliseconds. They prevent proxies from closing a stream, and show the page that the shop is alive. */
+/**
+ * Interval of heartbeats in milliseconds. They prevent proxies from closing a stream, and show the page that the shop
+ * is reachable.
+ */
 const HEARTBEAT_MS = 15_000;
 
 /** Time after which a browser connects again when its stream has ended, in milliseconds. */
 const RETRY_MS = 1000;
 
-/** The server-sent events of open pages: limited in number, kept alive, and ended when the shop closes. */
+/**
+ * The streams of server-sent events for open pages. Their number is limited. Heartbeats keep them open, and they end
+ * when the shop closes.
+ */
 @Injectable()
 export class EventStreamsService implements OnModuleDestroy {
   readonly #closing = new Subject<void>();
@@ -35,8 +41,8 @@ export class EventStreamsService implements OnModuleDestroy {
   constructor(private readonly host: HttpAdapterHost) {}
 
   /**
-   * The events that an `@Sse()` route returns: a `state` for each value, and a `heartbeat` at regular intervals. The
-   * stream ends if the values fail, so that the page shows this and connects again.
+   * Returns the events of an `@Sse()` route: a `state` for each value, and a `heartbeat` at regular intervals. If the
+   * values cannot be read, the stream ends, so that the page shows the interruption and connects again.
    *
    * @throws ServiceUnavailableException if too many streams are open, or the shop is closing.
    */
@@ -61,10 +67,14 @@ export class EventStreamsService implements OnModuleDestroy {
     });
   }
 
-  /** Nest calls this after the payments module has drained, so the pages have the last payments, and before the server closes. */
+  /**
+   * Ends all streams. Nest calls this method before the server closes, and after the payments module has drained, so
+   * that the pages show the last payments.
+   */
   onModuleDestroy(): void {
     this.#closed = true;
-    // The server closes when all connections have closed. Without this header, a page that reconnects would keep one open.
+    // The server closes when all connections have closed. Without this header, a page that reconnects would keep a
+    // connection open.
     const server = this.host.httpAdapter.getHttpServer() as Server;
     server.prependListener('request', (_, response) => response.setHeader('connection', 'close'));
     this.#closing.next();

@@ -25,7 +25,7 @@ describe('PolledValues', () => {
     expect(reads).toEqual([['a'], ['b', 'a', 'c']]);
   });
 
-  it('PolledValues sends only values that differ, and reads nothing without a watcher', async () => {
+  it('PolledValues sends a value only if it has changed, and reads nothing without a watcher', async () => {
     let reads = 0;
     const values = new PolledValues('a', async () => new Map([['a', Math.floor(reads++ / 5)]]), 1);
     expect(await firstValueFrom(values.watch('a').pipe(take(3), toArray()))).toEqual([0, 1, 2]);
@@ -34,7 +34,7 @@ describe('PolledValues', () => {
     expect(reads).toBe(before);
   });
 
-  it('PolledValues fails its watchers if the values cannot be read, and serves later watchers', async () => {
+  it('PolledValues sends an error to its watchers if the values cannot be read, and still serves later watchers', async () => {
     let broken = true;
     const read = async () => {
       if (broken) throw new Error('the database is closed');

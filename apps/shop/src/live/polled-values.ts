@@ -2,10 +2,13 @@ import { Logger } from '@nestjs/common';
 import { Observable } from 'rxjs';
 import type { Subscriber } from 'rxjs';
 
-/** After this time at most, a page shows the changes of another instance of the shop, in milliseconds. */
+/**
+ * Interval between two reads, in milliseconds. After this time at most, a page shows the changes of another instance of
+ * the shop.
+ */
 const POLL_MS = 1000;
 
-/** Reads the current values of all these keys at once. Keys without a value are left out. */
+/** Reads the current values of all these keys at once. Keys without a value are omitted. */
 export type ReadValues<T> = (keys: readonly string[]) => Promise<ReadonlyMap<string, T>>;
 
 interface Watcher<T> {
@@ -16,8 +19,9 @@ interface Watcher<T> {
 }
 
 /**
- * Values that pages watch. `PolledValues` polls the values of all watched keys together and finds the changes of other
- * processes too. It also reads the values for each new watcher and on {@link refresh}. Without watchers, it reads nothing.
+ * Values that pages watch. `PolledValues` reads the values of all watched keys together at regular intervals, and
+ * therefore also finds the changes of other processes. It also reads the values for each new watcher and on
+ * {@link refresh}. Without watchers, it reads nothing.
  */
 export class PolledValues<T> {
   readonly #logger = new Logger(PolledValues.name);
@@ -26,7 +30,7 @@ export class PolledValues<T> {
   #reading = false;
   #readAgain = false;
 
-  /** @param name of the values in the log. */
+  /** @param name the name of the values in the log. */
   constructor(
     private readonly name: string,
     private readonly read: ReadValues<T>,
@@ -34,8 +38,8 @@ export class PolledValues<T> {
   ) {}
 
   /**
-   * The current value of a key, and each later value that differs from the one before. If the values can't be read, the
-   * observable fails, because its last value may be out of date.
+   * Emits the current value of a key, and each later value that differs from the previous value. If the values can't be
+   * read, the observable fails, because its last value may be out of date.
    */
   watch(key: string): Observable<T> {
     return new Observable((subscriber) => {
@@ -66,7 +70,9 @@ export class PolledValues<T> {
       for (const watcher of watchers) send(watcher, values.get(watcher.key));
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      this.#logger.warn(`Closed ${watchers.length} streams: ${this.name} can't be read: ${reason}`);
+      this.#logger.warn(
+        `Closed ${watchers.length} streams, because ${this.name} can't be read: ${reason}`,
+      );
       for (const { subscriber } of watchers) subscriber.error(error);
     }
     this.#reading = false;

@@ -6,10 +6,10 @@ import type { ShopSettings } from '../shop-config.js';
 import { traceTransaction } from '../tracing.js';
 import type { Order } from './order.js';
 
-/** The time limit for the creation of an invoice, in milliseconds. The customer waits for it. */
+/** The time limit for the creation of an invoice, in milliseconds. The customer waits for the invoice. */
 const DEADLINE_MS = 10_000;
 
-/** What the shop uses of the response. The service does not document it. */
+/** The fields of the response that the shop uses. The service does not document the response. */
 interface Invoice {
   readonly transactionId?: unknown;
   readonly checkoutUrl?: unknown;
@@ -28,8 +28,9 @@ export class CheckoutService {
   ) {}
 
   /**
-   * Requests the invoice of an order, unless the service has it already. If it fails, the log has the reason, and the
-   * invoice can be requested again: the payments module sends no second request while the first may have had an effect.
+   * Requests the invoice of an order, unless the service has the invoice already. If the request fails, the log
+   * contains the reason, and the invoice can be requested again. The payments module sends no second request while the
+   * first request may have had an effect.
    */
   createInvoice(order: Order): Promise<void> {
     // A customer who clicks twice waits for the same response.
@@ -54,7 +55,7 @@ export class CheckoutService {
       }
       const reason = requested
         ? 'the response has no valid checkoutUrl'
-        : 'it was requested before, and the response was lost or has not arrived yet';
+        : 'the invoice was requested before, and the response was lost or has not arrived yet';
       this.#logger.warn(`Order ${reference} has no checkout page: ${reason}`);
     } catch (error) {
       if (!(error instanceof PaymentsError)) throw error;

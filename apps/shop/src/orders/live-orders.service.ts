@@ -4,7 +4,7 @@ import { PolledValues } from '../live/polled-values.js';
 import type { OrderView } from './order.js';
 import { OrdersService } from './orders.service.js';
 
-/** The changes of orders, including those made by other instances of the shop. */
+/** Reports the changes of orders, including changes by other instances of the shop. */
 @Injectable()
 export class LiveOrdersService {
   readonly #orders: PolledValues<OrderView>;
@@ -16,12 +16,15 @@ export class LiveOrdersService {
     });
   }
 
-  /** The current state of an order, and its next states as they change. Emits nothing if the order does not exist. */
+  /**
+   * Emits the current state of an order, and the new state after each change. Emits nothing if the order does not
+   * exist.
+   */
   watch(reference: string): Observable<OrderView> {
     return this.#orders.watch(reference);
   }
 
-  /** Reads the watched orders now. Call it when this instance has recorded a payment. */
+  /** Reads the watched orders now. Call this method when this instance has recorded a payment. */
   refresh(): void {
     this.#orders.refresh();
   }

@@ -20,7 +20,7 @@ export class OrderPageController {
     return notFoundPage(reference);
   }
 
-  /** Creates the invoice if the payments service was not available when the order was created. */
+  /** Requests the invoice again, if the payments service was not available when the order was created. */
   @Post(':reference/checkout')
   @UseGuards(SameOriginGuard)
   @Redirect('/', HttpStatus.SEE_OTHER)

@@ -26,7 +26,7 @@ export class OrdersController {
     return this.orders.get(reference);
   }
 
-  /** Server-sent events named `state`: the order now, and again after each change. */
+  /** Sends server-sent events named `state`: the current order, and the order after each change. */
   @Sse(':reference/events')
   async events(@Param('reference') reference: string): Promise<Observable<MessageEvent>> {
     await this.orders.get(reference);

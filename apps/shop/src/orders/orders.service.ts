@@ -15,8 +15,8 @@ export class OrdersService {
   ) {}
 
   /**
-   * Creates an order and its checkout invoice. Idempotent: a second call with the same order returns the order. It
-   * requests the invoice again only if the service has none.
+   * Creates an order and its checkout invoice. Idempotent: a second call with the same order returns the order, and
+   * requests the invoice again only if the service has no invoice.
    *
    * One transaction stores the order and the expectation of its payment, before the request to the payments service. From
    * then on the module finds the payment, even if the shop crashes, the response is lost, or no webhook request arrives.
@@ -38,19 +38,19 @@ export class OrdersService {
     return this.get(reference);
   }
 
-  /** The current state of an order. @throws NotFoundException if it does not exist. */
+  /** Returns the current state of an order. @throws NotFoundException if the order does not exist. */
   async get(reference: string): Promise<OrderView> {
     const order = await this.find(reference);
     if (order === undefined) throw new NotFoundException(`order ${reference} does not exist`);
     return order;
   }
 
-  /** The current state of an order, or `undefined` if it does not exist. */
+  /** Returns the current state of an order, or `undefined` if the order does not exist. */
   async find(reference: string): Promise<OrderView | undefined> {
     return (await this.findAll([reference]))[0];
   }
 
-  /** The current state of the orders with these references. References without an order are left out. */
+  /** Returns the current state of the orders with these references. References without an order are omitted. */
   async findAll(references: readonly string[]): Promise<OrderView[]> {
     return (await this.database.findOrders(references)).map(toView);
   }

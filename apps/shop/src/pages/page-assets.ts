@@ -35,8 +35,8 @@ export const IMPORT_MAP = JSON.stringify({
 });
 
 /**
- * Content security policy of the pages: they load and run only files of the shop. The import map is the only inline
- * script, so the policy has its hash.
+ * The content security policy of the pages, which load and run only files of the shop. The import map is the only
+ * inline script, so the policy contains the hash of the import map.
  */
 export const PAGE_POLICY = [
   "default-src 'none'",
@@ -49,7 +49,7 @@ export const PAGE_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-/** All assets by name. They are read once, so that no request reads a file. */
+/** Returns all assets by name. The shop reads them once, so that no request reads a file. */
 export function readAssets(): ReadonlyMap<string, Asset> {
   const files = readdirSync(PAGES)
     .filter((name) => extname(name) in TYPES)

@@ -9,7 +9,7 @@ describe('markup', () => {
     expect(text).toBe(`<p title="${safe}">${safe}</p>`);
   });
 
-  it('markup does not escape its own results, one or many', () => {
+  it('markup does not escape HTML that markup has returned, or a list of such HTML', () => {
     const items = ['a', '<b>'].map((name) => markup`<li>${name}</li>`);
     expect(markup`<ul>${items}</ul>${markup`<hr>`}${7}`.text).toBe(
       '<ul><li>a</li><li>&#60;b&#62;</li></ul><hr>7',

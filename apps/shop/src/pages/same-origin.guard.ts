@@ -18,6 +18,6 @@ export class SameOriginGuard implements CanActivate {
 function isSameOrigin({ host, origin, 'sec-fetch-site': site }: FormRequest['headers']): boolean {
   // Only the browser sets this header. Scripts of a page can't change it.
   if (site !== undefined) return site === 'same-origin' || site === 'none';
-  // Compared without the scheme, because a proxy may terminate TLS.
+  // The comparison ignores the scheme, because a proxy may terminate TLS.
   return origin === undefined || URL.parse(origin)?.host === host;
 }

@@ -1,7 +1,10 @@
 import type { EventSummary, PaymentEvent } from 'nestjs-payments';
 import { CURRENCY, isAmount } from '../amount.js';
 
-/** What the console lists of an event: its order and its amount, with the currency that the service's fields lack. */
+/**
+ * Returns the summary of an event for the lists of the console: the reference of the order, and the amount with its
+ * currency. The service's fields do not contain the currency.
+ */
 export function summaryOf({ data }: PaymentEvent): EventSummary {
   const { externalReference, reference = externalReference, amount } = data;
   return {

@@ -7,7 +7,7 @@ import type { InboxStats } from 'nestjs-payments';
 export class InboxController {
   constructor(private readonly inbox: PaymentInbox) {}
 
-  /** How many deliveries are pending, running and dead, for each handler. */
+  /** Returns the number of pending, running and dead deliveries of each handler. */
   @Get()
   stats(): Promise<InboxStats> {
     return this.inbox.stats();

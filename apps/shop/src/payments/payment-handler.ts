@@ -45,7 +45,8 @@ export class PaymentHandler {
   ) {}
 
   /**
-   * Records a payment once, even if several events report it. If it throws, the payments module retries it.
+   * Records a payment once, even if several events report the payment. If this method throws, the payments module
+   * retries the delivery.
    *
    * The slow API call comes first. `commit` comes last: one transaction adds the ledger entry and completes the
    * delivery, so that neither a crash nor an attempt in another process loses or duplicates the payment.
@@ -72,7 +73,10 @@ export class PaymentHandler {
     await this.#log(entry);
   }
 
-  /** Reads the status of the transaction from the API: the event does not prove that the transaction is still complete. */
+  /**
+   * Reads the status of the transaction from the API, because the event does not prove that the transaction is still
+   * complete.
+   */
   async #assertPaid(transactionId: string, signal: AbortSignal): Promise<void> {
     // The service does not document the fields of the response. The shop uses `status` only.
     const { status } = await this.payments.getTransaction(transactionId, { signal });

@@ -15,8 +15,9 @@ export class DeclinedPaymentDto {
 }
 
 /**
- * Marks orders whose payment was declined or is overdue. The service sends no webhook request for either: the module asks it
- * about each expected payment. A payment that arrives later is still recorded, and the order is then paid.
+ * Marks orders whose payment was declined or is overdue. The service sends no webhook request for these payments.
+ * Therefore the module asks the service about each expected payment. A payment that arrives later is still recorded,
+ * and the order is then paid.
  */
 @Injectable()
 export class ProblemHandler {
@@ -36,12 +37,15 @@ export class ProblemHandler {
     this.#logger.log(`The payment of order ${data.externalReference} was declined`);
   }
 
-  /** Overdue is not failed: the customer may have paid. A person checks the payment. */
+  /**
+   * Marks an order as overdue. The payment has not necessarily failed: the customer may have paid. A person checks the
+   * payment.
+   */
   @OnPaymentOverdue({ name: 'mark-overdue' })
   async markOverdue({ data }: PaymentOverdueEvent, context: PaymentEventContext): Promise<void> {
     await this.#mark(data.reference, 'overdue', context);
     this.#logger.warn(
-      `The payment of order ${data.reference} is overdue after ${data.polls} polls of the payments service: check it`,
+      `The payment of order ${data.reference} is overdue after ${data.polls} polls of the payments service: check whether the customer has paid`,
     );
   }
 

@@ -2,8 +2,9 @@ import type { PaymentTransaction, ReconcileOptions } from 'nestjs-payments';
 import type { ShopSettings } from '../shop-config.js';
 
 /**
- * How the payments module asks the service about expected orders. The service documents neither the body of `GET
- * /v1/transactions/{id}` nor a search by reference, so the settings have the statuses and the path.
+ * Returns the options with which the payments module asks the service about expected payments. The service documents
+ * neither the body of `GET /v1/transactions/{id}` nor a search by reference. Therefore the settings contain the
+ * statuses and the path.
  */
 export function reconcileOptions(settings: ShopSettings): ReconcileOptions {
   const { paidStatus, declinedStatus, findPath, pollScheduleMs } = settings;
@@ -23,11 +24,12 @@ export function reconcileOptions(settings: ShopSettings): ReconcileOptions {
         findPath,
         { ...options, query: { externalReference: reference } },
       );
-      // `undefined` means that no payment exists, so every response but a list with ids throws.
-      if (!Array.isArray(transactions)) throw new Error('The response has no list.');
+      // `undefined` means that no payment exists. Therefore every response that is not a list with ids is an error.
+      if (!Array.isArray(transactions))
+        throw new Error('The response has no list of transactions.');
       const [transaction] = transactions;
       if (transaction === undefined) return undefined;
-      if (!transaction.transactionId) throw new Error('A transaction has no id.');
+      if (!transaction.transactionId) throw new Error('A transaction in the response has no id.');
       return transaction.transactionId;
     },
     ...(pollScheduleMs === null ? {} : { schedule: pollScheduleMs }),

@@ -27,7 +27,7 @@ import { reconcileOptions } from './reconcile-options.js';
         worker: { leaseMs: settings.leaseMs },
         reconcile: reconcileOptions(settings),
         summary: summaryOf,
-        // Records nothing unless an SDK of OpenTelemetry runs in the process.
+        // This observer records nothing unless an SDK of OpenTelemetry runs in the process.
         observers: [openTelemetry()],
       }),
     }),

@@ -13,7 +13,7 @@ export interface AuthenticatedRequest extends FastifyRequest {
   company?: Company;
 }
 
-/** Accepts requests with a valid access token of this environment, in either header. */
+/** Accepts a request only if `Authorization` or `x-auth-token` contains a valid access token of this environment. */
 @Injectable()
 export class AccessTokenGuard implements CanActivate {
   constructor(
@@ -29,7 +29,7 @@ export class AccessTokenGuard implements CanActivate {
       token === undefined ? undefined : await this.core.issuer.verify(token, environment);
     if (!company) {
       throw new UnauthorizedException(
-        `no valid ${environment} token in Authorization or x-auth-token`,
+        `the request has no valid ${environment} access token in Authorization or x-auth-token`,
       );
     }
     request.company = company;

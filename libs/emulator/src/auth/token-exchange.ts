@@ -9,12 +9,15 @@ import type { IssuedToken, TokenIssuer } from './token-issuer.js';
 /** The success response of the token endpoint. */
 export interface TokenResponse {
   readonly access_token: string;
-  /** Lifetime in seconds, as a string that contains an integer: `"3599"`. A fault can replace it with any JSON value. */
+  /**
+   * The lifetime of the token in seconds, as a string that contains an integer, for example `"3599"`. A fault can
+   * replace this value with any JSON value.
+   */
   readonly expires_in?: unknown;
   readonly token_type: 'Bearer';
 }
 
-/** Exchanges client credentials for access tokens: the token endpoint without its HTTP layer. */
+/** Exchanges client credentials for access tokens. This class is the token endpoint without the HTTP layer. */
 export class TokenExchange {
   /** The last token of each company, for the `sameToken` fault. */
   readonly #last = new WeakMap<Company, Partial<Record<Environment, IssuedToken>>>();
@@ -27,7 +30,7 @@ export class TokenExchange {
     private readonly lifetime: number,
   ) {}
 
-  /** Finds the company of the client id in the header. Does not check the secret. */
+  /** Returns the company that has the client id in the header, or undefined. Does not check the secret. */
   identify(authorization: string | undefined, environment: Environment): Company | undefined {
     const credentials = parseBasicCredentials(authorization);
     return credentials && this.companies.findByClientId(credentials.clientId, environment);
@@ -64,7 +67,7 @@ export class TokenExchange {
     };
   }
 
-  /** The token issued last, if it is still valid. */
+  /** Returns the last token that was issued, if that token is still valid. */
   #reusable(company: Company, environment: Environment): IssuedToken | undefined {
     const last = this.#last.get(company)?.[environment];
     if (!last || last.expiresAt <= this.clock.now()) return undefined;

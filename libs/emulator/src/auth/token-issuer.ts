@@ -9,15 +9,15 @@ const ALGORITHM = 'HS256';
 /** An access token and its expiry. */
 export interface IssuedToken {
   readonly token: string;
-  /** Milliseconds since the Unix epoch; a multiple of 1,000. */
+  /** When the token expires, in milliseconds since the Unix epoch; a multiple of 1,000. */
   readonly expiresAt: number;
-  /** The token generation it belongs to. A revocation starts the next one. */
+  /** The generation to which the token belongs. A revocation starts the next generation. */
   readonly generation: string;
 }
 
 /**
- * Issues and verifies access tokens: JWTs bound to a company and an environment. Nothing is stored per token; revocation
- * compares the generation in the token with the company's current one.
+ * Issues and verifies access tokens. A token is a JWT for one company and one environment. The emulator does not store
+ * tokens. A token is revoked if its generation is not the company's current generation.
  */
 export class TokenIssuer {
   readonly #key: Uint8Array;
@@ -46,7 +46,7 @@ export class TokenIssuer {
     return { token, expiresAt: (issuedAt + lifetime) * 1000, generation };
   }
 
-  /** Returns the token's company, or undefined if it is forged, expired, revoked or of the other environment. */
+  /** Returns the token's company, or undefined if the token is forged, expired, revoked or of the other environment. */
   async verify(token: string, environment: Environment): Promise<Company | undefined> {
     const payload = await jwtVerify(token, this.#key, {
       algorithms: [ALGORITHM],
@@ -64,7 +64,7 @@ export class TokenIssuer {
     return company;
   }
 
-  /** The generation of the tokens that are accepted now. */
+  /** Returns the current generation. Only tokens of this generation are valid. */
   generation(company: Company, environment: Environment): string {
     return `${this.#resets}.${company.tokenGeneration[environment]}`;
   }

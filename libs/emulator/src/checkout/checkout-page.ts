@@ -8,7 +8,7 @@ import { isUsable } from './one-time-code.js';
 export interface CheckoutView {
   readonly transaction: Transaction;
   readonly step: CheckoutStep;
-  /** Milliseconds since the Unix epoch. */
+  /** The current time, in milliseconds since the Unix epoch. */
   readonly now: number;
   /** The code of the currency that the page shows before amounts. */
   readonly currency: string;
@@ -16,7 +16,7 @@ export interface CheckoutView {
   readonly withLog: boolean;
 }
 
-/** Renders the hosted checkout. It works without JavaScript. */
+/** Renders the hosted checkout. The page works without JavaScript. */
 export function checkoutPage(view: CheckoutView): Markup {
   const { transaction, currency, withLog } = view;
   const { transactionId, amount, externalReference, accountReference, companyId, environment } =
@@ -39,7 +39,7 @@ ${withLog ? markup`<p class="quiet"><a href="/emulator?tab=deliveries&search=${e
 export function noSuchInvoice(transactionId: string, withLog: boolean): Markup {
   return markup`<article class="card checkout">
 <h1>No such invoice</h1>
-<p>The emulator has no checkout invoice <code>${transactionId}</code>. Invoices are kept in memory: after a restart or a reset, create the order again.</p>
+<p>The emulator has no checkout invoice <code>${transactionId}</code>. The emulator keeps invoices in memory only. After a restart or a reset of the emulator, create the order again.</p>
 ${withLog ? markup`<p><a href="/emulator?tab=deliveries">Open the delivery log</a></p>` : undefined}
 </article>`;
 }
@@ -95,7 +95,7 @@ function codeForm(id: string, step: CheckoutStep & { name: 'code' }, now: number
   const usable = isUsable(code, now);
   const reason =
     code.triesLeft === 0
-      ? 'Too many wrong tries: this code is no longer valid.'
+      ? 'Too many wrong tries. This code is no longer valid.'
       : 'This code has expired.';
   const form = markup`<form method="post" action="${path(id, 'code')}" class="stack" novalidate>
 <label for="code">One-time code</label>
@@ -139,7 +139,7 @@ function invalid(problem: string | undefined): Markup | undefined {
   return problem === undefined ? undefined : markup` aria-invalid="true"`;
 }
 
-/** A time in UTC. Without a script, the page cannot know the reader's time zone. */
+/** Renders a time in UTC, because a page without a script cannot read the time zone of the browser. */
 function time(iso: string): Markup {
   return markup`<time datetime="${iso}">${iso.slice(11, 19)} UTC</time>`;
 }

@@ -19,7 +19,7 @@ export type CheckoutStep =
   | { readonly name: 'confirm'; readonly phoneNumber: string }
   | { readonly name: 'cancelled' };
 
-/** An action of the customer: a form that the page sends. */
+/** An action of the customer, which the page sends as a form. */
 export type CheckoutAction =
   | { readonly type: 'phone'; readonly phoneNumber: string }
   | { readonly type: 'code'; readonly code: string }
@@ -33,12 +33,12 @@ export interface CheckoutDependencies {
   readonly fail: (transactionId: string) => unknown;
   readonly random: RandomSource;
   readonly clock: EmulatorClock;
-  /** Maximum number of unfinished checkouts. Above it, the oldest one restarts at its first step. */
+  /** Maximum number of unfinished checkouts. If there are more, the oldest checkout restarts at its first step. */
   readonly limit: number;
 }
 
 /**
- * The hosted checkout: phone number, one-time code, then pay or decline.
+ * The hosted checkout. The customer enters a phone number and a one-time code, and then pays or declines.
  *
  * The state is kept on the server, not in the browser. An action that the current step does not allow, such as a form
  * sent twice or from the browser's history, changes nothing. Therefore an invoice is paid at most once.
@@ -48,7 +48,11 @@ export class CheckoutSessions {
 
   constructor(private readonly dependencies: CheckoutDependencies) {}
 
-  /** @throws EmulatorError `not_found`, also for transactions of another kind */
+  /**
+   * Returns a checkout invoice.
+   *
+   * @throws EmulatorError `not_found`, also if the transaction is not a checkout invoice
+   */
   find(transactionId: string): Transaction {
     const transaction = this.dependencies.find(transactionId);
     if (transaction.kind === 'checkout-invoice') return transaction;
@@ -60,7 +64,11 @@ export class CheckoutSessions {
     return this.#steps.get(transactionId) ?? { name: 'phone', typed: '', problem: undefined };
   }
 
-  /** @throws EmulatorError `not_found` */
+  /**
+   * Applies an action of the customer to an invoice.
+   *
+   * @throws EmulatorError `not_found`
+   */
   apply(transactionId: string, action: CheckoutAction): void {
     const transaction = this.find(transactionId);
     if (!isOpen(transaction)) return;

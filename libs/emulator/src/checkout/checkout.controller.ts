@@ -28,9 +28,9 @@ const BUTTONS = {
   restart: 'restart',
 } as const;
 
-/** The form with the phone number. The checkout validates the number itself. */
+/** The form with the phone number. `CheckoutSessions` validates the number. */
 class PhoneForm {
-  /** Default: none. */
+  /** The entered phone number. Default: none. */
   @IsOptional()
   @IsString({ message: 'phoneNumber must be text' })
   @MaxLength(200, { message: 'phoneNumber must be at most 200 characters' })
@@ -39,20 +39,23 @@ class PhoneForm {
 
 /** The form with the one-time code. */
 class CodeForm {
-  /** Default: none. */
+  /** The entered code. Default: none. */
   @IsOptional()
   @IsString({ message: 'code must be text' })
   @MaxLength(200, { message: 'code must be at most 200 characters' })
   code?: string | undefined;
 }
 
-/** Redirects to the page, which shows the result. Reloading the page does not repeat the action. */
+/** A redirect to the page that shows the result. A reload of that page does not repeat the action. */
 interface SeeOther {
   readonly url: string;
   readonly statusCode: 303;
 }
 
-/** Emulator only: the hosted checkout at `checkoutUrl`. Customers have no control token, so it needs none. */
+/**
+ * Endpoints that only the emulator has: the hosted checkout at `checkoutUrl`. They require no control token, because
+ * customers have none.
+ */
 @Controller('emulator/checkout')
 @WithoutControlToken()
 @UseGuards(SameOriginGuard)
@@ -118,7 +121,7 @@ export class CheckoutController {
       // After the redirect, the page explains that the invoice does not exist.
       if (!(error instanceof EmulatorError)) throw error;
     }
-    // A path without a host, so that a browser at localhost stays at localhost, as the Content-Security-Policy requires.
+    // The URL has no host, so that a browser at localhost stays at localhost, as the Content-Security-Policy requires.
     return { url: `/emulator/checkout/${encodeURIComponent(id)}`, statusCode: 303 };
   }
 }

@@ -4,9 +4,9 @@ import type { RandomSource } from '../runtime/random-source.js';
 export interface OneTimeCode {
   /** Six digits. */
   readonly digits: string;
-  /** Milliseconds since the Unix epoch. The code is rejected from then on. */
+  /** When the code expires, in milliseconds since the Unix epoch. The code is rejected from this time on. */
   readonly expiresAt: number;
-  /** Wrong tries left. At 0, every code is rejected. */
+  /** How many wrong codes the customer may still enter. At 0, every code is rejected. */
   readonly triesLeft: number;
 }
 
@@ -28,13 +28,13 @@ export function isUsable(code: OneTimeCode, now: number): boolean {
   return code.triesLeft > 0 && now < code.expiresAt;
 }
 
-/** Checks an entered code. Unless it is correct, returns the remaining tries and the message to show. */
+/** Checks an entered code. Returns `correct`, or the code with its remaining tries and the message to show. */
 export function checkCode(
   code: OneTimeCode,
   typed: string,
   now: number,
 ): 'correct' | { readonly code: OneTimeCode; readonly problem: string | undefined } {
-  // No message here: the page itself explains why a code is no longer usable.
+  // No message is needed here, because the page explains why a code is no longer usable.
   if (!isUsable(code, now)) return { code, problem: undefined };
   const entered = typed.replace(/\s/g, '');
   if (entered === code.digits) return 'correct';

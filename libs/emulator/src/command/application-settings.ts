@@ -5,8 +5,9 @@ import type { PaymentsEmulator } from '../payments-emulator.js';
 export type Setting = readonly [name: string, value: string];
 
 /**
- * Returns the settings with which an application calls the emulator's sandbox host and verifies its deliveries. With
- * several companies, the names of their settings start with their ids: `ACME_CLIENT_ID`.
+ * Returns the settings with which an application calls the emulator's sandbox host and verifies the emulator's
+ * deliveries. With several companies, the name of each setting starts with the company's id, for example
+ * `ACME_CLIENT_ID`.
  */
 export function applicationSettings(emulator: PaymentsEmulator): Setting[] {
   const companies = emulator.companies();

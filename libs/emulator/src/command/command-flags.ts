@@ -14,7 +14,7 @@ export interface StartCommand {
   readonly envFile: string | undefined;
 }
 
-/** The command line is invalid. The message is shown to the user without a stack trace. */
+/** An error about an invalid command line. The command shows its message without a stack trace. */
 export class CommandLineError extends Error {
   override readonly name = 'CommandLineError';
 }
@@ -57,7 +57,11 @@ export const DEFAULT_PRODUCTION_PORT = 4011;
 /** The address of an emulator that listens on the default port. */
 export const DEFAULT_URL = `http://127.0.0.1:${DEFAULT_PORT}`;
 
-/** @throws CommandLineError */
+/**
+ * Parses a command line.
+ *
+ * @throws CommandLineError if a flag is unknown or has an invalid value
+ */
 export function parseCommandLine(args: string[]): Command {
   const flags = readFlags(args);
   if (flags.help) return { do: 'help' };
@@ -108,7 +112,10 @@ function whole(flag: string, text: string | undefined): number | undefined {
   return Number(text);
 }
 
-/** Parses a redelivery schedule: `1s,30s,5m` are the waits before each further attempt, and `none` is no further attempt. */
+/**
+ * Parses a redelivery schedule. `1s,30s,5m`, for example, are the waits before the further attempts. `none` means that
+ * there is no further attempt.
+ */
 function schedule(text: string | undefined): number[] | undefined {
   if (text === undefined) return undefined;
   if (text === 'none') return [];
@@ -128,7 +135,11 @@ export function parseDuration(text: string): number | undefined {
   return Number(number) * { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }[unit as 'ms'];
 }
 
-/** @throws CommandLineError */
+/**
+ * Parses the value of a flag as JSON. The error message contains `example`.
+ *
+ * @throws CommandLineError if the value is not valid JSON
+ */
 export function json(flag: string, text: string | undefined, example: string): object | undefined {
   if (text === undefined) return undefined;
   try {

@@ -7,8 +7,9 @@ Usage: payments-emulator [flags]
        payments-emulator trigger EVENT-TYPE [flags]    sends an event from a running emulator;
                                                        trigger --help lists its flags
        payments-emulator webhooks|complete|decline|fault …
-                                                       controls a running emulator: an outage of
-                                                       deliveries, transactions and faults;
+                                                       controls a running emulator: switches an
+                                                       outage of deliveries on or off, completes
+                                                       and declines transactions, sets faults;
                                                        webhooks --help describes all four
 
 Addresses
@@ -29,9 +30,9 @@ Access from other machines (if --host or --public-url is not loopback)
 Credentials and webhook of the company; values that are not given are generated
   --webhook-url URL               https://, or http:// on a loopback host; see also
                                   --allow-private-webhooks
-  --companies IDS                 starts with several companies, e.g. acme,umbrella; the webhook of each is
-                                  at --webhook-url and its id, and its settings are named ACME_CLIENT_ID
-                                  and so on
+  --companies IDS                 starts with several companies, e.g. acme,umbrella; the webhook URL of each
+                                  company is --webhook-url, a slash and the company's id; the names of the
+                                  settings of acme start with ACME_, for example ACME_CLIENT_ID
   --webhook-secret SECRET
   --client-id ID                  sandbox credentials
   --client-secret SECRET
@@ -40,8 +41,9 @@ Credentials and webhook of the company; values that are not given are generated
 
 Behaviour
   --seed TEXT                     same credentials, secrets and faults at every start
-  --save-env FILE                 also saves the settings of the application in a .env file; keeps its
-                                  other variables, and does not start if they have other values
+  --save-env FILE                 also saves the settings of the application in a .env file; keeps the other
+                                  lines of the file, and does not start if one of these lines sets one of
+                                  the settings to another value
   --redeliver WAITS               waits before further attempts of a failed delivery, e.g. 1s,30s,5m
                                   (default none; the service documents no schedule)
   --faults JSON                   a fault plan, e.g. '{"delivery":{"duplicate":{}}}'
@@ -52,7 +54,7 @@ Behaviour
   --currency CODE                 currency that the pages show with amounts (default KES)
   --log-size N                    number of attempts in the delivery log (default 1000)
 
-  -q, --quiet                     prints no line per delivery
+  -q, --quiet                     does not print a line for each delivery
   -h, --help                      prints this help
   -v, --version                   prints the version
 

@@ -15,11 +15,12 @@ Usage: payments-emulator webhooks off|on       switches an outage of all webhook
                                                  fault api.notFound '{"forMs":60000}'
                                                  fault api.otherStatus '{"next":2}'
 
-  --after TIME         complete: later by the emulator's clock, such as 30s, 10m or 24h
-  --company ID         webhooks, fault: default: the company that the emulator started with
+  --after TIME         complete only: completes the transaction after this time of the emulator's
+                       clock, such as 30s, 10m or 24h
+  --company ID         webhooks and fault only (default: the company that the emulator started with)
   --url URL            the emulator's address (default ${DEFAULT_URL})
   --control-token TOKEN
-                       the token that the emulator printed, if other machines can reach it
+                       the token that the emulator printed; needed if other machines can reach the emulator
   -h, --help           prints this help
 
 Exit codes: 0 done, 1 rejected by the emulator, 2 invalid flags.
@@ -36,7 +37,7 @@ const FLAGS = {
 /** The commands that {@link runControl} runs. */
 export const CONTROL_COMMANDS: readonly string[] = ['webhooks', 'complete', 'decline', 'fault'];
 
-/** A request of a command, and the text that is printed if the emulator accepts it. */
+/** A request of a command, and the text that is printed if the emulator accepts the request. */
 interface ControlCommand {
   readonly request: ControlRequest;
   readonly done: string;
@@ -45,7 +46,7 @@ interface ControlCommand {
 /**
  * Runs one of the {@link CONTROL_COMMANDS} and returns its exit code.
  *
- * @throws CommandLineError for invalid flags, Error if no emulator responds or if it rejects the request
+ * @throws CommandLineError for invalid flags, Error if no emulator responds or if the emulator rejects the request
  */
 export async function runControl(args: string[], output: CommandOutput): Promise<0> {
   const { values, positionals } = readFlags(args);
@@ -65,7 +66,7 @@ function readCommand(
   { after, company = DEFAULT_COMPANY }: { after?: string; company?: string },
 ): ControlCommand {
   if (after !== undefined && command !== 'complete') {
-    throw new CommandLineError(`${command} takes no --after`);
+    throw new CommandLineError(`${command} takes no --after; only complete takes it`);
   }
   if (more.length === 0 && first !== undefined) {
     if (command === 'fault' && second !== undefined) return faultCommand(company, first, second);

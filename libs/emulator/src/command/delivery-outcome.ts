@@ -3,7 +3,7 @@ import type { DeliveryRecord } from '../deliveries/delivery-record.js';
 /** Number of characters of the response body that are printed. */
 const PRINTED_BODY_LENGTH = 300;
 
-/** The result of a delivery, and advice if it was not delivered. */
+/** The result of a delivery, and advice if the delivery failed. */
 export interface DeliveryOutcome {
   readonly text: string;
   readonly advice: string | undefined;
@@ -31,7 +31,7 @@ function adviseUnsent({ failure, companyId }: DeliveryRecord): string | undefine
     return `start the emulator with --webhook-url http://127.0.0.1:3000/webhooks/payments, or PUT /emulator/companies/${companyId}/webhook with {"url":"…"}`;
   }
   if (failure?.code === 'inactive') {
-    return `activate it: PUT /emulator/companies/${companyId}/webhook with {"active":true}`;
+    return `activate the webhook: PUT /emulator/companies/${companyId}/webhook with {"active":true}`;
   }
   if (failure?.code === 'dropped') {
     return "switch the fault off on the emulator's page, then send the event again";
@@ -57,7 +57,7 @@ function adviseResponse({ response, faults, companyId }: DeliveryRecord): string
   // The response of an application that uses nestjs-payments. The delivery log may have only the start of the body.
   const code = /"code":"(\w+)"/.exec(body)?.[1];
   if (code === 'company_unknown') {
-    return `the application has no company with the id that its path ends with: start the emulator with the --webhook-url of a company that the application has, or PUT /emulator/companies/${companyId}/webhook with {"url":"…"}`;
+    return `the application has no company with the id at the end of the webhook URL: start the emulator with the --webhook-url of a company that the application has, or PUT /emulator/companies/${companyId}/webhook with {"url":"…"}`;
   }
   if (code === 'signature_missing' || code === 'signature_malformed') {
     return 'the header X-Webhook-Signature did not arrive as it was sent: check what a proxy between the emulator and the application does with headers';

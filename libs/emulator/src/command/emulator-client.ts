@@ -1,9 +1,9 @@
-/** A request of a control. */
+/** A request to a control of the emulator. */
 export interface ControlRequest {
   readonly method: 'POST' | 'PUT' | 'DELETE';
   /** The path under `/emulator/`. */
   readonly control: string;
-  /** Sent as JSON, unless undefined. */
+  /** The body, which is sent as JSON. If undefined, the request has no body. */
   readonly input?: unknown;
 }
 
@@ -17,7 +17,7 @@ export class EmulatorClient {
   /**
    * Checks that an emulator is running at a URL, and returns a client.
    *
-   * @throws Error that names the fix, if no emulator responds, or if it requires another control token
+   * @throws Error that names the fix, if no emulator responds or if the emulator requires another control token
    */
   static async connect(url: string, controlToken?: string): Promise<EmulatorClient> {
     const emulator = new EmulatorClient(url.replace(/\/+$/, ''), controlToken);
@@ -36,7 +36,7 @@ export class EmulatorClient {
   /**
    * Sends a request to a control.
    *
-   * @throws Error with the emulator's message, if it rejects the request
+   * @throws Error with the emulator's message, if the emulator rejects the request
    */
   async send<T>({ method, control, input }: ControlRequest): Promise<T> {
     const { status, body } = await this.#request(method, `/emulator/${control}`, input);

@@ -44,7 +44,10 @@ async function read(file: string): Promise<string> {
   }
 }
 
-/** Returns the text before and after the emulator's lines, or before and after their future place. */
+/**
+ * Returns the text before and after the emulator's lines. If there are no such lines, returns the text before and after
+ * the place where they will be written.
+ */
 function withoutOwnLines(
   text: string,
   settings: readonly Setting[],

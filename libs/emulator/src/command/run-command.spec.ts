@@ -47,7 +47,7 @@ describe('runCommand', () => {
     expect(printed.out).toContain('\nPAYMENTS_CLIENT_SECRET is not listed, because ');
   });
 
-  it('runCommand() prints --url in its trigger command unless it listens at the default address', async () => {
+  it('runCommand() prints the trigger command with --url unless the emulator listens at the default address', async () => {
     const { emulator, printed } = await start();
     expect(printed.out).toContain(`--reference order-1 --url ${emulator.baseUrl}\n`);
   });
@@ -76,7 +76,7 @@ describe('runCommand', () => {
     [['--webhook-url', 'http://shop.example/'], '--webhook-url must be an https:// URL'],
     [['--token-lifetime', '0'], '--token-lifetime must be a whole number of seconds'],
     [['--faults', '{"api":{"slow":{}}}'], 'api.slow.ms is required'],
-  ])('runCommand() exits with 2 and one error message for %j', async (args, message) => {
+  ])('runCommand() returns 2 and prints one error message for %j', async (args, message) => {
     const { result, printed } = await run(...args);
     expect(result).toBe(2);
     expect(printed.out).toBe('');
@@ -84,7 +84,7 @@ describe('runCommand', () => {
     expect(printed.err.trim().split('\n')).toHaveLength(2);
   });
 
-  it('runCommand() exits with 1 and names the production port that is in use and its flag', async () => {
+  it('runCommand() returns 1 if the production port is in use, and prints the port and its flag', async () => {
     const { emulator } = await start();
     const { port } = new URL(emulator.baseUrl);
     const { result, printed } = await run('--port', '0', '--production-port', port);

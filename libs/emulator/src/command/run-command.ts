@@ -72,7 +72,7 @@ async function listen(options: PaymentsEmulatorOptions): Promise<PaymentsEmulato
   }
 }
 
-/** Returns the flag of an option, or the option itself if it has no flag. */
+/** Returns the flag of an option, or the name of the option if there is no flag. */
 function nameFlag(option: string): string {
   const flag = `--${option.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
   return HELP.includes(`${flag} `) ? flag : option;

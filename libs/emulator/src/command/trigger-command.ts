@@ -22,7 +22,7 @@ All other types are sent directly:
   --company ID         default: the company that the emulator started with
   --url URL            the emulator's address (default ${DEFAULT_URL})
   --control-token TOKEN
-                       the token that the emulator printed, if other machines can reach it
+                       the token that the emulator printed; needed if other machines can reach the emulator
   -h, --help           prints this help
 
 Exit codes: 0 delivered, 1 not delivered, 2 invalid flags.
@@ -39,7 +39,7 @@ const FLAGS = {
   help: { type: 'boolean', short: 'h' },
 } as const;
 
-/** Names of the trigger's fields on the command line. */
+/** The flags of the command, by the name of the trigger's field. */
 const FLAG_OF: Readonly<Record<string, string>> = {
   externalReference: '--reference',
   transactionId: '--transaction',
@@ -50,7 +50,7 @@ const FLAG_OF: Readonly<Record<string, string>> = {
 /**
  * Runs `payments-emulator trigger …` and returns its exit code.
  *
- * @throws CommandLineError for invalid flags, Error if no emulator responds or if it rejects the event
+ * @throws CommandLineError for invalid flags, Error if no emulator responds or if the emulator rejects the event
  */
 export async function runTrigger(args: string[], output: CommandOutput): Promise<0 | 1> {
   const { url, controlToken, input } = readTrigger(args);

@@ -10,7 +10,7 @@ import {
 
 /** Selects the company of a control. */
 export class CompanyInput {
-  /** Default: the company that the emulator started with. */
+  /** Id of the company. Default: the company that the emulator started with. */
   @IsOptional()
   @IsCompanyId()
   companyId?: string | undefined;
@@ -23,32 +23,35 @@ export class NewCompany {
   @IsCompanyId()
   companyId?: string | undefined;
 
-  /** The sandbox client id: 1 to 256 characters, no colon. Default: a generated one. */
+  /** The sandbox client id: 1 to 256 characters, no colon. Default: a generated id. */
   @IsOptional()
   @IsClientId()
   clientId?: string | undefined;
 
-  /** The sandbox client secret: 1 to 1024 characters, sent as UTF-8. Default: a generated one. */
+  /** The sandbox client secret: 1 to 1024 characters, sent as UTF-8. Default: a generated secret. */
   @IsOptional()
   @IsSecret()
   clientSecret?: string | undefined;
 
-  /** The production client id: 1 to 256 characters, no colon. Default: a generated one. */
+  /** The production client id: 1 to 256 characters, no colon. Default: a generated id. */
   @IsOptional()
   @IsClientId()
   productionClientId?: string | undefined;
 
-  /** The production client secret: 1 to 1024 characters, sent as UTF-8. Default: a generated one. */
+  /** The production client secret: 1 to 1024 characters, sent as UTF-8. Default: a generated secret. */
   @IsOptional()
   @IsSecret()
   productionClientSecret?: string | undefined;
 
-  /** HTTPS, or plain HTTP on a loopback host; see also `allowPrivateWebhooks`. Default: none; nothing is sent. */
+  /**
+   * The webhook URL: HTTPS, or plain HTTP on a loopback host; see also `allowPrivateWebhooks`. Default: none; the
+   * emulator sends nothing.
+   */
   @IsOptional()
   @IsWebhookUrl()
   webhookUrl?: string | undefined;
 
-  /** The webhook secret: 1 to 1024 characters. Default: a generated one. */
+  /** The webhook secret: 1 to 1024 characters. Default: a generated secret. */
   @IsOptional()
   @IsSecret()
   webhookSecret?: string | undefined;
@@ -61,17 +64,23 @@ export class NewCompany {
 
 /** A change of a company's webhook. Omitted fields keep their value. */
 export class WebhookInput extends CompanyInput {
-  /** HTTPS, or plain HTTP on a loopback host; see also `allowPrivateWebhooks`. Null removes the URL. */
+  /**
+   * The new webhook URL: HTTPS, or plain HTTP on a loopback host; see also `allowPrivateWebhooks`. Null removes the
+   * URL.
+   */
   @IsOptional()
   @IsWebhookUrl()
   url?: string | null | undefined;
 
-  /** The new webhook secret, 1 to 1024 characters. The fault `oldSecret` needs the previous one, which is kept. */
+  /**
+   * The new webhook secret, 1 to 1024 characters. The emulator keeps the previous secret, because the fault `oldSecret`
+   * needs it.
+   */
   @IsOptional()
   @IsSecret()
   secret?: string | undefined;
 
-  /** False: nothing is sent. */
+  /** Whether the emulator sends events to the webhook. */
   @IsOptional()
   @IsBoolean({ message: 'active must be true or false' })
   active?: boolean | undefined;
@@ -79,7 +88,7 @@ export class WebhookInput extends CompanyInput {
 
 /** A rotation of the webhook secret. */
 export class WebhookSecretInput extends CompanyInput {
-  /** The new secret, 1 to 1024 characters. Default: a generated one. */
+  /** The new secret, 1 to 1024 characters. Default: a generated secret. */
   @IsOptional()
   @IsSecret()
   secret?: string | undefined;
@@ -87,7 +96,7 @@ export class WebhookSecretInput extends CompanyInput {
 
 /** A rotation of a client secret. The old secret is rejected at once. */
 export class ClientSecretInput extends WebhookSecretInput {
-  /** Default: `sandbox`. */
+  /** The environment of the client secret. Default: `sandbox`. */
   @IsOptional()
   @IsEnvironment()
   environment?: Environment | undefined;
@@ -95,7 +104,7 @@ export class ClientSecretInput extends WebhookSecretInput {
 
 /** Selects the tokens to revoke. */
 export class RevocationInput extends CompanyInput {
-  /** Default: both. */
+  /** The environment whose tokens are revoked. Default: both. */
   @IsOptional()
   @IsEnvironment()
   environment?: Environment | undefined;

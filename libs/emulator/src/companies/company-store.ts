@@ -116,7 +116,7 @@ export class CompanyStore {
     return company;
   }
 
-  /** Revokes all tokens issued so far. */
+  /** Revokes all tokens that a company has in one environment or in both. */
   revokeTokens(input: unknown): void {
     const { companyId, environment } = checkInput(RevocationInput, input);
     const company = this.get(companyId);

@@ -1,4 +1,7 @@
-/** Each environment has its own host and credentials. A token of one is rejected by the other. */
+/**
+ * An environment of the service. Each environment has its own host and credentials, and rejects the tokens of the other
+ * environment.
+ */
 export type Environment = 'sandbox' | 'production';
 
 /** Both environments; the first is the default. */
@@ -6,26 +9,30 @@ export const ENVIRONMENTS: readonly Environment[] = ['sandbox', 'production'];
 
 /** The credentials that a client exchanges for a token. */
 export interface ClientCredentials {
-  /** The user name of HTTP Basic. Contains no colon, because Basic ends the user name at the first one. */
+  /** The user name of HTTP Basic. Contains no colon, because HTTP Basic ends the user name at the first colon. */
   readonly clientId: string;
   /** The password of HTTP Basic. */
   readonly clientSecret: string;
 }
 
-/** A company's webhook. Both environments share it. */
+/** A company's webhook. Both environments share the webhook. */
 export interface WebhookSettings {
-  /** The URL that deliveries are sent to: HTTPS, or plain HTTP on a loopback host. Null: nothing is sent. */
+  /**
+   * The URL that deliveries are sent to: HTTPS, or plain HTTP on a loopback host. If null, the emulator sends nothing.
+   */
   readonly url: string | null;
-  /** The secret that signs every delivery. */
+  /** The secret with which the emulator signs every delivery. */
   readonly secret: string;
-  /** False: nothing is sent. */
+  /** Whether the emulator sends events to the webhook. */
   readonly active: boolean;
 }
 
 /** A company with all its credentials and settings. */
 export interface CompanyCredentials extends ClientCredentials {
   readonly companyId: string;
-  /** The production credentials. `clientId` and `clientSecret` of the company itself are those of the sandbox. */
+  /**
+   * The production credentials. The fields `clientId` and `clientSecret` of the company are the sandbox credentials.
+   */
   readonly production: ClientCredentials;
   /** The secret of the webhook; the same value as `webhook.secret`. */
   readonly webhookSecret: string;
@@ -37,7 +44,10 @@ export interface Company {
   readonly companyId: string;
   readonly credentials: Record<Environment, ClientCredentials>;
   webhook: WebhookSettings;
-  /** The webhook secret before the last rotation. The `oldSecret` fault signs with it. */
+  /**
+   * The webhook secret before the last rotation. With the fault `oldSecret`, the emulator signs deliveries with this
+   * secret.
+   */
   previousWebhookSecret: string | undefined;
   /** A token contains the generation in which it was issued. Increasing the generation revokes all earlier tokens. */
   readonly tokenGeneration: Record<Environment, number>;
@@ -54,7 +64,7 @@ export function toCredentials(company: Company): CompanyCredentials {
   };
 }
 
-/** The start of the names of a company's settings: `MY_SHOP` for the id `my-shop`. */
+/** Returns the prefix of the names of a company's settings, for example `MY_SHOP` for the id `my-shop`. */
 export function settingsPrefix(companyId: string): string {
   return companyId.toUpperCase().replaceAll('-', '_');
 }

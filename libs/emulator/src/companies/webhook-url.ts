@@ -11,17 +11,17 @@ export interface WebhookPolicy {
   readonly allowPrivate: boolean;
 }
 
-/** Whether a host name of a URL is this machine: `localhost`, a name under it, or a loopback address. */
+/** Whether the host name of a URL means this machine: `localhost`, a name under `localhost`, or a loopback address. */
 export function isLoopback(hostname: string): boolean {
   return LOOPBACK.test(hostname.toLowerCase());
 }
 
-/** Returns the error in the form of a webhook URL, or undefined. */
+/** Returns an error message if a value does not have the form of a webhook URL, otherwise undefined. */
 export function webhookUrlProblem(value: unknown): string | undefined {
   const url = typeof value === 'string' ? URL.parse(value) : null;
   if (!url) return 'must be an absolute URL, such as https://shop.example/webhooks/payments';
   if (url.username || url.password) {
-    return 'must not contain a user name or password: deliveries are authenticated by their signature';
+    return 'must not contain a user name or password, because the signature authenticates the deliveries';
   }
   return /^https?:$/.test(url.protocol) ? undefined : 'must be an https:// URL';
 }
@@ -51,4 +51,4 @@ export function webhookPolicyProblem(
 
 /** Error message for a private host, if other machines can reach the emulator. */
 export const PRIVATE_WEBHOOK =
-  'must not point to this machine or a private network while other machines can reach the emulator; allowPrivateWebhooks (--allow-private-webhooks) permits it';
+  'must not point to this machine or a private network while other machines can reach the emulator; allowPrivateWebhooks (--allow-private-webhooks) permits such URLs';

@@ -22,7 +22,7 @@ interface FaultPath {
   readonly fault: string;
 }
 
-/** Emulator only: companies with their webhooks, secrets, tokens and faults. */
+/** Endpoints that only the emulator has: companies with their webhooks, secrets, tokens and faults. */
 @Controller('emulator/companies')
 @UseGuards(SameOriginGuard)
 export class CompaniesController {
@@ -83,7 +83,7 @@ export class CompaniesController {
     return this.core.faults.get(this.core.companies.get(companyId).companyId);
   }
 
-  /** Enables or changes one fault. The others keep their state. */
+  /** Enables or changes one fault. The other faults keep their state. */
   @Put(':companyId/faults/:target/:fault')
   setFault(@Param() path: FaultPath, @Body() body: unknown): FaultPlan {
     return this.core.changeFault(path.companyId, path.target, path.fault, body);

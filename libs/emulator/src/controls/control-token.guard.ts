@@ -7,7 +7,10 @@ import { EmulatorCore } from '../emulator-core.js';
 const EXEMPT = 'payments-emulator:without-control-token';
 const CHALLENGE = 'Basic realm="payments-emulator: any name, the control token as password"';
 
-/** Exempts an endpoint under `/emulator` from the control token, because merchants or their customers use it. */
+/**
+ * Marks an endpoint under `/emulator` that requires no control token, because merchants or their customers use the
+ * endpoint.
+ */
 export const WithoutControlToken = (): MethodDecorator & ClassDecorator =>
   SetMetadata(EXEMPT, true);
 
@@ -31,7 +34,10 @@ export class ControlTokenGuard implements CanActivate {
     const reply = http.getResponse<FastifyReply>();
     if (result === 'throttled') {
       void reply.header('retry-after', '60');
-      throw new HttpException('more than ten wrong control tokens within a minute', 429);
+      throw new HttpException(
+        'more than ten requests within a minute had a wrong control token; send the correct token, or wait a minute',
+        429,
+      );
     }
     void reply.header('www-authenticate', CHALLENGE);
     throw new UnauthorizedException(

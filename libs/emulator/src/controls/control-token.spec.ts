@@ -25,7 +25,7 @@ describe('ControlToken', () => {
     expect(new ControlToken(TOKEN, new ManualClock(0)).verify(header)).toBe(result);
   });
 
-  it('ControlToken throttles more than ten wrong tokens within a minute, and never the valid one', () => {
+  it('ControlToken throttles wrong tokens after ten wrong tokens within a minute, and never throttles the valid token', () => {
     const clock = new ManualClock(0);
     const token = new ControlToken(TOKEN, clock);
     clock.advance(100_000);

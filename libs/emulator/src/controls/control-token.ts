@@ -6,7 +6,10 @@ const WRONG_PER_MINUTE = 10;
 const MINUTE_MS = 60_000;
 const CREDENTIALS = /^(bearer|basic) +(\S+)$/i;
 
-/** Result of verifying a request's control token. `throttled`: the token is wrong, after too many wrong tokens within a minute. */
+/**
+ * Result of verifying a request's control token. `throttled` means that the token is wrong, and that there were too
+ * many wrong tokens within a minute.
+ */
 export type ControlTokenResult = 'valid' | 'missing' | 'wrong' | 'throttled';
 
 /** Verifies control tokens in constant time. The valid token is always accepted, regardless of the number of wrong tokens. */
@@ -22,7 +25,7 @@ export class ControlToken {
     this.#digest = digest(token);
   }
 
-  /** Verifies an `Authorization` header: the token as Bearer, or as the password of any user in Basic. */
+  /** Verifies an `Authorization` header, which contains the token as Bearer, or as the Basic password of any user. */
   verify(authorization: string | undefined): ControlTokenResult {
     const given = tokenOf(authorization);
     if (given === undefined) return 'missing';

@@ -6,7 +6,7 @@ import { EmulatorCore } from '../emulator-core.js';
 import { checkInput } from '../check-input.js';
 import { SameOriginGuard } from '../http/same-origin.guard.js';
 
-/** Emulator only: the delivery log, redelivery, and flushing of pending deliveries. */
+/** Endpoints that only the emulator has: the delivery log, redelivery, and the end of all delays. */
 @Controller('emulator/deliveries')
 @UseGuards(SameOriginGuard)
 export class DeliveriesController {
@@ -28,7 +28,7 @@ export class DeliveriesController {
     return this.core.log.get(id).record;
   }
 
-  /** Responds with the new attempt after it has ended. */
+  /** Sends the event again. Responds with the new attempt after the attempt has ended. */
   @Post(':id/redeliver')
   @HttpCode(200)
   redeliver(@Param('id') id: string): Promise<DeliveryRecord> {

@@ -9,7 +9,7 @@ import type { TriggeredEvent } from '../trigger/trigger-event.js';
 import { triggerEvent } from '../trigger/trigger-event.js';
 import { SameOriginGuard } from '../http/same-origin.guard.js';
 
-/** Emulator only: a description of the emulator, events of any type, and the reset. */
+/** Endpoints that only the emulator has: a description of the emulator, events of any type, and the reset. */
 @Controller('emulator')
 @UseGuards(SameOriginGuard)
 export class EmulatorController {

@@ -6,20 +6,26 @@ import { EnvironmentAddress } from '../http/environment-address.js';
 import type { FaultPlan } from '../faults/fault-plan.js';
 import { SameOriginGuard } from '../http/same-origin.guard.js';
 
-/** Maximum number of companies in the overview: the first one and the newest. */
+/** Maximum number of companies in the overview, which contains the first company and the newest companies. */
 const MAX_COMPANIES = 200;
 
-/** The data that the page polls. It contains no secret and is bounded in size. */
+/**
+ * The data that the emulator's page requests at regular intervals. The data contain no secret, and their size is
+ * bounded.
+ */
 interface Overview {
   readonly environment: Environment;
-  /** ISO 8601, UTC, by the emulator's clock. */
+  /** The time of the emulator's clock. ISO 8601, UTC. */
   readonly now: string;
-  /** ISO 8601, UTC, by the system clock. It differs from `now` if the emulator has another clock. */
+  /** The time of the system clock. ISO 8601, UTC. It differs from `now` if the emulator uses another clock. */
   readonly realTime: string;
   /** The code of the currency that the pages show with amounts. */
   readonly currency: string;
   readonly hosts: Readonly<Record<Environment, string>>;
-  /** Default redelivery schedule: milliseconds before each further attempt. A company's faults can override it. */
+  /**
+   * Default redelivery schedule: milliseconds before each further attempt. A company's faults can override this
+   * schedule.
+   */
   readonly redeliver: readonly number[];
   readonly log: {
     /** Maximum number of attempts in the log. */
@@ -34,7 +40,7 @@ interface Overview {
   }[];
 }
 
-/** Emulator only: the state that its page shows. */
+/** Endpoint that only the emulator has: the state that the emulator's page shows. */
 @Controller('emulator/overview')
 @UseGuards(SameOriginGuard)
 export class OverviewController {
@@ -56,7 +62,7 @@ export class OverviewController {
       redeliver: options.redeliver,
       log: { size: options.logSize, counts: log.counts() },
       companyCount: all.length,
-      // The first company is the one that the emulator started with. Most users use only this one.
+      // The emulator started with the first company. Most users use only this company.
       companies: [...all.slice(0, 1), ...all.slice(1).slice(1 - MAX_COMPANIES)].map(
         ({ companyId, webhook: { url, active } }) => ({
           companyId,

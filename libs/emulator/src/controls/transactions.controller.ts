@@ -7,7 +7,9 @@ import { TransactionFilter } from '../transactions/transaction-inputs.js';
 import type { Transaction } from '../transactions/transaction.js';
 import { SameOriginGuard } from '../http/same-origin.guard.js';
 
-/** Emulator only: creates, lists, completes and declines transactions without an access token. */
+/**
+ * Endpoints that only the emulator has: they create, list, complete and decline transactions without an access token.
+ */
 @Controller('emulator/transactions')
 @UseGuards(SameOriginGuard)
 export class TransactionsController {

@@ -21,7 +21,7 @@ export interface AttemptOptions {
   readonly remoteAccess: boolean;
   /** Maximum number of concurrent attempts. */
   readonly concurrency: number;
-  /** Called with each attempt that has ended. An error that it throws is logged. */
+  /** A function that is called with each attempt that has ended. If the function throws, the error is logged. */
   readonly onDelivery: (record: DeliveryRecord) => void;
 }
 
@@ -43,7 +43,7 @@ export interface Delivery {
   readonly company: Company;
   /** The event's bytes, before any tampering. */
   readonly original: Uint8Array;
-  /** Aborts at a reset or a close. */
+  /** Aborts when the emulator is reset or closed. */
   readonly signal: AbortSignal;
 }
 
@@ -96,7 +96,10 @@ export class DeliveryAttempts {
     return record;
   }
 
-  /** Sends an attempt and waits for its end. `faults` replaces the faults drawn from the company's plan. */
+  /**
+   * Sends an attempt and waits for its end. If `faults` is given, it replaces the faults that are drawn from the
+   * company's plan.
+   */
   async run(
     delivery: Delivery,
     record: DeliveryRecord,
@@ -162,11 +165,16 @@ export class DeliveryAttempts {
     try {
       this.options.onDelivery(record);
     } catch (error) {
-      this.#logger.error(`onDelivery threw: ${messageOf(error)}`);
+      this.#logger.error(
+        `The option onDelivery threw an error, which does not affect the delivery: ${messageOf(error)}`,
+      );
     }
   }
 
-  /** The secret before the last rotation. Without a rotation, a secret that the receiver does not know has the same effect. */
+  /**
+   * Returns the secret before the last rotation. If there was no rotation, returns an unrelated secret, which the
+   * receiver rejects too.
+   */
   #oldSecret(company: Company): string {
     return (
       company.previousWebhookSecret ??
@@ -186,7 +194,10 @@ function failureBeforeSending(
   }
   const unsent = record.faults.find((fault) => fault === 'drop' || fault === 'off');
   if (unsent !== undefined) {
-    return { code: 'dropped', message: `not sent because of the ${unsent} fault` };
+    return {
+      code: 'dropped',
+      message: `the event was not sent, because the fault "${unsent}" applied`,
+    };
   }
   if (url === null) return { code: 'no_url', message: 'the company has no webhook URL' };
   if (!active) return { code: 'inactive', message: "the company's webhook is inactive" };

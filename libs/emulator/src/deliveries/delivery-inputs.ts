@@ -9,7 +9,7 @@ const LIMIT = { message: 'limit must be a whole number of deliveries from 1 to 1
 
 /** Selects attempts of the delivery log. All given fields must match. */
 export class DeliveryFilter {
-  /** Default: all companies. */
+  /** Id of the company. Default: all companies. */
   @IsOptional()
   @IsCompanyId()
   companyId?: string | undefined;
@@ -30,7 +30,7 @@ export class DeliveryFilter {
   @IsIn(DELIVERY_STATES, { message: `state must be one of ${DELIVERY_STATES.join(', ')}` })
   state?: DeliveryState | undefined;
 
-  /** Maximum number of attempts, the newest. 1 to 10,000. Default: all. */
+  /** Maximum number of attempts, 1 to 10,000. The newest attempts are returned. Default: all. */
   @IsOptional()
   @Type(() => Number)
   @IsInt(LIMIT)
@@ -41,9 +41,9 @@ export class DeliveryFilter {
 
 const PAGE_LIMIT = { message: 'limit must be a whole number of deliveries from 1 to 200' };
 
-/** Search of the delivery log's page. All given fields must match. */
+/** Selects attempts for a page of the delivery log. All given fields must match. */
 export class DeliverySearch {
-  /** Default: all companies. */
+  /** Id of the company. Default: all companies. */
   @IsOptional()
   @IsCompanyId()
   companyId?: string | undefined;
@@ -52,7 +52,7 @@ export class DeliverySearch {
   @IsIn(DELIVERY_STATES, { message: `state must be one of ${DELIVERY_STATES.join(', ')}` })
   state?: DeliveryState | undefined;
 
-  /** Part of the transaction id, reference, event id or event type; case-insensitive. */
+  /** Text that the transaction id, the reference, the event id or the event type contains; case-insensitive. */
   @IsOptional()
   @IsString({ message: 'search must be text' })
   @MaxLength(256, { message: 'search must be at most 256 characters' })
@@ -63,7 +63,7 @@ export class DeliverySearch {
   @IsString({ message: "before must be a delivery's id" })
   before?: string | undefined;
 
-  /** 1 to 200. Default: 50. */
+  /** Maximum number of attempts, 1 to 200. Default: 50. */
   @IsOptional()
   @Type(() => Number)
   @IsInt(PAGE_LIMIT)

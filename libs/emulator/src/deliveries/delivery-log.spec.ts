@@ -25,7 +25,7 @@ describe('DeliveryLog', () => {
     expect(() => log.get('1')).toThrow('logSize');
   });
 
-  it('DeliveryLog lists the attempts that match all criteria, limited to the newest', () => {
+  it('DeliveryLog lists the newest attempts that match all criteria, up to the limit', () => {
     const log = new DeliveryLog(10);
     log.add(entry('1'));
     log.add(entry('2', { companyId: 'b' }));
@@ -38,7 +38,7 @@ describe('DeliveryLog', () => {
     expect(ids({ companyId: 'c' })).toEqual([]);
   });
 
-  it('DeliveryLog sorts a page by the time that it shows, and continues after any attempt of it', () => {
+  it('DeliveryLog sorts a page by the time that the page shows, and the next page can start after any attempt', () => {
     const log = new DeliveryLog(10);
     const at = (second: number) => new Date(Date.UTC(2026, 0, 1, 0, 0, second)).toISOString();
     log.add(entry('retried', { createdAt: at(1), sentAt: at(9) }));

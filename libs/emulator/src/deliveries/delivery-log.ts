@@ -10,7 +10,7 @@ export interface LoggedDelivery {
   readonly original: Uint8Array;
 }
 
-/** The delivery log. Its size is bounded: the oldest attempt is removed first. */
+/** The delivery log. Its size is bounded, and the oldest attempt is removed first. */
 export class DeliveryLog {
   readonly #entries = new Map<string, LoggedDelivery>();
 
@@ -24,13 +24,17 @@ export class DeliveryLog {
     }
   }
 
-  /** @throws EmulatorError `not_found` */
+  /**
+   * Returns a logged attempt.
+   *
+   * @throws EmulatorError `not_found`
+   */
   get(id: string): LoggedDelivery {
     const entry = this.#entries.get(id);
     if (entry) return entry;
     throw new EmulatorError(
       'not_found',
-      `there is no delivery ${id} in the log, which keeps the last ${this.size} (option logSize)`,
+      `there is no delivery ${id} in the log, which keeps the last ${this.size} attempts (option logSize)`,
     );
   }
 
@@ -47,7 +51,10 @@ export class DeliveryLog {
     return found.slice(limit === undefined ? 0 : -limit).map((record) => structuredClone(record));
   }
 
-  /** Returns one page of the matching attempts, newest first: by the time of sending or, before that, of creation. */
+  /**
+   * Returns one page of the matching attempts, newest first. Attempts are ordered by the time of sending. An attempt
+   * that has not been sent is ordered by the time of its creation.
+   */
   search({ limit = 50, before, ...criteria }: DeliverySearch = {}): DeliveryPage {
     const newestFirst = [...this.#entries.values()]
       .map(({ record }) => record)
@@ -74,7 +81,10 @@ export class DeliveryLog {
   }
 }
 
-/** The time that the page shows. An attempt can be sent later than one that was created after it. */
+/**
+ * Returns the time that the page shows and orders by. An attempt can be sent later than another attempt that was
+ * created after it.
+ */
 function timeOf({ sentAt, createdAt }: DeliveryRecord): string {
   return sentAt ?? createdAt;
 }

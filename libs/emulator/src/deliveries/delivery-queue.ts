@@ -71,7 +71,7 @@ export class DeliveryQueue {
 
   /**
    * Sends a logged delivery again: the same event, signed with the current secret, without faults. Resolves with the
-   * attempt after it has ended.
+   * new attempt after the attempt has ended.
    *
    * @throws EmulatorError `not_found`
    */
@@ -91,7 +91,7 @@ export class DeliveryQueue {
     return new Promise((resolve) => this.#idleListeners.push(resolve));
   }
 
-  /** Ends all delays, reordering and waits for redelivery times, then resolves like `idle()`. */
+  /** Ends all delays, all reordering and all waits before redeliveries. Resolves when all deliveries have ended. */
   async flush(): Promise<void> {
     this.#delays.skipAll();
     try {

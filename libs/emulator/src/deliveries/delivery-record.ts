@@ -1,9 +1,10 @@
 import type { Environment } from '../companies/company.js';
 
 /**
- * State of a delivery attempt. `waiting`: the attempt waits for its delay, its turn or its redelivery time. `sending`: the
- * webhook request has been sent. `delivered`: the response was a 2xx. `failed`: another response, or none. `dropped`: not
- * sent because of a fault. `skipped`: the webhook is inactive or has no URL. `cancelled`: by a reset or a close.
+ * State of a delivery attempt. `waiting`: the attempt waits for its delay, its turn or its redelivery time. `sending`:
+ * the webhook request has been sent. `delivered`: the response was a 2xx. `failed`: another response, or none.
+ * `dropped`: not sent because of a fault. `skipped`: the webhook is inactive or has no URL. `cancelled`: the emulator
+ * was reset or closed.
  */
 export type DeliveryState = (typeof DELIVERY_STATES)[number];
 
@@ -18,7 +19,7 @@ export const DELIVERY_STATES = [
   'cancelled',
 ] as const;
 
-/** Cause of an attempt: the event, a duplicate of it, a scheduled retry, or a manual redelivery. */
+/** Cause of an attempt: the event, a duplicate of the event, a scheduled retry, or a manual redelivery. */
 export type DeliveryCause = 'event' | 'duplicate' | 'retry' | 'redelivery';
 
 /** Why an attempt did not end with a 2xx response. */
@@ -32,7 +33,7 @@ export interface DeliveryFailure {
    * - `inactive`: not sent, because the webhook is inactive.
    * - `no_url`: not sent, because the webhook has no URL.
    * - `dropped`: not sent because of a fault.
-   * - `cancelled`: by a reset or a close.
+   * - `cancelled`: the emulator was reset or closed.
    */
   readonly code:
     | 'status'
@@ -65,16 +66,16 @@ export interface DeliveryRecord {
   /** Undefined if the event's data has no amount. */
   readonly amount: number | undefined;
   readonly cause: DeliveryCause;
-  /** 0 for the first delivery of the event; 1, 2, … for its duplicates. */
+  /** Number of the copy: 0 for the first delivery of the event; 1, 2, … for its duplicates. */
   readonly copy: number;
-  /** Counts from 1 and increases with each retry. */
+  /** Number of the attempt: 1 for the first attempt, and one more for each retry or manual redelivery. */
   readonly attempt: number;
   state: DeliveryState;
   /** The faults that applied to this attempt, such as `duplicate` or `tamperSignature`. */
   faults: string[];
   /** When the attempt was created. ISO 8601, UTC. */
   readonly createdAt: string;
-  /** When the request was sent. ISO 8601, UTC. Undefined if it was not sent. */
+  /** When the request was sent. ISO 8601, UTC. Undefined if the request was not sent. */
   sentAt: string | undefined;
   /** Milliseconds from sending to the end of the attempt. */
   durationMs: number | undefined;
@@ -88,7 +89,7 @@ export interface DeliveryRecord {
     | undefined;
   /**
    * The receiver's response, with at most the first 4,096 bytes of its body as UTF-8 text. If other machines can reach
-   * the emulator: with the first 256 bytes, and only the header `content-type`.
+   * the emulator, the record has only the first 256 bytes and the header `content-type`.
    */
   response:
     | {

@@ -24,11 +24,11 @@ export interface DeliveryRequest {
 /** The parts of a {@link DeliveryRequest}. */
 export interface DeliveryParts {
   readonly url: string;
-  /** The event's bytes. The signature covers them. */
+  /** The event's bytes, which the signature covers. */
   readonly body: Uint8Array;
   readonly secret: string;
   readonly eventType: string;
-  /** `User-Agent` is `<serviceName>-Webhook/1.0`. */
+  /** The service's name in the header `User-Agent`: `<serviceName>-Webhook/1.0`. */
   readonly serviceName: string;
   readonly faults: DrawnAttemptFaults;
 }

@@ -11,11 +11,11 @@ export type DeliveryResult = Pick<DeliveryRecord, 'response' | 'failure'>;
 export interface SenderOptions {
   readonly fetch: typeof globalThis.fetch;
   readonly clock: EmulatorClock;
-  /** Milliseconds for the whole attempt. */
+  /** Time limit of the whole attempt, in milliseconds. */
   readonly timeoutMs: number;
   /**
-   * Whether other machines can reach the emulator. If so, the log keeps less of the response: users of these machines could
-   * otherwise read responses of hosts that they cannot reach.
+   * Whether other machines can reach the emulator. If so, the log keeps less of the response, because users of these
+   * machines could otherwise read responses of hosts that they cannot reach.
    */
   readonly remoteAccess: boolean;
 }
@@ -26,8 +26,8 @@ const KEPT_BYTES = 4096;
 const KEPT_BYTES_REMOTE = 256;
 
 /**
- * Sends a delivery once: POST, without following redirects, with a timeout for the whole attempt. Never rejects. Only the
- * status of the response decides whether the delivery is acknowledged.
+ * Sends a delivery once, as a POST request with a timeout for the whole attempt. Does not follow redirects. Never
+ * rejects. Only the status of the response decides whether the delivery is acknowledged.
  */
 export async function sendDelivery(
   request: DeliveryRequest,
@@ -71,12 +71,12 @@ function failureOfStatus(status: number): DeliveryFailure | undefined {
   if (status >= 300 && status < 400) {
     return {
       code: 'redirect',
-      message: `the receiver responded ${status}; redirects are not followed: set the final URL as the webhook URL`,
+      message: `the receiver responded with ${status}; the emulator does not follow redirects: set the final URL as the webhook URL`,
     };
   }
   return {
     code: 'status',
-    message: `the receiver responded ${status}; only a 2xx response acknowledges the delivery`,
+    message: `the receiver responded with ${status}; only a 2xx response acknowledges the delivery`,
   };
 }
 
@@ -95,7 +95,10 @@ function failureOfError(
   return { code: 'connection', message: [code, messageOf(cause)].filter(Boolean).join(': ') };
 }
 
-/** Reads the first bytes of the body. Ignores the rest, and errors after the status has been received. */
+/**
+ * Reads the first bytes of the body. Ignores the rest. Also ignores errors, because the status has already been
+ * received.
+ */
 async function readStart(response: Response, bytes: number): Promise<string> {
   const chunks: Uint8Array[] = [];
   let length = 0;

@@ -1,7 +1,7 @@
 import type { DeliverySearch } from './delivery-inputs.js';
 import type { DeliveryRecord } from './delivery-record.js';
 
-/** An attempt without headers and bodies, for the page: bodies can be large, and the page shows many attempts. */
+/** An attempt without headers and bodies, for the page. Bodies can be large, and the page shows many attempts. */
 export type DeliverySummary = Omit<DeliveryRecord, 'request' | 'response'> & {
   /** The URL of the webhook request; undefined if the emulator sent none. */
   readonly url: string | undefined;

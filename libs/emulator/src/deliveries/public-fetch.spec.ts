@@ -129,7 +129,7 @@ describe('isPublicHost', () => {
     ['shop.example', [['127.0.0.1', '10.0.0.1']], false],
     ['127.0.0.1', [], true],
     ['[::1]', [], false],
-  ])('for the host %s, which resolves to %j, returns %s', async (host, addressLists, expected) => {
+  ])('isPublicHost() of %s, resolved to %j, returns %s', async (host, addressLists, expected) => {
     expect(await isPublicHost(host, { lookup: lookups(...addressLists), isPublic })).toBe(expected);
   });
 

@@ -15,7 +15,7 @@ export type LookupAll = (
   callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
 ) => void;
 
-/** The host is not public. Nothing was sent to it. */
+/** An error about a host that is not public. The emulator has sent nothing to this host. */
 export class PrivateHostError extends Error {
   override readonly name = 'PrivateHostError';
 
@@ -45,9 +45,9 @@ export async function isPublicHost(
 }
 
 /**
- * Creates a `fetch` for deliveries that connects to public addresses only. It resolves a host name once and connects to
- * the addresses that it has checked, so that DNS rebinding has no effect. It follows no redirects. Of the response's
- * headers, it keeps `Content-Type` only.
+ * Creates a `fetch` for deliveries. The function connects to public addresses only. It resolves a host name once and
+ * connects to the addresses that it has checked, so that DNS rebinding has no effect. It follows no redirects, and
+ * keeps only the header `Content-Type` of a response.
  */
 export function publicFetch(options: PublicFetchOptions = {}): typeof globalThis.fetch {
   const { lookup = systemLookup, isPublic = isPublicAddress } = options;

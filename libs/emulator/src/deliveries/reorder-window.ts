@@ -1,14 +1,14 @@
 import type { Delays } from '../runtime/delays.js';
 import type { RandomStream } from '../runtime/random-source.js';
 
-/** Ends the turn of a delivery, so that the next one starts. */
+/** A function that ends the turn of a delivery, so that the turn of the next delivery starts. */
 export type EndTurn = () => void;
 
 type StartTurn = () => Promise<void>;
 
 /**
  * Delays a company's deliveries until enough of them are waiting, then releases them in another order, one at a time.
- * If it released them concurrently, their order of arrival would not repeat with the seed.
+ * They are not released concurrently, because the same seed would then not give the same order of arrival.
  */
 export class ReorderWindow {
   #waiting: StartTurn[] = [];

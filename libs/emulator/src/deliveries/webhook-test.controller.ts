@@ -15,7 +15,7 @@ export class WebhookTestController {
     private readonly address: EnvironmentAddress,
   ) {}
 
-  /** Responds after the first attempt has ended: 200 with the result. */
+  /** Responds with 200 and the result, after the first attempt has ended. */
   @Post()
   @HttpCode(200)
   async test(@CallingCompany() company: Company): Promise<unknown> {

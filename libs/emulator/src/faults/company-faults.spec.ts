@@ -22,7 +22,7 @@ describe('CompanyFaults', () => {
     expect(decisions({ next: 0 }, 2)).toEqual([false, false]);
   });
 
-  it('CompanyFaults applies a fault with `probability` at random, repeatable by the seed', () => {
+  it('CompanyFaults applies a fault with `probability` at random, and the same seed repeats the decisions', () => {
     const applied = decisions({ probability: 0.3 }, 1000);
     expect(applied.filter(Boolean).length).toBeGreaterThan(240);
     expect(applied.filter(Boolean).length).toBeLessThan(360);
@@ -31,7 +31,7 @@ describe('CompanyFaults', () => {
     expect(decisions({ probability: 1 }, 100)).not.toContain(false);
   });
 
-  it('CompanyFaults applies a fault with `next` and `probability` first `next` times, then at random', () => {
+  it('CompanyFaults applies a fault with `next` and `probability` the first `next` times, and then at random', () => {
     expect(decisions({ next: 2, probability: 0 }, 4)).toEqual([true, true, false, false]);
   });
 

@@ -7,7 +7,7 @@ export class CompanyFaults {
 
   constructor(readonly plan: FaultPlan) {}
 
-  /** Decides whether a fault applies this time. Decreases its `next`. */
+  /** Decides whether a fault applies this time. If the fault applies because of its `next`, decreases the `next`. */
   applies(trigger: FaultTrigger | undefined, random: RandomStream): boolean {
     if (!trigger) return false;
     const remaining = this.#remaining.get(trigger) ?? trigger.next ?? 0;
@@ -19,7 +19,7 @@ export class CompanyFaults {
     return random.float() < trigger.probability;
   }
 
-  /** Returns the current plan: each `next` is the remaining count. */
+  /** Returns the current plan, in which each `next` is the remaining count. */
   remaining(): FaultPlan {
     const targets = Object.entries(this.plan).map(([target, faults]) => [
       target,
@@ -34,7 +34,7 @@ export class CompanyFaults {
   }
 }
 
-/** Returns the milliseconds of a delay: the given value, or a random one from the given range. */
+/** Returns the milliseconds of a delay: the given value, or a random value from the given range. */
 export function drawDelay(ms: FaultDelay, random: RandomStream): number {
   return typeof ms === 'number' ? ms : random.int(ms[0], ms[1]);
 }

@@ -5,11 +5,11 @@ import type { DeliveryFaults } from './fault-plan.js';
 
 /** The faults of one event and all its deliveries. */
 export interface DrawnEventFaults {
-  /** Number of the event among those of the company, from 0. */
+  /** Number of the event among the events of the company. It starts at 0. */
   readonly number: number;
-  /** Why no attempt of the event is sent. Undefined: attempts are sent. */
+  /** The fault because of which no attempt of the event is sent. Undefined if attempts are sent. */
   readonly unsent: 'off' | 'drop' | undefined;
-  /** Milliseconds to wait, for the first delivery of the event and for each of its copies. */
+  /** Delays in milliseconds: of the first delivery of the event, then of each copy. */
   readonly delays: readonly number[];
   readonly reorder: { readonly window: number; readonly maxWaitMs: number } | undefined;
   /** Milliseconds before each further attempt. */
@@ -23,7 +23,7 @@ export interface DrawnAttemptFaults {
   readonly oldSecret: boolean;
 }
 
-/** Draws the faults of one event. `redeliver` is the schedule of a plan without its own. */
+/** Draws the faults of one event. `redeliver` is the schedule that applies if the plan has none. */
 export function drawEventFaults(
   company: CompanyFaults,
   { number, random }: { readonly number: number; readonly random: RandomStream },

@@ -5,7 +5,7 @@ import { FAULTS, TRIGGER } from './fault-plan.js';
 /**
  * Validates a plan and returns a copy, so that later changes of the original have no effect.
  *
- * @throws EmulatorInputError that names the field and the values, with units, that it accepts
+ * @throws EmulatorInputError that names the invalid field and the values that the field accepts, with units
  */
 export function validateFaultPlan(plan: unknown): FaultPlan {
   const targets = mapValues(FAULTS, ({ faults }) => {
@@ -21,7 +21,10 @@ export function validateFaultPlan(plan: unknown): FaultPlan {
   return structuredClone(plan) as FaultPlan;
 }
 
-/** The check of a fault: an object with the fields of a trigger and its own fields, and no others. */
+/**
+ * Creates the check of a fault. The value must be an object that has only the fields of a trigger and the fields of the
+ * fault, unless the fault is `true` or a list.
+ */
 function checkOf({ only, fields = {} }: FaultDefinition): Check {
   if (only === true) {
     return (value) =>

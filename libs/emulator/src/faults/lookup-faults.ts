@@ -5,7 +5,10 @@ import type { CompanyFaults } from './company-faults.js';
 export interface DrawnLookupFaults {
   /** Whether the response hides the transaction. */
   readonly notFound: boolean;
-  /** Whether the response contradicts the transaction's status, and with which status. */
+  /**
+   * The status that the response returns instead of the transaction's status. Undefined if the response returns the
+   * transaction's status. If `status` is undefined, the option `failedStatus` applies.
+   */
   readonly otherStatus: { readonly status: string | undefined } | undefined;
 }
 
@@ -17,7 +20,10 @@ export interface LookedUpTransaction {
   readonly random: RandomStream;
 }
 
-/** Draws the faults of one transaction that a response contains. A fault that does not fit the transaction keeps its `next`. */
+/**
+ * Draws the faults of one transaction that a response contains. A fault that cannot apply to the transaction does not
+ * decrease its `next`.
+ */
 export function drawLookupFaults(
   company: CompanyFaults,
   { age, complete, random }: LookedUpTransaction,

@@ -3,9 +3,11 @@ import type { CompanyFaults } from './company-faults.js';
 
 /** The faults of one token that is issued. */
 export interface DrawnTokenFaults {
-  /** Lifetime in seconds. Undefined: the configured lifetime. */
+  /** Lifetime in seconds. Undefined if the configured lifetime applies. */
   readonly lifetime: number | undefined;
-  /** Present if `expires_in` is to be replaced. Undefined: the field is omitted. */
+  /**
+   * The value that replaces `expires_in`, if this field is present. If the value is undefined, `expires_in` is omitted.
+   */
   readonly expiresIn?: unknown;
   /** Whether to return the previous token again. */
   readonly sameToken: boolean;

@@ -61,5 +61,5 @@ function describe(error: unknown): ErrorDescription {
   if (typeof status === 'number' && status >= 400 && status < 500) {
     return { status, message: messageOf(error) };
   }
-  return { status: 500, message: 'internal error of the emulator; see its log' };
+  return { status: 500, message: 'internal error of the emulator; see the log of the emulator' };
 }

@@ -10,8 +10,8 @@ import { EnvironmentAddress } from './environment-address.js';
 import { resetConnection, ResponseFaultInjector } from './response-fault-injector.js';
 
 /**
- * Applies a company's response faults: to the token endpoint, for the company of the client id in the Basic header, and
- * to calls with an access token.
+ * Applies the response faults of a company to calls with an access token, and to requests for a token. For a token
+ * request, the client id in the Basic header determines the company.
  */
 @Injectable()
 export class ResponseFaultInterceptor implements NestInterceptor {
@@ -40,7 +40,7 @@ export class ResponseFaultInterceptor implements NestInterceptor {
         const reply = http.getResponse<FastifyReply>();
         if (effect.kind === 'status') {
           if (effect.retryAfter !== undefined) reply.header('retry-after', effect.retryAfter);
-          throw new HttpException('injected by a fault of the emulator', effect.status);
+          throw new HttpException('a fault of the emulator caused this response', effect.status);
         }
         if (effect.kind === 'reset' && effect.when === 'before') {
           resetConnection(reply);

@@ -10,19 +10,18 @@ export interface ServiceError {
 }
 
 /**
- * The bodies of `/v1` responses that the service does not document. The defaults are the emulator's own. Replace one to
- * emulate your contract, or to test that your client does not depend on the default.
+ * The bodies of `/v1` responses that the service does not document. The defaults are the emulator's own. Replace a
+ * default to emulate your contract, or to test that your client does not depend on the default.
  */
 export interface ResponseShapes {
-  /** `GET /v1/transactions/{id}`. Default: the five fields known from the event. */
+  /** The body of `GET /v1/transactions/{id}`. Default: the five fields that the event contains. */
   readonly transaction: (transaction: Transaction) => unknown;
   /**
-   * `POST /v1/webhooks/test`. Default:
-   * `{ delivered, eventId, deliveryId, status, durationMs, error }`. `status` is the status of the receiver's response or
-   * null, and `error` is `{ code, message }` or null.
+   * The body of `POST /v1/webhooks/test`. Default: `{ delivered, eventId, deliveryId, status, durationMs, error }`.
+   * `status` is the status of the receiver's response or null, and `error` is `{ code, message }` or null.
    */
   readonly testDelivery: (delivery: DeliveryRecord) => unknown;
-  /** All errors of `/v1`. Default: `{ statusCode, message }`. */
+  /** The body of every error under `/v1`. Default: `{ statusCode, message }`. */
   readonly error: (error: ServiceError) => unknown;
 }
 

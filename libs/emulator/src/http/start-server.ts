@@ -15,7 +15,7 @@ import { ResponseFaultInjector } from './response-fault-injector.js';
 const BODY_LIMIT_BYTES = 1_048_576;
 
 /**
- * Starts the server of each environment and sets the URL of its address.
+ * Starts the server of each environment, and sets the URL of the environment's address.
  *
  * @throws EmulatorInputError if the webhook URL must be public and is not, and Node's error if a port is in use
  */
@@ -61,7 +61,7 @@ async function startServer(
       if (request.url.startsWith('/emulator')) void reply.headers(RESPONSE_HEADERS);
       done();
     });
-    // The query selects the tab.
+    // The redirect keeps the query, which selects the tab.
     fastify.get('/emulator/', ({ url }, reply) =>
       reply.redirect(`/emulator${url.slice('/emulator/'.length)}`, 308),
     );

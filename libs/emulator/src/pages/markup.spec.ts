@@ -10,7 +10,7 @@ describe('markup', () => {
     );
   });
 
-  it('a template of markup inserts other markup, also a list of it, without escaping it, and inserts nothing for undefined', () => {
+  it('markup inserts other markup and lists of markup without escaping, and inserts nothing for undefined', () => {
     expect(markup`<ul>${[1, 2].map((n) => markup`<li>${n}</li>`)}${undefined}</ul>`.text).toBe(
       '<ul><li>1</li><li>2</li></ul>',
     );

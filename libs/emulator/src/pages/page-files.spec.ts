@@ -16,19 +16,19 @@ afterEach(() => rm(folder, { recursive: true }));
 const url = (): URL => pathToFileURL(`${folder}/`);
 
 describe('readPageFiles', () => {
-  it("readPageFiles() reads the pages' own files, and those of the libraries that they import", async () => {
+  it('readPageFiles() reads the files of the pages, and the files of the libraries that the pages import', async () => {
     const files = await readPageFiles(url());
     expect(files.get('base.css')?.type).toBe('text/css; charset=utf-8');
     expect(String(files.get('preact.js')?.body)).toContain('export');
   });
 
-  it('readPageFiles() names the fix if the folder is missing', async () => {
+  it('readPageFiles() throws an error that names the fix if the folder is missing', async () => {
     await expect(readPageFiles(new URL('missing/', url()))).rejects.toThrow(
       /^the folder of the pages cannot be read \(ENOENT.*\); reinstall payments-emulator$/,
     );
   });
 
-  it('readPageFiles() names a missing library', async () => {
+  it('readPageFiles() throws an error that names a missing library', async () => {
     const locate = (library: string): string => {
       if (library === 'htm') throw new Error("Cannot find package 'htm'");
       return import.meta.resolve(library);

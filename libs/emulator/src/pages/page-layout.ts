@@ -80,7 +80,7 @@ ${body}
   return { html: text, headers: { ...PAGE_HEADERS, 'content-security-policy': csp } };
 }
 
-/** Sets the headers of a page and returns its HTML, for a handler to return. */
+/** Sets the headers of a page, and returns the HTML that a handler must return. */
 export function sendPage(reply: FastifyReply, { html, headers }: Page): string {
   void reply.headers({ ...headers, 'content-type': 'text/html; charset=utf-8' });
   return html;

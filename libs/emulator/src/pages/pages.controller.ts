@@ -17,13 +17,16 @@ import { PAGE_HEADERS, scriptedPage, sendPage } from './page-layout.js';
 /** Injection token of the page files by name. */
 export const PAGE_FILES = Symbol('PAGE_FILES');
 
-/** Emulator only: the page of STK push prompts, the redirect from `/`, and the files that the pages load. */
+/**
+ * Endpoints that only the emulator has: the page of STK push prompts, the redirect from `/`, and the files that the
+ * pages load.
+ */
 @Controller()
 @UseGuards(SameOriginGuard)
 export class PagesController {
   constructor(@Inject(PAGE_FILES) private readonly files: ReadonlyMap<string, PageFile>) {}
 
-  /** Leads from the address that the emulator listens on to its pages. */
+  /** Redirects from `/` to the emulator's page. */
   @Get()
   @Redirect('/emulator')
   root(): void {}
@@ -33,12 +36,15 @@ export class PagesController {
     return sendPage(reply, scriptedPage('STK push prompts', 'stk-page.js'));
   }
 
-  /** No control token is required: customers' checkout pages load their styles here, and no file contains data. */
+  /**
+   * Returns a file of the pages. No control token is required, because the checkout pages of customers load these
+   * files, and no file contains data.
+   */
   @Get('emulator/pages/:file')
   @WithoutControlToken()
   file(@Param('file') name: string, @Res({ passthrough: true }) reply: FastifyReply): Buffer {
     const file = this.files.get(name);
-    if (!file) throw new NotFoundException('no such file');
+    if (!file) throw new NotFoundException('there is no page file with this name');
     void reply.headers({ ...PAGE_HEADERS, 'content-type': file.type });
     return file.body;
   }

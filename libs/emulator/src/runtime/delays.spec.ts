@@ -23,7 +23,7 @@ describe('Delays', () => {
     await expect(waited).resolves.toBe(100);
   });
 
-  it('delays end at once after skipAll(), current and later ones, until stopSkipping()', async () => {
+  it('current and later delays end at once after skipAll(), until stopSkipping() is called', async () => {
     const { clock, delays, wait } = setUp();
     const waited = wait(100);
     delays.skipAll();

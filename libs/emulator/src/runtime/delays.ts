@@ -26,7 +26,7 @@ export class Delays {
     });
   }
 
-  /** Ends all current delays, and every later one at once, until `stopSkipping()`. */
+  /** Ends all current delays. Until `stopSkipping()`, every later delay ends at once. */
   skipAll(): void {
     this.#skipping = true;
     for (const end of this.#waiting) end();

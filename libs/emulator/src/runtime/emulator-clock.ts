@@ -1,6 +1,6 @@
 /**
- * The emulator's clock: timestamps of tokens and events, and the timers of timeouts, delays and redeliveries. With a
- * {@link ManualClock}, tests control the time and need no sleeps.
+ * The clock that the emulator uses for the timestamps of tokens and events, and for the timers of timeouts, delays and
+ * redeliveries. With a {@link ManualClock}, tests control the time and do not have to wait.
  */
 export interface EmulatorClock {
   /** Milliseconds since the Unix epoch. */

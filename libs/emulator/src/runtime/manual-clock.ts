@@ -6,7 +6,7 @@ interface Timer {
 }
 
 /**
- * A clock for tests: its time changes only by `advance(ms)`.
+ * A clock for tests. Only `advance(ms)` changes its time.
  *
  * @example
  * const clock = new ManualClock();

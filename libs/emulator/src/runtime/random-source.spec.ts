@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { RandomSource } from './random-source.js';
 
 describe('RandomSource', () => {
-  it('RandomSource returns the same values for the same seed, and others for another seed', () => {
+  it('RandomSource returns the same values for the same seed, and other values for another seed', () => {
     const draw = (seed: string | number) => {
       const random = new RandomSource(seed);
       return [random.uuid('event'), random.secret('s_', 'client'), random.stream('x').float()];

@@ -16,16 +16,16 @@ export interface RandomStream {
  * strength depends on the length of the seed. Fault decisions come from a small, fast generator.
  *
  * Each value has a name. Streams with different names are independent: two concurrent deliveries draw the same numbers,
- * whichever starts first.
+ * regardless of which delivery starts first.
  */
 export class RandomSource {
-  /** The seed in use: the given one, or 32 random bytes as hex. */
+  /** The seed in use: the given seed, or 32 random bytes as hex. */
   readonly seed: string;
   readonly #counters = new Map<string, number>();
-  /** With `freshIds`, part of the name of every id; changes at each reset. */
+  /** A random part of the name of every id, which changes at each reset. Empty without `freshIds`. */
   #idSalt: string[] = [];
 
-  /** @param freshIds whether {@link id} returns other ids at each start and reset, in spite of the same seed */
+  /** @param freshIds whether {@link id} returns other ids after each start and reset, even with the same seed */
   constructor(
     seed?: string | number,
     private readonly freshIds = false,
@@ -48,12 +48,12 @@ export class RandomSource {
     };
   }
 
-  /** Returns the next UUID (in the form of version 4) of a purpose. It repeats with the seed. */
+  /** Returns the next UUID (in the form of version 4) of a purpose. The same seed gives the same UUIDs. */
   uuid(purpose: string): string {
     return this.#uuid(purpose, []);
   }
 
-  /** Returns the next UUID of a purpose. It repeats with the seed, unless `freshIds` is set. */
+  /** Returns the next UUID of a purpose. The same seed gives the same UUIDs, unless `freshIds` is set. */
   id(purpose: string): string {
     return this.#uuid(purpose, this.#idSalt);
   }
@@ -64,7 +64,7 @@ export class RandomSource {
     return prefix + bytes.subarray(0, 24).toString('hex');
   }
 
-  /** Returns the next code of a purpose: `length` decimal digits, 1 to 9 of them. */
+  /** Returns the next code of a purpose. The code has `length` decimal digits, 1 to 9. */
   digits(length: number, purpose: string): string {
     const number = this.bytes('digits', purpose, this.#next(purpose)).readUInt32BE(0);
     return String(number % 10 ** length).padStart(length, '0');

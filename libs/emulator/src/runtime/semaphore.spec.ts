@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { Semaphore } from './semaphore.js';
 
 describe('Semaphore', () => {
-  it('Semaphore runs as many tasks as it has permits; the others start in order when a permit is free', async () => {
+  it('Semaphore runs as many tasks as it has permits, and further tasks start in order when a permit is free', async () => {
     const semaphore = new Semaphore(2);
     const started: number[] = [];
     const ends: (() => void)[] = [];

@@ -1,4 +1,4 @@
-/** Limits how many tasks run at the same time. The others wait in the order of their calls. */
+/** Limits how many tasks run at the same time. Further tasks wait in the order of their calls. */
 export class Semaphore {
   readonly #queue: (() => void)[] = [];
   #free: number;

@@ -13,9 +13,9 @@ import { toTransactionFields } from './transaction.js';
 import { NewPayment, PaymentQuery } from './transaction-inputs.js';
 
 /**
- * Emulator only: substitutes for endpoints that create and find payments, which the service does not document. They
- * require the company's access token as the service's endpoints do. A merchant calls them with its ordinary client, at
- * paths from its configuration.
+ * Endpoints that only the emulator has. They create and find payments, because the service does not document endpoints
+ * for these operations. They require the company's access token, like the service's endpoints. A merchant calls these
+ * endpoints with its ordinary client, at paths from the client's configuration.
  */
 @Controller('emulator')
 @WithoutControlToken()

@@ -25,7 +25,7 @@ const AMOUNT = {
 
 /** A payment to create: the body of `POST /emulator/checkout-invoices`, `/emulator/stk-pushes` and `/emulator/payouts`. */
 export class NewPayment {
-  /** Above 0, at most 1,000,000,000,000. Sent unchanged as a JSON number. */
+  /** The amount, above 0 and at most 1,000,000,000,000. It is sent unchanged, as a JSON number. */
   @IsNumber({ allowInfinity: false, allowNaN: false }, AMOUNT)
   @Min(Number.MIN_VALUE, AMOUNT)
   @Max(1_000_000_000_000, AMOUNT)
@@ -35,12 +35,12 @@ export class NewPayment {
   @Length(1, 256, { message: 'externalReference must be a string of 1 to 256 characters' })
   externalReference!: string;
 
-  /** 1 to 256 characters. Default: the external reference. */
+  /** The account reference, 1 to 256 characters. Default: the external reference. */
   @IsOptional()
   @Length(1, 256, { message: 'accountReference must be a string of 1 to 256 characters' })
   accountReference?: string | undefined;
 
-  /** Sent as the event's `metadata`. Default: an empty object. */
+  /** The `metadata` of the event. Default: an empty object. */
   @IsOptional()
   @IsObject({ message: 'metadata must be a JSON object' })
   metadata?: Record<string, unknown> | undefined;
@@ -58,12 +58,12 @@ export class NewPayment {
 
 /** A payment to create for a company in an environment. */
 export class NewCompanyPayment extends NewPayment {
-  /** Default: the company that the emulator started with. */
+  /** Id of the company. Default: the company that the emulator started with. */
   @IsOptional()
   @IsCompanyId()
   companyId?: string | undefined;
 
-  /** Default: `sandbox`; over HTTP, the environment of the called host. */
+  /** The environment. Default: `sandbox`; over HTTP, the environment of the called host. */
   @IsOptional()
   @IsEnvironment()
   environment?: Environment | undefined;
@@ -77,26 +77,29 @@ export class NewTransaction extends NewCompanyPayment {
 
 /** An event to send without a transaction. */
 export class NewEvent {
-  /** Default: the company that the emulator started with. */
+  /** Id of the company of the event. Default: the company that the emulator started with. */
   @IsOptional()
   @IsCompanyId()
   companyId?: string | undefined;
 
-  /** Default: `sandbox`; over HTTP, the environment of the called host. Both have the same webhook. */
+  /**
+   * The environment. Both environments have the same webhook. Default: `sandbox`; over HTTP, the environment of the
+   * called host.
+   */
   @IsOptional()
   @IsEnvironment()
   environment?: Environment | undefined;
 
-  /** Any type, including undocumented ones: 1 to 128 visible ASCII characters. */
+  /** Any event type, including types that the service does not document: 1 to 128 visible ASCII characters. */
   @IsEventType()
   eventType!: string;
 
-  /** Default: an empty object. */
+  /** The `data` of the event. Default: an empty object. */
   @IsOptional()
   @IsObject({ message: 'data must be a JSON object' })
   data?: Record<string, unknown> | undefined;
 
-  /** Default: an empty object. */
+  /** The `metadata` of the event. Default: an empty object. */
   @IsOptional()
   @IsObject({ message: 'metadata must be a JSON object' })
   metadata?: Record<string, unknown> | undefined;
@@ -128,7 +131,7 @@ const TRANSACTION_LIMIT = {
 
 /** Selects transactions. All given fields must match. */
 export class TransactionFilter {
-  /** Default: all companies. */
+  /** Id of the company. Default: all companies. */
   @IsOptional()
   @IsCompanyId()
   companyId?: string | undefined;
@@ -137,12 +140,14 @@ export class TransactionFilter {
   @IsIn(TRANSACTION_KINDS, { message: `kind must be one of ${TRANSACTION_KINDS.join(', ')}` })
   kind?: TransactionKind | undefined;
 
-  /** The client's own reference, exactly. */
+  /** The client's own reference. Only equal references match. */
   @IsOptional()
   @IsString({ message: 'externalReference must be a string' })
   externalReference?: string | undefined;
 
-  /** True: neither complete nor failed. False: complete or failed. Default: all. */
+  /**
+   * True selects transactions that are neither complete nor failed. False selects all other transactions. Default: all.
+   */
   @IsOptional()
   @Transform(
     ({ value }: { value: unknown }) => ({ true: true, false: false })[String(value)] ?? value,
@@ -150,7 +155,7 @@ export class TransactionFilter {
   @IsBoolean({ message: 'open must be true or false' })
   open?: boolean | undefined;
 
-  /** Maximum number of transactions, the newest. 1 to 10,000. Default: all. */
+  /** Maximum number of transactions, 1 to 10,000. The newest transactions are returned. Default: all. */
   @IsOptional()
   @Type(() => Number)
   @IsInt(TRANSACTION_LIMIT)

@@ -27,7 +27,7 @@ export class TransactionLookupController {
   get(@Param('id') id: string, @CallingCompany() company: Company): unknown {
     const transaction = this.core.transactions.find(id, company, this.address.environment);
     const shown = transaction && lookUp(this.core, transaction);
-    if (!shown) throw new NotFoundException('no such transaction');
+    if (!shown) throw new NotFoundException('there is no transaction with this id');
     return this.core.options.shapes.transaction(shown);
   }
 }

@@ -9,9 +9,9 @@ import { normalisePhoneNumber } from './transaction-validators.js';
 
 /** Options of the transaction store. */
 export interface TransactionStoreOptions {
-  /** The status before completion. The service does not document it. */
+  /** The status before completion. The service does not document this status. */
   readonly pendingStatus: string;
-  /** The status after a decline. The service does not document it. */
+  /** The status after a decline. The service does not document this status. */
   readonly failedStatus: string;
   /** Maximum number of transactions. The oldest is removed first. */
   readonly maxTransactions: number;
@@ -65,7 +65,11 @@ export class TransactionStore {
     return transaction;
   }
 
-  /** @throws EmulatorError `not_found` */
+  /**
+   * Returns a transaction of any company.
+   *
+   * @throws EmulatorError `not_found`
+   */
   get(transactionId: string): Transaction {
     const transaction = this.#transactions.get(transactionId);
     if (transaction) return transaction;
@@ -95,7 +99,7 @@ export class TransactionStore {
   /**
    * Sets when a transaction completes by itself.
    *
-   * @throws EmulatorError `not_found`, or `conflict` if it is already complete or failed
+   * @throws EmulatorError `not_found`, or `conflict` if the transaction is already complete or failed
    */
   schedule(transactionId: string, delayMs: number): Transaction {
     const completesAt = new Date(this.clock.now() + delayMs).toISOString();
@@ -108,13 +112,21 @@ export class TransactionStore {
     return transaction !== undefined && isOpen(transaction);
   }
 
-  /** @throws EmulatorError `not_found`, or `conflict` if it is already complete or failed */
+  /**
+   * Completes a transaction.
+   *
+   * @throws EmulatorError `not_found`, or `conflict` if the transaction is already complete or failed
+   */
   complete(transactionId: string): Transaction {
     const closed = { status: COMPLETE, completedAt: this.#now(), completesAt: undefined };
     return this.#change(transactionId, closed);
   }
 
-  /** @throws EmulatorError `not_found`, or `conflict` if it is already complete or failed */
+  /**
+   * Declines a transaction.
+   *
+   * @throws EmulatorError `not_found`, or `conflict` if the transaction is already complete or failed
+   */
   fail(transactionId: string): Transaction {
     const { failedStatus } = this.options;
     const closed = { status: failedStatus, failedAt: this.#now(), completesAt: undefined };

@@ -3,7 +3,7 @@ import { Matches, ValidateBy } from 'class-validator';
 /** Requires an event type. Any type is valid, including those that the service does not document. */
 export function IsEventType(): PropertyDecorator {
   return Matches(/^[\x21-\x7e]{1,128}$/, {
-    message: 'eventType must be 1 to 128 visible ASCII characters: it is sent in a header',
+    message: 'eventType must be 1 to 128 visible ASCII characters, because it is sent in a header',
   });
 }
 
@@ -35,8 +35,9 @@ export function IsReturnUrl(): PropertyDecorator {
 }
 
 /**
- * Normalises a phone number to an optional `+` and digits: removes spaces, hyphens, dots and brackets. Returns undefined
- * if it contains other characters, or fewer than 7 or more than 15 digits, the maximum of international numbers.
+ * Normalises a phone number to an optional `+` and digits: removes spaces, hyphens, dots and brackets. Returns
+ * undefined if the number contains other characters, or fewer than 7 or more than 15 digits, the maximum of
+ * international numbers.
  */
 export function normalisePhoneNumber(typed: unknown): string | undefined {
   if (typeof typed !== 'string' || typed.length > 40) return undefined;

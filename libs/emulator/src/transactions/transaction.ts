@@ -1,6 +1,6 @@
 import type { Environment } from '../companies/company.js';
 
-/** The kind of payment. The service names these three. */
+/** The kind of a payment. The service names these three kinds. */
 export type TransactionKind = 'stk-push' | 'checkout-invoice' | 'payout';
 
 /** A checkout invoice with the URL of its checkout page. */
@@ -8,7 +8,7 @@ export interface CheckoutInvoice extends Transaction {
   readonly checkoutUrl: string;
 }
 
-/** All kinds. */
+/** All kinds of payments. */
 export const TRANSACTION_KINDS: readonly TransactionKind[] = [
   'stk-push',
   'checkout-invoice',
@@ -17,22 +17,22 @@ export const TRANSACTION_KINDS: readonly TransactionKind[] = [
 
 /** A transaction as the emulator stores it. */
 export interface Transaction {
-  /** UUID. */
+  /** The id of the transaction, a UUID. */
   readonly transactionId: string;
   readonly companyId: string;
   readonly environment: Environment;
   readonly kind: TransactionKind;
   /**
-   * `complete` after completion. Before, it is the option `pendingStatus`, and after a decline the option `failedStatus`;
-   * the service documents neither.
+   * The status: `complete` after completion, otherwise the value of the option `pendingStatus`, or of `failedStatus`
+   * after a decline. The service documents only `complete`.
    */
   readonly status: string;
-  /** A JSON number, in the unit that the merchant uses. */
+  /** The amount: a JSON number, in the unit that the merchant uses. */
   readonly amount: number;
   readonly accountReference: string;
   /** The client's own reference. */
   readonly externalReference: string;
-  /** Sent as the event's `metadata`. */
+  /** The `metadata` of the event. */
   readonly metadata: Readonly<Record<string, unknown>>;
   /** URL of the checkout page. Undefined for other kinds than checkout invoices. */
   readonly checkoutUrl: string | undefined;
@@ -40,18 +40,21 @@ export interface Transaction {
   readonly returnUrl: string | undefined;
   /** The customer's phone number, as an optional `+` and digits, if the merchant gave one. */
   readonly phoneNumber: string | undefined;
-  /** ISO 8601, UTC. */
+  /** When the transaction was created. ISO 8601, UTC. */
   readonly createdAt: string;
-  /** When it completes by itself, unless it is completed or declined before. ISO 8601, UTC; undefined if not scheduled. */
+  /**
+   * When the transaction completes by itself, unless it is completed or declined before. ISO 8601, UTC; undefined if no
+   * such time is set.
+   */
   readonly completesAt: string | undefined;
-  /** ISO 8601, UTC; undefined until it is complete. */
+  /** When the transaction was completed. ISO 8601, UTC; undefined until then. */
   readonly completedAt: string | undefined;
-  /** ISO 8601, UTC; undefined unless it was declined. */
+  /** When the transaction was declined. ISO 8601, UTC; undefined if it was not declined. */
   readonly failedAt: string | undefined;
 }
 
 /**
- * The documented fields of a transaction: those of the event. They are the event's `data`, and the emulator's default
+ * The fields of a transaction that the service documents. They are the event's `data`, and the emulator's default
  * response to `GET /v1/transactions/{id}`.
  */
 export interface TransactionFields {

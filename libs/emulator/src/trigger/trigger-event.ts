@@ -5,18 +5,18 @@ import type { Transaction } from '../transactions/transaction.js';
 import type { TriggerInput } from './trigger-input.js';
 import { checkTrigger, TRANSACTION_COMPLETED } from './trigger-input.js';
 
-/** A triggered event and the result of its first delivery. */
+/** A triggered event, and the result of the first delivery of the event. */
 export interface TriggeredEvent {
   /** The completed transaction; undefined for other events. */
   readonly transaction: Transaction | undefined;
   readonly event: WebhookEvent;
-  /** The first attempt after it has ended. Its `state` is the result. */
+  /** The first attempt, which has ended. The `state` of the attempt is the result. */
   readonly delivery: DeliveryRecord;
 }
 
 /**
- * Sends an event and waits until its first delivery has ended. For `transaction.completed`, creates and completes a
- * checkout invoice, or completes the given transaction.
+ * Sends an event, and waits until the first delivery of the event has ended. For `transaction.completed`, creates and
+ * completes a checkout invoice, or completes the given transaction.
  *
  * @throws EmulatorInputError, or EmulatorError `not_found` or `conflict` for the given transaction
  */

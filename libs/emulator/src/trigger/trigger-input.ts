@@ -7,20 +7,20 @@ import { NewEvent } from '../transactions/transaction-inputs.js';
 export const TRANSACTION_COMPLETED = 'transaction.completed';
 
 /**
- * An event to trigger. For `transaction.completed`, a transaction is completed first; its event has the data of the
- * transaction, so `data` is not allowed.
+ * An event to trigger. For `transaction.completed`, a transaction is completed first; the event contains the data of
+ * this transaction. Therefore `data` is not allowed.
  */
 export class TriggerInput extends NewEvent {
-  /** `transaction.completed` only: the open transaction to complete. Default: a new one. */
+  /** The open transaction to complete, for `transaction.completed` only. Default: a new transaction. */
   @IsOptional()
   @IsString({ message: 'transactionId must be a string' })
   transactionId?: string | undefined;
 
-  /** `transaction.completed` only: the new transaction's amount. Default: 100. */
+  /** The new transaction's amount, for `transaction.completed` only. Default: 100. */
   @IsOptional()
   amount?: number | undefined;
 
-  /** `transaction.completed` only: the client's own reference. Default: `order-` and 8 hex digits. */
+  /** The client's own reference, for `transaction.completed` only. Default: `order-` and 8 hex digits. */
   @IsOptional()
   @Length(1, 256, { message: 'externalReference must be a string of 1 to 256 characters' })
   externalReference?: string | undefined;
@@ -44,13 +44,13 @@ export function checkTrigger(input: unknown): TriggerInput {
       : [
           ...given('data').map(
             (field) =>
-              `${field} is not allowed for ${TRANSACTION_COMPLETED}: its data is the transaction`,
+              `${field} is not allowed for ${TRANSACTION_COMPLETED}, because the event contains the data of the transaction`,
           ),
           ...(trigger.transactionId === undefined
             ? []
             : given('companyId', 'amount', 'externalReference', 'metadata').map(
                 (field) =>
-                  `${field} is not allowed with transactionId: the existing transaction sets it`,
+                  `${field} is not allowed with transactionId, because the existing transaction determines it`,
               )),
         ];
   if (problems.length > 0) throw new EmulatorInputError(problems);
