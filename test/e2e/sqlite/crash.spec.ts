@@ -8,7 +8,7 @@ beforeEach(() => {
 afterEach(() => harness.dispose());
 
 describe('a SQLite inbox that is killed', () => {
-  it('IN-09 a killed SQLite inbox has stored every event that it acknowledged, after 10 kills', async () => {
+  it('IN-09 a SQLite inbox has stored every event that it acknowledged, even after its processes were killed 10 times', async () => {
     const acknowledged: string[] = [];
     for (let round = 0; round < 10; round += 2) {
       // Two processes at a time use one file: each is killed while the other writes, checkpoints or recovers.
@@ -26,7 +26,7 @@ describe('a SQLite inbox that is killed', () => {
     expect(connection.prepare('PRAGMA integrity_check').get()).toMatchObject({
       integrity_check: 'ok',
     });
-    // Each stored event has a delivery that is still to run.
+    // Each stored event has a pending delivery.
     const store = await harness.open();
     const { deliveries } = await store.stats();
     expect(deliveries).toMatchObject([{ handler: 'book', state: 'pending', count: ids.size }]);

@@ -195,7 +195,7 @@ describe('forRoot and forRootAsync', () => {
   });
 
   it.each(['webhookPath', 'isGlobal'])(
-    'the error says where to set "%s" if the factory returns it',
+    'the boot error explains where to set "%s" if the options factory returns this option',
     async (extra) => {
       const module = PaymentsModule.forRootAsync({
         useFactory: () => ({ ...OPTIONS, [extra]: true }),

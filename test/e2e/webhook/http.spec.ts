@@ -130,7 +130,7 @@ describe.each(ADAPTER_OPTIONS)('the endpoint on $adapter with $option', ({ adapt
     ['first', 0],
     ['second', 1],
   ])(
-    'WH-06 a webhook request with two signature headers is accepted if the %s is valid',
+    'WH-06 a webhook request with two signature headers is accepted if the %s header is valid',
     async (_, place) => {
       const { path, headers, body } = signedWebhook(COMPANY);
       const values = [
@@ -204,7 +204,7 @@ describe.each(ADAPTER_OPTIONS)('the endpoint on $adapter with $option', ({ adapt
     expect(orders.seen).toHaveLength(2);
   });
 
-  it('SE-02 a trailing slash gets 200 on Express, and 401 for an empty company on Fastify', async () => {
+  it('SE-02 a webhook path with a trailing slash gets 200 on Express, and 401 for an empty company on Fastify', async () => {
     const { status } = await app.send(signedWebhook(COMPANY), { path: '/webhooks/payments/' });
     expect(status).toBe(adapter === 'express' ? 200 : 401);
     const unsigned = { path: '/webhooks/payments/', headers: { 'X-Webhook-Signature': undefined } };

@@ -77,7 +77,7 @@ describe.each(Object.keys(ADAPTERS))('interrupted requests on %s', (adapter) => 
     },
   );
 
-  it('SE-03 a webhook request that the application delays after its body is rejected in favour of a newer one', async () => {
+  it('SE-03 a webhook request that the application delays after its body is rejected in favour of a newer request', async () => {
     const gate = new Gate();
     let held = false;
     const hold = async (): Promise<void> => {
