@@ -92,7 +92,7 @@ describe('the activity of an inbox in memory', () => {
 // PostgreSQL uses its own clock, which this test cannot advance. The contract suite tests closed minutes on PostgreSQL.
 onEachDurableInbox(
   (durable) => {
-    it('IN-38 activity() counts settled and committed deliveries per handler, also in another process', async () => {
+    it('IN-38 activity() counts settled and committed deliveries per handler, and another process reads the counts', async () => {
       const data = await durable.data();
       const { runtime, closeMinute } = movedClock();
       const commits: Handle = (_event, context) => book(data, context, 'booked');

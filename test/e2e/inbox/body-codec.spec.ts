@@ -37,7 +37,7 @@ onMemoryAndSqlite((data) => {
     return { app, ran, faults, [Symbol.asyncDispose]: () => app.app.close() };
   }
 
-  it('SE-11 a copy of an event is a duplicate, and another body with its id is a conflict, although each encoding differs', async () => {
+  it('SE-11 a copy of an event is a duplicate, and the same id with another body is a conflict, although each encoding differs', async () => {
     await using running = await start();
     const { app, ran } = running;
     const first = webhookRequest({ id: 'evt_1', data: { amount: 1 } });
@@ -53,7 +53,7 @@ onMemoryAndSqlite((data) => {
     expect(ran).toEqual(['evt_1']);
   });
 
-  it('SE-11 an event whose body cannot be encoded gets the response 503 and is not stored, and its later copy is handled', async () => {
+  it('SE-11 an event whose body cannot be encoded gets the response 503 and is not stored, and a later copy of the event is handled', async () => {
     await using running = await start();
     const { app, ran, faults } = running;
     faults.encode.add('evt_1');

@@ -127,7 +127,7 @@ class Orders {
   async wrong(_event: PaymentEvent, _tx: SqliteTransaction): Promise<void> {}
 }
 
-// The compiler checks the expected errors above; this test only keeps the class in use.
+// The compiler checks the expected errors above. This test only keeps the class in use.
 it('the context type of a handler determines the transaction type of commit()', () => {
   expect(Object.getOwnPropertyNames(Orders.prototype)).toContain('postgres');
 });

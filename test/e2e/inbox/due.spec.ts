@@ -103,7 +103,7 @@ describe('on sqlite', () => {
   });
 });
 
-it('AP-05 the memory inbox handles an event before the response, also with background: false', async () => {
+it('AP-05 the memory inbox handles an event before the response, even with background: false', async () => {
   const data = { inbox: () => memoryInbox() } as Parameters<typeof startOn>[0];
   const ran: string[] = [];
   const book = ({ id }: { id: string }): void => void ran.push(id);

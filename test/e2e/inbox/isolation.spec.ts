@@ -14,7 +14,7 @@ import { durableSqlite } from '../../support/inbox/durable-inboxes.js';
 
 // `npm run bench -- isolation` measures the time from the sending of an event until the event is handled.
 
-/** How many events {@link ThreeHandlers.work} sends to the fast handler, one after the other. */
+/** The number of events that {@link ThreeHandlers.work} sends to the fast handler, one after the other. */
 const EVENTS = 20;
 const MANY = 10_000;
 

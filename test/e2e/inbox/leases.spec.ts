@@ -30,7 +30,7 @@ onEachDurableInbox((durable) => {
     expect(ran.toSorted()).toEqual([...ids, ...ids].toSorted());
   });
 
-  it('IN-16 two applications never run a handler for one transaction at the same time, and run other transactions in parallel', async () => {
+  it('IN-16 two applications never run a handler for one transaction at the same time, and handle other transactions in parallel', async () => {
     const data = await durable.data();
     const inside = new Map<string, number>();
     let most = 0;

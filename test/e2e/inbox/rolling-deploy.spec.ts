@@ -92,7 +92,7 @@ describe('on sqlite', () => {
     expect(a.log.matching(/No handler takes the event type/)).toHaveLength(1);
   });
 
-  it('IN-32 the deliveries of a rolled-back handler wait until forgetHandler() skips them, and the next deployment adds it again', async () => {
+  it('IN-32 the deliveries of a rolled-back handler wait until forgetHandler() skips them, and the handler gets new events after a redeployment', async () => {
     const data = await durable.data();
     const { old, next, handled } = versions(data);
     {

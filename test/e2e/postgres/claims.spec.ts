@@ -51,7 +51,7 @@ describe('claims in PostgreSQL', () => {
   it.each<
     [string, (store: InboxStore) => Promise<unknown>, (store: InboxStore) => Promise<unknown>]
   >([
-    ['receipt', async () => {}, (store) => store.receive([incoming('e1')])],
+    ['received event', async () => {}, (store) => store.receive([incoming('e1')])],
     [
       'release',
       (store) => store.receive([incoming('e1')]),
@@ -67,7 +67,7 @@ describe('claims in PostgreSQL', () => {
       (store) => store.receive([incoming('e1')]).then(() => store.pause('book', true)),
       (store) => store.pause('book', false),
     ],
-  ])('IN-27 IN-20 other processes wake up after a %s', async (_name, prepare, act) => {
+  ])('IN-27 IN-20 a %s in one process wakes the other processes', async (_name, prepare, act) => {
     const schema = freshSchema();
     const options = { schema, pollMs: 60_000 };
     // This store is closed before the test starts, so that none of its notifications arrives late.

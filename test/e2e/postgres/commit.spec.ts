@@ -266,7 +266,7 @@ describe('context.commit with runTransaction (Kysely)', () => {
 
   it.each([
     ['the work catches the error of a statement', 'COMMIT', -1],
-    ['the runner rolls back without an error', 'ROLLBACK', 5],
+    ['runTransaction rolls back without an error', 'ROLLBACK', 5],
   ])('context.commit rejects if %s', async (_case, end, amount) => {
     const pool = new Pool({ connectionString: inboxes.connectionString, max: 1 });
     const runner: RunTransaction = async (work) => {
@@ -290,7 +290,7 @@ describe('context.commit with runTransaction (Kysely)', () => {
     await pool.end();
   });
 
-  it('context.commit resolves if the runner rejects after it committed', async () => {
+  it('context.commit resolves if runTransaction rejects after it has committed', async () => {
     const store = await inboxes.open<Transaction<Tables>>({
       runTransaction: async (work) => {
         await runTransaction(work);

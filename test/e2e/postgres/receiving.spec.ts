@@ -212,7 +212,7 @@ describe('receive() in PostgreSQL', () => {
     expect(rows).toEqual([{ wrong: 0 }]);
   });
 
-  it('receive() stores texts with characters that PostgreSQL cannot store', async () => {
+  it('receive() stores texts with characters that PostgreSQL rejects, such as NUL and lone surrogates', async () => {
     const store = await inboxes.open();
     const odd = ['\ud800', '\ud801', '\ue000d800', 'a\0b', 'émoji 😀', "'; DROP TABLE x; --"];
     const receipts = await store.receive(

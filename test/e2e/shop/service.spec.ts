@@ -19,7 +19,7 @@ describe('the shop with a service that has the documented endpoints only', () =>
     await service?.[Symbol.asyncDispose]();
   });
 
-  it('the shop stores an order without a checkout page, and marks it paid when its event arrives', async () => {
+  it('the shop stores an order without a checkout page, and marks the order as paid when its event arrives', async () => {
     const { status, body } = await shop.post({ reference: 'o-1', amount: 40 });
     expect([status, body.checkoutUrl]).toEqual([201, null]);
     await shop.process.prints(/WARN.*Order o-1 has no checkout page yet.*404/);

@@ -40,7 +40,7 @@ describe('expectations in the transaction of an application on SQLite', () => {
     expect(await store.expectations.claimPolls({ limit: 5, leaseMs: 1000 })).toHaveLength(1);
   });
 
-  it('EX-03 IN-36 the clock of the store decides when a poll stored in a transaction is due after a jump of the wall clock', async () => {
+  it('EX-03 IN-36 a poll that is stored in a transaction after a jump of the wall clock is due at the right time', async () => {
     const store = await harness.open();
     harness.jumpWallClock(-3_600_000);
     const tx = harness.connect();

@@ -73,7 +73,7 @@ onMemoryAndSqlite((data) => {
     });
   });
 
-  it('TE-01 a poll and the event that the poll finds have spans, and the event is received within the span of the poll', async () => {
+  it('TE-01 a poll and the found event have spans, and the event is received within the span of the poll', async () => {
     const spans = new Spans();
     await using app = await ExpectingApplication.start(await data(), {
       observers: [spans as PaymentsInstrumentation],

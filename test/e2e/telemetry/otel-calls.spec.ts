@@ -71,7 +71,7 @@ describe('calls of the service', () => {
 });
 
 describe('polls of the service', () => {
-  it('TE-03 a poll is a CLIENT span with its result, and the receive span of the found event is a child of the poll span', async () => {
+  it('TE-03 a poll is a CLIENT span with its result, and is the parent of the receive span of the found event', async () => {
     const traces = new Traces();
     await using app = await ExpectingApplication.start(MEMORY, { observers: traces.observers });
     app.respond(1, apiError(503), { status: 'complete' });

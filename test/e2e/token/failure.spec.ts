@@ -81,7 +81,7 @@ describe('calls while the token endpoint fails', () => {
     expect(service.tokenRequests).toHaveLength(2);
   });
 
-  it('TK-09 wrong credentials cause invalid_credentials, and no token request for 30 s', async () => {
+  it('TK-09 after a 401 for wrong credentials, calls reject with invalid_credentials and send no token request for 30 s', async () => {
     const { service } = harness;
     service.onToken = json(401, { error: 'no' });
     const { payments, runtime } = await harness.boot();

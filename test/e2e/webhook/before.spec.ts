@@ -210,7 +210,7 @@ describe.each(['express', 'fastify'] as const)('webhook.before on %s', (adapter)
   it.each([
     ['throws', () => Promise.reject(new Error('the limiter is down'))],
     ['returns null', () => null],
-  ])('SE-05 a check that %s causes 503, and one log line has the cause', async (_, before) => {
+  ])('SE-05 webhook.before causes 503 and logs the cause once if it %s', async (_, before) => {
     await start(before as AdmissionCheck);
     for (let n = 0; n < 20; n += 1) {
       expect(await sendValid()).toMatchObject({ status: 503, body: { code: 'request_rejected' } });
@@ -220,7 +220,7 @@ describe.each(['express', 'fastify'] as const)('webhook.before on %s', (adapter)
     expect(orders.seen).toEqual([]);
   });
 
-  it('SE-05 a check that takes longer than "bodyTimeoutMs" causes 503, and the request is no longer pending', async () => {
+  it('SE-05 webhook.before causes 503 if it takes longer than "bodyTimeoutMs", and the request is no longer pending', async () => {
     let hanging = true;
     await start(async () => (hanging ? new Promise<undefined>(() => {}) : undefined));
     const idle = await timersAtRest(runtime);

@@ -188,7 +188,7 @@ describe('forRoot and forRootAsync', () => {
     expect(await statusAt(await start(module))).toBe(404);
   });
 
-  it('the module is not global unless isGlobal is set', async () => {
+  it('PaymentsModule is global only if isGlobal is set', async () => {
     await expect(start(PaymentsModule.forRoot(OPTIONS), BillingModule)).rejects.toThrow(
       /resolve dependencies of the Billing/,
     );

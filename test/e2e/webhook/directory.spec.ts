@@ -182,7 +182,7 @@ describe.each(Object.keys(ADAPTERS))('a company directory on %s', (adapter) => {
     });
   });
 
-  it('SE-06 a directory that throws causes 503 and one log line, and is called again after a second', async () => {
+  it('SE-06 a directory that throws causes 503 and one log line, and is called again after 1 s', async () => {
     directory.merchants.result = () => {
       throw new RangeError('connection to 10.0.0.7 refused');
     };

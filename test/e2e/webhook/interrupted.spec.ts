@@ -113,7 +113,7 @@ describe('a hook of Fastify that decompresses bodies', () => {
   });
   afterEach(async () => app.app.close());
 
-  it('SE-02 a decompressing hook does not end the process if its stream fails after the rejection', async () => {
+  it('SE-02 a hook that decompresses bodies does not end the process if its stream fails after the rejection', async () => {
     const signed = signedWebhook({ webhookSecret: SECRET });
     const headers = { ...signed.headers, 'Content-Encoding': 'gzip' };
     for (let n = 0; n < 2; n += 1) {
