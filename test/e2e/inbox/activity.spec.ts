@@ -7,7 +7,7 @@ import { inboxOf, post, startOn, states } from '../../support/inbox/inbox-applic
 import type { Handle } from '../../support/inbox/inbox-application.js';
 import { book, onEachDurableInbox } from '../../support/inbox/durable-inboxes.js';
 
-/** Sums of received, done, failed and dead over all minutes, because a test may begin in one minute and end in the next. */
+/** Sums of received, done, failed and dead over all minutes, because a test may end in a later minute than it began. */
 function sum(minutes: readonly ActivityMinute[], handler?: string): number[] {
   const counts = minutes.map(({ total, handlers }) =>
     handler === undefined ? total : handlers[handler],
@@ -53,7 +53,7 @@ describe('the activity of an inbox in memory', () => {
     expect(p95Ms).toBe(p50Ms);
   });
 
-  it('IN-38 activity() is complete since "worker.retainEventsMs" ago, because older events may be pruned', async () => {
+  it('IN-38 activity() is complete only for the last "worker.retainEventsMs", because older events may be pruned', async () => {
     const { runtime } = movedClock();
     await using app = await start(runtime, { worker: { retainEventsMs: 600_000 } });
     const { completeFrom } = await inboxOf(app).activity();
@@ -62,7 +62,7 @@ describe('the activity of an inbox in memory', () => {
     expect(agoMs).toBeLessThan(600_000);
   });
 
-  it('activity() rejects minutes out of bounds', async () => {
+  it('activity() rejects a number of minutes that is not a whole number from 1 to 1440', async () => {
     await using app = await start();
     const inbox = inboxOf(app);
     expect((await inbox.activity()).minutes).toHaveLength(60);
@@ -89,10 +89,10 @@ describe('the activity of an inbox in memory', () => {
   });
 });
 
-// PostgreSQL has its own clock; the contract suite tests closed minutes with it.
+// PostgreSQL uses its own clock, which this test cannot advance. The contract suite tests closed minutes on PostgreSQL.
 onEachDurableInbox(
   (durable) => {
-    it('IN-38 activity() counts settled and committed deliveries per handler, also in another process', async () => {
+    it('IN-38 activity() counts settled and committed deliveries per handler, and another process reads the counts', async () => {
       const data = await durable.data();
       const { runtime, closeMinute } = movedClock();
       const commits: Handle = (_event, context) => book(data, context, 'booked');

@@ -6,10 +6,10 @@ import { webhookRequest } from '../../support/webhook/handler-application.js';
 import { AT_ONCE, inboxOf, post, startOn, states } from '../../support/inbox/inbox-application.js';
 import { onMemoryAndSqlite } from '../../support/inbox/expecting-application.js';
 
-/** Inverts every byte, and adds a prefix that differs each time. */
+/** A codec that inverts every byte, and adds a prefix that differs each time. */
 class Inverting implements BodyCodec {
   #number = 0;
-  /** Ids of the events that cannot be encoded, or decoded. */
+  /** The ids of the events whose body `encode` or `decode` rejects. */
   readonly faults = { encode: new Set<string>(), decode: new Set<string>() };
 
   async encode(body: Buffer, { id }: { id: string }): Promise<Uint8Array> {
@@ -37,7 +37,7 @@ onMemoryAndSqlite((data) => {
     return { app, ran, faults, [Symbol.asyncDispose]: () => app.app.close() };
   }
 
-  it('SE-11 a copy is a duplicate and another body a conflict, although each encoding differs', async () => {
+  it('SE-11 a copy of an event is a duplicate, and the same id with another body is a conflict, although each encoding differs', async () => {
     await using running = await start();
     const { app, ran } = running;
     const first = webhookRequest({ id: 'evt_1', data: { amount: 1 } });
@@ -53,7 +53,7 @@ onMemoryAndSqlite((data) => {
     expect(ran).toEqual(['evt_1']);
   });
 
-  it('SE-11 a body that cannot be encoded gets 503 and is not stored, and a later copy is handled', async () => {
+  it('SE-11 an event whose body cannot be encoded gets the response 503 and is not stored, and a later copy of the event is handled', async () => {
     await using running = await start();
     const { app, ran, faults } = running;
     faults.encode.add('evt_1');
@@ -91,7 +91,7 @@ onMemoryAndSqlite((data) => {
     expect(app.log.matching(/evt_2 .*attempt 3 of 3.*is dead/)).toEqual([
       expect.stringMatching(why),
     ]);
-    // list() returns no bodies, so it decodes none.
+    // list() returns no bodies, and therefore decodes none.
     expect((await inboxOf(app).list()).events).toHaveLength(3);
   });
 });

@@ -39,7 +39,7 @@ onEachDurableInbox((durable) => {
     expect(app.log.matching(/no such account/)).toHaveLength(2);
   });
 
-  it('IN-13 a commit without a valid lease is rejected, and the effect of the other attempt happens once', async () => {
+  it('IN-13 a commit of an attempt that lost its lease is rejected, and the effect of the next attempt happens once', async () => {
     const data = await durable.data();
     const rejections: string[] = [];
     let runs = 0;
@@ -61,7 +61,7 @@ onEachDurableInbox((durable) => {
       { worker: { ...AT_ONCE, leaseMs: 1000 } },
     );
     await post(app, 'paid');
-    // The lost attempt is not counted.
+    // The attempt that lost its lease is not counted.
     await eventually(async () => expect(await states(app, 'paid')).toEqual({ book: 'done 1' }));
     expect(runs).toBe(2);
     expect(rejections).toEqual(['lease_lost']);
@@ -90,7 +90,7 @@ class Orders {
     await context.commit(async (tx) => tx.exec('SELECT 1'));
     // @ts-expect-error The work of a SQLite transaction returns no promise.
     await context.commit(() => Promise.resolve(1));
-    // @ts-expect-error The work of a SQLite transaction returns no promise, also not sometimes.
+    // @ts-expect-error The work of a SQLite transaction must not return a promise in any case.
     await context.commit(() => (id === '' ? Promise.resolve(1) : 1));
     const nothing: void = await context.commit((tx) => tx.exec('SELECT 1'));
     expect(nothing).toBeUndefined();
@@ -127,7 +127,7 @@ class Orders {
   async wrong(_event: PaymentEvent, _tx: SqliteTransaction): Promise<void> {}
 }
 
-// The compiler checks the expected errors above; this test only keeps the class in use.
+// The compiler checks the expected errors above. This test only keeps the class in use.
 it('the context type of a handler determines the transaction type of commit()', () => {
   expect(Object.getOwnPropertyNames(Orders.prototype)).toContain('postgres');
 });

@@ -16,7 +16,7 @@ afterEach(async () => {
 });
 
 onEachDurableInbox((durable) => {
-  it('IN-24 close() waits for attempts that run, claims nothing more, and still stores new events', async () => {
+  it('IN-24 close() waits for running attempts, claims no further deliveries, and still stores new events', async () => {
     const data = await durable.data();
     const gate = new Gate();
     const handle: Handle = async ({ id }, context) => {
@@ -44,7 +44,7 @@ onEachDurableInbox((durable) => {
     expect(await data.effects()).toEqual(['late', 'running', 'waiting']);
   });
 
-  it('IN-24 close() aborts slow handlers uncounted, and the lease of a handler that ignores it lasts longer', async () => {
+  it('IN-24 close() aborts slow attempts without counting them, and an attempt that ignores the abort keeps its lease', async () => {
     const data = await durable.data();
     const started: string[] = [];
     const aborted: string[] = [];
@@ -77,7 +77,7 @@ onEachDurableInbox((durable) => {
     );
   });
 
-  it('IN-24 SIGTERM drains the worker, and the next process runs the other deliveries', async () => {
+  it('IN-24 SIGTERM drains the worker, and the next process runs the deliveries that have not started', async () => {
     const data = await durable.data();
     const worker = { ...AT_ONCE, concurrency: 1 };
     const merchant = await MerchantProcess.start(data, { worker, hooks: true });
@@ -125,7 +125,7 @@ onEachDurableInbox(
       await app.app.close();
       expect(performance.now() - begun).toBeLessThan(10_000);
       expect(await data.effects()).toEqual([]);
-      // The process lives on, unlike a real one after its close, so the commit can still end.
+      // The commit can still end, because this process continues to run after close(), unlike a process in production.
       gate.open();
       await using next = await startOn(data, { book: handle }, { worker });
       await eventually(
@@ -156,7 +156,7 @@ describe('the check of shutdown hooks after boot', () => {
 
   onEachDurableInbox(
     (durable) => {
-      it('the shutdown check logs a warning some time after boot if shutdown hooks are off', async () => {
+      it('the shutdown check logs a warning 5 s after boot if shutdown hooks are off', async () => {
         const { runtime, pass } = hasty();
         await using app = await startOn(await durable.data(), {}, { runtime });
         expect(app.log.matching(WARNING)).toEqual([]);

@@ -12,13 +12,13 @@ const FROZEN = { ...AT_ONCE, background: false };
 describe('on sqlite', () => {
   const durable = durableSqlite();
 
-  it('AP-05 without a background worker, deliveries run only in runDue()', async () => {
+  it('AP-05 deliveries run only during runDue() if the background worker is off', async () => {
     const data = await durable.data();
     const ran: string[] = [];
     const book = ({ id }: { id: string }): void => void ran.push(id);
     await using app = await startOn(data, { book }, { worker: FROZEN });
     for (const id of ['a', 'b', 'c']) expect(await post(app, id)).toBe(200);
-    // The worker must not claim. During this query of the store, it would have the time for a claim.
+    // No worker may claim the deliveries. This query of the store gives a worker enough time for a claim.
     await inboxOf(app).list();
     expect(ran).toEqual([]);
     expect(await states(app, 'a')).toEqual({ book: 'pending 0' });
@@ -35,7 +35,7 @@ describe('on sqlite', () => {
     expect((await inboxOf(app).runDue()).done).toBe(1);
   });
 
-  it('AP-05 runDue() leaves failed deliveries for later, and runs retries that become due meanwhile', async () => {
+  it('AP-05 runDue() counts failed attempts, and runs retries that become due before runDue() resolves', async () => {
     const data = await durable.data();
     let failures = 2;
     const flaky = (): void => {
@@ -51,7 +51,7 @@ describe('on sqlite', () => {
     expect(await run).toEqual({ done: 2, failed: 2, more: false });
   });
 
-  it('AP-05 runDue() resolves after forMs, and starts nothing after that', async () => {
+  it('AP-05 runDue() resolves after forMs, and starts no attempt after that', async () => {
     const data = await durable.data();
     const gate = new Gate();
     const begun: string[] = [];
@@ -71,7 +71,7 @@ describe('on sqlite', () => {
     expect((await inboxOf(app).runDue()).done).toBe(1);
   });
 
-  it('AP-05 runDue() obeys pause and concurrency, and resolves when the application closes', async () => {
+  it('AP-05 runDue() skips paused handlers, respects "concurrency", and resolves when the application closes', async () => {
     const data = await durable.data();
     const gate = new Gate();
     let running = 0;
@@ -103,7 +103,7 @@ describe('on sqlite', () => {
   });
 });
 
-it('AP-05 the memory inbox handles an event before the response, also with background: false', async () => {
+it('AP-05 the memory inbox handles an event before the response, even with background: false', async () => {
   const data = { inbox: () => memoryInbox() } as Parameters<typeof startOn>[0];
   const ran: string[] = [];
   const book = ({ id }: { id: string }): void => void ran.push(id);
@@ -114,7 +114,7 @@ it('AP-05 the memory inbox handles an event before the response, also with backg
 });
 
 it.each([0, -1, 1.5, 900_001, NaN, '5' as never])(
-  'AP-05 runDue() rejects forMs %p, and an application that is not initialised',
+  'AP-05 runDue() rejects with a TypeError if forMs is %p, and rejects with another error before app.init()',
   async (forMs) => {
     const app = await NestFactory.create(PaymentsModule.forRoot(OPTIONS), { logger: false });
     const inbox = app.get(PaymentInbox);

@@ -36,9 +36,9 @@ describe.each(Object.keys(ADAPTERS))('stored headers, on %s', (adapter) => {
     return { webhook, event: event as StoredEvent };
   }
 
-  const receivers = { 'the endpoint': undefined, 'a controller of one’s own': '/method' };
+  const receivers = { 'the endpoint': undefined, 'a controller of the application': '/method' };
   it.each(Object.entries(receivers))(
-    'the inbox stores useful headers of webhook requests to %s, and no others',
+    'the inbox stores only the content, trace and request id headers of webhook requests to %s',
     async (_receiver, path) => {
       const { webhook, event } = await stored(path, {
         ...SECRETS,

@@ -12,13 +12,13 @@ import { inboxOf } from '../../support/inbox/inbox-application.js';
 import { WebhookApplication } from '../../support/webhook/webhook-application.js';
 import { durableSqlite } from '../../support/inbox/durable-inboxes.js';
 
-// `npm run bench -- isolation` measures the time from sending to handled.
+// `npm run bench -- isolation` measures the time from the sending of an event until the event is handled.
 
-/** How many events {@link ThreeHandlers.work} sends to the fast handler, one after the other. */
+/** The number of events that {@link ThreeHandlers.work} sends to the fast handler, one after the other. */
 const EVENTS = 20;
 const MANY = 10_000;
 
-/** An application with a fast handler and two others, and a record of their attempts. */
+/** An application with a fast, a hanging and a busy handler, and a record of their attempts. */
 class ThreeHandlers {
   hanging = 0;
   busy = 0;
@@ -72,7 +72,7 @@ function send(app: WebhookApplication, eventType: string, count: number): void {
 /** Stores 10,000 pending deliveries of the handler `busy`. */
 async function storeMany(app: WebhookApplication): Promise<void> {
   const store: InboxStore = app.app.get(INBOX_STORE);
-  // The worker registers its handlers in the background, which changes the version that receives must have.
+  // The worker registers its handlers in the background. This changes the catalog version that receive() requires.
   await eventually(async () => expect((await store.catalog()).handlers).toHaveLength(3));
   const { version } = await store.catalog();
   for (let first = 0; first < MANY; first += 500) {

@@ -30,7 +30,7 @@ onEachDurableInbox((durable) => {
     expect(ran.toSorted()).toEqual([...ids, ...ids].toSorted());
   });
 
-  it('IN-16 deliveries of one transaction never run at once in two applications, others in parallel', async () => {
+  it('IN-16 two applications never run a handler for one transaction at the same time, and handle other transactions in parallel', async () => {
     const data = await durable.data();
     const inside = new Map<string, number>();
     let most = 0;
@@ -62,10 +62,10 @@ onEachDurableInbox((durable) => {
     expect(most).toBe(1);
   });
 
-  // The chaos test blocks event loops of processes that use SQLite.
+  // The chaos test covers blocked event loops of processes that use SQLite.
   if (durable.kind === 'sqlite') return;
 
-  it('IN-12 IN-13 IN-14 a process with a blocked event loop loses its delivery, and its commit is rejected', async () => {
+  it('IN-12 IN-13 IN-14 a process with a blocked event loop loses its lease, and its commit is rejected', async () => {
     const data = await durable.data();
     const start = async () => {
       const merchant = await MerchantProcess.start(data, { worker: SHORT });

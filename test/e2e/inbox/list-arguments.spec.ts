@@ -7,7 +7,7 @@ const BAD_TIMES: readonly unknown[] = [new Date('x'), '2026-01-31', 1_767_225_60
 const CURSOR = /^"after" must be the "next" of the previous page .* or null for the first page\.$/;
 
 onEachInbox((data) => {
-  it('an invalid cursor of a list is a TypeError that names the cause and the fix', async () => {
+  it('list() rejects an invalid cursor with a TypeError that names the cause and the fix', async () => {
     await using app = await ExpectingApplication.start(await data());
     const inbox = app.app.get(PaymentInbox);
     const expectations = app.app.get(PaymentExpectations);
@@ -17,7 +17,7 @@ onEachInbox((data) => {
     }
     const own = (await inbox.list({ limit: 1 })).next!;
     for (const list of [inbox, expectations]) {
-      // The cursors of other lists and stores, too: they mean nothing in this list.
+      // Cursors of other lists and of other stores are invalid, too.
       const { next } = await list.list({ limit: 1 });
       const others = ['7', '7.7', '7-7'].filter((other) => formOf(other) !== formOf(next!));
       for (const cursor of [...BAD_CURSORS, ...others]) {
@@ -27,7 +27,7 @@ onEachInbox((data) => {
     expect((await inbox.list({ after: own })).events).toHaveLength(1);
   });
 
-  it('an invalid time of a list, a redrive, a skip or a sweep is a TypeError that names the cause and the fix', async () => {
+  it('list(), redrive(), skip() and sweep() reject an invalid time with a TypeError that names the cause and the fix', async () => {
     await using app = await ExpectingApplication.start(await data());
     const inbox = app.app.get(PaymentInbox);
     const expectations = app.app.get(PaymentExpectations);
@@ -54,7 +54,7 @@ async function expectTypeError(call: () => Promise<unknown>, message: RegExp): P
   await expect(call).rejects.toThrow(message);
 }
 
-/** A cursor without its numbers. */
+/** Returns the cursor without its digits. */
 function formOf(cursor: string): string {
   return cursor.replaceAll(/\d+/g, '');
 }

@@ -16,7 +16,7 @@ import { freshSchema, usePostgresInboxes } from '../../support/postgres/postgres
 import { SqliteHarness } from '../../support/sqlite/sqlite-harness.js';
 import { incoming, TestWorker } from '../../store-contract/contract-fixtures.js';
 
-/** How many events are received before, and at least after, the migration. */
+/** The number of events that are received before the migration. At least as many are received after the migration. */
 const EVENTS = 200;
 
 /** Stores events whose deliveries are in every state. Returns their ids. */
@@ -105,7 +105,7 @@ describe('a later version of the schema', () => {
   const sqlite = new SqliteHarness();
   afterAll(() => sqlite.dispose());
 
-  it('IN-43 an upgrade on PostgreSQL loses and rejects no event that arrives meanwhile', async () => {
+  it('IN-43 an upgrade of the schema on PostgreSQL loses and rejects no event that arrives during the upgrade', async () => {
     const schema = freshSchema();
     const store = await inboxes.open({ schema });
     const pool = new Pool({ connectionString: inboxes.connectionString });
@@ -132,7 +132,7 @@ describe('a later version of the schema', () => {
     await pool.end();
   });
 
-  it('IN-43 an upgrade on SQLite loses and rejects no event that arrives meanwhile', async () => {
+  it('IN-43 an upgrade of the schema on SQLite loses and rejects no event that arrives during the upgrade', async () => {
     const store = await sqlite.open();
     const version2 = `
       ALTER TABLE payments_inbox_delivery ADD COLUMN note TEXT NOT NULL DEFAULT '';

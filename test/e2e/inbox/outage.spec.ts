@@ -13,7 +13,7 @@ const BOUND_MS = 10_000;
 
 onEachDurableInbox(
   (durable) => {
-    it('IN-08 IN-25 the response is 503 in bounded time while the database is locked; then the inbox recovers', async () => {
+    it('IN-08 IN-25 the response is 503 within 10 s while the database is locked, and the inbox recovers after the lock', async () => {
       const data = await durable.data();
       const gate = new Gate();
       const handle: Handle = async ({ id }, context) => {
@@ -24,7 +24,7 @@ onEachDurableInbox(
       await post(app, 'running');
       await gate.arrival;
       const other = new DatabaseSync(data.child.where);
-      // The thread may still commit the claim to the disk.
+      // The thread of the store may still be committing the claim, so this connection may have to wait for the lock.
       other.exec('PRAGMA busy_timeout = 5000');
       other.exec('BEGIN IMMEDIATE');
       const begun = performance.now();
@@ -48,7 +48,7 @@ onEachDurableInbox(
 
 onEachDurableInbox(
   (durable) => {
-    it('IN-08 IN-25 the response is 503 while the server is down; then the inbox recovers', async () => {
+    it('IN-08 IN-25 the response is 503 while PostgreSQL is down, and the inbox recovers when PostgreSQL runs again', async () => {
       if (!durable.server().controllable) return;
       const data = await durable.data();
       const gate = new Gate();
@@ -96,7 +96,7 @@ onEachDurableInbox(
       await eventually(async () => expect(await states(app, 'down 0')).toEqual({ book: 'done 1' }));
     });
 
-    it('IN-25 every effect happens once although connections are cut again and again', async () => {
+    it('IN-25 every effect of a handler happens once although the database connections are cut again and again', async () => {
       const data = await durable.data();
       const handle: Handle = async ({ id }, context) => void (await book(data, context, id));
       const options = { worker: { retry: exponential({ attempts: 100, firstMs: 1, maxMs: 1 }) } };

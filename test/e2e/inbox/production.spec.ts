@@ -29,8 +29,8 @@ async function warnings(
 
 onOneAdapter('the memory inbox in production', (start) => {
   it.each([
-    ['by default', undefined],
-    ['by name', memoryInbox()],
+    ['if no inbox is configured', undefined],
+    ['if memoryInbox() is configured', memoryInbox()],
   ])('WH-31 the memory inbox logs one warning in production %s', async (_, inbox) => {
     const logged = await warnings(start, 'production', inbox);
     expect(logged).toHaveLength(1);

@@ -17,7 +17,7 @@ onEachDurableInbox((durable) => {
     gate.open();
   });
 
-  it('IN-05 the same id with another body gets 200, is logged as a conflict, and the first event is kept', async () => {
+  it('IN-05 an event with a stored id and another body gets the response 200 and is logged, and the first event is kept', async () => {
     const data = await durable.data();
     const amounts: unknown[] = [];
     const handle: Handle = (event) => void amounts.push(event.data['amount']);
@@ -34,7 +34,7 @@ onEachDurableInbox((durable) => {
     expect(amounts).toEqual([1500]);
   });
 
-  it('WH-23 a second completed event of a transaction is stored as a repeat of the first and does not run', async () => {
+  it('WH-23 a second "transaction.completed" event of a transaction is stored as a repeat and runs no handler', async () => {
     const data = await durable.data();
     const ran: string[] = [];
     const handle: Handle = ({ id }) => void ran.push(id);

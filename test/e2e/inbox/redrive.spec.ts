@@ -11,7 +11,7 @@ import { onEachDurableInbox } from '../../support/inbox/durable-inboxes.js';
 import { eventually } from '../../support/time/waiting.js';
 
 onEachDurableInbox((durable) => {
-  it('IN-20 redrive() is idempotent, runs a dead delivery again, and does not change done ones', async () => {
+  it('IN-20 redrive() is idempotent, runs a dead delivery again, and does not change done deliveries', async () => {
     const { app, state, receive, inbox } = await startHalfBroken(await durable.data());
     await using _app = app;
     await receive('a', 'b');
@@ -28,7 +28,7 @@ onEachDurableInbox((durable) => {
     expect(await states(app, 'b')).toEqual({ book: 'dead 1', mail: 'done 1' });
   });
 
-  it('IN-20 redrive() runs a handler that was added later on old events, also unhandled ones', async () => {
+  it('IN-20 redrive() runs a handler that was added later for old events, including unhandled events', async () => {
     const data = await durable.data();
     {
       await using app = await startOn(data, {});

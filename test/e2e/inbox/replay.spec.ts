@@ -71,7 +71,7 @@ onEachDurableInbox((durable) => {
     await using _app = app;
     const captured = event('e-1', -20 * DAY);
     expect(await send(captured)).toBe('200 stored');
-    // If only the receipt counted, the id would be deleted now, before a copy becomes stale.
+    // If only the time of receipt counted, the id would be deleted now, before a copy becomes stale.
     await pass(31 * DAY);
     expect(await send(captured)).toBe('200 duplicate');
     await pass(20 * DAY);
@@ -80,7 +80,7 @@ onEachDurableInbox((durable) => {
     expect(ran).toEqual(['e-1']);
   });
 
-  it('SE-09 with webhook.maxAgeMs: false, events of any age are handled, also replays after the retention', async () => {
+  it('SE-09 with webhook.maxAgeMs: false, events of any age are handled, including replays after the retention', async () => {
     const data = await durable.data();
     const { app, ran, event, send, pass } = await applicationOn(data, { maxAgeMs: false });
     await using _app = app;

@@ -10,7 +10,7 @@ import type { InboxData } from '../../support/inbox/durable-inboxes.js';
 import { durableSqlite } from '../../support/inbox/durable-inboxes.js';
 import { WebhookApplication } from '../../support/webhook/webhook-application.js';
 
-/** Resolves once the inbox knows exactly the handlers with these names. */
+/** Resolves once exactly the handlers with these names are registered in the inbox. */
 async function registered(inbox: PaymentInbox, ...names: string[]): Promise<void> {
   await eventually(async () => {
     const known = (await inbox.handlers()).filter(({ lastSeenAt }) => lastSeenAt !== null);
@@ -27,7 +27,7 @@ function versions(data: InboxData) {
       void ran.push(`${version} ${handler} ${id}`);
   return {
     ran,
-    /** Ids of the events that a handler got, in any version. */
+    /** Returns the ids of the events that the handler got in either version. */
     handled: (handler: string) =>
       ran.flatMap((one) => (one.includes(` ${handler} `) ? [one.split(' ')[2]!] : [])).toSorted(),
     old: () => startOn(data, { book: handle('old') }),
@@ -69,7 +69,7 @@ describe('on sqlite', () => {
     await eventually(() => expect(handled('mail')).toEqual(['after', 'before']));
   });
 
-  it('IN-32 an event that a process without handlers receives is delivered to handlers of others', async () => {
+  it('IN-32 an event that a process without handlers receives is delivered to the handlers of other processes', async () => {
     const data = await durable.data();
     const { next, receiver, handled } = versions(data);
     await using a = await receiver();
@@ -92,7 +92,7 @@ describe('on sqlite', () => {
     expect(a.log.matching(/No handler takes the event type/)).toHaveLength(1);
   });
 
-  it('IN-32 deliveries to a handler of a rolled-back version run after the next deployment or are skipped', async () => {
+  it('IN-32 the deliveries of a rolled-back handler wait until forgetHandler() skips them, and the handler gets new events after a redeployment', async () => {
     const data = await durable.data();
     const { old, next, handled } = versions(data);
     {
@@ -115,7 +115,7 @@ describe('on sqlite', () => {
     await eventually(() => expect(handled('mail')).toEqual(['again']));
   });
 
-  it('IN-32 a handler that takes more types in the new version gets those types in that version only', async () => {
+  it('IN-32 an event type that only the new version of a handler takes runs only in processes of the new version', async () => {
     const data = await durable.data();
     const ran: string[] = [];
     @Injectable()

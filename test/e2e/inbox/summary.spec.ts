@@ -8,7 +8,7 @@ import { durableSqlite } from '../../support/inbox/durable-inboxes.js';
 const DATA = { transactionId: 'tx-1', externalReference: 'order-7', amount: 350.5 };
 const NOTHING = { reference: null, amount: null, currency: null };
 
-/** The summary of an event that an application with this option received; its data contains the given fields. */
+/** Returns the stored summary of an event with the given data, in an application with the given option `summary`. */
 async function summaryOf(
   summary: PaymentsModuleOptions['summary'] | 'default',
   data: Record<string, unknown> = DATA,
@@ -24,7 +24,7 @@ async function summaryOf(
   return { reference, amount, currency };
 }
 
-it('a list shows the reference and the amount of the data by default', async () => {
+it('list() returns the reference and the amount from the data of an event by default', async () => {
   expect(await summaryOf('default')).toEqual({ ...NOTHING, reference: 'order-7', amount: '350.5' });
   const { externalReference: _, ...account } = { ...DATA, accountReference: 'INV 12' };
   expect(await summaryOf('default', account)).toMatchObject({ reference: 'INV 12' });
@@ -32,7 +32,7 @@ it('a list shows the reference and the amount of the data by default', async () 
   expect(await summaryOf('default', garbage)).toEqual(NOTHING);
 });
 
-it('the option summary decides what a list shows, and null shows nothing', async () => {
+it('list() returns what the function in the option "summary" returns, and no summary if the option is null', async () => {
   const own = { reference: 'R1', amount: '350.50', currency: 'KES' };
   expect(await summaryOf(() => own)).toEqual(own);
   expect(await summaryOf(null)).toEqual(NOTHING);
@@ -64,7 +64,7 @@ const FAILING: Record<string, (event: PaymentEvent) => unknown> = {
   },
 };
 it.each(Object.entries(FAILING))(
-  'a function summary %s refuses no event and stores no summary',
+  'an event is stored without a summary if the option "summary" is a function %s',
   async (_what, summary) => {
     expect(await summaryOf(summary as (event: PaymentEvent) => EventSummary)).toEqual(NOTHING);
   },
@@ -112,7 +112,7 @@ describe('on sqlite', () => {
     await eventually(async () =>
       expect((await inbox.failures()).groups).toMatchObject([{ count: 1, eventId: 'stock' }]),
     );
-    // A status is no id: 404 is another group than 409.
+    // An HTTP status is not an id. Therefore errors with the statuses 404 and 409 are in different groups.
     const { error } = groups[1]!;
     const skipped = (events: number) => ({ events, deliveries: events });
     expect(await inbox.skip({ error: error.replace('409', '404') })).toEqual(skipped(0));

@@ -50,7 +50,7 @@ describe('paymentsConfig', () => {
     expect(await status(app, 'whsec_of_yesterday')).toBe(200);
   });
 
-  it('the ConfigService has the options if ConfigModule loads paymentsConfig', async () => {
+  it('ConfigService returns the options if ConfigModule loads paymentsConfig', async () => {
     const config = ConfigModule.forRoot({ ignoreEnvFile: true, load: [paymentsConfig] });
     await using app = await start(config);
     const service = app.app.get(ConfigService);
@@ -78,7 +78,7 @@ describe('paymentsConfig', () => {
     ['PAYMENTS_WEBHOOK_SECRET_PREVIOUS', () => `'${PRIVATE}'\n`, 'ends with a line break and is'],
     ['PAYMENTS_WEBHOOK_SECRET_PREVIOUS', () => `\`${PRIVATE}\``, 'is surrounded by quotes'],
   ] as const)(
-    'HT-32 the module rejects a %s that is not trimmed at boot: %s',
+    'HT-32 the boot fails if the value of %s has white space or quotes around it, for example from %s',
     async (name, wrap, fault) => {
       process.env[name] = wrap(process.env[name] ?? '');
       const { error, shown } = await bootFailure(payments());

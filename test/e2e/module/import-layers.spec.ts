@@ -6,14 +6,15 @@ import { describe, expect, it } from '@jest/globals';
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const MODULE = 'libs/payments/src';
 
-/** What each store may import. */
+/** The folders that each store may import. */
 const STORE = ['inbox/store', 'errors', 'events', 'runtime'];
-/** What each stage of the inbox and the expectations may import. */
+/** The folders and files that each stage of the inbox and the expectations may import. */
 const STAGE = [...STORE, 'telemetry/observers.ts'];
 
 /**
- * What the files of a folder of the module may import besides their own folder. A row of a file or an inner folder replaces the
- * row of its folder. Specs may import everything. The other files, such as `payments.module.ts`, put the stages together.
+ * The folders and files that each folder of the module may import, in addition to its own folder. A row for a file or
+ * an inner folder replaces the row of the outer folder. Specs may import everything, and so may files without a row, such
+ * as `payments.module.ts`.
  */
 const LAYERS: Readonly<Record<string, readonly string[]>> = {
   'nest-internals.ts': [],
@@ -47,7 +48,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   testing: ['api', 'companies', 'errors', 'events', 'inbox', 'runtime', 'stores/memory', 'webhook'],
 };
 
-/** What the files of the other packages must not import. */
+/** The imports that are forbidden in the files of the other packages, and why. */
 const PACKAGES = [
   {
     folder: 'libs/console',
@@ -57,7 +58,7 @@ const PACKAGES = [
   {
     folder: 'libs/emulator',
     forbidden: /^nestjs-payments|\/(payments|console|apps)\//,
-    why: 'the emulator and the module agree through test/vectors alone, or one bug would pass on both',
+    why: 'the emulator and the module share only test/vectors, because a shared bug would pass the tests of both',
   },
   {
     folder: 'apps/shop',
@@ -74,7 +75,7 @@ const PACKAGES = [
 const SPECIFIER =
   /^(?:import|export)\b[^;']*?\bfrom '([^']+)';|^import '([^']+)';|\bimport\('([^']+)'\)/gm;
 
-/** Why the file must not import the specifier; `undefined` if it may. */
+/** Returns the reason why the file must not import the specifier, or `undefined` if it may. */
 function objection(file: string, specifier: string): string | undefined {
   const other = PACKAGES.find(({ folder }) => file.startsWith(`${folder}/`));
   if (other !== undefined) return other.forbidden.test(specifier) ? other.why : undefined;
@@ -126,7 +127,7 @@ describe('imports between folders', () => {
     expect(listed.toSorted()).toEqual([...new Set(folders)].toSorted());
   });
 
-  it('every file imports only what the layer of its folder may import', () => {
+  it('every file imports only the folders that the table of layers allows', () => {
     const objections: string[] = [];
     for (const file of files) {
       for (const [, ...found] of readFileSync(join(ROOT, file), 'utf8').matchAll(SPECIFIER)) {
@@ -156,7 +157,7 @@ describe('imports between folders', () => {
     ['webhook/a.ts', 'nestjs-payments', false],
     ['webhook/a.spec.ts', '../api/b.js', true],
     ['payments.module.ts', './webhook/b.js', true],
-  ])('the table of layers judges the import of %s from %s', (file, specifier, accepted) => {
+  ])('the table of layers decides whether %s may import %s: %p', (file, specifier, accepted) => {
     expect(objection(`${MODULE}/${file}`, specifier) === undefined).toBe(accepted);
   });
 
@@ -169,7 +170,7 @@ describe('imports between folders', () => {
     ['apps/shop/src/a.ts', 'nestjs-payments/sqlite', true],
     ['apps/demo/src/a.ts', '../../../libs/emulator/src/index.js', false],
     ['apps/demo/src/a.ts', 'payments-emulator', true],
-  ])('the table of packages judges the import of %s from %s', (file, specifier, accepted) => {
+  ])('the table of packages decides whether %s may import %s: %p', (file, specifier, accepted) => {
     expect(objection(file, specifier) === undefined).toBe(accepted);
   });
 });

@@ -131,7 +131,7 @@ function billing(...imports: NonNullable<DynamicModule['imports']>): DynamicModu
 
 describe('PaymentsModule imported once', () => {
   it.each(['reference', 'deep-hash'] as const)(
-    'AP-09 a dynamic module in a constant may be imported by two modules, with modules identified by %s',
+    'AP-09 two modules may import the same dynamic module if Nest identifies modules by %s',
     async (moduleIdGeneratorAlgorithm) => {
       const payments = forRoot();
       const app = await boot([payments, billing(payments)], { moduleIdGeneratorAlgorithm });

@@ -41,7 +41,7 @@ const printed = async (...args: Parameters<typeof program>) =>
 
 describe('optional packages', () => {
   // @nestjs/config loads dotenv.
-  it('AP-10 optional packages are not loaded with nestjs-payments', async () => {
+  it('AP-10 an import of nestjs-payments loads no optional packages', async () => {
     expect(await printed('console.log(JSON.stringify(loaded()));')).toEqual([]);
   });
 
@@ -66,7 +66,7 @@ describe('optional packages', () => {
   });
 
   it.each(['class-validator', 'class-transformer'])(
-    'AP-10 a handler with a data class is rejected at boot if %s is missing, with the command to install it',
+    'AP-10 the boot fails if a handler has a data class and %s is missing, and the error contains the install command',
     async (name) => {
       const script = `
         const error = await boot({ data: Payment }).catch((error) => error);
@@ -81,7 +81,7 @@ describe('optional packages', () => {
   );
 });
 
-/** Prints which of the listed packages, built-in modules and build folders are loaded after an import. */
+/** Returns which of the listed packages, built-in modules and stores are loaded after an import. */
 const loadedBy = async (entry: string) => {
   const script = `
     import { registerHooks } from 'node:module';
@@ -112,7 +112,7 @@ describe('imports of the package', () => {
     ['nestjs-payments/sqlite', ['sqlite']],
     ['nestjs-payments/postgres', ['postgres']],
     ['nestjs-payments/otel', ['@opentelemetry/api']],
-    // Checks that the list would contain a package that is loaded.
+    // The rows below check that the list contains a package if it is loaded.
     ['@nestjs/axios', ['axios', '@nestjs/axios']],
     ['node:sqlite', ['node:sqlite']],
     [

@@ -24,7 +24,7 @@ describe('the options factory of forRootAsync', () => {
     ],
     ['rejects', async () => Promise.reject(new TypeError('the vault is sealed'))],
   ])(
-    'the boot error names an options factory that %s, and its cause is the original error',
+    'the boot error names an options factory that %s, and has the original error as its cause',
     async (_, useFactory) => {
       const { error, shown } = await bootFailure(PaymentsModule.forRootAsync({ useFactory }));
       expect(error).toBeInstanceOf(PaymentsError);
@@ -58,7 +58,7 @@ describe('the options factory of forRootAsync', () => {
     expect(shown).not.toContain(PRIVATE);
   });
 
-  it('the boot error contains the message of a failed options factory neither in its message nor in its JSON', async () => {
+  it('the message and the JSON of the boot error do not contain the error message of a failed options factory', async () => {
     const module = PaymentsModule.forRootAsync({
       useFactory: () => {
         throw new Error(`cannot parse ${PRIVATE}`);
@@ -68,7 +68,7 @@ describe('the options factory of forRootAsync', () => {
     expect(error.message + JSON.stringify(error)).not.toContain(PRIVATE);
   });
 
-  it('an options_invalid error of an options factory is thrown unchanged', async () => {
+  it('the boot error is the unchanged options_invalid error if an options factory throws such an error', async () => {
     const useFactory = () => readPaymentsEnvironment({});
     const { error } = await bootFailure(PaymentsModule.forRootAsync({ useFactory }));
     expect(error.message).toMatch(/^PaymentsModule: environment variables are missing or wrong/);

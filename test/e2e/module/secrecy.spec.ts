@@ -47,7 +47,7 @@ const fromService = {
 
 describe.each([
   ['forRoot', notLoading, () => PaymentsModule.forRoot(plain())],
-  ['forRoot, of several companies', notLoading, () => PaymentsModule.forRoot(several())],
+  ['forRoot with several companies', notLoading, () => PaymentsModule.forRoot(several())],
   [
     'forRootAsync with a factory',
     notLoading,
@@ -59,7 +59,7 @@ describe.each([
     () => PaymentsModule.forRootAsync({ useClass: Options }),
   ],
   [
-    'forRootAsync with what the ConfigService has',
+    'forRootAsync with the options of the ConfigService',
     loading,
     async () => PaymentsModule.forRootAsync({ imports: [await loading()], ...fromService }),
   ],
@@ -88,7 +88,7 @@ describe.each([
     const service = app.app.get(ConfigService);
     expect(shown(service)).not.toMatch(PRIVATE);
     expect(shown(service.get('payments'))).not.toMatch(PRIVATE);
-    // The private field of ConfigService that stores the results of `load`.
+    // This private field of ConfigService stores the results of `load`.
     expect(shown((service as unknown as { internalConfig: unknown }).internalConfig)).not.toMatch(
       PRIVATE,
     );

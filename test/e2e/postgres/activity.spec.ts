@@ -9,11 +9,11 @@ import { RecordingPool } from '../../support/postgres/recording-pool.js';
 describe('activity in PostgreSQL', () => {
   const inboxes = usePostgresInboxes();
 
-  it('IN-38 activity() reads a range of 2,000 events per statement, of the 100,000 newest', async () => {
+  it('IN-38 activity() reads the 100,000 newest events in statements of 2,000 events each', async () => {
     const schema = freshSchema();
     const pool = new RecordingPool({ connectionString: inboxes.connectionString });
     const store = await inboxes.open({ schema, pool });
-    // No statistics: the planner believes that the tables are empty.
+    // Without statistics, the planner assumes that the tables are empty.
     await inboxes.query(`
       ALTER TABLE ${schema}.event SET (autovacuum_enabled = off);
       ALTER TABLE ${schema}.delivery SET (autovacuum_enabled = off);

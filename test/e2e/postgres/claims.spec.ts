@@ -23,7 +23,7 @@ describe('claims in PostgreSQL', () => {
     const schema = freshSchema();
     const stores = await Promise.all([1, 2, 3, 4].map(() => inboxes.open({ schema })));
     await stores[0]!.receive(Array.from({ length: 40 }, (_, n) => incoming(`e${n}`)));
-    // Each delivery is due at another time.
+    // Each delivery is due at a different time.
     const due = `UPDATE ${schema}.delivery SET due_at = due_at - (99 - event) * 1000`;
     await inboxes.query(due);
     const other = await inboxes.openClient();
@@ -51,7 +51,7 @@ describe('claims in PostgreSQL', () => {
   it.each<
     [string, (store: InboxStore) => Promise<unknown>, (store: InboxStore) => Promise<unknown>]
   >([
-    ['receipt', async () => {}, (store) => store.receive([incoming('e1')])],
+    ['received event', async () => {}, (store) => store.receive([incoming('e1')])],
     [
       'release',
       (store) => store.receive([incoming('e1')]),
@@ -67,10 +67,10 @@ describe('claims in PostgreSQL', () => {
       (store) => store.receive([incoming('e1')]).then(() => store.pause('book', true)),
       (store) => store.pause('book', false),
     ],
-  ])('IN-27 IN-20 other processes wake up after a %s', async (_name, prepare, act) => {
+  ])('IN-27 IN-20 a %s in one process wakes the other processes', async (_name, prepare, act) => {
     const schema = freshSchema();
     const options = { schema, pollMs: 60_000 };
-    // Closed before the test starts, so that no notification of it comes late.
+    // This store is closed before the test starts, so that none of its notifications arrives late.
     const before = await inboxes.open(options);
     await prepare(before);
     await before.close();
@@ -84,12 +84,12 @@ describe('claims in PostgreSQL', () => {
     const begun = performance.now();
     await act(here);
     await woken;
-    // Much sooner than by a poll.
+    // Without the notification, the other process would look for due deliveries only after 60 s.
     expect(performance.now() - begun).toBeLessThan(30_000);
     expect(await claim(there)).toMatchObject([{ id: 'e1', attempt: 1 }]);
   });
 
-  it('a receive that assigns its deliveries sends no notification', async () => {
+  it('receive() sends no notification if it assigns its deliveries to a worker', async () => {
     const schema = freshSchema();
     const store = await inboxes.open({ schema, pollMs: 60_000 });
     const listener = await inboxes.openClient();
@@ -104,13 +104,13 @@ describe('claims in PostgreSQL', () => {
     expect(notifications).toBe(0);
   });
 
-  it('IN-39 with a transaction open elsewhere, claims start at a cursor and find every due delivery', async () => {
+  it('IN-39 claims start at a cursor and find every due delivery while another connection has an open transaction', async () => {
     const schema = freshSchema();
     const store = await inboxes.open({ schema });
     const worker = await startWorker(store);
     const holder = await inboxes.openClient();
     await holder.query('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1');
-    // Dead entries at the start of the index that claims read, as after minutes of work.
+    // These rows become dead entries at the start of the index that claims read, as after minutes of work.
     await inboxes.query(`
       INSERT INTO ${schema}.delivery (event, handler, state, due_at)
       SELECT -n, 'book', 'pending', ${NOW_MS} - 3600000 + n
@@ -128,7 +128,7 @@ describe('claims in PostgreSQL', () => {
     await pages(null);
     expect(await pages(null)).toBeGreaterThan(1000);
     expect(await pages(Date.now() - 1000)).toBeLessThan(100);
-    // The first claim is slow, so the next ones start at the cursor.
+    // The first claim is slow, so the next claims start at the cursor.
     await claim(store, 1, worker);
     await store.receive([incoming('new')]);
     const begun = performance.now();
@@ -166,7 +166,7 @@ describe('claims in PostgreSQL', () => {
 
 const EVENTS = 200;
 
-describe('PostgreSQL with a transaction open elsewhere', () => {
+describe('PostgreSQL while another connection has an open transaction', () => {
   it('IN-39 receive() and retire() do not read the index entries of deliveries that ran before', async () => {
     const schema = freshSchema();
     const store = await inboxes.open({ schema });
@@ -178,12 +178,12 @@ describe('PostgreSQL with a transaction open elsewhere', () => {
         const [receipt] = await store.receive([incoming(`${n}`, { orderingKey: `${n}`, assign })]);
         await store.complete(receipt!.claimed[0]!);
       }
-      // Receives wait while a worker retires.
+      // receive() waits while a worker retires.
       await store.retire(assign.workerId, 0);
     } finally {
       await other.end();
     }
-    // A connection writes its statistics when it ends, if not before.
+    // A connection writes its statistics at the latest when it ends.
     await inboxes.close();
     const read = async (index: string) => {
       const [row] = await inboxes.query(
@@ -196,7 +196,7 @@ describe('PostgreSQL with a transaction open elsewhere', () => {
     expect((await read('delivery_running')).entries).toBeLessThan(EVENTS);
   });
 
-  it('IN-39 heartbeats succeed if the search for lost deliveries takes too long, and repeat it less often', async () => {
+  it('IN-39 heartbeats succeed if the search for lost deliveries takes too long, and repeat the search less often', async () => {
     const schema = freshSchema();
     const store = await inboxes.open({ schema, statementTimeoutMs: 1100 });
     const worker = await startWorker(store);
@@ -279,7 +279,7 @@ describe('ordering keys in PostgreSQL', () => {
     expect((await stores[0]!.stats()).deliveries).toEqual([]);
   });
 
-  it('claim() skips a key that another transaction claims, and leases its delivery later', async () => {
+  it('claim() skips an ordering key that another transaction claims, and leases the delivery of the key later', async () => {
     const schema = freshSchema();
     const store = await inboxes.open({ schema });
     await store.receive([incoming('a', { orderingKey: 'k' })]);
@@ -301,7 +301,7 @@ describe('ordering keys in PostgreSQL', () => {
     expect(idsOf(await claim(store))).toEqual(['a']);
   });
 
-  it('complete() makes a delivery claimable that another claim marks as waiting at the same time', async () => {
+  it('complete() makes a delivery claimable even if a claim marks the delivery as waiting at the same time', async () => {
     const schema = freshSchema();
     const store = await inboxes.open({ schema });
     await store.receive([incoming('a', { orderingKey: 'k' })]);
@@ -345,7 +345,7 @@ describe('outcomes in PostgreSQL', () => {
     return [state, attempts, lastError, dueAt !== null, finishedAt !== null, outcomes];
   };
 
-  it('outcomes of the same moment share one transaction', async () => {
+  it('outcomes that arrive at the same time are stored in one transaction', async () => {
     const ids = Array.from({ length: 40 }, (_, n) => `e${n}`);
     const { schema, store, leases } = await claimed(...ids);
     const settled = await Promise.all(leases.map((lease) => store.complete(lease)));
@@ -433,7 +433,7 @@ describe('outcomes in PostgreSQL', () => {
     expect(await store.nextDueInMs(['book'])).toBeGreaterThan(99 * 365 * 24 * 3_600_000);
   });
 
-  it('IN-13 an attempt from before a failover that lost commits settles nothing that was leased after it', async () => {
+  it('IN-13 an attempt from before a failover with lost commits settles no delivery that was leased after the failover', async () => {
     const schema = freshSchema();
     const store = await inboxes.open({ schema });
     const assign = { workerId: await startWorker(store), handlers: ['book'] };

@@ -62,7 +62,7 @@ describe('context.commit in PostgreSQL', () => {
     expect(await stateOf(store)).toBe('pending');
   });
 
-  it('IN-16 context.commit locks no row during the work, and makes the next delivery of its key claimable', async () => {
+  it('IN-16 context.commit locks no row during the work, and makes the next delivery of the ordering key claimable', async () => {
     const store = await inboxes.open();
     const lease = await leased(store);
     await store.receive([incoming('e2', { orderingKey: 'k' })]);
@@ -77,7 +77,7 @@ describe('context.commit in PostgreSQL', () => {
   });
 
   it.each(['repeatable read', 'serializable'])(
-    'a %s commit makes a delivery claimable that began to wait after its snapshot',
+    'a commit with the isolation level %s makes a delivery claimable that began to wait after the snapshot',
     async (isolation) => {
       const store = await inboxes.open();
       const lease = await leased(store);
@@ -171,10 +171,10 @@ describe('context.commit in PostgreSQL', () => {
     }
   });
 
-  it('IN-31 eight open commits leave connections to receives, with the default options', async () => {
+  it('IN-31 eight open commits leave connections for receive() with the default options', async () => {
     const store = await inboxes.open();
     const worker = await startWorker(store);
-    // One commit for each connection of the pool: without a limit, they would use all connections.
+    // There is one commit for each connection of the pool. Without a limit, the commits would use all connections.
     await store.receive(Array.from({ length: POOL_SIZE }, (_, n) => incoming(`c${n}`)));
     const leases = await claim(store, POOL_SIZE, worker);
     let finish = (): void => {};
@@ -266,7 +266,7 @@ describe('context.commit with runTransaction (Kysely)', () => {
 
   it.each([
     ['the work catches the error of a statement', 'COMMIT', -1],
-    ['the runner rolls back without an error', 'ROLLBACK', 5],
+    ['runTransaction rolls back without an error', 'ROLLBACK', 5],
   ])('context.commit rejects if %s', async (_case, end, amount) => {
     const pool = new Pool({ connectionString: inboxes.connectionString, max: 1 });
     const runner: RunTransaction = async (work) => {
@@ -290,7 +290,7 @@ describe('context.commit with runTransaction (Kysely)', () => {
     await pool.end();
   });
 
-  it('context.commit resolves if the runner rejects after it committed', async () => {
+  it('context.commit resolves if runTransaction rejects after it has committed', async () => {
     const store = await inboxes.open<Transaction<Tables>>({
       runTransaction: async (work) => {
         await runTransaction(work);

@@ -16,7 +16,7 @@ import {
 const inboxes = usePostgresInboxes();
 
 const SECONDS = 5;
-/** How many payments there are at least. */
+/** The minimum number of payments. */
 const PAYMENTS = 250;
 const COMPANY = 'default';
 
@@ -28,19 +28,19 @@ interface Payment {
 }
 
 describe('concurrent operations on expectations in PostgreSQL', () => {
-  it('EX-04 concurrent operations see no deadlock, and each stored event fulfils its expectation', async () => {
+  it('EX-04 concurrent operations cause no deadlock, and each stored event fulfils its expectation', async () => {
     const schema = freshSchema();
     const stores = await Promise.all([1, 2, 3].map(() => inboxes.open({ schema })));
     const until = performance.now() + SECONDS * 1000;
     const payments: Payment[] = [];
-    // A busy machine needs more time for as many payments.
+    // A busy machine needs more time to create this number of payments.
     const going = (): boolean => performance.now() < until || payments.length < PAYMENTS;
     const byReference = new Map<string, Payment>();
     const received = new Set<Payment>();
     const seen = new Set<string>();
     const some = (count: number): Payment[] =>
       Array.from({ length: Math.min(count, payments.length) }, () => {
-        // Mostly new expectations, so that several operations use the same one.
+        // New expectations are chosen more often, so that several operations use the same expectation.
         const back = Math.floor(Math.random() ** 3 * payments.length);
         return payments[payments.length - 1 - back]!;
       });
@@ -94,8 +94,8 @@ describe('concurrent operations on expectations in PostgreSQL', () => {
       const event = eventOf(payment, 'poll');
       const found = received.has(payment) || Math.random() < 0.2;
       if (found) received.add(payment);
-      // An expectation with an attached id does not become overdue here: an event that arrives before `attach` is found
-      // only by a poll.
+      // An expectation with an attached id never becomes overdue here, because only a poll finds an event that arrives
+      // before `attach`.
       const next = !payment.attached && Math.random() < 0.5 ? 'overdue' : going() ? 10 : 'end';
       const { state } = await store.expectations.settlePoll({
         lease: claimed,
@@ -143,7 +143,7 @@ describe('concurrent operations on expectations in PostgreSQL', () => {
         while (going()) await operate(stores[n % 3]!);
       }),
     ]);
-    // The polls that are left run until nothing is due.
+    // The remaining polls run until no poll is due.
     const [store] = stores as [InboxStore];
     let idle = 0;
     await work(
@@ -170,7 +170,7 @@ describe('concurrent operations on expectations in PostgreSQL', () => {
 const HANDLERS = ['book', 'mail'];
 
 describe('concurrent operations in PostgreSQL', () => {
-  it('IN-35 concurrent operations see no deadlock, and every delivery is finished in the end', async () => {
+  it('IN-35 concurrent operations cause no deadlock, and every delivery is finished at the end', async () => {
     const schema = freshSchema();
     const stores = await Promise.all([1, 2, 3].map(() => inboxes.open({ schema })));
     const until = performance.now() + SECONDS * 1000;
@@ -248,8 +248,8 @@ describe('concurrent operations in PostgreSQL', () => {
       }),
     ]);
     expect(known.length).toBeGreaterThan(100);
-    // All remaining deliveries can be completed: none waits for a key on which nothing runs.
-    // A new store, because on a busy machine the others may be in the pause after a slow search for lost deliveries.
+    // All remaining deliveries can be completed, because none waits for an ordering key without a running delivery.
+    // This uses a new store, because the other stores may have paused their slow search for lost deliveries.
     const store = await inboxes.open({ schema });
     await store.pause('mail', false);
     await inboxes.query(`UPDATE ${schema}.worker SET heartbeat_at = heartbeat_at - 3600000`);
@@ -289,7 +289,7 @@ describe('concurrent operations in PostgreSQL', () => {
     await retiring;
   });
 
-  it('complete() and claim() work on other deliveries while a transaction has locked one', async () => {
+  it('complete() and claim() work on other deliveries while a transaction has locked one delivery', async () => {
     const schema = freshSchema();
     const store = await inboxes.open({ schema });
     await store.receive(['a', 'b', 'c'].map((id) => incoming(id)));

@@ -52,7 +52,7 @@ describe('expectations in PostgreSQL', () => {
   it.each([
     ['a client of pg', (client: Client): unknown => client],
     [
-      'an object whose query resolves with rows, as an EntityManager of TypeORM',
+      'an object whose query() resolves with rows, like an EntityManager of TypeORM',
       (client: Client): unknown => ({
         manager: client,
         async query(this: { manager: Client }, text: string, values: string[]) {
@@ -69,7 +69,7 @@ describe('expectations in PostgreSQL', () => {
         },
       }),
     ],
-  ])('EX-01 expect takes %s as tx', async (_, toTx) => {
+  ])('EX-01 expect() accepts %s as tx', async (_, toTx) => {
     const { expectations } = await inboxes.open();
     const client = await begin();
     const tx = toTx(client);
@@ -88,7 +88,7 @@ describe('expectations in PostgreSQL', () => {
   });
 
   it.each([[null], [{}], ['transaction'], [{ query: 'SELECT' }]])(
-    'EX-01 expect rejects the tx %j with a TypeError',
+    'EX-01 expect() rejects the tx %j with a TypeError',
     async (tx) => {
       const { expectations } = await inboxes.open();
       const rejected = expectations.expect(order('a'), tx);
@@ -97,7 +97,7 @@ describe('expectations in PostgreSQL', () => {
     },
   );
 
-  it('EX-01 expect rejects with the error of the application transaction', async () => {
+  it('EX-01 expect() rejects with the error of the transaction of the application', async () => {
     const { expectations } = await inboxes.open();
     const client = await begin();
     await client.query('SELECT 1/0').catch(() => {});
@@ -106,7 +106,7 @@ describe('expectations in PostgreSQL', () => {
     await expect(expectations.expect(order('a'), silent)).rejects.toThrow(/resolve with the rows/);
   });
 
-  it('EX-05 receive, settlePoll and cancel do not wait for a transaction that has called expect', async () => {
+  it('EX-05 receive(), settlePoll() and cancel() do not wait for an open transaction that has called expect()', async () => {
     const store = await inboxes.open();
     for (const reference of ['a', 'b', 'c', 'd']) {
       await store.expectations.expect(order(reference, { firstPollInMs: 0 }));
@@ -130,7 +130,7 @@ describe('expectations in PostgreSQL', () => {
     expect(await found(store, 'd')).toMatchObject({ state: 'waiting', fulfilled: null });
   });
 
-  it('EX-04 a webhook before the commit of its expectation fulfils it with the first poll', async () => {
+  it('EX-04 an event that arrives before its expectation is committed fulfils the expectation at the first poll', async () => {
     const store = await inboxes.open();
     const client = await begin();
     await store.expectations.expect(order('a', { transactionId: 'tx', firstPollInMs: 0 }), client);
@@ -149,10 +149,10 @@ describe('expectations in PostgreSQL', () => {
     });
   });
 
-  it('EX-14 receive, find, settlePoll and cancel each run one statement', async () => {
+  it('EX-14 receive(), find(), settlePoll() and cancel() run one statement each', async () => {
     const pool = new RecordingPool({ connectionString: inboxes.connectionString });
     const store = await inboxes.open({ pool });
-    // A notification is sent later, by the first call of expect.
+    // Notifications are not counted, because the first call of expect() sends its notification later.
     const count = (): number => pool.recorded.filter(({ text }) => !/pg_notify/.test(text)).length;
     const statements = async (work: () => Promise<unknown>): Promise<number> => {
       const before = count();
@@ -175,7 +175,7 @@ describe('expectations in PostgreSQL', () => {
     await pool.end();
   });
 
-  it('EX-03 expect and pollNow wake the workers of other processes for a poll that is due soon', async () => {
+  it('EX-03 expect() and pollNow() wake the workers of other processes for a poll that is due soon', async () => {
     const schema = freshSchema();
     const options = { schema, pollMs: 60_000 };
     const [store, other] = [await inboxes.open(options), await inboxes.open(options)];

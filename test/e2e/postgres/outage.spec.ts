@@ -16,7 +16,7 @@ import {
 describe('PostgreSQL is not reachable', () => {
   const inboxes = usePostgresInboxes();
 
-  /** Milliseconds until an operation rejects. */
+  /** Returns the number of milliseconds until the operation rejects. */
   const rejectionMs = async (work: Promise<unknown>): Promise<number> => {
     const begun = performance.now();
     await expect(work).rejects.toMatchObject({ code: 'inbox_unavailable' });
@@ -48,7 +48,7 @@ describe('PostgreSQL is not reachable', () => {
     const [lease] = await claim(store, 1);
     const committing = store.commit(lease!, async (tx) => {
       const cut = await inboxes.server.cutConnections(inboxes.connectionString);
-      // At least two connections end: that of this commit and the one for notifications.
+      // At least two connections end: the connection of this commit and the connection for notifications.
       expect(cut).toBeGreaterThan(1);
       await tx.query('SELECT 1');
     });
@@ -122,7 +122,7 @@ describe('PostgreSQL is not reachable', () => {
     await pool.end();
   });
 
-  it('open() rejects with the connection error and the options if there is no server, without the password', async () => {
+  it('open() rejects if there is no server, and the error names the cause and the options but not the password', async () => {
     const opening = inboxes.open({
       connectionString: 'postgres://shop:secret@127.0.0.1:1/shop',
       startTimeoutMs: 0,
@@ -135,7 +135,7 @@ describe('PostgreSQL is not reachable', () => {
   });
 
   describe('open() with a database that cannot be reached', () => {
-    /** Opens an inbox whose first connections fail. Waits of at most 5 seconds pass at once. */
+    /** Opens an inbox whose first connections fail. Waits of at most 5 seconds end at once. */
     async function openAfter(failures: number, error: object) {
       let [now, tries] = [0, 0];
       const runtime: PaymentsRuntime = {
@@ -179,7 +179,7 @@ describe('PostgreSQL is not reachable', () => {
       expect(now).toBeGreaterThan(1000);
     });
 
-    it('open() gives up after 30 seconds, and names the number of tries', async () => {
+    it('open() rejects after 30 seconds, and the error names the number of tries', async () => {
       const { failure, tries, now } = await openAfter(Infinity, refused);
       expect(failure).toMatchObject({ code: 'inbox_unavailable' });
       expect(failure!.message).toContain(` after ${tries} tries and does not start.`);
@@ -187,7 +187,7 @@ describe('PostgreSQL is not reachable', () => {
       expect(now).toBeLessThanOrEqual(30_000);
     });
 
-    it('open() gives up at once if the password is wrong', async () => {
+    it('open() rejects without a second try if the password is wrong', async () => {
       const { failure, tries } = await openAfter(Infinity, ofServer('28P01'));
       expect(tries).toBe(1);
       expect(failure!.message).toMatch(/28P01.*Check .*"connectionString"/);

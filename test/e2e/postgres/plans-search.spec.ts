@@ -31,7 +31,7 @@ describe('PostgreSQL with 30,000 events and 600 failed deliveries', () => {
     for (const table of ['event', 'delivery']) {
       await inboxes.query(`ALTER TABLE many.${table} SET (autovacuum_enabled = off)`);
     }
-    // Plans of the functions are made now, for empty tables.
+    // PostgreSQL plans the functions now, while the tables are empty.
     await list({ search: 'evt' });
     await store.failures();
     await inboxes.query(`
@@ -59,7 +59,7 @@ describe('PostgreSQL with 30,000 events and 600 failed deliveries', () => {
     }: { order?: 'newest' | 'oldest'; after?: string | null; limit?: number } = {},
   ): Promise<EventPage> => store.list({ filter, order, limit, after });
 
-  /** The pages that all statements of an operation read. */
+  /** Returns how many pages of the database all statements of the operation read. */
   async function pagesOf(operate: () => Promise<unknown>): Promise<number> {
     pool.recorded.length = 0;
     await operate();
@@ -72,7 +72,7 @@ describe('PostgreSQL with 30,000 events and 600 failed deliveries', () => {
   const references = async (filter: EventFilter, options = {}): Promise<(string | null)[]> =>
     (await list(filter, options)).events.map(({ reference }) => reference);
 
-  /** The references of all pages. */
+  /** Returns the references on all pages of the list. */
   async function allReferences(filter: EventFilter): Promise<(string | null)[]> {
     const all: (string | null)[] = [];
     let after: string | null = null;
@@ -84,7 +84,7 @@ describe('PostgreSQL with 30,000 events and 600 failed deliveries', () => {
     return all;
   }
 
-  it('a search for one event reads few pages, before and after there are statistics', async () => {
+  it('a search for one event reads few pages, with and without statistics of the tables', async () => {
     const transaction = (await list({ search: 'order 00777' })).events[0]!.orderingKey!;
     const searches = {
       reference: 'order 29999',
@@ -107,7 +107,7 @@ describe('PostgreSQL with 30,000 events and 600 failed deliveries', () => {
   });
 
   it('a search that finds thousands of events returns them in the order of receipt', async () => {
-    // They are the oldest third of the events.
+    // The events whose reference starts with "order 0" are the oldest third of all events.
     const all = await allReferences({ search: 'order 0' });
     expect([all.length, all[0], all[50], all.at(-1)]).toEqual([
       9999,
@@ -142,7 +142,7 @@ describe('PostgreSQL with 30,000 events and 600 failed deliveries', () => {
     ['handler', { handler: 'nobody' }],
     ['done delivery of a handler', { state: 'done', handler: 'nobody' }],
     ['search that finds thousands', { search: 'order 0', company: 'nobody' }],
-  ])('a page without events ends after 20,000 events: %s', async (_, filter) => {
+  ])('list() ends a page after 20,000 events outside the filter: %s', async (_, filter) => {
     const first = await list(filter);
     expect(first.events).toEqual([]);
     const rows = await inboxes.query(
@@ -151,7 +151,7 @@ describe('PostgreSQL with 30,000 events and 600 failed deliveries', () => {
     expect(rows).toEqual([{ read: '20000' }]);
     const second = await list(filter, { after: first.next });
     expect(second).toEqual({ events: [], next: null });
-    // An event in 4 entries of indexes at most, and one page of the table for several events.
+    // An event has at most 4 index entries, and several events share one page of the table.
     expect(await pagesOf(() => list(filter))).toBeLessThan(100_000);
   });
 
@@ -182,7 +182,7 @@ describe('PostgreSQL with 30,000 events and 600 failed deliveries', () => {
         ),
       ),
     )(
-      'IN-42 a list by time and %s, %s first, reads a bounded number of rows',
+      'IN-42 list() with a time range and the filter %s, %s first, reads a bounded number of rows',
       async (_, order, filter) => {
         const [from, to] = [await at(0.5), await at(0.7)];
         const all = new Map<string, StoredEvent>();
@@ -191,7 +191,7 @@ describe('PostgreSQL with 30,000 events and 600 failed deliveries', () => {
           for (const event of page.events) all.set(event.id, event);
           after = page.next;
         }
-        // One bound without the other depends on the order only, and not on the filter.
+        // A single bound is tested without a filter, because only the order matters for a single bound.
         const windows: readonly Pick<EventFilter, 'from' | 'to'>[] =
           Object.keys(filter).length === 0 ? [{ from }, { to }, { from, to }] : [{ from, to }];
         for (const times of windows) {
@@ -212,7 +212,7 @@ describe('PostgreSQL with 30,000 events and 600 failed deliveries', () => {
       },
     );
 
-    it('a list by time starts at the range, and not at the first event', async () => {
+    it('list() with a time range starts at the range, and not at the first event', async () => {
       expect((await list({ from: await at(0.9) }, { order: 'oldest' })).events).toHaveLength(50);
       expect((await list({ to: await at(0.1) })).events).toHaveLength(50);
       expect(
@@ -221,7 +221,7 @@ describe('PostgreSQL with 30,000 events and 600 failed deliveries', () => {
     });
   });
 
-  it('IN-42 a list with any combination of filters reads its rows by an index', async () => {
+  it('IN-42 list() reads its rows through an index with any combination of filters', async () => {
     await inboxes.query('VACUUM ANALYZE');
     const times = [{}, { from: new Date(1), to: new Date() }];
     const facts: readonly EventFilter[] = [

@@ -46,7 +46,7 @@ describe('functions in PostgreSQL that were planned with empty tables', () => {
   beforeAll(async () => {
     store = await inboxes.open({ schema: 'payments' });
     await store.register({ id: worker, leaseMs: 600_000, handlers: [] });
-    // Without autovacuum there are no new statistics, so the plans that are made now stay.
+    // Without autovacuum there are no new statistics, so PostgreSQL keeps the plans that it makes now.
     for (const table of ['event', 'delivery']) {
       await inboxes.query(`ALTER TABLE payments.${table} SET (autovacuum_enabled = off)`);
     }
@@ -62,7 +62,7 @@ describe('functions in PostgreSQL that were planned with empty tables', () => {
     for (let n = 0; n < BACKLOG; n += 500) await store.receive(backlog.slice(n, n + 500));
     const others = backlog.map((event, n) => ({ ...event, id: `free ${n}`, orderingKey: null }));
     for (let n = 0; n < BACKLOG; n += 500) await store.receive(others.slice(n, n + 500));
-    // One delivery of each key runs, and the others wait for their turn.
+    // One delivery of each key runs, and the other deliveries of the key wait.
     while (!(await claim(store, 5, worker)).some(({ id }) => id.startsWith('free')));
   });
 
@@ -77,11 +77,11 @@ describe('functions in PostgreSQL that were planned with empty tables', () => {
     ['skip', 300],
     ['redrive', 300],
     ['release', 1200],
-  ] as const)('%s reads less than %d pages with a backlog', async (name, bound) => {
+  ] as const)('statement "%s" reads fewer than %d pages with a backlog', async (name, bound) => {
     expect(await pagesOf(texts[name])).toBeLessThan(bound);
   });
 
-  it('settle and finish read only the deliveries that they change', async () => {
+  it('the functions settle and finish read only the deliveries that they change', async () => {
     const leases = await claim(store, 20, worker);
     expect(leases).toHaveLength(20);
     const column = (of: 'seq' | 'token'): string[] => leases.map((lease) => String(lease[of]));
@@ -90,7 +90,7 @@ describe('functions in PostgreSQL that were planned with empty tables', () => {
     expect(await finish).toBeLessThan(100);
   });
 
-  it('receive reads less than 200 pages of a table that was nearly empty when it was planned', async () => {
+  it('the function receive reads fewer than 200 pages if its table was nearly empty when PostgreSQL planned it', async () => {
     const small = await inboxes.open({ schema: 'small' });
     for (let n = 0; n < 10; n += 1) await small.receive([incoming(`first ${n}`)]);
     await inboxes.query('VACUUM ANALYZE small.event');
@@ -113,7 +113,7 @@ describe('functions in PostgreSQL that were planned with empty tables', () => {
       );
     }
     expect(await pagesOf(text)).toBeLessThan(200);
-    // A copy by transaction is detected.
+    // A second event of the same transaction is detected as a duplicate.
     await small.receive([incoming('known', { orderingKey: 'known', oncePerTransaction: true })]);
     expect(
       await small.receive([incoming('copy', { orderingKey: 'known', oncePerTransaction: true })]),
@@ -122,7 +122,7 @@ describe('functions in PostgreSQL that were planned with empty tables', () => {
 });
 
 describe('PostgreSQL with a large backlog of one ordering key and one handler', () => {
-  it('IN-33 a claim and stats read as few pages with a large backlog as without one', async () => {
+  it('IN-33 claim() and stats() read as few pages with a large backlog as without a backlog', async () => {
     const pool = new RecordingPool({ connectionString: inboxes.connectionString });
     const [empty, full] = [
       await inboxes.open({ schema: 'empty' }),
@@ -168,14 +168,14 @@ describe('PostgreSQL with many open expectations', () => {
     await pool.end();
   });
   const COUNT = 30_000;
-  /** Stores expectations with a due poll each, half of them with a transaction id. */
+  /** Stores expectations. Each has a transaction id and a due poll. */
   const fill = (): Promise<unknown> =>
     inboxes.query(`
       INSERT INTO many.expectation (company, reference, transaction_id, created_at, created_clock, schedule, next_poll_at)
       SELECT 'default', 'order ' || n, 'tx ' || n, 1000000 + n, 1000000 + n, '[1000]', 1000000 + n
         FROM generate_series(${COUNT / 1000}, ${COUNT}) n`);
 
-  it('EX-14 an operation reads few pages with 30,000 expectations, also before there are statistics', async () => {
+  it('EX-14 each operation reads few pages with 30,000 expectations, with and without statistics of the tables', async () => {
     const store = await inboxes.open({ schema: 'many', pool });
     const worker = await startWorker(store);
     const { expectations } = store;
@@ -231,7 +231,7 @@ describe('PostgreSQL with many open expectations', () => {
         expect([name, read < (name in ofFewRows ? 60 : bound), read]).toEqual([name, true, read]);
       }
     };
-    // No new statistics: the plans of the functions are those of empty tables.
+    // There are no new statistics, so the functions keep their plans for empty tables.
     for (const table of ['event', 'delivery', 'expectation']) {
       await inboxes.query(`ALTER TABLE many.${table} SET (autovacuum_enabled = off)`);
     }

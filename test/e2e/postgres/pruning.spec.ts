@@ -9,7 +9,7 @@ import {
 import { TURNED_OFF } from '../../../libs/payments/src/stores/postgres/sql/dialect.js';
 import { RecordingPool } from '../../support/postgres/recording-pool.js';
 
-/** How many old events one statement reads. */
+/** The number of old events that one statement reads. */
 const SLICE = 1000;
 const UNFINISHED = 16 * SLICE;
 
@@ -22,7 +22,7 @@ interface PlanNode {
   readonly Plans?: readonly PlanNode[];
 }
 
-/** How many rows of tables the plan read. */
+/** Returns how many table rows the plan read. */
 function rowsRead(node: PlanNode): number {
   const inner = (node.Plans ?? []).reduce((sum, plan) => sum + rowsRead(plan), 0);
   if (node['Relation Name'] === undefined) return inner;
@@ -78,7 +78,7 @@ describe('pruning in PostgreSQL', () => {
     expect(Math.max(...statements.map(({ rows }) => rows))).toBe(SLICE);
     await inboxes.query(`UPDATE ${schema}.meta SET pruned_to = 0`);
     const client = await inboxes.openClient();
-    // The settings of each transaction of the statements that both databases run.
+    // The store uses these settings in each transaction with statements that both databases run.
     for (const name of TURNED_OFF) await client.query(`SET ${name} = off`);
     const read: number[] = [];
     for (const { text, values } of reads) {
@@ -88,11 +88,11 @@ describe('pruning in PostgreSQL', () => {
       );
       read.push(rowsRead(rows[0]!['QUERY PLAN'][0]!.Plan));
     }
-    // The number, the event and the delivery of each event.
+    // For each event, a statement reads three rows: the number, the event and the delivery.
     expect(Math.max(...read)).toBe(3 * SLICE);
   });
 
-  it('IN-07 prune() finds an event whose transaction committed after those of later events', async () => {
+  it('IN-07 prune() finds an event that was committed after events with higher numbers', async () => {
     const schema = freshSchema();
     const store = await inboxes.open({ schema });
     const add = (seq: number, age: string) =>
@@ -111,10 +111,10 @@ describe('pruning in PostgreSQL', () => {
     expect(await prune()).toBe(0);
   });
 
-  it('prune() makes forgotten waiting deliveries claimable, even behind 2,000 other keys', async () => {
+  it('prune() makes a waiting delivery claimable if no delivery of its key runs, even behind 2,000 other keys', async () => {
     const schema = freshSchema();
     const store = await inboxes.open({ schema });
-    // One delivery of each key runs, except for the last key. So no settle makes the delivery of the last key claimable.
+    // One delivery of each key runs, except for the last key. Therefore no settle makes its delivery claimable.
     await inboxes.query(`
       INSERT INTO ${schema}.delivery (event, handler, state, worker, ordering)
       SELECT n, 'book', 'running', gen_random_uuid(), lpad(to_hex(n), 32, '0')::uuid

@@ -15,22 +15,22 @@ import { Pool } from 'pg';
 
 const inboxes = usePostgresInboxes();
 
-/** What an event costs that is received, handled at once and done. Lower a number when the code becomes cheaper. */
+/** The cost of an event that is received, handled at once and done. Lower a number when the code becomes cheaper. */
 const COSTS = {
-  /** Index entries, with those of the row version that the settled delivery gets. */
+  /** Index entries, including the entries for the new row version of the settled delivery. */
   entries: 7,
   /** Bytes of the write-ahead log, with a body of 400 bytes. */
   walBytes: 2300,
 };
 
 const EVENTS = 500;
-/** How many events one statement receives. */
+/** The number of events that one statement receives. */
 const BATCH = 50;
 
 describe('the costs of a handled event on PostgreSQL', () => {
   const schema = 'costs';
 
-  /** Receives events, each with a transaction of its own, and runs their deliveries. */
+  /** Receives events of different payment transactions, and returns their claimed deliveries. */
   async function receive(store: InboxStore, worker: string, count: number) {
     const events = Array.from({ length: count }, (_, n) => {
       const reference = `order ${randomUUID()}`;
@@ -48,7 +48,7 @@ describe('the costs of a handled event on PostgreSQL', () => {
     return claimed;
   }
 
-  /** The indexes of a table whose condition its only row meets. */
+  /** Returns the indexes that contain the only row of the table. */
   async function entriesOf(table: string): Promise<string[]> {
     const indexes = await inboxes.query<{ name: string; condition: string | null }>(
       `SELECT x.indexrelid::regclass::text AS name, pg_get_expr(x.indpred, x.indrelid) AS condition
@@ -73,7 +73,7 @@ describe('the costs of a handled event on PostgreSQL', () => {
     expect(entries.length).toBeLessThanOrEqual(COSTS.entries);
   });
 
-  it(`a handled event writes at most ${COSTS.walBytes} bytes of the write-ahead log`, async () => {
+  it(`a handled event writes at most ${COSTS.walBytes} bytes to the write-ahead log`, async () => {
     // Other databases of a shared server write to the same log.
     if (!inboxes.server.controllable) return;
     const store = await inboxes.open({ schema });
@@ -166,7 +166,7 @@ describe('receive() in PostgreSQL', () => {
   const outcomes = (receipts: readonly StoreReceipt[]): string[] =>
     receipts.map(({ outcome, id }) => `${outcome} ${id}`);
 
-  it('receive() stores an event although the batch has a duplicate of another transaction with the same id', async () => {
+  it('receive() stores an event even if the batch has a duplicate with the same id and another transaction', async () => {
     const store = await inboxes.open();
     await store.receive([incoming('first', { orderingKey: 'k', oncePerTransaction: true })]);
     const receipts = await store.receive([
@@ -203,7 +203,7 @@ describe('receive() in PostgreSQL', () => {
     }
     stopping.abort();
     await Promise.all(receiving);
-    // Times are in whole milliseconds, so events of the millisecond of a registration are not checked.
+    // Times are in whole milliseconds. Therefore events from the same millisecond as a registration are not checked.
     const rows = await inboxes.query<{ wrong: number }>(`
       SELECT count(*)::integer AS wrong FROM ${schema}.event e
        WHERE (SELECT count(*) FROM ${schema}.delivery d WHERE d.event = e.seq) <>
@@ -212,7 +212,7 @@ describe('receive() in PostgreSQL', () => {
     expect(rows).toEqual([{ wrong: 0 }]);
   });
 
-  it('receive() stores texts with characters that PostgreSQL cannot store', async () => {
+  it('receive() stores texts with characters that PostgreSQL rejects, such as NUL and lone surrogates', async () => {
     const store = await inboxes.open();
     const odd = ['\ud800', '\ud801', '\ue000d800', 'a\0b', 'émoji 😀', "'; DROP TABLE x; --"];
     const receipts = await store.receive(
@@ -228,7 +228,7 @@ describe('receive() in PostgreSQL', () => {
     }
   });
 
-  it('receive() stores the other events of a batch if one cannot be stored', async () => {
+  it('receive() stores the other events of a batch if one event cannot be stored', async () => {
     const store = await inboxes.open();
     // The name of the handler is longer than an index entry may be, and cannot be compressed.
     const bad = incoming('bad', { handlers: [randomBytes(6000).toString('base64')] });

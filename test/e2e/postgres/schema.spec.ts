@@ -102,7 +102,7 @@ describe('the schema in PostgreSQL', () => {
     await store.prune({ bodiesMs: 0, tombstonesMs: 0, limit: 10 });
   });
 
-  it('a role with only USAGE and table privileges uses the inbox', async () => {
+  it('a role with only USAGE and table privileges can use the inbox', async () => {
     const schema = freshSchema();
     await inboxes.open({ schema });
     await inboxes.query(`

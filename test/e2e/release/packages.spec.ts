@@ -47,7 +47,7 @@ describe('The release check', () => {
     ]);
   });
 
-  it('the release check rejects a package whose repository is not the one of the root', () => {
+  it('the release check rejects a package whose repository differs from the repository of the root package', () => {
     const { homepage } = workspace.packages.get(CONSOLE) ?? {};
     setRepository(workspace, 'acme/payments');
     const manifest = workspace.packages.get(CONSOLE);
@@ -63,7 +63,7 @@ describe('The release check', () => {
     ]);
   });
 
-  it('the release check rejects publishing a version whose section has no date', () => {
+  it('the release check rejects the publication of a version without a date in the changelog', () => {
     const changelog = '## 1.2.3 – unreleased\n';
     expect(releaseProblems({ ...workspace, changelog }, false)).toEqual([]);
     expect(releaseProblems({ ...workspace, changelog }, true)).toEqual([
@@ -88,7 +88,7 @@ describe('npm publish of a release', () => {
   });
 });
 
-describe('The continuation of a release that failed half-way', () => {
+describe('A release that continues after a failure', () => {
   const registry = createServer((request, response) => {
     if (request.url === '/published') {
       const versions = { '1.2.2': { name: 'published', version: '1.2.2' } };
@@ -124,7 +124,7 @@ describe('The continuation of a release that failed half-way', () => {
     },
   );
 
-  it('the release ends if the registry does not answer whether it contains a version', async () => {
+  it('the release fails if the registry does not report whether it contains a version', async () => {
     await expect(isPublished({ name: 'private', version: '1.2.3' }, environment)).rejects.toThrow(
       '"npm view private@1.2.3 version --json" failed',
     );

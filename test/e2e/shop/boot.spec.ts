@@ -26,7 +26,7 @@ async function boot(settings: Record<string, string>) {
 }
 
 describe('the shop exits at boot with code 1', () => {
-  it('the shop exits at boot with code 1 if settings are missing, with a line for each', async () => {
+  it('the shop exits at boot with code 1 if settings are missing, and prints a line for each setting', async () => {
     const { code, out, err } = await boot({ PORT: '0' });
     expect([code, out]).toEqual([1, []]);
     expect(err).toEqual([
@@ -37,7 +37,7 @@ describe('the shop exits at boot with code 1', () => {
     ]);
   });
 
-  it('the shop exits at boot with code 1 if settings are invalid, with a line for each', async () => {
+  it('the shop exits at boot with code 1 if settings are invalid, and prints a line for each setting', async () => {
     const { code, out, err } = await boot({
       ...SETTINGS,
       PAYMENTS_BASE_URL: 'payments.example.com',
@@ -58,7 +58,7 @@ describe('the shop exits at boot with code 1', () => {
     ['PAYMENTS_BASE_URL', 'http://payments.example.com', 'http:'],
     ['PAYMENTS_CLIENT_SECRET', `${SECRETS.client} `, 'white space'],
   ])(
-    'the shop exits at boot with code 1 if the payments module rejects %s="%s", with one line',
+    'the shop exits at boot with code 1 if the payments module rejects %s="%s", and prints one line',
     async (name, value, word) => {
       const { code, out, err } = await boot({ ...SETTINGS, [name]: value });
       expect([code, out]).toEqual([1, []]);
@@ -67,7 +67,7 @@ describe('the shop exits at boot with code 1', () => {
     },
   );
 
-  describe('if SHOP_DATA cannot be used, with one line', () => {
+  describe('if SHOP_DATA cannot be used', () => {
     const folder = mkdtempSync(join(tmpdir(), 'shop-boot-'));
     const file = join(folder, 'file');
     writeFileSync(file, '');
@@ -78,11 +78,11 @@ describe('the shop exits at boot with code 1', () => {
     afterAll(() => rmSync(folder, { recursive: true }));
 
     it.each([
-      ['if it is a file', file, 'EEXIST'],
-      // Not even root can write there.
-      ['if it is not writable', '/sys/shop-data', /EPERM|EACCES|EROFS/],
-      ['if its shop.db is not a database', folder, 'file is not a database'],
-    ])('%s', async (_, SHOP_DATA, reason) => {
+      ['is a file', file, 'EEXIST'],
+      // Even root cannot write to this folder.
+      ['is not writable', '/sys/shop-data', /EPERM|EACCES|EROFS/],
+      ['has a shop.db that is not a database', folder, 'file is not a database'],
+    ])('the shop prints one line and exits if SHOP_DATA %s', async (_, SHOP_DATA, reason) => {
       const { code, out, err } = await boot({ ...SETTINGS, SHOP_DATA });
       expect([code, out]).toEqual([1, []]);
       expect(err).toEqual([
@@ -94,7 +94,7 @@ describe('the shop exits at boot with code 1', () => {
     });
   });
 
-  it('the shop exits at boot with code 1 if nothing listens at DATABASE_URL, with one line and without its password', async () => {
+  it('the shop exits at boot with code 1 if nothing listens at DATABASE_URL, and prints one line without the password', async () => {
     const port = await freePort();
     const DATABASE_URL = `postgres://shop:pa-s3cret@127.0.0.1:${port}/shop`;
     const { code, out, err } = await boot({ ...SETTINGS, DATABASE_URL });
@@ -106,7 +106,7 @@ describe('the shop exits at boot with code 1', () => {
   });
 
   it.each(['postgres://shop:pa#s3cret@localhost/shop', 'postgres://shop:pa-s3cret@[::1/shop'])(
-    'the shop exits at boot with code 1 if DATABASE_URL is malformed, with one line and without its password',
+    'the shop exits at boot with code 1 if DATABASE_URL is malformed, and prints one line without the password',
     async (DATABASE_URL) => {
       const { code, err } = await boot({ ...SETTINGS, DATABASE_URL });
       expect(code).toBe(1);
@@ -116,7 +116,7 @@ describe('the shop exits at boot with code 1', () => {
   );
 
   it.each(['express', 'fastify'])(
-    'the shop exits at boot with code 1 if the port is in use, with one line (%s)',
+    'the shop exits at boot with code 1 if the port is in use, and prints one line (%s)',
     async (adapter) => {
       const other = createServer().listen(0, '127.0.0.1');
       await once(other, 'listening');

@@ -6,7 +6,7 @@ import { describeInBrowser } from '../../support/browser/test-browser.js';
 import { RunningShop, settingsFor } from '../../support/shop/running-shop.js';
 import { eventually } from '../../support/time/waiting.js';
 
-/** Every 400 ms at first; the last of the 100 polls comes after minutes, because a busy machine is slow. */
+/** A poll every 400 ms at first. The last of the 100 polls is due after minutes, because a busy machine is slow. */
 const OFTEN = Array.from({ length: 100 }, (_, index) =>
   Math.round(400 * (index + 1) * 1.02 ** index),
 ).join();
@@ -37,7 +37,7 @@ describeInBrowser('expected orders of the shop in a browser', (browser) => {
 
   /**
    * Waits for the status, which must appear without a reload, and checks that the page fits and is readable on a desktop
-   * in the light color scheme and on a phone in the dark one.
+   * in the light color scheme and on a phone in the dark color scheme.
    */
   async function shows(page: Page, status: string, text: RegExp): Promise<void> {
     await page.locator('.order .status').getByText(status, { exact: true }).waitFor();
@@ -58,7 +58,7 @@ describeInBrowser('expected orders of the shop in a browser', (browser) => {
   const transactionOf = (externalReference: string): string =>
     emulator.transactions({ externalReference })[0]!.transactionId;
 
-  it('EX-13 the order page shows that the shop waits for confirmation, and found the payment by asking', async () => {
+  it('EX-13 the order page shows that the shop waits for confirmation, and later that the shop found the payment by asking', async () => {
     const page = await open(shop, 'asked');
     await shows(page, 'Waiting for confirmation', /Do not pay twice/);
     emulator.complete(transactionOf('asked'));
@@ -76,7 +76,7 @@ describeInBrowser('expected orders of the shop in a browser', (browser) => {
     expect(await page.getByRole('link', { name: /^Pay/ }).count()).toBe(0);
   });
 
-  it('EX-13 the order page shows an overdue payment, and the payment if the service reports it later', async () => {
+  it('EX-13 the order page shows that a payment is overdue, and that the payment is paid if its event arrives later', async () => {
     await using hasty = await start('400');
     const page = await open(hasty, 'overdue');
     await shows(page, 'Overdue', /This does not mean that it failed/);
@@ -87,7 +87,7 @@ describeInBrowser('expected orders of the shop in a browser', (browser) => {
     emulator.setFaults({ delivery: { off: true } });
   });
 
-  it('EX-13 the order page creates no second payment if the outcome of the first request is unknown and the customer requests the page again', async () => {
+  it('EX-13 the order page creates no second payment if the customer requests the payment page again after an unknown outcome', async () => {
     emulator.setFaults({ delivery: { off: true }, api: { reset: { next: 1, when: 'after' } } });
     const page = await open(shop, 'unheard');
     await shows(page, 'Waiting for confirmation', /never creates a second payment/);

@@ -9,7 +9,7 @@ import { RunningShop, settingsFor } from '../../support/shop/running-shop.js';
 import { PageEvents } from '../../support/shop/shop-pages.js';
 import { eventually } from '../../support/time/waiting.js';
 
-/** Every 300 ms at first; the last of the 100 polls comes after minutes, because a busy machine is slow. */
+/** A poll every 300 ms at first. The last of the 100 polls is due after minutes, because a busy machine is slow. */
 const OFTEN = Array.from({ length: 100 }, (_, index) =>
   Math.round(300 * (index + 1) * 1.02 ** index),
 ).join();
@@ -60,11 +60,11 @@ describe.each([
   const reaches = (reference: string, order: object, of = shop) =>
     eventually(
       async () => expect(await of.order(reference)).toMatchObject({ reference, ...order }),
-      // A poll that the process was killed in is repeated after 30 s.
+      // If the process is killed during a poll, the poll is repeated after 30 s.
       45_000,
     );
 
-  it('EX-13 the shop books an order once without any webhook request, and shows that it asked', async () => {
+  it('EX-13 the shop books an order once without a webhook request, and shows that a poll found the payment', async () => {
     emulator.setFaults({ delivery: { off: true } });
     await shop.createOrder('silent', 40);
     await using page = await PageEvents.open(`${shop.url}/api/orders/silent/events`);
@@ -75,8 +75,8 @@ describe.each([
     await shop.process.prints(/Recorded 40 for "silent" .*found by asking the service.*is paid/);
   });
 
-  it('EX-13 the shop does not show that it asked if the webhook request was first', async () => {
-    // Without a poll for an hour: on a busy machine, one of every 300 ms could find the payment first.
+  it('EX-13 the shop does not show that a poll found the payment if the webhook request arrived first', async () => {
+    // The first poll is due after an hour. On a busy machine, a poll after 300 ms could find the payment first.
     await using patient = await start('3600000');
     await patient.createOrder('notified', 40);
     emulator.complete(transactionsOf('notified')[0]!.transactionId);
@@ -95,7 +95,7 @@ describe.each([
     expect(await shop.ledger('declined')).toEqual([]);
   });
 
-  // What differs on PostgreSQL is in the statements of the tests above.
+  // The tests above already run all statements that differ on PostgreSQL.
   if (name === 'SQLite') {
     it('EX-13 the shop never repeats a request that created a payment, and finds the payment by the reference', async () => {
       emulator.setFaults({
@@ -111,7 +111,7 @@ describe.each([
       expect(await shop.ledger('unheard')).toHaveLength(1);
     });
 
-    it('EX-13 the shop books an order that is paid while the shop is killed in the request for its invoice', async () => {
+    it('EX-13 the shop books a paid order after a restart if the shop was killed during the request for the invoice', async () => {
       emulator.setFaults({ api: { slow: { ms: 1500, next: 1 } }, delivery: { off: true } });
       const request = shop.createOrder('killed', 9).catch(() => 'no response');
       // The emulator has received the request, and delays it.
@@ -136,7 +136,7 @@ describe.each([
       emulator.setWebhook({ url: shop.webhookUrl });
     });
 
-    it('EX-13 the shop books nothing while the service hides the transaction or responds with errors, and books it afterwards', async () => {
+    it('EX-13 the shop books an order only after the service neither hides the transaction nor responds with errors', async () => {
       const off = { delivery: { off: true } } as const;
       emulator.setFaults({ ...off, api: { notFound: { next: 3 } } });
       await shop.createOrder('hidden', 9);

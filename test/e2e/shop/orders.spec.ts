@@ -72,7 +72,7 @@ describe.each(['express', 'fastify'])('orders and payments of the shop on %s', (
     expect([status, body.message]).toEqual([404, 'order nobody does not exist']);
   });
 
-  it('the shop returns the same order with one invoice if it is created again, pending or paid', async () => {
+  it('the shop returns the same order with one invoice if a pending or paid order is created again', async () => {
     const first = await shop.post({ reference: 'again', amount: 7 });
     expect(await shop.post({ reference: 'again', amount: 7 })).toEqual(first);
     await payInvoice('again');
@@ -143,8 +143,8 @@ describe.each(['express', 'fastify'])('orders and payments of the shop on %s', (
     }
   });
 
-  it('the shop stores an order without an invoice, logs the reason, and creates the invoice when it is created again', async () => {
-    // The module repeats the call once with a new token.
+  it('the shop stores an order and logs the reason if its invoice fails, and creates the invoice when the order is created again', async () => {
+    // Two calls must fail, because the module repeats a call once with a new token.
     emulator.setFaults({ api: { unauthorized: { next: 2 } } });
     const first = await shop.post({ reference: 'unlucky', amount: 9 });
     const order: Order = {
@@ -159,7 +159,7 @@ describe.each(['express', 'fastify'])('orders and payments of the shop on %s', (
     expect((await shop.createOrder('unlucky', 9)).checkoutUrl).toMatch(/^http/);
   });
 
-  it('the shop creates no second invoice after a request with unknown outcome, also if the order is created again', async () => {
+  it('the shop creates no second invoice after a request with an unknown outcome, even if the order is created again', async () => {
     emulator.setFaults({ api: { reset: { next: 1, when: 'after' } } });
     const order = await shop.createOrder('unknown', 9);
     expect(order).toMatchObject({ status: 'pending', checkoutUrl: null });
@@ -170,7 +170,7 @@ describe.each(['express', 'fastify'])('orders and payments of the shop on %s', (
     expect((await shop.order('unknown')).status).toBe('paid');
   });
 
-  /** Pays by phone. Resolves with the responses to the deliveries of the event. */
+  /** Pays by phone. Resolves with the status codes of the responses to the webhook requests. */
   async function pay(externalReference: string, amount: number): Promise<(number | undefined)[]> {
     const { transactionId } = emulator.createStkPush({ amount, externalReference });
     emulator.complete(transactionId);
@@ -188,7 +188,7 @@ describe.each(['express', 'fastify'])('orders and payments of the shop on %s', (
   const amounts = async (reference: string) =>
     (await shop.ledger(reference)).map(({ amount }) => amount);
 
-  it('the shop records each payment once if every delivery arrives twice and out of order', async () => {
+  it('the shop records each payment once if every webhook request arrives twice and out of order', async () => {
     const references = ['d1', 'd2', 'd3', 'd4', 'd5'];
     for (const reference of references) await shop.createOrder(reference, 10);
     emulator.setFaults({ delivery: { duplicate: {}, reorder: { window: 10, maxWaitMs: 10_000 } } });
@@ -210,7 +210,7 @@ describe.each(['express', 'fastify'])('orders and payments of the shop on %s', (
       amount: 10,
       externalReference: 'two-events',
     });
-    // Slow responses of the API, so that both handlers ask before one records the payment.
+    // The API responds slowly, so that both handlers call the API before one of them records the payment.
     emulator.setFaults({ api: { slow: { ms: 200 } } });
     const events = { eventType: 'transaction.completed', data: {} };
     await shop.handled(1, () => {
@@ -219,7 +219,7 @@ describe.each(['express', 'fastify'])('orders and payments of the shop on %s', (
     });
     // The inbox detects the duplicate by its transaction, although its event id differs.
     emulator.sendEvent(events);
-    // A payment may be recorded before the shop responds to its delivery.
+    // A payment may be recorded before the shop responds to the webhook request.
     await emulator.idle();
     expect(emulator.deliveries({ transactionId }).map(({ response }) => response?.status)).toEqual([
       200, 200, 200,
@@ -271,12 +271,12 @@ describe.each(['express', 'fastify'])('orders and payments of the shop on %s', (
     expect(emulator.deliveries({ transactionId })[0]?.response?.status).toBe(200);
     await shop.process.prints(/its status at the payments service is "pending", not "complete"/);
     expect(await amounts('early')).toEqual([]);
-    // The next attempt of the early event succeeds. The event of the payment is a duplicate of it.
+    // The next attempt for the early event succeeds. The event of the payment is a duplicate of the early event.
     await shop.handled(1, () => emulator.complete(transactionId));
     expect(await amounts('early')).toEqual([10]);
   });
 
-  it('the shop does not record a transaction that the API does not know', async () => {
+  it('the shop does not record a transaction that does not exist in the API', async () => {
     const data = { transactionId: 'made-up', amount: 10, externalReference: 'forged' };
     emulator.sendEvent({ eventType: 'transaction.completed', data });
     await emulator.idle();
@@ -287,7 +287,7 @@ describe.each(['express', 'fastify'])('orders and payments of the shop on %s', (
     await eventually(async () => expect(await shop.deliveries()).toMatchObject({ pending: 1 }));
   });
 
-  it('the shop rejects a tampered delivery, and records the payment when the unchanged delivery arrives', async () => {
+  it('the shop rejects a tampered webhook request, and records the payment when the unchanged request arrives', async () => {
     await shop.createOrder('tampered', 10);
     emulator.setFaults({ delivery: { tamperBody: { next: 1 } } });
     expect(await pay('tampered', 10)).toEqual([401]);
@@ -297,7 +297,7 @@ describe.each(['express', 'fastify'])('orders and payments of the shop on %s', (
     expect(await amounts('tampered')).toEqual([10]);
   });
 
-  it('the shop accepts both secrets of a rotation, and no other', async () => {
+  it('the shop accepts both secrets of a rotation, and no other secret', async () => {
     const { webhookSecret } = emulator.company;
     emulator.setWebhook({ secret: PREVIOUS });
     await payAndRecord('previous', 10);

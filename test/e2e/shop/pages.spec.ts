@@ -42,7 +42,7 @@ describe.each(['express', 'fastify'])('the pages of the shop on %s', (adapter) =
   }
 
   it.each(['/', '/ledger', '/orders/nobody', '/orders/known'])(
-    '%s loads and runs only files of the shop',
+    'the page %s loads and runs only files of the shop',
     async (path) => {
       await shop.createOrder('known', 5);
       const { status, headers } = await page(path);
@@ -59,7 +59,7 @@ describe.each(['express', 'fastify'])('the pages of the shop on %s', (adapter) =
     },
   );
 
-  it('the shop serves the assets of the pages, 304 if they are unchanged, and no other file', async () => {
+  it('the shop serves the assets of the pages, responds with 304 if they are unchanged, and serves no other file', async () => {
     const { text } = await page('/ledger');
     const names = text.match(/\/assets\/[\w.-]+/g)!;
     expect(new Set(names).size).toBeGreaterThan(5);
@@ -74,7 +74,7 @@ describe.each(['express', 'fastify'])('the pages of the shop on %s', (adapter) =
     }
   });
 
-  it('the shop creates one order for a form that is sent twice, and another one after a reload', async () => {
+  it('the shop creates one order for a form that is sent twice, and another order after a reload of the page', async () => {
     const form = `product=milk&idempotencyKey=${keyOf(await page('/'))}`;
     const [first, second] = await Promise.all([buy(form), buy(form)]);
     expect([first.status, second.status]).toEqual([303, 303]);
@@ -94,7 +94,7 @@ describe.each(['express', 'fastify'])('the pages of the shop on %s', (adapter) =
     ['sec-fetch-site', { 'sec-fetch-site': 'same-site' }],
     ['origin', { origin: 'http://evil.example' }],
     ['origin', { origin: 'null' }],
-  ])('the shop rejects a form of another site by %s %j', async (_, headers) => {
+  ])('the shop rejects a form of another site because of %s: %j', async (_, headers) => {
     const key = keyOf(await page('/'));
     const response = await buy(`product=milk&idempotencyKey=${key}`, headers);
     expect(response.status).toBe(403);
@@ -110,7 +110,7 @@ describe.each(['express', 'fastify'])('the pages of the shop on %s', (adapter) =
     'idempotencyKey=abcdefghijkl',
   ])('the shop rejects the form %s', async (form) => expect((await buy(form)).status).toBe(400));
 
-  it('the shop escapes a reference', async () => {
+  it('the shop escapes a reference in the HTML of a page', async () => {
     const { status, text } = await page(
       `/orders/${encodeURIComponent('<script>alert(1)</script>')}`,
     );
@@ -119,7 +119,7 @@ describe.each(['express', 'fastify'])('the pages of the shop on %s', (adapter) =
     expect(text).not.toContain('<script>alert');
   });
 
-  it('the shop sends the state of an order at once and after each change, and never twice', async () => {
+  it('the shop sends the state of an order at once and after each change, and never sends the same state twice', async () => {
     await shop.createOrder('followed', 30);
     await shop.createOrder('another', 30);
     await using events = await PageEvents.open(`${shop.url}/api/orders/followed/events`);
@@ -139,7 +139,7 @@ describe.each(['express', 'fastify'])('the pages of the shop on %s', (adapter) =
     expect((await shop.get('/api/orders/nobody/events')).status).toBe(404);
   });
 
-  it('the shop sends the totals of the ledger after each payment, and pages of it, newest first', async () => {
+  it('the shop sends the totals of the ledger after each payment, and returns the ledger in pages, newest first', async () => {
     await using events = await PageEvents.open(`${shop.url}/api/ledger/events`);
     const before = await events.next<{ payments: number; unmatched: { payments: number } }>();
     await shop.createOrder('paged', 0.3);

@@ -19,7 +19,7 @@ describe('the shop with a service that has the documented endpoints only', () =>
     await service?.[Symbol.asyncDispose]();
   });
 
-  it('the shop stores an order without a checkout page, and marks it paid when its event arrives', async () => {
+  it('the shop stores an order without a checkout page, and marks the order as paid when its event arrives', async () => {
     const { status, body } = await shop.post({ reference: 'o-1', amount: 40 });
     expect([status, body.checkoutUrl]).toEqual([201, null]);
     await shop.process.prints(/WARN.*Order o-1 has no checkout page yet.*404/);
@@ -58,7 +58,7 @@ describe('the shop with a service that has the documented endpoints only', () =>
     },
   );
 
-  it('the shop matches a payment whose webhook arrives before the response with the invoice', async () => {
+  it('the shop matches a payment whose event arrives before the response with the invoice', async () => {
     const responses: number[] = [];
     service.checkout = async () => {
       await shop.handled(1, async () => {
@@ -71,7 +71,7 @@ describe('the shop with a service that has the documented endpoints only', () =>
     expect((await shop.ledger('quick'))[0]).not.toHaveProperty('unmatched');
   });
 
-  it('the shop records a payment once if its event is delivered many times, also concurrently', async () => {
+  it('the shop records a payment once if its event arrives many times, even concurrently', async () => {
     const paid = service.pay('copies', 40);
     const id = 'event-of-copies';
     const deliver = () => service.deliver(shop.webhookUrl, paid, { id });
@@ -82,7 +82,7 @@ describe('the shop with a service that has the documented endpoints only', () =>
     expect(await shop.ledger('copies')).toMatchObject([{ amount: 40, unmatched: true }]);
   });
 
-  it('the shop rejects a tampered delivery and one that is signed with another secret', async () => {
+  it('the shop rejects a webhook request that is tampered with or signed with another secret', async () => {
     const paid = service.pay('forged', 40);
     const tamper = (body: string) => body.replace('40', '41');
     expect(await service.deliver(shop.webhookUrl, paid, { tamper })).toBe(401);
@@ -97,7 +97,7 @@ describe('the shop with a service that has the documented endpoints only', () =>
     expect(entry).toMatchObject({ reference: null, amount: 40, unmatched: true });
   });
 
-  it('the shop responds at once, and retries until the transaction is complete', async () => {
+  it('the shop responds to an event at once, and retries its handler until the transaction is complete', async () => {
     const paid = service.pay('slow', 40);
     service.transactions.set(paid.transactionId, 'settling');
     expect(await service.deliver(shop.webhookUrl, paid)).toBe(200);

@@ -4,7 +4,7 @@ import { incoming, SqliteHarness, TestWorker } from '../../support/sqlite/sqlite
 const HOUR = 3_600_000;
 const LEASE = 60_000;
 const BOOK = ['book'];
-/** How many milliseconds the stored clock is behind at most. */
+/** The maximum delay of the stored clock, in milliseconds. */
 const SLACK = 500;
 
 let harness: SqliteHarness;
@@ -22,14 +22,14 @@ describe.each([HOUR, -HOUR])('IN-36 a wall clock that jumps by %d ms, on SQLite'
     harness.jumpWallClock(jump);
     const after = await harness.open();
     expect(await after.nextDueInMs(BOOK)).toBeLessThanOrEqual(10_000 + SLACK);
-    // A delivery that one process receives is due in the other within 500 ms, whichever clock is ahead.
+    // A delivery that one process receives is due in the other process within 500 ms, whichever clock is ahead.
     for (const [id, from, to] of [
       ['new', after, before],
       ['old', before, after],
     ] as const) {
       await from.receive([incoming({ id })]);
       const other = await TestWorker.start(to);
-      // The first claim reads from the file that the other clock is ahead.
+      // The first claim may read in the file that the clock of the other process is ahead.
       const found = await other.claim();
       harness.advance(SLACK);
       found.push(...(await other.claim()));
@@ -40,7 +40,7 @@ describe.each([HOUR, -HOUR])('IN-36 a wall clock that jumps by %d ms, on SQLite'
     expect((await after.find('acme', 'retry'))?.deliveries[0]?.state).toBe('running');
   });
 
-  it('IN-36 a jump of the wall clock makes no process declare a worker dead that sends heartbeats', async () => {
+  it('IN-36 a jump of the wall clock makes no process declare a worker dead while the worker sends heartbeats', async () => {
     const before = await harness.open();
     const worker = await TestWorker.start(before);
     await before.receive([incoming()]);

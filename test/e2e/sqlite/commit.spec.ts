@@ -49,7 +49,7 @@ describe('a commit on SQLite', () => {
     expect(result).toEqual([3, 9007199254740993n, 3, undefined]);
   });
 
-  it('a commit on SQLite rejects a callback that returns a promise, and stores nothing of it', async () => {
+  it('a commit on SQLite rejects a callback that returns a promise, and stores none of the writes of the callback', async () => {
     const [lease] = await claimed();
     let late: unknown;
     const commit = store.commit(lease!, async (tx) => {
@@ -75,7 +75,7 @@ describe('a commit on SQLite', () => {
     ['an END in a script', "INSERT INTO ledger VALUES (';', 1); END; SELECT 1"],
     ['ROLLBACK', 'ROLLBACK'],
     ['BEGIN', 'BEGIN IMMEDIATE'],
-    // SQLite itself rejects these, on a Node that has `setAuthorizer`.
+    // SQLite itself rejects these statements, if the version of Node has `setAuthorizer`.
     ...('setAuthorizer' in DatabaseSync.prototype
       ? [
           ['ATTACH', "ATTACH ':memory:' AS other"],
@@ -107,7 +107,7 @@ describe('a commit on SQLite', () => {
     expect(ledger()).toEqual(['; COMMIT;']);
   });
 
-  it("a commit on SQLite rejects with the error of the application's SQL, also for a deferred constraint", async () => {
+  it("a commit on SQLite rejects with the error of the application's SQL, even for a deferred constraint", async () => {
     const [lease, other] = await claimed(2);
     const unknown = store.commit(lease!, (tx) => tx.exec('INSERT INTO nowhere VALUES (1)'));
     await expect(unknown).rejects.toThrow('no such table: nowhere');
@@ -146,7 +146,7 @@ describe('a commit on SQLite', () => {
     expect((await store.complete(lease!)).settled).toBe(true);
   });
 
-  it('a commit on SQLite waits for its turn longer than busyTimeoutMs if no other connection has the lock', async () => {
+  it('a commit on SQLite waits for earlier commits longer than busyTimeoutMs if no other connection has the lock', async () => {
     const leases = await claimed(15);
     const slowly = (tx: SqliteTransaction, { id }: ClaimedDelivery) => {
       write(tx, id);
@@ -170,7 +170,7 @@ describe('a commit on SQLite', () => {
     ]);
   });
 
-  it('a commit on SQLite runs its callback in the async context of its handler, also next to other commits', async () => {
+  it('a commit on SQLite runs its callback in the async context of its handler, even while other commits run', async () => {
     const context = new AsyncLocalStorage<number>();
     const leases = await claimed(4);
     const seen = leases.map((lease, n) =>

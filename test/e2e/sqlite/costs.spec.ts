@@ -7,10 +7,10 @@ import type { LeaseName } from '../../../libs/payments/src/stores/sqlite/sql/set
 import { SqliteDatabase } from '../../support/sqlite/sqlite-database.js';
 import { incoming, SqliteHarness, TestWorker } from '../../support/sqlite/sqlite-harness.js';
 
-/** What an event costs that is received, handled at once and done. Lower a number when the code becomes cheaper. */
+/** The cost of an event that is received, handled at once and done. Lower a number when the code becomes cheaper. */
 const COSTS = {
   statements: 4,
-  /** Tables and indexes that change: at the receipt and, again, when the delivery is done. */
+  /** Tables and indexes that change at the receipt, plus those that change when the delivery is done. */
   trees: 9,
   /** Messages to the thread and from it. */
   messages: 4,
@@ -28,7 +28,7 @@ afterEach(() => {
   jest.restoreAllMocks();
 });
 
-/** Receives events in one transaction, each with a transaction of its own, and runs their deliveries. */
+/** Receives events of different payments in one database transaction. Returns the leases of their deliveries. */
 async function receive(worker: string, count: number): Promise<LeaseName[]> {
   const { connection, times } = inbox;
   const calls = Array.from({ length: count }, () => {
@@ -84,7 +84,7 @@ function changed(before: Map<string, string>, after: Map<string, string>): strin
 }
 
 describe('the costs of a handled event on SQLite', () => {
-  it(`a handled event runs at most ${COSTS.statements} statements, next to those of its transaction`, async () => {
+  it(`a handled event runs at most ${COSTS.statements} statements, in addition to those of its transaction`, async () => {
     let executed = 0;
     const counted = (statement: DriverStatement): DriverStatement => {
       const count = <Result>(result: Result): Result => {

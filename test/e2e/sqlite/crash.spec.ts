@@ -8,10 +8,10 @@ beforeEach(() => {
 afterEach(() => harness.dispose());
 
 describe('a SQLite inbox that is killed', () => {
-  it('IN-09 a killed SQLite inbox has stored every event that it acknowledged, after 10 kills', async () => {
+  it('IN-09 a SQLite inbox has stored every event that it acknowledged, even after its processes were killed 10 times', async () => {
     const acknowledged: string[] = [];
     for (let round = 0; round < 10; round += 2) {
-      // Two processes at a time use one file: each is killed while the other writes, checkpoints or recovers.
+      // Two processes at a time use one file. Each process is killed while the other writes, checkpoints or recovers.
       await Promise.all(
         [0, 13].map(async (more) => {
           const child = startChild('receive', harness.file);
@@ -26,13 +26,13 @@ describe('a SQLite inbox that is killed', () => {
     expect(connection.prepare('PRAGMA integrity_check').get()).toMatchObject({
       integrity_check: 'ok',
     });
-    // Each stored event has a delivery that is still to run.
+    // Each stored event has a pending delivery.
     const store = await harness.open();
     const { deliveries } = await store.stats();
     expect(deliveries).toMatchObject([{ handler: 'book', state: 'pending', count: ids.size }]);
   }, 360_000);
 
-  it('a killed SQLite inbox has counted the attempt of every delivery that a claim returned', async () => {
+  it('a SQLite inbox has counted the attempt of every claimed delivery after its processes were killed', async () => {
     const claimed: string[] = [];
     for (let round = 0; round < 4; round += 1) {
       const child = startChild('claim', harness.file);
@@ -50,7 +50,7 @@ describe('a SQLite inbox that is killed', () => {
     expect(claimed.filter((id) => !ids.has(id))).toEqual([]);
   }, 120_000);
 
-  it('IN-22 a killed SQLite inbox has one effect of a commit for each done delivery, and no other effects', async () => {
+  it('IN-22 a SQLite inbox has one effect for each done delivery after its processes were killed, and no other effects', async () => {
     await (await harness.open()).close();
     const connection = harness.connect();
     connection.exec('CREATE TABLE ledger (id TEXT NOT NULL)');

@@ -16,7 +16,7 @@ function order(reference: string, fields: Partial<NewExpectation> = {}): NewExpe
 }
 
 describe('expectations in the transaction of an application on SQLite', () => {
-  it('EX-01 expect writes in the open transaction of a connection of the application', async () => {
+  it('EX-01 expect() writes in the open transaction of a connection of the application', async () => {
     const { expectations } = await harness.open();
     const tx = harness.connect();
     tx.exec('CREATE TABLE orders (id TEXT)');
@@ -40,7 +40,7 @@ describe('expectations in the transaction of an application on SQLite', () => {
     expect(await store.expectations.claimPolls({ limit: 5, leaseMs: 1000 })).toHaveLength(1);
   });
 
-  it('EX-03 IN-36 a poll stored in a transaction is due by the store clock after a jump of the wall clock', async () => {
+  it('EX-03 IN-36 a poll that is stored in a transaction after a jump of the wall clock is due at the right time', async () => {
     const store = await harness.open();
     harness.jumpWallClock(-3_600_000);
     const tx = harness.connect();
@@ -53,7 +53,7 @@ describe('expectations in the transaction of an application on SQLite', () => {
   });
 
   it.each([3_600_000, -3_600_000])(
-    'EX-03 IN-36 the age of an expectation, which decides its next poll, ignores a jump of the wall clock by %d ms',
+    'EX-03 IN-36 a jump of the wall clock by %d ms does not change the age of an expectation, which determines its next poll',
     async (jump) => {
       const store = await harness.open();
       await store.expectations.expect(order('jumped'));
@@ -64,7 +64,7 @@ describe('expectations in the transaction of an application on SQLite', () => {
     },
   );
 
-  it('EX-03 a poll stored in a transaction is not due before the clock of a process that is ahead', async () => {
+  it('EX-03 a poll stored in a transaction is not due too early in a process whose clock is ahead', async () => {
     const [behind, ahead] = [await harness.open(), await harness.open({}, 60_000)];
     harness.connect().exec('UPDATE payments_inbox_meta SET clock = clock + 60000');
     const tx = harness.connect();
@@ -75,7 +75,7 @@ describe('expectations in the transaction of an application on SQLite', () => {
     expect(await ahead.expectations.nextPollInMs()).toBeGreaterThan(5000);
   });
 
-  it('EX-01 expect rejects a transaction that the store cannot use', async () => {
+  it('EX-01 expect() rejects a transaction that the store cannot use', async () => {
     const store = await harness.open();
     const { expectations } = store;
     const other = new DatabaseSync(':memory:');
@@ -121,7 +121,7 @@ describe('expectations on SQLite', () => {
     }
   });
 
-  it('EX-03 expect, pollNow and a settled poll wake the workers of the same process', async () => {
+  it('EX-03 expect(), pollNow() and a settled poll wake the workers of the same process', async () => {
     const store = await harness.open();
     let wakes = 0;
     store.onWake(() => {

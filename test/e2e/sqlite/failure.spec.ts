@@ -12,7 +12,7 @@ beforeEach(() => {
 afterEach(() => harness.dispose());
 
 describe('failures of a SQLite inbox', () => {
-  it('IN-08 a receive rejects in bounded time while the file is locked, and succeeds after that', async () => {
+  it('IN-08 receive() rejects in bounded time while the SQLite file is locked, and succeeds after the lock', async () => {
     const store = await harness.open({ busyTimeoutMs: 200 });
     const application = harness.connect();
     application.exec('BEGIN IMMEDIATE');
@@ -42,7 +42,7 @@ describe('failures of a SQLite inbox', () => {
     expect((await store.stats()).deliveries).toMatchObject([{ state: 'pending', count: 2 }]);
   });
 
-  it('a request that is no plain data is rejected, and the other requests of its message succeed', async () => {
+  it('an operation with an argument that cannot be sent to the thread rejects, and the other operations of the message succeed', async () => {
     const store = await harness.open();
     const handlers = [(() => {}) as never];
     const [odd, good] = await Promise.allSettled([
@@ -52,7 +52,7 @@ describe('failures of a SQLite inbox', () => {
     expect([odd.status, good.status]).toEqual(['rejected', 'fulfilled']);
   });
 
-  it('a missing folder is reported when the store opens', async () => {
+  it('open() rejects if the folder of the SQLite file is missing', async () => {
     const store = harness.store({ file: join(harness.folder, 'none', 'inbox.db') });
     await expect(store.open()).rejects.toMatchObject({
       code: 'inbox_unavailable',
@@ -60,7 +60,7 @@ describe('failures of a SQLite inbox', () => {
     });
   });
 
-  it('a file that is no database is reported and not changed', async () => {
+  it('open() rejects a file that is not a SQLite database, and does not change the file', async () => {
     writeFileSync(harness.file, 'a letter to the bank, long enough to be no empty file'.repeat(90));
     await expect(harness.store().open()).rejects.toMatchObject({
       code: 'inbox_unavailable',
@@ -68,7 +68,7 @@ describe('failures of a SQLite inbox', () => {
     });
   });
 
-  it('tables of another version are rejected', async () => {
+  it('open() rejects a SQLite file with tables of another version', async () => {
     await (await harness.open()).close();
     harness.connect().exec('UPDATE payments_inbox_meta SET version = 99');
     await expect(harness.store().open()).rejects.toMatchObject({
@@ -77,7 +77,7 @@ describe('failures of a SQLite inbox', () => {
     });
   });
 
-  it('a SQLite with the WAL-reset bug is rejected before a file is created', async () => {
+  it('open() rejects a version of SQLite with the WAL-reset bug before it creates a file', async () => {
     const old = { allowOldSqlite: false, threadPath: harness.thread({ version: '3.51.2' }) };
     await expect(harness.store(old).open()).rejects.toMatchObject({
       code: 'options_invalid',
@@ -86,7 +86,7 @@ describe('failures of a SQLite inbox', () => {
     expect(existsSync(harness.file)).toBe(false);
   });
 
-  it('an old SQLite works with a warning if it is allowed', async () => {
+  it('open() accepts an old version of SQLite with a warning if "allowOldSqlite" is true', async () => {
     const log = new CapturedLog();
     Logger.overrideLogger(log);
     const store = await harness.open({ threadPath: harness.thread({ version: '3.50.0' }) });
@@ -94,7 +94,7 @@ describe('failures of a SQLite inbox', () => {
     expect(await store.receive([incoming()])).toMatchObject([{ outcome: 'stored' }]);
   });
 
-  it('operations before open() are rejected', async () => {
+  it('a SQLite store rejects operations before open()', async () => {
     await expect(harness.store().receive([incoming()])).rejects.toThrow('is not open yet');
   });
 });

@@ -15,7 +15,7 @@ beforeEach(() => {
 });
 afterEach(() => harness.dispose());
 
-/** The permissions of each file of a database, by the end of its name. */
+/** Returns the permissions of each file of a database, by the suffix of the file name. */
 function modes(file = harness.file): Record<string, string> {
   const files = ['', '-wal', '-shm'].map((end) => [
     end,
@@ -42,7 +42,7 @@ const SHARED = /allow other users/;
     },
   );
 
-  it('SE-11 files have mode 0600 if several processes create them at the same time', async () => {
+  it('SE-11 the files of a SQLite inbox have mode 0600 if several processes create them at the same time', async () => {
     const before = process.umask(0);
     const children = Array.from({ length: 4 }, () => startChild('claim', harness.file));
     process.umask(before);
@@ -83,7 +83,7 @@ const SHARED = /allow other users/;
 
   it('SE-11 the warning at boot names the files that a symbolic link leads to', async () => {
     const link = join(harness.folder, 'link.db');
-    // SQLite itself creates the file of a link that leads nowhere.
+    // SQLite itself creates the file if the target of the link does not exist.
     symlinkSync(harness.file, link);
     const before = process.umask(0o022);
     try {
@@ -96,7 +96,7 @@ const SHARED = /allow other users/;
     ]);
   });
 
-  it('a missing folder is reported as such, and no file is created', async () => {
+  it('open() creates no file if the folder of the SQLite file is missing, and the error names the fix', async () => {
     const file = join(harness.folder, 'none', 'inbox.db');
     await expect(harness.store({ file }).open()).rejects.toThrow('Its folder must exist');
     expect(readdirSync(harness.folder)).toEqual([]);

@@ -30,7 +30,7 @@ async function openIdle(): Promise<SqliteStore> {
   return store;
 }
 
-/** Makes the next transaction of the thread wait. Returns a function that lets it go on. */
+/** Makes the next transaction of the thread wait. Returns a function that ends the wait. */
 function blockWrites(): () => void {
   const other = harness.connect();
   other.exec('BEGIN IMMEDIATE');
@@ -40,7 +40,7 @@ function blockWrites(): () => void {
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
 describe('messages of a SQLite inbox to its thread', () => {
-  it('the receives of one turn of the event loop are sent in one message', async () => {
+  it('the receive() calls of one turn of the event loop are sent to the thread in one message', async () => {
     const store = await openIdle();
     const receives: Promise<unknown>[] = [];
     for (let count = 0; count < 3; count += 1) {
@@ -53,7 +53,7 @@ describe('messages of a SQLite inbox to its thread', () => {
     await Promise.all(receives);
   });
 
-  it('the writes that are requested while the thread runs a transaction are sent in the next message', async () => {
+  it('the writes that are requested while the thread runs a transaction are sent to the thread in the next message', async () => {
     const store = await openIdle();
     const unblockWrites = blockWrites();
     const first = store.receive([incoming()]);
@@ -67,7 +67,7 @@ describe('messages of a SQLite inbox to its thread', () => {
     expect(sent()).toEqual([['receive'], ['receive', 'claim']]);
   });
 
-  it('a read is sent at once, while the thread runs a transaction', async () => {
+  it('a read is sent to the thread at once, even while the thread runs a transaction', async () => {
     const store = await openIdle();
     const unblockWrites = blockWrites();
     const received = store.receive([incoming()]);
@@ -79,7 +79,7 @@ describe('messages of a SQLite inbox to its thread', () => {
     await Promise.all([received, counted]);
   });
 
-  it('a commit sends one call to the thread, which makes it durable', async () => {
+  it('a commit sends one call to the thread, which makes the commit durable', async () => {
     const store = await openIdle();
     await store.receive([incoming(), incoming()]);
     const leases = await (await harness.claimer(store))(2);

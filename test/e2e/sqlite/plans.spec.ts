@@ -36,7 +36,7 @@ function planOf(...texts: string[]): string {
   return found[0]!.lines.join('; ');
 }
 
-/** Whether a line is the scan of a table, and not of a slice, a recursion or a parameter. */
+/** Returns whether the line is a scan of a table, and not of a slice, a recursion or a parameter. */
 function isScan(line: string, lines: readonly string[]): boolean {
   return (
     /^SCAN (payments_|[des]$|[des] )/.test(line) &&
@@ -45,7 +45,7 @@ function isScan(line: string, lines: readonly string[]): boolean {
   );
 }
 
-/** Runs every operation, with data with which the operation executes each of its statements. */
+/** Runs every operation with data that make the operation execute all of its statements. */
 async function runEverything(): Promise<void> {
   const [dying, worker] = [inbox.worker(1000), inbox.worker(3_600_000)];
   const assign = { workerId: worker, handlers: ['book'] };
@@ -121,7 +121,7 @@ const dueOfKey = (subquery: number): string[] => [
 ];
 
 describe('the plans of the statements on SQLite', () => {
-  it('IN-26 IN-33 no statement scans a table, or an index of done deliveries', async () => {
+  it('IN-26 IN-33 no statement of the SQLite store scans a table, or an index of done deliveries', async () => {
     await runEverything();
     expect(statements.size).toBeGreaterThan(55);
     const scans = plans().flatMap(({ lines }) => lines.filter((line) => isScan(line, lines)));
@@ -201,7 +201,7 @@ describe('the plans of the statements on SQLite', () => {
     },
   );
 
-  it('no statement sorts due or waiting deliveries', async () => {
+  it('no statement of the SQLite store sorts due or waiting deliveries', async () => {
     await runEverything();
     const sorted = plans().filter(
       ({ sql, lines }) =>
@@ -211,7 +211,7 @@ describe('the plans of the statements on SQLite', () => {
     expect(sorted).toEqual([]);
   });
 
-  it('a search reads ranges of indexes, and sorts neither events nor failed deliveries', async () => {
+  it('a search in the SQLite store reads ranges of indexes, and sorts neither events nor failed deliveries', async () => {
     await runEverything();
     const indexes = ['event_id', 'event_once', 'event_transaction', 'event_reference'];
     const searches = indexes.map((index) =>
@@ -225,7 +225,7 @@ describe('the plans of the statements on SQLite', () => {
     ).toEqual([]);
   });
 
-  it('IN-42 a list with any combination of filters reads slices of one index, in its order', async () => {
+  it('IN-42 list() with any combination of filters reads slices of one index, in the order of the index', async () => {
     for (let n = 0; n <= SLICE; n += 1) inbox.receive({ id: `e${n}` });
     statements.clear();
     const one = <T>(...values: T[]): T[] => values;
@@ -278,7 +278,7 @@ describe('the plans of the statements on SQLite', () => {
     }
     expect(lists).toBe(7_680);
     expect(statements.size).toBeGreaterThan(1000);
-    // A slice of 2,000 events at most.
+    // These statements sort at most a slice of 2,000 events.
     const isFew = (sql: string) => /json_each|delivery_running|delivery_undone/.test(sql);
     const wrong = plans().filter(({ sql, lines }) =>
       lines.some((line) =>
@@ -290,7 +290,7 @@ describe('the plans of the statements on SQLite', () => {
     expect(wrong).toEqual([]);
   });
 
-  it('IN-42 a list of expectations with any combination of filters reads slices of one index, in its order', async () => {
+  it('IN-42 list() of expectations with any combination of filters reads slices of one index, in the order of the index', async () => {
     statements.clear();
     const one = <T>(...values: T[]): T[] => values;
     const times = one(
@@ -321,7 +321,7 @@ describe('the plans of the statements on SQLite', () => {
       }
     }
     expect(statements.size).toBeGreaterThan(250);
-    // Only a small selection is sorted: by number, or of one transaction.
+    // Only a small selection is sorted: expectations with given numbers, or expectations of one transaction.
     const wrong = plans().filter(({ sql, lines }) =>
       lines.some((line) =>
         line.includes('TEMP B-TREE')
@@ -332,7 +332,7 @@ describe('the plans of the statements on SQLite', () => {
     expect(wrong).toEqual([]);
   });
 
-  it('IN-28 stats reads at most 10,001 index entries for each handler and state', async () => {
+  it('IN-28 stats() reads at most 10,001 index entries for each handler and state', async () => {
     const worker = inbox.worker();
     inbox.connection.exec(`
       INSERT INTO payments_inbox_event (seq, company, id, event_type, occurred_at, received_at, digest, stale, unhandled)
@@ -349,7 +349,7 @@ describe('the plans of the statements on SQLite', () => {
     ]);
     const rows = all.mock.results[0]!.value as { value: number | null }[];
     expect(rows.map(({ value }) => value)).toContain(10_001);
-    // Covering indexes: of deliveries, no row of the table is read.
+    // All indexes are covering, so that no row of the delivery table is read.
     const { lines } = plans().find(({ sql }) => sql.includes('count(*)'))!;
     const read = lines.filter((line) => /^(SEARCH|SCAN) d /.test(line));
     expect(read.length).toBeGreaterThan(12);

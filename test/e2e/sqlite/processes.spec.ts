@@ -8,7 +8,7 @@ beforeEach(() => {
 afterEach(() => harness.dispose());
 
 describe('several processes on one SQLite file', () => {
-  it('IN-11 IN-16 processes on one SQLite file run each delivery once, and those of one ordering key one at a time', async () => {
+  it('IN-11 IN-16 processes on one SQLite file run each delivery once, and run the deliveries of one ordering key one at a time', async () => {
     const store = await harness.open();
     const events = Array.from({ length: 120 }, (_, index) =>
       incoming({ orderingKey: `key-${index % 5}` }),
@@ -33,14 +33,14 @@ describe('several processes on one SQLite file', () => {
     expect(versions).toHaveLength(1);
   });
 
-  it('processes on one SQLite file exit without a close of the store if they have nothing to do', async () => {
+  it('processes on one SQLite file exit if they have nothing to do, even if they have not closed the store', async () => {
     const child = startChild('idle', harness.file);
     const { code } = await child.ended;
     expect(child.out).toEqual(['idle']);
     expect(code).toBe(0);
   });
 
-  it('processes on one SQLite file replace a thread that ends, and reject the calls that it had not completed', async () => {
+  it('processes on one SQLite file replace a thread that ends, and reject the calls that the thread had not completed', async () => {
     const child = startChild('threadDeath', harness.file, [
       '--disable-warning=ExperimentalWarning',
     ]);

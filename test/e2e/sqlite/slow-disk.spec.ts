@@ -27,7 +27,7 @@ describe('a SQLite inbox on a slow disk', () => {
     const before = performance.now();
     const turns = await turnsDuring(store.receive([incoming()]));
     expect(performance.now() - before).toBeGreaterThan(299);
-    // A blocked event loop makes two or three turns; a busy machine far fewer than an idle one.
+    // A blocked event loop makes two or three turns. A busy machine makes far fewer turns than an idle machine.
     expect(turns).toBeGreaterThan(10);
   });
 
@@ -39,7 +39,7 @@ describe('a SQLite inbox on a slow disk', () => {
     const before = performance.now();
     const turns = await turnsDuring(store.commit(lease!, () => {}));
     expect(performance.now() - before).toBeGreaterThan(299);
-    // A blocked event loop makes two or three turns; a busy machine far fewer than an idle one.
+    // A blocked event loop makes two or three turns. A busy machine makes far fewer turns than an idle machine.
     expect(turns).toBeGreaterThan(10);
   });
 
@@ -47,7 +47,7 @@ describe('a SQLite inbox on a slow disk', () => {
     const store = await harness.open({ threadPath: harness.thread({ commitMs: 50 }) });
     const before = performance.now();
     await Promise.all(Array.from({ length: 200 }, () => store.receive([incoming()])));
-    // In 200 transactions, they would take 10 seconds.
+    // In 200 transactions, the operations would take 10 seconds.
     expect(performance.now() - before).toBeLessThan(5000);
   });
 
@@ -68,7 +68,7 @@ describe('a SQLite inbox on a slow disk', () => {
     await expect(store.stats()).rejects.toThrow('is closed');
   });
 
-  it('IN-08 a hanging disk rejects operations in bounded time with a warning that they may take effect later', async () => {
+  it('IN-08 operations on a hanging disk reject in bounded time with a warning that they may take effect later', async () => {
     const store = await harness.open({
       threadPath: harness.thread({ commitMs: 6000 }),
       busyTimeoutMs: 100,

@@ -18,7 +18,7 @@ import { settled } from '../../support/inbox/settled.js';
 describe('health of an application with @nestjs/terminus', () => {
   const folder = mkdtempSync(join(tmpdir(), 'payments-health-'));
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
-  /** Responds to a webhook request also if the handlers are paused. */
+  /** A durable inbox, which responds to a webhook request even if the handlers are paused. */
   const durable = (name: string) =>
     sqliteInbox({ file: join(folder, `${name}.db`), allowOldSqlite: true });
 
@@ -88,7 +88,7 @@ describe('health of an application with @nestjs/terminus', () => {
     { maxOverdueUnknown: 10_000 },
     { maxOverdueUnknown: Number.NaN },
     { maxOldestPendingMs: '5' as never },
-  ])('TE-07 a readiness check with %j fails, and the response is not 200', async (options) => {
+  ])('TE-07 a readiness check with the option %j fails with the response 500', async (options) => {
     await using app = await startWithHealth(memoryInbox(), options);
     expect((await fetch(`${app.url}/health/ready`)).status).toBe(500);
   });
@@ -104,7 +104,7 @@ describe('health while PostgreSQL is not reachable', () => {
   });
   afterAll(() => server.end(), 60_000);
 
-  it('TE-07 readiness is down while PostgreSQL is killed and up after its restart; liveness stays up', async () => {
+  it('TE-07 readiness is down while PostgreSQL is stopped and up after its restart, and liveness stays up', async () => {
     if (!server.controllable) return;
     const inbox = postgresInbox({ connectionString, connectTimeoutMs: 1000, pollMs: 200 });
     await using app = await startWithHealth(inbox);
@@ -130,7 +130,7 @@ describe('health while PostgreSQL is not reachable', () => {
     await eventually(async () => expect((await healthOf(app, 'ready')).status).toBe(200));
   });
 
-  it('TE-07 readiness is down within its time limit if PostgreSQL does not respond; liveness stays up', async () => {
+  it('TE-07 readiness is down within its time limit if PostgreSQL does not respond, and liveness stays up', async () => {
     const [proxy, throughProxy] = await TcpProxy.before(connectionString);
     // The store itself would wait longer than the test.
     const inbox = postgresInbox({

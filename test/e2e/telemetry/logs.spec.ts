@@ -31,7 +31,7 @@ class Books {
   }
 }
 
-/** Logs lines of each kind: of a handler, a failed and a dead delivery, an unhandled event, a company and none. */
+/** Logs lines with the fields of a handler, a delivery, an event and a company, and lines without fields. */
 async function run(setup: Setup): Promise<void> {
   await using app = await WebhookApplication.start({ providers: [Books], ...setup });
   const data = { transactionId: 't-1', phoneNumber: PHONE };
@@ -65,7 +65,7 @@ function expectFields(lines: readonly { sentence: string; fields: Line }[]): voi
 afterEach(() => Logger.overrideLogger(false));
 
 describe('log lines', () => {
-  it('TE-08 with Nest’s ConsoleLogger and json, lines have company, event id and handler as fields', async () => {
+  it('TE-08 with Nest’s ConsoleLogger and json, log lines have company, event id and handler as fields', async () => {
     using written = new WrittenLog();
     await run({ main: (app) => app.useLogger(new ConsoleLogger({ json: true })) });
     const lines = written.lines.map((line) => JSON.parse(line) as Line);
@@ -79,7 +79,7 @@ describe('log lines', () => {
     );
   });
 
-  it('TE-08 with ConsoleLogger { json: true, compact: false }, lines have company, event id and handler as fields', async () => {
+  it('TE-08 with ConsoleLogger { json: true, compact: false }, log lines have company, event id and handler as fields', async () => {
     using written = new WrittenLog();
     const options = { json: true, compact: false };
     await run({ main: (app) => app.useLogger(new ConsoleLogger(options)) });
@@ -88,7 +88,7 @@ describe('log lines', () => {
     );
   });
 
-  it('TE-08 with nestjs-pino, lines have company, event id and handler as fields', async () => {
+  it('TE-08 with nestjs-pino, log lines have company, event id and handler as fields', async () => {
     const stream = new PassThrough();
     await run({
       imports: [LoggerModule.forRoot({ pinoHttp: [{ autoLogging: false }, stream] })],
@@ -105,7 +105,7 @@ describe('log lines', () => {
     );
   });
 
-  it('TE-08 as text, a line is its sentence', async () => {
+  it('TE-08 a log line in text format contains only its sentence, and no fields', async () => {
     using written = new WrittenLog();
     await run({ main: (app) => app.useLogger(new ConsoleLogger({ colors: false })) });
     const text = written.lines.join('\n');
@@ -117,7 +117,7 @@ describe('log lines', () => {
     expect(text).not.toMatch(/eventId|LogLine|\[object|Object\(/);
   });
 
-  it('TE-08 a logger of the application that expects strings gets an object that works as one', async () => {
+  it('TE-08 a logger of the application that expects a string gets an object that works like a string', async () => {
     const lines: string[] = [];
     const shout = (message: string) =>
       void lines.push(`${message.replace('Delivery', 'DELIVERY')} ${message.length} ` + message);

@@ -24,7 +24,7 @@ const start = async (...more: PaymentsInstrumentation[]) => {
 const DURATION = { durationMs: expect.any(Number) };
 
 describe('calls of the service', () => {
-  it('TE-01 an observer gets the token request and a call that succeeds, with the template of its path', async () => {
+  it('TE-01 an observer gets the token request and a successful call, with the path template of the call', async () => {
     await using run = await start();
     await run.api.getTransaction('t-1');
     expect(run.observed.calls).toEqual([
@@ -44,7 +44,7 @@ describe('calls of the service', () => {
     ]);
   });
 
-  it('TE-01 an observer gets a call that fails once, with its last status and the number of its requests', async () => {
+  it('TE-01 an observer gets a failed call once, with the last status and the number of requests', async () => {
     await using run = await start();
     run.service.onCall = json(503, {});
     await expect(run.api.getTransaction('t-1')).rejects.toMatchObject({ code: 'server_error' });
@@ -53,7 +53,7 @@ describe('calls of the service', () => {
     ]);
   });
 
-  it('TE-01 an observer gets a rejected token request, and the call that it ends', async () => {
+  it('TE-01 an observer gets a rejected token request, and the call that fails because of the rejection', async () => {
     await using run = await start();
     run.service.onToken = json(401, {});
     await expect(run.api.getTransaction('t-1')).rejects.toMatchObject({
@@ -65,7 +65,7 @@ describe('calls of the service', () => {
     ]);
   });
 
-  it('HT-30 the path that an observer gets has no segment with digits and no query, without a template too', async () => {
+  it('HT-30 the path that an observer gets has no segment with digits and no query, even without a path template', async () => {
     await using run = await start();
     await run.api.get('/v1/customers/254700000001/limits', { query: { pin: '1234' } });
     await run.api.get('/v2/customers/254700000001', { pathTemplate: '/v2/customers/{phone}' });
@@ -76,7 +76,7 @@ describe('calls of the service', () => {
     expect(JSON.stringify(run.observed.calls)).not.toMatch(/2547|1234|token-1/);
   });
 
-  it('TE-01 the error of a call shows no segment of the path with digits, to the application, observers and spans', async () => {
+  it('TE-01 the error of a call shows no path segment with digits to the application, to observers or in spans', async () => {
     const ends: unknown[] = [];
     const end = (result: unknown) => ends.push(result);
     const tracing: PaymentsInstrumentation = {

@@ -73,7 +73,7 @@ onMemoryAndSqlite((data) => {
     });
   });
 
-  it('TE-01 a poll and the event that it finds have spans, and the event is received within the poll', async () => {
+  it('TE-01 a poll and the found event have spans, and the event is received within the span of the poll', async () => {
     const spans = new Spans();
     await using app = await ExpectingApplication.start(await data(), {
       observers: [spans as PaymentsInstrumentation],
@@ -144,12 +144,12 @@ describe('an instrumentation that fails', () => {
       expect(headers).not.toHaveProperty('traceparent');
     });
     expect(ran).toBe(1);
-    // Otherwise Node would exit on the rejection.
+    // Node would exit if the module did not catch the rejection.
     if (/throws|rejects/.test(what))
       expect(app.log.matching(/An observer failed in .* the exporter is broken/)).toHaveLength(1);
   });
 
-  it('TE-01 a rejection after the application has closed is logged', async () => {
+  it('TE-01 a rejection of an instrumentation is logged even after the application has closed', async () => {
     const observers: PaymentsInstrumentation[] = [{ attach: () => reject }];
     const app = await startOn(MEMORY, {}, { observers });
     await app[Symbol.asyncDispose]();
@@ -161,7 +161,7 @@ describe('an instrumentation that fails', () => {
   });
 
   onMemoryAndSqlite((data) => {
-    it('TE-01 all attempts of an event get its trace context, and none gets one that is not valid', async () => {
+    it('TE-01 all attempts of an event get the trace context of the event, and no attempt gets an invalid trace context', async () => {
       const spans = new Spans();
       const one: PaymentsInstrumentation = {
         startSpan: (operation) => ({ ...spans.startSpan(operation), traceparent: null }),

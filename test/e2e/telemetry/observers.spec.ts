@@ -155,7 +155,7 @@ onMemoryAndSqlite((data) => {
     expect(observed.of('attemptEnded')).toMatchObject([{ outcome: 'released', retryInMs: null }]);
   });
 
-  it('TE-01 what observers get is frozen and contains no payload, secret or phone number', async () => {
+  it('TE-01 the objects that observers get are frozen and contain no payload, secret or phone number', async () => {
     const { app, observed } = await start({ book: () => Promise.reject(new Error('broken')) });
     await using _ = app;
     await post(app, 'e-1', DATA);
@@ -181,7 +181,7 @@ describe('requestRejected', () => {
     return observed.of('requestRejected');
   };
 
-  it('TE-01 an observer gets each rejected webhook request with its code, and no company that does not exist', async () => {
+  it('TE-01 an observer gets each rejected webhook request with its code, and null for a company that does not exist', async () => {
     const observed = new Observed();
     const book = () => Promise.reject(new Error('broken'));
     await using app = await startOn(MEMORY, { book }, { observers: [observed.observer] });
@@ -258,7 +258,7 @@ onMemoryAndSqlite((data) => {
     return { app, observed };
   };
 
-  it('TE-01 an observer gets an expectation that a webhook request fulfils, by transaction id or reference, once', async () => {
+  it('TE-01 an observer gets an expectation once if a webhook request fulfils the expectation by transaction id or reference', async () => {
     const { app, observed } = await start();
     await using _ = app;
     await app.expect(1);
@@ -281,7 +281,7 @@ onMemoryAndSqlite((data) => {
     ]);
   });
 
-  it('TE-01 an observer gets each fulfilled expectation, also of transactions whose ids begin alike', async () => {
+  it('TE-01 an observer gets each fulfilled expectation, even if one transaction id is the start of another id', async () => {
     const { app, observed } = await start();
     await using _ = app;
     const numbers = Array.from({ length: 25 }, (_n, index) => Number(`1${index}`));
@@ -438,7 +438,7 @@ describe('a filter or an interceptor of a handler that throws', () => {
     ['a filter', UseFilters(Broken), 'the filter is broken'],
     ['an interceptor', UseInterceptors(Replaces), 'the interceptor is broken'],
   ])(
-    'TE-02 if %s of a handler throws, the attempt and the log have its error and the error of the handler',
+    'TE-02 if %s of a handler throws, the attempt and the log have both this error and the error of the handler',
     async (_what, decorator, later) => {
       const { lastError, line, state } = await failed(decorator, LEDGER);
       expect(state).toBe('pending');
@@ -458,18 +458,18 @@ describe('a filter or an interceptor of a handler that throws', () => {
       UseInterceptors(Wraps),
       'Error: wrapped (cause: Error: the ledger is down)',
     ],
-  ])('TE-02 if %s, the attempt has that error alone', async (_what, decorator, error) => {
+  ])('TE-02 if %s, the attempt has only the thrown error', async (_what, decorator, error) => {
     expect((await failed(decorator, LEDGER)).lastError).toBe(error);
   });
 
-  it('TE-02 a delivery whose handler threw an UnrecoverableError is dead, also if its filter then throws', async () => {
+  it('TE-02 a delivery is dead after an UnrecoverableError of the handler, even if a filter of the handler then throws', async () => {
     const { state, lastError } = await failed(UseFilters(Broken), new UnrecoverableError('no'));
     expect(state).toBe('dead');
     expect(lastError).toContain('UnrecoverableError (unrecoverable): no.');
     expect(lastError).toContain('TypeError: the filter is broken');
   });
 
-  it('TE-02 the last error of an attempt names the error of the handler and that of its filter, also if they are long', async () => {
+  it('TE-02 the last error of a delivery names the error of the handler and the error of the filter, even if both are long', async () => {
     const { lastError } = await failed(UseFilters(Broken), new Error('x'.repeat(5000)));
     expect(lastError).toContain('Error: xxx');
     expect(lastError).toContain('TypeError: the filter is broken');

@@ -15,7 +15,7 @@ import { Metrics } from '../../support/telemetry/otel-sdk.js';
 import { eventually } from '../../support/time/waiting.js';
 
 onMemoryAndSqlite((data) => {
-  it('TE-04 gauges show the deliveries of each handler by state, the age of the oldest, and paused handlers', async () => {
+  it('TE-04 gauges show the deliveries of each handler by state, the age of the oldest delivery, and paused handlers', async () => {
     const metrics = new Metrics();
     let release = (): void => {};
     const released = new Promise<void>((resolve) => (release = resolve));
@@ -62,7 +62,7 @@ onMemoryAndSqlite((data) => {
     });
   });
 
-  it('TE-04 EX-07 gauges show how many expected payments are waiting, overdue and not paid, or overdue without an answer', async () => {
+  it('TE-04 EX-07 gauges show how many expected payments are waiting, overdue and not paid, or overdue with an unknown status', async () => {
     const metrics = new Metrics();
     const observers = [metrics.observer];
     await using app = await ExpectingApplication.start(await data(), { observers });
@@ -100,7 +100,7 @@ describe('reads of the gauges', () => {
     undo.push(metrics.observer.attach!({ ...EMPTY, ...inbox }));
   };
 
-  it('TE-04 scrapes read the store at most once a second, and without a scrape nothing is read', async () => {
+  it('TE-04 scrapes read the store at most once per second, and the store is not read without a scrape', async () => {
     const now = jest.spyOn(performance, 'now').mockReturnValue(5000);
     undo.push(() => now.mockRestore());
     const metrics = new Metrics();
@@ -158,7 +158,7 @@ describe('reads of the gauges', () => {
     },
   );
 
-  it('TE-04 a handler that is no longer known has no unfinished deliveries', async () => {
+  it('TE-04 the gauge of a handler becomes 0 if the store no longer returns deliveries of the handler', async () => {
     const metrics = new Metrics();
     const delivery = { handler: 'book', state: 'dead', count: 3 } as const;
     let deliveries = [delivery];
@@ -216,7 +216,7 @@ describe('reads of the gauges', () => {
     },
   );
 
-  it('TE-04 with metrics: false or traces: false, an instrumentation has no part of the other kind', async () => {
+  it('TE-04 an instrumentation records no metrics with metrics: false, and no traces with traces: false', async () => {
     const metrics = new Metrics();
     expect(Object.keys(metrics.observe({ traces: true, metrics: false }))).toEqual(['startSpan']);
     expect(metrics.observe({ traces: false })).not.toHaveProperty('startSpan');

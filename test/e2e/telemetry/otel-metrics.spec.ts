@@ -16,7 +16,7 @@ import { openTelemetry } from 'nestjs-payments/otel';
 const LATER = { retry: fixed([60_000]) };
 
 describe('metrics of webhook requests', () => {
-  it('TE-04 received and duplicate events are counted by source, type, status and reason, and the time to store them', async () => {
+  it('TE-04 received and duplicate events are counted by source, type, status and reason, and the time to store events is measured', async () => {
     const metrics = new Metrics();
     const observers = [metrics.observer];
     await using app = await startOn(MEMORY, { book: () => {} }, { observers });
@@ -78,7 +78,7 @@ describe('metrics of webhook requests', () => {
 });
 
 describe('metrics of handlers', () => {
-  it('TE-04 attempts are counted by handler, outcome and error, with their time, and the time until an event is handled', async () => {
+  it('TE-04 attempts are counted and timed by handler, outcome and error, and the time until an event is handled is measured', async () => {
     const metrics = new Metrics();
     const handlers = {
       book: () => {},
@@ -127,7 +127,7 @@ describe('metrics of handlers', () => {
 });
 
 describe('metrics of calls and expected payments', () => {
-  it('TE-04 token requests and calls are counted with method, status class and error, and the time of calls', async () => {
+  it('TE-04 token requests are counted, and calls are counted and timed by method, status class and error', async () => {
     const service = await ScriptedService.start();
     const metrics = new Metrics();
     const api = { retry: { attempts: 1 } };
@@ -147,7 +147,7 @@ describe('metrics of calls and expected payments', () => {
     });
   });
 
-  it('TE-04 polls are counted by result, found payments by webhook and poll, and payments that become overdue', async () => {
+  it('TE-04 polls are counted by result, fulfilled expectations by source, and expectations that become overdue in total', async () => {
     const metrics = new Metrics();
     const observers = [metrics.observer];
     await using app = await ExpectingApplication.start(MEMORY, { observers });

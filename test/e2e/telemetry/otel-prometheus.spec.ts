@@ -12,7 +12,7 @@ import { eventually } from '../../support/time/waiting.js';
 import { webhookRequest } from '../../support/webhook/handler-application.js';
 import { settled } from '../../support/inbox/settled.js';
 
-/** A metric as a row of the page or of the scraped text shows it. */
+/** A metric, as `docs/monitor.md` or the scraped text shows it. */
 interface Row {
   readonly type: string;
   readonly unit: string;
@@ -44,12 +44,12 @@ function documented(): Map<string, Row> {
   );
 }
 
-/** What Prometheus prints for a metric of OpenTelemetry. */
+/** Returns the name that Prometheus prints for a metric of OpenTelemetry. */
 function prometheusName(name: string, type: string): string {
   return `${name.replaceAll('.', '_')}${type === 'counter' ? '_total' : ''}`;
 }
 
-/** The scraped metrics, by name, with the attributes of all their series together. */
+/** Returns the scraped metrics by name. Each metric has the attributes of all its time series. */
 function scraped(page: string): Map<string, Row> {
   const found = new Map<string, Row>();
   for (const [, name, type] of page.matchAll(/^# TYPE (payments_\w+) (\w+)$/gm)) {
@@ -126,7 +126,7 @@ describe('the metrics that Prometheus scrapes', () => {
     await service.stop();
   });
 
-  it('TE-05 Prometheus gets every documented metric with its type, unit and attributes, and no other', () => {
+  it('TE-05 Prometheus gets every documented metric with its type, unit and attributes, and no other metric', () => {
     const rows = [...documented()].map(
       ([name, row]) =>
         [
@@ -138,7 +138,7 @@ describe('the metrics that Prometheus scrapes', () => {
     expect(Object.fromEntries(scraped(page))).toEqual(Object.fromEntries(rows));
   });
 
-  it('TE-05 the page names the values of the attributes source, status, outcome, state and result that occur', () => {
+  it('TE-05 docs/monitor.md names the values of the attributes source, status, outcome, state and result that occur', () => {
     const table = monitorPage();
     const values = [
       ...page.matchAll(
@@ -173,11 +173,11 @@ describe('the metrics that Prometheus scrapes', () => {
     );
   });
 
-  it('TE-05 each alert has a summary, says what to do, and is explained on the page', () => {
+  it('TE-05 each alert has a summary and a description with an action, and is explained in docs/monitor.md', () => {
     expect(alerts().length).toBeGreaterThan(8);
     for (const { of, summary, description, runbook } of alerts()) {
       expect([of, summary]).toEqual([of, expect.stringMatching(/\.$/)]);
-      // What it means, and at least one thing to do.
+      // The description explains the alert, and names at least one action.
       expect(description.split('. ').length).toBeGreaterThan(1);
       expect(runbook).toMatch(/\/docs\/monitor\.md#alerts$/);
       expect(monitorPage()).toContain(`| \`${of}\``);
@@ -191,7 +191,7 @@ describe('the metrics that Prometheus scrapes', () => {
     expect([status, String(stderr)]).toEqual([0, '']);
   });
 
-  (hasPromtool ? it : it.skip)('TE-05 each alert fires for its cause, and not without it', () => {
+  (hasPromtool ? it : it.skip)('TE-05 each alert fires only if its cause occurs', () => {
     const files = ['alerts.test.yml', 'alerts-week.test.yml'].map((name) =>
       join(import.meta.dirname, '../../support/telemetry', name),
     );
@@ -205,7 +205,7 @@ describe('the metrics that Prometheus scrapes', () => {
     }
   });
 
-  it('TE-05 the buckets of the durations end at 60 seconds, those until an event is handled at three days', () => {
+  it('TE-05 the duration buckets end at 60 s, but the buckets of the time until an event is handled end at three days', () => {
     const last = (name: string) =>
       [...page.matchAll(new RegExp(`^${name}_bucket\\{.*le="([\\d.]+)"`, 'gm'))]
         .map(([, le]) => Number(le))

@@ -163,7 +163,7 @@ describe('the span of a receipt', () => {
     },
   );
 
-  it('TE-03 a copy has a receive span of its own with the status copy', async () => {
+  it('TE-03 a copy of an event has its own receive span, with the status copy', async () => {
     const traces = new Traces();
     const { observers } = traces;
     await using app = await startOn(MEMORY, { book: () => {} }, { observers });

@@ -52,7 +52,7 @@ describe('on sqlite', () => {
     expect(orders.attempts).toBe(12);
   });
 
-  it('AP-12 settled() waits for a running delivery, and for a delivery that waits for its turn', async () => {
+  it('AP-12 settled() waits for a running delivery, and for a delivery that waits until another delivery ends', async () => {
     const orders = await start({ inbox: (await durable.data()).inbox() });
     const gate = Promise.withResolvers<void>();
     orders.work = () => gate.promise;
@@ -96,7 +96,7 @@ describe('on sqlite', () => {
 });
 
 describe('with a TestRuntime', () => {
-  it('AP-13 TestRuntime.advance() runs a retry at its time', async () => {
+  it('AP-13 TestRuntime.advance() runs a retry when it becomes due', async () => {
     const runtime = new TestRuntime();
     const orders = await start({ inbox: memoryInbox(), runtime });
     orders.work = () => {
@@ -109,7 +109,7 @@ describe('with a TestRuntime', () => {
     await runtime.advance(1499);
     await settled(app!);
     expect(orders.attempts).toBe(1);
-    // The first wait is 1 s times 1 + random(), which returns 0.5.
+    // The first wait is 1 s × (1 + random()), and random() returns 0.5.
     await runtime.advance(1);
     await settled(app!);
     expect(orders.attempts).toBe(2);

@@ -8,7 +8,7 @@ const SECOND = 1000;
 describe('calls while the token endpoint fails', () => {
   const harness = apiHarness();
 
-  it('TK-08 the first call after the backoff gets a token, and no rejected promise is kept', async () => {
+  it('TK-08 the first call after the backoff gets a token, because the module does not cache a rejected promise', async () => {
     const { service } = harness;
     const { payments, runtime } = await harness.boot();
     const works = service.onToken;
@@ -81,7 +81,7 @@ describe('calls while the token endpoint fails', () => {
     expect(service.tokenRequests).toHaveLength(2);
   });
 
-  it('TK-09 wrong credentials cause invalid_credentials, and no token request for 30 s', async () => {
+  it('TK-09 after a 401 for wrong credentials, calls reject with invalid_credentials and send no token request for 30 s', async () => {
     const { service } = harness;
     service.onToken = json(401, { error: 'no' });
     const { payments, runtime } = await harness.boot();
@@ -106,7 +106,7 @@ describe('calls while the token endpoint fails', () => {
       'has an access_token with a line break',
       () => ({ access_token: 'a\r\nx: y', expires_in: '1' }),
     ],
-  ])('TK-09 a response that %s causes token_unavailable', async (_, body) => {
+  ])('TK-09 a token response that %s causes token_unavailable', async (_, body) => {
     harness.service.onToken = json(200, body());
     const { payments } = await harness.boot();
     await expect(payments.getTransaction('1')).rejects.toMatchObject({ code: 'token_unavailable' });
@@ -114,7 +114,7 @@ describe('calls while the token endpoint fails', () => {
   });
 
   it.each([404, 405])(
-    'TK-09 a %i causes token_unavailable with the advice to check the base URL',
+    'TK-09 a token response with the status %i causes token_unavailable with the advice to check the base URL',
     async (status) => {
       harness.service.onToken = json(status, {});
       const { payments } = await harness.boot();
@@ -126,7 +126,7 @@ describe('calls while the token endpoint fails', () => {
     },
   );
 
-  it('TK-12 the result of a token request is discarded if its replacement has already started', async () => {
+  it('TK-12 the result of a token request is discarded if a newer token request has already started', async () => {
     const { service } = harness;
     const { payments, runtime } = await harness.boot();
     await payments.getTransaction('1');
@@ -142,7 +142,7 @@ describe('calls while the token endpoint fails', () => {
     service.acceptOnly('fresh');
     const revoked = payments.getTransaction('1');
     await until(() => waiting.length === 2);
-    // The aborted background refresh must not fail a call that waits for its replacement.
+    // The aborted background refresh must not fail a call that waits for the newer token request.
     const other = payments.getTransaction('1');
     for (const respond of waiting) respond();
     await Promise.all([revoked, other]);

@@ -9,12 +9,12 @@ const SECOND = 1000;
 describe('the lifetime of a token', () => {
   const harness = apiHarness();
 
-  /** Makes a call. Returns the token that it sent. */
+  /** Makes a call, and returns the token that the call sent. */
   const use = async ({ payments }: ApiApplication): Promise<string> => {
     await payments.getTransaction('1');
     return harness.service.calls.at(-1)?.headers.authorization?.replace('Bearer ', '') ?? '';
   };
-  /** Waits until a token request in the background is done: its timer is cancelled. */
+  /** Waits until the token request in the background has ended, which cancels its timer. */
   const refreshed = ({ runtime }: ApiApplication): Promise<void> =>
     until(() => runtime.pending === 0, 'the end of the background refresh');
   const returnExpiresIn = (expiresIn: unknown): void => {
@@ -26,7 +26,7 @@ describe('the lifetime of a token', () => {
   it.each([
     ['"3599"', '3599'],
     ['3599', 3599],
-  ])('TK-03 a token with expires_in %s is used for an hour less a second', async (_, expiresIn) => {
+  ])('TK-03 a token with expires_in %s is used for at most 3,599 s', async (_, expiresIn) => {
     returnExpiresIn(expiresIn);
     const application = await harness.boot();
     expect(await use(application)).toBe('token-1');
@@ -62,7 +62,7 @@ describe('the lifetime of a token', () => {
     },
   );
 
-  it('TK-04 the lifetime of a token starts when its request was sent', async () => {
+  it('TK-04 the lifetime of a token starts when its token request is sent', async () => {
     const application = await harness.boot();
     const waiting: (() => void)[] = [];
     const { service } = harness;
@@ -92,7 +92,7 @@ describe('the lifetime of a token', () => {
     expect(await use(application)).toBe('token-3');
   });
 
-  it('TK-05 in the soft window calls use the current token, and one background request renews it', async () => {
+  it('TK-05 in the soft window, calls use the current token, and one background request renews the token', async () => {
     const application = await harness.boot();
     const { service } = harness;
     await use(application);
@@ -140,7 +140,7 @@ describe('the lifetime of a token', () => {
     expect(harness.service.tokenRequests).toHaveLength(2);
   });
 
-  it('TK-06 after a failed background request calls use the old token, and the next request backs off', async () => {
+  it('TK-06 after a failed background request, calls use the old token, and the next token request waits for the backoff', async () => {
     const application = await harness.boot();
     const { service } = harness;
     const unhandled: unknown[] = [];
@@ -172,10 +172,10 @@ describe('the lifetime of a token', () => {
   });
 
   it.each([
-    ['with the expires_in of an hour', () => '3599'],
+    ['with an hour as expires_in', () => '3599'],
     ['with the time left as expires_in', (left: number) => String(Math.floor(left / SECOND))],
   ])(
-    'TK-07 a token endpoint that returns the same token until it expires, %s, gets few requests',
+    'TK-07 a token endpoint gets few requests if it returns the same token until the token expires, %s',
     async (_, expiresIn) => {
       const application = await harness.boot();
       const { service } = harness;
@@ -210,7 +210,7 @@ describe('the lifetime of a token', () => {
       await refreshed(application);
       application.runtime.advance(0.5 * SECOND);
     }
-    // One minute needs 3 to 4 tokens that are used for 18 to 20 s.
+    // One minute needs 3 to 4 tokens, because each token is used for 18 to 20 s.
     expect(harness.service.tokenRequests.length).toBeGreaterThanOrEqual(3);
     expect(harness.service.tokenRequests.length).toBeLessThanOrEqual(4);
   });

@@ -10,7 +10,7 @@ describe('calls with a token that the service rejects', () => {
     harness.service.calls.map(({ headers }) => headers.authorization?.replace('Bearer ', ''));
 
   it.each(['get', 'post'] as const)(
-    'TK-10 after a 401 a %s fetches a new token and sends the request once more',
+    'TK-10 after a 401, %s() fetches a new token and sends the request once more',
     async (verb) => {
       const { service } = harness;
       service.acceptOnly('token-2');
@@ -68,7 +68,7 @@ describe('calls with a token that the service rejects', () => {
     expect(service.tokenRequests).toHaveLength(2);
   });
 
-  it('TK-10 a 401 after a 5xx for the same new token causes no token request', async () => {
+  it('TK-10 a new token that gets a 5xx and then a 401 causes no further token request', async () => {
     const { service } = harness;
     const { payments } = await harness.boot({ retry: false });
     const responses = [401, 503, 401].map((status) => json(status, {}));
@@ -117,14 +117,14 @@ describe('calls with a token that the service rejects', () => {
     expect(bearers().at(-1)).toBe('token-2');
   });
 
-  it('TK-19 the error of a second 401 says that base URL and credentials must belong together', async () => {
+  it('TK-19 the error of a second 401 states that the base URL and the credentials must belong together', async () => {
     harness.service.onCall = json(401, {});
     const { payments } = await harness.boot();
     const call = payments.getTransaction('1');
     await expect(call).rejects.toThrow(/base URL .*credentials belong together/);
     await expect(call).rejects.toThrow(/sandbox.*production/);
     await expect(call).rejects.toMatchObject({ code: 'authentication_failed', status: 401 });
-    // While the service rejects new tokens, not every call sends a token request.
+    // Further calls send no token request while the service rejects new tokens.
     for (let n = 0; n < 20; n += 1) await payments.getTransaction('1').catch(() => {});
     expect(harness.service.tokenRequests).toHaveLength(2);
   });

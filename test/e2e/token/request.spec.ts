@@ -57,7 +57,7 @@ describeWithEachAdapter('the token request', (harness) => {
     await other.stop();
   });
 
-  it('TK-16 the token is sent in authorization by default, in x-auth-token if selected, never in both', async () => {
+  it('TK-16 a call sends its token in the header authorization, or in x-auth-token if selected, and never in both', async () => {
     const { service } = harness;
     const first = await harness.boot();
     await first.payments.getTransaction('1');

@@ -11,7 +11,7 @@ const TOKEN = 'eyJ.secret-token.sig';
 const BASIC = Buffer.from(`${CLIENT_ID}:${CLIENT_SECRET}`).toString('base64');
 const SECRETS = [CLIENT_SECRET, TOKEN, BASIC];
 
-/** Responds with the request in body and headers, as a gateway for debugging does. */
+/** A script that responds with the request in its body and headers, as a debugging gateway does. */
 const echo =
   (status: number): Script =>
   (request, response) => {
@@ -73,7 +73,7 @@ describeWithEachAdapter('secrets of the API client', (harness) => {
     for (const secret of SECRETS) {
       expect([...texts, whileBusy].filter((text) => text?.includes(secret))).toEqual([]);
     }
-    // Properties that are not enumerable contain none either.
+    // Non-enumerable properties contain no secret either.
     const hidden = inspect(thrown, { depth: Infinity, showHidden: true, getters: false });
     for (const secret of SECRETS) expect(hidden).not.toContain(secret);
   });

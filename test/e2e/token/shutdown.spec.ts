@@ -7,7 +7,7 @@ import { json, silence } from '../../support/api/scripted-service.js';
 
 const HERE = new URL('..', import.meta.url).pathname;
 
-/** An application for a process of its own, which closes while calls are under way. */
+/** The source of an application that runs in its own process and closes while its calls are under way. */
 const script = (baseUrl: string, adapter: string): string => `
   import { once } from 'node:events';
   import { NestFactory } from '@nestjs/core';
@@ -73,7 +73,7 @@ describeWithEachAdapter('shutdown of the API client', (harness, adapter) => {
     await expect(payments.getTransaction('1')).rejects.toMatchObject({ code: 'aborted' });
   });
 
-  it('TK-20 closing the application aborts calls under way; a POST rejects with outcome_unknown', async () => {
+  it('TK-20 closing the application aborts calls under way, and an aborted POST rejects with outcome_unknown', async () => {
     const { service } = harness;
     const { payments, runtime, close } = await harness.boot();
     service.onCall = (request, response) => {

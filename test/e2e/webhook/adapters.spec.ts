@@ -122,7 +122,7 @@ describe.each(ADAPTER_OPTIONS)(
       },
     );
 
-    it('WH-30 the module verifies a request that is not a stream by its body property', async () => {
+    it('WH-30 the module verifies a request that is not a stream with the bytes of its property body', async () => {
       await expectHandled((request, { body }) => ({ ...request, fields: { body, on: undefined } }));
     });
 

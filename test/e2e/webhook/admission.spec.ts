@@ -95,7 +95,7 @@ describe.each(Object.keys(ADAPTERS))('admission on %s', (adapter) => {
     await until(() => responded, 'the response');
   });
 
-  it('SE-03 a webhook request above "maxPending" gets 503 with Retry-After, and 200 after another one has ended', async () => {
+  it('SE-03 a webhook request above "maxPending" gets 503 with Retry-After, and a later request gets 200 after a pending request has ended', async () => {
     await start({ maxPending: 3 });
     const senders = await pending(3);
     for (let n = 0; n < 5; n += 1) {
@@ -114,7 +114,7 @@ describe.each(Object.keys(ADAPTERS))('admission on %s', (adapter) => {
     expect(await valid()).toMatchObject({ status: 200 });
   });
 
-  it('SE-03 slow senders do not block a valid webhook request: the oldest of them gets 503 instead', async () => {
+  it('SE-03 slow senders do not block a valid webhook request, because the oldest slow request gets 503 instead', async () => {
     await start({ maxPending: 2 });
     const senders = await pending(2);
     runtime.advance(25);
@@ -126,7 +126,7 @@ describe.each(Object.keys(ADAPTERS))('admission on %s', (adapter) => {
     expect(await senders[0]!.all()).toMatch(/retry-after: 1\r\n[^]*"webhook_busy"/i);
   });
 
-  it('SE-03 webhook requests above "maxPendingBytes" get 503, and their bytes do not stay counted', async () => {
+  it('SE-03 webhook requests above "maxPendingBytes" get 503, and later requests get 200 after the pending requests have ended', async () => {
     await start({ bodyLimitBytes: 100_000, maxPendingBytes: 200_000 });
     const large = async (bytes: number) =>
       app.send(signedWebhook(COMPANY, { metadata: { pad: 'x'.repeat(bytes) } }));
@@ -193,7 +193,7 @@ describe.each(Object.keys(ADAPTERS))('admission on %s', (adapter) => {
     expect(await valid()).toMatchObject({ status: 200 });
   });
 
-  it('SE-03 a webhook request that waits for a hanging directory is rejected in favour of a newer one', async () => {
+  it('SE-03 a webhook request that waits for a hanging directory is rejected in favour of a newer request', async () => {
     const acme = company('acme', SECRET);
     const find = async (id: string): Promise<Company | undefined> =>
       id === 'acme' ? acme : new Promise<undefined>(() => {});

@@ -15,7 +15,7 @@ import { Orders, SECRET, WebhookApplication } from '../../support/webhook/webhoo
 const COMPANY = { webhookSecret: SECRET };
 const MIB = 1024 ** 2;
 
-/** A rate limit per key: `burst` at once, then `perSecond`. Kept in the memory of this process only. */
+/** A rate limit per key in the memory of this process: `burst` requests at once, then `perSecond` requests. */
 class TokenBuckets {
   readonly #buckets = new Map<string, { readonly tokens: number; readonly at: number }>();
 
@@ -31,7 +31,7 @@ class TokenBuckets {
     const last = this.#buckets.get(key) ?? { tokens: this.burst, at };
     const filled = Math.min(this.burst, last.tokens + ((at - last.at) / 1000) * this.perSecond);
     const taken = filled >= 1;
-    // The least recently used bucket is deleted, so that strangers cannot fill the memory.
+    // The least recently used bucket is deleted, so that unknown senders cannot fill the memory.
     this.#buckets.delete(key);
     this.#buckets.set(key, { tokens: taken ? filled - 1 : filled, at });
     if (this.#buckets.size > 10_000) this.#buckets.delete(this.#buckets.keys().next().value!);
@@ -90,7 +90,7 @@ describe.each(['express', 'fastify'] as const)('webhook.before on %s', (adapter)
   };
   afterEach(async () => app.app.close());
 
-  it('SE-05 an allowlist of addresses admits its addresses', async () => {
+  it('SE-05 an allowlist admits webhook requests from its addresses', async () => {
     await start(allowlist('203.0.113.7', '127.0.0.1'));
     expect(await sendValid()).toMatchObject({ status: 200 });
     expect(orders.seen).toHaveLength(1);
@@ -178,7 +178,7 @@ describe.each(['express', 'fastify'] as const)('webhook.before on %s', (adapter)
     expect(used).toEqual(new Map([['default', 4]]));
   });
 
-  it('SE-05 the check gets company, URL, headers, address and the request of the framework', async () => {
+  it('SE-05 webhook.before gets the company, URL, headers, address and the request of the framework', async () => {
     const seen: AdmissionRequest[] = [];
     await start((request) => void seen.push(request));
     const signed = signedWebhook({ ...COMPANY, id: 'acme' });
@@ -194,7 +194,7 @@ describe.each(['express', 'fastify'] as const)('webhook.before on %s', (adapter)
     ]);
   });
 
-  it('SE-05 a sender can read the response if it is rejected while it sends', async () => {
+  it('SE-05 a sender that is rejected while it sends the body can read the response', async () => {
     let reject = (): void => {};
     const response = new Promise<object>((resolve) => (reject = () => resolve({ status: 403 })));
     await start(async () => response);
@@ -210,7 +210,7 @@ describe.each(['express', 'fastify'] as const)('webhook.before on %s', (adapter)
   it.each([
     ['throws', () => Promise.reject(new Error('the limiter is down'))],
     ['returns null', () => null],
-  ])('SE-05 a check that %s causes 503, and one log line has the cause', async (_, before) => {
+  ])('SE-05 webhook.before causes 503 and logs the cause once if it %s', async (_, before) => {
     await start(before as AdmissionCheck);
     for (let n = 0; n < 20; n += 1) {
       expect(await sendValid()).toMatchObject({ status: 503, body: { code: 'request_rejected' } });
@@ -220,7 +220,7 @@ describe.each(['express', 'fastify'] as const)('webhook.before on %s', (adapter)
     expect(orders.seen).toEqual([]);
   });
 
-  it('SE-05 a check that takes longer than "bodyTimeoutMs" causes 503, and its request is not pending any more', async () => {
+  it('SE-05 webhook.before causes 503 if it takes longer than "bodyTimeoutMs", and the request is no longer pending', async () => {
     let hanging = true;
     await start(async () => (hanging ? new Promise<undefined>(() => {}) : undefined));
     const idle = await timersAtRest(runtime);

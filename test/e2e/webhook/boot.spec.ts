@@ -188,14 +188,14 @@ describe('forRoot and forRootAsync', () => {
     expect(await statusAt(await start(module))).toBe(404);
   });
 
-  it('the module is not global unless isGlobal is set', async () => {
+  it('PaymentsModule is global only if isGlobal is set', async () => {
     await expect(start(PaymentsModule.forRoot(OPTIONS), BillingModule)).rejects.toThrow(
       /resolve dependencies of the Billing/,
     );
   });
 
   it.each(['webhookPath', 'isGlobal'])(
-    'the error says where to set "%s" if the factory returns it',
+    'the boot error explains where to set "%s" if the options factory returns this option',
     async (extra) => {
       const module = PaymentsModule.forRootAsync({
         useFactory: () => ({ ...OPTIONS, [extra]: true }),

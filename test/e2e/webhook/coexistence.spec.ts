@@ -91,7 +91,7 @@ const REQUESTS: readonly [string, Exchange, path?: string][] = [
     '/webhooks/payments/a/b',
   ],
   [
-    'a path that only begins like the webhook',
+    'a path that continues the webhook path without a slash',
     { headers: json, body: bytes('{"a":1}') },
     '/webhooks/paymentsx',
   ],

@@ -34,7 +34,7 @@ describe.each(Object.keys(ADAPTERS))('several companies on %s', (adapter) => {
     expect(orders.seen.map(({ context }) => context.company)).toEqual([ACME.id, BOLT.id]);
   });
 
-  it("WH-15 a webhook request for one company that is signed with another's secret gets 401", async () => {
+  it('WH-15 a webhook request for one company with a signature of another company gets 401', async () => {
     const path = `/webhooks/payments/${ACME.id}`;
     expect(await app.send(signedWebhook(BOLT), { path })).toMatchObject({
       status: 401,
@@ -52,7 +52,7 @@ describe.each(Object.keys(ADAPTERS))('several companies on %s', (adapter) => {
     'default',
     '..%2Facme',
     'acme%00',
-  ])('WH-15 the unknown company "%s" gets 401', async (id) => {
+  ])('WH-15 a webhook request for the unknown company "%s" gets 401', async (id) => {
     const response = await app.send(signedWebhook(ACME), { path: `/webhooks/payments/${id}` });
     expect(response).toMatchObject({ status: 401, body: { code: 'company_unknown' } });
     expect(orders.seen).toEqual([]);
@@ -65,13 +65,13 @@ describe.each(Object.keys(ADAPTERS))('several companies on %s', (adapter) => {
     expect(response).toMatchObject({ status: 401, body: { code: 'company_unknown' } });
   });
 
-  it('WH-15 a company of more than 100 characters gets 401, or 414 on Fastify', async () => {
+  it('WH-15 a webhook request with a company id of more than 100 characters gets 401, or 414 on Fastify', async () => {
     const path = `/webhooks/payments/${'a'.repeat(101)}`;
     const { status } = await app.send(signedWebhook(ACME), { path });
     expect(status).toBe(adapter === 'express' ? 401 : 414);
   });
 
-  it('SE-02 a company that cannot be decoded gets 401 on Express, and 400 on Fastify', async () => {
+  it('SE-02 a webhook request with a company id that cannot be decoded gets 401 on Express, and 400 on Fastify', async () => {
     const response = await app.send(signedWebhook(ACME), { path: '/webhooks/payments/%FF' });
     expect(response.status).toBe(adapter === 'express' ? 401 : 400);
   });

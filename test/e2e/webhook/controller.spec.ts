@@ -176,7 +176,7 @@ describe.each(ADAPTER_OPTIONS)(
       expect(response.text).not.toContain('a-private-reason');
     });
 
-    it('WH-17 the module mounts no endpoint of its own, and does not change the other routes', async () => {
+    it('WH-17 with webhookPath: false, the module mounts no endpoint, and does not change the other routes', async () => {
       expect(await app.send(signedWebhook(DEFAULT))).toMatchObject({ status: 404 });
       const open = await app.send(signedWebhook(DEFAULT), { path: '/method/open' });
       expect(open.status).toBe(201);
@@ -245,7 +245,7 @@ const CASES: Record<string, Case> = {
     good: ['/hooks', '/api/method', '/method/of/default'],
     gone: ['/api/hooks', '/api/method/of/default'],
   },
-  'a global prefix that excludes the route for POST, where it serves all methods': {
+  'a global prefix that excludes POST requests of a route for all methods': {
     controllers: [OnAll],
     main: (app) =>
       app.setGlobalPrefix('api', { exclude: [{ path: 'all/*rest', method: RequestMethod.POST }] }),
@@ -294,7 +294,7 @@ const CASES: Record<string, Case> = {
     good: ['/versioned', '/versioned/any'],
     gone: ['/versioned/three'],
   },
-  'versions declared where none are enabled': {
+  'declared versions without enabled versioning': {
     controllers: [Versioned],
     good: ['/versioned', '/versioned/three', '/versioned/any'],
   },

@@ -125,7 +125,7 @@ describe.each(staged(DRAINED))(
 describe.each(staged(KEPT))(
   'WH-13 bytes that $title has kept, with $option',
   ({ adapter, option }) => {
-    it('WH-13 the module verifies all the bytes that Nest keeps as rawBody', async () => {
+    it('WH-13 the module verifies a webhook request with the bytes that other code has kept', async () => {
       await using app = await start(adapter(), option);
       for (const path of PATHS) {
         expect(await app.send(signedWebhook(COMPANY), { path })).toMatchObject({ status: 200 });

@@ -66,8 +66,8 @@ describe.each(Object.keys(ADAPTERS))('faults on %s', (adapter) => {
   });
 
   it.each([
-    ['receives nothing', 'receive', 0],
-    ['does not find the original of a copy', 'find', 1],
+    ['cannot receive the event', 'receive', 0],
+    ['cannot find the original of a copy', 'find', 1],
   ] as const)(
     'WH-03 WH-17 the response is 503 if the store %s, and one log line has the cause',
     async (_, method, before) => {
@@ -136,7 +136,7 @@ describe.each(Object.keys(ADAPTERS))('faults on %s', (adapter) => {
     expect(result).toMatchObject({ status: 503, body: { code: 'inbox_full' } });
   });
 
-  it('WH-17 an exception filter of the application can replace the 503', async () => {
+  it('WH-17 an exception filter of the application can replace the response 503', async () => {
     await using app = await WebhookApplication.start({
       adapter: ADAPTERS[adapter]!(),
       payments: { inbox: inboxWith({ receive: async () => Promise.reject(new Error('down')) }) },
@@ -147,7 +147,7 @@ describe.each(Object.keys(ADAPTERS))('faults on %s', (adapter) => {
     expect(result).toMatchObject({ status: 503, body: { mine: 'inbox_unavailable' } });
   });
 
-  it('the deadline counts from the arrival of the webhook request, so it includes a slow body', async () => {
+  it('the deadline starts when the webhook request arrives, and therefore includes the time for a slow body', async () => {
     const runtime = new FakeRuntime();
     await using app = await WebhookApplication.start({
       adapter: ADAPTERS[adapter]!(),

@@ -80,7 +80,7 @@ const BY_PROVIDER: Record<string, { providers: Provider[]; cats: object }> = {
     providers: [{ provide: APP_INTERCEPTOR, useClass: Wrapping }],
     cats: { status: 200, body: { wrapped: ['Tom'] } },
   },
-  'a filter that responses 418, behind a guard': {
+  'a filter that responds with 418, and a guard': {
     providers: [
       { provide: APP_GUARD, useClass: NobodyPasses },
       { provide: APP_FILTER, useClass: Teapot },
@@ -98,7 +98,7 @@ const inMain = (app: INestApplication): void => {
 
 const SETUPS = [
   ...Object.entries(BY_PROVIDER).map(([title, setup]) => ({ title, ...setup, main: () => {} })),
-  { title: 'all of them from main.ts', providers: [], cats: { status: 418 }, main: inMain },
+  { title: 'all global enhancers in main.ts', providers: [], cats: { status: 418 }, main: inMain },
 ];
 const ADAPTER_SETUPS = ADAPTER_OPTIONS.flatMap((server) =>
   SETUPS.map((setup) => ({ ...server, ...setup })),
@@ -146,7 +146,7 @@ const PATHS: Record<string, [(app: INestApplication) => unknown, good: string[],
       ['/shop/api/webhooks/payments'],
       ['/api/webhooks/payments'],
     ],
-    'a global prefix that excludes the path, and with it those of the companies': [
+    'a global prefix that excludes the path and the paths of the companies': [
       (app) => app.setGlobalPrefix('api', { exclude: ['webhooks/payments'] }),
       ['/webhooks/payments', '/webhooks/payments/default'],
       ['/api/webhooks/payments', '/api/webhooks/payments/default'],

@@ -96,14 +96,14 @@ describe.each(ADAPTER_OPTIONS)('the endpoint on $adapter with $option', ({ adapt
     ['application/problem+json', 'content_type_unsupported'],
     ['', 'content_type_unsupported'],
     [undefined, 'content_type_unsupported'],
-  ])('WH-05 the Content-Type %p gets 415', async (type, code) => {
+  ])('WH-05 a webhook request with the Content-Type %p gets 415', async (type, code) => {
     const response = await app.send(signedWebhook(COMPANY), { headers: { 'Content-Type': type } });
     expect(response).toMatchObject({ status: 415, body: { statusCode: 415, code } });
     expect(orders.seen).toEqual([]);
   });
 
   it.each(['gzip', 'deflate', 'br', 'gzip, identity', 'x-unknown'])(
-    'WH-05 the Content-Encoding %s gets 415',
+    'WH-05 a webhook request with the Content-Encoding %s gets 415',
     async (encoding) => {
       const response = await app.send(signedWebhook(COMPANY), {
         headers: { 'Content-Encoding': encoding },
@@ -130,7 +130,7 @@ describe.each(ADAPTER_OPTIONS)('the endpoint on $adapter with $option', ({ adapt
     ['first', 0],
     ['second', 1],
   ])(
-    'WH-06 a webhook request with two signature headers is accepted if the %s is valid',
+    'WH-06 a webhook request with two signature headers is accepted if the %s header is valid',
     async (_, place) => {
       const { path, headers, body } = signedWebhook(COMPANY);
       const values = [
@@ -185,7 +185,7 @@ describe.each(ADAPTER_OPTIONS)('the endpoint on $adapter with $option', ({ adapt
     expect(app.log.lines).toEqual([]);
   });
 
-  it('WH-16 the previous secret is accepted while it is listed, and no other secret', async () => {
+  it('WH-16 a webhook request with the previous secret is accepted while both secrets are listed, and no other secret is', async () => {
     for (const [webhookSecret, status] of [
       [SECRET, 200],
       [PREVIOUS, 200],
@@ -204,7 +204,7 @@ describe.each(ADAPTER_OPTIONS)('the endpoint on $adapter with $option', ({ adapt
     expect(orders.seen).toHaveLength(2);
   });
 
-  it('SE-02 a trailing slash gets 200 on Express, and 401 for an empty company on Fastify', async () => {
+  it('SE-02 a webhook path with a trailing slash gets 200 on Express, and 401 for an empty company on Fastify', async () => {
     const { status } = await app.send(signedWebhook(COMPANY), { path: '/webhooks/payments/' });
     expect(status).toBe(adapter === 'express' ? 200 : 401);
     const unsigned = { path: '/webhooks/payments/', headers: { 'X-Webhook-Signature': undefined } };

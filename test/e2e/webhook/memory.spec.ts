@@ -13,10 +13,10 @@ const [company] = COMPANIES;
 const { path } = validRequest(company!, 'any');
 const FORGED = `sha512=${'0'.repeat(128)}`;
 const MB_BAR = 100;
-/** After this time a connection counts as hung: the server ends a slow body after a second, but a busy machine is late. */
+/** After this time, a connection counts as hung. The server ends a slow body after 1 s, or later on a busy machine. */
 const HUNG_MS = 100_000;
 
-/** Node queues 511 connections. A client whose connection finds the queue full tries again later and later, up to minutes. */
+/** Node queues 511 connections. If the queue is full, a client tries again after waits that grow to minutes. */
 const ACCEPT_QUEUE = 300;
 
 jest.setTimeout(2 * HUNG_MS);
@@ -55,7 +55,7 @@ describe.each(['express', 'fastify'])(
       await application.request('begin');
       const exchanges: Promise<ExchangeResult>[] = [];
       for (let n = 0; n < connections; n += 1) {
-        // The response proves that the server has accepted the connections before it.
+        // The response proves that the server has accepted the earlier connections.
         if (n > 0 && n % ACCEPT_QUEUE === 0) await deliver(`after ${n} connections`);
         exchanges.push(exchange(port, pieces, { limitMs: HUNG_MS }));
       }

@@ -38,7 +38,7 @@ describe.each(ADAPTER_OPTIONS)('middleware on $adapter with $option', ({ adapter
       imports: [Logged],
       main: (app) => {
         app.enableCors({ origin: 'https://shop.example' });
-        // This function exists since Nest 12.
+        // These functions exist since Nest 12.
         const secure = app as Partial<
           Record<'useSecurityHeaders' | 'enableCsrfProtection', () => void>
         >;

@@ -9,7 +9,7 @@ const ONE = { ...company('acme', `${PRIVATE}-webhook`), clientSecret: `${PRIVATE
 const SECRETS = { clientSecret: `${PRIVATE}-client`, webhookSecret: `${PRIVATE}-webhook` };
 
 const DAY = 86_400_000;
-/** A memory inbox that declares itself durable: the options read nothing else of an inbox. */
+/** A memory inbox that declares itself durable. The check of the options reads no other capability of an inbox. */
 const DURABLE: InboxDefinition = {
   name: 'durable',
   create: (runtime) => {
@@ -30,7 +30,7 @@ const WRONG: readonly [string, object, ...RegExp[]][] = [
   ],
   ['a query in the baseUrl', { baseUrl: `https://x.example?key=${PRIVATE}` }, /"baseUrl".*query/],
   [
-    'http: beyond loopback',
+    'an http: baseUrl beyond loopback',
     { baseUrl: 'http://x.example' },
     /"baseUrl".*"allowInsecureHttp: true"/,
   ],
@@ -95,22 +95,22 @@ const WRONG: readonly [string, object, ...RegExp[]][] = [
     /no option "webhookSecrets".*webhookSecret,/,
   ],
   [
-    'a limit as text',
+    'a body limit as text',
     { webhook: { bodyLimitBytes: '1mb' } },
     /"webhook\.bodyLimitBytes".*whole number of bytes.*a text of 3 characters/,
   ],
   [
-    'a limit too small',
+    'a body limit too small',
     { webhook: { bodyLimitBytes: 1023 } },
     /from 1024 to 67108864; it is 1023.*1048576/,
   ],
-  ['a limit too large', { webhook: { bodyLimitBytes: 67_108_865 } }, /from 1024 to 67108864/],
+  ['a body limit too large', { webhook: { bodyLimitBytes: 67_108_865 } }, /from 1024 to 67108864/],
   [
-    'no company lookups',
+    'a limit of 0 company lookups',
     { webhook: { maxLookupsPerSecond: 0 } },
     /"webhook\.maxLookupsPerSecond".*whole number of lookups from 1 to 10000; it is 0.*50/,
   ],
-  ['webhook options that are no object', { webhook: true }, /"webhook" must be an object/],
+  ['webhook options that are not an object', { webhook: true }, /"webhook" must be an object/],
   ['an unknown webhook option', { webhook: { limit: 1 } }, /no option "webhook\.limit".*bodyLimit/],
   [
     'a maximum age that is too small',
@@ -124,7 +124,7 @@ const WRONG: readonly [string, object, ...RegExp[]][] = [
     /"webhook\.maxAgeMs" must be at most "worker\.retainIdsMs".*2678400000.*2592000000/,
   ],
   [
-    'a check that is no function',
+    'a webhook.before that is not a function',
     { webhook: { before: {} } },
     /"webhook\.before" must be a function/,
   ],
@@ -133,18 +133,18 @@ const WRONG: readonly [string, object, ...RegExp[]][] = [
     { deadlineMs: 1000, webhook: { bodyTimeoutMs: 1001 } },
     /"webhook\.bodyTimeoutMs".*from 100 to 1000; it is 1001/,
   ],
-  ['no pending request', { webhook: { maxPending: 0 } }, /"webhook\.maxPending".*from 1 to 100000/],
+  ['a maxPending of 0', { webhook: { maxPending: 0 } }, /"webhook\.maxPending".*from 1 to 100000/],
   [
     'fewer pending bytes than a body may have',
     { webhook: { bodyLimitBytes: 4096, maxPendingBytes: 4095 } },
     /"webhook\.maxPendingBytes".*from 4096 to 4294967296/,
   ],
   [
-    'a deadline beyond the sender',
+    'a deadline that is longer than the time limit of the sender',
     { deadlineMs: 29_001 },
     /"deadlineMs".*milliseconds from 100 to/,
   ],
-  ['a deadline that is no number', { deadlineMs: NaN }, /"deadlineMs".*it is NaN.*25000/],
+  ['a deadline that is not a number', { deadlineMs: NaN }, /"deadlineMs".*it is NaN.*25000/],
   ['an option of an earlier version', { dedupeBy: 'event' }, /no option "dedupeBy"/],
   [
     'a pattern in oncePerTransaction',
@@ -152,17 +152,17 @@ const WRONG: readonly [string, object, ...RegExp[]][] = [
     /"oncePerTransaction" must be a list of exact event types.*\[\] for none/,
   ],
   [
-    'a worker of half a run',
+    'a worker with a concurrency of 0.5',
     { worker: { concurrency: 0.5 } },
     /"worker.concurrency" must be a whole number of attempts from 1 to 1000; it is 0.5/,
   ],
   [
-    'no time for a handler',
+    'a handler time limit of 0 ms',
     { worker: { timeoutMs: 0 } },
     /"worker.timeoutMs" must be a whole number of milliseconds from 1 to 3600000; it is 0/,
   ],
   [
-    'a number of attempts for a retry schedule',
+    'a number instead of a retry schedule',
     { worker: { retry: 5 } },
     /"worker.retry" must be a retry schedule: exponential/,
   ],
@@ -180,7 +180,7 @@ const WRONG: readonly [string, object, ...RegExp[]][] = [
 
 describe('invalid options', () => {
   it.each(WRONG)(
-    'the module rejects %s at boot, with the option and the fix, and without a secret',
+    'the module rejects %s at boot, and the error names the option and the fix, but no secret',
     async (_, options, ...said) => {
       const whole = 'companies' in options && !('baseUrl' in options) ? OPTIONS : {};
       const given: object =

@@ -19,7 +19,7 @@ type Read = (
   next: (body: string) => void,
 ) => void | Promise<void>;
 
-/** Ways in which middleware of an application reads a body. The last ones see only that it has ended. */
+/** Ways in which middleware of an application reads a body. The middleware gets the bytes. */
 const READERS: Readonly<Record<string, Read>> = {
   'the events "data" and "end"': (request, next) => {
     const chunks: Buffer[] = [];
@@ -45,6 +45,7 @@ const READERS: Readonly<Record<string, Read>> = {
   },
   'pipe()': async (request, next) => next(await text(request.pipe(new PassThrough()))),
 };
+/** Ways in which middleware of an application waits for a body. The middleware gets only the end of the body. */
 const WITHOUT_BYTES: Readonly<Record<string, Read>> = {
   'an iterator': async (request, next) => void text(request).then(next),
   'the event "readable"': (request, next) => {
@@ -75,7 +76,7 @@ class Hooks {
 
 const signed = (id: string) => signedWebhook({ webhookSecret: SECRET }, { id });
 
-/** An application whose main.ts reads each body in a middleware that Nest mounts after those of the modules. */
+/** Starts an application whose main.ts has a middleware that reads each body. It runs after middleware of modules. */
 async function start(adapter: string, option: string, read: Read, seen: string[]) {
   const middleware: Middleware = (request, _, next) =>
     void read(request, (body) => {
@@ -94,7 +95,7 @@ async function start(adapter: string, option: string, read: Read, seen: string[]
 describe.each([...rows(READERS), ...rows(WITHOUT_BYTES)])(
   'AP-20 middleware in main.ts that waits for the body with $title, $option',
   ({ title, read, option }) => {
-    it('AP-20 on Express, webhook requests are handled, and the middleware gets their bytes', async () => {
+    it('AP-20 on Express, webhook requests are handled even if middleware in main.ts waits for their bodies', async () => {
       const seen: string[] = [];
       await using app = await start('express', option, read, seen);
       const events = [signed('e-1'), signed('e-2')];
@@ -124,7 +125,7 @@ describe.each([...rows(READERS), ...rows(WITHOUT_BYTES)])(
   },
 );
 
-it('AP-20 on Express, a forged webhook request is rejected after middleware has read it', async () => {
+it('AP-20 on Express, a forged webhook request is rejected after middleware has read its body', async () => {
   await using app = await start('express', 'no option', READERS['pipe()']!, []);
   const forged = signedWebhook({ webhookSecret: 'whsec_other' });
   expect(await app.send(forged)).toMatchObject({ status: 401 });

@@ -177,7 +177,7 @@ describe.each(['express', 'fastify'] as const)('rejected webhook requests on %s'
     expect(app.log.lines).toHaveLength(3);
   });
 
-  it('SE-08 webhook requests that are rejected for capacity or time write one log line per code', async () => {
+  it('SE-08 webhook requests that are rejected because of a limit of capacity or time write one log line per code', async () => {
     await start({ maxPending: 50, bodyTimeoutMs: 1000 });
     const slow: RawConnection[] = [];
     const head = bytes(signed).subarray(0, -signed.body.byteLength);

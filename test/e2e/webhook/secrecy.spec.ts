@@ -149,9 +149,9 @@ describe.each(Object.keys(ADAPTERS))('secrecy on %s', (adapter) => {
   });
 });
 
-describe('secrecy of what is printed', () => {
+describe('secrecy of printed values', () => {
   it.each([undefined, 'sha512=zz', signBody(Buffer.from('other'), WEBHOOK_SECRET)])(
-    'Signature: the error for the signature header %p shows nothing of it',
+    'Signature: the error for the signature header %p shows no part of the header',
     (header) => {
       const body = Buffer.from(PAYLOAD);
       let error: unknown;

@@ -9,7 +9,7 @@ import { Orders } from '../../support/webhook/webhook-application.js';
 const HOUR = 3_600_000;
 const LIMIT = { maxAgeMs: HOUR };
 
-/** A stopped clock, and the timestamp of an event with this age by that clock. */
+/** Returns a stopped clock, and a function that returns the timestamp of an event with the given age. */
 function clock() {
   const runtime = new FakeRuntime();
   return { runtime, ago: (ms: number) => new Date(runtime.now() - ms).toISOString() };
@@ -27,7 +27,7 @@ class OwnController {
   }
 }
 
-onOneAdapter('stale deliveries', (start) => {
+onOneAdapter('stale events', (start) => {
   it('SE-09 a stale event gets 200, is stored without being handled, and is handled after a redrive', async () => {
     const { runtime, ago } = clock();
     await using app = await start({ providers: [Orders], payments: { runtime, webhook: LIMIT } });
@@ -89,7 +89,7 @@ onOneAdapter('stale deliveries', (start) => {
     expect(app.log.matching(/stale/)).toEqual([]);
   });
 
-  it('SE-09 stale events are logged once per minute and type, also without a handler for the type', async () => {
+  it('SE-09 stale events are logged once per minute and type, even without a handler for the type', async () => {
     const { runtime, ago } = clock();
     await using app = await start({ providers: [Orders], payments: { runtime, webhook: LIMIT } });
     const send = async (eventType: string) => {
@@ -119,7 +119,7 @@ onOneAdapter('stale deliveries', (start) => {
     expect(app.log.matching(/^log Test event e-1/)).toHaveLength(1);
   });
 
-  it('SE-09 a stale event from a controller of the application is stored as stale', async () => {
+  it('SE-09 a stale event that a controller of the application receives is stored as stale', async () => {
     const { runtime, ago } = clock();
     await using app = await start({
       payments: { runtime, webhook: LIMIT, webhookPath: false },

@@ -10,7 +10,7 @@ import type { PostgresServer } from '../../support/postgres/postgres-server.js';
 const TRACE = join(import.meta.dirname, '../../support/trace');
 const PAGE = join(import.meta.dirname, '../../../docs/architecture.md');
 
-/** How many files of `libs/payments/src` one webhook request may pass, with each store. */
+/** The maximum number of files of `libs/payments/src` that may run for one webhook request, for each store. */
 const MOST_FILES = { memory: 22, sqlite: 36, postgres: 27 };
 type StoreName = keyof typeof MOST_FILES;
 
@@ -61,7 +61,7 @@ describe('the way of one webhook request', () => {
   });
 
   it.each(['memory', 'sqlite', 'postgres'] as const)(
-    'the way of one webhook request with the store %s passes the files that architecture.md lists',
+    'one webhook request with the store %s runs exactly the files that docs/architecture.md lists',
     (store) => {
       const files = traces[store];
       const engine = files.filter((file) => !file.startsWith('stores/'));
