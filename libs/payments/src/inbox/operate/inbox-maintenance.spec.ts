@@ -195,7 +195,7 @@ describe('InboxMaintenance', () => {
     await turns(10);
     expect(warnings).toHaveLength(1);
     expect(warnings[0]).toMatch(
-      /No process has had the handler "gone" since 20.*10000\+ deliveries/,
+      /No process with the handler "gone" has run since 20.*10000\+ deliveries/,
     );
     expect(warnings[0]).toContain("PaymentInbox.forgetHandler('gone')");
     const advance = async (minutes: number) => {

@@ -181,7 +181,7 @@ describe('InboxRedrive', () => {
     await receive(1, ['book']);
     await end('book', 'dead');
     await expect(redrive.redrive({ handlers: ['book', 'bock'] })).rejects.toThrow(
-      new TypeError('No handler is named "bock". There are: book, mail, settle.'),
+      new TypeError('No handler is named "bock". Known handlers: book, mail, settle.'),
     );
     for (const ratePerSecond of [0, -1, Number.NaN, '5' as never, null as never]) {
       await expect(redrive.redrive({ ratePerSecond })).rejects.toThrow(TypeError);

@@ -43,7 +43,7 @@ describe('summaryOf', () => {
     );
     for (let count = 0; count < 1000; count += 1) expect(summarize()).toBeNull();
     const line =
-      'The option "summary" failed, so lists show an event without its summary: Error: no order.';
+      'The function "summary" failed, so lists show an event without its summary: Error: no order.';
     expect(lines).toEqual([line]);
     now = 60_000;
     summarize();

@@ -24,7 +24,7 @@ describe('Attempt', () => {
     expect(await harness.delivery('a')).toMatchObject({
       state: 'dead',
       lastError: expect.stringMatching(
-        /started 2 times, and its retry schedule has 1 attempts now/,
+        /The delivery had 2 attempts, and its retry schedule now allows 1/,
       ),
     });
   });
