@@ -56,7 +56,7 @@ const turn = async (): Promise<void> => {
 };
 
 describe('Batcher', () => {
-  it('Batcher runs two calls at once, and writes those queued meanwhile together', async () => {
+  it('Batcher runs two calls at the same time, and writes the requests that were queued during these calls together', async () => {
     const store = new SlowStore();
     const added = await store.addInTurns(['a'], ['b'], ['c', 'd'], ['e']);
     expect(store.ids).toEqual([['a'], ['b']]);
@@ -195,7 +195,7 @@ describe('Batcher', () => {
     }
   });
 
-  it('Batcher runs no second call with a maximum of one, however many items are queued', async () => {
+  it('Batcher runs no second call if maxCalls is 1, however many items are queued', async () => {
     const store = new SlowStore(1);
     const first = store.add('a');
     await turn();

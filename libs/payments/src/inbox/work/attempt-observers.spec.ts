@@ -51,7 +51,7 @@ describe('Attempt with observers', () => {
     expect((await run()).ended).toMatchObject([{ outcome: 'released', durationMs: 5 }]);
   });
 
-  it('TE-01 an attempt whose store gives no facts of the event has a span without them', async () => {
+  it('TE-01 the span of an attempt has no event type and no link if the store returns no facts of the event', async () => {
     expect((await run()).spans).toMatchObject([{ traceparent: null, eventType: null }]);
   });
 });

@@ -128,7 +128,7 @@ export class Attempt {
   abandon(): void {
     this.#closing = true;
     this.#cancelTimeLimit();
-    this.#abortWith('The application closes and does not wait any longer for this handler.', 'AbortError');
+    this.#abortWith('The application closes and no longer waits for this handler.', 'AbortError');
     this.#endWait();
   }
 
@@ -136,7 +136,7 @@ export class Attempt {
   lose(): void {
     if (this.#commit.done) return;
     this.#abortWith(
-      'The store freed the delivery because this process sent no heartbeat in time, so another process may run it.',
+      'The delivery was freed, because this process sent no heartbeat in time. Another process may run it.',
       'AbortError',
     );
   }
