@@ -38,7 +38,7 @@ export interface ListQuery extends EventFilter {
    * removed from the page that the other fields select, so the page may have fewer events than `limit`.
    */
   readonly error?: string;
-  /** Which events are first, in the order of receipt. Default `newest`. */
+  /** Whether the newest or the oldest received events are first. Default `newest`. */
   readonly order?: 'newest' | 'oldest';
   /** Maximum number of events on a page, 1 to 1,000. Default 50. */
   readonly limit?: number;
@@ -47,7 +47,7 @@ export interface ListQuery extends EventFilter {
 }
 
 /**
- * The API of the inbox. It receives verified events, returns the state of their deliveries, and redrives, skips and
+ * The API of the inbox, which receives verified events, returns the state of their deliveries, and redrives, skips and
  * pauses deliveries.
  *
  * @example
@@ -80,8 +80,8 @@ export class PaymentInbox {
 
   /**
    * Resolves once the event is safe: it is stored durably or, if the inbox is not durable, its handlers have succeeded.
-   * Only then may the response to the webhook request be 2xx. If the deadline passes first, the inbox still stores or
-   * handles the event.
+   * The response to the webhook request may be 2xx only after the event is safe. If the deadline passes first, the
+   * inbox still stores or handles the event.
    *
    * @throws PaymentInboxError `inbox_unavailable` if the store is down or the application closes, `inbox_full`,
    *   `handlers_failed` and `deadline_passed`. The response must then be 503, so that the sender sends the event again.
@@ -212,10 +212,10 @@ export class PaymentInbox {
    * or running, or after `forMs` milliseconds (1 to 900,000, default 10,000).
    *
    * Use this method, with `worker.background: false`, on platforms that freeze a process between requests. Call it
-   * before you respond to a webhook request, and on a schedule for retries. It respects the `concurrency` of handlers
-   * and runs no paused handlers. It also runs due polls of expected payments, but the result does not count them. After
-   * `forMs`, no attempt starts, but running handlers continue. If the process is then frozen for `worker.leaseMs`,
-   * another process runs their deliveries again.
+   * before you respond to a webhook request, and on a schedule for retries. `runDue()` respects the `concurrency` of
+   * handlers and runs no paused handlers. `runDue()` also runs due polls of expected payments, but the result does not
+   * count these polls. After `forMs`, no attempt starts, but running handlers continue. If the process is then frozen
+   * for `worker.leaseMs`, another process runs the deliveries of these handlers again.
    *
    * @throws TypeError if `forMs` is out of bounds. PaymentsError `inbox_unavailable` before the application has started
    *   and while it closes.

@@ -11,7 +11,9 @@ import type { InboxStore } from '../store/inbox-store.js';
 import { WORKER_OPTIONS } from '../work/worker-options.js';
 import type { ResolvedWorkerOptions } from '../work/worker-options.js';
 
-/** Maximum number of events that one batch deletes. It is small, so that a receive never waits for the batch. */
+/**
+ * Maximum number of events that one batch deletes. The number is small, so that a receive never waits for the batch.
+ */
 const BATCH = 500;
 /** The pause between two batches, in milliseconds. Receives and claims run during this pause. */
 const BETWEEN_BATCHES_MS = 20;
@@ -30,7 +32,7 @@ const MAX_LISTED = 10;
 
 /**
  * Deletes old events in small batches, according to `retainEventsMs` and `retainIdsMs`, and reports orphaned handlers,
- * which no process registers any more. It runs once a minute in each process.
+ * which no process registers any more. The maintenance runs once a minute in each process.
  */
 @Injectable()
 export class InboxMaintenance {
@@ -57,7 +59,7 @@ export class InboxMaintenance {
    * minute later.
    */
   start(): void {
-    this.#round = this.#try('find handlers without a process', () => this.#reportAtStart());
+    this.#round = this.#try('find handlers that no process registers', () => this.#reportAtStart());
     this.#next(BETWEEN_ROUNDS_MS, () => this.#startRound());
   }
 
@@ -75,7 +77,7 @@ export class InboxMaintenance {
   }
 
   async #startRound(): Promise<void> {
-    await this.#try('find handlers without a process', () => this.#reportOrphans());
+    await this.#try('find handlers that no process registers', () => this.#reportOrphans());
     await this.#pruneBatch();
   }
 

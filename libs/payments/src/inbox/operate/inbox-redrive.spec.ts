@@ -10,7 +10,7 @@ import { memoryStore } from '../../stores/memory/memory-store.js';
 
 const NONE = { events: 0, deliveries: 0 };
 
-/** A redrive on a memory store, with handlers for all event types and one for payouts. */
+/** A redrive on a memory store, with handlers for all event types and a handler for payouts. */
 function redriveHarness() {
   const runtime = new FakeRuntime();
   const store = memoryStore({ maxEvents: 1e5, maxBytes: 1e9, retainEventsMs: 1e12 }, runtime);

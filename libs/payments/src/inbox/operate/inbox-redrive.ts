@@ -11,11 +11,11 @@ import type {
 } from '../store/inbox-store.js';
 import { assertTimes } from '../store/stored-event.js';
 
-/** Number of events per call to the store. It is small, so that a receive never waits long for the call. */
+/** Number of events per call to the store. The number is small, so that a receive never waits long for the call. */
 const PAGE = 100;
-/** Default of `ratePerSecond`. */
+/** The default of `ratePerSecond`. */
 const DEFAULT_RATE = 100;
-/** Default of `state`. */
+/** The default of `state`. */
 const DEFAULT_STATE = 'dead';
 
 /** Selects the deliveries that `PaymentInbox.skip()` skips: deliveries in `state`, of the events that match. */
@@ -154,7 +154,11 @@ export function unknownHandler(name: string, known: readonly string[]): TypeErro
   return new TypeError(`No handler is named "${name}". Known handlers: ${names}.`);
 }
 
-/** @throws TypeError if `from` or `to` is not a valid time. */
+/**
+ * Returns the filter of a query.
+ *
+ * @throws TypeError if `from` or `to` is not a valid time.
+ */
 function filterOf(query: RedriveQuery, state: EventFilter['state']): EventFilter {
   assertTimes(query);
   // Copies each field by name, because a spread does not copy the getters of a class. A missing field would make more
@@ -204,13 +208,13 @@ function count(selections: readonly DeliverySelection[]): number {
   return selections.reduce((sum, { handlers }) => sum + handlers.length, 0);
 }
 
-/** Maximum number of groups that {@link failureGroups} returns. It returns the groups with the most deliveries. */
+/** Maximum number of groups that {@link failureGroups} returns. The groups with the most deliveries are returned. */
 const MAX_GROUPS = 50;
 
 /**
  * Matches what may differ between errors of one group: UUIDs, hexadecimal ids of 8 or more digits, numbers of 4 or more
- * digits, and shorter numbers that are not part of a name. It does not match a number from 100 to 599, which may be an
- * HTTP status, unless the number is a duration in seconds or milliseconds.
+ * digits, and shorter numbers that are not part of a name. The pattern does not match a number from 100 to 599, which
+ * may be an HTTP status, unless the number is a duration in seconds or milliseconds.
  */
 const NUMBERS = new RegExp(
   [

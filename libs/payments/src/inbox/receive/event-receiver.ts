@@ -33,7 +33,7 @@ export const POLL_ID = 'poll:';
 /** Prefix of the id of the event for an overdue payment. */
 export const OVERDUE_ID = 'overdue:';
 /**
- * Prefix of the stored id of an event from a webhook request, if the service's id begins with one of these prefixes.
+ * Prefix of the stored id of an event from a webhook request, if the service's id begins with a prefix of the module.
  */
 const SERVICE_ID = 'service:';
 
@@ -54,8 +54,8 @@ export function isReference(value: unknown): value is string {
 }
 
 /**
- * An event from a webhook request whose signature is valid, or from a poll. `WebhookGuard` creates it and
- * `PaymentInbox.receive()` takes it. Neither `JSON.stringify` nor `util.inspect` shows its payload.
+ * An event from a webhook request whose signature is valid, or from a poll. `WebhookGuard` creates verified events, and
+ * `PaymentInbox.receive()` takes them. Neither `JSON.stringify` nor `util.inspect` shows its payload.
  */
 export class VerifiedEvent {
   readonly #event: PaymentEvent;
@@ -101,7 +101,7 @@ export class VerifiedEvent {
     return this.#raw;
   }
 
-  /** The stored headers of the webhook request; see `StoredEvent.headers`. The signature does not cover them. */
+  /** The stored headers of the webhook request; see `StoredEvent.headers`. The signature does not cover the headers. */
   get headers(): Readonly<Record<string, string>> {
     return this.#headers;
   }
@@ -238,8 +238,8 @@ export class EventReceiver {
 
   /**
    * Receives an event with `receive`, for an inbox that is not durable. Resolves once the event's handlers have
-   * succeeded. Only then may the sender get a 2xx response, because the event is lost if the process ends. For a copy
-   * of an event, runs the handlers that have not succeeded yet.
+   * succeeded. The sender may get a 2xx response only after that, because the event is lost if the process ends. For a
+   * copy of an event, runs the handlers that have not succeeded yet.
    *
    * @throws PaymentsError `inbox_unavailable` and `handlers_failed`.
    */
@@ -254,7 +254,7 @@ export class EventReceiver {
         'The application is closing or has not started, and its inbox is in memory: send the event again.',
       );
     }
-    // The watch starts before the event is stored, so that it sees every attempt.
+    // The watch starts before the event is stored, so that the watch records every attempt.
     let watch = this.worker.outcomes.watch(company, storedId);
     try {
       const received = await receive();
@@ -401,7 +401,7 @@ export class EventReceiver {
       handlers: reservation.handlers,
     };
     const event = assign ? { ...unassigned, assign } : unassigned;
-    // `null`: it is unknown whether deliveries were assigned.
+    // `null` means that it is unknown whether deliveries were assigned.
     let assigned: readonly ClaimedDelivery[] | null = null;
     try {
       const [receipt] = (await this.store.receive([event])) as [StoreReceipt];
@@ -445,7 +445,7 @@ export class EventReceiver {
         ),
       );
     } else if (outcome !== 'stored') {
-      // It is normal that a poll and a webhook request contain the same event, so this is not logged.
+      // It is normal that a poll and a webhook request contain the same event, so such a copy is not logged.
       const isPoll = event.source !== 'webhook' || storedId.startsWith(POLL_ID);
       if (storedId !== id && !isPoll) this.#logRepeat(storedId, event);
     } else if (eventType === TEST_EVENT_TYPE) {
@@ -593,7 +593,7 @@ const UNITS = [
   ['second', 1000],
 ] as const;
 
-/** A duration in the largest unit that fits into it at least once, rounded down. */
+/** Returns a duration in words, in the largest unit that fits into the duration at least once, rounded down. */
 function inWords(ms: number): string {
   const [unit, size] = UNITS.find((one) => ms >= one[1]) ?? UNITS[3];
   const count = Math.floor(ms / size);
@@ -639,7 +639,7 @@ export function summaryOf(
   }
 }
 
-/** The default of the option `summary`. It uses the fields that the contract with the service defines. */
+/** The default of the option `summary`, which uses the fields that the contract with the service defines. */
 function defaultSummary({ data }: PaymentEvent): EventSummary {
   const { externalReference, accountReference, amount, currency } = data;
   const reference = isText(externalReference) ? externalReference : accountReference;

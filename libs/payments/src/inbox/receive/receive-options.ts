@@ -12,10 +12,11 @@ export const MAX_AGE_MS = Symbol('PAYMENTS_MAX_AGE_MS');
 export interface ReceiveOptions {
   /**
    * Event types that are handled once per transaction. A second event of the same company, type and
-   * `data.transactionId` is a duplicate, even if its id differs. Its webhook request gets a 200 response, no handler
-   * runs, the module logs the event, and the first event lists it in `StoredEvent.repeats`. The types must be exact,
-   * without `*`. An event of another type, or without a transaction id, is a duplicate only if its id is known. The
-   * module adds the types of `reconcile.eventTypes`. Default `['transaction.completed']`; `[]` for none.
+   * `data.transactionId` is a duplicate, even if its id differs. The webhook request of the duplicate gets a 200
+   * response, and no handler runs. The module logs the duplicate, and the first event lists it in
+   * `StoredEvent.repeats`. The types must be exact, without `*`. An event of another type, or without a transaction id,
+   * is a duplicate only if its id is known. The module adds the types of `reconcile.eventTypes`. Default
+   * `['transaction.completed']`; `[]` for none.
    */
   oncePerTransaction?: readonly string[];
   /**
@@ -36,7 +37,10 @@ export interface ReceiveOptions {
 /** The {@link ReceiveOptions} with all defaults. */
 export interface ResolvedReceiveOptions {
   readonly oncePerTransaction: ReadonlySet<string>;
-  /** The event types that polls can find; see `reconcile.eventTypes`. They are also in {@link oncePerTransaction}. */
+  /**
+   * The event types that polls can find; see `reconcile.eventTypes`. These types are also in
+   * {@link oncePerTransaction}.
+   */
   readonly polled: ReadonlySet<string>;
   readonly deadlineMs: number;
   /** The option `summary`; `undefined` for the default. */
@@ -46,6 +50,8 @@ export interface ResolvedReceiveOptions {
 const checkDeadline = whole({ default: 25_000, min: 100, max: 29_000, unit: 'milliseconds' });
 
 /**
+ * Checks the options and adds the defaults.
+ *
  * @param polled the event types that polls can find
  * @throws PaymentsError `options_invalid`.
  */

@@ -50,7 +50,7 @@ class SlowStore {
 }
 
 const VALUE_ERROR = new Error('a value cannot be stored');
-/** Two turns of the event loop: the next call starts in another turn than the end of the previous one. */
+/** Resolves after two turns of the event loop, because the next call starts a turn after the previous call ends. */
 const turn = async (): Promise<void> => {
   for (const _ of [1, 2]) await new Promise((resolve) => setImmediate(resolve));
 };

@@ -144,7 +144,7 @@ export class Batcher<Item, Result> {
         resolve(results.slice(from, (from += items.length)));
     } catch (error) {
       if (requests.length === 1 || !isValueError(error)) throw error;
-      // One request cannot be written. The others must not fail because of it.
+      // One request cannot be written. The other requests must not fail because of that request.
       for (const request of requests) {
         await this.#writeTogether([request]).catch((failure: unknown) => {
           // The database failed, so the next requests would fail too, each after its own timeout.

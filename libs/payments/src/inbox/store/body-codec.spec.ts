@@ -9,7 +9,7 @@ import type { StoredEvent } from './inbox-store.js';
 const CONTEXT = { company: 'acme', id: 'evt_1' };
 const BODY = Buffer.from('{"phone":"+254700900123"}');
 
-/** Returns different bytes each time, as encryption does, as a view of a larger buffer, as Node.js pools them. */
+/** Returns different bytes each time, as encryption does, in a view of a larger buffer, as Node.js pools buffers. */
 const codec: BodyCodec = {
   encode: (body) => Buffer.concat([Buffer.from([1, Math.random() * 256]), body, Buffer.of(9)]),
   decode: async (stored) => {

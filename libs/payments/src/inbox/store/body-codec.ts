@@ -20,8 +20,9 @@ export interface BodyContext {
 
 /**
  * Encodes the bodies of events before they are stored and decodes them when they are read, for example to encrypt them.
- * It works with every inbox. Authenticate the context together with the body, for example as additional authenticated
- * data of AES-GCM. Otherwise someone who can write to the database can exchange the bodies of two events unnoticed.
+ * A codec works with every inbox. Authenticate the context together with the body, for example as additional
+ * authenticated data of AES-GCM. Otherwise someone who can write to the database can exchange the bodies of two events
+ * unnoticed.
  *
  * Both methods may return a promise. The module sets no time limit for them, so set one for calls to a key service.
  *
@@ -47,7 +48,11 @@ export interface BodyCodec {
   decode(stored: Buffer, context: BodyContext): Uint8Array | Promise<Uint8Array>;
 }
 
-/** @throws PaymentsError `options_invalid`. */
+/**
+ * Checks the option `bodyCodec`.
+ *
+ * @throws PaymentsError `options_invalid`.
+ */
 export function resolveBodyCodec(codec: BodyCodec | undefined): BodyCodec | null {
   if (codec === undefined) return null;
   if (typeof codec?.encode !== 'function' || typeof codec.decode !== 'function') {
@@ -77,7 +82,11 @@ export class StoredBodies {
     this.#failures = new ThrottledLog(new ModuleLogger('PaymentInbox'), runtime);
   }
 
-  /** @throws PaymentsError `inbox_unavailable`. The cause is logged at most once per minute. */
+  /**
+   * Encodes a body for the store.
+   *
+   * @throws PaymentsError `inbox_unavailable`. The cause is logged at most once per minute.
+   */
   async encode(body: Buffer, { company, id }: BodyContext): Promise<Buffer> {
     if (this.codec === null) return body;
     try {
@@ -99,7 +108,11 @@ export class StoredBodies {
     }
   }
 
-  /** @throws PaymentsError `body_undecodable`, whose `cause` is the value that the codec threw. */
+  /**
+   * Decodes a stored body.
+   *
+   * @throws PaymentsError `body_undecodable`, whose `cause` is the value that the codec threw.
+   */
   async decode(stored: Buffer, { company, id }: BodyContext): Promise<Buffer> {
     if (this.codec === null) return stored;
     try {

@@ -2,9 +2,9 @@ import type { PaymentEventSource } from '../../events/payment-event.js';
 import type { CappedCount, IncomingEvent, StoreReceipt } from './stored-event.js';
 
 /**
- * Name under which processes with the option `reconcile` appear in the handler catalog. Its patterns are the event
- * types that fulfil an expectation. It is never the handler of a delivery. `InboxStore.pause` with this name pauses
- * polls.
+ * Name under which processes with the option `reconcile` appear in the handler catalog. The patterns of this entry are
+ * the event types that fulfil an expectation. This name is never the handler of a delivery. `InboxStore.pause` with
+ * this name pauses polls.
  */
 export const POLL_HANDLER = '@payments/poll';
 
@@ -13,17 +13,18 @@ export const POLL_HANDLER = '@payments/poll';
  *
  * - `waiting`: no event has arrived yet, and the schedule has polls left.
  * - `fulfilled`: the inbox received an event of the transaction from a webhook request or a poll.
- * - `overdue`: the schedule has ended without an event. This state is not a failure, because an event that arrives
- *   later fulfils the expectation.
- * - `cancelled`: the application ended it.
+ * - `overdue`: the schedule has ended without an event. An overdue expectation is not a failure, because an event that
+ *   arrives later fulfils the expectation.
+ * - `cancelled`: the application cancelled the expectation.
  */
 export type ExpectationState = 'waiting' | 'fulfilled' | 'overdue' | 'cancelled';
 
 /**
  * Result of a poll.
  *
- * - `event`: the service reported an event of the transaction, and the inbox stored it or knew it already.
- * - `pending`: the service knows the transaction, and it is not complete.
+ * - `event`: the service reported an event of the transaction, and the inbox stored this event or had already stored
+ *   it.
+ * - `pending`: the service reported that the transaction is not complete.
  * - `unknown`: the poll gave no usable result, for example after a 404, a 5xx, a timeout, or an error of `interpret`.
  * - `contradiction`: the service reported an event of the transaction, but the inbox has an event of another type for
  *   this transaction. The reported event was not stored.
@@ -93,10 +94,10 @@ export interface StoredExpectation {
   readonly lastPoll: {
     readonly at: Date;
     readonly result: PollResult;
-    /** One line about the result, at most 1,000 characters; `null` without one. */
+    /** One line about the result, at most 1,000 characters; `null` if there is none. */
     readonly detail: string | null;
   } | null;
-  /** When the next poll is due; `null` if none is scheduled or one is running. */
+  /** When the next poll is due; `null` if no poll is scheduled or a poll is running. */
   readonly nextPollAt: Date | null;
   /** The event that fulfilled the expectation; `null` unless the state is `fulfilled`. */
   readonly fulfilled: {
@@ -106,7 +107,7 @@ export interface StoredExpectation {
     readonly eventId: string;
     readonly eventType: string;
   } | null;
-  /** One line about the last poll that contradicted the inbox, at most 1,000 characters; `null` without one. */
+  /** One line about the last poll that contradicted the inbox, at most 1,000 characters; `null` if there was none. */
   readonly contradiction: string | null;
   /**
    * Id of the last event of another transaction with the same reference: the customer may have paid twice. That event
@@ -123,7 +124,7 @@ export interface PollLease {
   readonly token: number;
 }
 
-/** An expectation whose poll is due, leased to the caller. Its `nextPollAt` is `null`. */
+/** An expectation whose poll is due, leased to the caller. The `nextPollAt` of a claimed expectation is `null`. */
 export interface ClaimedPoll extends PollLease {
   readonly expectation: StoredExpectation;
 }
@@ -132,7 +133,7 @@ export interface ClaimedPoll extends PollLease {
 export interface PollOutcome {
   /** What the poll found. With `event`, {@link PollSettlement.event} contains the event. */
   readonly result: 'event' | 'pending' | 'unknown';
-  /** See {@link StoredExpectation.lastPoll}. The store cuts it to 1,000 characters. */
+  /** See {@link StoredExpectation.lastPoll}. The store cuts the detail to 1,000 characters. */
   readonly detail: string | null;
   /**
    * The delay until the next poll in milliseconds. With `overdue`, a waiting expectation becomes overdue, and
@@ -173,8 +174,8 @@ export interface PollSettlement {
 /** The result of {@link ExpectationStore.settlePoll}. */
 export interface SettledPoll {
   /**
-   * Whether the poll was recorded. If not, nothing was stored, because the lease is not valid any more (another process
-   * has claimed the poll), or because {@link receipt} is `outdated`.
+   * Whether the poll was recorded. Nothing was stored if the lease is not valid any more, because another process has
+   * claimed the poll, or if {@link receipt} is `outdated`.
    */
   readonly settled: boolean;
   /** The recorded result: the result of the outcome, or `contradiction`. */
@@ -192,7 +193,7 @@ export interface SettledPoll {
 }
 
 /**
- * The state of the request for a payment. It decides whether `PaymentExpectations.request()` may send a request now.
+ * The state of the request for a payment, which decides whether `PaymentExpectations.request()` may send a request now.
  *
  * - `never`: no request was sent, or the last request provably had no effect.
  * - `answered`: the service responded to the last request with an error.
@@ -205,7 +206,7 @@ export type RequestState = 'never' | 'answered' | 'unknown' | 'running' | 'accep
 /** The result of {@link ExpectationStore.startRequest}. */
 export interface StartedRequest {
   readonly expectation: StoredExpectation;
-  /** The state of the request before this call. It is also `accepted` if a transaction id is attached. */
+  /** The state of the request before this call. The state is also `accepted` if a transaction id is attached. */
   readonly previous: RequestState;
   /**
    * The right to end the request; `null` if the caller must not send a request, because a request is running or
@@ -259,10 +260,10 @@ export interface ExpectationName {
  * decides while it holds the lock of this row. The guide has a diagram of the states of an expectation.
  *
  * `InboxStore.receive` fulfils expectations in its own transaction. An event fulfils expectations of its company if
- * `IncomingEvent.fulfils` is set and the receipt is `stored` or `duplicate`. It fulfils each `waiting` or `overdue`
- * expectation whose transaction id is the event's ordering key. If an expectation has no transaction id, its reference
- * is compared with `IncomingEvent.reference` instead. The fulfilled expectation contains the stored event and the
- * source of that event, has no next poll, and is in `StoreReceipt.fulfilled`. If an expectation has the event's
+ * `IncomingEvent.fulfils` is set and the receipt is `stored` or `duplicate`. Such an event fulfils each `waiting` or
+ * `overdue` expectation whose transaction id is the event's ordering key. If an expectation has no transaction id, its
+ * reference is compared with `IncomingEvent.reference` instead. The fulfilled expectation contains the stored event and
+ * the source of that event, has no next poll, and is in `StoreReceipt.fulfilled`. If an expectation has the event's
  * reference but another transaction (its own, or the transaction of the event that fulfilled it), only its
  * {@link StoredExpectation.otherEventId} is set, unless the expectation is cancelled. If no expectation is stored,
  * `receive` runs no additional statement.
@@ -270,8 +271,8 @@ export interface ExpectationName {
  * **Polls.** A poll is claimed for a limited time. If it is not settled or released before its lease ends, the poll is
  * lost, and due again. Polls are idempotent, so two polls may overlap; only the newest lease is valid.
  *
- * Pruning deletes fulfilled and cancelled expectations that were created and fulfilled more than `tombstonesMs` ago. It
- * never deletes a waiting or overdue expectation.
+ * Pruning deletes fulfilled and cancelled expectations that were created and fulfilled more than `tombstonesMs` ago.
+ * Pruning never deletes a waiting or overdue expectation.
  */
 export interface ExpectationStore {
   /**
@@ -289,8 +290,8 @@ export interface ExpectationStore {
    * Sets the transaction id of an expectation. Resolves with:
    *
    * - `attached` if the id was set, or the expectation has this id already.
-   * - `conflict` if the expectation has another id, which it keeps. Also if another expectation of the company that is
-   *   not cancelled has this id, because a response to another payment must not hide this payment.
+   * - `conflict` if the expectation has another id, which it keeps, or if another expectation of the company that is
+   *   not cancelled has this id. A response to another payment must not hide this payment.
    * - `cancelled` if the expectation is cancelled.
    * - `unknown` if there is no such expectation.
    *
@@ -299,7 +300,7 @@ export interface ExpectationStore {
    * id. The event of that transaction then fulfils both expectations.
    *
    * If the expectation had no transaction id, and an event of another transaction had fulfilled it by its reference,
-   * the expectation is `waiting` again and has a poll due now. That event becomes
+   * the expectation is `waiting` again and has a poll due now. The id of that event becomes
    * {@link StoredExpectation.otherEventId}. An overdue expectation has a poll due now.
    */
   attach(
@@ -366,7 +367,7 @@ export interface ExpectationStore {
    *
    * - With the result `event`: receives the event and fulfils the expectation with it. If the expectation is cancelled,
    *   the event is received too, and the expectation stays cancelled. However, if the inbox has an event of the
-   *   transaction with another of `eventTypes`, and none with the type of the found event, the found event is not
+   *   transaction with another of `eventTypes`, but no event with the type of the found event, the found event is not
    *   received. The recorded result is then `contradiction`, its detail is also stored as
    *   {@link StoredExpectation.contradiction}, and the stored event fulfils the expectation if it is open.
    * - With `next: 'overdue'`, if the expectation is still `waiting`: a stored event of its transaction with one of

@@ -12,14 +12,18 @@ import type { EventSource, HandlerCatalog, InboxStore, HandlerDeclaration } from
 /** A handler that events are delivered to. */
 export interface InboxHandler {
   readonly name: string;
-  /** Its event types, as in `@OnPaymentEvent`. */
+  /** The event types of the handler, as in `@OnPaymentEvent`. */
   readonly patterns: readonly string[];
-  /** Whether this process has registered the handler. If not, another process has registered it, now or earlier. */
+  /**
+   * Whether this process has registered the handler. A handler that this process has not registered is, or was,
+   * registered by another process.
+   */
   readonly here: boolean;
   /** When a process first registered the handler, by the store clock; `null` if it is not registered yet. */
   readonly firstSeenAt: Date | null;
   /**
-   * When a running process last had the handler, to the accuracy of a heartbeat; `null` if it is not registered yet.
+   * When a running process last had the handler registered, to the accuracy of a heartbeat; `null` if it is not
+   * registered yet.
    */
   readonly lastSeenAt: Date | null;
 }

@@ -22,7 +22,7 @@ export const INBOX_STORE = Symbol('PAYMENTS_INBOX_STORE');
 
 /** The result of settling a delivery. */
 export interface SettleResult {
-  /** Whether the lease was valid, so that the delivery is settled. If not, nothing was changed. */
+  /** Whether the lease was valid, so that the delivery is settled. If the lease was not valid, nothing was changed. */
   readonly settled: boolean;
   /** Whether a delivery that waited for the same ordering key became claimable. */
   readonly nextDue: boolean;
@@ -54,20 +54,23 @@ export interface WorkerRegistration {
 /** A handler that a process has registered in the store. */
 export interface KnownHandler extends HandlerDeclaration {
   readonly firstSeenAt: Date;
-  /** When a live worker last had the handler, to the accuracy of a heartbeat. */
+  /** When a live worker last had the handler registered, to the accuracy of a heartbeat. */
   readonly lastSeenAt: Date;
 }
 
 /** The handlers that are registered in the store, sorted by name. */
 export interface HandlerCatalog {
-  /** The version of the catalog, from 0. It increases with each change of names or patterns. */
+  /** The version of the catalog, from 0. The version increases with each change of names or patterns. */
   readonly version: number;
   readonly handlers: readonly KnownHandler[];
 }
 
 /** The result of {@link InboxStore.heartbeat}. */
 export interface HeartbeatResult {
-  /** Whether the worker is live. If not, it was declared dead or never registered, and its deliveries were freed. */
+  /**
+   * Whether the worker is live. A worker that is not live was declared dead or never registered, and its deliveries
+   * were freed.
+   */
   readonly alive: boolean;
   /** Whether suspects of the worker's handlers are pending, except suspects of paused handlers. */
   readonly suspects: boolean;
@@ -91,16 +94,17 @@ export interface SuspectRequest {
 /** The optional guarantees of a store. */
 export interface InboxCapabilities {
   /**
-   * Whether a received event survives the end of the process. If not, the sender gets a 2xx response only after the
-   * handlers have succeeded.
+   * Whether a received event survives the end of the process. If the store is not durable, the sender gets a 2xx
+   * response only after the handlers have succeeded.
    */
   readonly durable: boolean;
   /**
-   * Whether several processes may share the store. If not, the only worker lives as long as the store. Such a store may
-   * leave out what follows from the death of a worker: it frees no delivery and has no suspects.
+   * Whether several processes may share the store. A store that is not shared has only one worker, which lives as long
+   * as the store. Such a store may leave out what follows from the death of a worker, so it frees no delivery and has
+   * no suspects.
    */
   readonly shared: boolean;
-  /** Whether `context.commit` works: the handler's effects and the settled delivery in one transaction. */
+  /** Whether `context.commit` works, which stores the handler's effects and the settled delivery in one transaction. */
   readonly transactional: boolean;
   /** Whether heartbeats and due times use a clock of the store instead of the process clocks of the workers. */
   readonly ownClock: boolean;
@@ -112,14 +116,14 @@ export interface InboxCapabilities {
  *
  * **Leases.** A worker (one per process) registers, sends heartbeats, and leases the deliveries that it runs. A running
  * delivery stores the worker's id and a fencing token. {@link complete}, {@link fail}, {@link release} and
- * {@link commit} succeed exactly if the delivery is `running` and the token is the current one. They compare no clock.
- * The clock only decides when a worker that sends no heartbeats is dead.
+ * {@link commit} succeed exactly if the delivery is `running` and the token is the current one. These operations
+ * compare no clock. The clock only decides when a worker that sends no heartbeats is dead.
  *
  * **Unknown outcomes.** A rejected operation may have taken effect, for example if the connection was cut before the
  * response arrived. After a {@link claim}, a {@link claimSuspect} or an assigning {@link receive} has rejected, the
  * worker may lease deliveries that it never received, and no process would ever free them. The worker therefore
- * registers under a new id. It continues the heartbeats of the old id until the attempts and the other claims under the
- * old id have ended. Then it retires the old id with a grace of 0.
+ * registers under a new id. The worker continues the heartbeats of the old id until the attempts and the other claims
+ * under the old id have ended. Then the worker retires the old id with a grace of 0.
  *
  * **Ordering.** Two deliveries of one company, handler and ordering key never run at the same time. While one of them
  * is running, a due delivery of the same key waits. Claims do not read waiting deliveries, so the cost of a claim does
@@ -147,8 +151,8 @@ export interface InboxStore<Tx = unknown> {
 
   /**
    * Adds a live worker, and its handlers to the catalog. The patterns of a handler are the patterns of all live workers
-   * that have it. A handler that no live worker has keeps its last patterns. A new handler, or a change of patterns,
-   * increments {@link HandlerCatalog.version}. Returns the catalog after that.
+   * that have registered the handler. A handler that no live worker has registered keeps its last patterns. A new
+   * handler, or a change of patterns, increments {@link HandlerCatalog.version}. Returns the catalog after that.
    */
   register(worker: WorkerRegistration): Promise<HandlerCatalog>;
 
@@ -172,8 +176,8 @@ export interface InboxStore<Tx = unknown> {
 
   /**
    * Ends a worker on purpose. If it still leases deliveries, the leases stay valid for `graceMs` more milliseconds, and
-   * the worker can settle the deliveries. After that, heartbeats of other workers free them. A store without its own
-   * clock may count the grace from the next heartbeat of another worker.
+   * the worker can settle the deliveries. After that time, heartbeats of other workers free the deliveries. A store
+   * without its own clock may count the grace from the next heartbeat of another worker.
    */
   retire(workerId: string, graceMs: number): Promise<void>;
 
@@ -242,9 +246,9 @@ export interface InboxStore<Tx = unknown> {
   commit<R>(lease: Lease, work: (tx: Tx) => R | Promise<R>): Promise<CommitResult<R>>;
 
   /**
-   * Milliseconds until the first delivery of the named handlers becomes claimable by {@link claim}: 0 or less if one is
-   * claimable now, `null` if there is none. Deliveries of paused handlers, waiting deliveries and suspects do not
-   * count.
+   * Returns the milliseconds until the first delivery of the named handlers becomes claimable by {@link claim}: 0 or
+   * less if a delivery is claimable now, `null` if there is no delivery. Deliveries of paused handlers, waiting
+   * deliveries and suspects do not count.
    */
   nextDueInMs(handlers: readonly string[]): Promise<number | null>;
 
@@ -280,7 +284,7 @@ export interface InboxStore<Tx = unknown> {
 
   /**
    * Counts the failed deliveries that are pending, running or dead by handler, error and state. Reads at most the
-   * 10,000 newest; `more` is `true` if there are others.
+   * 10,000 newest failed deliveries; `more` is `true` if there are more.
    */
   failures(): Promise<{ readonly counts: readonly FailureCount[]; readonly more: boolean }>;
 
@@ -293,16 +297,16 @@ export interface InboxStore<Tx = unknown> {
   activity(minutes: number, bodiesMs: number): Promise<InboxActivity>;
 
   /**
-   * Makes dead, skipped and pending deliveries due again, and done ones if `force` is set. Ignores running deliveries
-   * and pruned events. Adds a delivery if the event has none to the handler. `dueInMs[i]` is the delay until selection
-   * `i` becomes due; a pending delivery becomes due then or earlier, never later. The attempts of a delivery start from
-   * 0 again, unless it was pending. Returns how many deliveries it changed or added; a pending delivery counts as
-   * changed.
+   * Makes dead, skipped and pending deliveries due again, and done deliveries if `force` is set. Ignores running
+   * deliveries and pruned events. Adds a delivery if the event has no delivery to the handler. `dueInMs[i]` is the
+   * delay until selection `i` becomes due; a pending delivery becomes due then or earlier, never later. The attempts of
+   * a delivery start from 0 again, unless it was pending. Returns how many deliveries it changed or added; a pending
+   * delivery counts as changed.
    *
    * The first delivery that is added to a stale event makes the event count as the event of its transaction. The event
-   * is then not stale any more, and fulfils expectations as on receipt if `fulfils` contains its type. For this, the
-   * databases use the reference in its {@link IncomingEvent.summary}, because they do not store any other reference. If
-   * another event already counts as the event of the transaction, no delivery is added; see
+   * is then not stale any more, and fulfils expectations as on receipt if `fulfils` contains its type. As the reference
+   * of this event, the databases use the reference in its {@link IncomingEvent.summary}, because they store no other
+   * reference. If another event already counts as the event of the transaction, no delivery is added; see
    * {@link IncomingEvent.oncePerTransaction}.
    */
   redrive(
@@ -315,7 +319,10 @@ export interface InboxStore<Tx = unknown> {
     },
   ): Promise<number>;
 
-  /** Marks pending and dead deliveries skipped, and makes suspects normal deliveries. Returns how many it skipped. */
+  /**
+   * Marks pending and dead deliveries skipped, and makes suspects normal deliveries. Returns how many deliveries it
+   * skipped.
+   */
   skip(selections: readonly DeliverySelection[]): Promise<number>;
 
   /** Pauses a handler, or all handlers for `*`: no process claims its deliveries. With `false`, ends the pause. */
@@ -345,6 +352,6 @@ export interface InboxStore<Tx = unknown> {
 export interface InboxDefinition {
   /** Name of the inbox in messages, for example `memory`. */
   readonly name: string;
-  /** A new store that is not opened yet. It uses the clock of `runtime` if it has no clock of its own. */
+  /** A new store that is not opened yet. The store uses the clock of `runtime` if it has no clock of its own. */
   create(runtime: PaymentsRuntime): InboxStore;
 }

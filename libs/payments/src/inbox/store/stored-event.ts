@@ -6,8 +6,8 @@ import type { PaymentEventSource } from '../../events/payment-event.js';
  * - `pending`: waits for its first attempt, for a retry after a failure, or for its ordering key.
  * - `running`: leased to a worker, under the worker's id and a fencing token.
  * - `done`: the handler succeeded.
- * - `dead`: a dead letter, because all attempts failed, or an attempt failed with an unrecoverable error. It is kept
- *   until an operator redrives or skips it.
+ * - `dead`: a dead letter, because all attempts failed, or an attempt failed with an unrecoverable error. A dead
+ *   delivery is kept until an operator redrives or skips it.
  * - `skipped`: an operator decided that the delivery does not run.
  */
 export type DeliveryState = 'pending' | 'running' | 'done' | 'dead' | 'skipped';
@@ -33,7 +33,7 @@ export interface DeliveryAttempt {
   readonly endedAt: Date;
   /**
    * - `done`: the handler succeeded.
-   * - `failed`: the handler failed, or was not called because the delivery had no attempts left.
+   * - `failed`: the handler failed, or did not run because the delivery had no attempts left.
    * - `lost`: the process died or was cut off before the attempt had a result.
    */
   readonly outcome: 'done' | 'failed' | 'lost';
@@ -60,7 +60,7 @@ export interface StoredDelivery {
   /** When the delivery became done, dead or skipped; `null` before. */
   readonly finishedAt: Date | null;
   /**
-   * The attempts that have ended, the oldest first, at most the last 20. A redrive keeps them. Released
+   * The attempts that have ended, the oldest first, at most the last 20. A redrive keeps these attempts. Released
    * attempts are not included, because they are not counted. Empty in a list.
    */
   readonly history: readonly DeliveryAttempt[];
@@ -199,8 +199,8 @@ export interface ClaimedDelivery extends Lease, Pick<StoredEvent, 'receivedAt' |
   /** The stored body. */
   readonly raw: Buffer;
   /**
-   * How many attempts in a row were lost because their process died or was cut off. A delivery with 1 or more is a
-   * suspect, because it may have caused the death of the process.
+   * How many attempts in a row were lost because their process died or was cut off. A delivery with at least one such
+   * attempt is a suspect, because it may have caused the death of the process.
    */
   readonly crashes: number;
   /**
@@ -223,7 +223,7 @@ export interface StoredEvent {
   /** The event's own time (its `timestamp`). */
   readonly occurredAt: Date;
   readonly orderingKey: string | null;
-  /** See {@link EventSummary}; `null` if it is not known, and in a tombstone. */
+  /** The reference of the payment; see {@link EventSummary}. `null` if it is not known, and in a tombstone. */
   readonly reference: string | null;
   readonly amount: string | null;
   readonly currency: string | null;
@@ -350,7 +350,7 @@ export function parseSeq(next: string): number {
   return Number(parseCursor(next, /^\d{1,16}$/)[0]);
 }
 
-/** @throws TypeError for an invalid time of a filter. */
+/** @throws TypeError if `from` or `to` is not a valid `Date`. */
 export function assertTimes({ from, to }: { readonly from?: Date; readonly to?: Date }): void {
   if (from !== undefined) assertDate('from', from);
   if (to !== undefined) assertDate('to', to);
@@ -369,7 +369,10 @@ export interface DeliverySelection {
   readonly company: string;
   /** Id of the event. */
   readonly id: string;
-  /** The handlers of the deliveries. {@link InboxStore.redrive} adds a delivery if the event has none to a handler. */
+  /**
+   * The handlers of the deliveries. {@link InboxStore.redrive} adds a delivery if the event has no delivery to a
+   * handler.
+   */
   readonly handlers: readonly string[];
 }
 
@@ -390,7 +393,7 @@ export const COUNT_CAP = 10_000;
 
 /** A number of rows, counted up to {@link COUNT_CAP}. */
 export interface CappedCount {
-  /** 0 to 10,000. */
+  /** The count, from 0 to 10,000. */
   readonly count: number;
   /** Whether there are more rows than {@link count}, so that pages show "10,000+". */
   readonly more: boolean;
@@ -432,13 +435,16 @@ export interface FailureCount {
   readonly oldestAt: Date;
   /** The latest time at which the last attempt of one of these deliveries ended. */
   readonly newestAt: Date;
-  /** Id of the company of the newest of these events. */
+  /** Id of the company of the newest event whose delivery failed with this error. */
   readonly company: string;
-  /** Id of the newest of these events. */
+  /** Id of the newest event whose delivery failed with this error. */
   readonly eventId: string;
 }
 
-/** Maximum number of failed deliveries that {@link InboxStore.failures} reads. It reads those of the newest events. */
+/**
+ * Maximum number of failed deliveries that {@link InboxStore.failures} reads. The deliveries of the newest events are
+ * read.
+ */
 export const MAX_FAILED = 10_000;
 
 /** The activity of the inbox in the last closed minutes, in all processes together. */
@@ -446,9 +452,9 @@ export interface InboxActivity {
   /** The minutes, the oldest first. A minute without activity has zeros. */
   readonly minutes: readonly ActivityMinute[];
   /**
-   * From this minute on, {@link minutes} counts every event and all attempts of these events. It is the start of the
-   * first minute, unless the inbox received more than 100,000 events since then, or deletes events earlier. Before this
-   * minute, only events among the 100,000 newest are counted.
+   * From this minute on, {@link minutes} counts every event and all attempts of these events. `completeFrom` is the
+   * start of the first minute, unless the inbox received more than 100,000 events since then, or deletes events
+   * earlier. Before this minute, only events among the 100,000 newest are counted.
    */
   readonly completeFrom: Date;
 }
@@ -468,7 +474,7 @@ export interface ActivityCounts {
    * deliveries.
    */
   readonly p50Ms: number | null;
-  /** 95th percentile of the same times. */
+  /** 95th percentile of the times from receipt to done, in milliseconds. */
   readonly p95Ms: number | null;
 }
 
@@ -476,7 +482,7 @@ export interface ActivityCounts {
 export interface ActivityMinute {
   /** Start of the minute, UTC, by the store clock. */
   readonly startsAt: Date;
-  /** All handlers together. */
+  /** The activity of all handlers together. */
   readonly total: ActivityCounts;
   /** The activity by handler name. Handlers without activity in this minute are absent. */
   readonly handlers: Readonly<Record<string, ActivityCounts>>;

@@ -11,7 +11,7 @@ import { Attempt } from './attempt.js';
 import type { AttemptServices } from './attempt.js';
 
 describe('Attempt with observers', () => {
-  /** Runs an attempt of 5 ms whose handler needs another version, and which keeps its slot for 1 s. */
+  /** Runs an attempt that takes 5 ms, needs another version of its handler, and keeps its slot for 1 s. */
   const run = async () => {
     const runtime = new FakeRuntime();
     const observed = new Observed();

@@ -32,8 +32,8 @@ import type { HandlerPolicy } from './worker-options.js';
  */
 const COMMIT_RESPONSE_MS = 5000;
 /**
- * How long the slot of a delivery that needs another version of its handler stays taken, in milliseconds. A process
- * with that version can claim the delivery meanwhile.
+ * How long the slot of a delivery that needs another version of its handler stays taken, in milliseconds. During this
+ * time, a process with that version can claim the delivery.
  */
 const OTHER_VERSION_MS = 1000;
 /**
@@ -52,7 +52,10 @@ export interface AttemptServices {
   readonly dispatcher: EventDispatcher;
   readonly bodies: StoredBodies;
   readonly observers: Observers;
-  /** How many handlers still run although their signal was aborted at least 500 ms ago. Their attempts have failed. */
+  /**
+   * How many handlers still run although their signal was aborted at least 500 ms ago. The attempts of these handlers
+   * have failed.
+   */
   ignoringSignal: number;
 }
 
@@ -90,7 +93,7 @@ interface Settlement {
   readonly retryInMs: number | null;
   /** How long the slot stays taken after the delivery is settled, in milliseconds. */
   readonly keepSlotMs: number;
-  /** Logs the outcome. Call it after the outcome was stored. */
+  /** Logs the outcome. Call this function after the outcome was stored. */
   readonly log: () => void;
 }
 
@@ -381,7 +384,7 @@ export class Attempt {
     this.services.logger.warn(new LogLine(line, this.delivery));
   }
 
-  /** The delivery, for messages. */
+  /** The name of the delivery in messages. */
   get #name(): string {
     const { id, company, handler } = this.delivery;
     return `of event ${id} (company ${company}) to ${handler}`;
@@ -420,7 +423,7 @@ function outOfAttempts(
   return new PaymentsError('unrecoverable', message);
 }
 
-/** The context of one attempt. It is created for each attempt, so it copies the body only on first use. */
+/** The context of one attempt. A context is created for each attempt, so it copies the body only on first use. */
 class AttemptContext implements PaymentEventContext {
   readonly company: string;
   readonly handler: string;
@@ -498,7 +501,7 @@ export class AttemptCommit {
   readonly commit = <R>(work: (tx: never) => R | Promise<R>): Promise<R> => {
     if (this.#state !== 'open') return Promise.reject(this.#rejection());
     this.#state = 'under way';
-    // Async, so that an exception of the store becomes a rejection.
+    // The function is async, so that an exception of the store becomes a rejection.
     const committed = (async (): Promise<R> => {
       try {
         const run = work as (tx: unknown) => R | Promise<R>;

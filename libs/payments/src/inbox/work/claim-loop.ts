@@ -5,7 +5,8 @@ import { Backoff, STORE_BACKOFF } from '../../runtime/backoff.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 
 /**
- * The longest time between two claims of an idle process, in milliseconds. It bounds the delay after a lost wake-up.
+ * The longest time between two claims of an idle process, in milliseconds. This limit bounds the delay after a lost
+ * wake-up.
  */
 const MAX_SLEEP_MS = 30_000;
 /** The time until the next claim, in milliseconds, if something is due that the last claim did not return. */
@@ -16,7 +17,7 @@ export interface ClaimSource {
   readonly runtime: PaymentsRuntime;
   readonly logger: Logger;
   active(): boolean;
-  /** Claims what is due, and starts it. Resolves with whether to claim again at once. */
+  /** Claims and starts what is due. Resolves with `true` if the loop must claim again at once. */
   claim(): Promise<boolean>;
   /**
    * Resolves with the milliseconds until something is due: 0 or less if something is due now, `null` if nothing will be

@@ -30,7 +30,7 @@ describe('suspects of an InboxWorker', () => {
     for (const id of INNOCENTS) {
       expect(await processes.first.delivery(id)).toMatchObject({ state: 'done', attempts: 1 });
     }
-    // One crash with all others running, and four as the only suspect that ran. Only these four are counted.
+    // The first crash happened while all deliveries ran, and is not counted. In four crashes, only this suspect ran.
     expect(processes.ran.filter((ran) => ran.includes('poison'))).toHaveLength(5);
   });
 

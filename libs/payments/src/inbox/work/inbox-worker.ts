@@ -122,8 +122,8 @@ const ABORTED_MS = 500;
 const GRACE_MS = 10_000;
 
 /**
- * Work other than deliveries that becomes due in the inbox, such as the polls of expected payments. It runs while the
- * worker is active. `runDue()` runs this work too, and `drain()` stops it.
+ * Work other than deliveries that becomes due in the inbox, such as the polls of expected payments. This work runs
+ * while the worker is active. `runDue()` runs this work too, and `drain()` stops it.
  */
 export interface InboxCompanion {
   /** The entry of this process in the handler catalog for this work. */
@@ -223,7 +223,7 @@ export class InboxWorker {
       logger,
       active: () => this.active,
       claim: () => this.#claim(),
-      // A worker cannot claim before it is registered. Its registration wakes the loop.
+      // A worker cannot claim before it is registered. The registration of a worker wakes the loop.
       nextDueInMs: async () =>
         this.#currentId() === null ? undefined : store.nextDueInMs(this.#slots.caughtUp),
       onDue: () => void this.#slots.wake(),

@@ -102,8 +102,8 @@ export class WorkerHeartbeat {
   }
 
   /**
-   * Whether a delivery that the worker id leases may start to run. False if the store has declared the id dead, or
-   * may have done so because the last heartbeat was too long ago.
+   * Whether a delivery that the worker id leases may start to run. The result is `false` if the store has declared the
+   * id dead, or may have declared it dead because the last heartbeat was too long ago.
    */
   mayStart(id: string): boolean {
     return this.#fresh && (id === this.#id || this.#former.has(id));
@@ -211,7 +211,7 @@ export class WorkerHeartbeat {
 
   async #register(): Promise<void> {
     const { store, leaseMs } = this.worker;
-    // A new id for each try, because a try that failed may have taken effect.
+    // Each try uses a new id, because a try that failed may have taken effect.
     const id = randomUUID();
     const catalog = await store.register({ id, leaseMs, handlers: this.worker.handlers() });
     this.worker.catalog.set(catalog);

@@ -60,7 +60,11 @@ export type ResolvedWorkerOptions = Readonly<Required<WorkerOptions>>;
 const MS = 'milliseconds';
 const checkRetainEventsMs = whole({ default: 7 * DAY, min: 1000, max: 365 * DAY, unit: MS });
 
-/** @throws PaymentsError `options_invalid`. */
+/**
+ * Checks the options and adds the defaults.
+ *
+ * @throws PaymentsError `options_invalid`.
+ */
 export function resolveWorkerOptions(options: WorkerOptions = {}): ResolvedWorkerOptions {
   // The id of an event must be stored for at least as long as the event.
   const retainEventsMs = checkRetainEventsMs('worker.retainEventsMs', options?.retainEventsMs);
