@@ -167,8 +167,8 @@ onOneAdapter('handlers that fail', (start) => {
         expect(response).toMatchObject({ status: 503, body: { code: 'handlers_failed' } });
         expect(Object.keys(response.body).toSorted()).toEqual(['code', 'message', 'statusCode']);
         expect(response.body['message']).toBe(
-          '1 of 1 handlers have not succeeded yet; the log says why. Only they run again when the event is ' +
-            'sent again.',
+          '1 of 1 handlers have not succeeded yet; see the log for the errors. Only these handlers run again ' +
+            'when the event is sent again.',
         );
         expect(await storedDelivery(app, id)).toMatchObject({
           state: 'pending',

@@ -50,7 +50,7 @@ onOneAdapter('logs of handlers', (start) => {
     expect(warned()).toEqual([
       'warn No handler takes the event type "transaction.complete", so event e-1 (company default) is stored as ' +
         'unhandled. Did you mean "transaction.completed", which a handler takes? Once a handler takes the type, ' +
-        'redrive it. PaymentInbox',
+        'redrive the event. PaymentInbox',
     ]);
     for (let copies = 0; copies < 5; copies += 1) await send('transaction.complete');
     expect(warned()).toHaveLength(1);

@@ -27,7 +27,7 @@ onEachDurableInbox((durable) => {
     const all = ['book e0', 'book e1', 'book e2', 'mail e0', 'mail e1', 'mail e2'];
     await eventually(() => expect(ran.toSorted()).toEqual(all));
     await expect(inboxOf(a).pause('bock')).rejects.toThrow(
-      new TypeError('No handler is named "bock". There are: book, mail.'),
+      new TypeError('No handler is named "bock". Known handlers: book, mail.'),
     );
   });
 
@@ -51,7 +51,7 @@ onEachDurableInbox((durable) => {
     const inbox = inboxOf(app);
     await eventually(() =>
       expect(
-        app.log.matching(/No process has had the handler "old" since .*; 1 deliveries wait/),
+        app.log.matching(/No process with the handler "old" has run since .*; 1 deliveries wait/),
       ).toHaveLength(1),
     );
     expect((await inbox.handlers()).map(({ name, here }) => [name, here])).toEqual([

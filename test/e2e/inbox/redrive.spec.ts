@@ -59,7 +59,7 @@ onEachDurableInbox((durable) => {
     );
     expect(await inbox.redrive({ handlers: ['audit'] })).toEqual({ events: 0, deliveries: 0 });
     await expect(inbox.redrive({ handlers: ['print'] })).rejects.toThrow(
-      new TypeError('No handler is named "print". There are: audit, book, mail.'),
+      new TypeError('No handler is named "print". Known handlers: audit, book, mail.'),
     );
   });
 });

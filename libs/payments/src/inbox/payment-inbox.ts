@@ -30,29 +30,29 @@ import { INBOX_STORE } from './store/inbox-store.js';
 import { assertTimes } from './store/stored-event.js';
 import { StoredBodies } from './store/body-codec.js';
 
-/** Which page of the stored events `PaymentInbox.list()` returns. */
+/** Selects the page of stored events that `PaymentInbox.list()` returns. */
 export interface ListQuery extends EventFilter {
   /**
-   * Only events with a delivery (to `handler` and in `state`, if they are given) whose last error is in the group of this
-   * error; see {@link PaymentInbox.failures}. Events without such a delivery are left out of the page that the other
-   * fields select.
+   * Selects only events with a delivery whose last error is in the same group as this error; see
+   * {@link PaymentInbox.failures}. If `handler` or `state` is set, this delivery must match it. Other events are
+   * removed from the page that the other fields select, so the page may have fewer events than `limit`.
    */
   readonly error?: string;
-  /** By number of receipt. Default `newest` first. */
+  /** Whether the newest or the oldest received events are first. Default `newest`. */
   readonly order?: 'newest' | 'oldest';
-  /** Events on a page, 1 to 1,000. Default 50. */
+  /** Maximum number of events on a page, 1 to 1,000. Default 50. */
   readonly limit?: number;
-  /** `next` of the previous page. Default: the first page. */
+  /** The `next` of the previous page. Default: `null`, for the first page. */
   readonly after?: string | null;
 }
 
 /**
- * The inbox, for the application: receives verified events, shows the state of their deliveries, and lets an operator
- * redrive, skip and pause deliveries.
+ * The API of the inbox, which receives verified events, returns the state of their deliveries, and redrives, skips and
+ * pauses deliveries.
  *
  * @example
  * ```ts
- * // Runs the deliveries that failed since yesterday evening again, ten events per second.
+ * // Redrives the dead deliveries of events received since yesterday evening, ten events per second.
  * await inbox.redrive({
  *   from: new Date('2026-11-19T20:00Z'),
  *   handler: 'transaction.completed#markPaid',
@@ -79,8 +79,9 @@ export class PaymentInbox {
   }
 
   /**
-   * Resolves once the event is safe: stored durably or, in an inbox that is not durable, handled. Only then may the
-   * response to the webhook request be 2xx. If the deadline passes first, the inbox still stores or handles the event.
+   * Resolves once the event is safe: it is stored durably or, if the inbox is not durable, its handlers have succeeded.
+   * The response to the webhook request may be 2xx only after the event is safe. If the deadline passes first, the
+   * inbox still stores or handles the event.
    *
    * @throws PaymentInboxError `inbox_unavailable` if the store is down or the application closes, `inbox_full`,
    *   `handlers_failed` and `deadline_passed`. The response must then be 503, so that the sender sends the event again.
@@ -89,14 +90,15 @@ export class PaymentInbox {
     return this.receiver.receive(verified);
   }
 
-  /** The promises that the inbox in use can and cannot keep. */
+  /** The optional guarantees of the inbox in use. */
   get capabilities(): InboxCapabilities {
     return this.store.capabilities;
   }
 
   /**
-   * The handlers of this process and of other processes, sorted by name. Each event is delivered to every handler that
-   * takes its type, so a handler that no process has any more collects deliveries: see {@link forgetHandler}.
+   * Returns the handlers of this process and of other processes, sorted by name. The inbox stores a delivery to every
+   * handler that takes the type of an event, even if no process registers the handler any more; see
+   * {@link forgetHandler}.
    */
   async handlers(): Promise<InboxHandler[]> {
     const { handlers } = await this.catalog.refresh();
@@ -117,31 +119,34 @@ export class PaymentInbox {
   }
 
   /**
-   * Removes a handler that no running process has from the inbox: events are not delivered to it any more, and its
-   * pending and dead deliveries are skipped. A process that registers it later adds it again, for events from then on.
+   * Removes a handler from the inbox if no running process has registered it. The handler gets no deliveries of new
+   * events, and its pending and dead deliveries are skipped. A process that registers the handler later adds it again,
+   * for events from then on.
    *
-   * @returns how many deliveries were skipped; `null` if a running process has the handler, and nothing was changed.
+   * @returns the number of skipped deliveries; `null` if a running process has the handler, so that nothing was
+   *   changed.
    * @throws TypeError for a handler of the module itself.
    */
   async forgetHandler(name: string): Promise<number | null> {
-    if (isReserved(name)) throw new TypeError(`"${name}" is a handler of the module itself.`);
+    if (isReserved(name))
+      throw new TypeError(`"${name}" is a handler of the module itself; it cannot be removed.`);
     const skipped = await this.store.forgetHandler(name);
     if (skipped !== null) await this.catalog.refresh();
     return skipped;
   }
 
   /**
-   * The event with that id, with its body, its headers and the state and history of each delivery; `undefined` if the
-   * id is not known. If `bodyCodec` cannot decode the body, `raw` is `null` and `bodyError` gives the reason.
+   * Returns the event with this id, with its body, its headers, and the state and history of each delivery; `undefined`
+   * if the id is not known. If `bodyCodec` cannot decode the body, `raw` is `null` and `bodyError` gives the reason.
    */
   async get(id: string, company: string = DEFAULT_COMPANY): Promise<StoredEvent | undefined> {
     return this.bodies.show(await this.store.find(company, id));
   }
 
   /**
-   * A page of events, without their bodies, headers and histories. One call compares at most 20,000 events with the filter,
-   * so a page may have fewer events than `limit`, or none, and a `next`: continue until `next` is `null`. The memory inbox
-   * compares all its events.
+   * Returns a page of events, without their bodies, headers and histories. One call compares at most 20,000 events with
+   * the filter, so a page may have fewer events than `limit`, or none, although more events match: continue until
+   * `next` is `null`. The memory inbox compares all its events.
    *
    * @throws TypeError if `limit`, `after`, `from` or `to` is invalid.
    */
@@ -158,26 +163,28 @@ export class PaymentInbox {
   }
 
   /**
-   * Unfinished deliveries by handler and state, and the age of the oldest one. Counts are exact up to 10,000: above
-   * that, `count` is 10,000 and `more` is `true`. Cheap enough to call for each scrape of a metrics endpoint.
+   * Returns the number of unfinished deliveries by handler and state, and the age of the oldest unfinished delivery.
+   * Counts are exact up to 10,000: above that, `count` is 10,000 and `more` is `true`. A call is cheap enough for each
+   * scrape of a metrics endpoint.
    */
   async stats(): Promise<InboxStats> {
     return this.store.stats();
   }
 
   /**
-   * The failed deliveries that are pending, running or dead, grouped by handler, state and error. Errors that differ
-   * only in ids and numbers are one group; numbers from 100 to 599 are kept, as they may be an HTTP status. Reads the
-   * 10,000 newest failed deliveries at most. {@link redrive} and {@link skip} with `handler` and `error` act on one group.
+   * Returns the failed deliveries that are pending, running or dead, grouped by handler, state and error. Errors that
+   * differ only in ids and numbers are one group; numbers from 100 to 599 are compared, because they may be an HTTP
+   * status. Reads at most the 10,000 newest failed deliveries. To change the deliveries of one group, call
+   * {@link redrive} or {@link skip} with its `handler` and `error`.
    */
   async failures(): Promise<Failures> {
     return failureGroups(this.store);
   }
 
   /**
-   * The activity of the inbox and of each handler in each of the last `minutes` closed minutes (1 to 1,440, default
-   * 60), in all processes together. It is computed from the 100,000 newest events, so do not call it more often than you need
-   * it; `completeFrom` says from when on it is complete.
+   * Returns the activity of the inbox and of each handler in each of the last `minutes` closed minutes (1 to 1,440,
+   * default 60), in all processes together. A call reads the 100,000 newest events, so do not call this method more
+   * often than necessary. The counts are complete from the time `completeFrom` on.
    *
    * @throws TypeError if `minutes` is out of bounds.
    */
@@ -189,8 +196,8 @@ export class PaymentInbox {
   }
 
   /**
-   * Runs matching deliveries again, by default only dead ones, from their first attempt, at 100 events per second.
-   * Idempotent. Does not change a running delivery.
+   * Runs matching deliveries again, with attempts numbered from 1. By default, redrives only dead deliveries, at 100
+   * events per second. Idempotent. Does not change a running delivery.
    *
    * @throws TypeError for a handler that no process has registered, a rate that is not above 0, or an invalid time.
    */
@@ -201,15 +208,17 @@ export class PaymentInbox {
   }
 
   /**
-   * Runs the deliveries that are due, and deliveries that become due meanwhile. Resolves once no delivery is due or
-   * running, or after `forMs` milliseconds (1 to 900,000, default 10,000).
+   * Runs the deliveries that are due, and deliveries that become due during the call. Resolves once no delivery is due
+   * or running, or after `forMs` milliseconds (1 to 900,000, default 10,000).
    *
-   * For platforms that freeze a process between requests, with `worker.background: false`: call it before you respond
-   * to a webhook request, and on a schedule, for retries. It obeys the `concurrency` of handlers and runs no
-   * paused handlers. It also runs due polls of expected payments, which the result does not count. After `forMs`, no attempt
-   * starts, but running handlers continue; if the process is frozen for `worker.leaseMs`, another one runs the delivery again.
+   * Use this method, with `worker.background: false`, on platforms that freeze a process between requests. Call it
+   * before you respond to a webhook request, and on a schedule for retries. `runDue()` respects the `concurrency` of
+   * handlers and runs no paused handlers. `runDue()` also runs due polls of expected payments, but the result does not
+   * count these polls. After `forMs`, no attempt starts, but running handlers continue. If the process is then frozen
+   * for `worker.leaseMs`, another process runs the deliveries of these handlers again.
    *
-   * @throws TypeError if `forMs` is out of bounds. PaymentsError `inbox_unavailable` before the start and while closing.
+   * @throws TypeError if `forMs` is out of bounds. PaymentsError `inbox_unavailable` before the application has started
+   *   and while it closes.
    * @example
    * ```ts
    * const { done, failed, more } = await inbox.runDue({ forMs: 5000 });
@@ -223,7 +232,7 @@ export class PaymentInbox {
   }
 
   /**
-   * Skips matching deliveries, by default only dead ones. They stay in the inbox as `skipped` and do not run.
+   * Skips matching deliveries, by default only dead deliveries. Skipped deliveries stay in the inbox and do not run.
    *
    * @throws TypeError for an invalid time.
    */
@@ -232,8 +241,8 @@ export class PaymentInbox {
   }
 
   /**
-   * Stops claiming deliveries of a handler, or of all handlers with `*`, in every process. Attempts that run go on, and
-   * events are still received. `@payments/poll` and `*` also pause the polls of expected payments.
+   * Pauses a handler, or all handlers with `*`, in every process: no process claims its deliveries. Running attempts
+   * continue, and events are still received. `@payments/poll` and `*` also pause the polls of expected payments.
    *
    * @throws TypeError if no process has registered a handler of that name.
    */
@@ -247,7 +256,7 @@ export class PaymentInbox {
   }
 
   /**
-   * Undoes {@link pause} for a handler, or for `*`. The deliveries that became due meanwhile run at the handler's
+   * Undoes {@link pause} for a handler, or for `*`. Deliveries that became due during the pause run with the handler's
    * `concurrency`, the earliest due first, and delay no other handler.
    */
   async resume(handler = '*'): Promise<void> {
@@ -256,11 +265,11 @@ export class PaymentInbox {
   }
 
   /**
-   * Deletes one batch of old events now, according to `worker.retainEventsMs` and `worker.retainIdsMs`. Each process does
-   * this every minute, unless `worker.background` is `false`.
+   * Deletes one batch of old events now, according to `worker.retainEventsMs` and `worker.retainIdsMs`. Each process
+   * does this every minute by itself, unless `worker.background` is `false`.
    *
    * @param limit how many events to change at most, 1 to 10,000
-   * @returns how many events it changed; if that is `limit`, there may be more.
+   * @returns how many events it changed; if the number is `limit`, there may be more old events.
    * @throws TypeError if `limit` is out of bounds.
    */
   async prune(limit = 500): Promise<number> {

@@ -17,7 +17,7 @@ describe('groups of errors', () => {
     ['line 12 at 10.0.0.7:5432', 'line 9 at 10.0.12.25:80'],
     ['HTTP 503 after 3 s', 'HTTP 503 after 12 s'],
     [boundedError(`order 1 ${'x '.repeat(600)}`), boundedError(`order 12345 ${'x '.repeat(600)}`)],
-  ])('%j and %j are one group', (a, b) => {
+  ])('the errors %j and %j are in one group', (a, b) => {
     expect(errorGroup(a)).toBe(errorGroup(b));
   });
 
@@ -28,11 +28,11 @@ describe('groups of errors', () => {
     ['step2 failed', 'step3 failed'],
     ['ledger is closed', 'ledger is full'],
     ['deadbeef', 'defaced1'],
-  ])('%j and %j are two groups', (a, b) => {
+  ])('the errors %j and %j are in two groups', (a, b) => {
     expect(errorGroup(a)).not.toBe(errorGroup(b));
   });
 
-  it('10,000 long errors are grouped in parts, between which the process does other work', async () => {
+  it('the process does other work while failureGroups() groups 10,000 long errors', async () => {
     const at = new Date(0);
     const counts = Array.from({ length: 10_000 }, (_, n) => ({
       handler: 'h',

@@ -65,7 +65,7 @@ function maintenanceWith(operations: Partial<InboxStore> = {}) {
 const BATCH = { bodiesMs: 5000, tombstonesMs: 9000, limit: 500 };
 
 describe('InboxMaintenance', () => {
-  it('maintenance prunes a batch every minute, by retainEventsMs and retainIdsMs', async () => {
+  it('the maintenance prunes one batch every minute, according to retainEventsMs and retainIdsMs', async () => {
     const { runtime, calls, maintenance } = maintenanceWith();
     maintenance.start();
     await turns(5);
@@ -77,7 +77,7 @@ describe('InboxMaintenance', () => {
     }
   });
 
-  it('IN-26 full batches follow each other after a short pause', async () => {
+  it('IN-26 the maintenance prunes the next batch after a short pause if a batch was full', async () => {
     let left = 1200;
     const { runtime, calls, maintenance } = maintenanceWith({
       prune: async ({ limit }) => {
@@ -100,7 +100,7 @@ describe('InboxMaintenance', () => {
     expect(runtime.nextIn).toBe(60_000);
   });
 
-  it('a step that fails does not stop the other steps, and is tried again a minute later', async () => {
+  it('a failed step of the maintenance does not stop the other steps, and runs again a minute later', async () => {
     const down = () => Promise.reject(new Error('down'));
     const { runtime, calls, maintenance } = maintenanceWith({ catalog: down });
     maintenance.start();
@@ -112,7 +112,7 @@ describe('InboxMaintenance', () => {
     expect(warnings.filter((line) => line.includes('find handlers'))).not.toEqual([]);
   });
 
-  it('a failed batch is tried again a minute later', async () => {
+  it('the maintenance prunes again a minute after a failed batch', async () => {
     const { runtime, calls, maintenance } = maintenanceWith({
       prune: () => Promise.reject(new Error('down')),
     });
@@ -124,7 +124,7 @@ describe('InboxMaintenance', () => {
     }
   });
 
-  it('stop() waits for the batch under way, and leaves no timer', async () => {
+  it('stop() waits until the running prune batch has ended, and leaves no timer', async () => {
     let end = (_changed: number): void => {};
     const { runtime, maintenance } = maintenanceWith({
       prune: () => new Promise((resolve) => (end = resolve)),
@@ -143,7 +143,7 @@ describe('InboxMaintenance', () => {
     expect(runtime.pending).toBe(0);
   });
 
-  it('EX-03 expectations that no process polls are reported once a day, and polls are no handler to forget', async () => {
+  it('EX-03 the maintenance reports once a day that no process polls waiting expectations, but no orphaned handler', async () => {
     let count = 0;
     const counts = async () => ({ waiting: { count, more: false } });
     const expectations = { counts } as unknown as InboxStore['expectations'];
@@ -165,7 +165,7 @@ describe('InboxMaintenance', () => {
     expect(calls).toEqual([{ ...BATCH, limit: 10 }]);
   });
 
-  it('IN-32 the start logs one line about handlers that this process does not register', async () => {
+  it('IN-32 the maintenance logs one line at its start about handlers that this process does not register', async () => {
     const lines: string[] = [];
     jest.spyOn(Logger.prototype, 'log').mockImplementation((line) => void lines.push(String(line)));
     const { known, seen, maintenance } = maintenanceWith();
@@ -186,7 +186,7 @@ describe('InboxMaintenance', () => {
     ]);
   });
 
-  it('IN-32 a handler that no process has had for an hour is reported at the start and once per day', async () => {
+  it('IN-32 the maintenance reports a handler that no process has registered for an hour at its start and once per day', async () => {
     const { runtime, seen, maintenance } = maintenanceWith();
     seen('here', 2 * HOUR);
     seen('deploying', HOUR - 60_000);
@@ -195,7 +195,7 @@ describe('InboxMaintenance', () => {
     await turns(10);
     expect(warnings).toHaveLength(1);
     expect(warnings[0]).toMatch(
-      /No process has had the handler "gone" since 20.*10000\+ deliveries/,
+      /No process with the handler "gone" has run since 20.*10000\+ deliveries/,
     );
     expect(warnings[0]).toContain("PaymentInbox.forgetHandler('gone')");
     const advance = async (minutes: number) => {

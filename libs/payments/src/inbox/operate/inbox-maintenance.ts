@@ -11,15 +11,17 @@ import type { InboxStore } from '../store/inbox-store.js';
 import { WORKER_OPTIONS } from '../work/worker-options.js';
 import type { ResolvedWorkerOptions } from '../work/worker-options.js';
 
-/** Events that one batch deletes: few enough that a receive never waits for the batch. */
+/**
+ * Maximum number of events that one batch deletes. The number is small, so that a receive never waits for the batch.
+ */
 const BATCH = 500;
-/** The pause between two batches, in milliseconds, in which receives and claims run. */
+/** The pause between two batches, in milliseconds. Receives and claims run during this pause. */
 const BETWEEN_BATCHES_MS = 20;
 /** The pause between two rounds, in milliseconds. */
 const BETWEEN_ROUNDS_MS = 60_000;
 /**
- * A handler is reported as orphaned if no live worker has had it for this many milliseconds. Longer than a deployment
- * takes.
+ * A handler is reported as orphaned if no running process has registered it for this many milliseconds. This time is
+ * longer than a deployment takes.
  */
 const ORPHANED_MS = 3_600_000;
 /** The time after which a process reports the same orphaned handler again, in milliseconds. */
@@ -29,8 +31,8 @@ const REPORT_EVERY_MS = 86_400_000;
 const MAX_LISTED = 10;
 
 /**
- * Runs once a minute in each process: deletes old events in small batches according to `retainEventsMs` and
- * `retainIdsMs`, and reports orphaned handlers, which no process has any more.
+ * Deletes old events in small batches, according to `retainEventsMs` and `retainIdsMs`, and reports orphaned handlers,
+ * which no process registers any more. The maintenance runs once a minute in each process.
  */
 @Injectable()
 export class InboxMaintenance {
@@ -52,27 +54,30 @@ export class InboxMaintenance {
     this.#failures = new ThrottledLog(this.#logger, runtime);
   }
 
-  /** Reports handlers that this process does not register at once, in the background. Runs the first round a minute later. */
+  /**
+   * Reports, in the background, the handlers of the inbox that this process does not register. Runs the first round a
+   * minute later.
+   */
   start(): void {
-    this.#round = this.#try('find handlers without a process', () => this.#reportAtStart());
+    this.#round = this.#try('find handlers that no process registers', () => this.#reportAtStart());
     this.#next(BETWEEN_ROUNDS_MS, () => this.#startRound());
   }
 
-  /** Starts nothing more. Resolves once the step that is under way has ended. */
+  /** Starts no further step. Resolves once the running step has ended. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#cancel();
     await this.#round;
   }
 
-  /** Deletes one batch now. Returns how many events it changed. */
+  /** Deletes one batch of old events now. Returns how many events it changed. */
   prune(limit: number): Promise<number> {
     const { retainEventsMs, retainIdsMs } = this.options;
     return this.store.prune({ bodiesMs: retainEventsMs, tombstonesMs: retainIdsMs, limit });
   }
 
   async #startRound(): Promise<void> {
-    await this.#try('find handlers without a process', () => this.#reportOrphans());
+    await this.#try('find handlers that no process registers', () => this.#reportOrphans());
     await this.#pruneBatch();
   }
 
@@ -89,21 +94,21 @@ export class InboxMaintenance {
     });
   }
 
-  /** Resolves with the result of `work`, or `undefined` if the store failed. The next round tries it again. */
+  /** Resolves with the result of `work`, or with `undefined` if the store failed. The next round runs `work` again. */
   async #try<T>(what: string, work: () => Promise<T>): Promise<T | undefined> {
     try {
       return await work();
     } catch (error) {
-      const line = `The payment inbox could not ${what}: ${describeError(error)}`;
+      const line = `The payment inbox could not ${what}. It tries again in a minute. ${describeError(error)}`;
       this.#failures.warn(what, line);
       return undefined;
     }
   }
 
   /**
-   * Logs one line about handlers that the inbox stores deliveries for and that this process does not register. After a
-   * method was renamed, it is the first hint: an hour passes until {@link #reportOrphans} is sure that no process has
-   * the old name.
+   * Logs one line about handlers for which the inbox stores deliveries although this process does not register them.
+   * After a method was renamed, this line is the first hint, because {@link #reportOrphans} reports the old name only
+   * after an hour.
    */
   async #reportAtStart(): Promise<void> {
     await this.#reportOrphans();
@@ -115,9 +120,10 @@ export class InboxMaintenance {
     const rest = others.length - MAX_LISTED;
     const names = others.slice(0, MAX_LISTED).join(', ') + (rest > 0 ? ` and ${rest} more` : '');
     this.#logger.log(
-      `Events are also stored for handlers that this process does not register: ${names}. If no other process ` +
-        "registers a handler, its deliveries wait: give a renamed handler its old name, @OnPaymentEvent(…, { name: '…' }), or remove it with " +
-        "PaymentInbox.forgetHandler('…'), which skips them.",
+      `The inbox also stores events for handlers that this process does not register: ${names}. If no other process ` +
+        'registers such a handler, its deliveries wait. If the handler was renamed, give it its old name: ' +
+        "@OnPaymentEvent(…, { name: '…' }). If the handler was deleted, call PaymentInbox.forgetHandler('…'), which " +
+        'skips its deliveries.',
     );
   }
 
@@ -141,9 +147,10 @@ export class InboxMaintenance {
       const count = `${waiting?.count ?? 0}${waiting?.more ? '+' : ''}`;
       this.#logger.warn(
         new LogLine(
-          `No process has had the handler "${name}" since ${lastSeenAt.toISOString()}, but events are still stored for ` +
-            `it; ${count} deliveries wait. If its event types or its method's name changed, give the new handler that ` +
-            `name: @OnPaymentEvent(…, { name: '${name}' }). If the handler was deleted, remove it from the inbox: ` +
+          `No process with the handler "${name}" has run since ${lastSeenAt.toISOString()}, but events are still stored ` +
+            `for this handler; ${count} deliveries wait. If its event types or its method's name changed, give the new ` +
+            `handler the old name: @OnPaymentEvent(…, { name: '${name}' }). If the handler was deleted, remove it from ` +
+            'the inbox: ' +
             `PaymentInbox.forgetHandler('${name}').`,
           { handler: name },
         ),
@@ -152,14 +159,14 @@ export class InboxMaintenance {
     }
   }
 
-  /** Reports that no process polls, if an expectation waits. */
+  /** Logs that no process polls, if an expectation is waiting for its payment. */
   async #reportNoPolls(lastSeenAt: Date): Promise<void> {
     const { waiting } = await this.store.expectations.counts();
     if (waiting.count === 0) return;
     this.#logger.warn(
       'No process has asked the service about expected payments since ' +
         `${lastSeenAt.toISOString()}; ${waiting.count}${waiting.more ? '+' : ''} expectations wait. Set the option ` +
-        '"reconcile" in at least one process, or end them with PaymentExpectations.cancel().',
+        '"reconcile" in at least one process, or cancel the expectations with PaymentExpectations.cancel().',
     );
     this.#reported.set(POLL_HANDLER, this.runtime.monotonic());
   }

@@ -10,7 +10,7 @@ import { memoryStore } from '../../stores/memory/memory-store.js';
 
 const NONE = { events: 0, deliveries: 0 };
 
-/** A redrive on a memory store, with handlers for all event types and one for payouts. */
+/** A redrive on a memory store, with handlers for all event types and a handler for payouts. */
 function redriveHarness() {
   const runtime = new FakeRuntime();
   const store = memoryStore({ maxEvents: 1e5, maxBytes: 1e9, retainEventsMs: 1e12 }, runtime);
@@ -58,7 +58,7 @@ function redriveHarness() {
 }
 
 describe('InboxRedrive', () => {
-  it('IN-20 redrive() selects dead deliveries by default, page by page, and each once', async () => {
+  it('IN-20 redrive() by default selects each dead delivery exactly once, page by page', async () => {
     const { receive, end, counts, redrive } = redriveHarness();
     await receive(1203);
     await end('book', 'dead');
@@ -88,7 +88,7 @@ describe('InboxRedrive', () => {
     },
   );
 
-  it('IN-20 redrive() neither counts nor changes running deliveries, and done ones only if forced', async () => {
+  it('IN-20 redrive() ignores running deliveries, and ignores done deliveries without force', async () => {
     const { receive, claim, end, redrive } = redriveHarness();
     await receive(3);
     await end('mail', 'done');
@@ -103,7 +103,7 @@ describe('InboxRedrive', () => {
     }
   });
 
-  it('redrive() with an error runs only deliveries that failed with it, also of named handlers', async () => {
+  it('redrive() with an error runs only deliveries that failed with this error, even if the query names handlers', async () => {
     const { receive, end, counts, redrive } = redriveHarness();
     await receive(2);
     await end('book', 'dead');
@@ -118,7 +118,7 @@ describe('InboxRedrive', () => {
     expect(await counts()).toEqual(['book pending 2']);
   });
 
-  it('IN-20 redrive() runs a named handler only on events whose type it takes, also unhandled events', async () => {
+  it('IN-20 redrive() runs a named handler only on events whose type the handler takes, including unhandled events', async () => {
     const { receive, counts, redrive } = redriveHarness();
     await receive(2, []);
     expect(await redrive.redrive({ handlers: ['settle'] })).toEqual(NONE);
@@ -128,7 +128,7 @@ describe('InboxRedrive', () => {
     expect(await redrive.redrive(query)).toEqual(NONE);
   });
 
-  it('IN-32 redrive() accepts a handler that only another process has', async () => {
+  it('IN-32 redrive() accepts a handler that only another process has registered', async () => {
     const { store, receive, counts, redrive } = redriveHarness();
     await store.register({
       id: 'other',
@@ -146,7 +146,7 @@ describe('InboxRedrive', () => {
     expect(await counts()).toEqual(['theirs pending 2']);
   });
 
-  it('TE-01 an observer gets what redrive() changed, with its one handler if that is known', async () => {
+  it('TE-01 observers get a report of what redrive() changed, with the handler if the query names exactly one known handler', async () => {
     const { receive, end, redrive, redriven } = redriveHarness();
     await receive(2);
     await end('book', 'dead');
@@ -165,7 +165,7 @@ describe('InboxRedrive', () => {
     ]);
   });
 
-  it('TE-01 an observer gets the deliveries that redrive() changed before the store failed', async () => {
+  it('TE-01 observers get a report of the deliveries that redrive() changed before the store failed', async () => {
     const { store, receive, end, redrive, redriven } = redriveHarness();
     await receive(150, ['book']);
     await end('book', 'dead');
@@ -181,7 +181,7 @@ describe('InboxRedrive', () => {
     await receive(1, ['book']);
     await end('book', 'dead');
     await expect(redrive.redrive({ handlers: ['book', 'bock'] })).rejects.toThrow(
-      new TypeError('No handler is named "bock". There are: book, mail, settle.'),
+      new TypeError('No handler is named "bock". Known handlers: book, mail, settle.'),
     );
     for (const ratePerSecond of [0, -1, Number.NaN, '5' as never, null as never]) {
       await expect(redrive.redrive({ ratePerSecond })).rejects.toThrow(TypeError);
@@ -189,7 +189,7 @@ describe('InboxRedrive', () => {
     expect(await counts()).toEqual(['book dead 1']);
   });
 
-  it('skip() skips dead deliveries, pending ones if selected, and never running or done ones', async () => {
+  it('skip() skips dead deliveries by default, pending deliveries if selected, and never running or done deliveries', async () => {
     const { store, receive, claim, end, counts, redrive } = redriveHarness();
     await receive(4);
     await end('mail', 'dead');

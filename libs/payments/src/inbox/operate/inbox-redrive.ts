@@ -11,34 +11,37 @@ import type {
 } from '../store/inbox-store.js';
 import { assertTimes } from '../store/stored-event.js';
 
-/** Events per call of the store: few enough that a receive never waits long for the call. */
+/** Number of events per call to the store. The number is small, so that a receive never waits long for the call. */
 const PAGE = 100;
-/** Default of `ratePerSecond`. */
+/** The default of `ratePerSecond`. */
 const DEFAULT_RATE = 100;
-/** Default of `state`. */
+/** The default of `state`. */
 const DEFAULT_STATE = 'dead';
 
-/** Which deliveries `PaymentInbox.skip()` skips: the deliveries in `state` of the matching events. */
+/** Selects the deliveries that `PaymentInbox.skip()` skips: deliveries in `state`, of the events that match. */
 export interface DeliveryQuery extends EventFilter {
-  /** Default `dead`. With `unhandled` or `stale`, nothing is skipped, because these events have no deliveries. */
+  /**
+   * State of the deliveries. Default `dead`. With `unhandled` or `stale`, nothing is skipped, because events in these
+   * states have no deliveries.
+   */
   readonly state?: EventState;
-  /** Only deliveries whose last error is in the same group as this error; see `PaymentInbox.failures()`. */
+  /** Selects only deliveries whose last error is in the same group as this error; see `PaymentInbox.failures()`. */
   readonly error?: string;
-  /** Counts, and changes nothing. Default `false`. */
+  /** Whether to count the deliveries without changing them. Default `false`. */
   readonly dryRun?: boolean;
 }
 
-/** Which deliveries `PaymentInbox.redrive()` runs again, and how. */
+/** Selects the deliveries that `PaymentInbox.redrive()` runs again, and how it runs them. */
 export interface RedriveQuery extends DeliveryQuery {
   /**
-   * Runs these handlers on the matching events, in any state. Adds a delivery if an event has none to a handler, for
-   * example because the handler was added later; with `error`, it adds none. Each handler must be known (see
-   * `PaymentInbox.handlers()`), and runs only on events whose type it takes. `state` then has no default. A stale event
-   * without deliveries is ignored, unless `state` is `stale` or `ids` contains it. With the state `unhandled` or
-   * `stale`, the default is every known handler.
+   * The handlers to run on the matching events. Each handler must be known (see `PaymentInbox.handlers()`), and runs
+   * only on events whose type it takes. If an event has no delivery to a handler, for example because the handler was
+   * added later, a delivery is added, unless `error` is set. With `handlers`, `state` has no default. A stale event
+   * without deliveries is ignored, unless `state` is `stale` or `ids` contains the event's id. Default: every known
+   * handler if `state` is `unhandled` or `stale`; otherwise the handlers of the matching deliveries.
    */
   readonly handlers?: readonly string[];
-  /** Runs done deliveries again too. Default `false`. */
+  /** Whether to run done deliveries again too. Default `false`. */
   readonly force?: boolean;
   /** How many events become due per second: more than 0; `Infinity` for all at once. Default 100. */
   readonly ratePerSecond?: number;
@@ -46,9 +49,9 @@ export interface RedriveQuery extends DeliveryQuery {
 
 /** The result of a redrive or a skip. */
 export interface SelectionResult {
-  /** Matching events with a delivery to change. */
+  /** Number of matching events with at least one delivery to change. */
   readonly events: number;
-  /** Deliveries that changed. In a dry run: deliveries that would change, if no body was pruned meanwhile. */
+  /** Number of deliveries that changed. In a dry run: the number that would change, if no body is pruned meanwhile. */
   readonly deliveries: number;
 }
 
@@ -74,7 +77,7 @@ export class InboxRedrive {
     if (unknown !== undefined) throw unknownHandler(unknown, known);
     const filter = filterOf(query, handlers === undefined && !force ? DEFAULT_STATE : undefined);
     const handlersToRun = (event: StoredEvent): readonly string[] => {
-      // A stale event may be a replay, so it runs only if the query names it.
+      // A stale event may be a replay, so its handlers run only if the query contains its id or the state `stale`.
       const mayBeReplay = event.stale && event.deliveries.length === 0;
       if (mayBeReplay && state !== 'stale' && ids === undefined) return [];
       const wanted =
@@ -98,7 +101,7 @@ export class InboxRedrive {
         return this.store.redrive(selections, { force, dueInMs, fulfils });
       });
     } finally {
-      // Also if a later page fails: its earlier pages are changed.
+      // Reports the changes even if a later page failed, because the earlier pages are changed.
       if (this.observers.active && !dryRun && result.deliveries > 0) {
         const [first, ...others] = handlers ?? [query.handler];
         const isKnown = first !== undefined && known.includes(first);
@@ -121,8 +124,8 @@ export class InboxRedrive {
   }
 
   /**
-   * Pages through the matching events, oldest first, and adds each page to `result`. The cursor is a number of receipt,
-   * so that changes hide no event.
+   * Reads the matching events page by page, oldest first, and adds the counts of each page to `result`. The cursor is
+   * the number of an event in the order of receipt, so changes to deliveries hide no event.
    */
   async #each(
     filter: EventFilter,
@@ -145,16 +148,21 @@ export class InboxRedrive {
   }
 }
 
-/** The error for the name of a handler that neither this process nor another has registered. */
+/** The error for a handler name that no process has registered. */
 export function unknownHandler(name: string, known: readonly string[]): TypeError {
   const names = known.toSorted().join(', ') || 'none';
-  return new TypeError(`No handler is named "${name}". There are: ${names}.`);
+  return new TypeError(`No handler is named "${name}". Known handlers: ${names}.`);
 }
 
-/** @throws TypeError for an invalid time. */
+/**
+ * Returns the filter of a query.
+ *
+ * @throws TypeError if `from` or `to` is not a valid time.
+ */
 function filterOf(query: RedriveQuery, state: EventFilter['state']): EventFilter {
   assertTimes(query);
-  // Field by field: the fields may be getters, which a spread does not copy, and without a field more events match.
+  // Copies each field by name, because a spread does not copy the getters of a class. A missing field would make more
+  // events match.
   const { company, ids, eventType, source, from, to, handler, search } = query;
   const wanted = query.state ?? state;
   return {
@@ -170,7 +178,7 @@ function filterOf(query: RedriveQuery, state: EventFilter['state']): EventFilter
   };
 }
 
-/** The handlers of the deliveries of an event that match the query. */
+/** Returns the handlers of those deliveries of an event that match the query. */
 export function matchingHandlers(
   { deliveries }: StoredEvent,
   { handler, error }: Pick<DeliveryQuery, 'handler' | 'error'>,
@@ -183,7 +191,9 @@ export function matchingHandlers(
     .map((delivery) => delivery.handler);
 }
 
-/** Whether the last error of a delivery has the {@link errorGroup} of `error`. Without `error`, each delivery matches. */
+/**
+ * Whether the last error of a delivery has the {@link errorGroup} of `error`. Without `error`, each delivery matches.
+ */
 function hasError(delivery: StoredDelivery | undefined, error: string | undefined): boolean {
   if (error === undefined) return true;
   const lastError = delivery?.lastError ?? '';
@@ -198,13 +208,13 @@ function count(selections: readonly DeliverySelection[]): number {
   return selections.reduce((sum, { handlers }) => sum + handlers.length, 0);
 }
 
-/** How many groups {@link failureGroups} returns at most: those with the most deliveries. */
+/** Maximum number of groups that {@link failureGroups} returns. The groups with the most deliveries are returned. */
 const MAX_GROUPS = 50;
 
 /**
- * What may differ between errors of one group: UUIDs, hexadecimal ids of 8 or more digits, numbers of 4 or more digits, and
- * shorter numbers that are no part of a name. A number from 100 to 599 is kept, because it may be an HTTP status, unless
- * it counts seconds or milliseconds.
+ * Matches what may differ between errors of one group: UUIDs, hexadecimal ids of 8 or more digits, numbers of 4 or more
+ * digits, and shorter numbers that are not part of a name. The pattern does not match a number from 100 to 599, which
+ * may be an HTTP status, unless the number is a duration in seconds or milliseconds.
  */
 const NUMBERS = new RegExp(
   [
@@ -218,23 +228,26 @@ const NUMBERS = new RegExp(
   'gi',
 );
 
-/** Deliveries to one handler that failed with the same error, apart from ids and numbers in its text. */
+/** Deliveries to one handler that failed with the same error. Ids and numbers in the error may differ. */
 export interface FailureGroup extends FailureCount {}
 
-/** The failed deliveries by handler and error; see `PaymentInbox.failures()`. */
+/** The failed deliveries, grouped by handler, state and error; see `PaymentInbox.failures()`. */
 export interface Failures {
-  /** The group with the most deliveries first. At most 50. */
+  /** At most 50 groups. The group with the most deliveries is first. */
   readonly groups: readonly FailureGroup[];
-  /** Whether there are other failed deliveries or groups. */
+  /** Whether there are failed deliveries or groups that {@link groups} does not contain. */
   readonly more: boolean;
 }
 
-/** How many characters of an error without its numbers decide its group. Stores cut errors, so two long ones may end at different places. */
+/**
+ * Number of characters at the start of an error, without its ids and numbers, that decide its group. The end is not
+ * compared, because stores cut two long errors of one group at different places.
+ */
 const COMPARED = 300;
-/** How many errors are grouped before other work of the process gets a turn. */
+/** Number of errors that are grouped before the process does other work. */
 const AT_ONCE = 500;
 
-/** The start of the error without its ids and numbers. Errors with the same result are one group. */
+/** Returns the start of the error without its ids and numbers. Errors with the same result are one group. */
 export function errorGroup(error: string): string {
   return error
     .slice(0, 2 * COMPARED)
@@ -242,7 +255,7 @@ export function errorGroup(error: string): string {
     .slice(0, COMPARED);
 }
 
-/** Counts failed deliveries in groups. */
+/** Groups the failed deliveries by handler, state and error, and counts them. */
 export async function failureGroups(store: InboxStore): Promise<Failures> {
   const { counts, more } = await store.failures();
   const byGroup = new Map<string, FailureGroup>();

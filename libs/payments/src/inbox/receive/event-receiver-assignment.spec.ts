@@ -108,7 +108,7 @@ function catalogOf(version: number, ...names: string[]): HandlerCatalog {
 }
 
 describe('EventReceiver: deliveries assigned on receipt', () => {
-  it('a new event is assigned to free slots, and the deliveries that the store assigned start', async () => {
+  it('the receiver reserves free slots for a new event, and starts the deliveries that the store assigned', async () => {
     const { receive, received, started, woken } = processWith({ ...STORED, claimed: CLAIMED });
     const { status } = await receive();
     expect(received[0]).toMatchObject({
@@ -121,7 +121,7 @@ describe('EventReceiver: deliveries assigned on receipt', () => {
     expect(woken).toEqual([]);
   });
 
-  it('a handler gets the parsed event only if the application has no access to it, as it has in a controller', async () => {
+  it('a handler gets the parsed event only if the application has no access to this event, unlike in a controller', async () => {
     for (const unshared of [false, true]) {
       const { receive, parsed } = processWith({ ...STORED, claimed: CLAIMED });
       await receive({}, 0, unshared);
@@ -151,7 +151,7 @@ describe('EventReceiver: deliveries assigned on receipt', () => {
     expect(started).toEqual([]);
   });
 
-  it('IN-32 an event with an outdated catalog is received again with the current one and a new reservation', async () => {
+  it('IN-32 if the catalog is outdated, the event is received again with the current catalog and a new reservation', async () => {
     const { receive, received, started, state } = processWith(OUTDATED, OUTDATED, {
       ...STORED,
       claimed: CLAIMED,

@@ -64,7 +64,7 @@ describe('EventReceiver', () => {
     expect(worker.ran).toEqual(['a']);
   });
 
-  it('an event that is stored after its deadline leaves no open watch', async () => {
+  it('no outcome watch stays open after an event was stored after its deadline', async () => {
     const { runtime, store, worker, outcomes, receive } = receiver({ deadlineMs: 1000 });
     worker.handle = () => new Promise<void>(() => {});
     const storeReceive = store.receive.bind(store);
@@ -103,7 +103,7 @@ describe('EventReceiver', () => {
     expect(outcomes.open).toBe(0);
   });
 
-  it('WH-22 a copy runs the failed handler again, and no other', async () => {
+  it('WH-22 a copy of an event runs only the failed handler again', async () => {
     const { worker, receive } = receiver();
     worker.handle = throwNo;
     await expect(receive('a')).rejects.toMatchObject({ code: 'handlers_failed' });
@@ -113,7 +113,7 @@ describe('EventReceiver', () => {
     expect(worker.ran).toEqual(['a', 'a']);
   });
 
-  it('WH-22 a copy does not run a handler again that failed while the copy was looked up', async () => {
+  it('WH-22 a copy of an event does not run a handler again that failed while the receiver looked up the event', async () => {
     const { store, worker, receive } = receiver();
     const { promise, reject } = Promise.withResolvers<void>();
     worker.handle = () => promise;
@@ -133,7 +133,7 @@ describe('EventReceiver', () => {
     expect(worker.ran).toEqual(['a']);
   });
 
-  it('a copy is rejected with 503 if the memory inbox deletes its dead event before the lookup', async () => {
+  it('a copy of a dead event is rejected with 503 if the memory inbox deletes the dead event before the lookup', async () => {
     const { store, worker, receive } = receiver();
     const fail = store.fail.bind(store);
     store.fail = (lease, { error }) => fail(lease, { error, retryInMs: null });
@@ -148,7 +148,7 @@ describe('EventReceiver', () => {
     expect(worker.ran.filter((id) => id === 'dead')).toHaveLength(2);
   });
 
-  it('the deadline counts from the arrival of the webhook request, also if its body arrived slowly', async () => {
+  it('the deadline counts from the arrival of the webhook request, even if the body arrives slowly', async () => {
     const { runtime, worker, receive } = receiver({ deadlineMs: 1000 });
     worker.handle = () => new Promise<void>(() => {});
     const result = receive('a', {}, { lateMs: 400 });
@@ -195,7 +195,7 @@ describe('oncePerTransaction', () => {
   const COMPLETED = { eventType: 'transaction.completed' };
   const repeats = () => log.filter((line) => line.includes('has the transaction of'));
 
-  it('WH-23 a second completed event of a transaction is a duplicate, which is noted and logged', async () => {
+  it('WH-23 a second transaction.completed event of a transaction is a duplicate, and is noted and logged', async () => {
     const { worker, receive, find, store } = receiver();
     expect(await receive('a', { transactionId: 'T' }, COMPLETED)).toMatchObject({
       status: 'handled',
@@ -213,7 +213,7 @@ describe('oncePerTransaction', () => {
     );
   });
 
-  it('WH-23 second events of transactions are logged once per minute, company and type, with their number', async () => {
+  it('WH-23 second events of transactions are logged once per minute, company and type, with their count', async () => {
     const { receive, runtime } = receiver();
     const send = (id: string, company = 'c') =>
       receive(id, { transactionId: 'T' }, { ...COMPLETED, company });
@@ -226,7 +226,7 @@ describe('oncePerTransaction', () => {
     expect(repeats()[2]).toMatch(/^warn: Event e .*1 more/);
   });
 
-  it('WH-23 every event of another type or another transaction runs', async () => {
+  it('WH-23 an event with another type, another transaction or no transaction is not a duplicate', async () => {
     const { worker, receive } = receiver();
     const updated = { eventType: 'transaction.updated' };
     for (const id of ['a', 'b', 'd']) await receive(id, { transactionId: 'T' }, updated);
@@ -242,7 +242,7 @@ describe('oncePerTransaction', () => {
     expect(repeats()).toEqual([]);
   });
 
-  it('WH-15 an event that has the same transaction id but belongs to another company runs', async () => {
+  it('WH-15 an event of another company with the same transaction id is not a duplicate', async () => {
     const { worker, receive } = receiver();
     await receive('a', { transactionId: 'T' }, COMPLETED);
     await receive('b', { transactionId: 'T' }, { ...COMPLETED, company: 'other' });
@@ -288,7 +288,7 @@ it('EX-04 receiveOwn() stores an event with its source, and does not wait for it
   expect(await harness.find('own')).toMatchObject({ source: 'poll' });
 });
 
-it('EX-04 receiveOwn() works while the application closes, because no sender repeats a poll', async () => {
+it('EX-04 receiveOwn() works while the application closes, because no sender sends the event of a poll again', async () => {
   const harness = receiver();
   harness.worker.working = false;
   expect(await receiveOwn(harness, 1)).toBe('stored');
@@ -311,7 +311,7 @@ it('EX-04 receiveOwn() rejects if the store rejects the event', async () => {
   await expect(receiveOwn(harness, 1)).rejects.toThrow('no');
 });
 
-it('EX-07 receiveOwn() reports and logs nothing of an event that was not stored', async () => {
+it('EX-07 receiveOwn() reports and logs nothing about an event that was not stored', async () => {
   const { made, runtime } = receiver();
   const event = {
     id: 'own',

@@ -28,16 +28,21 @@ import type { OutcomeWatch } from '../work/inbox-worker.js';
 import { MAX_AGE_MS, RECEIVE_OPTIONS } from './receive-options.js';
 import type { ResolvedReceiveOptions } from './receive-options.js';
 
-/** The start of the id of an event that a poll found. */
+/** Prefix of the id of an event that a poll found. */
 export const POLL_ID = 'poll:';
-/** The start of the id of the event of an overdue payment. */
+/** Prefix of the id of the event for an overdue payment. */
 export const OVERDUE_ID = 'overdue:';
-/** The start of the stored id of a webhook request's event whose own id begins like one of the module. */
+/**
+ * Prefix of the stored id of an event from a webhook request, if the service's id begins with a prefix of the module.
+ */
 const SERVICE_ID = 'service:';
 
 const RESERVED_ID = new RegExp(`^(?:${[POLL_ID, OVERDUE_ID, SERVICE_ID].join('|')})`);
 
-/** The prefix and the text or, if that is longer than 255 characters, the prefix and the hash of the text. */
+/**
+ * Returns the prefix and the text or, if the result would be longer than 255 characters, the prefix and a hash of the
+ * text.
+ */
 export function idOf(prefix: string, text: string): string {
   const id = prefix + text;
   return id.length <= 255 ? id : prefix + createHash('sha256').update(text).digest('hex');
@@ -49,8 +54,8 @@ export function isReference(value: unknown): value is string {
 }
 
 /**
- * An event from a webhook request whose signature is valid, or from a poll. `WebhookGuard` creates it and
- * `PaymentInbox.receive()` takes it. Neither `JSON.stringify` nor `util.inspect` shows its payload.
+ * An event from a webhook request whose signature is valid, or from a poll. `WebhookGuard` creates verified events, and
+ * `PaymentInbox.receive()` takes them. Neither `JSON.stringify` nor `util.inspect` shows its payload.
  */
 export class VerifiedEvent {
   readonly #event: PaymentEvent;
@@ -63,8 +68,8 @@ export class VerifiedEvent {
     event: PaymentEvent,
     raw: Buffer,
     /**
-     * When the webhook request arrived, on the runtime's monotonic clock in milliseconds. The deadline counts from
-     * here.
+     * When the webhook request arrived, in milliseconds on the runtime's monotonic clock. The deadline counts from this
+     * time.
      */
     readonly arrivedAt: number,
     headers: Readonly<Record<string, string>> = {},
@@ -82,8 +87,9 @@ export class VerifiedEvent {
   }
 
   /**
-   * The id under which the event is stored: the service's id. It gets the prefix `service:` if the module itself could
-   * store another event under the same id: otherwise one of the two events would be a duplicate of the other.
+   * The id under which the event is stored: the service's id, or `service:` and the service's id if the module itself
+   * could store another event under the same id. Without this prefix, one of the two events would be a duplicate of the
+   * other.
    */
   get storedId(): string {
     const { id } = this.#event;
@@ -95,7 +101,7 @@ export class VerifiedEvent {
     return this.#raw;
   }
 
-  /** The stored headers of the webhook request; see `StoredEvent.headers`. The signature does not cover them. */
+  /** The stored headers of the webhook request; see `StoredEvent.headers`. The signature does not cover the headers. */
   get headers(): Readonly<Record<string, string>> {
     return this.#headers;
   }
@@ -109,7 +115,7 @@ export class VerifiedEvent {
   }
 }
 
-/** How many times an event is received again at most, because the handler catalog changed meanwhile. */
+/** Maximum number of times that an event is received again because the handler catalog changed meanwhile. */
 const MAX_CATALOG_CHANGES = 10;
 
 /** An event as it was passed to the store, and what the store returned. */
@@ -118,30 +124,31 @@ interface ReceivedEvent {
   readonly receipt: StoreReceipt;
 }
 
-/** Stores an event; resolves with `null` if the event is not to be stored. */
+/** Stores an event, or resolves with `null` if the event must not be stored. */
 type StoreEvent = (event: IncomingEvent) => Promise<StoreReceipt | null>;
 
 /** The result of `PaymentInbox.receive()`. */
 export interface InboxReceipt {
   /**
-   * - `stored`: new, and stored durably; its handlers run in the background.
-   * - `handled`: new, and its handlers have succeeded (an inbox that is not durable).
-   * - `duplicate`: a copy of an event that was stored or handled, or a second event of a transaction (see
-   *   `oncePerTransaction`); nothing runs.
-   * - `unhandled`: new and stored; no handler takes its type.
-   * - `stale`: new and stored, but older than `webhook.maxAgeMs`; its handlers run only after a redrive.
+   * - `stored`: the event is new and stored durably; its handlers run in the background.
+   * - `handled`: the event is new and its handlers have succeeded. Only an inbox that is not durable returns this
+   *   status.
+   * - `duplicate`: the event is a copy of a stored event, or a second event of a transaction (see
+   *   `oncePerTransaction`); handlers that have succeeded do not run again.
+   * - `unhandled`: the event is new and stored; no handler takes its type.
+   * - `stale`: the event is new and stored, but older than `webhook.maxAgeMs`; its handlers run only after a redrive.
    */
   readonly status: 'stored' | 'handled' | 'duplicate' | 'unhandled' | 'stale';
-  /** Id of the event that is stored: of the first, for a duplicate. */
+  /** Id of the stored event. For a duplicate, the id of the event that was stored first. */
   readonly id: string;
 }
 
 /**
- * The event is not safe yet: `PaymentInbox.receive()` throws only this error. `code` is `inbox_unavailable`,
- * `inbox_full`, `handlers_failed` or `deadline_passed`.
+ * The error that `PaymentInbox.receive()` throws if the event is not safe yet. `receive()` throws no other error.
+ * `code` is `inbox_unavailable`, `inbox_full`, `handlers_failed` or `deadline_passed`.
  *
- * If a controller throws it, the response is 503, so that the sender sends the event again: Nest's own exception
- * filter, Express and Fastify read these getters, as they do with errors of `http-errors`.
+ * If a controller throws this error, the response is 503, so that the sender sends the event again. Nest's own
+ * exception filter, Express and Fastify read the getters of this class, as they do with errors of `http-errors`.
  */
 export class PaymentInboxError extends PaymentsError {
   override readonly name = 'PaymentInboxError';
@@ -154,15 +161,18 @@ export class PaymentInboxError extends PaymentsError {
     return 503;
   }
 
-  /** Whether the message may be sent to the client. It contains nothing of payload or handlers. */
+  /**
+   * Whether the message may be sent to the client: always, because it contains nothing from the payload or the
+   * handlers.
+   */
   get expose(): boolean {
     return true;
   }
 }
 
 /**
- * Receives verified events and makes them safe: stores each event with a delivery to each handler that the store knows,
- * and runs deliveries at once if their handlers have free slots in this process.
+ * Receives verified events. Stores each event with a delivery to each handler that takes its type, and runs deliveries
+ * at once if their handlers have free slots in this process.
  */
 @Injectable()
 export class EventReceiver {
@@ -191,8 +201,8 @@ export class EventReceiver {
   /**
    * See `PaymentInbox.receive()`. An event whose deadline has passed is still stored.
    *
-   * @param unshared whether the application has no access to the parsed event, so that the first handler can get it
-   *   and need not parse the body again
+   * @param unshared whether the application has no access to the parsed event: the first handler then gets the parsed
+   *   event and need not parse the body again
    */
   async receive(verified: VerifiedEvent, unshared = false): Promise<InboxReceipt> {
     const { deadlineMs } = this.options;
@@ -200,7 +210,7 @@ export class EventReceiver {
     const deadline = { passed: false, onPassed: () => {} };
     const { durable } = this.store.capabilities;
     const parsed = unshared ? verified.event : null;
-    // #receive() stores each event.
+    // The result is never `null`, because #receive() stores each event.
     const store = async () =>
       (await this.#observed(verified, (one) => this.#receive(one, parsed)))!;
     try {
@@ -210,8 +220,8 @@ export class EventReceiver {
         deadline.onPassed();
         return new PaymentsError(
           'deadline_passed',
-          `The event was not safe ${deadlineMs} ms after it arrived. It is still being stored or handled; a copy of ` +
-            'it waits for that.',
+          `The event was not stored or handled within ${deadlineMs} ms after it arrived. This process still stores or ` +
+            'handles the event, and a copy of the event waits for the result: send the event again.',
         );
       });
       return receiptOf(inTime, durable ? 'stored' : 'handled');
@@ -227,9 +237,9 @@ export class EventReceiver {
   }
 
   /**
-   * For an inbox that is not durable: receives an event by `receive`, and resolves once its handlers have succeeded. Only
-   * then may the sender get a 2xx response, because the event would be lost with the process. For a copy of an event,
-   * runs the handlers that have not succeeded yet.
+   * Receives an event with `receive`, for an inbox that is not durable. Resolves once the event's handlers have
+   * succeeded. The sender may get a 2xx response only after that, because the event is lost if the process ends. For a
+   * copy of an event, runs the handlers that have not succeeded yet.
    *
    * @throws PaymentsError `inbox_unavailable` and `handlers_failed`.
    */
@@ -244,7 +254,7 @@ export class EventReceiver {
         'The application is closing or has not started, and its inbox is in memory: send the event again.',
       );
     }
-    // The watch starts before the event is stored, so that it sees every attempt.
+    // The watch starts before the event is stored, so that the watch records every attempt.
     let watch = this.worker.outcomes.watch(company, storedId);
     try {
       const received = await receive();
@@ -261,8 +271,8 @@ export class EventReceiver {
       if (failed.length > 0) {
         throw new PaymentsError(
           'handlers_failed',
-          `${failed.length} of ${handlers.length} handlers have not succeeded yet; the log says why. ` +
-            'Only they run again when the event is sent again.',
+          `${failed.length} of ${handlers.length} handlers have not succeeded yet; see the log for ` +
+            'the errors. Only these handlers run again when the event is sent again.',
         );
       }
       return received;
@@ -271,13 +281,13 @@ export class EventReceiver {
     }
   }
 
-  /** Runs the handlers of a stored event that have not succeeded. Resolves with the handlers to wait for. */
+  /** Runs those handlers of a stored event again that have not succeeded. Resolves with the handlers to wait for. */
   async #runAgain(company: string, id: string, watch: OutcomeWatch): Promise<readonly string[]> {
     const stored = await this.store.find(company, id);
     if (stored === undefined) {
       throw new PaymentsError(
         'inbox_unavailable',
-        `The inbox deleted event ${id}, to make room, while a copy of it was received: send the event again.`,
+        `The inbox was full and deleted event ${id} while it received a copy of this event: send the event again.`,
       );
     }
     const handlers = stored.deliveries
@@ -306,15 +316,16 @@ export class EventReceiver {
     );
     return new PaymentInboxError(
       'inbox_unavailable',
-      'The payment inbox could not store the event; the log says why.',
+      'The payment inbox could not store the event; see the log for the error.',
     );
   }
 
   /**
-   * Receives an event of the module itself, such as an event that a poll found. `store` stores the event, or
-   * returns `null` if the event is not to be stored. Does not wait for the handlers in any store: the worker retries them.
+   * Receives an event of the module itself, such as an event that a poll found. `store` stores the event, or returns
+   * `null` if the event is not to be stored. Does not wait for the handlers, even if the store is not durable, because
+   * the worker retries them.
    *
-   * @throws what `store` throws: the event may not be stored.
+   * @throws the error of `store`; the event was possibly not stored.
    */
   async receiveOwn(verified: VerifiedEvent, store: StoreEvent): Promise<void> {
     await this.#observed(verified, store);
@@ -326,7 +337,10 @@ export class EventReceiver {
     return observers.active ? observeReceipt(verified, observers, store) : store(verified);
   }
 
-  /** Resolves once the event is as durable as the store makes it; with `null` if `receive` did not store it. */
+  /**
+   * Stores an event with `receive`. Resolves once the event is as durable as the store makes it, or with `null` if
+   * `receive` did not store the event.
+   */
   async #store(verified: VerifiedEvent, receive: StoreEvent): Promise<ReceivedEvent | null> {
     const { company, event, storedId, raw } = verified;
     const summary = summaryOf(event, this.options.summary, this.#failures);
@@ -345,7 +359,7 @@ export class EventReceiver {
     }
     throw new PaymentsError(
       'inbox_unavailable',
-      `The handler catalog changed ${MAX_CATALOG_CHANGES} times while the event was stored.`,
+      `The handlers in the inbox changed ${MAX_CATALOG_CHANGES} times while the event was stored: send the event again.`,
     );
   }
 
@@ -374,7 +388,7 @@ export class EventReceiver {
       source,
       reference: isReference(externalReference) ? externalReference : null,
       summary,
-      // No handler runs for a stale event, so the payment still needs an event.
+      // A stale event fulfils no expectation, because no handler runs: the payment still needs an event.
       fulfils: polled && !stale,
     };
   }
@@ -387,7 +401,7 @@ export class EventReceiver {
       handlers: reservation.handlers,
     };
     const event = assign ? { ...unassigned, assign } : unassigned;
-    // `null`: it is unknown whether deliveries were assigned.
+    // `null` means that it is unknown whether deliveries were assigned.
     let assigned: readonly ClaimedDelivery[] | null = null;
     try {
       const [receipt] = (await this.store.receive([event])) as [StoreReceipt];
@@ -406,7 +420,10 @@ export class EventReceiver {
     }
   }
 
-  /** Replaces the outcome `conflict` by `duplicate`, unless the event came by webhook and its decoded body differs from the stored one. */
+  /**
+   * Replaces the outcome `conflict` by `duplicate`, unless the event is from a webhook request and its decoded body
+   * differs from the stored body.
+   */
   async #compared(received: ReceivedEvent, body: Buffer): Promise<ReceivedEvent> {
     const { event, receipt } = received;
     if (receipt.outcome !== 'conflict') return received;
@@ -422,13 +439,13 @@ export class EventReceiver {
     if (outcome === 'conflict') {
       this.#logger.error(
         new LogLine(
-          `Event ${id} (company ${company}) was received again with another body. The first is kept and the ` +
-            'second is not handled: ask the service which is right.',
+          `Event ${id} (company ${company}) was received again with another body. The inbox keeps the first ` +
+            'body and does not handle the second: ask the service which body is right.',
           { company, id },
         ),
       );
     } else if (outcome !== 'stored') {
-      // It is normal that a poll and a webhook request bring the same event, so this is not logged.
+      // It is normal that a poll and a webhook request contain the same event, so such a copy is not logged.
       const isPoll = event.source !== 'webhook' || storedId.startsWith(POLL_ID);
       if (storedId !== id && !isPoll) this.#logRepeat(storedId, event);
     } else if (eventType === TEST_EVENT_TYPE) {
@@ -446,8 +463,9 @@ export class EventReceiver {
       () =>
         new LogLine(
           `Event ${id} (company ${company}) of type "${eventType}" has the transaction of event ${first}, and ` +
-            '"oncePerTransaction" has the type. It was not handled; it is noted on the first event. If the service ' +
-            'sends several events of this type per transaction, remove the type from "oncePerTransaction".',
+            '"oncePerTransaction" contains this type. The second event was not handled; it is noted on the first event. ' +
+            'If the service sends several events of this type per transaction, remove the type from ' +
+            '"oncePerTransaction".',
           { company, id },
         ),
     );
@@ -460,7 +478,7 @@ export class EventReceiver {
         similar === undefined ? '' : ` Did you mean "${similar}", which a handler takes?`;
       return new LogLine(
         `No handler takes the event type "${eventType}", so event ${id} (company ${company}) is stored as ` +
-          `unhandled.${hint} Once a handler takes the type, redrive it.`,
+          `unhandled.${hint} Once a handler takes the type, redrive the event.`,
         { company, id },
       );
     });
@@ -475,8 +493,8 @@ function receiptOf({ receipt, event }: ReceivedEvent, safe: 'stored' | 'handled'
 }
 
 /**
- * Whether an event is older than `webhook.maxAgeMs`, so that the inbox may have deleted its id. Events of the type
- * `webhook.test` are never stale: a replay of one changes no payment.
+ * Whether an event is older than `webhook.maxAgeMs`, so that the inbox may have deleted the event's id. Events of the
+ * type `webhook.test` are never stale, because a replay of such an event changes no payment.
  */
 export function isStale(
   { eventType, timestamp }: Pick<PaymentEvent, 'eventType' | 'timestamp'>,
@@ -488,7 +506,7 @@ export function isStale(
 
 /**
  * Stores an event within a span, and reports the result to the observers. The event is stored with the trace context of
- * the span, so that the spans of its attempts can link to it.
+ * this span, so that the spans of its attempts can link to this span.
  */
 function observeReceipt(
   verified: VerifiedEvent,
@@ -529,7 +547,7 @@ function observeReceipt(
   );
 }
 
-/** Reports the receipt of an event. Returns its outcome. */
+/** Reports the receipt of an event to the observers. Returns the outcome of the receipt. */
 function notify(
   { receipt, event }: ReceivedEvent,
   info: Omit<ObserverInfo['eventReceived'], 'status' | 'handlers'>,
@@ -575,7 +593,7 @@ const UNITS = [
   ['second', 1000],
 ] as const;
 
-/** A duration in the largest unit that fits into it at least once, rounded down. */
+/** Returns a duration in words, in the largest unit that fits into the duration at least once, rounded down. */
 function inWords(ms: number): string {
   const [unit, size] = UNITS.find((one) => ms >= one[1]) ?? UNITS[3];
   const count = Math.floor(ms / size);
@@ -585,8 +603,8 @@ function inWords(ms: number): string {
 const LENGTHS = { reference: 200, amount: 40, currency: 10 };
 
 /**
- * The summary of an event; `null` if there is none. Never throws: an error of the application's function leaves the
- * summary out, and affects nothing else.
+ * Returns the summary of an event; `null` if there is none. Never throws: if the application's function fails, the
+ * event has no summary, and nothing else changes.
  */
 export function summaryOf(
   event: PaymentEvent,
@@ -595,12 +613,12 @@ export function summaryOf(
 ): StoredSummary | null {
   if (option === null) return null;
   const failed = (why: string): null => {
-    const line = `The option "summary" failed, so lists show an event without its summary: ${why}.`;
+    const line = `The function "summary" failed, so lists show an event without its summary: ${why}.`;
     log.warn('summary', line);
     return null;
   };
   try {
-    // A copy: the function may change its event, but not the keys under which the event is stored.
+    // The function gets a copy, because it must not change the keys under which the event is stored.
     const summary = option === undefined ? defaultSummary(event) : option(structuredClone(event));
     if (summary === null || summary === undefined) return null;
     if (!isObject(summary)) return failed(`it returned ${shown(summary)}`);
@@ -621,7 +639,7 @@ export function summaryOf(
   }
 }
 
-/** The default of the option `summary`: the fields that the service's contract shows. */
+/** The default of the option `summary`, which uses the fields that the contract with the service defines. */
 function defaultSummary({ data }: PaymentEvent): EventSummary {
   const { externalReference, accountReference, amount, currency } = data;
   const reference = isText(externalReference) ? externalReference : accountReference;
@@ -632,7 +650,10 @@ function isText(value: unknown): value is string {
   return typeof value === 'string' && value !== '';
 }
 
-/** The start of a text, without a half of a character at its end; `null` for another value or an empty text. */
+/**
+ * Returns the start of a text; `null` for an empty text and for other values. Replaces half of a character at the end
+ * of the text, and null characters, by U+FFFD.
+ */
 function bounded(field: keyof typeof LENGTHS, value: unknown): string | null {
   return isText(value)
     ? value.slice(0, LENGTHS[field]).toWellFormed().replaceAll('\0', '\uFFFD')

@@ -33,7 +33,7 @@ function summarizer(option: unknown, now = () => 0) {
 }
 
 describe('summaryOf', () => {
-  it('a function summary that fails is logged once a minute, with the reason', () => {
+  it('a failure of the function "summary" is logged once a minute, with the reason', () => {
     let now = 0;
     const summarize = summarizer(
       () => {
@@ -43,7 +43,7 @@ describe('summaryOf', () => {
     );
     for (let count = 0; count < 1000; count += 1) expect(summarize()).toBeNull();
     const line =
-      'The option "summary" failed, so lists show an event without its summary: Error: no order.';
+      'The function "summary" failed, so lists show an event without its summary: Error: no order.';
     expect(lines).toEqual([line]);
     now = 60_000;
     summarize();
@@ -54,14 +54,14 @@ describe('summaryOf', () => {
     ['a promise', async () => ({ reference: 'order-7' }), 'it returned a promise.'],
     ['a text', () => 'order-7', 'it returned a text of 7 characters.'],
   ])(
-    'a function summary that returns %s gives no summary, and the log says so',
+    'if the function "summary" returns %s, the event has no summary and the reason is logged',
     (_, option, why) => {
       expect(summarizer(option)()).toBeNull();
       expect(lines).toEqual([expect.stringMatching(new RegExp(`: ${why.replace('.', '\\.')}$`))]);
     },
   );
 
-  it('a function summary that returns nothing gives no summary and no log line', () => {
+  it('if the function "summary" returns nothing, the event has no summary and nothing is logged', () => {
     expect([summarizer(() => null)(), summarizer(() => {})(), summarizer(null)()]).toEqual([
       null,
       null,
@@ -70,7 +70,7 @@ describe('summaryOf', () => {
     expect(lines).toEqual([]);
   });
 
-  it('a function summary can change its event without an effect on the event', () => {
+  it('the function "summary" can change its copy of the event without an effect on the original', () => {
     const change = (event: PaymentEvent) => {
       Object.assign(event.data, { transactionId: 'other' });
       return { reference: String(event.data['transactionId']) };
@@ -79,7 +79,7 @@ describe('summaryOf', () => {
     expect(EVENT.data['transactionId']).toBe('tx');
   });
 
-  it('an option summary that is neither a function nor null is an error', () => {
+  it('the option "summary" must be a function or null', () => {
     for (const option of [true, 'reference', {}]) {
       expect(() => resolveReceiveOptions({ summary: option as never })).toThrow(PaymentsError);
     }

@@ -54,7 +54,7 @@ describe('resolveMaxAge', () => {
     [90 * DAY, false, 90 * DAY],
     [false, false, Infinity],
   ] as const)(
-    'SE-09 resolveMaxAge() makes of %p, durable: %p, a limit of %p ms',
+    'SE-09 resolveMaxAge() for the option %p, with durable %p, returns %p ms',
     (option, durable, limit) => {
       expect(resolveMaxAge(option, 30 * DAY, durable)).toBe(limit);
     },

@@ -12,39 +12,46 @@ export const MAX_AGE_MS = Symbol('PAYMENTS_MAX_AGE_MS');
 export interface ReceiveOptions {
   /**
    * Event types that are handled once per transaction. A second event of the same company, type and
-   * `data.transactionId` is a duplicate, even with another id: its webhook request gets a 200 response, no handler
-   * runs, the event is noted on the first event (`StoredEvent.repeats`), and it is logged. Exact types, without `*`. An
-   * event of another type, or without a transaction id, is a duplicate only if its id is known. The module adds the
-   * types of `reconcile.eventTypes`. Default `['transaction.completed']`; `[]` for none.
+   * `data.transactionId` is a duplicate, even if its id differs. The webhook request of the duplicate gets a 200
+   * response, and no handler runs. The module logs the duplicate, and the first event lists it in
+   * `StoredEvent.repeats`. The types must be exact, without `*`. An event of another type, or without a transaction id,
+   * is a duplicate only if its id is known. The module adds the types of `reconcile.eventTypes`. Default
+   * `['transaction.completed']`; `[]` for none.
    */
   oncePerTransaction?: readonly string[];
   /**
-   * Milliseconds after the arrival of a webhook request at which the response is 503 if the event is not safe yet. Less
-   * than the sender's time limit of 30 s. 100 to 29,000. Default 25,000.
+   * Time limit for a webhook request, in milliseconds from its arrival. If the event is not safe by then, the response
+   * is 503. The limit must be less than the sender's time limit of 30 s. 100 to 29,000. Default 25,000.
    */
   deadlineMs?: number;
   /**
-   * What lists of events show, and searches find, besides the transaction: a reference, an amount and a currency.
-   * Called once for each received event. An error leaves the summary out, and affects nothing else. It is stored as
-   * plain text next to the event, also with a `bodyCodec`. Default: `externalReference` or `accountReference`, `amount`
-   * and `currency` of the event's `data`. `null` stores no summary.
+   * Returns what lists of events show, and searches find, besides the transaction: a reference, an amount and a
+   * currency. The module calls this function once for each received event. If the function fails, the event has no
+   * summary, and nothing else changes. The summary is stored as plain text next to the event, even with a `bodyCodec`.
+   * Default: `externalReference` or `accountReference`, `amount` and `currency` of the event's `data`. `null` stores no
+   * summary.
    */
   summary?: ((event: PaymentEvent) => EventSummary | null | undefined) | null;
 }
 
-/** {@link ReceiveOptions}, complete. */
+/** The {@link ReceiveOptions} with all defaults. */
 export interface ResolvedReceiveOptions {
   readonly oncePerTransaction: ReadonlySet<string>;
-  /** The event types that polls can find; see `reconcile.eventTypes`. They are also in {@link oncePerTransaction}. */
+  /**
+   * The event types that polls can find; see `reconcile.eventTypes`. These types are also in
+   * {@link oncePerTransaction}.
+   */
   readonly polled: ReadonlySet<string>;
   readonly deadlineMs: number;
-  /** `undefined` for the default. */
+  /** The option `summary`; `undefined` for the default. */
   readonly summary: ReceiveOptions['summary'] | undefined;
 }
 
 const checkDeadline = whole({ default: 25_000, min: 100, max: 29_000, unit: 'milliseconds' });
 
 /**
+ * Checks the options and adds the defaults.
+ *
  * @param polled the event types that polls can find
  * @throws PaymentsError `options_invalid`.
  */
@@ -76,11 +83,11 @@ export function resolveReceiveOptions(
 }
 
 /**
- * The maximum age of an event in milliseconds, `Infinity` for no limit. `option` is `webhook.maxAgeMs`, and `retainIdsMs`
- * is how long a durable inbox remembers the ids of events.
+ * Returns the maximum age of an event in milliseconds, `Infinity` for no limit. `option` is `webhook.maxAgeMs`, and
+ * `retainIdsMs` is how long a durable inbox stores the ids of events.
  *
- * @throws PaymentsError `options_invalid` if ids are deleted before events reach the maximum age: a replay between
- *   these two times would run its handlers again.
+ * @throws PaymentsError `options_invalid` if ids are deleted before events reach the maximum age, because a replay
+ *   between these two times would run its handlers again.
  */
 export function resolveMaxAge(
   option: number | false | undefined,

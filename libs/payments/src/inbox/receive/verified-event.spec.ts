@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import { expect, it } from '@jest/globals';
 import { VerifiedEvent } from './event-receiver.js';
 
-it('VerifiedEvent shows its payload neither when it is printed nor to code that copies its properties', () => {
+it('VerifiedEvent hides its payload from output and from code that copies its properties', () => {
   const event = {
     id: 'evt-1',
     eventType: 'transaction.completed',

@@ -30,7 +30,7 @@ const slice = (seq: number, minute: number, parts: ActivityPart[] = []): Activit
 });
 
 describe('countActivity', () => {
-  it('IN-38 adds what several slices contain of a minute, and ignores minutes out of the range', async () => {
+  it('IN-38 countActivity() adds the counts of one minute from several slices, and ignores minutes out of the range', async () => {
     const { minutes } = await count([
       slice(9, 990, [part(995, ''), part(995, 'book', [30, 10]), part(999, 'book')]),
       slice(8, 990, [
@@ -57,7 +57,7 @@ describe('countActivity', () => {
     );
   });
 
-  it('IN-38 reads 100,000 events at least, and is complete from the minute after the oldest', async () => {
+  it('IN-38 countActivity() reads at least 100,000 events, and is complete from the minute after the oldest of them', async () => {
     const { read, completeFrom } = await count([slice(90, 998), slice(70, 996), slice(50, 993)]);
     expect(read).toEqual([
       [Number.MAX_SAFE_INTEGER, 989],
@@ -67,7 +67,7 @@ describe('countActivity', () => {
     expect(completeFrom).toEqual(new Date(994 * MINUTE_MS));
   });
 
-  it('IN-38 is complete from the first minute if it has read every event and none was deleted since then', async () => {
+  it('IN-38 countActivity() is complete from the first minute if it read every event and no event was deleted since then', async () => {
     const { read, completeFrom, minutes } = await count([slice(90, 995)]);
     expect(read).toHaveLength(2);
     expect(completeFrom).toEqual(minutes[0]!.startsAt);

@@ -1,25 +1,28 @@
 import type { ActivityCounts, ActivityMinute, InboxActivity } from './stored-event.js';
 
 const MINUTE_MS = 60_000;
-/** How long after its end a minute is closed, in milliseconds: transactions that began in it have usually committed then. */
+/**
+ * How long after its end a minute is closed, in milliseconds. Transactions that began in the minute have usually
+ * committed by then.
+ */
 const CLOSING_MS = 10_000;
 /** At least this many of the newest events are counted. */
 export const COUNTED_EVENTS = 100_000;
 
-/** What a slice of events adds to one minute. */
+/** The counts that a slice of events adds to one minute. */
 export interface ActivityPart {
-  /** In minutes since the epoch. */
+  /** The minute, in minutes since the epoch. */
   readonly minute: number;
   /** The handler of the counted deliveries. Empty if the part counts the received events. */
   readonly handler: string;
   readonly received: number;
   readonly failed: number;
   readonly dead: number;
-  /** Milliseconds from receipt to done of each delivery that became done. */
+  /** The time from receipt to done of each delivery that became done, in milliseconds. */
   readonly tookMs: readonly number[];
 }
 
-/** The activity of some events with adjacent numbers of receipt. */
+/** The activity of some events that follow each other in the order of receipt. */
 export interface ActivitySlice {
   readonly parts: readonly ActivityPart[];
   readonly events: number;
@@ -27,7 +30,7 @@ export interface ActivitySlice {
   readonly oldest: { readonly seq: number; readonly receivedMs: number } | null;
 }
 
-/** The minute of a time, in minutes since the epoch. */
+/** Converts a time to minutes since the epoch. */
 export const minuteOf = (ms: number): number => Math.floor(ms / MINUTE_MS);
 
 interface Tally extends Record<'received' | 'failed' | 'dead', number> {
@@ -35,13 +38,14 @@ interface Tally extends Record<'received' | 'failed' | 'dead', number> {
 }
 
 /**
- * Computes the activity of the last closed minutes from the newest events, slice by slice, so that other operations run
- * between two slices.
+ * Computes the activity of the last closed minutes from the newest events, slice by slice, so that other operations can
+ * run between two slices.
  *
  * @param minutes how many minutes
  * @param nowMs the time by the store clock
  * @param deletedMs events that were received until this time may be deleted
- * @param readSlice reads the newest events before a number, and their activity from a minute on
+ * @param readSlice reads a slice of the newest events before a number in the order of receipt, and their activity from
+ *   a given minute on
  */
 export async function countActivity(
   minutes: number,
@@ -67,7 +71,10 @@ export async function countActivity(
   };
 }
 
-/** Without a tally, the part is of a minute that is not shown. */
+/**
+ * Adds a part to the counts of its minute. `byHandler` is `undefined`, and the part is ignored, if the minute is not
+ * requested.
+ */
 function add(byHandler: Map<string, Tally> | undefined, part: ActivityPart): void {
   if (byHandler === undefined) return;
   const tally = byHandler.get(part.handler) ?? { received: 0, failed: 0, dead: 0, tookMs: [] };

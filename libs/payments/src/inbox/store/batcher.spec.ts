@@ -50,13 +50,13 @@ class SlowStore {
 }
 
 const VALUE_ERROR = new Error('a value cannot be stored');
-/** Two turns of the event loop: the next call starts in another turn than the end of the previous one. */
+/** Resolves after two turns of the event loop, because the next call starts a turn after the previous call ends. */
 const turn = async (): Promise<void> => {
   for (const _ of [1, 2]) await new Promise((resolve) => setImmediate(resolve));
 };
 
 describe('Batcher', () => {
-  it('Batcher runs two calls at once, and writes those queued meanwhile together', async () => {
+  it('Batcher runs two calls at the same time, and writes the requests that were queued during these calls together', async () => {
     const store = new SlowStore();
     const added = await store.addInTurns(['a'], ['b'], ['c', 'd'], ['e']);
     expect(store.ids).toEqual([['a'], ['b']]);
@@ -195,7 +195,7 @@ describe('Batcher', () => {
     }
   });
 
-  it('Batcher runs no second call with a maximum of one, however many items are queued', async () => {
+  it('Batcher runs no second call if maxCalls is 1, however many items are queued', async () => {
     const store = new SlowStore(1);
     const first = store.add('a');
     await turn();

@@ -1,8 +1,9 @@
 import { PaymentsError } from '../../errors/payments-error.js';
 
 /**
- * Another call starts next to those that run only if these have fewer items than `FEW_ITEMS`, or if at least `MANY_ITEMS` are
- * queued. Otherwise items wait for a call to end: they share a larger call, which costs the database less.
+ * While calls run, another call starts only if the running calls have fewer items than `FEW_ITEMS`, or if at least
+ * `MANY_ITEMS` are queued. Otherwise the queued items wait until a call ends, because one larger call costs the
+ * database less.
  */
 const FEW_ITEMS = 8;
 const MANY_ITEMS = 100;
@@ -10,15 +11,15 @@ const MANY_ITEMS = 100;
 const MAX_ITEMS = 500;
 /** Maximum number of bytes in one call, except for a single request with more bytes. */
 const MAX_BYTES = 4 * 1024 ** 2;
-/** Limits of items and bytes in the queue. They apply if the database is slower than the requests. */
+/** Limits of items and bytes in the queue. The limits apply if the database is slower than the requests. */
 const MAX_QUEUED_ITEMS = 20_000;
 const MAX_QUEUED_BYTES = 256 * 1024 ** 2;
 
-/** What a {@link Batcher} does with its items. */
+/** The options of a {@link Batcher}. */
 export interface BatcherOptions<Item, Result> {
-  /** Writes items to the database. Resolves in the order of its argument. */
+  /** Writes items to the database. Resolves with the results in the order of the items. */
   readonly call: (items: readonly Item[]) => Promise<readonly Result[]>;
-  /** Maximum number of calls at the same time. If one waits for another process, the others continue. */
+  /** Maximum number of calls at the same time. If one call waits for another process, the other calls continue. */
   readonly maxCalls: number;
   readonly bytesOf: (item: Item) => number;
   /** Whether a value of one item caused an error, so that the other items of the call can be written. */
@@ -33,8 +34,8 @@ interface Request<Item, Result> {
 }
 
 /**
- * Group commit: the requests of one turn of the event loop, and those that arrive while calls run, share a call and so a wait
- * for the disk.
+ * Implements group commit: the requests of one turn of the event loop, and the requests that arrive while calls run,
+ * share one call and therefore one wait for the disk.
  */
 export class Batcher<Item, Result> {
   #queue: Request<Item, Result>[] = [];
@@ -48,9 +49,9 @@ export class Batcher<Item, Result> {
   constructor(private readonly options: BatcherOptions<Item, Result>) {}
 
   /**
-   * Writes items in one call. Resolves in their order.
+   * Writes items in one call. Resolves with the results in the order of the items.
    *
-   * @throws PaymentsError `inbox_full`, having written none of the items.
+   * @throws PaymentsError `inbox_full`; none of the items was written.
    */
   add(items: readonly Item[]): Promise<Result[]> {
     if (items.length === 0) return Promise.resolve([]);
@@ -62,7 +63,7 @@ export class Batcher<Item, Result> {
       return Promise.reject(
         new PaymentsError(
           'inbox_full',
-          `${this.#queuedItems} writes wait for the database of the inbox, which is slower than the incoming events.`,
+          `${this.#queuedItems} writes wait for the database of the inbox, which is slower than the incoming events: try again later.`,
         ),
       );
     }
@@ -117,7 +118,7 @@ export class Batcher<Item, Result> {
     return removed;
   }
 
-  /** Never rejects. */
+  /** Writes the requests in one call. Never rejects. */
   async #run(requests: readonly Request<Item, Result>[]): Promise<void> {
     const items = requests.reduce((sum, request) => sum + request.items.length, 0);
     this.#calls += 1;
@@ -143,7 +144,7 @@ export class Batcher<Item, Result> {
         resolve(results.slice(from, (from += items.length)));
     } catch (error) {
       if (requests.length === 1 || !isValueError(error)) throw error;
-      // One request cannot be written. The others must not fail because of it.
+      // One request cannot be written. The other requests must not fail because of that request.
       for (const request of requests) {
         await this.#writeTogether([request]).catch((failure: unknown) => {
           // The database failed, so the next requests would fail too, each after its own timeout.

@@ -9,7 +9,7 @@ import type { StoredEvent } from './inbox-store.js';
 const CONTEXT = { company: 'acme', id: 'evt_1' };
 const BODY = Buffer.from('{"phone":"+254700900123"}');
 
-/** Returns different bytes each time, as encryption does, as a view of a larger buffer, as Node.js pools them. */
+/** Returns different bytes each time, as encryption does, in a view of a larger buffer, as Node.js pools buffers. */
 const codec: BodyCodec = {
   encode: (body) => Buffer.concat([Buffer.from([1, Math.random() * 256]), body, Buffer.of(9)]),
   decode: async (stored) => {
@@ -65,7 +65,7 @@ describe('stored bodies', () => {
     expect(log.lines.join('')).not.toContain('2547');
   });
 
-  it('SE-11 if a body cannot be decoded, the error names the event, the cause and the fix, and contains none of its bytes', async () => {
+  it('SE-11 if a body cannot be decoded, the error names the event, the cause and the fix, and contains no bytes of the body', async () => {
     const used = bodies(codec);
     const stored = Buffer.from([2, ...BODY]);
     const error = await used.decode(stored, CONTEXT).catch((thrown: unknown) => thrown);
@@ -89,7 +89,7 @@ describe('stored bodies', () => {
     },
   );
 
-  it('SE-11 decoded bodies are compared, and only a different one is a conflict', async () => {
+  it('SE-11 with a codec, decoded bodies are compared, and only a different body is a conflict', async () => {
     const used = bodies(codec);
     const stored = await used.encode(BODY, CONTEXT);
     const conflict = (body: Buffer, first: StoredEvent | undefined) =>
@@ -120,7 +120,7 @@ describe('the option bodyCodec', () => {
     },
   );
 
-  it('SE-11 bodyCodec is called as a method of its object, whose fields are not copied', () => {
+  it('SE-11 the functions of bodyCodec are called as methods of their object, and its other fields are not copied', () => {
     class Keyed implements BodyCodec {
       readonly key = Buffer.from('k3y');
 

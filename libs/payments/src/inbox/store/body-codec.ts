@@ -19,11 +19,12 @@ export interface BodyContext {
 }
 
 /**
- * Encodes the bodies of events before they are stored and decodes them when they are read, for example to encrypt
- * them. It works with every inbox. Authenticate the context together with the body (as additional authenticated data
- * of AES-GCM): otherwise someone who can write to the database can exchange the bodies of two events unnoticed.
+ * Encodes the bodies of events before they are stored and decodes them when they are read, for example to encrypt them.
+ * A codec works with every inbox. Authenticate the context together with the body, for example as additional
+ * authenticated data of AES-GCM. Otherwise someone who can write to the database can exchange the bodies of two events
+ * unnoticed.
  *
- * Both methods may return a promise. They have no time limit of their own: bound calls to a key service.
+ * Both methods may return a promise. The module sets no time limit for them, so set one for calls to a key service.
  *
  * @example
  * ```ts
@@ -35,19 +36,23 @@ export interface BodyContext {
  */
 export interface BodyCodec {
   /**
-   * Returns the bytes to store. If it fails, nothing is stored and the response to the webhook request is 503.
+   * Returns the bytes to store. If encoding fails, nothing is stored and the response to the webhook request is 503.
    *
-   * @param body as it was signed, at most `webhook.bodyLimitBytes`; do not change it
+   * @param body the body as it was signed, at most `webhook.bodyLimitBytes`; do not change this buffer
    */
   encode(body: Buffer, context: BodyContext): Uint8Array | Promise<Uint8Array>;
   /**
-   * Returns the body that {@link encode} was called with. If it fails, the attempt to handle the event fails. The
-   * message of its error is logged and stored, so it must not contain any part of the body.
+   * Returns the body that {@link encode} was called with. If decoding fails, the attempt fails. The error message is
+   * logged and stored, so it must not contain any part of the body.
    */
   decode(stored: Buffer, context: BodyContext): Uint8Array | Promise<Uint8Array>;
 }
 
-/** @throws PaymentsError `options_invalid`. */
+/**
+ * Checks the option `bodyCodec`.
+ *
+ * @throws PaymentsError `options_invalid`.
+ */
 export function resolveBodyCodec(codec: BodyCodec | undefined): BodyCodec | null {
   if (codec === undefined) return null;
   if (typeof codec?.encode !== 'function' || typeof codec.decode !== 'function') {
@@ -77,7 +82,11 @@ export class StoredBodies {
     this.#failures = new ThrottledLog(new ModuleLogger('PaymentInbox'), runtime);
   }
 
-  /** @throws PaymentsError `inbox_unavailable`. The cause is logged at most once per minute. */
+  /**
+   * Encodes a body for the store.
+   *
+   * @throws PaymentsError `inbox_unavailable`. The cause is logged at most once per minute.
+   */
   async encode(body: Buffer, { company, id }: BodyContext): Promise<Buffer> {
     if (this.codec === null) return body;
     try {
@@ -94,12 +103,16 @@ export class StoredBodies {
       );
       throw new PaymentsError(
         'inbox_unavailable',
-        'The payment inbox could not encode the body; the log says why.',
+        'The payment inbox could not encode the body; see the log for the error.',
       );
     }
   }
 
-  /** @throws PaymentsError `body_undecodable`, whose `cause` is the value that the codec threw. */
+  /**
+   * Decodes a stored body.
+   *
+   * @throws PaymentsError `body_undecodable`, whose `cause` is the value that the codec threw.
+   */
   async decode(stored: Buffer, { company, id }: BodyContext): Promise<Buffer> {
     if (this.codec === null) return stored;
     try {
@@ -114,7 +127,7 @@ export class StoredBodies {
     }
   }
 
-  /** The event with its body decoded or, if that fails, with `bodyError`. */
+  /** Returns the event with its decoded body or, if the body cannot be decoded, with `bodyError`. */
   async show(event: StoredEvent | undefined): Promise<StoredEvent | undefined> {
     if (!event?.raw) return event;
     try {
@@ -125,9 +138,9 @@ export class StoredBodies {
   }
 
   /**
-   * Whether the body of a copy differs from the body of the stored event after both are decoded. Called if the store found
-   * different bytes, which prove nothing with a codec that encrypts, because it never returns the same bytes twice. Without a
-   * codec always `true`; `false` if the stored body was pruned or cannot be decoded.
+   * Whether the body of a copy differs from the decoded body of the stored event. Called if the stored bytes differ.
+   * With a codec that encrypts, different bytes prove nothing, because such a codec never returns the same bytes twice.
+   * Always `true` without a codec; `false` if the stored body was pruned or cannot be decoded.
    */
   async conflicts(body: Buffer, find: () => Promise<StoredEvent | undefined>): Promise<boolean> {
     if (this.codec === null) return true;

@@ -2,8 +2,9 @@ import type { PaymentEventSource } from '../../events/payment-event.js';
 import type { CappedCount, IncomingEvent, StoreReceipt } from './stored-event.js';
 
 /**
- * Name under which processes with the option `reconcile` appear in the handler catalog. Its patterns are the event types
- * that fulfil an expectation. It is never the handler of a delivery. `InboxStore.pause` with this name pauses polls.
+ * Name under which processes with the option `reconcile` appear in the handler catalog. The patterns of this entry are
+ * the event types that fulfil an expectation. This name is never the handler of a delivery. `InboxStore.pause` with
+ * this name pauses polls.
  */
 export const POLL_HANDLER = '@payments/poll';
 
@@ -11,20 +12,22 @@ export const POLL_HANDLER = '@payments/poll';
  * State of an expectation.
  *
  * - `waiting`: no event has arrived yet, and the schedule has polls left.
- * - `fulfilled`: a webhook or a poll brought an event of the transaction.
- * - `overdue`: the schedule has ended without an event. It is not a failure: an event that arrives later fulfils the
- *   expectation.
- * - `cancelled`: the application ended it.
+ * - `fulfilled`: the inbox received an event of the transaction from a webhook request or a poll.
+ * - `overdue`: the schedule has ended without an event. An overdue expectation is not a failure, because an event that
+ *   arrives later fulfils the expectation.
+ * - `cancelled`: the application cancelled the expectation.
  */
 export type ExpectationState = 'waiting' | 'fulfilled' | 'overdue' | 'cancelled';
 
 /**
  * Result of a poll.
  *
- * - `event`: the service reported an event of the transaction, and the inbox stored it or knew it already.
- * - `pending`: the service knows the transaction, and it is not complete.
+ * - `event`: the service reported an event of the transaction, and the inbox stored this event or had already stored
+ *   it.
+ * - `pending`: the service reported that the transaction is not complete.
  * - `unknown`: the poll gave no usable result, for example after a 404, a 5xx, a timeout, or an error of `interpret`.
- * - `contradiction`: the service reported another event of the transaction than the inbox has. Nothing was stored.
+ * - `contradiction`: the service reported an event of the transaction, but the inbox has an event of another type for
+ *   this transaction. The reported event was not stored.
  */
 export type PollResult = 'event' | 'pending' | 'unknown' | 'contradiction';
 
@@ -34,24 +37,28 @@ export function contradictionDetail(
   stored: { readonly id: string; readonly eventType: string },
 ): string {
   return (
-    `The service reports "${foundType}", and the inbox has event ${stored.id} of type "${stored.eventType}" of the same ` +
+    `The service reports "${foundType}", but the inbox has event ${stored.id} of type "${stored.eventType}" for the same ` +
     'transaction. Nothing was changed.'
   );
 }
 
 /**
- * A payment for which the application expects an event. The company has 1 to 100 characters of `A-Z a-z 0-9 . _ ~ -`, the
- * transaction id has 1 to 255 characters without control characters, and the schedule has 1 to 100 delays.
+ * A payment for which the application expects an event. The company has 1 to 100 characters of `A-Z a-z 0-9 . _ ~ -`,
+ * the transaction id has 1 to 255 characters without control characters, and the schedule has 1 to 100 delays.
  */
 export interface NewExpectation extends Pick<
   StoredExpectation,
   'company' | 'transactionId' | 'schedule'
 > {
-  /** The application's reference of the payment, unique within the company: 1 to 200 characters, none of them a control character. */
+  /**
+   * The application's reference of the payment, unique within the company: 1 to 200 characters, none of them a control
+   * character.
+   */
   readonly reference: string;
   /**
-   * Milliseconds until the expectation becomes overdue, a whole number, negative in the past; `null`: after the last
-   * delay of the schedule. A duration, so that a difference between the clocks of application and store has no effect.
+   * Milliseconds until the expectation becomes overdue: a whole number, negative if this time has passed. `null` if it
+   * becomes overdue after the last delay of the schedule. The value is a duration, so that a difference between the
+   * clocks of the application and the store has no effect.
    */
   readonly dueInMs: number | null;
   /** Milliseconds until the first poll. 0 or more. */
@@ -64,30 +71,33 @@ export interface StoredExpectation {
   readonly reference: string;
   /** The service's id of the transaction; `null` if it is not known yet. */
   readonly transactionId: string | null;
-  /** When the expectation becomes overdue, by the store clock; `null`: after the last delay of the schedule. */
+  /**
+   * When the expectation becomes overdue, by the store clock; `null` if it becomes overdue after the last delay of the
+   * schedule.
+   */
   readonly dueBy: Date | null;
   /** Delays of the polls after the creation, in milliseconds, ascending. */
   readonly schedule: readonly number[];
   readonly state: ExpectationState;
-  /** When it was stored, or opened again, by the store clock. */
+  /** When the expectation was stored, or opened again, by the store clock. */
   readonly createdAt: Date;
   /**
-   * Milliseconds since {@link createdAt}, by a clock that a change of the system time does not move, if the store has
-   * one. The next poll is computed from it.
+   * Milliseconds since {@link createdAt}. If the store has a clock that does not follow changes of the system time,
+   * this clock is used. The time of the next poll is computed from this age.
    */
   readonly ageMs: number;
   /** How many polls have ended. */
   readonly polls: number;
-  /** How many polls in a row have not ended, because their process ended. */
+  /** How many polls in a row were lost, because their process ended before the poll. */
   readonly lostPolls: number;
   /** The last poll; `null` before the first. */
   readonly lastPoll: {
     readonly at: Date;
     readonly result: PollResult;
-    /** One line about the result, at most 1,000 characters; `null` without one. */
+    /** One line about the result, at most 1,000 characters; `null` if there is none. */
     readonly detail: string | null;
   } | null;
-  /** When the next poll is due; `null` if none is scheduled or one is running. */
+  /** When the next poll is due; `null` if no poll is scheduled or a poll is running. */
   readonly nextPollAt: Date | null;
   /** The event that fulfilled the expectation; `null` unless the state is `fulfilled`. */
   readonly fulfilled: {
@@ -97,40 +107,42 @@ export interface StoredExpectation {
     readonly eventId: string;
     readonly eventType: string;
   } | null;
-  /** One line about the last poll that contradicted the inbox, at most 1,000 characters; `null` without one. */
+  /** One line about the last poll that contradicted the inbox, at most 1,000 characters; `null` if there was none. */
   readonly contradiction: string | null;
   /**
-   * Id of the last event of another transaction with the same reference: the customer may have paid twice. It did not
-   * fulfil the expectation. `null` without one.
+   * Id of the last event of another transaction with the same reference: the customer may have paid twice. That event
+   * did not fulfil the expectation. `null` without such an event.
    */
   readonly otherEventId: string | null;
 }
 
 /** The right to settle one poll. */
 export interface PollLease {
-  /** The store's own number of the expectation. Pass a lease back as the store returned it. */
+  /** The store's own number of the expectation. Pass a lease to the store unchanged. */
   readonly seq: number;
   /** Fencing token: increases with every claim. */
   readonly token: number;
 }
 
-/** An expectation whose poll is due, leased to the caller. Its `nextPollAt` is `null`. */
+/** An expectation whose poll is due, leased to the caller. The `nextPollAt` of a claimed expectation is `null`. */
 export interface ClaimedPoll extends PollLease {
   readonly expectation: StoredExpectation;
 }
 
-/** What a poll found, and when the next one is due. */
+/** What a poll found, and when the next poll is due. */
 export interface PollOutcome {
-  /** `event`: {@link PollSettlement.event} has the event. */
+  /** What the poll found. With `event`, {@link PollSettlement.event} contains the event. */
   readonly result: 'event' | 'pending' | 'unknown';
-  /** See {@link StoredExpectation.lastPoll}. The store cuts it to 1,000 characters. */
+  /** See {@link StoredExpectation.lastPoll}. The store cuts the detail to 1,000 characters. */
   readonly detail: string | null;
   /**
-   * The delay until the next poll in milliseconds; `overdue`: none, and a waiting expectation becomes overdue; `end`:
-   * none, and the state stays as it is.
+   * The delay until the next poll in milliseconds. With `overdue`, a waiting expectation becomes overdue, and
+   * {@link againInMs} sets its next poll. With `end`, no poll is scheduled and the state does not change.
    */
   readonly next: number | 'overdue' | 'end';
-  /** With `next: 'overdue'`: the delay until the overdue expectation is polled again; default: never. */
+  /**
+   * With `next: 'overdue'`: the delay until the overdue expectation is polled again, in milliseconds. Default: never.
+   */
   readonly againInMs?: number | null;
 }
 
@@ -162,17 +174,17 @@ export interface PollSettlement {
 /** The result of {@link ExpectationStore.settlePoll}. */
 export interface SettledPoll {
   /**
-   * `false`: the lease is not valid any more, because another process has claimed the poll, or {@link receipt} is
-   * `outdated`. Nothing was stored.
+   * Whether the poll was recorded. Nothing was stored if the lease is not valid any more, because another process has
+   * claimed the poll, or if {@link receipt} is `outdated`.
    */
   readonly settled: boolean;
-  /** The result as it was recorded: that of the outcome, or `contradiction`. */
+  /** The recorded result: the result of the outcome, or `contradiction`. */
   readonly result: PollResult;
-  /** The detail as it was recorded. For a contradiction: the id and the type of the stored event. */
+  /** The recorded detail. For a contradiction, it contains the id and the type of the stored event. */
   readonly detail: string | null;
   /** The state of the expectation now. */
   readonly state: ExpectationState;
-  /** Whether this settlement changed the state: it fulfilled the expectation, or made it overdue. */
+  /** Whether this settlement fulfilled the expectation or made it overdue. */
   readonly changed: boolean;
   /** Milliseconds until the next poll; `null` if none is scheduled. */
   readonly nextPollInMs: number | null;
@@ -181,12 +193,12 @@ export interface SettledPoll {
 }
 
 /**
- * Why `PaymentExpectations.request()` may not send a request now, or what is known about the request before.
+ * The state of the request for a payment, which decides whether `PaymentExpectations.request()` may send a request now.
  *
- * - `never`: none was made, or the last one provably had no effect.
- * - `answered`: the service responded with an error.
- * - `unknown`: the process of the last one ended, or its outcome is unknown.
- * - `running`: another call is sending one.
+ * - `never`: no request was sent, or the last request provably had no effect.
+ * - `answered`: the service responded to the last request with an error.
+ * - `unknown`: the process that sent the last request ended, or the outcome of this request is unknown.
+ * - `running`: another call is sending a request.
  * - `accepted`: the payment was requested.
  */
 export type RequestState = 'never' | 'answered' | 'unknown' | 'running' | 'accepted';
@@ -194,11 +206,11 @@ export type RequestState = 'never' | 'answered' | 'unknown' | 'running' | 'accep
 /** The result of {@link ExpectationStore.startRequest}. */
 export interface StartedRequest {
   readonly expectation: StoredExpectation;
-  /** The state before this call. `accepted` also if a transaction id is attached. */
+  /** The state of the request before this call. The state is also `accepted` if a transaction id is attached. */
   readonly previous: RequestState;
   /**
-   * The right to end the request; `null` if the caller must not send one: the request is running or accepted, or the
-   * expectation is fulfilled or cancelled.
+   * The right to end the request; `null` if the caller must not send a request, because a request is running or
+   * accepted, or the expectation is fulfilled or cancelled.
    */
   readonly token: number | null;
 }
@@ -213,11 +225,11 @@ export interface ExpectationFilter {
   readonly fulfilledBy?: 'webhook' | 'poll';
   /** Only expectations with a contradiction. */
   readonly contradictory?: boolean;
-  /** Created at this time or later. */
+  /** Only expectations that were created at this time or later. */
   readonly from?: Date;
-  /** Created before this time. */
+  /** Only expectations that were created before this time. */
   readonly to?: Date;
-  /** The reference or the transaction id begins with this text. */
+  /** Only expectations whose reference or transaction id begins with this text. */
   readonly search?: string;
 }
 
@@ -231,9 +243,9 @@ export interface ExpectationPage {
 /** How many expectations are open. */
 export interface ExpectationCounts {
   readonly waiting: CappedCount;
-  /** Overdue, and the last poll was `pending`: the customer has not paid. */
+  /** Overdue expectations whose last poll was `pending`, so the customer has not paid. */
   readonly overdueUnpaid: CappedCount;
-  /** Overdue, and the last poll gave no usable result: nobody knows whether the customer paid. */
+  /** Overdue expectations whose last poll gave no usable result, so it is unknown whether the customer paid. */
   readonly overdueUnknown: CappedCount;
 }
 
@@ -244,45 +256,52 @@ export interface ExpectationName {
 }
 
 /**
- * Stores expectations. Part of {@link InboxStore}. Every operation is atomic, and decides under the lock of the one row
- * that an expectation has. The guide has a diagram of its states.
+ * Stores expectations, as part of {@link InboxStore}. Each expectation has one row. Every operation is atomic, and
+ * decides while it holds the lock of this row. The guide has a diagram of the states of an expectation.
  *
- * `InboxStore.receive` fulfils expectations in its own transaction: an event with `IncomingEvent.fulfils` set, whose
- * receipt is `stored` or `duplicate`, fulfils each `waiting` or `overdue` expectation of its company whose transaction id
- * is the event's ordering key or, if it has no transaction id, whose reference is `IncomingEvent.reference`. The
- * expectation then names the stored event and the source of that event, has no next poll, and is in
- * `StoreReceipt.fulfilled`. An expectation with that reference and another transaction (its own, or that of the event
- * that fulfilled it) only notes the event, in {@link StoredExpectation.otherEventId}, unless it is cancelled. If no
- * expectation is stored, `receive` runs no additional statement.
+ * `InboxStore.receive` fulfils expectations in its own transaction. An event fulfils expectations of its company if
+ * `IncomingEvent.fulfils` is set and the receipt is `stored` or `duplicate`. Such an event fulfils each `waiting` or
+ * `overdue` expectation whose transaction id is the event's ordering key. If an expectation has no transaction id, its
+ * reference is compared with `IncomingEvent.reference` instead. The fulfilled expectation contains the stored event and
+ * the source of that event, has no next poll, and is in `StoreReceipt.fulfilled`. If an expectation has the event's
+ * reference but another transaction (its own, or the transaction of the event that fulfilled it), only its
+ * {@link StoredExpectation.otherEventId} is set, unless the expectation is cancelled. If no expectation is stored,
+ * `receive` runs no additional statement.
  *
- * **Polls.** Polls are claimed by time: a claimed poll that is not settled or released before its lease ends is lost, and
- * due again. Polls are idempotent, so two may overlap; only the newest lease is valid.
+ * **Polls.** A poll is claimed for a limited time. If it is not settled or released before its lease ends, the poll is
+ * lost, and due again. Polls are idempotent, so two polls may overlap; only the newest lease is valid.
  *
- * Pruning deletes fulfilled and cancelled expectations that were created and fulfilled more than `tombstonesMs` ago. It
- * never deletes one that is waiting or overdue.
+ * Pruning deletes fulfilled and cancelled expectations that were created and fulfilled more than `tombstonesMs` ago.
+ * Pruning never deletes a waiting or overdue expectation.
  */
 export interface ExpectationStore {
   /**
-   * Stores an expectation in the state `waiting`, with its first poll due in `firstPollInMs`. With `tx`, stores it in
-   * this open transaction of the application, which must be on the database of the store. A cancelled expectation with
-   * the same reference is opened again, as a new one; a request that is still running for it goes on. Returns `false`,
-   * and changes nothing, if the company has one with that reference in another state.
+   * Stores an expectation in the state `waiting`, with its first poll due in `firstPollInMs`. With `tx`, stores the
+   * expectation in this open transaction of the application, which must be on the database of the store. A cancelled
+   * expectation with the same reference is opened again, as a new expectation; a request that is still running for it
+   * continues. Returns `false`, and changes nothing, if the company has an expectation with this reference in another
+   * state.
    *
    * @throws TypeError if the store cannot use `tx`. PaymentsError `inbox_full`.
    */
   expect(expectation: NewExpectation, tx?: unknown): Promise<boolean>;
 
   /**
-   * Sets the transaction id of an expectation. Resolves with `attached`, also if it has this id already; with `conflict`
-   * if it has another id, which it keeps, or if another expectation of the company that is not cancelled has this id: a
-   * response of another payment must not hide this one; with `cancelled` if it is cancelled; with `unknown` if there is no
-   * such expectation. Only `attached` changes anything. The request of the expectation is then `accepted`, and
-   * {@link StoredExpectation.lostPolls} is 0. Calls for two expectations at the same moment may both attach one id, and the
-   * event of that transaction then fulfils both.
+   * Sets the transaction id of an expectation. Resolves with:
    *
-   * A fulfilled expectation without a transaction id, which an event of another transaction fulfilled by its reference,
-   * waits again, with a poll due now, and that event becomes {@link StoredExpectation.otherEventId}. An overdue one has a
-   * poll due now.
+   * - `attached` if the id was set, or the expectation has this id already.
+   * - `conflict` if the expectation has another id, which it keeps, or if another expectation of the company that is
+   *   not cancelled has this id. A response to another payment must not hide this payment.
+   * - `cancelled` if the expectation is cancelled.
+   * - `unknown` if there is no such expectation.
+   *
+   * Only `attached` changes anything. The request of the expectation is then `accepted`, and
+   * {@link StoredExpectation.lostPolls} is 0. Calls for two expectations at the same moment may both attach the same
+   * id. The event of that transaction then fulfils both expectations.
+   *
+   * If the expectation had no transaction id, and an event of another transaction had fulfilled it by its reference,
+   * the expectation is `waiting` again and has a poll due now. The id of that event becomes
+   * {@link StoredExpectation.otherEventId}. An overdue expectation has a poll due now.
    */
   attach(
     company: string,
@@ -290,13 +309,13 @@ export interface ExpectationStore {
     transactionId: string,
   ): Promise<'attached' | 'conflict' | 'cancelled' | 'unknown'>;
 
-  /** Makes a waiting or overdue expectation `cancelled`, without a next poll. Returns whether it did. */
+  /** Makes a waiting or overdue expectation `cancelled`, without a next poll. Returns whether the state changed. */
   cancel(company: string, reference: string): Promise<boolean>;
 
   /**
    * Begins a request for the payment: grants the token, unless a request is running or accepted, or the expectation is
-   * neither waiting nor overdue. A request that does not end within `leaseMs` is `unknown` from then on. `undefined` if
-   * there is no such expectation.
+   * neither waiting nor overdue. A request that does not end within `leaseMs` is `unknown` from then on. Resolves with
+   * `undefined` if there is no such expectation.
    */
   startRequest(
     company: string,
@@ -305,8 +324,8 @@ export interface ExpectationStore {
   ): Promise<StartedRequest | undefined>;
 
   /**
-   * Ends a request. Returns `false`, and changes nothing, if the token is not the newest one. `cancelled`: the state of
-   * the request is `never`, and the expectation is cancelled if it is waiting and has no transaction id.
+   * Ends a request. Returns `false`, and changes nothing, if the token is not the newest token. With `cancelled`, the
+   * state of the request becomes `never`, and the expectation is cancelled if it is waiting and has no transaction id.
    */
   endRequest(
     name: ExpectationName,
@@ -314,12 +333,12 @@ export interface ExpectationStore {
     end: Exclude<RequestState, 'running'> | 'cancelled',
   ): Promise<boolean>;
 
-  /** The expectation with that reference. */
+  /** Returns the expectation with this reference. */
   find(company: string, reference: string): Promise<StoredExpectation | undefined>;
 
   /**
-   * Expectations by creation, newest first, `limit` at a time (1 to 1,000). A call may end after 20,000 expectations that it
-   * compared with the filter: the page has those that match, and `next`.
+   * Returns expectations by creation, newest first, `limit` at a time (1 to 1,000). A call may end after it has
+   * compared 20,000 expectations with the filter. The page then contains the expectations that match, and a `next`.
    */
   list(query: {
     readonly filter: ExpectationFilter;
@@ -329,7 +348,8 @@ export interface ExpectationStore {
 
   /**
    * Leases due polls, the earliest due first, at most `limit`, for `leaseMs`. A poll whose lease has ended is due, and
-   * {@link StoredExpectation.lostPolls} increases by one. Returns none while polls are paused (`@payments/poll` or `*`).
+   * {@link StoredExpectation.lostPolls} increases by one. Returns no polls while polls are paused (`@payments/poll` or
+   * `*`).
    */
   claimPolls(request: {
     readonly limit: number;
@@ -342,27 +362,32 @@ export interface ExpectationStore {
   releasePolls(leases: readonly PollLease[], dueInMs: readonly number[]): Promise<void>;
 
   /**
-   * Records a poll, if its lease is valid, and resets {@link StoredExpectation.lostPolls} unless `keepLost`. In the same
-   * transaction:
+   * Records a poll, if its lease is valid, and resets {@link StoredExpectation.lostPolls} unless `keepLost`. In the
+   * same transaction:
    *
-   * - With the result `event`: receives the event and fulfils the expectation with it. If the expectation is cancelled, the
-   *   event is received too, and the expectation stays cancelled. But if the inbox has an event of the transaction with another of `eventTypes`, and
-   *   none with the same type, the event is not received: the recorded result is `contradiction`, with the detail also
-   *   as {@link StoredExpectation.contradiction}, and the stored event fulfils the expectation if it is open.
+   * - With the result `event`: receives the event and fulfils the expectation with it. If the expectation is cancelled,
+   *   the event is received too, and the expectation stays cancelled. However, if the inbox has an event of the
+   *   transaction with another of `eventTypes`, but no event with the type of the found event, the found event is not
+   *   received. The recorded result is then `contradiction`, its detail is also stored as
+   *   {@link StoredExpectation.contradiction}, and the stored event fulfils the expectation if it is open.
    * - With `next: 'overdue'`, if the expectation is still `waiting`: a stored event of its transaction with one of
-   *   `eventTypes` fulfils it. Without one, it becomes `overdue`, and the event is received.
+   *   `eventTypes` fulfils it. Without such a stored event, the expectation becomes `overdue`, and
+   *   {@link PollSettlement.event} is received.
    * - The next poll is scheduled only if the expectation is still `waiting` or `overdue`.
    */
   settlePoll(settlement: PollSettlement): Promise<SettledPoll>;
 
   /**
    * Makes polls due: the poll of selection `i` in `dueInMs[i]`, or earlier if it is already due earlier. Ignores
-   * cancelled expectations and running polls. Gives an expectation whose polls were lost one more try: `lostPolls` is at
-   * most 2 after it. Returns how many polls it made due.
+   * cancelled expectations and running polls. Reduces `lostPolls` to at most 2, so that an expectation whose polls were
+   * lost gets one more try. Returns how many polls it made due.
    */
   pollNow(selections: readonly ExpectationName[], dueInMs: readonly number[]): Promise<number>;
 
-  /** Milliseconds until the next poll is due or its lease ends: 0 or less if one is due now; `null` if there is none, or polls are paused. */
+  /**
+   * Returns the milliseconds until the next poll is due or a lease ends: 0 or less if a poll is due now; `null` if
+   * there is no such poll, or polls are paused.
+   */
   nextPollInMs(): Promise<number | null>;
 
   /** Counts open expectations, each count up to the cap of `InboxStats`. */

@@ -28,7 +28,7 @@ function cacheOf(load: () => Promise<HandlerCatalog> = async () => catalog(0)) {
 }
 
 describe('HandlerCatalogCache', () => {
-  it('IN-32 matching() returns the handlers of this process and of all others, each once', async () => {
+  it('IN-32 matching() returns the handlers of this process and of all other processes, each once', async () => {
     const cache = cacheOf(async () =>
       catalog(3, ['both', 'a', 'c'], ['theirs', 'b.*'], ['all', '*']),
     );
@@ -71,7 +71,7 @@ describe('HandlerCatalogCache', () => {
     expect(cache.current.version).toBe(2);
   });
 
-  it('refresh() keeps the cached catalog if the store is down, and loads it after that', async () => {
+  it('refresh() keeps the cached catalog while the store is down, and loads the catalog after that', async () => {
     let down = true;
     const cache = cacheOf(async () => {
       if (down) throw new Error('down');

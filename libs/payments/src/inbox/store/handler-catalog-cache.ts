@@ -12,19 +12,23 @@ import type { EventSource, HandlerCatalog, InboxStore, HandlerDeclaration } from
 /** A handler that events are delivered to. */
 export interface InboxHandler {
   readonly name: string;
-  /** Its event types, as in `@OnPaymentEvent`. */
+  /** The event types of the handler, as in `@OnPaymentEvent`. */
   readonly patterns: readonly string[];
-  /** Whether this process has the handler. If not, other processes have it or had it. */
+  /**
+   * Whether this process has registered the handler. A handler that this process has not registered is, or was,
+   * registered by another process.
+   */
   readonly here: boolean;
   /** When a process first registered the handler, by the store clock; `null` if it is not registered yet. */
   readonly firstSeenAt: Date | null;
   /**
-   * When a running process last had the handler, to the accuracy of a heartbeat; `null` if it is not registered yet.
+   * When a running process last had the handler registered, to the accuracy of a heartbeat; `null` if it is not
+   * registered yet.
    */
   readonly lastSeenAt: Date | null;
 }
 
-/** Number of event types for which {@link HandlerCatalogCache.matching} caches its result. */
+/** Maximum number of event types for which {@link HandlerCatalogCache.matching} caches its result. */
 const MAX_TYPES = 1000;
 
 /**
@@ -34,7 +38,7 @@ const MAX_TYPES = 1000;
  */
 @Injectable()
 export class HandlerCatalogCache {
-  /** The catalog until the first load: that of an empty store. */
+  /** The cached catalog. Until the first load, it is the catalog of an empty store. */
   #catalog: HandlerCatalog = { version: 0, handlers: [] };
   #refreshing: Promise<HandlerCatalog> | null = null;
   /** Results of {@link matching} with this catalog, by event type. */
@@ -65,8 +69,8 @@ export class HandlerCatalogCache {
   }
 
   /**
-   * Names of the handlers that take an event type, each once. The handlers of this process are first. No handler takes
-   * an event of a reserved type that a webhook request brought.
+   * Returns the names of the handlers that take an event type, each once. The handlers of this process are first. No
+   * handler takes an event of a reserved type from a webhook request.
    */
   matching(eventType: string, source: EventSource = 'webhook'): readonly string[] {
     if (source === 'webhook' && isReserved(eventType)) return [];
@@ -80,23 +84,23 @@ export class HandlerCatalogCache {
     return names;
   }
 
-  /** The event types that polls of expected payments can find, according to any process. */
+  /** The event types that polls of expected payments can find, in all processes together. */
   get polledTypes(): readonly string[] {
     return this.#catalog.handlers.find(({ name }) => name === POLL_HANDLER)?.patterns ?? [];
   }
 
-  /** Whether the handler, as any process registered it, takes an event type, according to the cached catalog. */
+  /** Whether the handler takes an event type in any process, according to the cached catalog. */
   takesElsewhere(handler: string, eventType: string): boolean {
     const known = this.#catalog.handlers.find(({ name }) => name === handler);
     return known?.patterns.some((pattern) => matchesPattern(pattern, eventType)) ?? false;
   }
 
-  /** Names of the handlers of the applications, each once. The handlers of this process are first. */
+  /** Returns the names of the handlers of the applications, each once. The handlers of this process are first. */
   names(): string[] {
     return namesOf(this.#handlers);
   }
 
-  /** An event type that a handler takes and of which `eventType` is probably a misspelling. */
+  /** Returns an event type that a handler takes, if `eventType` is probably a misspelling of it. */
   similar(eventType: string): string | undefined {
     return similarType(
       eventType,
@@ -104,7 +108,10 @@ export class HandlerCatalogCache {
     );
   }
 
-  /** The handlers of this process, then those that any process registered, without the handlers of the module itself. */
+  /**
+   * The handlers of this process, then the handlers that any process registered, without the handlers of the module
+   * itself.
+   */
   get #handlers(): HandlerDeclaration[] {
     const registered = this.#catalog.handlers.filter(({ name }) => !isReserved(name));
     return [...this.registry.all(), ...registered];

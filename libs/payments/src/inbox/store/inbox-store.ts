@@ -22,7 +22,7 @@ export const INBOX_STORE = Symbol('PAYMENTS_INBOX_STORE');
 
 /** The result of settling a delivery. */
 export interface SettleResult {
-  /** Whether the lease was valid and the delivery is settled. `false`: another attempt has the delivery. */
+  /** Whether the lease was valid, so that the delivery is settled. If the lease was not valid, nothing was changed. */
   readonly settled: boolean;
   /** Whether a delivery that waited for the same ordering key became claimable. */
   readonly nextDue: boolean;
@@ -36,38 +36,41 @@ export interface CommitResult<R> extends Pick<SettleResult, 'nextDue'> {
 
 /** A handler as a process declares it. */
 export interface HandlerDeclaration {
-  /** 1 to 200 characters without control characters. */
+  /** Name of the handler: 1 to 200 characters without control characters. */
   readonly name: string;
   /** Patterns of event types, as in `@OnPaymentEvent`. The store does not interpret them. */
   readonly patterns: readonly string[];
 }
 
-/** A worker, as it registers. */
+/** The facts with which a worker registers. */
 export interface WorkerRegistration {
-  /** A UUID. Each registration has its own. */
+  /** Id of the worker: a UUID. Each registration has a new id. */
   readonly id: string;
   /** The worker is dead if it sends no heartbeat for this many milliseconds. 1,000 to 3,600,000. */
   readonly leaseMs: number;
   readonly handlers: readonly HandlerDeclaration[];
 }
 
-/** A handler that the store knows. */
+/** A handler that a process has registered in the store. */
 export interface KnownHandler extends HandlerDeclaration {
   readonly firstSeenAt: Date;
-  /** When a live worker last had the handler, to the accuracy of a heartbeat. */
+  /** When a live worker last had the handler registered, to the accuracy of a heartbeat. */
   readonly lastSeenAt: Date;
 }
 
-/** The handlers that the store knows, by name. */
+/** The handlers that are registered in the store, sorted by name. */
 export interface HandlerCatalog {
-  /** Increases with each change of names or patterns. From 0. */
+  /** The version of the catalog, from 0. The version increases with each change of names or patterns. */
   readonly version: number;
   readonly handlers: readonly KnownHandler[];
 }
 
 /** The result of {@link InboxStore.heartbeat}. */
 export interface HeartbeatResult {
-  /** `false`: the worker was declared dead (or never registered) and its deliveries were freed. */
+  /**
+   * Whether the worker is live. A worker that is not live was declared dead or never registered, and its deliveries
+   * were freed.
+   */
   readonly alive: boolean;
   /** Whether suspects of the worker's handlers are pending, except suspects of paused handlers. */
   readonly suspects: boolean;
@@ -77,7 +80,7 @@ export interface HeartbeatResult {
 export interface ClaimRequest {
   /** Id of a registered worker. */
   readonly workerId: string;
-  /** The handlers, and how many deliveries to claim of each at most: 1 or more. */
+  /** The handlers, and the maximum number of deliveries to claim for each handler: 1 or more. */
   readonly wanted: readonly { readonly handler: string; readonly limit: number }[];
 }
 
@@ -88,19 +91,20 @@ export interface SuspectRequest {
   readonly handlers: readonly string[];
 }
 
-/** The promises that a store can and cannot keep. */
+/** The optional guarantees of a store. */
 export interface InboxCapabilities {
   /**
-   * Whether a received event survives the process. If not, the sender gets a 2xx response only after the handlers have
-   * succeeded.
+   * Whether a received event survives the end of the process. If the store is not durable, the sender gets a 2xx
+   * response only after the handlers have succeeded.
    */
   readonly durable: boolean;
   /**
-   * Whether several processes may share the store. If not, the only worker is alive as long as the store is: the store may
-   * leave out whatever follows from the death of a worker, so it frees no delivery and has no suspects.
+   * Whether several processes may share the store. A store that is not shared has only one worker, which lives as long
+   * as the store. Such a store may leave out what follows from the death of a worker, so it frees no delivery and has
+   * no suspects.
    */
   readonly shared: boolean;
-  /** Whether `context.commit` works: the handler's effects and the settled delivery in one transaction. */
+  /** Whether `context.commit` works, which stores the handler's effects and the settled delivery in one transaction. */
   readonly transactional: boolean;
   /** Whether heartbeats and due times use a clock of the store instead of the process clocks of the workers. */
   readonly ownClock: boolean;
@@ -108,43 +112,47 @@ export interface InboxCapabilities {
 
 /**
  * Stores events and their deliveries. Every operation is atomic, and no operation keeps a transaction open after it has
- * resolved. The guide has a diagram of the states of a delivery: it has every change of a state.
+ * resolved. The guide has a diagram of the states of a delivery, with every change of a state.
  *
  * **Leases.** A worker (one per process) registers, sends heartbeats, and leases the deliveries that it runs. A running
  * delivery stores the worker's id and a fencing token. {@link complete}, {@link fail}, {@link release} and
- * {@link commit} succeed exactly if the delivery is `running` and the token is the current one. They compare no clock.
- * The clock only decides when a worker that sends no heartbeats is dead.
+ * {@link commit} succeed exactly if the delivery is `running` and the token is the current one. These operations
+ * compare no clock. The clock only decides when a worker that sends no heartbeats is dead.
  *
  * **Unknown outcomes.** A rejected operation may have taken effect, for example if the connection was cut before the
- * response arrived. So a worker whose {@link claim}, {@link claimSuspect} or assigning {@link receive} rejected may
- * lease deliveries that it does not know of, and no process would ever free them. It registers under a new id,
- * continues the heartbeats of the old id until its attempts and its other claims have ended, and then retires the old id
- * with a grace of 0.
+ * response arrived. After a {@link claim}, a {@link claimSuspect} or an assigning {@link receive} has rejected, the
+ * worker may lease deliveries that it never received, and no process would ever free them. The worker therefore
+ * registers under a new id. The worker continues the heartbeats of the old id until the attempts and the other claims
+ * under the old id have ended. Then the worker retires the old id with a grace of 0.
  *
- * **Ordering.** Two deliveries of one company, handler and ordering key never run at the same time. A due delivery
- * whose key is running waits for its turn: it is not in the set that claims read, so the cost of a claim does not
- * depend on the backlog of one key. When a delivery stops being `running`, or a pending delivery is skipped, the next
- * waiting delivery of its key (the earliest due) becomes claimable. It is due now, or keeps its earlier due time.
+ * **Ordering.** Two deliveries of one company, handler and ordering key never run at the same time. While one of them
+ * is running, a due delivery of the same key waits. Claims do not read waiting deliveries, so the cost of a claim does
+ * not depend on the backlog of one key. When a delivery stops being `running`, or a pending delivery is skipped, the
+ * next waiting delivery of its key (the earliest due) becomes claimable. This next delivery is due now, or keeps its
+ * earlier due time.
  *
  * `Tx` is the type of the transaction that {@link commit} passes to its work.
  */
 export interface InboxStore<Tx = unknown> {
-  /** The promises of this store beyond the contract that all stores share. Constant for the lifetime of the store. */
+  /** The guarantees of this store beyond the contract that all stores share. Constant for the lifetime of the store. */
   readonly capabilities: InboxCapabilities;
 
   /** The expected payments; see `PaymentExpectations`. */
   readonly expectations: ExpectationStore;
 
-  /** Creates tables if necessary. Several processes may open one store at the same time. Called once, first. */
+  /**
+   * Creates tables if necessary. Several processes may open one store at the same time. Called once, before all other
+   * methods.
+   */
   open(): Promise<void>;
 
-  /** Releases all resources. Called once, last; later calls reject. */
+  /** Releases all resources. Called once, after all other methods; later calls reject. */
   close(): Promise<void>;
 
   /**
    * Adds a live worker, and its handlers to the catalog. The patterns of a handler are the patterns of all live workers
-   * that have it. A handler that no live worker has keeps its last patterns. A new handler, or a change of patterns,
-   * increments {@link HandlerCatalog.version}. Returns the catalog after that.
+   * that have registered the handler. A handler that no live worker has registered keeps its last patterns. A new
+   * handler, or a change of patterns, increments {@link HandlerCatalog.version}. Returns the catalog after that.
    */
   register(worker: WorkerRegistration): Promise<HandlerCatalog>;
 
@@ -155,19 +163,21 @@ export interface InboxStore<Tx = unknown> {
    * A freed delivery of a dead worker becomes pending and due now, with the attempt added to the history as `lost`. The
    * attempt is counted only if the delivery was a suspect already; otherwise `attempts` decreases by one. The delivery
    * becomes a suspect ({@link ClaimedDelivery.crashes} increases by one). A freed delivery of a retired worker becomes
-   * pending as after {@link release}: not counted and without an entry in the history, and a suspect only if it was one.
+   * pending as after {@link release}: the attempt is not counted and not added to the history. The delivery is a
+   * suspect only if it was a suspect before.
    *
-   * If the previous heartbeat of this worker is older than its own `leaseMs`, the store declares no worker dead. The store may have
-   * been unreachable for all workers, so the others also get the time to renew their heartbeats.
+   * If the previous heartbeat of this worker is older than its own `leaseMs`, the store declares no worker dead. The
+   * store may have been unreachable for all workers, so the others also get the time to renew their heartbeats.
    *
-   * A store whose search for these deliveries takes longer than a second may search less often than it renews heartbeats.
+   * If the search for these deliveries takes longer than a second, the store may search less often than it renews
+   * heartbeats.
    */
   heartbeat(workerId: string): Promise<HeartbeatResult>;
 
   /**
    * Ends a worker on purpose. If it still leases deliveries, the leases stay valid for `graceMs` more milliseconds, and
-   * the worker can settle the deliveries. After that, heartbeats of other workers free them. A store without its own clock may
-   * count the grace from the next heartbeat of another worker.
+   * the worker can settle the deliveries. After that time, heartbeats of other workers free the deliveries. A store
+   * without its own clock may count the grace from the next heartbeat of another worker.
    */
   retire(workerId: string, graceMs: number): Promise<void>;
 
@@ -181,9 +191,10 @@ export interface InboxStore<Tx = unknown> {
   forgetHandler(handler: string): Promise<number | null>;
 
   /**
-   * Stores events, each with a delivery to each of its handlers. A known event, also of the same call, is reported and
-   * not stored again. Resolves once the events are as durable as the store makes them, with a receipt for each event in
-   * their order. Rejects within a bounded time if the store is down.
+   * Stores events, each with a delivery to each of its handlers. An event that is already stored, or is in the same
+   * call twice, is not stored again; its receipt reports this. Resolves once the events are as durable as the store
+   * makes them, with a receipt for each event, in the order of the events. Rejects within a bounded time if the store
+   * is down.
    *
    * A delivery to a handler in {@link IncomingEvent.assign} is leased to that worker, exactly as a claim would lease
    * it, if the handler is not paused and no delivery of its ordering key and handler is running, waiting, or pending
@@ -194,10 +205,11 @@ export interface InboxStore<Tx = unknown> {
   receive(events: readonly IncomingEvent[]): Promise<StoreReceipt[]>;
 
   /**
-   * Leases due pending deliveries to the worker, except suspects: for each handler the earliest due first, at most its
-   * limit. Counts an attempt of each. Leases no delivery of a paused handler. A due delivery whose ordering key is
-   * running for the handler waits from now on. A store may lease nothing to a worker that is not live, here and on
-   * receipt. If it leases a delivery to such a worker, the next heartbeat of any worker frees the delivery.
+   * Leases due pending deliveries to the worker, except suspects. For each handler, leases the earliest due deliveries
+   * first, at most as many as its limit. Counts an attempt of each leased delivery. Leases no delivery of a paused
+   * handler. If another delivery of its ordering key is running for the handler, a due delivery waits from now on. A
+   * store may lease nothing to a worker that is not live, in this method and in {@link receive}. If a store leases a
+   * delivery to such a worker, the next heartbeat of any worker frees the delivery.
    */
   claim(request: ClaimRequest): Promise<ClaimedDelivery[]>;
 
@@ -210,17 +222,17 @@ export interface InboxStore<Tx = unknown> {
    */
   newerHandled(lease: Lease): Promise<boolean>;
 
-  /** Marks a delivery done. Like {@link fail} and {@link commit}, it adds the attempt to the history. */
+  /** Marks a delivery done. Adds the attempt to the history, as do {@link fail} and {@link commit}. */
   complete(lease: Lease): Promise<SettleResult>;
 
   /**
    * Records a failed attempt: the delivery is pending again and due in `retryInMs`, or dead if `retryInMs` is `null`.
-   * At most 1,000 characters of the error are stored. Like {@link complete} and {@link commit}, it makes a suspect a
-   * normal delivery again.
+   * At most 1,000 characters of the error are stored. Makes a suspect a normal delivery again, as do {@link complete}
+   * and {@link commit}.
    */
   fail(lease: Lease, failure: { error: string; retryInMs: number | null }): Promise<SettleResult>;
 
-  /** Makes the delivery pending again, due in `dueInMs` (default: now), without charging the attempt. */
+  /** Makes the delivery pending again, due in `dueInMs` (default: now), without counting the attempt. */
   release(lease: Lease, dueInMs?: number): Promise<SettleResult>;
 
   /**
@@ -234,63 +246,67 @@ export interface InboxStore<Tx = unknown> {
   commit<R>(lease: Lease, work: (tx: Tx) => R | Promise<R>): Promise<CommitResult<R>>;
 
   /**
-   * Milliseconds until the first delivery of the named handlers becomes claimable by {@link claim}: 0 or less if one is
-   * claimable now, `null` if there is none. Deliveries of paused handlers, waiting deliveries and suspects do not
-   * count.
+   * Returns the milliseconds until the first delivery of the named handlers becomes claimable by {@link claim}: 0 or
+   * less if a delivery is claimable now, `null` if there is no delivery. Deliveries of paused handlers, waiting
+   * deliveries and suspects do not count.
    */
   nextDueInMs(handlers: readonly string[]): Promise<number | null>;
 
   /**
-   * Calls `listener` if a delivery may have become due through another process (or this one). It is a hint: calls may
-   * be missing or superfluous. A store that is not shared need not call it: a process wakes its own worker. Returns a
-   * function that removes the listener.
+   * Calls `listener` if a delivery may have become due through another process (or this one). The call is only a hint:
+   * calls may be missing or superfluous. A store that is not shared need not call it: a process wakes its own worker.
+   * Returns a function that removes the listener.
    */
   onWake(listener: () => void): () => void;
 
-  /** The event with that id, with its body, headers, repeats and histories; `undefined` if the id is not known. */
+  /**
+   * Returns the event with this id, with its body, headers, repeats and histories; `undefined` if the id is not known.
+   */
   find(company: string, id: string): Promise<StoredEvent | undefined>;
 
   /**
-   * Events by number of receipt, newest or oldest first, `limit` at a time (1 to 1,000). A call may end after 20,000 events that it
-   * compared with the filter: the page has those that match, and `next`.
+   * Returns events in the order of receipt, newest or oldest first, `limit` at a time (1 to 1,000). A call may end
+   * after it has compared 20,000 events with the filter. The page then contains the events that match, and a `next`.
    */
   list(query: {
     readonly filter: EventFilter;
     readonly order: 'newest' | 'oldest';
     readonly limit: number;
-    /** `next` of the previous page; `null` for the first. */
+    /** The `next` of the previous page; `null` for the first page. */
     readonly after: string | null;
   }): Promise<EventPage>;
 
   /**
-   * Counts what is stored now, each count up to a cap. The cost does not depend on the number of events, except in memory,
-   * where it takes a few milliseconds for 100,000.
+   * Counts the stored deliveries and events, each count up to a cap. The cost does not depend on the number of events,
+   * except in memory, where a call takes a few milliseconds for 100,000 events.
    */
   stats(): Promise<InboxStats>;
 
   /**
    * Counts the failed deliveries that are pending, running or dead by handler, error and state. Reads at most the
-   * 10,000 newest; `more`: there are others.
+   * 10,000 newest failed deliveries; `more` is `true` if there are more.
    */
   failures(): Promise<{ readonly counts: readonly FailureCount[]; readonly more: boolean }>;
 
   /**
-   * The activity of the last `minutes` (1 to 1,440) closed minutes, from at least the 100,000 newest events. It reads them
-   * in slices, so that no receive waits.
+   * Computes the activity of the last `minutes` (1 to 1,440) closed minutes, from at least the 100,000 newest events.
+   * Reads these events in slices, so that no receive waits.
    *
-   * @param bodiesMs as of {@link prune}: events that were received longer ago may have been pruned
+   * @param bodiesMs the `bodiesMs` of {@link prune}: events that were received longer ago may have been pruned
    */
   activity(minutes: number, bodiesMs: number): Promise<InboxActivity>;
 
   /**
-   * Makes dead, skipped and pending deliveries due again, and done ones if `force` is set. Ignores running deliveries
-   * and pruned events. Adds a delivery if the event has none to the handler. `dueInMs[i]` is the delay until selection
-   * `i` becomes due; a pending delivery becomes due then or earlier, never later. The attempts of a delivery start from
-   * 0 again, unless it was pending. Returns how many deliveries it changed or added; a pending delivery counts.
+   * Makes dead, skipped and pending deliveries due again, and done deliveries if `force` is set. Ignores running
+   * deliveries and pruned events. Adds a delivery if the event has no delivery to the handler. `dueInMs[i]` is the
+   * delay until selection `i` becomes due; a pending delivery becomes due then or earlier, never later. The attempts of
+   * a delivery start from 0 again, unless it was pending. Returns how many deliveries it changed or added; a pending
+   * delivery counts as changed.
    *
-   * The first delivery that is added to a stale event makes the event count as the event of its transaction: it is not
-   * stale any more, and fulfils expectations as on receipt if its type is in `fulfils`. The databases know
-   * only the reference in its {@link IncomingEvent.summary}. If another event counts as the event of the transaction, nothing is added; see
+   * The first delivery that is added to a stale event makes the event count as the event of its transaction. The event
+   * is then not stale any more, and fulfils expectations as on receipt if `fulfils` contains its type. As the reference
+   * of this event, the databases use the reference in its {@link IncomingEvent.summary}, because they store no other
+   * reference. If another event already counts as the event of the transaction, no delivery is added; see
    * {@link IncomingEvent.oncePerTransaction}.
    */
   redrive(
@@ -303,10 +319,13 @@ export interface InboxStore<Tx = unknown> {
     },
   ): Promise<number>;
 
-  /** Marks pending and dead deliveries skipped, and makes suspects normal deliveries. Returns how many it skipped. */
+  /**
+   * Marks pending and dead deliveries skipped, and makes suspects normal deliveries. Returns how many deliveries it
+   * skipped.
+   */
   skip(selections: readonly DeliverySelection[]): Promise<number>;
 
-  /** Stops (or, with `false`, restarts) the claims of a handler, or of all for `*`, in every process. */
+  /** Pauses a handler, or all handlers for `*`: no process claims its deliveries. With `false`, ends the pause. */
   pause(handler: string, paused: boolean): Promise<void>;
 
   /**
@@ -314,13 +333,13 @@ export interface InboxStore<Tx = unknown> {
    *
    * - the bodies and deliveries of events that were received more than `bodiesMs` ago and whose deliveries are all done
    *   or skipped. A tombstone stays.
-   * - tombstones of events that were received more than `tombstonesMs` ago and whose own time (`occurredAt`) is as long
-   *   ago. The tombstone of an event from the future stays longer, so that every deleted event is older than
-   *   `tombstonesMs`.
+   * - tombstones of events that were received more than `tombstonesMs` ago and whose own time (`occurredAt`) is also
+   *   more than `tombstonesMs` ago. The tombstone of an event from the future stays longer, so that every deleted event
+   *   is older than `tombstonesMs`.
    * - expectations; see {@link ExpectationStore}.
    *
-   * Returns how many events and expectations it changed. A call reads a bounded number of the old events that were not finished
-   * when they became old, so an event that has finished since then may be pruned by a later call.
+   * Returns how many events and expectations it changed. A call reads a bounded number of the old events that were not
+   * finished when they became old, so an event that has finished since then may be pruned by a later call.
    */
   prune(request: {
     readonly bodiesMs: number;
@@ -333,6 +352,6 @@ export interface InboxStore<Tx = unknown> {
 export interface InboxDefinition {
   /** Name of the inbox in messages, for example `memory`. */
   readonly name: string;
-  /** A new store that is not opened yet. It uses the clock of `runtime` if it has no clock of its own. */
+  /** A new store that is not opened yet. The store uses the clock of `runtime` if it has no clock of its own. */
   create(runtime: PaymentsRuntime): InboxStore;
 }

@@ -1,13 +1,13 @@
 import type { PaymentEventSource } from '../../events/payment-event.js';
 
 /**
- * State of one event's delivery to one handler.
+ * The state of one event's delivery to one handler.
  *
  * - `pending`: waits for its first attempt, for a retry after a failure, or for its ordering key.
  * - `running`: leased to a worker, under the worker's id and a fencing token.
  * - `done`: the handler succeeded.
- * - `dead`: a dead letter: all attempts failed, or an attempt failed as unrecoverable. It is kept until an operator
- *   redrives or skips it.
+ * - `dead`: a dead letter, because all attempts failed, or an attempt failed with an unrecoverable error. A dead
+ *   delivery is kept until an operator redrives or skips it.
  * - `skipped`: an operator decided that the delivery does not run.
  */
 export type DeliveryState = 'pending' | 'running' | 'done' | 'dead' | 'skipped';
@@ -18,14 +18,14 @@ export type DeliveryState = 'pending' | 'running' | 'done' | 'dead' | 'skipped';
  * - `unhandled`: no handler took the event's type.
  * - `stale`: the event was too old when it was received; see {@link StoredEvent.stale}.
  *
- * A redrive adds deliveries to an unhandled or stale event, which ends that state. Tombstones and `webhook.test` events
- * are neither `unhandled` nor `stale`.
+ * A redrive can add deliveries to an unhandled or stale event. After that, the event is not in that state any more.
+ * Tombstones and `webhook.test` events are neither `unhandled` nor `stale`.
  */
 export type EventState = DeliveryState | 'unhandled' | 'stale';
 
-/** An attempt of a delivery that has ended. */
+/** An ended attempt of a delivery. */
 export interface DeliveryAttempt {
-  /** From 1. After a redrive, attempts are numbered from 1 again. */
+  /** The number of the attempt, from 1. After a redrive, attempts are numbered from 1 again. */
   readonly attempt: number;
   /** When the delivery was claimed, by the store clock. */
   readonly startedAt: Date;
@@ -33,7 +33,7 @@ export interface DeliveryAttempt {
   readonly endedAt: Date;
   /**
    * - `done`: the handler succeeded.
-   * - `failed`: the handler failed, or was not called because the delivery had no attempts left.
+   * - `failed`: the handler failed, or did not run because the delivery had no attempts left.
    * - `lost`: the process died or was cut off before the attempt had a result.
    */
   readonly outcome: 'done' | 'failed' | 'lost';
@@ -45,16 +45,22 @@ export interface DeliveryAttempt {
 export interface StoredDelivery {
   readonly handler: string;
   readonly state: DeliveryState;
-  /** Attempts that count: not those that were released, nor those that were lost in a first crash. */
+  /**
+   * Number of counted attempts. A released attempt is not counted. A lost attempt is counted only if the delivery was a
+   * suspect already.
+   */
   readonly attempts: number;
   /** One line about the last failure, `null` if there was none. */
   readonly lastError: string | null;
-  /** When a pending delivery is due; `null` in other states. In the past if the delivery waits for its ordering key. */
+  /**
+   * When a pending delivery is due; `null` in other states. This time is in the past if the delivery waits for its
+   * ordering key.
+   */
   readonly dueAt: Date | null;
   /** When the delivery became done, dead or skipped; `null` before. */
   readonly finishedAt: Date | null;
   /**
-   * The attempts that have ended, the oldest first, at most the last 20. A redrive keeps them. Released
+   * The attempts that have ended, the oldest first, at most the last 20. A redrive keeps these attempts. Released
    * attempts are not included, because they are not counted. Empty in a list.
    */
   readonly history: readonly DeliveryAttempt[];
@@ -64,11 +70,11 @@ export interface StoredDelivery {
 export type EventSource = PaymentEventSource;
 
 /**
- * What lists show and searches find of an event, besides its transaction: the result of the option `summary`. Fields
- * that are missing, or of another type, are not stored.
+ * The result of the option `summary`: what lists show of an event, and what searches find, besides its transaction.
+ * Fields that are missing or have another type are not stored.
  */
 export interface EventSummary {
-  /** The application's name of the payment, for example an order number. Cut to 200 characters. */
+  /** The application's reference of the payment, for example an order number. Cut to 200 characters. */
   readonly reference?: string | null;
   /** The amount in units of the currency, for example `350` or `'350.00'`. Cut to 40 characters. */
   readonly amount?: string | number | null;
@@ -76,7 +82,7 @@ export interface EventSummary {
   readonly currency?: string | null;
 }
 
-/** An {@link EventSummary} as stored: `null` for what is not known. */
+/** An {@link EventSummary} as stored. A field that is not known is `null`. */
 export interface StoredSummary {
   readonly reference: string | null;
   readonly amount: string | null;
@@ -91,24 +97,25 @@ export const NO_SUMMARY: StoredSummary = Object.freeze({
 });
 
 /**
- * A verified event that a store is to receive. The company, whose secret signed the webhook request, has 1 to 100 characters of
- * `A-Z a-z 0-9 . _ ~ -`; id and type have 1 to 255 characters without control characters. A stale event has no handlers.
+ * A verified event for a store. The field `company` is the id of the company whose secret signed the webhook request: 1
+ * to 100 characters of `A-Z a-z 0-9 . _ ~ -`. The fields `id` and `eventType` have 1 to 255 characters without control
+ * characters. A stale event has no handlers.
  */
 export interface IncomingEvent extends Pick<
   StoredEvent,
   'company' | 'id' | 'eventType' | 'occurredAt' | 'headers' | 'stale' | 'source'
 > {
   /**
-   * Two deliveries of one company, handler and ordering key never run at the same time. `null`: deliveries of the event
-   * run at any time. The key is the event's `data.transactionId`, of any length and content.
+   * Two deliveries of one company, handler and ordering key never run at the same time. If the key is `null`,
+   * deliveries of the event run at any time. The key is the event's `data.transactionId`, of any length and content.
    */
   readonly orderingKey: string | null;
   /** The body: as it was signed, byte for byte, or as `bodyCodec` encoded it. */
   readonly raw: Buffer;
   /**
    * Whether the event's type is handled once per transaction. Another event of the same company, type and
-   * {@link orderingKey} is then a duplicate, whatever its id. A stale event counts as the event of its transaction only
-   * when a redrive adds its first delivery. Without an ordering key, this has no effect.
+   * {@link orderingKey} is then a duplicate, even if its id differs. A stale event counts as the event of its
+   * transaction only after a redrive has added its first delivery. Without an ordering key, this field has no effect.
    */
   readonly oncePerTransaction: boolean;
   /** Names of the handlers to deliver to, each once. Without handlers, the event is stored as unhandled or stale. */
@@ -116,13 +123,16 @@ export interface IncomingEvent extends Pick<
   /** The {@link HandlerCatalog.version} from which {@link handlers} was computed. */
   readonly catalogVersion: number;
   /**
-   * A worker with reserved slots for some of {@link handlers}: the store may lease these deliveries to it at once.
-   * `null` without such a worker.
+   * A worker, and those of {@link handlers} for which it has reserved slots. The store may lease the deliveries to
+   * these handlers to the worker at once. `null` if no worker has reserved slots.
    */
   readonly assign: { readonly workerId: string; readonly handlers: readonly string[] } | null;
-  /** The event's `data.externalReference`, if it is a string that {@link NewExpectation.reference} allows; otherwise `null`. */
+  /**
+   * The event's `data.externalReference`, if it is a string that {@link NewExpectation.reference} allows; otherwise
+   * `null`.
+   */
   readonly reference: string | null;
-  /** What lists show of the event; `null` for nothing. */
+  /** What lists show of the event; `null` if they show no summary. */
   readonly summary: StoredSummary | null;
   /** Whether the event fulfils expectations of its transaction and reference; see {@link ExpectationStore}. */
   readonly fulfils: boolean;
@@ -134,8 +144,8 @@ export interface StoreReceipt {
    * - `stored`: the event is new.
    * - `duplicate`: the event is known. Nothing was stored, except that an event with another id is added once to
    *   {@link StoredEvent.repeats} of the first event.
-   * - `conflict`: the id is known with another {@link IncomingEvent.raw}. The first event is kept. With a `bodyCodec`,
-   *   the receiver decodes and compares the bodies itself.
+   * - `conflict`: the stored event with this id has another {@link IncomingEvent.raw}. The first event is kept. With a
+   *   `bodyCodec`, the receiver decodes and compares the bodies itself.
    * - `outdated`: the event is new, but {@link IncomingEvent.catalogVersion} is not the current version. Nothing was
    *   stored: call {@link InboxStore.catalog} and receive the event again.
    */
@@ -166,7 +176,10 @@ export interface Lease {
   readonly handler: string;
   /** Fencing token: increases with every claim of the delivery, and when the delivery is freed. */
   readonly token: number;
-  /** The store's own number of the event. Pass a lease back as the store returned it. */
+  /**
+   * The store's own number of the event: events are numbered in the order of receipt. Pass a lease to the store
+   * unchanged.
+   */
   readonly seq: number;
 }
 
@@ -186,11 +199,13 @@ export interface ClaimedDelivery extends Lease, Pick<StoredEvent, 'receivedAt' |
   /** The stored body. */
   readonly raw: Buffer;
   /**
-   * How many attempts in a row were lost because their process died or was cut off. A delivery with 1 or more is a
-   * suspect: it may be the cause of the death.
+   * How many attempts in a row were lost because their process died or was cut off. A delivery with at least one such
+   * attempt is a suspect, because it may have caused the death of the process.
    */
   readonly crashes: number;
-  /** Facts of the event for the span of the attempt; absent: the span has neither the event type nor a link. */
+  /**
+   * Facts of the event for the span of the attempt. Without this field, the span has neither the event type nor a link.
+   */
   readonly traced?: TracedEvent;
 }
 
@@ -208,7 +223,7 @@ export interface StoredEvent {
   /** The event's own time (its `timestamp`). */
   readonly occurredAt: Date;
   readonly orderingKey: string | null;
-  /** See {@link EventSummary}; `null` if it is not known, and in a tombstone. */
+  /** The reference of the payment; see {@link EventSummary}. `null` if it is not known, and in a tombstone. */
   readonly reference: string | null;
   readonly amount: string | null;
   readonly currency: string | null;
@@ -229,20 +244,21 @@ export interface StoredEvent {
    */
   readonly headers: Readonly<Record<string, string>>;
   /**
-   * Whether the event's own time was more than `webhook.maxAgeMs` ago when the event was received. It could have been a
-   * copy of an event whose id was already deleted, so no handler ran. `false` after a redrive that added a delivery.
+   * Whether the event's own time was more than `webhook.maxAgeMs` ago when the event was received. The event could have
+   * been a copy of an event whose id was already deleted, so no handler ran. After a redrive that added a delivery,
+   * this field is `false`.
    */
   readonly stale: boolean;
   /**
    * Other events of the same company, type and transaction that were received later and not handled, because the type
-   * is in `oncePerTransaction`: the oldest first, the last 20 at most. Empty in a list.
+   * is in `oncePerTransaction`. At most the last 20, the oldest first. Empty in a list.
    */
   readonly repeats: readonly { readonly id: string; readonly receivedAt: Date }[];
-  /** One per handler, by handler name. Empty for an unhandled or stale event, and for a tombstone. */
+  /** One delivery per handler, sorted by handler name. Empty for an unhandled or stale event, and for a tombstone. */
   readonly deliveries: readonly StoredDelivery[];
 }
 
-/** How many attempts a history contains at most. */
+/** Maximum number of attempts in a history. */
 export const HISTORY_LENGTH = 20;
 
 const ERROR_LENGTH = 1000;
@@ -261,7 +277,7 @@ export type HistoryEntry = readonly [
 
 const OUTCOMES = { d: 'done', f: 'failed', l: 'lost' } as const;
 
-/** Converts a history as a database stores it. */
+/** Converts a history from the form in which a database stores it. */
 export function toHistory(entries: readonly HistoryEntry[]): DeliveryAttempt[] {
   return entries.map(([attempt, startedMs, tookMs, outcome, error]) => ({
     attempt,
@@ -272,7 +288,7 @@ export function toHistory(entries: readonly HistoryEntry[]): DeliveryAttempt[] {
   }));
 }
 
-/** An error cut to 1,000 characters, so that the size of a history is bounded. */
+/** Returns an error cut to 1,000 characters, so that the size of a history is bounded. */
 export function boundedError(error: string): string {
   return error.length > ERROR_LENGTH ? `${error.slice(0, ERROR_LENGTH - 1)}…` : error;
 }
@@ -286,30 +302,38 @@ export interface EventFilter {
   /** Only events that were received in this way. */
   readonly source?: PaymentEventSource;
   /**
-   * Received at this time or later. In a database, an event may be left out if the clock was set back by more than a minute
-   * and showed this time, or {@link to}, twice.
+   * Only events that were received at this time or later. In a database, an event may be left out if the clock was set
+   * back by more than a minute and therefore showed this time, or {@link to}, twice.
    */
   readonly from?: Date;
-  /** Received before this time. */
+  /** Only events that were received before this time. */
   readonly to?: Date;
   /** Only events with a delivery to this handler. */
   readonly handler?: string;
-  /** With a delivery in this state (to `handler`, if it is given), or without deliveries for this reason. */
+  /**
+   * Only events with a delivery in this state (to `handler`, if that is set). For `unhandled` and `stale`: only events
+   * without deliveries for this reason.
+   */
   readonly state?: EventState;
-  /** The id or the reference of the event begins with this text, or this text is its transaction id (the ordering key). */
+  /**
+   * Only events whose id or reference begins with this text, or whose transaction id (the ordering key) is this text.
+   */
   readonly search?: string;
 }
 
-/** A page of a list. If few events match the filter, it may have fewer events than `limit`, or none, and a `next`. */
+/**
+ * A page of a list. If few events match the filter, the page may have fewer events than `limit`, or none, although it
+ * has a `next`.
+ */
 export interface EventPage {
-  /** Without bodies, headers and histories: `raw` is `null`, the other fields are empty. */
+  /** The events, without bodies, headers and histories: `raw` is `null`, and the other fields are empty. */
   readonly events: readonly StoredEvent[];
   /** Pass it as `after` for the next page, even if this page is empty; `null` on the last page. */
   readonly next: string | null;
 }
 
 /**
- * The parts of a cursor of a store.
+ * Returns the parts of a cursor, which a store returned as `next`.
  *
  * @throws TypeError if `after` is not a cursor of this store.
  */
@@ -326,7 +350,7 @@ export function parseSeq(next: string): number {
   return Number(parseCursor(next, /^\d{1,16}$/)[0]);
 }
 
-/** @throws TypeError for an invalid time of a filter. */
+/** @throws TypeError if `from` or `to` is not a valid `Date`. */
 export function assertTimes({ from, to }: { readonly from?: Date; readonly to?: Date }): void {
   if (from !== undefined) assertDate('from', from);
   if (to !== undefined) assertDate('to', to);
@@ -345,16 +369,22 @@ export interface DeliverySelection {
   readonly company: string;
   /** Id of the event. */
   readonly id: string;
-  /** The handlers of the deliveries. {@link InboxStore.redrive} adds a delivery if the event has none to a handler. */
+  /**
+   * The handlers of the deliveries. {@link InboxStore.redrive} adds a delivery if the event has no delivery to a
+   * handler.
+   */
   readonly handlers: readonly string[];
 }
 
-/** How many events one call of `list()` compares with the filter at most; for exceptions, see `PaymentInbox.list()`. */
+/**
+ * Maximum number of events that one call of `list()` compares with the filter. For exceptions, see
+ * `PaymentInbox.list()`.
+ */
 export const MAX_READ = 20_000;
 
 /**
- * How many milliseconds earlier than an event with a lower number an event may be received, so that each list by time
- * finds it: transactions overlap, and clocks are set back.
+ * An event may have an earlier time of receipt than an event with a lower number, because transactions overlap and
+ * clocks are set back. Each list by time finds such an event if the difference is at most this many milliseconds.
  */
 export const MAX_DISORDER_MS = 60_000;
 
@@ -363,27 +393,29 @@ export const COUNT_CAP = 10_000;
 
 /** A number of rows, counted up to {@link COUNT_CAP}. */
 export interface CappedCount {
-  /** 0 to 10,000. */
+  /** The count, from 0 to 10,000. */
   readonly count: number;
-  /** Whether there are more rows than {@link count}: "10,000+". */
+  /** Whether there are more rows than {@link count}, so that pages show "10,000+". */
   readonly more: boolean;
 }
 
-/** The count of rows of which at most {@link COUNT_CAP} + 1 were counted. */
+/** Returns the capped count for a number of rows that was counted up to {@link COUNT_CAP} + 1. */
 export function capped(count: number): CappedCount {
   return { count: Math.min(count, COUNT_CAP), more: count > COUNT_CAP };
 }
 
 /** Counts for a dashboard or a scraper. */
 export interface InboxStats {
-  /** Unfinished deliveries by handler and state. Pairs without deliveries are absent. */
+  /** Number of unfinished deliveries by handler and state. Pairs without deliveries are absent. */
   readonly deliveries: readonly ({
     readonly handler: string;
     readonly state: 'pending' | 'running' | 'dead';
   } & CappedCount)[];
-  /** Stored events without a delivery because no handler takes their type. `webhook.test` events do not count. */
+  /**
+   * Number of stored events without a delivery because no handler takes their type. `webhook.test` events do not count.
+   */
   readonly unhandled: CappedCount;
-  /** Stored events without a delivery because they were too old when they were received. */
+  /** Number of stored events without a delivery because they were too old when they were received. */
   readonly stale: CappedCount;
   /** Milliseconds since the receipt of the oldest delivery that is pending or running; `null` if there is none. */
   readonly oldestPendingMs: number | null;
@@ -394,49 +426,55 @@ export interface InboxStats {
 /** Deliveries to one handler that failed with the same error, as a store counts them. */
 export interface FailureCount {
   readonly handler: string;
-  /** The last error of the deliveries, word for word. */
+  /** The last error of the deliveries, exactly as stored. */
   readonly error: string;
   /** `dead`, or `retrying`: pending or running, after an attempt that failed or was lost. */
   readonly state: 'dead' | 'retrying';
   readonly count: number;
-  /** When the last attempts of these deliveries ended: the first and the last of these times. */
+  /** The earliest time at which the last attempt of one of these deliveries ended. */
   readonly oldestAt: Date;
+  /** The latest time at which the last attempt of one of these deliveries ended. */
   readonly newestAt: Date;
-  /** The event of the delivery that was received last. */
+  /** Id of the company of the newest event whose delivery failed with this error. */
   readonly company: string;
+  /** Id of the newest event whose delivery failed with this error. */
   readonly eventId: string;
 }
 
-/** How many failed deliveries {@link InboxStore.failures} reads: those of the newest events. */
+/**
+ * Maximum number of failed deliveries that {@link InboxStore.failures} reads. The deliveries of the newest events are
+ * read.
+ */
 export const MAX_FAILED = 10_000;
 
 /** The activity of the inbox in the last closed minutes, in all processes together. */
 export interface InboxActivity {
-  /** The oldest first, with zeros for a minute without activity. */
+  /** The minutes, the oldest first. A minute without activity has zeros. */
   readonly minutes: readonly ActivityMinute[];
   /**
-   * From this minute on, {@link minutes} counts every event and all attempts of these events. It is the start of the
-   * first minute, unless the inbox received more than 100,000 events since then, or deletes events earlier. Of older
-   * events, only those among the 100,000 newest count.
+   * From this minute on, {@link minutes} counts every event and all attempts of these events. `completeFrom` is the
+   * start of the first minute, unless the inbox received more than 100,000 events since then, or deletes events
+   * earlier. Before this minute, only events among the 100,000 newest are counted.
    */
   readonly completeFrom: Date;
 }
 
 /** The activity of the inbox, or of one handler, in one minute. */
 export interface ActivityCounts {
-  /** For the inbox: new events stored. For a handler: new events with a delivery to it. */
+  /** For the inbox: the number of new events. For a handler: the number of new events with a delivery to it. */
   readonly received: number;
-  /** Deliveries that became done. */
+  /** Number of deliveries that became done. */
   readonly done: number;
-  /** Attempts that ended as `failed` or `lost`, including attempts after which the delivery was dead. */
+  /** Number of attempts that ended as `failed` or `lost`, including attempts after which the delivery was dead. */
   readonly failed: number;
-  /** Deliveries that became dead. */
+  /** Number of deliveries that became dead. */
   readonly dead: number;
   /**
-   * Median time from receipt to done of the deliveries in `done`, in milliseconds (nearest rank); `null` without any.
+   * Median time from receipt to done of the deliveries in `done`, in milliseconds (nearest rank); `null` without
+   * deliveries.
    */
   readonly p50Ms: number | null;
-  /** 95th percentile of the same times. */
+  /** 95th percentile of the times from receipt to done, in milliseconds. */
   readonly p95Ms: number | null;
 }
 
@@ -444,8 +482,8 @@ export interface ActivityCounts {
 export interface ActivityMinute {
   /** Start of the minute, UTC, by the store clock. */
   readonly startsAt: Date;
-  /** All handlers together. */
+  /** The activity of all handlers together. */
   readonly total: ActivityCounts;
-  /** By handler name. Handlers without activity in that minute are absent. */
+  /** The activity by handler name. Handlers without activity in this minute are absent. */
   readonly handlers: Readonly<Record<string, ActivityCounts>>;
 }

@@ -18,7 +18,7 @@ const failing: InboxStore['commit'] = async () => {
 };
 
 describe('AttemptCommit', () => {
-  it('commit() passes the lease to the store, and the transaction to the work, whose result it returns', async () => {
+  it('commit() passes the lease to the store and the transaction to the work, and returns the result of the work', async () => {
     const given: unknown[] = [];
     const commit = at(async (lease, work) => {
       given.push(lease);
@@ -30,7 +30,7 @@ describe('AttemptCommit', () => {
     expect(commit.nextDue).toBe(true);
   });
 
-  it('IN-21 a second commit is rejected, after the first and while the first is under way', async () => {
+  it('IN-21 a second commit is rejected, both during and after the first commit', async () => {
     const commit = at(committing);
     const first = commit.commit(() => 1);
     await expect(commit.commit(() => 2)).rejects.toMatchObject({ code: 'commit_rejected' });
@@ -53,7 +53,7 @@ describe('AttemptCommit', () => {
     }
   });
 
-  it('close() waits for a commit that the handler does not await, and throws its error', async () => {
+  it('close() waits for a commit that the handler does not await, and throws the error of this commit', async () => {
     let end = (): void => {};
     const slow = new Promise<void>((resolve) => (end = resolve));
     const commit = at(async (_lease, work) => {

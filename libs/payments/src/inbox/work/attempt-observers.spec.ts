@@ -11,7 +11,7 @@ import { Attempt } from './attempt.js';
 import type { AttemptServices } from './attempt.js';
 
 describe('Attempt with observers', () => {
-  /** Runs an attempt of 5 ms whose handler needs another version, and which keeps its slot for 1 s. */
+  /** Runs an attempt that takes 5 ms, needs another version of its handler, and keeps its slot for 1 s. */
   const run = async () => {
     const runtime = new FakeRuntime();
     const observed = new Observed();
@@ -51,7 +51,7 @@ describe('Attempt with observers', () => {
     expect((await run()).ended).toMatchObject([{ outcome: 'released', durationMs: 5 }]);
   });
 
-  it('TE-01 an attempt whose store gives no facts of the event has a span without them', async () => {
+  it('TE-01 the span of an attempt has no event type and no link if the store returns no facts of the event', async () => {
     expect((await run()).spans).toMatchObject([{ traceparent: null, eventType: null }]);
   });
 });

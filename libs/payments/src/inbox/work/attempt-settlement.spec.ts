@@ -53,7 +53,7 @@ async function settleFailure(
 }
 
 describe('the settlement of an Attempt', () => {
-  it('IN-18 a failed attempt is retried by the schedule, and the delivery is dead after the last', async () => {
+  it('IN-18 a delivery is retried according to the schedule, and is dead after the last attempt', async () => {
     expect(await settleFailure(new Error('no'))).toMatchObject({
       call: ['fail', { error: 'Error: no', retryInMs: 500 }],
       retryInMs: 500,
@@ -77,7 +77,7 @@ describe('the settlement of an Attempt', () => {
     expect((await settleFailure(new Error('no'), { closing: true })).call).toBe('release');
   });
 
-  it('a handler may throw any value', async () => {
+  it('an attempt fails and is retried, whatever value its handler throws', async () => {
     const { proxy, revoke } = Proxy.revocable({}, {});
     revoke();
     for (const thrown of [proxy, null, 'text', 5, () => {}, Object.create(null)]) {
@@ -85,13 +85,13 @@ describe('the settlement of an Attempt', () => {
     }
   });
 
-  it('IN-32 a type that only another version takes releases the delivery, and the slot stays taken', async () => {
+  it('IN-32 a delivery is released and its slot stays taken if only another version of the handler takes the event type', async () => {
     const result = await settleFailure(new OtherVersionError('h', 'refund'));
     expect(result).toMatchObject({ call: 'release', retryInMs: null, slotFreeAtMs: 1000 });
     expect(result.log[0]).toMatch(/^warn: Delivery of event e .* is left to another version/);
   });
 
-  it('IN-32 a type that no version takes any more fails the attempt', async () => {
+  it('IN-32 an attempt fails if no version of the handler takes the event type any more', async () => {
     const result = await settleFailure(new OtherVersionError('h', 'refund'), { elsewhere: false });
     expect(result).toMatchObject({ retryInMs: 500, slotFreeAtMs: 0 });
     expect(result.log[0]).toContain('does not handle the event type "refund"');

@@ -7,7 +7,7 @@ import type { InboxStore } from '../store/inbox-store.js';
 const DOWN = () => Promise.reject(new Error('down'));
 
 describe('Attempt', () => {
-  it('a delivery without attempts left becomes dead without a call of its handler', async () => {
+  it('a delivery without attempts left becomes dead, and its handler does not run', async () => {
     const harness = await started(new WorkerHarness({ retry: fixed([0, 0]) }));
     harness.handle = () => Promise.reject(new Error('no'));
     await harness.receive('a');
@@ -24,12 +24,12 @@ describe('Attempt', () => {
     expect(await harness.delivery('a')).toMatchObject({
       state: 'dead',
       lastError: expect.stringMatching(
-        /started 2 times, and its retry schedule has 1 attempts now/,
+        /The delivery had 2 attempts, and its retry schedule now allows 1/,
       ),
     });
   });
 
-  it('the first handler gets the event that this process parsed, and each other handler parses an object of its own', async () => {
+  it('the first handler gets the event that this process parsed, and each other handler gets an object of its own', async () => {
     const handlers = { a: { retry: fixed([0]) }, b: {}, c: {} };
     const harness = await started(new WorkerHarness({}, { handlers }));
     harness.handle = ({ data }, { attempt, handler }) => {
@@ -72,7 +72,7 @@ describe('Attempt', () => {
     expect(harness.ran).toHaveLength(1);
   });
 
-  it('IN-13 the outcome of an attempt is not stored if its delivery was freed, which is logged', () =>
+  it('IN-13 if a delivery was freed, the outcome of its attempt is not stored, and a warning is logged', () =>
     logged(async (log) => {
       const harness = await started(new WorkerHarness());
       harness.store.complete = async () => ({ settled: false, nextDue: false });
@@ -84,7 +84,7 @@ describe('Attempt', () => {
       expect(log.matching(/failed|done/)).toEqual([]);
     }));
 
-  it('IN-16 the next delivery of a key runs at once, although the response to complete() was lost', async () => {
+  it('IN-16 the next delivery of an ordering key runs at once, even if the response to complete() was lost', async () => {
     const harness = await started(new WorkerHarness({ leaseMs: 3_600_000 }));
     const complete = harness.store.complete.bind(harness.store);
     harness.store.complete = async (lease) => {
@@ -134,7 +134,7 @@ describe('Attempt', () => {
       expect(log.matching(/next attempt in 1500 ms/)).toHaveLength(1);
     }));
 
-  it('the context of a handler is frozen, and changes to its raw bytes change nothing stored', async () => {
+  it('the context of a handler is frozen, and changes to its raw bytes do not change the stored body', async () => {
     const harness = await started(new WorkerHarness());
     harness.handle = (_event, context) => {
       context.raw.fill(0);
@@ -146,7 +146,7 @@ describe('Attempt', () => {
     expect(JSON.parse(raw!.toString())).toMatchObject({ id: 'a' });
   });
 
-  it('the first and the last failed attempt log the stack, the attempts between them one line', () =>
+  it('the first and the last failed attempt log the stack, and the other attempts log only one line', () =>
     logged(async (log) => {
       const harness = await started(new WorkerHarness({ retry: fixed([1000, 1000, 1000]) }));
       harness.handle = () => Promise.reject(new RangeError('no such order'));
@@ -166,7 +166,7 @@ describe('Attempt', () => {
 });
 
 describe('the time limit of an Attempt', () => {
-  it('IN-30 a handler over its time limit fails and frees its slot; if it ignores its signal, that is logged', () =>
+  it('IN-30 an attempt over its time limit fails and frees its slot, and a warning is logged if the handler ignores its signal', () =>
     logged(async (log) => {
       const harness = await started(
         new WorkerHarness({ concurrency: 1, timeoutMs: 5000, retry: fixed([60_000]) }),
@@ -262,7 +262,7 @@ describe('the commit of an Attempt', () => {
     expect(await harness.delivery('a')).toMatchObject({ state: 'dead' });
   });
 
-  it('IN-30 a commit that was stored before the time limit counts, although its response comes later', () =>
+  it('IN-30 a commit that was stored before the time limit counts, even if its response arrives after the time limit', () =>
     logged(async (log) => {
       const harness = await started(new WorkerHarness({ timeoutMs: 1000 }));
       commits(harness);

@@ -28,15 +28,17 @@ import type { HandlerPolicy } from './worker-options.js';
 
 /**
  * How long an attempt that could not be settled waits for the end of its own commit, in milliseconds. A commit that
- * takes longer still runs its work, so it has not succeeded.
+ * takes longer has not succeeded, because it still runs its work.
  */
 const COMMIT_RESPONSE_MS = 5000;
 /**
- * How long the slot of a delivery that needs another version of its handler stays taken, in milliseconds. A process
- * with that version can claim the delivery meanwhile.
+ * How long the slot of a delivery that needs another version of its handler stays taken, in milliseconds. During this
+ * time, a process with that version can claim the delivery.
  */
 const OTHER_VERSION_MS = 1000;
-/** How long a handler may take to end after its time limit, before it counts as ignoring its signal, in milliseconds. */
+/**
+ * How long a handler may take to end after its time limit, before it counts as ignoring its signal, in milliseconds.
+ */
 const END_MS = 500;
 
 /** The services that all attempts of this process share. */
@@ -50,11 +52,14 @@ export interface AttemptServices {
   readonly dispatcher: EventDispatcher;
   readonly bodies: StoredBodies;
   readonly observers: Observers;
-  /** How many handlers still run although their signal was aborted at least 500 ms ago. Their attempts have failed. */
+  /**
+   * How many handlers still run although their signal was aborted at least 500 ms ago. The attempts of these handlers
+   * have failed.
+   */
   ignoringSignal: number;
 }
 
-/** How an attempt ended, for those who wait for it: the receiver and `PaymentInbox.runDue()`. */
+/** How an attempt ended, for the receiver and for `PaymentInbox.runDue()`, which wait for it. */
 export type AttemptOutcome = 'done' | 'failed';
 
 /** A value that a handler threw, wrapped in an object because a handler can throw `undefined`. */
@@ -73,7 +78,10 @@ export interface AttemptResult {
   readonly observed: ObserverInfo['attemptEnded']['outcome'];
   /** When the outcome was stored, by the monotonic clock of the runtime. */
   readonly endedAt: number;
-  /** The error of the handler. With the outcome `done`, it failed after its commit. */
+  /**
+   * The error of the handler; `null` if it succeeded. If {@link outcome} is `done`, the handler failed after its
+   * commit.
+   */
   readonly failure: HandlerFailure | null;
 }
 
@@ -85,7 +93,7 @@ interface Settlement {
   readonly retryInMs: number | null;
   /** How long the slot stays taken after the delivery is settled, in milliseconds. */
   readonly keepSlotMs: number;
-  /** Logs the outcome. Call it after the outcome was stored. */
+  /** Logs the outcome. Call this function after the outcome was stored. */
   readonly log: () => void;
 }
 
@@ -110,7 +118,8 @@ export class Attempt {
   /**
    * Runs the attempt. Resolves when the delivery is settled, or could not be settled. Never rejects.
    *
-   * @param onSlotFree called once, when the attempt needs its slot no more: usually before the delivery is settled
+   * @param onSlotFree called once, when the attempt does not need its slot any more, usually before the delivery is
+   *   settled
    */
   run(onSlotFree: () => void): Promise<AttemptResult> {
     return this.services.observers.active
@@ -122,7 +131,7 @@ export class Attempt {
   abandon(): void {
     this.#closing = true;
     this.#cancelTimeLimit();
-    this.#abortWith('The application closes and waits no longer for this handler.', 'AbortError');
+    this.#abortWith('The application closes and no longer waits for this handler.', 'AbortError');
     this.#endWait();
   }
 
@@ -130,7 +139,7 @@ export class Attempt {
   lose(): void {
     if (this.#commit.done) return;
     this.#abortWith(
-      'The delivery was freed, because this process sent no heartbeat in time: it may be running elsewhere.',
+      'The delivery was freed, because this process sent no heartbeat in time. Another process may run it.',
       'AbortError',
     );
   }
@@ -227,7 +236,9 @@ export class Attempt {
     return failure;
   }
 
-  /** Resolves as `handled` does or, if the time limit passes first, with `handler_timeout`. Does not stop the handler. */
+  /**
+   * Resolves as `handled` does or, if the time limit passes first, with `handler_timeout`. Does not stop the handler.
+   */
   #withinTime(handled: Promise<HandlerFailure | null>): Promise<HandlerFailure | null> {
     const { timeoutMs } = this.policy;
     return new Promise((resolve) => {
@@ -246,7 +257,7 @@ export class Attempt {
     });
   }
 
-  /** Logs how the handler ends. Counts and logs it if it does not end soon. */
+  /** Logs how the handler ends after its time limit. If the handler does not end soon, counts it and logs a warning. */
   #afterTimeLimit(handled: Promise<HandlerFailure | null>): void {
     const { delivery, services } = this;
     const { handler } = delivery;
@@ -317,7 +328,7 @@ export class Attempt {
           logger.error(new LogLine(`${line} ${error}${framesOf(thrown)}`, delivery));
           return;
         }
-        // The stack is the same for each attempt: log it for the first and the last.
+        // Only the first and the last failure log the stack, because it is the same for each attempt.
         const frames = attempt === 1 ? framesOf(thrown) : '';
         const line = `${failed}; next attempt in ${retryInMs} ms. ${error}${frames}`;
         logger.warn(new LogLine(line, delivery));
@@ -326,8 +337,8 @@ export class Attempt {
   }
 
   /**
-   * Settles the delivery. While the store is down, it retries until the store responds. If the application closes
-   * meanwhile, it tries once more. Resolves with `null` if the outcome could not be stored.
+   * Settles the delivery. Retries until the store responds. If the application closes before that, tries only once
+   * more. Resolves with `null` if the outcome could not be stored.
    */
   async #settle({ write }: Settlement): Promise<SettleResult | null> {
     const { delivery, services } = this;
@@ -368,12 +379,12 @@ export class Attempt {
   #logNotStored(failure: HandlerFailure | null): void {
     const result = failure === null ? 'The handler succeeded.' : describeError(failure.thrown);
     const line =
-      `The result of delivery ${this.#name} was not stored, because another attempt has the delivery now: this process ` +
-      `sent no heartbeat in time, or the response to an earlier try was lost. ${result}`;
+      `The result of delivery ${this.#name} was not stored, because its lease is not valid any more: this process sent ` +
+      `no heartbeat in time, or the response to an earlier try was lost. ${result}`;
     this.services.logger.warn(new LogLine(line, this.delivery));
   }
 
-  /** The delivery, for messages. */
+  /** The name of the delivery in messages. */
   get #name(): string {
     const { id, company, handler } = this.delivery;
     return `of event ${id} (company ${company}) to ${handler}`;
@@ -396,7 +407,10 @@ export class Attempt {
   }
 }
 
-/** The error of an attempt after the last one: the last was lost, or the schedule had more attempts before. */
+/**
+ * Returns the error of an attempt after the last attempt that the retry schedule allows. Such an attempt happens if the
+ * last attempt was lost, or if the schedule allowed more attempts before.
+ */
 function outOfAttempts(
   { attempt, crashes }: ClaimedDelivery,
   policy: HandlerPolicy,
@@ -405,11 +419,11 @@ function outOfAttempts(
   const message =
     crashes > 0
       ? `The last of ${attempts} attempts ended without a result: its process died or was cut off.`
-      : `It was started ${attempt - 1} times, and its retry schedule has ${attempts} attempts now.`;
+      : `The delivery had ${attempt - 1} attempts, and its retry schedule now allows ${attempts}.`;
   return new PaymentsError('unrecoverable', message);
 }
 
-/** The context of one attempt. It is created for each attempt, so it copies the body only on first use. */
+/** The context of one attempt. A context is created for each attempt, so it copies the body only on first use. */
 class AttemptContext implements PaymentEventContext {
   readonly company: string;
   readonly handler: string;
@@ -447,7 +461,7 @@ class AttemptContext implements PaymentEventContext {
   }
 }
 
-/** The promise that `context.commit` returns. It records whether the handler awaits it. */
+/** The promise that `context.commit` returns. This promise records whether the handler awaits it. */
 class CommitPromise<R> extends Promise<R> {
   #awaited = false;
 
@@ -465,7 +479,7 @@ class CommitPromise<R> extends Promise<R> {
   }
 }
 
-/** Implements `context.commit` of one attempt, which may commit once. */
+/** Implements `context.commit` of one attempt. An attempt can commit only once. */
 export class AttemptCommit {
   #state: 'open' | 'under way' | 'done' | 'closed' = 'open';
   /** The promise that the last call of {@link commit} returned. */
@@ -487,7 +501,7 @@ export class AttemptCommit {
   readonly commit = <R>(work: (tx: never) => R | Promise<R>): Promise<R> => {
     if (this.#state !== 'open') return Promise.reject(this.#rejection());
     this.#state = 'under way';
-    // Async, so that an exception of the store becomes a rejection.
+    // The function is async, so that an exception of the store becomes a rejection.
     const committed = (async (): Promise<R> => {
       try {
         const run = work as (tx: unknown) => R | Promise<R>;
@@ -496,14 +510,15 @@ export class AttemptCommit {
         this.#state = 'done';
         return result;
       } catch (error) {
-        // Usually nothing of the work was stored, so the handler may commit again. If it was, because only the response was
-        // lost, the delivery is done, and the store rejects the next commit with `lease_lost`.
+        // Usually nothing of the work was stored, so the handler may commit again. If the work was stored and only the
+        // response was lost, the delivery is done, and the store rejects the next commit with `lease_lost`.
         this.#state = 'open';
         throw error;
       }
     })();
     const promise = new CommitPromise<R>((resolve, reject) => void committed.then(resolve, reject));
-    // Without this, a failed commit that the handler does not await would end the process. close() reports the failure.
+    // Without this listener, a failed commit that the handler does not await would end the process. close() reports the
+    // failure.
     void Promise.prototype.then.call(promise, undefined, () => {});
     this.#promise = promise;
     return promise;
@@ -511,8 +526,8 @@ export class AttemptCommit {
 
   /**
    * Rejects all further commits. Waits for a commit that is under way, and throws its error. Also throws the error of a
-   * failed commit that the handler did not await: otherwise the attempt would succeed without the effects of the
-   * commit.
+   * failed commit that the handler did not await, because otherwise the attempt would succeed without the effects of
+   * the commit.
    */
   async close(): Promise<void> {
     const promise = this.#promise;
@@ -531,8 +546,8 @@ export class AttemptCommit {
   #rejection(): PaymentsError {
     const message =
       this.#state === 'closed'
-        ? 'The handler has returned, so its delivery is settled: call context.commit() before that.'
-        : 'An attempt commits once: the first commit settles its delivery. Do all of the work in one commit.';
+        ? 'The handler has returned, so its delivery is settled: call context.commit() before the handler returns.'
+        : 'An attempt can commit only once, because the first commit settles its delivery. Do all of the work in one commit.';
     return new PaymentsError('commit_rejected', message);
   }
 }

@@ -4,7 +4,10 @@ import { describeError } from '../../errors/payments-error.js';
 import { Backoff, STORE_BACKOFF } from '../../runtime/backoff.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 
-/** The longest time between two claims of an idle process, in milliseconds. It bounds the delay of a lost wake-up. */
+/**
+ * The longest time between two claims of an idle process, in milliseconds. This limit bounds the delay after a lost
+ * wake-up.
+ */
 const MAX_SLEEP_MS = 30_000;
 /** The time until the next claim, in milliseconds, if something is due that the last claim did not return. */
 const CLAIM_AGAIN_MS = 100;
@@ -14,9 +17,12 @@ export interface ClaimSource {
   readonly runtime: PaymentsRuntime;
   readonly logger: Logger;
   active(): boolean;
-  /** Claims what is due, and starts it. Resolves with whether to claim again at once. */
+  /** Claims and starts what is due. Resolves with `true` if the loop must claim again at once. */
   claim(): Promise<boolean>;
-  /** Milliseconds until something is due: 0 or less if it is now; `null` without anything; `undefined`: not known, do not sleep. */
+  /**
+   * Resolves with the milliseconds until something is due: 0 or less if something is due now, `null` if nothing will be
+   * due, and `undefined` if the time is not known, so that the loop sets no timer.
+   */
   nextDueInMs(): Promise<number | null | undefined>;
   /** Called before the claim for something that has become due. */
   onDue(): void;
@@ -25,8 +31,9 @@ export interface ClaimSource {
 }
 
 /**
- * Claims what is due, one claim at a time: when it is woken, and when the next delivery or poll becomes due. A request may wake
- * the loop, but no handler, poll or timer may inherit the `AsyncLocalStorage` of that request, because they serve other requests.
+ * Claims what is due, when the loop is woken and when the next delivery or poll becomes due. Sends one claim at a time.
+ * A request may wake the loop, but no handler, poll or timer may inherit the `AsyncLocalStorage` of that request,
+ * because they do work of other requests.
  */
 export class ClaimLoop {
   /** Runs a function in the async context in which the loop was created. */
@@ -47,12 +54,12 @@ export class ClaimLoop {
     this.#backoff = new Backoff(source.runtime, STORE_BACKOFF);
   }
 
-  /** Whether a claim is under way, or is about to be. */
+  /** Whether a claim is under way or about to start. */
   get busy(): boolean {
     return this.#claiming;
   }
 
-  /** Claims at the end of this turn of the event loop. Several calls in one turn make one claim. */
+  /** Claims at the end of this turn of the event loop. Several calls in one turn cause one claim. */
   claimSoon(): void {
     this.#again = true;
     if (this.#claiming || this.#backingOff || !this.source.active()) return;
@@ -106,7 +113,7 @@ export class ClaimLoop {
     if (this.#again) this.claimSoon();
   }
 
-  /** Until the backoff is over, nothing is claimed, even if the loop is woken. */
+  /** Starts the backoff. Until it has ended, nothing is claimed, even if the loop is woken. */
   #backOff(): void {
     if (!this.source.active()) return;
     this.#backingOff = true;
@@ -116,7 +123,7 @@ export class ClaimLoop {
     });
   }
 
-  /** Sleeps until the next delivery or poll becomes due that could be claimed. */
+  /** Sleeps until the next delivery or poll that can be claimed becomes due. */
   async #sleep(): Promise<void> {
     const { source } = this;
     if (!source.active()) return;

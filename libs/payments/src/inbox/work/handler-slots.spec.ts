@@ -12,7 +12,7 @@ function caughtUp(limit: number): HandlerSlots {
 const claimed = (count: number) => Array.from({ length: count }, () => ({ handler: 'h' }));
 
 describe('HandlerSlots', () => {
-  it('the first claim requests all slots, later claims only after a full claim or a wake-up', () => {
+  it('the first claim requests all slots, and later claims request slots only after a full claim or a wake-up', () => {
     const slots = new HandlerSlots();
     slots.add('h', 4);
     const first = slots.requestForClaim();
@@ -32,7 +32,7 @@ describe('HandlerSlots', () => {
     expect(slots.requestForClaim()).toEqual([{ handler: 'h', limit: 2 }]);
   });
 
-  it('reserve() takes no slot during a backlog, and leaves the last one to a claim after a wake-up', () => {
+  it('reserve() takes no slot during a backlog, and leaves the last slot for a claim after a wake-up', () => {
     const slots = caughtUp(2);
     slots.wake();
     expect(slots.reserve(['h'])).toEqual(['h']);
@@ -53,7 +53,7 @@ describe('HandlerSlots', () => {
     expect(slots.idle).toBe(true);
   });
 
-  it('a wake-up during a claim is not lost', () => {
+  it('a wake-up during a claim makes another claim necessary', () => {
     const slots = caughtUp(2);
     slots.wake();
     const wanted = slots.requestForClaim();

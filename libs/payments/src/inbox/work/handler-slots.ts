@@ -1,10 +1,10 @@
 interface Slots {
   readonly limit: number;
-  /** Slots that are reserved, taken for a claim, or taken by a handler that runs. */
+  /** Number of slots that are reserved, taken for a claim, or taken by a running handler. */
   used: number;
-  /** The used slots plus the deliveries whose handler has ended and that are not settled yet. */
+  /** Number of used slots, plus the number of deliveries whose handler has ended but that are not settled yet. */
   leased: number;
-  /** Whether the last claim filled all of its slots, so that more deliveries are due. */
+  /** Whether the last claim filled all of its slots, so that more deliveries may be due. */
   backlog: boolean;
   /** Whether a delivery may have become due since the last claim was sent. */
   woken: boolean;
@@ -18,7 +18,7 @@ interface WantedDeliveries {
 
 /**
  * Limits how many attempts of each handler run in this process at the same time (a bulkhead). Each handler has its own
- * slots, so a handler that is slow or hangs takes none from the others. Also records which handlers may have due
+ * slots, so a handler that is slow or hangs takes no slot of another handler. Also records which handlers may have due
  * deliveries.
  */
 export class HandlerSlots {
@@ -27,7 +27,7 @@ export class HandlerSlots {
   #leased = 0;
   #onIdle: (() => void)[] = [];
 
-  /** Adds a handler. Until the first claim, it counts as having a backlog. */
+  /** Adds a handler. Until the first claim, the handler counts as having a backlog. */
   add(handler: string, limit: number): void {
     this.#handlers.set(handler, { limit, used: 0, leased: 0, backlog: true, woken: true });
   }
@@ -47,13 +47,13 @@ export class HandlerSlots {
     return known;
   }
 
-  /** Whether {@link requestForClaim} would return anything. */
+  /** Whether {@link requestForClaim} would request any deliveries. */
   get wanting(): boolean {
     for (const slots of this.#handlers.values()) if (this.#wanted(slots) > 0) return true;
     return false;
   }
 
-  /** Handlers without known due deliveries. */
+  /** Names of the handlers without known due deliveries. */
   get caughtUp(): string[] {
     return this.names.filter((name) => {
       const { backlog, woken } = this.#handlers.get(name)!;
@@ -66,8 +66,8 @@ export class HandlerSlots {
   }
 
   /**
-   * Takes a slot of each of the handlers that has a free one and no known backlog. If a delivery may be due that no
-   * claim has looked for yet, one slot is left for that claim. Returns the handlers whose slot was taken.
+   * Takes one slot of each of these handlers that has a free slot and no known backlog. If a delivery may be due that
+   * no claim has looked for yet, leaves one slot for that claim. Returns the handlers whose slot was taken.
    */
   reserve(handlers: readonly string[]): string[] {
     return handlers.filter((handler) => {
@@ -79,7 +79,7 @@ export class HandlerSlots {
     });
   }
 
-  /** Takes the slots for a claim, and returns how many deliveries of which handlers to claim. */
+  /** Takes the slots for a claim, and returns how many deliveries to claim for each handler. */
   requestForClaim(): WantedDeliveries[] {
     const wanted: WantedDeliveries[] = [];
     for (const [handler, slots] of this.#handlers) {
@@ -147,11 +147,14 @@ export class HandlerSlots {
   }
 
   #free({ limit, used, leased }: Slots): number {
-    // If the store settles more slowly than handlers end, the number of leases stays bounded.
+    // The second term bounds the number of leases if the store settles more slowly than handlers end.
     return Math.min(limit - used, 2 * limit - leased);
   }
 
-  /** All free slots if there is a backlog; otherwise half of them, so that new events find free slots meanwhile. */
+  /**
+   * Returns how many slots a claim takes: all free slots if there is a backlog, and otherwise half of them, so that new
+   * events find free slots during the claim. Returns 0 if no delivery may be due.
+   */
   #wanted(slots: Slots): number {
     const free = this.#free(slots);
     if (slots.backlog) return free;

@@ -8,7 +8,7 @@ import { pass, turns, WorkerHarness } from '../../../../../test/support/inbox/wo
 const INNOCENTS = Array.from({ length: 10 }, (_, n) => `i-${n + 1}`);
 
 describe('suspects of an InboxWorker', () => {
-  it('IN-19 a delivery that ends its process becomes dead, and no other delivery is counted an attempt', async () => {
+  it('IN-19 a delivery that ends its process becomes dead, and no attempt of other deliveries is counted', async () => {
     const processes = await CrashingProcesses.open();
     const ids = [...INNOCENTS.slice(0, 5), 'poison', ...INNOCENTS.slice(5)];
     await processes.crashWhileRunning(...ids);
@@ -30,7 +30,7 @@ describe('suspects of an InboxWorker', () => {
     for (const id of INNOCENTS) {
       expect(await processes.first.delivery(id)).toMatchObject({ state: 'done', attempts: 1 });
     }
-    // One crash with all others running, and four as the only suspect that ran. Only these four are counted.
+    // The first crash happened while all deliveries ran, and is not counted. In four crashes, only this suspect ran.
     expect(processes.ran.filter((ran) => ran.includes('poison'))).toHaveLength(5);
   });
 
@@ -147,7 +147,7 @@ describe('suspects of an InboxWorker', () => {
     expect(processes.ran[1]).toEqual(['a', 'suspect', 'b']);
   });
 
-  it('after no suspect could be claimed, the worker claims suspects only after the next heartbeat', async () => {
+  it('if a claim found no suspect, the worker claims suspects again only after the next heartbeat', async () => {
     const harness = new WorkerHarness(OPTIONS);
     let heartbeats = 0;
     let claims = 0;
@@ -170,7 +170,7 @@ describe('suspects of an InboxWorker', () => {
     expect(claims).toBe(heartbeats);
   });
 
-  it('IN-24 drain() waits for the suspect that runs, and starts no other', async () => {
+  it('IN-24 drain() waits for the running suspect, and starts no other suspect', async () => {
     const processes = await CrashingProcesses.open();
     await processes.crashWhileRunning('s-1', 's-2');
     const harness = processes.start(null);

@@ -12,7 +12,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { fixed } from '../../events/retry-schedule.js';
 
 describe('InboxWorker', () => {
-  it('the worker runs nothing before start(), then what was received before', async () => {
+  it('the worker runs no delivery before start(), and then runs the deliveries that were received before', async () => {
     const harness = new WorkerHarness();
     await harness.receive('a');
     await turns();
@@ -48,7 +48,7 @@ describe('InboxWorker', () => {
     expect(requests).toEqual([]);
   });
 
-  it('reserve() takes slots only of handlers without backlog, and frees slots that are not assigned', async () => {
+  it('reserve() takes slots only of handlers without a backlog, and slots without an assigned delivery are freed', async () => {
     const harness = await started(
       new WorkerHarness({ concurrency: 2 }, { handlers: { full: {}, free: {} } }),
     );
@@ -73,7 +73,7 @@ describe('InboxWorker', () => {
     expect(harness.worker.reserve(['full'])!.handlers).toEqual(['full']);
   });
 
-  it('IN-30 a handler runs up to its concurrency, and the next delivery as soon as one has ended', async () => {
+  it('IN-30 a handler runs as many attempts as its concurrency, and the next attempt starts as soon as one ends', async () => {
     const harness = new WorkerHarness(
       { concurrency: 3 },
       { handlers: { h: {}, one: { concurrency: 1 } } },
@@ -109,7 +109,7 @@ describe('InboxWorker', () => {
     expect(await harness.isDone('pending', 'works')).toBe(true);
   });
 
-  it('a handler without free slots is not claimed for; after a backlog, all of its slots are', async () => {
+  it('a handler without free slots causes no claim, and a claim after a full claim requests all free slots', async () => {
     const harness = new WorkerHarness({ concurrency: 4 });
     const ends = blockHandlers(harness);
     const requests = recordClaims(harness);
@@ -128,7 +128,7 @@ describe('InboxWorker', () => {
     expect(harness.worker.reserve(['h'])).not.toBeNull();
   });
 
-  it('half of the free slots stay free for new events while a claim is under way', async () => {
+  it('half of the free slots stay free for new events during a claim', async () => {
     const harness = await started(new WorkerHarness({ concurrency: 6 }));
     const claim = harness.store.claim.bind(harness.store);
     let respond = () => {};
@@ -168,7 +168,7 @@ describe('InboxWorker', () => {
     expect(harness.ids).toEqual(['first', 'second']);
   });
 
-  it('a delivery is claimed for a reserved slot that was not assigned', async () => {
+  it('a reserved slot without an assigned delivery is used for a claim', async () => {
     const harness = await started(new WorkerHarness({ concurrency: 1 }));
     const reservation = harness.worker.reserve(['h'])!;
     await harness.receive('a');
@@ -179,7 +179,7 @@ describe('InboxWorker', () => {
     expect(harness.ids).toEqual(['a']);
   });
 
-  it('reserve() takes no slot without a background worker', async () => {
+  it('reserve() takes no slot if the worker does not run in the background', async () => {
     const harness = new WorkerHarness();
     harness.worker.start(false);
     await turns();
@@ -220,7 +220,7 @@ describe('InboxWorker: wake-ups', () => {
     expect(harness.ids).toEqual(['late', 'later']);
   });
 
-  it('EX-14 a heartbeat causes a claim of deliveries, and none of polls', async () => {
+  it('EX-14 a heartbeat causes a claim of deliveries, but no claim of polls', async () => {
     const harness = new WorkerHarness({ leaseMs: 20_000 });
     let wakeUps = 0;
     harness.worker.join({
@@ -371,7 +371,7 @@ describe('the drain of an InboxWorker', () => {
     expect(harness.runtime.pending).toBe(0);
   });
 
-  it('IN-24 drain() ends claims and reservations, although a claim under way was woken', async () => {
+  it('IN-24 no claim and no reservation follows drain(), even if the worker was woken during a claim', async () => {
     const harness = new WorkerHarness();
     let respond = () => {};
     let claims = 0;
@@ -401,7 +401,7 @@ describe('the drain of an InboxWorker', () => {
     expect(requests).toEqual([]);
   });
 
-  it('IN-24 a delivery whose handler ignores its signal stays leased for the grace, then others run it', async () => {
+  it('IN-24 if a handler ignores its signal, its delivery stays leased for the grace, and other processes run it after that', async () => {
     const harness = await started(await WorkerHarness.shared({ drainMs: 50 }));
     harness.handle = () => new Promise(() => {});
     await harness.receive('hangs', 'key');

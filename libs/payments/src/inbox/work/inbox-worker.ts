@@ -45,7 +45,7 @@ export class OutcomeWatches {
     return watch;
   }
 
-  /** Abandons all watches, including later ones, because the worker was drained and runs nothing more. */
+  /** Abandons all watches, including later watches, because a drained worker runs no more attempts. */
   abandon(): void {
     this.#abandoned = true;
     for (const watches of this.#watches.values()) for (const watch of watches) watch.abandon();
@@ -91,7 +91,7 @@ export class OutcomeWatch {
     return new Promise((resolve) => {
       this.#onChange = () => {
         if (!this.#abandoned && !handlers.every((handler) => this.hasEnded(handler))) return;
-        // A handler that failed and has succeeded in a later attempt does not count.
+        // A handler that failed and then succeeded in a later attempt does not count as failed.
         resolve(handlers.filter((handler) => !this.#done.includes(handler)));
       };
       this.#onChange();
@@ -101,9 +101,9 @@ export class OutcomeWatch {
 
 /** The result of `PaymentInbox.runDue()`. */
 export interface RunDueResult {
-  /** Attempts whose handler succeeded. */
+  /** Number of attempts whose handler succeeded. */
   readonly done: number;
-  /** Attempts that failed. Their deliveries run again later, or are dead. */
+  /** Number of attempts that failed. Their deliveries run again later, or are dead. */
   readonly failed: number;
   /** Whether `forMs` passed, or the application closed, while a delivery was due or running. */
   readonly more: boolean;
@@ -118,25 +118,28 @@ interface RunDueCall {
 
 /** How long handlers may take to end after a closing application aborted their signals, in milliseconds. */
 const ABORTED_MS = 500;
-/** How long the deliveries of handlers that still run after {@link ABORTED_MS} stay leased, in milliseconds. */
+/** How long a delivery stays leased if its handler still runs after {@link ABORTED_MS}, in milliseconds. */
 const GRACE_MS = 10_000;
 
 /**
- * Other work on the inbox's due rows, such as the polls of expected payments. It runs while the worker is active, and
- * `runDue()` and `drain()` include it.
+ * Work other than deliveries that becomes due in the inbox, such as the polls of expected payments. This work runs
+ * while the worker is active. `runDue()` runs this work too, and `drain()` stops it.
  */
 export interface InboxCompanion {
-  /** What this process can do, for the handler catalog. */
+  /** The entry of this process in the handler catalog for this work. */
   readonly declaration: HandlerDeclaration;
-  /** Whether nothing runs and nothing is about to run. */
+  /** Whether none of this work runs or is about to run. */
   readonly idle: boolean;
-  /** Begins: {@link InboxWorker.active} is true from now on, or during {@link InboxWorker.runDue}. */
+  /**
+   * Starts this work. {@link InboxWorker.active} is true from now on or, without `background`, during
+   * {@link InboxWorker.runDue}.
+   */
   start(): void;
   /** Claims soon, because something may be due. */
   wake(): void;
-  /** Claims nothing more. Resolves when everything that runs has ended. */
+  /** Stops claiming. Resolves when all running work has ended. */
   stop(): Promise<void>;
-  /** Aborts what runs, because the application closes. */
+  /** Aborts the running work, because the application closes. */
   abandon(): void;
 }
 
@@ -148,13 +151,17 @@ interface SlotReservation {
   /**
    * Runs the deliveries that the store assigned, and frees the other slots. Call it exactly once.
    *
-   * @param claimed `null` if the receive failed and may have taken effect
-   * @param parsed the event of the deliveries, which nothing else uses: the first handler gets it, and may change it
+   * @param claimed the deliveries that the store assigned; `null` if the receive failed but may have taken effect
+   * @param parsed the parsed event of the deliveries: the first handler gets this object and may change it, because
+   *   nothing else uses it
    */
   start(claimed: readonly ClaimedDelivery[] | null, parsed?: PaymentEvent | null): void;
 }
 
-/** Runs deliveries: those that the store assigns on receipt, and those that it claims. Works with every store. */
+/**
+ * Runs the deliveries that the store assigns to this process on receipt, and the deliveries that this process claims.
+ * Works with every store.
+ */
 @Injectable()
 export class InboxWorker {
   /** The outcomes of the attempts, for the receiver. */
@@ -166,9 +173,9 @@ export class InboxWorker {
   readonly #runDueCalls = new Set<RunDueCall>();
   readonly #heartbeat: WorkerHeartbeat;
   readonly #claims: ClaimLoop;
-  /** The attempts that have not ended, and the worker ids that lease their deliveries. */
+  /** The running attempts, each with the worker id that leases its delivery. */
   readonly #running = new Map<Attempt, string>();
-  /** The handlers that may have due suspects: deliveries during which their process died. */
+  /** The handlers that may have due suspects. A suspect is a delivery whose process died during an attempt. */
   readonly #withSuspects = new Set<string>();
   #suspectRuns = false;
   #companion: InboxCompanion | null = null;
@@ -177,8 +184,8 @@ export class InboxWorker {
   #drained: Promise<void> | null = null;
   #stopListening: () => void = () => {};
   /**
-   * Runs a function in the async context in which the worker was started. A request may start deliveries or a heartbeat, but no
-   * handler and no timer may inherit the `AsyncLocalStorage` of that request.
+   * Runs a function in the async context in which the worker was started. A request may start deliveries or a
+   * heartbeat, but no handler and no timer may inherit the `AsyncLocalStorage` of that request.
    */
   #outsideRequests: <R>(work: () => R) => R = (work) => work();
 
@@ -205,7 +212,8 @@ export class InboxWorker {
       handlers: () => this.#declarations,
       onSuccess: (suspects) => {
         if (suspects) for (const handler of this.#slots.names) this.#withSuspects.add(handler);
-        // Without the companion: in an idle process, each heartbeat would cost the statements of a claim of polls.
+        // Does not wake the companion. Otherwise, in an idle process, each heartbeat would also cost the statements of
+        // a claim of polls.
         this.#wakeDeliveries();
       },
       onDeclaredDead: (id) => this.#declaredDead(id),
@@ -215,7 +223,7 @@ export class InboxWorker {
       logger,
       active: () => this.active,
       claim: () => this.#claim(),
-      // A worker cannot claim before it is registered. Its registration wakes the loop.
+      // A worker cannot claim before it is registered. The registration of a worker wakes the loop.
       nextDueInMs: async () =>
         this.#currentId() === null ? undefined : store.nextDueInMs(this.#slots.caughtUp),
       onDue: () => void this.#slots.wake(),
@@ -225,7 +233,7 @@ export class InboxWorker {
     });
   }
 
-  /** Whether deliveries run: between {@link start} and {@link drain}. */
+  /** Whether the worker runs deliveries: `true` between {@link start} and {@link drain}. */
   get working(): boolean {
     return this.#state === 'working';
   }
@@ -240,7 +248,7 @@ export class InboxWorker {
     return this.working && (this.#background || this.#runDueCalls.size > 0);
   }
 
-  /** Adds other work on the inbox's due rows. Call it before {@link start}. */
+  /** Adds work other than deliveries. Call this method before {@link start}. */
   join(companion: InboxCompanion): void {
     this.#companion = companion;
   }
@@ -273,7 +281,7 @@ export class InboxWorker {
     if (!this.working) {
       throw new PaymentsError(
         'inbox_unavailable',
-        'Deliveries run between the start of the application and its close: call app.init() or app.listen() first.',
+        'The application has not started or is closing, so no delivery can run: call app.init() or app.listen() first.',
       );
     }
     const result = new Promise<RunDueResult>((resolve) => {
@@ -303,7 +311,7 @@ export class InboxWorker {
     if (known || handlers === undefined) this.#claims.claimSoon();
   }
 
-  /** The companion has nothing more to run: ends the calls of `runDue()` unless deliveries are due. */
+  /** Called when the companion has no more work to run. Ends the calls of `runDue()` unless deliveries are due. */
   companionIdle(): void {
     if (this.#runDueCalls.size > 0) this.#claims.claimSoon();
   }
@@ -338,8 +346,8 @@ export class InboxWorker {
     if (!(await this.#endsWithin(this.options.drainMs))) {
       if (this.#running.size > 0) {
         this.#logger.warn(
-          `${this.#running.size} payment handlers still ran after ${this.options.drainMs} ms of draining and ` +
-            'were aborted. Raise "worker.drainMs", or pass context.signal to what they call.',
+          `${this.#running.size} payment handlers still ran after ${this.options.drainMs} ms, so the closing ` +
+            'application aborted their signals. Raise "worker.drainMs", or pass context.signal to what the handlers call.',
         );
       }
       for (const attempt of this.#running.keys()) attempt.abandon();
@@ -382,7 +390,7 @@ export class InboxWorker {
     } catch (error) {
       slots.claimFailed(wanted);
       this.#heartbeat.endUse(workerId);
-      // Frees a suspect that was claimed, too.
+      // The replacement of the id also frees a suspect that was already claimed.
       this.#heartbeat.replace(workerId);
       throw error;
     }
@@ -394,8 +402,8 @@ export class InboxWorker {
   }
 
   /**
-   * Claims a suspect before other deliveries, unless one runs here. A suspect may be the cause of the death of its process.
-   * If this process dies as well, the only suspect that it ran is counted.
+   * Claims a suspect before other deliveries, unless this process already runs a suspect. A suspect may have caused the
+   * death of its process. If this process dies too, the attempt of only one suspect is counted.
    */
   async #claimSuspect(workerId: string, free: readonly string[]): Promise<ClaimedDelivery | null> {
     const handlers = free.filter((handler) => this.#withSuspects.has(handler));
@@ -431,7 +439,10 @@ export class InboxWorker {
     this.#claimIfWanting();
   }
 
-  /** Starts an attempt of a delivery that the worker id leases and whose slot is taken. Resolves when it has ended. */
+  /**
+   * Starts an attempt of a delivery. The worker id leases the delivery, and the slot for it is taken. Resolves when the
+   * attempt has ended.
+   */
   async #start(
     delivery: ClaimedDelivery,
     id: string,
@@ -464,7 +475,8 @@ export class InboxWorker {
         'release',
         () =>
           new LogLine(
-            `A delivery could not be released: ${describeError(error)}. The store frees it once its worker has retired.`,
+            `A delivery could not be released: ${describeError(error)}. The store frees the delivery once this process ` +
+              'has replaced its worker id; no action is needed.',
             delivery,
           ),
       );
@@ -474,7 +486,10 @@ export class InboxWorker {
     this.#claimIfWanting();
   }
 
-  /** The worker id to claim with; `null` if there is none now. It then sends a heartbeat, outside the request. */
+  /**
+   * Returns the worker id to claim with. If there is none now, returns `null` and sends a heartbeat outside of the
+   * request.
+   */
   #currentId(): string | null {
     const { current } = this.#heartbeat;
     if (current === null) this.#outsideRequests(() => this.#heartbeat.renew());
@@ -516,9 +531,8 @@ export class InboxWorker {
     for (const [attempt] of lost) attempt.lose();
     this.#logger.warn(
       `This process sent no heartbeat for ${this.options.leaseMs} ms, so it lost the leases of ` +
-        `${lost.length} deliveries that it was running, and other processes may run them. In this process, their ` +
-        'abort signals are set. Look for what blocks the event loop, or raise ' +
-        '"worker.leaseMs".',
+        `${lost.length} deliveries that it was running. Other processes may run these deliveries, and the signals of ` +
+        'their handlers in this process were aborted. Find out what blocks the event loop, or raise "worker.leaseMs".',
     );
   }
 

@@ -76,7 +76,7 @@ describe('OutcomeWatches', () => {
     expect(await outcomes.watch('c', 'e-2').failures(['a'])).toEqual(['a']);
   });
 
-  it('failures() resolves at once without handlers', async () => {
+  it('failures() resolves at once if there are no handlers to wait for', async () => {
     expect(await new OutcomeWatches().watch('c', 'e-1').failures([])).toEqual([]);
   });
 });

@@ -149,7 +149,7 @@ describe('WorkerHeartbeat', () => {
     expect(seen).toEqual([undefined]);
   });
 
-  it('IN-12 heartbeats are sent every quarter of the lease and 2 ms, one at a time, for any number of attempts', async () => {
+  it('IN-12 the worker sends one heartbeat every quarter of the lease plus 2 ms, however many attempts run', async () => {
     const harness = await started(new WorkerHarness({ leaseMs: 4 * 998 }));
     harness.handle = () => new Promise(() => {});
     for (let i = 0; i < 10; i += 1) await harness.assign(`e-${i}`);
@@ -206,7 +206,7 @@ function declareDeadOnce({ store }: WorkerHarness): void {
 }
 
 describe('a worker that was declared dead', () => {
-  it('IN-12 IN-14 a process that was declared dead aborts its attempts, stores no outcome, and goes on', async () => {
+  it('IN-12 IN-14 a process that was declared dead aborts its attempts, stores no outcome of these attempts, and continues', async () => {
     const log = new CapturedLog();
     const harness = await started(await WorkerHarness.shared({ leaseMs: 3000 }));
     Logger.overrideLogger(log);
@@ -300,7 +300,7 @@ describe('a worker that was declared dead', () => {
     expect(harness.worker.reserve(['h'])).not.toBeNull();
   });
 
-  it('IN-14 the signal of a handler that goes on after its commit is not aborted', async () => {
+  it('IN-14 the signal of a handler that still runs after its commit is not aborted', async () => {
     const harness = await started(new WorkerHarness({ leaseMs: 3000 }));
     Object.assign(harness.store, {
       commit: async (lease: Lease, work: (tx: null) => unknown) => {
@@ -440,7 +440,7 @@ describe('WorkerHeartbeat: lost responses of the store', () => {
     expect(await harness.delivery('lost')).toMatchObject({ state: 'done', attempts: 1 });
   });
 
-  it('IN-25 a worker id that becomes unused during a heartbeat retires after it, not at the next one', async () => {
+  it('IN-25 a worker id that becomes unused during a heartbeat retires right after this heartbeat, not at the next heartbeat', async () => {
     const harness = await started(await WorkerHarness.shared());
     const reservation = harness.worker.reserve(['h'])!;
     const start = reservation.start.bind(reservation);

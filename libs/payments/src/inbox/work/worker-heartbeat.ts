@@ -11,18 +11,18 @@ import type { HandlerDeclaration, InboxStore } from '../store/inbox-store.js';
 const RETIRE_MS = 2000;
 
 /**
- * Added to the time between heartbeats, because a timer may run up to 1 ms early: the fourth heartbeat after a process of
- * SQLite has died must find that its lease is over.
+ * Milliseconds that are added to the time between heartbeats, because a timer may run up to 1 ms early. With SQLite,
+ * the fourth heartbeat after another process has died must find that the lease of that process has ended.
  */
 const TIMER_MS = 2;
 
 /**
- * The shortest time between two registrations, in milliseconds. Without it, each failed claim would cause a
+ * The shortest time between two registrations, in milliseconds. Without this pause, each failed claim would cause a
  * registration.
  */
 const REGISTER_MS = 1000;
 
-/** The worker as its heartbeat sees it. */
+/** What a {@link WorkerHeartbeat} needs from its worker. */
 export interface RegisteredWorker {
   readonly store: InboxStore;
   readonly catalog: HandlerCatalogCache;
@@ -31,9 +31,10 @@ export interface RegisteredWorker {
   readonly leaseMs: number;
   handlers(): readonly HandlerDeclaration[];
   /**
-   * Called after each heartbeat that succeeded: claims may begin or go on, and it may have freed deliveries.
+   * Called after each successful heartbeat. Claims may then begin or continue, and the heartbeat may have freed
+   * deliveries.
    *
-   * @param suspects whether there are suspects: deliveries during which a process died
+   * @param suspects whether there are suspects: deliveries whose process died during an attempt
    */
   onSuccess(suspects: boolean): void;
   /** Called if the store declared that worker id dead and freed its deliveries. */
@@ -41,8 +42,8 @@ export interface RegisteredWorker {
 }
 
 /**
- * Registers this process as a worker, sends a heartbeat every quarter of `leaseMs`, and registers again under a new id if
- * the store declared the worker dead. A failed heartbeat changes nothing: only the store declares a worker dead.
+ * Registers this process as a worker, sends a heartbeat every quarter of `leaseMs`, and registers again under a new id
+ * if the store declared the worker dead. A failed heartbeat changes nothing: only the store declares a worker dead.
  */
 export class WorkerHeartbeat {
   /** The worker id to claim with. */
@@ -52,7 +53,10 @@ export class WorkerHeartbeat {
   /** Whether a heartbeat has to succeed before the next claim. */
   #unsure = false;
   #suspects = false;
-  /** Ids that are not used for claims any more. Each retires when the attempts that use it have ended. */
+  /**
+   * Former worker ids, which are not used for claims any more. Each id retires when the attempts that use this id have
+   * ended.
+   */
   readonly #former = new Set<string>();
   /** How many attempts, reservations and claims of this process use a worker id. */
   readonly #uses = new Map<string, number>();
@@ -76,7 +80,7 @@ export class WorkerHeartbeat {
 
   /**
    * The id to claim with. `null` if the process is not registered, or if the store may have declared it dead because
-   * its last heartbeat was too long ago: then call {@link renew}.
+   * its last heartbeat was too long ago. In these cases, call {@link renew}.
    */
   get current(): string | null {
     return this.#fresh && !this.#unsure ? this.#id : null;
@@ -89,8 +93,8 @@ export class WorkerHeartbeat {
 
   /**
    * Sends a heartbeat after a pause in which the process may have been frozen. A late heartbeat declares no worker
-   * dead. A process that is frozen between its heartbeats would send only late ones, so it registers under a new id
-   * instead.
+   * dead, and a process that is frozen between its heartbeats would send only late heartbeats. Such a process therefore
+   * registers under a new id instead.
    */
   resume(): void {
     if (this.#id !== null && !this.#fresh && !this.#failing) this.replace(this.#id);
@@ -98,15 +102,15 @@ export class WorkerHeartbeat {
   }
 
   /**
-   * Whether a delivery that the worker id leases may start to run. False if the store has declared the id dead, or
-   * may have done so because the last heartbeat was too long ago.
+   * Whether a delivery that the worker id leases may start to run. The result is `false` if the store has declared the
+   * id dead, or may have declared it dead because the last heartbeat was too long ago.
    */
   mayStart(id: string): boolean {
     return this.#fresh && (id === this.#id || this.#former.has(id));
   }
 
   /**
-   * Registers under a new id after an operation that claims for that id failed: the id may lease deliveries that no
+   * Registers under a new id after an operation with this id failed, because the id may lease deliveries that no
    * attempt runs. The old id retires when its attempts have ended, and the store then frees those deliveries.
    */
   replace(id: string): void {
@@ -116,12 +120,12 @@ export class WorkerHeartbeat {
     this.#sendBeforeClaims();
   }
 
-  /** An attempt, a reservation or a claim begins to use that worker id. */
+  /** Records that an attempt, a reservation or a claim begins to use this worker id. */
   use(id: string): void {
     this.#uses.set(id, (this.#uses.get(id) ?? 0) + 1);
   }
 
-  /** Ends a {@link use}. Retires the id if it was replaced and nothing uses it any more. */
+  /** Ends a {@link use}. Retires the id if it was replaced and nothing else uses the id. */
   endUse(id: string): void {
     const left = this.#uses.get(id)! - 1;
     if (left > 0) this.#uses.set(id, left);
@@ -129,7 +133,7 @@ export class WorkerHeartbeat {
     if (left === 0 && this.#former.has(id) && !this.#failing) this.#send();
   }
 
-  /** Stops the heartbeats. Deliveries that still run stay leased for `graceMs` more. Never rejects. */
+  /** Stops the heartbeats. Running deliveries stay leased for `graceMs` more. Never rejects. */
   async retire(graceMs: number): Promise<void> {
     this.#stopped = true;
     this.#cancel();
@@ -138,8 +142,8 @@ export class WorkerHeartbeat {
       await withTimeLimit(this.#retireAll(graceMs), RETIRE_MS, this.worker.runtime, late);
     } catch (error) {
       this.worker.logger.warn(
-        `The payment worker could not retire: ${describeError(error)}. If it still leases deliveries, they are freed ` +
-          `${this.worker.leaseMs} ms after its last heartbeat.`,
+        `The closing process could not end its leases in the payment inbox: ${describeError(error)}. If it still ` +
+          `leases deliveries, they are freed ${this.worker.leaseMs} ms after its last heartbeat.`,
       );
     }
   }
@@ -207,7 +211,7 @@ export class WorkerHeartbeat {
 
   async #register(): Promise<void> {
     const { store, leaseMs } = this.worker;
-    // A new id for each try, because a try that failed may have taken effect.
+    // Each try uses a new id, because a try that failed may have taken effect.
     const id = randomUUID();
     const catalog = await store.register({ id, leaseMs, handlers: this.worker.handlers() });
     this.worker.catalog.set(catalog);
@@ -238,8 +242,8 @@ export class WorkerHeartbeat {
   #failed(error: unknown): void {
     if (!this.#failing) {
       this.worker.logger.error(
-        `The payment worker could not send a heartbeat: ${describeError(error)}. It retries until it succeeds. Attempts ` +
-          'that run go on.',
+        `The payment worker could not send a heartbeat: ${describeError(error)}. It retries until it succeeds. Running ` +
+          'attempts continue.',
       );
     }
     this.#failing = true;

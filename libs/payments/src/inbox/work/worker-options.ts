@@ -14,12 +14,12 @@ export interface WorkerOptions {
   /**
    * Whether this process runs due deliveries and deletes old events by itself. `false` for platforms that freeze a
    * process between requests, such as AWS Lambda: call `PaymentInbox.runDue()` and `PaymentInbox.prune()` there. The
-   * memory inbox ignores it, because it runs the handlers before the response is sent. Default `true`.
+   * memory inbox ignores this option, because it runs the handlers before the response is sent. Default `true`.
    */
   background?: boolean;
   /**
-   * Default of `concurrency` of `@OnPaymentEvent`: how many attempts of one handler run at the same time in this
-   * process at most. Each handler has its own limit, so a slow handler delays no other. 1 to 1,000. Default 20.
+   * Default of `concurrency` of `@OnPaymentEvent`: the maximum number of attempts of one handler that run at the same
+   * time in this process. Each handler has its own limit, so a slow handler delays no other. 1 to 1,000. Default 20.
    */
   concurrency?: number;
   /**
@@ -34,36 +34,39 @@ export interface WorkerOptions {
   retry?: RetrySchedule;
   /**
    * Milliseconds without a heartbeat after which this process counts as dead and other processes run its deliveries.
-   * It sends a heartbeat every `leaseMs / 4`. 1,000 to 3,600,000. Default 20,000.
+   * The process sends a heartbeat every `leaseMs / 4`. 1,000 to 3,600,000. Default 20,000.
    */
   leaseMs?: number;
-  /**
-   * How long a closing application waits for handlers that run, in milliseconds. 0 to 600,000. Default 20,000.
-   */
+  /** How long a closing application waits for running handlers, in milliseconds. 0 to 600,000. Default 20,000. */
   drainMs?: number;
   /**
-   * How long an event is kept with its body once all its deliveries are done or skipped, in milliseconds after its
-   * receipt. After that, only a tombstone is kept. 1,000 to 31,536,000,000 (a year). Default 604,800,000 (7 days).
+   * How long after its receipt an event is stored with its body, in milliseconds, if all its deliveries are done or
+   * skipped. After that, only a tombstone is stored, which has the event's id but not its body. 1,000 to 31,536,000,000
+   * (a year). Default 604,800,000 (7 days).
    */
   retainEventsMs?: number;
   /**
-   * How long the id of an event is known, so that copies of the event are duplicates, in milliseconds: counted from its
-   * receipt or, if the event's own time is later, from that time. A copy that arrives after that is too old to be
-   * handled; see `webhook.maxAgeMs`. At least `retainEventsMs`, at most 315,360,000,000 (10 years). Default
-   * 2,592,000,000 (30 days).
+   * How long the id of an event is stored, in milliseconds, so that copies of the event are duplicates. The time counts
+   * from the receipt of the event or from the event's own time, whichever is later. A copy that arrives after this time
+   * is too old to be handled; see `webhook.maxAgeMs`. At least `retainEventsMs`, at most 315,360,000,000 (10 years).
+   * Default 2,592,000,000 (30 days).
    */
   retainIdsMs?: number;
 }
 
-/** {@link WorkerOptions}, complete. */
+/** The {@link WorkerOptions} with all defaults. */
 export type ResolvedWorkerOptions = Readonly<Required<WorkerOptions>>;
 
 const MS = 'milliseconds';
 const checkRetainEventsMs = whole({ default: 7 * DAY, min: 1000, max: 365 * DAY, unit: MS });
 
-/** @throws PaymentsError `options_invalid`. */
+/**
+ * Checks the options and adds the defaults.
+ *
+ * @throws PaymentsError `options_invalid`.
+ */
 export function resolveWorkerOptions(options: WorkerOptions = {}): ResolvedWorkerOptions {
-  // An id must be known for as long as its event is kept.
+  // The id of an event must be stored for at least as long as the event.
   const retainEventsMs = checkRetainEventsMs('worker.retainEventsMs', options?.retainEventsMs);
   return checkFields('worker', options, {
     background: flag(true),
@@ -91,10 +94,10 @@ function checkRetry(name: string, retry: unknown = exponential()): RetrySchedule
   return retry;
 }
 
-/** Limits of one handler. */
+/** The limits of one handler. */
 export type HandlerPolicy = Pick<ResolvedWorkerOptions, 'concurrency' | 'timeoutMs' | 'retry'>;
 
-/** The options of the handler's decorator, with the defaults of the option `worker`. */
+/** Returns the options of the handler's decorator. Missing options have the values of the option `worker`. */
 export function policyOf(
   { options }: { readonly options: HandlerOptions },
   defaults: HandlerPolicy,
