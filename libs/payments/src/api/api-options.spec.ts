@@ -100,7 +100,7 @@ describe('resolveApiOptions', () => {
   it.each([
     [
       { agents: {}, adapter: 'undici' as const },
-      /"api\.agents" are for node:http, and .* is 'undici'; set it to 'http' or leave it out/,
+      /"api\.agents" are for node:http, and .* is 'undici'\. Set "api\.adapter" to 'http', or leave it out/,
     ],
     [
       { agents: {}, adapter: 'fetch' as const },
@@ -108,7 +108,7 @@ describe('resolveApiOptions', () => {
     ],
     [
       { dispatcher, adapter: 'http' as const },
-      /"api\.dispatcher" is for undici, and .* is 'http'; set it to 'undici'/,
+      /"api\.dispatcher" is for undici, and .* is 'http'\. Set "api\.adapter" to 'undici'/,
     ],
     [
       { dispatcher, adapter: 'fetch' as const },

@@ -22,8 +22,8 @@ export interface HttpAgents {
 }
 
 /**
- * When a GET or HEAD is retried. Other methods are retried only if no byte can have reached the service, never
- * because of `statuses`.
+ * The policy for retries of GET and HEAD requests. Requests with other methods are retried only if no byte can have
+ * reached the service, never because of `statuses`.
  */
 export interface RetryPolicy {
   /** Number of attempts, including the first. 1 to 10. Default 3; 1 means no retry. */
@@ -41,13 +41,13 @@ export interface RetryPolicy {
   /** The longest wait between two attempts, in milliseconds. 1 to 300,000. Default 5,000. */
   maxDelayMs: number;
   /**
-   * The longest wait that a `Retry-After` can cause, in milliseconds. A longer one is shortened to this. 0 to 300,000.
-   * Default 15,000.
+   * The longest wait that a `Retry-After` can cause, in milliseconds. A longer wait is shortened to this value. 0 to
+   * 300,000. Default 15,000.
    */
   maxRetryAfterMs: number;
 }
 
-/** How the module calls the payments service. Every option has a default. */
+/** Options for calls to the payments service. Every option has a default. */
 export interface PaymentsApiOptions {
   /**
    * The request header for the token. The service accepts both headers and recommends `authorization`, the default.
@@ -68,7 +68,10 @@ export interface PaymentsApiOptions {
   tokenTimeoutMs?: number;
   /** The largest response body that is read, in bytes after decompression. 1 to 268,435,456. Default 5,242,880. */
   maxResponseBytes?: number;
-  /** When a GET is retried; `false` for never. Every field of {@link RetryPolicy} has a default. */
+  /**
+   * The policy for retries of GET and HEAD requests, or `false` for no retries. Every field of {@link RetryPolicy} has
+   * a default.
+   */
   retry?: Partial<RetryPolicy> | false;
   /**
    * The HTTP client that sends requests.
@@ -78,9 +81,9 @@ export interface PaymentsApiOptions {
    *   the default if `agents` are given.
    * - `'fetch'`: axios on the global `fetch`, with the connections of `fetch`: `maxSockets` has no effect, and idle
    *   connections stay open after the application has closed (they do not keep the process alive). `fetch` does not
-   *   report whether it has sent anything. So a POST is retried only if the connection could not be opened (DNS,
-   *   connection refused). After any other failure, such as a failed TLS handshake or a timeout while connecting, the
-   *   error is `outcome_unknown`.
+   *   report whether it has sent anything. Therefore, a POST is retried only if the connection could not be opened
+   *   (DNS, connection refused). After any other failure, such as a failed TLS handshake or a timeout while connecting,
+   *   the error is `outcome_unknown`.
    */
   adapter?: HttpAdapter;
   /**
@@ -119,7 +122,7 @@ export interface ResolvedApiOptions extends Readonly<
   Required<Omit<PaymentsApiOptions, 'adapter' | 'dispatcher' | 'http' | 'retry'>>
 > {
   readonly retry: Readonly<RetryPolicy>;
-  /** Undefined: the adapter of the `HttpService` in `http`. */
+  /** The HTTP client; `undefined` for the adapter of the `HttpService` in `http`. */
   readonly adapter: HttpAdapter | undefined;
   readonly dispatcher: Dispatcher | undefined;
   readonly http: HttpService | undefined;
@@ -170,7 +173,8 @@ const CHECKS = {
 export function resolveApiOptions(input: PaymentsApiOptions = {}): ResolvedApiOptions {
   const { agents, dispatcher, http, ...checked } = checkFields('api', input, CHECKS);
   const adapter = chooseAdapter({ adapter: checked.adapter, agents, dispatcher, http });
-  // Not enumerable, so that logs do not show these options: their sockets contain the headers that were sent last.
+  // Not enumerable, so that logs do not show these options, because their sockets contain the headers that were sent
+  // last.
   const hidden = {
     agents: { value: agents ?? Object.freeze({}) },
     dispatcher: { value: dispatcher },
@@ -203,8 +207,8 @@ function chooseAdapter({
   if (!agents && !dispatcher) return adapter ?? (http ? undefined : 'undici');
   if (adapter === undefined || adapter === needed) return needed;
   throw optionsInvalid(
-    `${option}, and "api.adapter" is '${adapter}'; set it to '${needed}' or leave it out. A proxy is set as ` +
-      `"api.dispatcher" with 'undici', and as "api.agents" with 'http'.`,
+    `${option}, and "api.adapter" is '${adapter}'. Set "api.adapter" to '${needed}', or leave it out. ` +
+      `Set a proxy as "api.dispatcher" with 'undici', and as "api.agents" with 'http'.`,
   );
 }
 

@@ -2,7 +2,7 @@ import type { ResolvedApiOptions } from './api-options.js';
 import { USER_AGENT } from './http-exchange.js';
 import type { ApiMethod, CallSpec } from './payments-api.js';
 
-/** A call whose arguments were checked and encoded. Every attempt sends the same. */
+/** A call with checked and encoded arguments. Every attempt sends the same request. */
 export interface CallRequest {
   readonly method: ApiMethod;
   readonly pathAndQuery: string;
@@ -25,7 +25,7 @@ const RESERVED_HEADERS = new Set(
   accept-encoding user-agent`.split(/\s+/),
 );
 
-/** A path as RFC 3986 allows it, percent-encoded: no space, backslash, query or fragment. */
+/** Matches a percent-encoded path of RFC 3986: no space, backslash, query or fragment. */
 const PATH = /^(?:\/(?:[A-Za-z0-9\-._~!$&'()*+,;=:@]|%[0-9A-Fa-f]{2})*)+$/;
 
 /**
@@ -112,8 +112,8 @@ function checkedDeadline(value: unknown): number {
  *
  * @param name the name of the id in the error message
  * @throws TypeError if the id is not a string, is empty, contains half a surrogate pair, or contains the segment `.` or
- *   `..`. Encoding does not make dots safe: some servers decode a path before they resolve dots, and would return
- *   another resource
+ *   `..`. Encoding does not make dots safe, because some servers decode a path before they resolve dots, and would
+ *   return another resource
  */
 export function pathSegment(name: string, id: unknown): string {
   if (typeof id !== 'string') throw new TypeError(`The ${name} must be a string`);
@@ -151,7 +151,7 @@ export function checkPath(path: unknown): asserts path is string {
 
 /**
  * Encodes the parameters of a query string. The result starts with `?`, or is empty without parameters. A parameter
- * that is `undefined` is left out, and an array repeats its name.
+ * that is `undefined` is left out, and an array repeats the name for each element.
  *
  * @throws TypeError for a value that is not a string, finite number or boolean
  */

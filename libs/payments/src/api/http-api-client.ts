@@ -134,7 +134,7 @@ export class HttpApiClient implements ApiClient {
 
 /** One call with all its attempts, from the token to the response. */
 class ApiCall {
-  /** How many requests were sent, without token requests. */
+  /** Number of requests that were sent. Token requests do not count. */
   attempts = 0;
   readonly #url: string;
   #failures = 0;
@@ -201,7 +201,10 @@ class ApiCall {
     return { result, timedOut: deadline.ended === 'timeout' };
   }
 
-  /** Sets one of the two token headers. `false` for the other one also removes a header that axios would add. */
+  /**
+   * Returns both token headers: one with the token, and `false` for the other, which also removes a header that axios
+   * would add.
+   */
   #tokenHeaders(token: string): Record<string, string | false> {
     const value = `Bearer ${token}`;
     return this.options.tokenHeader === 'authorization'

@@ -46,7 +46,7 @@ describe('ThrottledLog', () => {
     runtime.advance(120_000);
     expect(lines).toHaveLength(1);
     expect(lines[0]).toMatch(
-      /^Lines were suppressed since the previous ones: 12 about "a 11", .*, 3 about "a 2", others about 2 more\.$/,
+      /^Lines were suppressed since the previous ones: 12 about "a 11", .*, 3 about "a 2", others about 2 more subjects\.$/,
     );
     for (const level of ['warn', 'error', 'warn', 'error'] as const) log[level](level, 'Failed.');
     runtime.advance(60_000);

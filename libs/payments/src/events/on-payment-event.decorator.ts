@@ -54,7 +54,7 @@ export interface OnPaymentEventMetadata extends OnPaymentEventOptions {
  */
 export const ON_PAYMENT_EVENT = Symbol.for('nestjs-payments:on-payment-event');
 
-/** Signature of a handler method: it takes the event and, if it needs it, the context. */
+/** Signature of a handler method: it takes the event and, optionally, the context. */
 export type PaymentEventHandler<T extends PaymentEventType, D> = (
   event: PaymentEvent<T, D>,
   // `never` accepts a handler for any transaction type, which depends on the inbox.
@@ -73,13 +73,15 @@ export type MatchedType<T extends PaymentEventType> = T extends '*' | `${string}
  * A type is exact (`transaction.completed`), a family (`transaction.*`, at any depth) or `*` for all types.
  *
  * Each handler runs at most `concurrency` times at the same time in a process, and each attempt has `timeoutMs`, so a
- * slow handler delays no other. A handler never runs for two events with the same `data.transactionId` at the same time.
+ * slow handler does not delay other handlers. A handler never runs for two events with the same `data.transactionId` at
+ * the same time.
  *
  * An attempt succeeds when the returned promise resolves. The worker awaits the last value of a returned Observable; an
- * Observable that completes without a value fails the attempt. Guards, pipes, interceptors and filters of the method and
- * its class run, with `payments` as `ExecutionContext.getType()` and the event and its context as `getArgs()`. The
- * application's global ones do not run. If a guard returns `false`, the attempt fails. If a filter returns a truthy value
- * or a promise of one, it has handled the error and the delivery is done; otherwise the attempt fails.
+ * Observable that completes without a value fails the attempt. Guards, pipes, interceptors and filters of the method
+ * and its class run, with `payments` as `ExecutionContext.getType()` and the event and its context as `getArgs()`.
+ * Global guards, pipes, interceptors and filters do not run. If a guard returns `false`, the attempt fails. If a filter
+ * returns a truthy value or a promise of one, the filter has handled the error and the delivery is done; otherwise the
+ * attempt fails.
  *
  * @throws TypeError if a type is not a valid pattern, an option is out of bounds, the decorator is applied to anything
  *   but a method that is named by a string, or several decorators on one method contradict each other.
@@ -101,10 +103,10 @@ export function OnPaymentEvent<
 
 /**
  * Makes the method a handler of expected payments that become overdue: the schedule of their polls, or their `dueBy`,
- * has ended, and neither a webhook nor a poll brought an event. It is not a failure of the payment: an event that
- * arrives later is handled as usual. The handler runs at least once per expectation, through the inbox, with the
- * retries, guards and limits of {@link OnPaymentEvent}. Its event has the payload {@link PaymentOverdueData}, and
- * `context.source` is `overdue`. An event of the payment may arrive while the handler runs or waits for a retry:
+ * has ended, and no event was received, neither by a webhook request nor by a poll. An overdue payment has not failed:
+ * an event that arrives later is handled as usual. The handler runs at least once per expectation, through the inbox,
+ * with the retries, guards and limits of {@link OnPaymentEvent}. Its event has the payload {@link PaymentOverdueData},
+ * and `context.source` is `overdue`. An event of the payment may arrive while the handler runs or waits for a retry:
  * `PaymentExpectations.get()` returns the current state.
  *
  * @throws TypeError as {@link OnPaymentEvent}.
@@ -149,7 +151,10 @@ function handlerDecorator<T extends string, D extends object>(
   };
 }
 
-/** @throws TypeError unless it is a method of instances, named by a string: the explorer finds no other methods. */
+/**
+ * @throws TypeError unless it is a method of instances with a string as its name, because the explorer finds no other
+ *   methods.
+ */
 function methodOf(target: object, method: unknown, descriptor?: PropertyDescriptor): object {
   const found: unknown = descriptor?.value;
   if (typeof target === 'function' || typeof method !== 'string' || typeof found !== 'function') {
@@ -163,7 +168,10 @@ function methodOf(target: object, method: unknown, descriptor?: PropertyDescript
 
 const OPTIONS = ['name', 'data', 'concurrency', 'timeoutMs', 'retry'] as const;
 
-/** @throws TypeError if two decorators of the method set an option to different values: both make the same handler. */
+/**
+ * @throws TypeError if two decorators of the method set an option to different values, because both make the same
+ *   handler.
+ */
 function mergeOptions(
   method: string,
   stacked: OnPaymentEventOptions,

@@ -42,7 +42,7 @@ export class Backoff {
     return backoffMs(this.bounds, this.#failures, this.runtime.random());
   }
 
-  /** Records a success: the next failure counts as the first. */
+  /** Records a success, so that the next failure counts as the first. */
   reset(): void {
     this.#failures = 0;
   }

@@ -40,8 +40,8 @@ export const systemRuntime: PaymentsRuntime = Object.freeze({
 export const PAYMENTS_RUNTIME = Symbol('PAYMENTS_RUNTIME');
 
 /**
- * The runtime of one `PaymentsModule`: the system's, or the one that the application gave as the option `runtime`.
- * Delays can have any length, and throttled logs learn when the application closes.
+ * The runtime of one `PaymentsModule`: the system's, or the one that the application gave as the option `runtime`. It
+ * allows delays of any length, and informs throttled logs when the application closes.
  */
 export class ModuleRuntime implements PaymentsRuntime {
   readonly #closeCallbacks: (() => void)[] = [];

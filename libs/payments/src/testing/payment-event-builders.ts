@@ -18,7 +18,10 @@ export type EventData<T extends PaymentEventType> = T extends 'transaction.compl
 /** The fields of an event other than its type and `data`. */
 export type EnvelopeFields = Partial<Pick<PaymentEvent, 'id' | 'timestamp' | 'metadata'>>;
 
-/** The arguments of {@link paymentEvent} after the type. `data` is required if `PaymentEventMap` gives it required fields. */
+/**
+ * The arguments of {@link paymentEvent} after the type. `data` is required if its type in `PaymentEventMap` has
+ * required fields.
+ */
 export type PaymentEventArguments<T extends PaymentEventType> =
   Partial<EventData<T>> extends EventData<T>
     ? [data?: EventData<T>, envelope?: EnvelopeFields]

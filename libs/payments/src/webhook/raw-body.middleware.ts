@@ -123,7 +123,7 @@ export class RawBodyMiddleware {
     response: ServerResponse,
   ): WebhookResponse {
     if (error instanceof PaymentsError) this.rejections.logRejection(error);
-    // If the connection is closed or the response is sent, the error is only a consequence of that.
+    // If the connection is closed or the response is sent, the error is only a consequence.
     else if (!request.destroyed && !response.writableEnded) this.rejections.logUnexpected(error);
     discardBody(request, body, this.runtime);
     return rejectionResponse(error);

@@ -11,13 +11,13 @@ export const WEBHOOK_OPTIONS = Symbol('PAYMENTS_WEBHOOK_OPTIONS');
 /** Default of `webhookPath`. */
 export const DEFAULT_WEBHOOK_PATH = 'webhooks/payments';
 
-/** What is known of a webhook request before its body is read. */
+/** The data of a webhook request that is available before its body is read. */
 export interface AdmissionRequest {
   /** Id of the company in the path, or `default`. A company with this id may not exist. */
   readonly company: string;
   /** Path and query, as sent. */
   readonly url: string;
-  /** By lower-case name. The sender can set every header to any value. */
+  /** Headers by lower-case name. The sender can set every header to any value. */
   readonly headers: Readonly<IncomingHttpHeaders>;
   /**
    * Remote address of the connection, as Node.js gives it: `203.0.113.7`, `2001:db8::1`, or `::ffff:203.0.113.7` for an
@@ -32,7 +32,7 @@ export interface AdmissionRequest {
   readonly request: unknown;
 }
 
-/** Returned by an {@link AdmissionCheck} that rejects the request: the response to send. */
+/** The response to send if an {@link AdmissionCheck} rejects the request. The check returns it. */
 export interface AdmissionRejection {
   /** HTTP status, 400 to 599. Default 403. */
   readonly status?: number;
@@ -64,23 +64,27 @@ export type AdmissionCheck = (
   // `void` allows a function without a return statement.
 ) => AdmissionRejection | undefined | void | Promise<AdmissionRejection | undefined | void>;
 
-/** How webhook requests are admitted and read. Every field has a default. */
+/** Options for the admission and reading of webhook requests. Every field has a default. */
 export interface WebhookOptions {
   /**
    * The application's own check of each webhook request, before its body is read: for example an allowlist of addresses
    * or a rate limit. Default: none.
    */
   before?: AdmissionCheck;
-  /** Maximum size of a body in bytes; the response to a larger one is 413. 1,024 to 67,108,864. Default 1,048,576 (1 MiB). */
+  /**
+   * Maximum size of a body in bytes; the response to a larger body is 413. 1,024 to 67,108,864. Default 1,048,576 (1
+   * MiB).
+   */
   bodyLimitBytes?: number;
   /**
-   * Milliseconds within which the body has to arrive; after that the response is 408. The time that `before` takes is
-   * included. 100 to `deadlineMs`. Default 5,000, or `deadlineMs` if that is less.
+   * Milliseconds within which the body has to arrive; after this time the response is 408. The time that `before` takes
+   * is included. 100 to `deadlineMs`. Default 5,000, or `deadlineMs` if that is less.
    */
   bodyTimeoutMs?: number;
   /**
-   * Maximum number of webhook requests whose signature is not verified yet. If there are as many, the response to the
-   * oldest of them is 503, or the response to the new one if all are younger than 25 ms. 1 to 100,000. Default 256.
+   * Maximum number of webhook requests whose signature is not verified yet. If a further request arrives, the response
+   * to the oldest pending request is 503. If all of them are younger than 25 ms, the response to the new request is 503
+   * instead. 1 to 100,000. Default 256.
    */
   maxPending?: number;
   /**
@@ -90,8 +94,9 @@ export interface WebhookOptions {
   maxPendingBytes?: number;
   /**
    * Maximum number of lookups per second, and maximum number of lookups at the same time, in a {@link CompanyDirectory}
-   * for companies that never sent a webhook request with a valid signature. Above it, the response is 503, after
-   * which the service may send the event again. Lookups for the application's own calls are not limited. 1 to 10,000. Default 50.
+   * for companies that never sent a webhook request with a valid signature. Above this limit, the response is 503, and
+   * the service may send the event again. Lookups for the application's own calls are not limited. 1 to 10,000. Default
+   * 50.
    */
   maxLookupsPerSecond?: number;
   /**
@@ -104,9 +109,9 @@ export interface WebhookOptions {
    * `worker.retainIdsMs` with a durable inbox; `false` with the memory inbox, because it loses all ids at a restart, after
    * which a late event is likelier than a replay.
    *
-   * A process whose clock is slow takes old events for younger ones, so it can accept a replay whose id is already
-   * deleted. If your clocks can differ, set the limit lower than `worker.retainIdsMs` by more than this difference. With
-   * the memory inbox, set at most its `retainEventsMs`.
+   * A process whose clock is slow computes too small an age for events, so it can accept a replay whose id is already
+   * deleted. If your clocks can differ, set the limit lower than `worker.retainIdsMs` by more than this difference.
+   * With the memory inbox, set at most its `retainEventsMs`.
    */
   maxAgeMs?: number | false;
 }
@@ -165,7 +170,7 @@ function checkMaxAge(name: string, value: unknown): number | false | undefined {
 }
 
 /**
- * The path with one leading slash: `/webhooks/payments` for `webhooks/payments`. `null` for `false`.
+ * Returns the path with one leading slash: `/webhooks/payments` for `webhooks/payments`. `null` for `false`.
  *
  * @throws PaymentsError `options_invalid`.
  */
