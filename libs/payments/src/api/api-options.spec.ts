@@ -91,7 +91,7 @@ describe('resolveApiOptions', () => {
     [{ http: new HttpService(), agents: { http: new Agent() } }, 'http'],
     [{ http: new HttpService(), dispatcher }, 'undici'],
   ])(
-    'HT-31 resolveApiOptions() selects the adapter from adapter, agents, dispatcher and http: case %#',
+    'HT-31 resolveApiOptions() selects the adapter from the options adapter, agents, dispatcher and http (case %#)',
     (given, adapter) => {
       expect(resolveApiOptions(given).adapter).toBe(adapter);
     },
@@ -116,7 +116,7 @@ describe('resolveApiOptions', () => {
     ],
     [{ dispatcher, agents: {} }, /give one of the two/],
   ])(
-    'HT-31 resolveApiOptions() rejects agents and dispatchers of another adapter: case %#',
+    'HT-31 resolveApiOptions() rejects agents and dispatchers for another adapter than the selected one (case %#)',
     (given, message) => {
       expect(() => resolveApiOptions(given)).toThrow(message);
     },

@@ -32,7 +32,7 @@ describe('FakePaymentsApi', () => {
     ]);
   });
 
-  it('AP-13 FakePaymentsApi prefers an exact path to a template, and a later response to an earlier one', async () => {
+  it('AP-13 FakePaymentsApi prefers an exact path to a template, and a later respond() to an earlier respond()', async () => {
     const payments = new FakePaymentsApi()
       .respond('GET', PATH, 'exact')
       .respond('GET', '/v1/transactions/{id}', 'first')
