@@ -11,8 +11,9 @@ import {
 import type { DiscoveryService, HttpAdapterHost, NestContainer } from '@nestjs/core';
 
 /*
- * Everything in this file relies on behaviour that Nest, Express or Fastify do not document. Checked with Nest 11.1.4,
- * 11.2.0 and 12.5.1, Express 5 and Fastify 5. nest-internals.spec.ts checks it with the installed releases.
+ * Everything in this file relies on behaviour that Nest, Express or Fastify do not document. The behaviour was checked
+ * with Nest 11.1.4, 11.2.0 and 12.5.1, Express 5 and Fastify 5. nest-internals.spec.ts checks it with the installed
+ * releases.
  */
 
 /** A provider or controller, as Nest's discovery returns it. */
@@ -72,7 +73,10 @@ export function declaredRoute(
   };
 }
 
-/** The global prefix of a route; empty if `exclude` contains the route. Nest compares `exclude` with the path without version. */
+/**
+ * Returns the global prefix of a route; empty if `exclude` contains the route. Nest compares `exclude` with the path
+ * without version.
+ */
 export function globalPrefixOf(
   config: ApplicationConfig,
   path: string,
@@ -86,7 +90,10 @@ export function globalPrefixOf(
   return excluded ? '' : config.getGlobalPrefix();
 }
 
-/** The HTTP adapter; `undefined` in an application without HTTP, which the type in Nest does not allow for. */
+/**
+ * Returns the HTTP adapter; `undefined` in an application without HTTP, although Nest's type does not allow
+ * `undefined`.
+ */
 export function httpAdapterOf(host: HttpAdapterHost): HttpAdapter | undefined {
   const adapter: HttpAdapter | null | undefined = host.httpAdapter;
   return adapter ?? undefined;
@@ -141,7 +148,10 @@ export function isScoped(host: NestHost): boolean {
   return !host.isDependencyTreeStatic() || host.isTransient;
 }
 
-/** The prototype of a scoped host. If a factory creates the host, the prototype is known only if the token is the class. */
+/**
+ * Returns the prototype of a scoped host. If a factory creates the host, the prototype is known only if the token is
+ * the class.
+ */
 export function scopedPrototype({ inject, metatype, token }: NestHost): unknown {
   const made: unknown = inject ? token : metatype;
   return typeof made === 'function' ? (made.prototype as unknown) : undefined;
@@ -159,9 +169,9 @@ export function moduleRefOf({ host }: NestHost): ModuleRef {
 
 /**
  * Returns a factory. For a method of the host, it creates a function that runs the method with the guards, pipes,
- * interceptors and filters that the method and its class declare, without the application's global ones. The global
- * ones are written for HTTP requests: for example, a guard that requires a session would reject every event. Therefore,
- * the factory has an empty application configuration.
+ * interceptors and filters of the method and its class. Those of the whole application do not run, because they are
+ * written for HTTP requests: for example, a guard that requires a session would reject every event. Therefore, the
+ * factory has an empty application configuration.
  *
  * Nest searches for the module of a class among providers only. For a controller it would find no module and skip the
  * guards. Therefore, the factory contains only the module of the host.
@@ -190,7 +200,10 @@ export function stopFirst(modules: ModulesContainer, provider: Type): void {
   }
 }
 
-/** The names of the modules that import a module with this provider, once per import; `undefined` if only one module has it. */
+/**
+ * Returns the names of the modules that import a module with this provider, once per import; `undefined` if only one
+ * module has the provider.
+ */
 export function importersOfSeveral(
   modules: ModulesContainer,
   provider: Type,
@@ -203,8 +216,8 @@ export function importersOfSeveral(
 }
 
 /**
- * Whether a module itself imports another one. Nest also adds all global modules to the imports of every module: after the
- * module's own imports, and starting with Nest's core module.
+ * Whether a module itself imports another module. Nest also adds all global modules to the imports of every module.
+ * These follow the module's own imports, and start with Nest's core module.
  */
 function imports(importing: NestModule, imported: NestModule): boolean {
   if (!imported.isGlobal) return importing.imports.has(imported);

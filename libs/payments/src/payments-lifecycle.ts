@@ -106,8 +106,8 @@ export class PaymentsLifecycle
     this.#cancelShutdownCheck = this.runtime.schedule(SHUTDOWN_CHECK_MS, () => {
       if (hasShutdownHooks()) return;
       this.#logger.warn(
-        'The application has no shutdown hooks, so SIGTERM ends the process in the middle of running payment handlers. They ' +
-          'run again when "worker.leaseMs" has passed. Call app.enableShutdownHooks() in main.ts.',
+        'The application has no shutdown hooks, so SIGTERM ends the process in the middle of running payment ' +
+          'handlers. These handlers run again when "worker.leaseMs" has passed. Call app.enableShutdownHooks() in main.ts.',
       );
     });
   }

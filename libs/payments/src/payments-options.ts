@@ -260,8 +260,8 @@ function isDirectory(
 }
 
 /**
- * Returns a function that calls the function of the option `name`, and logs the rejection of a promise that this
- * function started and did not await, at most once per minute and option. Returns any other value unchanged.
+ * Returns a function that calls the function of the option `name`. If a promise rejects that this function started and
+ * did not await, the rejection is logged, at most once per minute and option. Returns any other value unchanged.
  */
 type GuardOption = <F>(name: string, option: F) => F;
 
@@ -283,7 +283,7 @@ function createOptionGuard(onClose: (callback: () => void) => void): GuardOption
         name,
         () =>
           `The option "${name}" did not await a promise, which rejected: ${describeError(reason)}. The module ignores ` +
-          `this error: await the promise.${framesOf(reason)}`,
+          `this error. Await the promise.${framesOf(reason)}`,
       );
     };
     const call = (...args: unknown[]): unknown =>

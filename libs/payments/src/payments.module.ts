@@ -42,7 +42,9 @@ import { RejectionLog } from './webhook/webhook-rejection.js';
 import { WebhookVerifier } from './webhook/webhook-verifier.js';
 import { WebhookGuard } from './webhook/webhook.guard.js';
 
-/** Arguments of `forRoot` and `forRootAsync` next to the options. Nest needs them before it creates the options. */
+/**
+ * Arguments of `forRoot` and `forRootAsync` in addition to the options. Nest needs them before it creates the options.
+ */
 export interface PaymentsModuleExtras {
   /** Whether every module can inject the exported providers without importing the module. Default `false`. */
   isGlobal?: boolean;

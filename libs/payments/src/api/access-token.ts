@@ -35,12 +35,12 @@ const aborted = (): PaymentsError =>
 
 /**
  * How long no token request is sent after the service rejected the credentials, in milliseconds. The time is long,
- * because a person has to fix them.
+ * because a person has to correct the credentials.
  */
 const CREDENTIALS_WAIT_MS = 30_000;
 /** The longest `Retry-After` that is obeyed, in milliseconds. A wrong value must not stop payments for a day. */
 const MAX_RETRY_AFTER_MS = 300_000;
-/** Bounds of the wait after the endpoint returned the current token again, in milliseconds. */
+/** The shortest and the longest wait after the token endpoint returned the current token again, in milliseconds. */
 const SAME_TOKEN_WAIT_MS = { min: 1_000, max: 30_000 };
 
 /**
@@ -53,7 +53,7 @@ export class AccessToken {
   readonly #endpointBackoff = new TokenBackoff();
   /** Delays token requests while the service rejects new tokens, for example because the base URL is wrong. */
   readonly #rejectionBackoff = new TokenBackoff();
-  /** `noRefreshUntil` is on the monotonic clock, in milliseconds. */
+  /** The current token. `noRefreshUntil` is on the monotonic clock, in milliseconds. */
   #current: { value: string; life: TokenLife; noRefreshUntil: number } | undefined;
   /** The token request that is under way. All callers share its promise. */
   #refresh: { readonly deadline: Deadline; readonly promise: Promise<string> } | undefined;
@@ -67,7 +67,7 @@ export class AccessToken {
   /**
    * Returns a token that can be used now.
    *
-   * @param signal ends only this caller's wait; the token request continues for the other callers
+   * @param signal aborts only the wait of this caller; the token request continues for the other callers
    * @throws PaymentsTokenError `invalid_credentials` or `token_unavailable`
    * @throws PaymentsError `aborted` if the signal is aborted or the application is closing
    */
@@ -132,7 +132,7 @@ export class AccessToken {
     if (this.#endpointBackoff.waitMs(this.#now().monotonic) > 0) return;
     this.#start().catch((error: unknown) => {
       if (!(error instanceof PaymentsTokenError)) return;
-      const line = `The token could not be renewed. The current token is used until it expires: ${error.message}`;
+      const line = `The token could not be renewed. The current token is used until it expires. ${error.message}`;
       const { company, logger } = this.#parts;
       logger.warn(new LogLine(line, { company }));
     });
@@ -151,7 +151,7 @@ export class AccessToken {
     const deadline = new Deadline(this.#parts.runtime, this.#parts.timeoutMs);
     const promise = this.#run(deadline);
     this.#refresh = { deadline, promise };
-    // Without a caller, nothing else would handle the rejection, and it would end the process.
+    // If there is no caller, nothing else handles the rejection, which would end the process.
     promise.catch(() => {});
     return promise;
   }
@@ -238,7 +238,7 @@ class TokenBackoff {
     this.#until = -Infinity;
   }
 
-  /** Milliseconds until a request can be sent; 0 if it can be sent now. */
+  /** Returns the milliseconds until a request can be sent; 0 if it can be sent now. */
   waitMs(now: number): number {
     return Math.max(0, this.#until - now);
   }

@@ -34,8 +34,8 @@ export interface RetryPolicy {
    */
   statuses: readonly (number | '5xx')[];
   /**
-   * The longest wait before the second attempt, in milliseconds. It doubles with each attempt, and jitter shortens
-   * it by up to half. 1 to 60,000. Default 200.
+   * The longest wait before the second attempt, in milliseconds. The wait doubles with each attempt, and jitter
+   * shortens it by up to half. 1 to 60,000. Default 200.
    */
   baseDelayMs: number;
   /** The longest wait between two attempts, in milliseconds. 1 to 300,000. Default 5,000. */
@@ -91,8 +91,8 @@ export interface PaymentsApiOptions {
    * client certificate or a private certificate authority. Their limits replace `maxSockets` and apply to
    * token requests too. The application closes the agents. Default: agents of the module.
    *
-   * No adapter reads `HTTP_PROXY` and `HTTPS_PROXY` by itself, because a proxy that is set for other traffic
-   * would see tokens. (The global `fetch` does if Node.js was started with `NODE_USE_ENV_PROXY=1`.)
+   * No adapter reads `HTTP_PROXY` and `HTTPS_PROXY` by itself, because a proxy that is set for other traffic would see
+   * tokens. (The global `fetch` reads them if Node.js was started with `NODE_USE_ENV_PROXY=1`.)
    */
   agents?: HttpAgents;
   /**

@@ -6,7 +6,10 @@ import type { ApiMethod, CallSpec } from './payments-api.js';
 export interface CallRequest {
   readonly method: ApiMethod;
   readonly pathAndQuery: string;
-  /** The path that errors, logs and observers show: the template of the application, otherwise {@link withoutIds}. */
+  /**
+   * The path that errors, logs and observers show: the template of the application, otherwise the result of
+   * {@link withoutIds}.
+   */
   readonly pathTemplate: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer | undefined;
@@ -46,7 +49,7 @@ export function prepareCall(spec: CallSpec, options: ResolvedApiOptions): CallRe
   }
   const safe = method === 'GET' || method === 'HEAD';
   const body = given.body === undefined ? undefined : jsonBody(given.body);
-  if (safe && body) throw new TypeError(`A ${method} has no body: use the option 'query'`);
+  if (safe && body) throw new TypeError(`A ${method} must not have a body: use the option 'query'`);
   const headers: Record<string, string> = {
     accept: 'application/json',
     ...checkedHeaders(given.headers),
@@ -181,7 +184,7 @@ function isQueryValue(value: unknown): value is string | number | boolean {
 }
 
 function hasDotSegment(path: string): boolean {
-  // Some servers decode a slash or backslash before they resolve dots, so both separate segments here.
+  // Some servers decode a slash or backslash before they resolve dots, so both count as separators here.
   const plain = path.replace(/%2e/gi, '.').replace(/%2f|%5c|\\/gi, '/');
   return plain.split('/').some((segment) => segment === '.' || segment === '..');
 }

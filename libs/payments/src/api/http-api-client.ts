@@ -31,7 +31,7 @@ import {
 import type { ApiClient, ApiResponse, CallSpec } from './payments-api.js';
 import { Transport } from './transport.js';
 
-/** The most companies whose tokens are kept. */
+/** Maximum number of companies whose tokens are kept. */
 const MAX_TOKENS = 10_000;
 
 /** Calls the payments service for every company. It manages the tokens, the connections and the calls under way. */

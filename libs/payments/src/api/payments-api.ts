@@ -33,7 +33,7 @@ export interface RequestOptions extends CallOptions {
   >;
   /**
    * The path with `{…}` in place of ids, like `/v1/customers/{id}`. Errors, logs and observers show it instead of the
-   * path. Default: the path, with `{id}` for segments with digits.
+   * path. Default: the path, with `{id}` in place of each segment that contains a digit.
    */
   pathTemplate?: string;
   /** The value to send as JSON. `undefined` sends no body. A GET or HEAD must have none. */
@@ -133,7 +133,7 @@ export interface CallSpec {
   method: ApiMethod;
   path: string;
   options: RequestOptions;
-  /** `object`: a response that is not a JSON object is an error. */
+  /** Whether a response that is not a JSON object is an error (`object`), or any response is accepted (`anything`). */
   expect: 'object' | 'anything';
 }
 

@@ -50,8 +50,8 @@ const REQUEST: AxiosRequestConfig = Object.freeze({
 });
 
 /**
- * Sends requests through Nest's `HttpService` over connections for one purpose. It never passes an axios error to its
- * caller, because an axios error contains the request with its credentials.
+ * Sends requests through Nest's `HttpService` over connections either for calls or for token requests. It never passes
+ * an axios error to its caller, because an axios error contains the request with its credentials.
  */
 export class Transport {
   #opened: Promise<[HttpService, Connections]> | undefined;

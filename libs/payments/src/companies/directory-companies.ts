@@ -128,7 +128,7 @@ export class DirectoryCompanies implements Companies {
     try {
       const { deadlineMs } = this.limits;
       const late = () => new Error(`no result within ${deadlineMs} ms`);
-      // Async, so that an exception of the directory becomes a rejection.
+      // The function is async, so that an exception of the directory becomes a rejection.
       const found = (async () => this.#directory.find(id))();
       const company = await withTimeLimit(found, deadlineMs, this.runtime, late);
       if (company === undefined || company === null) return undefined;
@@ -150,7 +150,7 @@ export class DirectoryCompanies implements Companies {
   }
 
   #resolve(id: string, company: Company): ResolvedCompany {
-    // Field by field: the fields of an ORM entity may be getters, which a spread does not copy.
+    // The fields are read one by one, because those of an ORM entity may be getters, which a spread does not copy.
     const { clientId, clientSecret, webhookSecret, baseUrl } = company;
     const fields: Company = { id, clientId, clientSecret, webhookSecret };
     return resolveCompany(baseUrl === undefined ? fields : { ...fields, baseUrl }, this.#defaults);

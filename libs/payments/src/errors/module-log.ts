@@ -44,7 +44,7 @@ export class LogLine {
     return this.msg.length;
   }
 
-  /** The same line with a longer sentence. */
+  /** Returns the same line with a text added to the sentence. */
   append(text: string): LogLine {
     const { msg, company, eventId: id, handler } = this;
     return new LogLine(`${msg}${text}`, { company, id, handler });
@@ -100,8 +100,9 @@ const MAX_LISTED = 10;
 
 /**
  * Logs problems that may repeat: at most one line per subject and minute, with the number of suppressed lines. A minute
- * after a line, a timer logs how many were suppressed, in one line for all subjects, so that their number is logged
- * also if a problem does not occur again. Memory and the number of lines are limited for any number of subjects.
+ * after a line, a timer logs how many further lines were suppressed, in one line for all subjects, so that their number
+ * is logged also if a problem does not occur again. Memory and the number of lines are limited for any number of
+ * subjects.
  *
  * Subjects appear in the log, so their names must be clear to the reader of the log. A message can be a function, which
  * is called only if the line is logged.

@@ -136,8 +136,8 @@ export function isBlank(value: unknown): boolean {
 
 /**
  * Describes white space or quotes around a secret, for a message that starts with the name of the secret: "ends with a
- * line break. White space …". The text never contains the secret. Returns `undefined` if the secret
- * has neither.
+ * line break. White space …". The text never contains the secret. Returns `undefined` if there is nothing around the
+ * secret.
  */
 export function surroundingFault(value: string): string | undefined {
   const trimmed = value.trim();

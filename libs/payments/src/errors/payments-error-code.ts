@@ -143,13 +143,13 @@ export type PaymentsErrorCode =
   // Group: Access tokens
   /**
    * The service rejected the client id and the client secret. Fix: set `clientId` and `clientSecret` to the values for
-   * this `baseUrl`; sandbox and production have different ones. The message says when the next token request is
+   * this `baseUrl`; sandbox and production have different values. The message says when the next token request is
    * possible.
    */
   | 'invalid_credentials'
   /**
    * The token endpoint did not respond, responded with an error, or returned no usable token. Fix: check `baseUrl`,
-   * which must not end in `/v1`, and the network. The message names the status, and when the next token request is
+   * which must not end in `/v1`, and the network. The message names the status, and says when the next token request is
    * possible.
    */
   | 'token_unavailable'

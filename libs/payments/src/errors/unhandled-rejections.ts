@@ -50,12 +50,12 @@ const listener: Listener = Object.assign(onRejection, {
 let applications = 0;
 
 /**
- * Keeps the process running if a function of the application, such as a handler or an observer, starts a promise that
- * rejects, and does not await this promise; see {@link guard}. By default, Node would exit, which would interrupt all
- * other attempts in the process.
+ * Keeps the process running if a promise rejects that a function of the application, such as a handler or an observer,
+ * started and did not await; see {@link guard}. By default, Node would exit, which would interrupt all other attempts
+ * in the process.
  *
- * Any other rejection has the same effect as without this class: other listeners receive it. If there are none, Node
- * follows its flag `--unhandled-rejections`.
+ * Any other rejection has the same effect as without this class: other listeners receive it. If there is no other
+ * listener, Node follows its flag `--unhandled-rejections`.
  */
 @Injectable()
 export class UnhandledRejections {

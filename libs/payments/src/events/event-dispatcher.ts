@@ -7,8 +7,8 @@ import type { PaymentHandler } from './handler-registry.js';
 import type { PaymentEvent, PaymentEventContext } from './payment-event.js';
 
 /**
- * Thrown if the handler of this process does not handle the event's type. During a deployment, two versions of a handler
- * run at the same time, and the delivery was stored for the version that handles other types.
+ * The error for a delivery whose event type the handler of this process does not handle. During a deployment, two
+ * versions of a handler run at the same time, and the delivery was stored for the other version.
  */
 export class OtherVersionError extends PaymentsError {
   /** Whether `thrown` is an OtherVersionError. Never throws. */
@@ -73,7 +73,8 @@ export class EventDispatcher {
     this.#logger.error(
       new LogLine(
         `Handler ${handler} (company ${company}) did not await a promise, which rejected: ` +
-          `${describeError(reason)}. The outcome of its attempt ignores this error: await the promise.${framesOf(reason)}`,
+          `${describeError(reason)}. This error does not change the outcome of the attempt. Await the promise.` +
+          framesOf(reason),
         { id, company, handler },
       ),
     );

@@ -39,7 +39,8 @@ export class HandlerExplorer {
    *   or one of its guards, pipes, interceptors or filters.
    */
   explore(): void {
-    // Instances seen so far: two providers may have the same one, for example if a factory returns another provider.
+    // Instances seen so far. Two providers may have the same instance, for example if a factory returns another
+    // provider.
     const seen = new Set<object>();
     const hosts = [...this.discovery.getProviders(), ...this.discovery.getControllers()];
     for (const host of hosts) {

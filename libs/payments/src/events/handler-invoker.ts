@@ -76,7 +76,7 @@ function createInvoke(
 
 /**
  * Runs a handler with its filters. Nest assumes that every async filter has handled the error. Here, a filter has
- * handled the error only if it returns a truthy value or a promise of one.
+ * handled the error only if it returns a truthy value or a promise of such a value.
  */
 function withFilters(
   contexts: ExternalContextCreator,
@@ -154,8 +154,8 @@ export function defineHandlerParams(target: object, method: string): void {
 }
 
 /**
- * Whether a pipe or a parameter decorator changes the arguments. If none does, Nest passes the arguments unchanged,
- * without iterating over the parameters for each delivery.
+ * Whether a pipe or a parameter decorator changes the arguments. If there is no such pipe or decorator, Nest passes the
+ * arguments unchanged, and does not iterate over the parameters for each delivery.
  */
 function hasParamsToResolve(type: object, callback: object, method: string): boolean {
   if (Reflect.hasMetadata(PIPES, type) || Reflect.hasMetadata(PIPES, callback)) return true;

@@ -17,7 +17,7 @@ export interface PaymentHandler {
   readonly source: string;
   /** The patterns of the event types that the handler handles. */
   readonly patterns: readonly string[];
-  /** Class-validator class of `event.data`, if the decorator names one. */
+  /** Class with the class-validator rules of `event.data`, if the decorator names such a class. */
   readonly data?: (new () => object) | undefined;
   readonly options: HandlerOptions;
   /** Runs the method with its guards, pipes, interceptors and filters. */
@@ -144,7 +144,7 @@ export function similarType(eventType: string, patterns: Iterable<string>): stri
 
 /**
  * Returns how many edits turn `a` into `b`; infinite if more than `max`. An edit inserts, deletes or replaces a
- * character, or swaps it with the next one.
+ * character, or swaps it with the next character.
  */
 function countEdits(a: string, b: string, max: number): number {
   if (a === b) return 0;

@@ -80,11 +80,11 @@ export type MatchedType<T extends PaymentEventType> = T extends '*' | `${string}
  * Observable that completes without a value fails the attempt. Guards, pipes, interceptors and filters of the method
  * and its class run, with `payments` as `ExecutionContext.getType()` and the event and its context as `getArgs()`.
  * Global guards, pipes, interceptors and filters do not run. If a guard returns `false`, the attempt fails. If a filter
- * returns a truthy value or a promise of one, the filter has handled the error and the delivery is done; otherwise the
- * attempt fails.
+ * returns a truthy value or a promise of such a value, the filter has handled the error and the delivery is done;
+ * otherwise the attempt fails.
  *
- * @throws TypeError if a type is not a valid pattern, an option is out of bounds, the decorator is applied to anything
- *   but a method that is named by a string, or several decorators on one method contradict each other.
+ * @throws TypeError if a type is not a valid pattern, an option is out of bounds, or several decorators on one method
+ *   contradict each other. Also if the decorator is applied to anything other than a method with a string as its name.
  * @example
  * ```ts
  * @OnPaymentEvent('transaction.completed')
@@ -102,12 +102,12 @@ export function OnPaymentEvent<
 }
 
 /**
- * Makes the method a handler of expected payments that become overdue: the schedule of their polls, or their `dueBy`,
- * has ended, and no event was received, neither by a webhook request nor by a poll. An overdue payment has not failed:
- * an event that arrives later is handled as usual. The handler runs at least once per expectation, through the inbox,
- * with the retries, guards and limits of {@link OnPaymentEvent}. Its event has the payload {@link PaymentOverdueData},
- * and `context.source` is `overdue`. An event of the payment may arrive while the handler runs or waits for a retry:
- * `PaymentExpectations.get()` returns the current state.
+ * Makes the method a handler of expected payments that become overdue. A payment is overdue if the schedule of its
+ * polls, or its `dueBy`, has ended, and neither a webhook request nor a poll has led to an event. Overdue does not mean
+ * failed: an event that arrives later is handled as usual. The handler runs at least once per expectation, through the
+ * inbox, with the retries, guards and limits of {@link OnPaymentEvent}. Its event has the payload
+ * {@link PaymentOverdueData}, and `context.source` is `overdue`. An event of the payment may arrive while the handler
+ * runs or waits for a retry: `PaymentExpectations.get()` returns the current state.
  *
  * @throws TypeError as {@link OnPaymentEvent}.
  * @example

@@ -123,9 +123,9 @@ export interface PaymentEventContext<Tx = unknown, C = Commit<Tx>> {
    */
   readonly newerHandled: () => Promise<boolean>;
   /**
-   * Aborts if the attempt takes longer than `timeoutMs`, if the process was disconnected for so long that another process
-   * may run the delivery, and if the application closes and its drain time is over. Pass it to `fetch`, to
-   * `PaymentsApiService` and to every other call that takes long.
+   * Aborts if the attempt takes longer than `timeoutMs`. Also aborts if the process was disconnected for so long that
+   * another process may run the delivery, or if the application closes and its drain time is over. Pass it to `fetch`,
+   * to `PaymentsApiService` and to every other call that takes long.
    */
   readonly signal: AbortSignal;
   /**

@@ -46,8 +46,8 @@ const PAGE = 500;
 /** A payment that the application expects; see `PaymentExpectations.expect()`. */
 export interface ExpectOptions {
   /**
-   * The application's reference of the payment, unique within the company: 1 to 200 characters, none of them a control
-   * character. An event whose `data.externalReference` is this reference fulfils the expectation, so use the reference
+   * The application's reference of the payment, unique within the company: 1 to 200 characters, without control
+   * characters. An event whose `data.externalReference` is this reference fulfils the expectation, so use the reference
    * that you give the service. Default: `transactionId`.
    */
   readonly reference?: string;
@@ -103,10 +103,10 @@ export interface ExpectationKey {
 }
 
 /**
- * Expected payments. A webhook request may never arrive, and the service sends none for a declined payment, so the
- * module polls the service about each payment that the application expects. The polls end when an event of the payment
- * was received or the expectation is overdue. An event that a poll finds is stored, de-duplicated and handled like the
- * event of a webhook request.
+ * Expected payments. A webhook request may never arrive, and the service sends no webhook request for a declined
+ * payment, so the module polls the service about each payment that the application expects. The polls end when an event
+ * of the payment was received or the expectation is overdue. An event that a poll finds is stored, de-duplicated and
+ * handled like the event of a webhook request.
  *
  * @example
  * ```ts
@@ -143,8 +143,8 @@ export class PaymentExpectations {
    *
    * The expectation stays stored if the payment may exist, so that a poll or a webhook request can fulfil it. It is
    * cancelled only if this call created it and the error is one of {@link NOT_REQUESTED_CODES}. If the outcome of an
-   * earlier request is unknown, `reconcile.find` decides: the transaction that it finds is attached; if it finds none,
-   * the request is sent again. Without `find`, the request is sent again only if it is `repeatable`.
+   * earlier request is unknown, `reconcile.find` decides: the transaction that it finds is attached; if it finds no
+   * transaction, the request is sent again. Without `find`, the request is sent again only if it is `repeatable`.
    *
    * If the transaction id cannot be stored within 10 s after a successful request, an error is logged. The result then
    * contains the id and `attached: false`: call {@link attach} with this id later.
@@ -244,8 +244,8 @@ export class PaymentExpectations {
   /**
    * Stores an expectation, in the inbox's database. Call it before the request to the service, so that no crash between
    * the two calls loses the payment; {@link request} does both. A cancelled expectation with the reference is opened
-   * again, as a new one. Returns `false`, and changes nothing, if the company has an expectation with the reference in
-   * another state.
+   * again, as a new expectation. Returns `false`, and changes nothing, if the company has an expectation with the
+   * reference in another state.
    *
    * The inbox stores the ids of events, and ended expectations, for `worker.retainIdsMs`. A payment that was handled
    * longer ago and is expected again is polled, found and handled again. Therefore, check the application's own tables
@@ -553,8 +553,8 @@ function assertTransactionId(value: unknown, name = '"transactionId"'): void {
 
 /**
  * The codes of errors that prove that the service accepted no request, so that no payment exists. After any other error
- * of a request, the payment may exist: also after 408, 409, 429, every redirect, and every other status that the contract
- * of the service does not show.
+ * of a request, the payment may exist. This includes 408, 409, 429, every redirect, and every other status that the
+ * contract of the service does not show.
  *
  * - `invalid_credentials`, `token_unavailable`: there was no token, so the request was not sent.
  * - `company_unknown`, `directory_unavailable`: the company has no credentials, or they could not be looked up, so the

@@ -127,7 +127,7 @@ interface CompanyLimit {
 
 /**
  * Limits the polls of each company in this process: how many start per second (a token bucket), and how many run at the
- * same time, so that a company whose service hangs delays no poll of another company.
+ * same time, so that a company whose service hangs does not delay the polls of other companies.
  */
 export class PollLimits {
   readonly #companies = new Map<string, CompanyLimit>();

@@ -437,7 +437,7 @@ export class Poller implements InboxCompanion {
         eventId,
       });
     } catch {
-      // The store is down: only this report is lost.
+      // The store is down. Only this report is lost.
     }
   }
 }

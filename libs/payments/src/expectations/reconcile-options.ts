@@ -58,15 +58,15 @@ export interface ReconcileOptions {
     options: Required<Pick<CallOptions, 'signal'>>,
   ) => Promise<string | null | undefined>;
   /**
-   * Delays of the polls after the creation of an expectation, in milliseconds, ascending, each multiplied by a random
-   * factor from 0.9 to 1.1: 1 to 100 whole numbers from 0 to 31,536,000,000 (a year). Default 15 s, 1 min, 5 min, 15
-   * min, 1 h, 6 h and 24 h.
+   * Delays of the polls after the creation of an expectation, in milliseconds: 1 to 100 ascending whole numbers from 0
+   * to 31,536,000,000 (a year). Each delay is multiplied by a random factor from 0.9 to 1.1. Default 15 s, 1 min, 5
+   * min, 15 min, 1 h, 6 h and 24 h.
    */
   schedule?: readonly number[];
   /**
    * The event types that `interpret` can return: 1 to 100 exact types, without `*`. Events of these types fulfil
    * expectations and are handled once per transaction (see `oncePerTransaction`), so that a webhook request and a poll
-   * of a transaction run its handlers once. A type that is not in the list fulfils nothing. Default:
+   * of a transaction run its handlers once. Events of other types do not fulfil expectations. Default:
    * `interpret.eventTypes`, which {@link byStatus} sets; without it, `['transaction.completed']`.
    */
   eventTypes?: readonly string[];
@@ -147,7 +147,7 @@ function areEventTypes(types: unknown): types is readonly string[] {
  * `pending`; a transaction without a status is `unknown`.
  *
  * @param eventTypes the event type of each final status
- * @throws TypeError if an event type is invalid, or there is none.
+ * @throws TypeError if an event type is invalid, or if there is no event type.
  * @example
  * ```ts
  * reconcile: {

@@ -128,7 +128,8 @@ export function readInto(
   };
   if (stream.readableEnded) resolve();
   else if (stream.destroyed) onClose();
-  // Not `for await`, because that queues chunks that arrive together, each with an object of its own.
+  // This is not a `for await` loop, because such a loop queues chunks that arrive together, each in an object of its
+  // own.
   else stream.on('data', onData).on('end', onEnd).on('error', stop).on('close', onClose);
   return { ended, stop };
 }

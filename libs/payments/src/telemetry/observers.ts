@@ -439,7 +439,7 @@ export class Observers implements OnModuleInit {
   }
 }
 
-/** No observers: for a class that is created without the module. */
+/** An instance without observers, for a class that is created without the module. */
 export const NO_OBSERVERS = new Observers([], {
   monotonic: () => 0,
   schedule: () => () => {},

@@ -66,7 +66,7 @@ export async function deliver(
   });
 }
 
-/** Fastify responds 404 to every request until its plugins are loaded. */
+/** Loads the plugins of Fastify, because Fastify responds with 404 to every request until then. */
 async function loadFastifyPlugins(app: INestApplication): Promise<void> {
   const adapter = app.getHttpAdapter();
   if (adapter.getType() !== 'fastify') return;

@@ -15,7 +15,7 @@ import type {
 } from './webhook-options.js';
 import { AdmissionCheckError, RequestClosedError } from './webhook-rejection.js';
 
-/** Minimum age of a pending request before it can be rejected to make room for a newer one, in milliseconds. */
+/** Minimum age of a pending request before it can be rejected to make room for a newer request, in milliseconds. */
 const GRACE_MS = 25;
 
 /**
@@ -103,8 +103,8 @@ export class PendingRequest {
 }
 
 /**
- * The webhook requests between their admission and the check of their signature: at most `webhook.maxPending`, with at
- * most `webhook.maxPendingBytes` buffered.
+ * The webhook requests between their admission and the check of their signature: at most `webhook.maxPending` requests,
+ * with at most `webhook.maxPendingBytes` buffered bytes.
  *
  * If there are too many, the oldest is rejected, unless it is younger than 25 ms. The check of a valid webhook request
  * takes a few milliseconds, so slow senders cannot cause its rejection.
@@ -445,8 +445,8 @@ export function companyUnknown(): PaymentsError {
 /**
  * Reads the body of a request, byte for byte, and counts its bytes as pending.
  *
- * @throws PaymentsError `payload_too_large` or `webhook_busy`, as soon as that is known; the error that the pending
- *   request is rejected with; or the error of the stream, if the sender closes the connection.
+ * @throws PaymentsError `payload_too_large` or `webhook_busy`, as soon as a limit is exceeded; the error that the
+ *   pending request is rejected with; or the error of the stream, if the sender closes the connection.
  */
 export async function readRawBody(
   stream: Readable,

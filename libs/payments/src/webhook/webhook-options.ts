@@ -100,10 +100,10 @@ export interface WebhookOptions {
    */
   maxLookupsPerSecond?: number;
   /**
-   * Maximum age of an event in milliseconds: from its `timestamp` to its receipt, by the clock of this process. An older
-   * event may be a replay of an event whose id the inbox has already deleted: the response is 200, the event is stored
-   * as `stale`, and its handlers run only after a redrive. A copy of an event that is still stored is a duplicate at any
-   * age.
+   * Maximum age of an event in milliseconds: from its `timestamp` to its receipt, by the clock of this process. An
+   * older event may be a replay of an event whose id the inbox has already deleted. Therefore, the response is 200, but
+   * the event is stored as `stale`, and its handlers run only after a redrive. A copy of an event that is still stored
+   * is a duplicate at any age.
    *
    * 1,000 to 315,360,000,000 (10 years), with a durable inbox at most `worker.retainIdsMs`; `false` for no limit. Default:
    * `worker.retainIdsMs` with a durable inbox; `false` with the memory inbox, because it loses all ids at a restart, after

@@ -95,7 +95,7 @@ export class WebhookRoutes implements OnModuleInit {
       const match = matcher.regexp.exec(path);
       if (match === null) continue;
       company = decoded(match[matcher.companyGroup || match.length] ?? DEFAULT_COMPANY);
-      // If several patterns match, Express runs the first route that was added, but this class does not know the order.
+      // If several patterns match, Express runs the first route that was added, but the order is not known here.
       if (isCompanyId(company)) break;
     }
     return company;

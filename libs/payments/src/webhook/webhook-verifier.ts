@@ -122,8 +122,9 @@ function rawBodyUnavailable(): PaymentsError {
 }
 
 /**
- * The headers that are stored with an event: the documented ones, except for the signature, and those that identify the
- * request in a log or a trace. The list is explicit, so that no credential and no address of a person is stored.
+ * The headers that are stored with an event: the documented headers, except for the signature, and the headers that
+ * identify the request in a log or a trace. The list is explicit, so that no credential and no address of a person is
+ * stored.
  */
 const STORED_HEADERS = [
   'content-type',

@@ -168,7 +168,7 @@ class BoundedValues {
   }
 }
 
-/** The store is read at most once per this many milliseconds, however many readers there are. */
+/** Minimum time between two reads of the store, in milliseconds, for any number of readers. */
 const READ_EVERY_MS = 1000;
 
 /** Maximum time that a reader waits for the store, in milliseconds. After this time, the reader gets no gauges. */
