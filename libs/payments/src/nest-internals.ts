@@ -168,13 +168,13 @@ export function moduleRefOf({ host }: NestHost): ModuleRef {
 }
 
 /**
- * Returns a factory. For a method of the host, it creates a function that runs the method with the guards, pipes,
- * interceptors and filters of the method and its class. Those of the whole application do not run, because they are
- * written for HTTP requests: for example, a guard that requires a session would reject every event. Therefore, the
+ * Returns a factory. For a method of the host, the factory creates a function that runs the method with the guards,
+ * pipes, interceptors and filters of the method and its class. Those of the whole application do not run, because they
+ * are written for HTTP requests: for example, a guard that requires a session would reject every event. Therefore, the
  * factory has an empty application configuration.
  *
- * Nest searches for the module of a class among providers only. For a controller it would find no module and skip the
- * guards. Therefore, the factory contains only the module of the host.
+ * Nest searches for the module of a class among providers only. For a controller, Nest would find no module and skip
+ * the guards. Therefore, the factory contains only the module of the host.
  */
 export function isolatedContexts(moduleRef: ModuleRef, { host }: NestHost): ExternalContextCreator {
   // The property is protected, and Nest has no public access to the container.
@@ -216,14 +216,13 @@ export function importersOfSeveral(
 }
 
 /**
- * Whether a module itself imports another module. Nest also adds all global modules to the imports of every module.
- * These follow the module's own imports, and start with Nest's core module.
+ * Whether a module itself imports another module. Nest also adds all global modules to the imports of every module. The
+ * global modules follow the module's own imports, and start with Nest's core module.
  */
 function imports(importing: NestModule, imported: NestModule): boolean {
   if (!imported.isGlobal) return importing.imports.has(imported);
   const own = [...importing.imports];
-  // Nest's core module is the module that provides the container. It cannot be found by its name, because bundlers may
-  // rename its class.
+  // Nest's core module is found by its provider, the container, because bundlers may rename the class of the module.
   const end = own.findIndex((module) => module.hasProvider(ModulesContainer));
   return (end === -1 ? own : own.slice(0, end)).includes(imported);
 }

@@ -112,8 +112,8 @@ function addressFault(name: string, value: string, content: string): string | un
 }
 
 /**
- * Configures the module from the environment variables of {@link readPaymentsEnvironment}. It reads them when the
- * application boots, after `ConfigModule.forRoot()` of `@nestjs/config` has loaded a `.env` file. The package
+ * Configures the module from the environment variables of {@link readPaymentsEnvironment}. The variables are read when
+ * the application boots, after `ConfigModule.forRoot()` of `@nestjs/config` has loaded a `.env` file. The package
  * `@nestjs/config` is optional.
  *
  * `ConfigModule.forRoot({ load: [paymentsConfig] })` also makes the options available as

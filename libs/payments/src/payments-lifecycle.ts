@@ -79,8 +79,8 @@ export class PaymentsLifecycle
   }
 
   /**
-   * Runs as the first hook of a closing application. After it, a durable inbox only stores events, and the memory inbox
-   * rejects them.
+   * Runs as the first hook of a closing application. After this hook, a durable inbox only stores events, and the
+   * memory inbox rejects them.
    */
   async onModuleDestroy(): Promise<void> {
     this.#cancelShutdownCheck();

@@ -35,8 +35,8 @@ import { resolveWebhookOptions } from './webhook/webhook-options.js';
 import type { ResolvedWebhookOptions, WebhookOptions } from './webhook/webhook-options.js';
 
 /**
- * Options of `PaymentsModule`. They configure either one company, with `clientId`, `clientSecret` and `webhookSecret`, or
- * any number of companies, with `companies`.
+ * Options of `PaymentsModule`. The options configure either one company, with `clientId`, `clientSecret` and
+ * `webhookSecret`, or any number of companies, with `companies`.
  */
 export interface PaymentsModuleOptions extends ReceiveOptions {
   /**

@@ -43,7 +43,8 @@ import { WebhookVerifier } from './webhook/webhook-verifier.js';
 import { WebhookGuard } from './webhook/webhook.guard.js';
 
 /**
- * Arguments of `forRoot` and `forRootAsync` in addition to the options. Nest needs them before it creates the options.
+ * Arguments of `forRoot` and `forRootAsync` in addition to the options. Nest needs these arguments before it creates
+ * the options.
  */
 export interface PaymentsModuleExtras {
   /** Whether every module can inject the exported providers without importing the module. Default `false`. */
@@ -207,10 +208,10 @@ const EVENTS: Provider[] = [UnhandledRejections, HandlerRegistry, HandlerExplore
  * Calls the payments service, receives its signed webhook requests, polls the service about expected payments, and runs
  * the methods with `@OnPaymentEvent`.
  *
- * Import it once per application, with `forRoot` or `forRootAsync` (`useFactory`, or `useClass` and
- * `useExisting` with a {@link PaymentsOptionsFactory}); a second import is an error at boot. Other modules can inject its
- * providers if the importing module exports `PaymentsModule`, or with `isGlobal: true`. If several modules import the
- * same dynamic module from a constant, this counts as one import.
+ * Import the module once per application, with `forRoot` or `forRootAsync` (`useFactory`, or `useClass` and
+ * `useExisting` with a {@link PaymentsOptionsFactory}); a second import is an error at boot. Other modules can inject
+ * the module's providers if the importing module exports `PaymentsModule`, or with `isGlobal: true`. If several modules
+ * import the same dynamic module from a constant, this counts as one import.
  *
  * @example
  * ```ts

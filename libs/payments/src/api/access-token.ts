@@ -55,7 +55,7 @@ export class AccessToken {
   readonly #rejectionBackoff = new TokenBackoff();
   /** The current token. `noRefreshUntil` is on the monotonic clock, in milliseconds. */
   #current: { value: string; life: TokenLife; noRefreshUntil: number } | undefined;
-  /** The token request that is under way. All callers share its promise. */
+  /** The token request that is under way. All callers share the promise of this request. */
   #refresh: { readonly deadline: Deadline; readonly promise: Promise<string> } | undefined;
   #failure: TokenFailure | undefined;
   #closed = false;
@@ -248,8 +248,8 @@ class TokenBackoff {
  * Keeps the access token of each company. A company whose base URL or credentials were changed gets a new token, so two
  * companies, two hosts or two secrets never share a token.
  *
- * If the cache is full, it drops the least recently used token. It does not close this token, because calls may be
- * waiting for it.
+ * If the cache is full, it drops the least recently used token. The cache does not close this token, because calls may
+ * be waiting for it.
  */
 export class TokenCache {
   readonly #tokens = new Map<string, AccessToken>();
@@ -305,8 +305,8 @@ export interface TokenFailure {
 
 /**
  * The error of a call that was not sent, because there is no access token. The code is `invalid_credentials` if the
- * service rejected the client id and secret. It is `token_unavailable` if the token endpoint is down, too slow, or sent
- * an unusable response.
+ * service rejected the client id and secret. The code is `token_unavailable` if the token endpoint is down, too slow,
+ * or sent an unusable response.
  */
 export class PaymentsTokenError extends PaymentsError {
   override readonly name = 'PaymentsTokenError';
@@ -417,8 +417,8 @@ function unavailable(message: string, status?: number, retryAfterMs?: number): T
 }
 
 /**
- * The lifetime of a token whose `expires_in` is invalid, in milliseconds. It is short, because the real lifetime is
- * unknown.
+ * The lifetime of a token whose `expires_in` is invalid, in milliseconds. This lifetime is short, because the real
+ * lifetime is unknown.
  */
 const FALLBACK_LIFETIME_MS = 300_000;
 
@@ -429,10 +429,14 @@ const FALLBACK_LIFETIME_MS = 300_000;
 const MAX_LIFETIME_MS = 86_400_000;
 
 /**
- * The longest soft window before a token expires, in milliseconds. During it, a background request renews the token.
+ * The longest soft window before a token expires, in milliseconds. During the soft window, a background request renews
+ * the token.
  */
 const SOFT_MS = 120_000;
-/** The longest hard window before a token expires, in milliseconds. During it, callers wait for the new token. */
+/**
+ * The longest hard window before a token expires, in milliseconds. During the hard window, callers wait for the new
+ * token.
+ */
 const HARD_MS = 30_000;
 
 /** A point in time on both clocks, in milliseconds. */
@@ -443,7 +447,7 @@ export interface Instant {
 
 /** How long a token can be used, and when to renew it. */
 export interface TokenLife {
-  /** When the token expires, on each clock. It is expired as soon as one of the clocks has passed its time. */
+  /** When the token expires, on each clock. The token is expired as soon as one of the clocks has passed its time. */
   ends: Instant;
   /** If fewer milliseconds than this are left, a new token is fetched in the background. */
   softMs: number;
@@ -452,7 +456,8 @@ export interface TokenLife {
 }
 
 /**
- * Reads `expires_in`, a whole number of seconds. It may be a number or, as the service sends it, a string of digits.
+ * Reads `expires_in`, a whole number of seconds. The value may be a number or, as the service sends it, a string of
+ * digits.
  *
  * @returns milliseconds, at most a day; `undefined` for any other value and for 0, which would cause a token request
  *   per call

@@ -29,7 +29,7 @@ export interface ApiErrorFacts {
 }
 
 /**
- * The error of a call to the payments service. Its `code` is one of:
+ * The error of a call to the payments service. The `code` of this error is one of:
  *
  * - `authentication_failed` (status 401 twice), `permission_denied` (403), `not_found` (404), `conflict` (409),
  *   `validation_failed` (400 or 422), `rate_limited` (429), `server_error` (5xx), `unexpected_status` (any other);
@@ -69,8 +69,8 @@ export class PaymentsApiError extends PaymentsError implements Omit<ApiErrorFact
 
   /**
    * The response body: the parsed value if it is JSON, otherwise its text, at most 64 KiB; `undefined` if it is empty.
-   * The body may contain data of the request. It is a getter, so that `JSON.stringify`, `util.inspect` and loggers do
-   * not show it.
+   * The body may contain data of the request. This property is a getter, so that `JSON.stringify`, `util.inspect` and
+   * loggers do not show the body.
    */
   get body(): unknown {
     return this.#body;

@@ -50,8 +50,8 @@ export interface RetryPolicy {
 /** Options for calls to the payments service. Every option has a default. */
 export interface PaymentsApiOptions {
   /**
-   * The request header for the token. The service accepts both headers and recommends `authorization`, the default.
-   * The module sends only one of them.
+   * The request header for the token. The service accepts both headers and recommends `authorization`, the default. The
+   * module sends only one of the two headers.
    */
   tokenHeader?: 'authorization' | 'x-auth-token';
   /**
@@ -77,8 +77,8 @@ export interface PaymentsApiOptions {
    * The HTTP client that sends requests.
    *
    * - `'undici'` (default): the fastest, with more than twice as many calls per second as the others.
-   * - `'http'`: axios on `node:http`. Select it for msw, nock and monitoring tools that patch `node:http`. It is
-   *   the default if `agents` are given.
+   * - `'http'`: axios on `node:http`. Select this adapter for msw, nock and monitoring tools that patch `node:http`.
+   *   `'http'` is the default if `agents` are given.
    * - `'fetch'`: axios on the global `fetch`, with the connections of `fetch`: `maxSockets` has no effect, and idle
    *   connections stay open after the application has closed (they do not keep the process alive). `fetch` does not
    *   report whether it has sent anything. Therefore, a POST is retried only if the connection could not be opened
@@ -87,18 +87,18 @@ export interface PaymentsApiOptions {
    */
   adapter?: HttpAdapter;
   /**
-   * Agents that replace the module's own, with the adapter `'http'`: for a proxy (`https-proxy-agent`), a
-   * client certificate or a private certificate authority. Their limits replace `maxSockets` and apply to
-   * token requests too. The application closes the agents. Default: agents of the module.
+   * Agents that replace the module's own, with the adapter `'http'`: for a proxy (`https-proxy-agent`), a client
+   * certificate or a private certificate authority. The limits of these agents replace `maxSockets` and apply to token
+   * requests too. The application closes the agents. Default: agents of the module.
    *
    * No adapter reads `HTTP_PROXY` and `HTTPS_PROXY` by itself, because a proxy that is set for other traffic would see
-   * tokens. (The global `fetch` reads them if Node.js was started with `NODE_USE_ENV_PROXY=1`.)
+   * tokens. (The global `fetch` reads these variables if Node.js was started with `NODE_USE_ENV_PROXY=1`.)
    */
   agents?: HttpAgents;
   /**
    * A dispatcher of undici 7 or later that replaces the module's own, with the adapter `'undici'`: for a proxy
-   * (`EnvHttpProxyAgent`), a client certificate or a mock. Its limits replace `maxSockets` and apply to token
-   * requests too. The application closes the dispatcher. Default: a dispatcher of the module.
+   * (`EnvHttpProxyAgent`), a client certificate or a mock. The limits of the dispatcher replace `maxSockets` and apply
+   * to token requests too. The application closes the dispatcher. Default: a dispatcher of the module.
    *
    * @example
    * ```ts
@@ -107,10 +107,10 @@ export interface PaymentsApiOptions {
    */
   dispatcher?: Dispatcher;
   /**
-   * The `HttpService` that sends calls and token requests, for a mock or for interceptors. **Its interceptors see
-   * client credentials and tokens.** Its adapter and agents are used, unless `adapter` or `agents` are given too. Its
-   * settings for redirects, proxies, status codes and limits are ignored. Default: an `HttpService` of the module's
-   * own, which shares nothing with the global axios.
+   * The `HttpService` that sends calls and token requests, for a mock or for interceptors. **The interceptors of this
+   * service see client credentials and tokens.** The adapter and the agents of the service are used, unless `adapter`
+   * or `agents` are given too. The settings of the service for redirects, proxies, status codes and limits are ignored.
+   * Default: an `HttpService` of the module's own, which shares nothing with the global axios.
    */
   http?: HttpService;
   /** The most connections to one host. Further calls wait for a free connection. 1 to 10,000. Default 64. */

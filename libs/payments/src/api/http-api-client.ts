@@ -34,7 +34,9 @@ import { Transport } from './transport.js';
 /** Maximum number of companies whose tokens are kept. */
 const MAX_TOKENS = 10_000;
 
-/** Calls the payments service for every company. It manages the tokens, the connections and the calls under way. */
+/**
+ * Calls the payments service for every company. The client manages the tokens, the connections and the calls under way.
+ */
 export class HttpApiClient implements ApiClient {
   readonly #logger = new ModuleLogger('PaymentsApi');
   readonly #calls: Transport;

@@ -19,7 +19,7 @@ export interface HttpRequest {
   maxBytes: number;
 }
 
-/** Joins base URL and path, without the class `URL`, because it would normalize the path. */
+/** Joins base URL and path, without the class `URL`, because this class would normalize the path. */
 export function callUrl(baseUrl: string, pathAndQuery: string): string {
   const url = baseUrl.replace(/\/+$/, '') + pathAndQuery;
   // The URL is checked in addition to the path, because the token must be sent only to the company's own host.
@@ -51,8 +51,8 @@ export interface HttpFailure {
 }
 
 /**
- * Creates a failure. It keeps only the code of the error, because an axios error contains the request with its
- * credentials.
+ * Creates a failure. The failure contains only the code of the error, because an axios error contains the request with
+ * its credentials.
  */
 export function failure(
   reason: HttpFailure['reason'],
@@ -103,8 +103,8 @@ export class ResponseBody extends BoundedBuffer {
 const ERROR_BODY_BYTES = 64 * 1024;
 
 /**
- * Returns the size of the largest body that is read, in bytes. For a status other than 2xx it is 64 KiB, because only
- * people read the body of an error.
+ * Returns the size of the largest body that is read, in bytes. For a status other than 2xx the size is 64 KiB, because
+ * only people read the body of an error.
  */
 export function bodyLimit({ maxBytes }: HttpRequest, status: number): number {
   return isSuccess(status) ? maxBytes : ERROR_BODY_BYTES;

@@ -22,8 +22,8 @@ export interface CallOptions {
 /** Options of a call to any path. */
 export interface RequestOptions extends CallOptions {
   /**
-   * The query parameters. The module encodes them, so the path must not contain a query. A parameter that is
-   * `undefined` is left out. An array sends the parameter once per element.
+   * The query parameters. The module encodes these parameters, so the path must not contain a query. A parameter that
+   * is `undefined` is left out. An array sends the parameter once per element.
    */
   query?: Readonly<
     Record<
@@ -32,8 +32,8 @@ export interface RequestOptions extends CallOptions {
     >
   >;
   /**
-   * The path with `{…}` in place of ids, like `/v1/customers/{id}`. Errors, logs and observers show it instead of the
-   * path. Default: the path, with `{id}` in place of each segment that contains a digit.
+   * The path with `{…}` in place of ids, like `/v1/customers/{id}`. Errors, logs and observers show the template
+   * instead of the path. Default: the path, with `{id}` in place of each segment that contains a digit.
    */
   pathTemplate?: string;
   /** The value to send as JSON. `undefined` sends no body. A GET or HEAD must have none. */
@@ -141,6 +141,9 @@ export interface CallSpec {
 export interface ApiClient {
   /** Makes one call. Rejects as {@link PaymentsApi} describes. */
   call<T>(companyId: string, spec: CallSpec): Promise<ApiResponse<T>>;
-  /** Aborts the calls under way, rejects further calls and closes the connections. Resolves when they are closed. */
+  /**
+   * Aborts the calls under way, rejects further calls and closes the connections. Resolves when the connections are
+   * closed.
+   */
   close(): Promise<void>;
 }

@@ -31,8 +31,8 @@ import {
 } from './http-exchange.js';
 
 /**
- * The axios configuration of every request. axios accepts any status, and neither parses nor limits the body. It
- * follows no redirect, because a redirect would carry the token to another host. It uses no proxy from the
+ * The axios configuration of every request. axios accepts any status, and neither parses nor limits the body. axios
+ * follows no redirect, because a redirect would carry the token to another host. axios uses no proxy from the
  * environment, because a proxy that is set for other traffic would see the token.
  */
 const REQUEST: AxiosRequestConfig = Object.freeze({
@@ -50,8 +50,8 @@ const REQUEST: AxiosRequestConfig = Object.freeze({
 });
 
 /**
- * Sends requests through Nest's `HttpService` over connections either for calls or for token requests. It never passes
- * an axios error to its caller, because an axios error contains the request with its credentials.
+ * Sends requests through Nest's `HttpService` over connections either for calls or for token requests. A `Transport`
+ * never passes an axios error to its caller, because an axios error contains the request with its credentials.
  */
 export class Transport {
   #opened: Promise<[HttpService, Connections]> | undefined;
@@ -79,7 +79,7 @@ export class Transport {
     return this.#opened;
   }
 
-  /** Sends a request. If it fails, resolves to an `HttpFailure`. Rejects only if `open()` rejects. */
+  /** Sends a request. If the request fails, resolves to an `HttpFailure`. Rejects only if `open()` rejects. */
   async send(request: HttpRequest): Promise<HttpResponse | HttpFailure> {
     const [service, connections] = await this.open();
     const exchange = connections.exchange(request);
@@ -328,8 +328,8 @@ type Controller = Undici.Dispatcher.DispatchController;
 type Headers = Record<string, string | string[] | undefined>;
 
 /**
- * One request through undici, as an adapter for axios. It collects the chunks of the body up to the limit, without a
- * stream unless the body is compressed. `unsent` is true until undici starts to write the request.
+ * One request through undici, as an adapter for axios. The exchange collects the chunks of the body up to the limit,
+ * without a stream unless the body is compressed. `unsent` is true until undici starts to write the request.
  */
 export class UndiciExchange implements Exchange, Undici.Dispatcher.DispatchHandler {
   readonly config: AxiosRequestConfig = { adapter: (config) => this.#send(config) };

@@ -12,17 +12,18 @@ const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
  */
 export interface Company {
   /**
-   * The company's name in the application: 1 to 100 characters of `A-Z a-z 0-9 . _ ~ -`. It is the last segment of the
-   * company's webhook path and part of every stored row, so it must not change.
+   * The company's name in the application: 1 to 100 characters of `A-Z a-z 0-9 . _ ~ -`. The id is the last segment of
+   * the company's webhook path and part of every stored row, so it must not change.
    */
   id: string;
-  /** User name of the token request. Not empty, without white space or quotes around it. */
+  /** User name of the token request. Not empty, without surrounding white space or quotes. */
   clientId: string;
-  /** Password of the token request. Not empty, without white space or quotes around it. */
+  /** Password of the token request. Not empty, without surrounding white space or quotes. */
   clientSecret: string;
   /**
    * Secret that signs the webhook requests for this company, or several secrets, current first. All of them are
-   * accepted, so that a rotation loses no event. 1 to 10 secrets, none empty, without white space or quotes around them.
+   * accepted, so that a rotation loses no event. 1 to 10 secrets, none of them empty or surrounded by white space or
+   * quotes.
    *
    * Two companies must not have the same secret, because an event for one company would be accepted for the other. In a
    * list of companies this is an error at boot; if a directory returns such companies, a warning is logged.
@@ -75,7 +76,7 @@ export const DEFAULT_COMPANY = 'default';
 export class SigningKey {
   readonly #key: KeyObject;
 
-  /** @param secret the webhook secret, as the payments service gave it. Its UTF-8 encoding is the key. */
+  /** @param secret the webhook secret, as the payments service gave it. The UTF-8 encoding of the secret is the key. */
   constructor(secret: string) {
     this.#key = createSecretKey(secret, 'utf8');
   }
@@ -237,7 +238,7 @@ export interface Companies {
 /** Nest injection token of the {@link Companies} in use. */
 export const COMPANIES = Symbol('PAYMENTS_COMPANIES');
 
-/** The companies in the options. If there is only one, {@link find} returns it for its id and for `default`. */
+/** The companies in the options. If there is only one company, {@link find} returns it for its id and for `default`. */
 export class ListedCompanies implements Companies {
   readonly #byId: ReadonlyMap<string, ResolvedCompany>;
 

@@ -55,7 +55,8 @@ export class DirectoryCompanies implements Companies {
   readonly #found = new Map<string, FoundEntry>();
   /** Unfinished lookups, ids that no company has, and failures. */
   readonly #others = new Map<string, CacheEntry>();
-  // These fields are private, so that JSON.stringify and util.inspect do not show them. They may contain secrets.
+  // These fields are private, so that JSON.stringify and util.inspect do not show them, because they may contain
+  // secrets.
   readonly #directory: CompanyDirectory;
   readonly #defaults: CompanyDefaults;
   readonly #log: ThrottledLog;
@@ -219,7 +220,7 @@ function isUnknown(error: unknown): boolean {
   return error instanceof PaymentsError && error.code === 'company_unknown';
 }
 
-/** Maximum number of ids in {@link LookupBudget}. They take about 10 MB of memory. */
+/** Maximum number of ids in {@link LookupBudget}. The ids take about 10 MB of memory. */
 const MAX_VERIFIED = 100_000;
 
 /**

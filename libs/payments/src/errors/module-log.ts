@@ -95,7 +95,7 @@ interface Subject {
   latest: Line;
 }
 
-/** Maximum number of subjects in one line about several. */
+/** Maximum number of subjects in one line about several subjects. */
 const MAX_LISTED = 10;
 
 /**

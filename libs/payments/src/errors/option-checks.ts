@@ -25,8 +25,8 @@ export function shown(value: unknown): string {
 }
 
 /**
- * A function that returns the value of an option, or the default if the value is undefined. It throws `options_invalid`
- * if the value is wrong.
+ * A function that returns the value of an option, or the default if the value is undefined. The function throws
+ * `options_invalid` if the value is wrong.
  */
 export type OptionCheck<T> = (name: string, value: unknown) => T;
 

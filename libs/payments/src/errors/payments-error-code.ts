@@ -1,7 +1,7 @@
 // The page Troubleshoot of the documentation is generated from the groups, and from the cause and the fix of each code.
 
 /**
- * Every `code` of a `PaymentsError`. It is a closed union, so the compiler can check that a `switch` covers all
+ * Every `code` of a `PaymentsError`. The type is a closed union, so the compiler can check that a `switch` covers all
  * codes. A minor release may add codes. The page Troubleshoot of the documentation lists cause and fix of each code.
  */
 export type PaymentsErrorCode =

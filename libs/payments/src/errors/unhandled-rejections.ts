@@ -16,8 +16,8 @@ export function guard<T>(onRejection: OnRejection, work: () => T): T {
 }
 
 /**
- * Returns a function that runs code in the async context in which `callersGuard()` was called. The module needs it for
- * its own code in callbacks that a guarded function calls.
+ * Returns a function that runs code in the async context in which `callersGuard()` was called. The module needs this
+ * function for its own code in callbacks that a guarded function calls.
  */
 export function callersGuard(): <T>(work: () => T) => T {
   const outer = guards.getStore();

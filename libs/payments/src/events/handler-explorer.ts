@@ -33,7 +33,7 @@ export class HandlerExplorer {
   ) {}
 
   /**
-   * Fills the registry and logs each handler. Call it once, after Nest has initialised every module.
+   * Fills the registry and logs each handler. Call this method once, after Nest has initialised every module.
    *
    * @throws PaymentsError `handlers_invalid` if two handlers have the same name, or if Nest would never run a handler
    *   or one of its guards, pipes, interceptors or filters.

@@ -118,10 +118,12 @@ function withFilters(
   };
 }
 
-/** Reflect key of a handler's parameters. Nest reads them to run the parameters' pipes. */
+/** Reflect key of a handler's parameters. Nest reads the parameters to run their pipes. */
 const HANDLER_PARAMS = 'nestjs-payments:params';
 
-/** Key of the event parameter. It is the key of a request body, because `@Body()` and `@Payload()` select the event. */
+/**
+ * Key of the event parameter. The key is that of a request body, because `@Body()` and `@Payload()` select the event.
+ */
 const EVENT_PARAM = `${BODY_PARAM}:0`;
 const CONTEXT_PARAM = 'context:1';
 
@@ -245,8 +247,8 @@ function contains(second: unknown, first: unknown): boolean {
 }
 
 /**
- * Returns an error that describes both errors. It is unrecoverable if one of the two is, so that the delivery becomes
- * dead.
+ * Returns an error that describes both errors. The result is unrecoverable if one of the two errors is unrecoverable,
+ * so that the delivery becomes dead.
  */
 function bothErrors(first: unknown, second: unknown): Error {
   const [own, later] = [first, second].map((thrown) => describeError(thrown).slice(0, MAX_LENGTH));

@@ -11,7 +11,7 @@ export interface HandlerOptions {
 
 /** A method decorated with `@OnPaymentEvent`, ready to run. */
 export interface PaymentHandler {
-  /** Unique name. The inbox stores the handler's deliveries under it. */
+  /** Unique name. The inbox stores the handler's deliveries under this name. */
   readonly name: string;
   /** The handler's class, method and module, for messages. */
   readonly source: string;

@@ -13,8 +13,8 @@ import type { RetrySchedule } from './retry-schedule.js';
 /** Options of {@link OnPaymentEvent}. */
 export interface OnPaymentEventOptions<D extends object = object> {
   /**
-   * Name of the handler, 1 to 200 characters. The inbox stores the handler's deliveries under it. Default: the event
-   * types in alphabetical order and the method's name, such as `transaction.completed#markPaid` or
+   * Name of the handler, 1 to 200 characters. The inbox stores the handler's deliveries under this name. Default: the
+   * event types in alphabetical order and the method's name, such as `transaction.completed#markPaid` or
    * `payout.*|refund.*#book`. The default changes with the types and the method, so with a durable inbox, set a name
    * before you change them.
    */
@@ -65,10 +65,10 @@ export type PaymentEventHandler<T extends PaymentEventType, D> = (
 export type MatchedType<T extends PaymentEventType> = T extends '*' | `${string}.*` ? string : T;
 
 /**
- * Makes the method a handler: it runs for every event of the given types, once per event. Apply the decorator to methods
- * of providers and controllers. You can apply it several times to one method. Subclasses inherit the handler; a method
- * that overrides it needs its own decorator. If several classes inherit a method, all but one need an override with a
- * `name`. The module finds handlers when the application starts, except those of lazily loaded modules.
+ * Makes the method a handler: it runs for every event of the given types, once per event. Apply the decorator to
+ * methods of providers and controllers. You can apply the decorator several times to one method. Subclasses inherit the
+ * handler; a method that overrides it needs its own decorator. If several classes inherit a method, all but one need an
+ * override with a `name`. The module finds handlers when the application starts, except those of lazily loaded modules.
  *
  * A type is exact (`transaction.completed`), a family (`transaction.*`, at any depth) or `*` for all types.
  *
@@ -105,7 +105,7 @@ export function OnPaymentEvent<
  * Makes the method a handler of expected payments that become overdue. A payment is overdue if the schedule of its
  * polls, or its `dueBy`, has ended, and neither a webhook request nor a poll has led to an event. Overdue does not mean
  * failed: an event that arrives later is handled as usual. The handler runs at least once per expectation, through the
- * inbox, with the retries, guards and limits of {@link OnPaymentEvent}. Its event has the payload
+ * inbox, with the retries, guards and limits of {@link OnPaymentEvent}. The event has the payload
  * {@link PaymentOverdueData}, and `context.source` is `overdue`. An event of the payment may arrive while the handler
  * runs or waits for a retry: `PaymentExpectations.get()` returns the current state.
  *

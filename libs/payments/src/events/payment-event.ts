@@ -26,7 +26,7 @@ export type TransactionCompletedData = {
   transactionId: string;
   /** Status of the transaction; `complete` is the only value that the service documents. */
   status: string;
-  /** Amount of the transaction. The service does not document its unit. */
+  /** Amount of the transaction. The service does not document the unit. */
   amount: number;
   /** Account reference of the transaction. */
   accountReference: string;
@@ -34,7 +34,7 @@ export type TransactionCompletedData = {
   externalReference: string;
 };
 
-/** Type of the event that the service sends to test a webhook. It needs no handler. */
+/** Type of the event that the service sends to test a webhook. This event needs no handler. */
 export const TEST_EVENT_TYPE = 'webhook.test';
 
 /** A known event type, or any other string. */
@@ -91,9 +91,9 @@ export interface PaymentEvent<T extends PaymentEventType = string, D = PaymentEv
 }
 
 /**
- * Data about one attempt of a handler. The handler gets it with the event. Pass the object itself to other functions: a
- * copy (`{ ...context }`) lacks `raw` and `signal`, which are getters. `Tx` is the transaction type of the inbox in use,
- * such as `PostgresTransaction`; `C` is the type of `commit`; by default it follows from `Tx`.
+ * Data about one attempt of a handler. The handler gets the context with the event. Pass the object itself to other
+ * functions: a copy (`{ ...context }`) lacks `raw` and `signal`, which are getters. `Tx` is the transaction type of the
+ * inbox in use, such as `PostgresTransaction`; `C` is the type of `commit`; by default it follows from `Tx`.
  */
 export interface PaymentEventContext<Tx = unknown, C = Commit<Tx>> {
   /** Id of the event's company: the company whose secret signed the webhook request, or whose payment was polled. */
@@ -124,8 +124,8 @@ export interface PaymentEventContext<Tx = unknown, C = Commit<Tx>> {
   readonly newerHandled: () => Promise<boolean>;
   /**
    * Aborts if the attempt takes longer than `timeoutMs`. Also aborts if the process was disconnected for so long that
-   * another process may run the delivery, or if the application closes and its drain time is over. Pass it to `fetch`,
-   * to `PaymentsApiService` and to every other call that takes long.
+   * another process may run the delivery, or if the application closes and its drain time is over. Pass the signal to
+   * `fetch`, to `PaymentsApiService` and to every other call that takes long.
    */
   readonly signal: AbortSignal;
   /**
@@ -150,7 +150,7 @@ export interface PaymentEventContext<Tx = unknown, C = Commit<Tx>> {
 
 /**
  * Type of `context.commit`. If the transaction type has `synchronous: true`, such as `SqliteTransaction`, the work must
- * not return a promise. It may return any value that has no method `then`.
+ * not return a promise. The work may return any value that has no method `then`.
  */
 export type Commit<Tx> = [unknown] extends [Tx]
   ? <R>(work: (tx: Tx) => R | Promise<R>) => Promise<R>
@@ -180,8 +180,8 @@ const KEY = /^[^\p{Cc}]{1,255}$/u;
 const KEY_RULE = 'a string of 1 to 255 characters without control characters';
 
 /**
- * Parses the body of a webhook request into an event. Call it on verified bytes only. Unknown fields are ignored, a
- * missing `metadata` becomes an empty object, and a `__proto__` key is dropped at every depth.
+ * Parses the body of a webhook request into an event. Call this function on verified bytes only. Unknown fields are
+ * ignored, a missing `metadata` becomes an empty object, and a `__proto__` key is dropped at every depth.
  *
  * @throws PaymentsError `payload_invalid`, naming the field and what it must be, never its value.
  */

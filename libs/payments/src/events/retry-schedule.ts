@@ -7,9 +7,7 @@ const MAX_ATTEMPTS = 1000;
  * {@link none}, or the result of {@link exponential} or {@link fixed}.
  */
 export interface RetrySchedule {
-  /**
-   * Number of attempts until a delivery becomes a dead letter, including the first. It is the number of waits plus one.
-   */
+  /** Number of attempts until a delivery becomes a dead letter, including the first: the number of waits plus one. */
   readonly attempts: number;
   /** Milliseconds to wait after each failed attempt except the last, before jitter. */
   readonly waitsMs: readonly number[];

@@ -141,17 +141,18 @@ export class PaymentExpectations {
    * reference after any error, or for a second click: it sends a request only if no other request is under way or
    * accepted.
    *
-   * The expectation stays stored if the payment may exist, so that a poll or a webhook request can fulfil it. It is
-   * cancelled only if this call created it and the error is one of {@link NOT_REQUESTED_CODES}. If the outcome of an
-   * earlier request is unknown, `reconcile.find` decides: the transaction that it finds is attached; if it finds no
-   * transaction, the request is sent again. Without `find`, the request is sent again only if it is `repeatable`.
+   * The expectation stays stored if the payment may exist, so that a poll or a webhook request can fulfil it. The
+   * expectation is cancelled only if this call created it and the error is one of {@link NOT_REQUESTED_CODES}. If the
+   * outcome of an earlier request is unknown, `reconcile.find` decides: the transaction that it finds is attached; if
+   * it finds no transaction, the request is sent again. Without `find`, the request is sent again only if it is
+   * `repeatable`.
    *
    * If the transaction id cannot be stored within 10 s after a successful request, an error is logged. The result then
    * contains the id and `attached: false`: call {@link attach} with this id later.
    *
    * @param payment give the service the same `reference`
-   * @param send requests the payment; its argument is the API of the company. It should end within 60 s, because a
-   *   second call treats the outcome of a longer request as unknown.
+   * @param send requests the payment; its argument is the API of the company. The function should end within 60 s,
+   *   because a second call treats the outcome of a longer request as unknown.
    * @throws what `send` and `attach` throw, and what `reconcile.find` throws. PaymentsError `outcome_unknown` if an
    *   earlier request has an unknown outcome and may not be repeated. Also throws what {@link expect} throws.
    */
@@ -242,10 +243,10 @@ export class PaymentExpectations {
   }
 
   /**
-   * Stores an expectation, in the inbox's database. Call it before the request to the service, so that no crash between
-   * the two calls loses the payment; {@link request} does both. A cancelled expectation with the reference is opened
-   * again, as a new expectation. Returns `false`, and changes nothing, if the company has an expectation with the
-   * reference in another state.
+   * Stores an expectation, in the inbox's database. Call this method before the request to the service, so that no
+   * crash between the two calls loses the payment; {@link request} does both. A cancelled expectation with the
+   * reference is opened again, as a new expectation. Returns `false`, and changes nothing, if the company has an
+   * expectation with the reference in another state.
    *
    * The inbox stores the ids of events, and ended expectations, for `worker.retainIdsMs`. A payment that was handled
    * longer ago and is expected again is polled, found and handled again. Therefore, check the application's own tables
@@ -318,7 +319,7 @@ export class PaymentExpectations {
 
   /**
    * Ends a waiting or overdue expectation, for example because the customer cancelled: it is not polled any more. An
-   * event of the payment is still handled. Returns whether it ended the expectation.
+   * event of the payment is still handled. Returns whether this call ended the expectation.
    *
    * @throws TypeError for a value out of bounds.
    */
@@ -594,8 +595,8 @@ const CHANGING: readonly string[] = ['post', 'put', 'patch', 'delete', 'request'
 /**
  * Wraps an API. `effectAfter(error, before)` returns what is known about the effect after a request that failed with
  * this error. A request for a payment can consist of several calls, and only the last of them fails. `before` is what
- * was known before this request. It counts too, because an error that proves that this request had no effect proves
- * nothing about an earlier request.
+ * was known before this request. `before` counts too, because an error that proves that this request had no effect
+ * proves nothing about an earlier request.
  */
 function trackChanges(api: PaymentsApi): {
   readonly api: PaymentsApi;

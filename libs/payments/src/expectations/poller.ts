@@ -40,7 +40,7 @@ import type { ResolvedReconcileOptions } from './reconcile-options.js';
 
 /** Maximum number of polls that run in this process at the same time, for all companies together. */
 const MAX_RUNNING = 500;
-/** Maximum number of polls that one claim leases. It is small, so that no receive waits for the claim. */
+/** Maximum number of polls that one claim leases. The number is small, so that no receive waits for the claim. */
 const BATCH = 10;
 /**
  * The wait before the next claim if a claim found only polls to postpone, in milliseconds. Meanwhile, the store serves
@@ -125,7 +125,7 @@ export class Poller implements InboxCompanion {
     });
   }
 
-  /** Adds this poller to the worker, if the option `reconcile` is set. Call it before the worker starts. */
+  /** Adds this poller to the worker, if the option `reconcile` is set. Call this method before the worker starts. */
   register(): void {
     if (this.options !== null) this.worker.join(this);
   }

@@ -29,7 +29,10 @@ export interface PaymentsReadinessOptions {
   maxOverdueUnknown?: number;
 }
 
-/** Details of `PaymentsHealthIndicator.readiness()` if the store has responded. They contain no payload and no secret. */
+/**
+ * Details of `PaymentsHealthIndicator.readiness()` if the store has responded. The details contain no payload and no
+ * secret.
+ */
 export interface PaymentsHealthDetails {
   /** Milliseconds since the receipt of the oldest delivery that is pending or running; `null` if there is none. */
   readonly oldestPendingMs: number | null;
@@ -51,7 +54,7 @@ const LIMITS = {
 } as const;
 
 /**
- * Health of the module, for `@nestjs/terminus` 11 and 12. Add it to the providers of a module that imports
+ * Health of the module, for `@nestjs/terminus` 11 and 12. Add this class to the providers of a module that imports
  * `TerminusModule` and can inject `PaymentInbox`.
  *
  * @example
@@ -66,8 +69,8 @@ const LIMITS = {
 @Injectable()
 export class PaymentsHealthIndicator {
   /**
-   * The read of the store that is under way. All checks share it, because checks of a store that hangs must not pile
-   * up.
+   * The read of the store that is under way. All checks share this read, because checks of a store that hangs must not
+   * pile up.
    */
   #reading: Promise<PaymentsHealthDetails> | null = null;
 

@@ -9,8 +9,8 @@ import type { PaymentsErrorCode } from '../errors/payments-error-code.js';
 import { callersGuard, guard } from '../errors/unhandled-rejections.js';
 
 /**
- * The argument of each method of a {@link PaymentsObserver}: one frozen object with ids, times and outcomes. It never
- * contains a payload, a secret or a token.
+ * The argument of each method of a {@link PaymentsObserver}: one frozen object with ids, times and outcomes. The object
+ * never contains a payload, a secret or a token.
  */
 export interface ObserverInfo {
   /** A new event was stored by this process. */
@@ -199,8 +199,8 @@ export interface SpanResult {
 /** A span of a {@link PaymentsInstrumentation}. */
 export interface PaymentsSpan {
   /**
-   * The W3C trace context of the span. The inbox stores it with a received event. If it is `null`, the inbox stores the
-   * sender's trace context.
+   * The W3C trace context of the span. The inbox stores this trace context with a received event. If the value is
+   * `null`, the inbox stores the sender's trace context.
    */
   readonly traceparent: string | null;
   /** Calls `work` once and immediately, with this span as the active span. */
@@ -314,8 +314,8 @@ export class Observers implements OnModuleInit {
 
   /**
    * Runs `work` in a span of each instrumentation, and passes the trace context of the span to it. Then calls `ended`
-   * with the result, or with what `work` threw. `ended` reports it to the observers, and returns the result of the
-   * span. Returns or throws what `work` does.
+   * with the result, or with what `work` threw. `ended` informs the observers, and returns the result of the span.
+   * Returns or throws what `work` does.
    */
   async observe<R>(
     operation: TracedOperation,

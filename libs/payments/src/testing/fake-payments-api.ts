@@ -75,7 +75,10 @@ export class FakePaymentsApi extends CompanyApi {
     return this;
   }
 
-  /** Returns the API for another company, with the same responses. Its calls are recorded in {@link calls} too. */
+  /**
+   * Returns the API for another company, with the same responses. The calls of this API are recorded in {@link calls}
+   * too.
+   */
   forCompany(id: string): PaymentsApi {
     return new CompanyApi(this.#client, id);
   }

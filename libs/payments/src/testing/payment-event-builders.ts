@@ -113,7 +113,7 @@ export interface SignedRequestOptions {
   path?: string;
 }
 
-/** A webhook request, as the service sends it. You can pass it to `fetch()` as the second argument. */
+/** A webhook request, as the service sends it. You can pass the request to `fetch()` as the second argument. */
 export interface SignedRequest {
   readonly method: 'POST';
   readonly path: string;

@@ -20,8 +20,8 @@ const POLL_MS = 10;
  * Resolves when no handler of the application runs, no delivery to its handlers is due, and no poll of an expected
  * payment runs or is due. Works with every inbox.
  *
- * It does not wait for retries that are scheduled for later, nor for paused or dead deliveries. For these, advance the
- * time with `TestRuntime`, or read the delivery with `PaymentInbox.get()`.
+ * The function does not wait for retries that are scheduled for later, nor for paused or dead deliveries. For these,
+ * advance the time with `TestRuntime`, or read the delivery with `PaymentInbox.get()`.
  *
  * @throws Error after `timeoutMs`. The message lists the running and the pending deliveries, up to 10 each.
  * @example
@@ -46,8 +46,8 @@ export async function settled(
 }
 
 /**
- * Returns whether no delivery runs or is due. It checks three times in a row, because the three reads are not one
- * transaction. First, no delivery may run. Second, no delivery may be due. Third, still no delivery may run, and as
+ * Returns whether no delivery runs or is due. The function checks three times in a row, because the three reads are not
+ * one transaction. First, no delivery may run. Second, no delivery may be due. Third, still no delivery may run, and as
  * many must be pending as before. Then no delivery ran or became due between the first and the third check.
  */
 async function isSettled(store: InboxStore, handlers: readonly string[]): Promise<boolean> {

@@ -21,8 +21,8 @@ const TURNS = 10;
 
 /**
  * A runtime whose time advances only when the test calls {@link advance}. The application's retries, backoff, leases,
- * deadlines and token lifetimes use this time. Set it as the option `runtime` of `PaymentsModule`. A PostgreSQL inbox
- * uses the clock of the database, which a test cannot advance.
+ * deadlines and token lifetimes use this time. Set the runtime as the option `runtime` of `PaymentsModule`. A
+ * PostgreSQL inbox uses the clock of the database, which a test cannot advance.
  *
  * `paymentEvent()` uses the machine's clock for timestamps. If the runtime's clock is ahead by more than
  * `webhook.maxAgeMs`, the inbox stores the event as stale: pass a `timestamp` to `paymentEvent()`.

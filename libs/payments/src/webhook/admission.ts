@@ -61,7 +61,10 @@ export class PendingRequest {
     if (!this.#rejection) this.#body = body;
   }
 
-  /** Sets how many bytes are buffered for the body. Returns whether the limit of all pending requests allows them. */
+  /**
+   * Sets how many bytes are buffered for the body. Returns whether the limit of all pending requests allows these
+   * bytes.
+   */
   reserve(bytes: number): boolean {
     return this.#owner.reserve(this, bytes);
   }
@@ -88,7 +91,7 @@ export class PendingRequest {
     for (const callback of callbacks) callback(error);
   }
 
-  /** Registers a callback for {@link reject}. It is never called after the release of the request. */
+  /** Registers a callback for {@link reject}. The callback is never called after the release of the request. */
   onRejection(callback: (error: unknown) => void): void {
     if (!this.#released) this.#rejectionCallbacks.push(callback);
   }
@@ -106,8 +109,8 @@ export class PendingRequest {
  * The webhook requests between their admission and the check of their signature: at most `webhook.maxPending` requests,
  * with at most `webhook.maxPendingBytes` buffered bytes.
  *
- * If there are too many, the oldest is rejected, unless it is younger than 25 ms. The check of a valid webhook request
- * takes a few milliseconds, so slow senders cannot cause its rejection.
+ * If there are too many requests, the oldest is rejected, unless it is younger than 25 ms. The check of a valid webhook
+ * request takes a few milliseconds, so slow senders cannot cause its rejection.
  */
 @Injectable()
 export class PendingRequests {
@@ -195,7 +198,9 @@ interface UnreadRequest {
   /** Company in the path. A value that is not a company id is rejected. */
   readonly company: unknown;
   readonly body: Readable;
-  /** The request's properties with the body. They replace `body` if other code has already read the stream. */
+  /**
+   * The request's properties with the body. These properties replace `body` if other code has already read the stream.
+   */
   readonly readBefore: BodyProperties;
   /** The request of Express or Fastify. */
   readonly request: object;

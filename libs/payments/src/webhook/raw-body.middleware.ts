@@ -22,7 +22,7 @@ import type { ResolvedWebhookOptions } from './webhook-options.js';
 import { rejectionResponse, RejectionLog } from './webhook-rejection.js';
 import type { WebhookResponse } from './webhook-rejection.js';
 
-/** The properties of Express and Fastify that this file uses. The package depends on neither of them. */
+/** The properties of Express and Fastify that this file uses. The package depends on neither framework. */
 interface ExpressRequestLike extends IncomingMessage, BodyProperties {
   /** Path of the request, without the query. */
   readonly path: string;

@@ -106,9 +106,9 @@ export function parseSignatures(header: string | undefined): Buffer[] {
 function parseSignature(text: string): Buffer | undefined {
   if (text.length !== SCHEME.length + 2 * SHA512_BYTES || !text.startsWith(SCHEME))
     return undefined;
-  // At a character that is not a hex digit, Buffer.from() stops, and the result is too short. But it reads a character
-  // above U+00FF as its low byte, which may be a hex digit. Therefore, the text must be ASCII: it must have as many
-  // bytes as characters.
+  // At a character that is not a hex digit, Buffer.from() stops, and the result is too short. But `Buffer.from()` reads
+  // a character above U+00FF as its low byte, which may be a hex digit. Therefore, the text must be ASCII: it must have
+  // as many bytes as characters.
   const bytes = Buffer.from(text.slice(SCHEME.length), 'hex');
   return bytes.length === SHA512_BYTES && Buffer.byteLength(text) === text.length
     ? bytes

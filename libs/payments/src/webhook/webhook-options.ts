@@ -21,18 +21,18 @@ export interface AdmissionRequest {
   readonly headers: Readonly<IncomingHttpHeaders>;
   /**
    * Remote address of the connection, as Node.js gives it: `203.0.113.7`, `2001:db8::1`, or `::ffff:203.0.113.7` for an
-   * IPv4 address on a socket for IPv4 and IPv6. Behind a proxy it is the address of the proxy. `undefined` on a
+   * IPv4 address on a socket for IPv4 and IPv6. Behind a proxy, the address is that of the proxy. `undefined` on a
    * serverless platform.
    */
   readonly address: string | undefined;
   /**
-   * The request of Express or Fastify. Behind a proxy, its `ip` is the address of the client if the application has
-   * set `trust proxy` (Express) or `trustProxy` (Fastify).
+   * The request of Express or Fastify. Behind a proxy, the `ip` of this request is the address of the client if the
+   * application has set `trust proxy` (Express) or `trustProxy` (Fastify).
    */
   readonly request: unknown;
 }
 
-/** The response to send if an {@link AdmissionCheck} rejects the request. The check returns it. */
+/** The response to send if an {@link AdmissionCheck} rejects the request. The check returns this object. */
 export interface AdmissionRejection {
   /** HTTP status, 400 to 599. Default 403. */
   readonly status?: number;
@@ -43,10 +43,11 @@ export interface AdmissionRejection {
 }
 
 /**
- * The application's own check of a webhook request. It returns nothing (or a promise of nothing) to admit the request.
+ * The application's own check of a webhook request. The check returns nothing (or a promise of nothing) to admit the
+ * request.
  *
- * If it throws, rejects, returns anything else, or takes longer than `webhook.bodyTimeoutMs`, the response is 503 and
- * the cause is logged, at most once per minute.
+ * If the check throws, rejects, returns anything else, or takes longer than `webhook.bodyTimeoutMs`, the response is
+ * 503 and the cause is logged, at most once per minute.
  *
  * @example
  * ```ts

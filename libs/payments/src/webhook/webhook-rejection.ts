@@ -50,7 +50,7 @@ export class AdmissionCheckError extends PaymentsError {
     message: string,
     /** Value of the header `Retry-After`, in seconds. */
     readonly retryAfterSeconds?: number,
-    /** The cause, for the log only. The response does not contain it. */
+    /** The cause, for the log only. The response does not contain the cause. */
     readonly reason = `The check "webhook.before" of the application returned status ${status}.`,
   ) {
     super('request_rejected', message);
@@ -70,8 +70,8 @@ export class RequestClosedError extends Error {
 
 /**
  * Returns the response to a webhook request that failed with an error. The response contains the code and message of an
- * error of this package. It does not describe any other error, because such an error may contain secrets; its status is
- * then 503, so that the service sends the event again.
+ * error of this package. The response does not describe any other error, because such an error may contain secrets; its
+ * status is then 503, so that the service sends the event again.
  */
 export function rejectionResponse(error: unknown): WebhookResponse {
   if (error instanceof AdmissionCheckError) {

@@ -36,8 +36,8 @@ interface PathMatcher {
 
 /**
  * Finds the routes that receive webhook requests: those of `WebhookEndpoint`, and every route that `WebhookGuard`
- * protects. Do not call its methods while the module is created, because the application sets the global prefix and
- * versioning later.
+ * protects. Do not call the methods of this class while the module is created, because the application sets the global
+ * prefix and versioning later.
  */
 @Injectable()
 export class WebhookRoutes implements OnModuleInit {
@@ -144,7 +144,7 @@ function isWebhookGuard(guard: unknown): boolean {
   return type === WebhookGuard.prototype || type instanceof WebhookGuard;
 }
 
-/** Decodes a path segment. Returns it unchanged if it cannot be decoded. */
+/** Decodes a path segment. Returns the segment unchanged if it cannot be decoded. */
 function decoded(segment: string): string {
   if (!segment.includes('%')) return segment;
   try {
@@ -169,10 +169,10 @@ export interface FastifyReplyLike {
 }
 
 /**
- * The route that the service sends webhook requests to. It is mounted on the HTTP adapter itself and not in a Nest
- * controller, so the application's global guards, pipes, interceptors and filters do not run. They are written for the
- * application's own clients, but a webhook request is accepted only by its signature. The application's middleware
- * (logging, tracing, security headers) runs as for any route.
+ * The route that the service sends webhook requests to. The route is mounted on the HTTP adapter itself and not in a
+ * Nest controller, so the application's global guards, pipes, interceptors and filters do not run. Such guards and
+ * filters are written for the application's own clients, but a webhook request is accepted only by its signature. The
+ * application's middleware (logging, tracing, security headers) runs as for any route.
  */
 @Injectable()
 export class WebhookEndpoint implements OnModuleInit {

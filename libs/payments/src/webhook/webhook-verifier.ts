@@ -51,7 +51,8 @@ export class WebhookVerifier {
   }
 
   /**
-   * Returns the event of a webhook request. The path parameter `company` names the company. Its default is `default`.
+   * Returns the event of a webhook request. The path parameter `company` names the company. The default company is
+   * `default`.
    *
    * @throws PaymentsError with the code of the rejection, which is logged; or the error of the connection, if it closes.
    */

@@ -42,8 +42,8 @@ const MEASURED = [
 type Measurements = Required<Pick<PaymentsObserver, (typeof MEASURED)[number]>>;
 
 /**
- * An observer that records counters and histograms. It creates all of them at its first call, because counters that are
- * created before the SDK has started never record anything.
+ * An observer that records counters and histograms. The observer creates all counters and histograms at its first call,
+ * because those that are created before the SDK has started never record anything.
  */
 export function measurements(meter: () => Meter, withCompany: boolean): Measurements {
   let created: Measurements | undefined;
@@ -174,7 +174,10 @@ const READ_EVERY_MS = 1000;
 /** Maximum time that a reader waits for the store, in milliseconds. After this time, the reader gets no gauges. */
 const READ_LIMIT_MS = 2000;
 
-/** Reports gauges of the inbox until the returned function is called. Reads the store only when a reader collects them. */
+/**
+ * Reports gauges of the inbox until the returned function is called. Reads the store only when a reader collects the
+ * gauges.
+ */
 export function startGauges(meter: Meter, inbox: ObservedInbox): () => void {
   const gauge = (name: string, unit: string, description: string): ObservableGauge =>
     meter.createObservableGauge(`payments.${name}`, {

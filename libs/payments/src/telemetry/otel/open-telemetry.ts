@@ -28,8 +28,8 @@ export interface OpenTelemetryOptions {
 }
 
 /**
- * Traces and measures the module with OpenTelemetry, for the option `observers`. It only calls `@opentelemetry/api`, so
- * start the SDK before the application.
+ * Traces and measures the module with OpenTelemetry, for the option `observers`. The observer only calls
+ * `@opentelemetry/api`, so start the SDK before the application.
  *
  * @example
  * ```ts

@@ -47,8 +47,8 @@ function planOf(operation: TracedOperation): SpanPlan {
 }
 
 /**
- * Returns the plan of a `receive` span. Its parent is the active span, for example of the HTTP request or of a poll;
- * otherwise the sender's span.
+ * Returns the plan of a `receive` span. The parent of the span is the active span, for example of the HTTP request or
+ * of a poll; otherwise the sender's span.
  */
 function receive(event: Operation<'receive'>): SpanPlan {
   const active = context.active();
@@ -71,8 +71,8 @@ function receive(event: Operation<'receive'>): SpanPlan {
 }
 
 /**
- * Returns the plan of an attempt's span. It begins a new trace, because an attempt may run days after the receipt, and
- * has a link to the span of the receipt.
+ * Returns the plan of an attempt's span. The span begins a new trace, because an attempt may run days after the
+ * receipt, and has a link to the span of the receipt.
  */
 function attempt(info: Operation<'attempt'>): SpanPlan {
   const { eventType } = info;
@@ -114,8 +114,8 @@ function call({ company, method, path, baseUrl }: Operation<'call'>): SpanPlan {
 }
 
 /**
- * Returns the plan of a poll's span. It begins a new trace, because the worker may have been woken in the context of
- * any request.
+ * Returns the plan of a poll's span. The span begins a new trace, because the worker may have been woken in the context
+ * of any request.
  */
 function poll(info: Operation<'poll'>): SpanPlan {
   return {
