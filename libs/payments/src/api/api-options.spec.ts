@@ -114,9 +114,9 @@ describe('resolveApiOptions', () => {
       { dispatcher, adapter: 'fetch' as const },
       /"api\.dispatcher" is for undici, and .* is 'fetch'/,
     ],
-    [{ dispatcher, agents: {} }, /give one of the two/],
+    [{ dispatcher, agents: {} }, /only one of the two options/],
   ])(
-    'HT-31 resolveApiOptions() rejects agents and dispatchers for another adapter than the selected one (case %#)',
+    'HT-31 resolveApiOptions() rejects agents and dispatchers that do not fit the selected adapter (case %#)',
     (given, message) => {
       expect(() => resolveApiOptions(given)).toThrow(message);
     },

@@ -198,7 +198,7 @@ function chooseAdapter({
 }): HttpAdapter | undefined {
   if (agents && dispatcher) {
     throw optionsInvalid(
-      '"api.agents" are for node:http, and "api.dispatcher" is for undici; give one of the two.',
+      '"api.agents" are for node:http, and "api.dispatcher" is for undici. Set only one of the two options.',
     );
   }
   const [needed, option] = agents

@@ -110,7 +110,7 @@ describe.each(['undici', 'http'] as const)('connections with the adapter %s', (a
     expect(connections).toBe(1);
   });
 
-  it('the transport opens new connections after the host refused all earlier ones', async () => {
+  it('the transport opens new connections after the host refused all earlier connections', async () => {
     const gone = createServer();
     const url = await listen(gone);
     await new Promise((resolve) => gone.close(resolve));

@@ -135,7 +135,7 @@ describe('DirectoryCompanies', () => {
     expect(await forWebhook('acme')).toBe('directory_unavailable');
   });
 
-  it('SE-06 DirectoryCompanies ends a lookup without a result at its time limit, and starts a new one later', async () => {
+  it('SE-06 DirectoryCompanies ends a lookup without a result at its time limit, and starts a new lookup later', async () => {
     let found: (company: Company) => void = () => {};
     respond = async () => new Promise((resolve) => (found = resolve));
     const first = forWebhook('acme');

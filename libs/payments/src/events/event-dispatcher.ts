@@ -72,9 +72,8 @@ export class EventDispatcher {
   ): void {
     this.#logger.error(
       new LogLine(
-        `Handler ${handler} (company ${company}) did not await a promise, which rejected: ` +
-          `${describeError(reason)}. This error does not change the outcome of the attempt. Await the promise.` +
-          framesOf(reason),
+        `Handler ${handler} (company ${company}) did not await a promise, which rejected: ${describeError(reason)}. ` +
+          `This error does not change the outcome of the attempt. Await the promise.${framesOf(reason)}`,
         { id, company, handler },
       ),
     );

@@ -63,7 +63,7 @@ describe('fixed', () => {
     expect(schedule.attempts).toBe(4);
   });
 
-  it('fixed() allows one attempt if the list of waits is empty, like none', () => {
+  it('fixed() allows one attempt if the list of waits is empty, like the schedule none', () => {
     expect(fixed([])).toEqual(none);
     expect(nextRetryMs(none, 1, 0)).toBeNull();
   });

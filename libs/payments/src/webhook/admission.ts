@@ -443,7 +443,7 @@ export function requireCompanyId(id: unknown): string {
 export function companyUnknown(): PaymentsError {
   return new PaymentsError(
     'company_unknown',
-    'The path names no company that this application receives webhooks for.',
+    'The path names no company that this application receives webhook requests for.',
   );
 }
 
