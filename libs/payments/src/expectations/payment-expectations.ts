@@ -216,8 +216,8 @@ export class PaymentExpectations {
       await end(previous === 'running' ? 'unknown' : previous).catch(() => {});
       throw new PaymentsError(
         'lease_lost',
-        `The request for the payment ${reference} could not begin within ${BEGIN_MS / 1000} s, so it was not sent. ` +
-          'Another call may send it now. Call request() again.',
+        `The request for the payment ${reference} could not begin within ${BEGIN_MS / 1000} s. It was not sent, ` +
+          'because another call may send it now. Call request() again.',
       );
     }
     let response: R;
