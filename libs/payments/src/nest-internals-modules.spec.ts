@@ -78,7 +78,7 @@ describe('providers and modules of Nest', () => {
     expect(moduleRefOf(host).get(Shared, { strict: true })).toBeInstanceOf(Shared);
   });
 
-  it('isolatedContexts() runs a method with its own enhancers, and without the global ones', async () => {
+  it('isolatedContexts() runs a method with its own enhancers, and without global enhancers', async () => {
     const app = await create();
     app.useGlobalGuards({ canActivate: () => false });
     const host = hostOf(app, Routes);

@@ -11,8 +11,9 @@ import {
 import type { DiscoveryService, HttpAdapterHost, NestContainer } from '@nestjs/core';
 
 /*
- * Everything in this file relies on behaviour that Nest, Express or Fastify do not document. Checked with Nest 11.1.4,
- * 11.2.0 and 12.5.1, Express 5 and Fastify 5. nest-internals.spec.ts checks it with the installed releases.
+ * Everything in this file relies on behaviour that Nest, Express or Fastify do not document. The behaviour was checked
+ * with Nest 11.1.4, 11.2.0 and 12.5.1, Express 5 and Fastify 5. nest-internals.spec.ts checks it with the installed
+ * releases.
  */
 
 /** A provider or controller, as Nest's discovery returns it. */
@@ -31,10 +32,10 @@ export const FILTERS = '__exceptionFilters__';
 export const ROUTE_PARAMS = '__routeArguments__';
 /** Part of the key of each parameter whose decorator was made with `createParamDecorator()`. */
 export const CUSTOM_PARAM = '__customRouteArgs__';
-/** Number of `@Body()` in the keys of parameters. A message handler has it for `@Payload()`. */
+/** The number that stands for `@Body()` in the keys of parameters and, in a message handler, for `@Payload()`. */
 export const BODY_PARAM = 3;
 
-/** Returns metadata that may be one value or several as a list. Empty if there is none. */
+/** Returns metadata as a list, whether it is one value or a list of values. Empty if there is none. */
 export function metadataList(key: string, target: object): unknown[] {
   const value: unknown = Reflect.getMetadata(key, target);
   return value === undefined ? [] : [value].flat();
@@ -72,7 +73,10 @@ export function declaredRoute(
   };
 }
 
-/** The global prefix of a route; empty if `exclude` contains the route. Nest compares `exclude` with the path without version. */
+/**
+ * Returns the global prefix of a route; empty if `exclude` contains the route. Nest compares `exclude` with the path
+ * without version.
+ */
 export function globalPrefixOf(
   config: ApplicationConfig,
   path: string,
@@ -86,7 +90,10 @@ export function globalPrefixOf(
   return excluded ? '' : config.getGlobalPrefix();
 }
 
-/** The HTTP adapter; `undefined` in an application without HTTP, which the type in Nest does not allow for. */
+/**
+ * Returns the HTTP adapter; `undefined` in an application without HTTP, although Nest's type does not allow
+ * `undefined`.
+ */
 export function httpAdapterOf(host: HttpAdapterHost): HttpAdapter | undefined {
   const adapter: HttpAdapter | null | undefined = host.httpAdapter;
   return adapter ?? undefined;
@@ -108,7 +115,7 @@ export function expressPath(adapter: HttpAdapter, path: string): string {
   return adapter.normalizePath?.(path) ?? path;
 }
 
-/** A stream of `{}`. */
+/** A stream that contains only `{}`. */
 class EmptyObject extends Readable {
   constructor(
     /** Number of bytes that Fastify compares with Content-Length. */
@@ -124,9 +131,10 @@ class EmptyObject extends Readable {
 }
 
 /**
- * Returns the stream that a `preParsing` hook of Fastify passes to the parser in place of a body of `length` bytes that was
- * read: the parser must not parse unverified bytes, and must not wait for a stream that has ended. Changes `headers`:
- * removes a Content-Length of 0, with which Fastify would report a missing body, and makes Content-Type one string.
+ * Returns the stream that a `preParsing` hook of Fastify passes to the parser in place of a body of `length` bytes that
+ * was read. The parser must not parse unverified bytes, and must not wait for a stream that has ended. Changes
+ * `headers`: removes a Content-Length of 0, with which Fastify would report a missing body, and makes Content-Type one
+ * string.
  */
 export function emptyFastifyBody(headers: IncomingHttpHeaders, length: number): Readable {
   if (length === 0) delete headers['content-length'];
@@ -140,7 +148,10 @@ export function isScoped(host: NestHost): boolean {
   return !host.isDependencyTreeStatic() || host.isTransient;
 }
 
-/** The prototype of a scoped host. If a factory creates the host, the prototype is known only if the token is the class. */
+/**
+ * Returns the prototype of a scoped host. If a factory creates the host, the prototype is known only if the token is
+ * the class.
+ */
 export function scopedPrototype({ inject, metatype, token }: NestHost): unknown {
   const made: unknown = inject ? token : metatype;
   return typeof made === 'function' ? (made.prototype as unknown) : undefined;
@@ -151,18 +162,19 @@ export function hasEnhancer({ host }: NestHost, type: Type): boolean {
   return host?.injectables.has(type) ?? false;
 }
 
-/** The `ModuleRef` of the module that the host is in: another module may have a provider under the same token. */
+/** Returns the `ModuleRef` of the host's own module, because another module may have a provider with the same token. */
 export function moduleRefOf({ host }: NestHost): ModuleRef {
   return host!.providers.get(ModuleRef)!.instance as ModuleRef;
 }
 
 /**
- * Returns a factory. For a method of the host, it creates a function that runs the method with the guards, pipes,
- * interceptors and filters that the method and its class declare, without the application's global ones. The global ones are written for HTTP requests: a guard that requires a session
- * would reject every event. So the factory has an empty application configuration.
+ * Returns a factory. For a method of the host, the factory creates a function that runs the method with the guards,
+ * pipes, interceptors and filters of the method and its class. Those of the whole application do not run, because they
+ * are written for HTTP requests: for example, a guard that requires a session would reject every event. Therefore, the
+ * factory has an empty application configuration.
  *
- * Nest searches for the module of a class among providers only. For a controller it would find no module and skip the
- * guards. So the factory knows only the module of the host.
+ * Nest searches for the module of a class among providers only. For a controller, Nest would find no module and skip
+ * the guards. Therefore, the factory contains only the module of the host.
  */
 export function isolatedContexts(moduleRef: ModuleRef, { host }: NestHost): ExternalContextCreator {
   // The property is protected, and Nest has no public access to the container.
@@ -178,8 +190,9 @@ export function isolatedContexts(moduleRef: ModuleRef, { host }: NestHost): Exte
 
 /**
  * Makes Nest stop the module with this provider first. Nest starts modules by their distance from the root module, the
- * farthest first, and stops them in reverse; a global module has the largest distance. So Nest could close the database of a
- * running handler before the handler has ended. This function sets a distance below that of the root module.
+ * farthest first, and stops them in reverse; a global module has the largest distance. Without this function, Nest
+ * could close the database of a running handler before the handler has ended. This function sets a distance below that
+ * of the root module.
  */
 export function stopFirst(modules: ModulesContainer, provider: Type): void {
   for (const module of modules.values()) {
@@ -187,7 +200,10 @@ export function stopFirst(modules: ModulesContainer, provider: Type): void {
   }
 }
 
-/** The names of the modules that import a module with this provider, once per import; `undefined` if only one module has it. */
+/**
+ * Returns the names of the modules that import a module with this provider, once per import; `undefined` if only one
+ * module has the provider.
+ */
 export function importersOfSeveral(
   modules: ModulesContainer,
   provider: Type,
@@ -200,18 +216,21 @@ export function importersOfSeveral(
 }
 
 /**
- * Whether a module itself imports another one. Nest also adds all global modules to the imports of every module: after the
- * module's own imports, and starting with Nest's core module.
+ * Whether a module itself imports another module. Nest also adds all global modules to the imports of every module. The
+ * global modules follow the module's own imports, and start with Nest's core module.
  */
 function imports(importing: NestModule, imported: NestModule): boolean {
   if (!imported.isGlobal) return importing.imports.has(imported);
   const own = [...importing.imports];
-  // Nest's core module is the one that provides the container. Bundlers may rename its class.
+  // Nest's core module is found by its provider, the container, because bundlers may rename the class of the module.
   const end = own.findIndex((module) => module.hasProvider(ModulesContainer));
   return (end === -1 ? own : own.slice(0, end)).includes(imported);
 }
 
-/** Whether the application has enabled shutdown hooks. Nest does not expose this, but it listens to SIGTERM in that case. */
+/**
+ * Whether the application has enabled shutdown hooks. Nest does not expose this setting, but it listens to SIGTERM if
+ * the hooks are enabled.
+ */
 export function hasShutdownHooks(): boolean {
   return process.listenerCount('SIGTERM') > 0;
 }

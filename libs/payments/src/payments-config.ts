@@ -23,8 +23,8 @@ const REQUIRED = {
  * | `PAYMENTS_WEBHOOK_SECRET_PREVIOUS` | the second `webhookSecret`, during a rotation; empty: none |
  * | `PAYMENTS_ALLOW_INSECURE_HTTP` | `allowInsecureHttp`: `true` or `false`; empty: `false` |
  *
- * To combine them with other options, spread the result. `JSON.stringify` and `util.inspect` do not show the secrets of
- * the result, but they show the secrets of a copy that a spread makes.
+ * To combine these options with others, spread the result. `JSON.stringify` and `util.inspect` do not show the secrets
+ * of the result, but they show the secrets of a copy that a spread makes.
  *
  * @throws PaymentsError `options_invalid`. The message lists every variable that is missing or wrong, and
  *   contains no value.
@@ -70,7 +70,7 @@ function withSecrets(
     {
       clientSecret: { get: () => secrets.clientSecret, enumerable: true },
       webhookSecret: { get: () => secrets.webhookSecret, enumerable: true },
-      // Not enumerable, so that a spread does not copy these two.
+      // These two methods are not enumerable, so that a spread does not copy them.
       toJSON: show,
       [inspect.custom]: show,
     },
@@ -112,9 +112,9 @@ function addressFault(name: string, value: string, content: string): string | un
 }
 
 /**
- * Configures the module from the environment variables of {@link readPaymentsEnvironment}. It reads them when the
- * application boots, after `ConfigModule.forRoot()` of `@nestjs/config` has loaded a `.env` file. That package is
- * optional.
+ * Configures the module from the environment variables of {@link readPaymentsEnvironment}. The variables are read when
+ * the application boots, after `ConfigModule.forRoot()` of `@nestjs/config` has loaded a `.env` file. The package
+ * `@nestjs/config` is optional.
  *
  * `ConfigModule.forRoot({ load: [paymentsConfig] })` also makes the options available as
  * `config.get('payments')`. `JSON.stringify` and `util.inspect` do not show their secrets, but every provider that

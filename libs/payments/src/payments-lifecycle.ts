@@ -24,7 +24,10 @@ import { PAYMENTS_RUNTIME } from './runtime/payments-runtime.js';
 import type { ModuleRuntime } from './runtime/payments-runtime.js';
 import { Observers } from './telemetry/observers.js';
 
-/** Milliseconds after the start. Until then the application may call `enableShutdownHooks()`, also after `listen()`. */
+/**
+ * When the shutdown hooks are checked, in milliseconds after the start. Until then, the application may still call
+ * `enableShutdownHooks()`, also after `listen()`.
+ */
 const SHUTDOWN_CHECK_MS = 5000;
 
 /**
@@ -62,7 +65,8 @@ export class PaymentsLifecycle
     await prepareDataClasses(this.registry.all());
     await this.store.open();
     this.unhandled.open();
-    // With the memory inbox, the worker runs in every process: a webhook request is responded to after its handlers.
+    // With the memory inbox, the worker runs in every process, because the response to a webhook request is sent after
+    // its handlers have run.
     const background = this.options.background || !this.store.capabilities.durable;
     this.worker.start(background);
     if (background) this.maintenance.start();
@@ -74,14 +78,17 @@ export class PaymentsLifecycle
     });
   }
 
-  /** The first hook of a closing application. From now on, events are only stored, or rejected by the memory inbox. */
+  /**
+   * Runs as the first hook of a closing application. After this hook, a durable inbox only stores events, and the
+   * memory inbox rejects them.
+   */
   async onModuleDestroy(): Promise<void> {
     this.#cancelShutdownCheck();
     this.observers.detach();
     await Promise.all([this.worker.drain(), this.maintenance.stop()]);
   }
 
-  /** Runs after the server has closed. Until then, webhook requests are still received. */
+  /** Runs after the server has closed. Webhook requests are received until then. */
   async onApplicationShutdown(): Promise<void> {
     try {
       await this.store.close();
@@ -92,15 +99,15 @@ export class PaymentsLifecycle
   }
 
   /**
-   * Logs a warning if SIGTERM would end the process at once, in the middle of running handlers. A durable inbox loses no
-   * delivery then, but these handlers run again, from the start, when `worker.leaseMs` has passed.
+   * Logs a warning if SIGTERM would end the process at once, in the middle of running handlers. A durable inbox does
+   * not lose these deliveries, but their handlers run again, from the start, when `worker.leaseMs` has passed.
    */
   #checkShutdownHooks(): void {
     this.#cancelShutdownCheck = this.runtime.schedule(SHUTDOWN_CHECK_MS, () => {
       if (hasShutdownHooks()) return;
       this.#logger.warn(
-        'The application has no shutdown hooks, so SIGTERM ends the process in the middle of running payment handlers. They ' +
-          'run again when "worker.leaseMs" has passed. Call app.enableShutdownHooks() in main.ts.',
+        'The application has no shutdown hooks, so SIGTERM ends the process in the middle of running payment ' +
+          'handlers. These handlers run again when "worker.leaseMs" has passed. Call app.enableShutdownHooks() in main.ts.',
       );
     });
   }

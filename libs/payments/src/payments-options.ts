@@ -35,13 +35,14 @@ import { resolveWebhookOptions } from './webhook/webhook-options.js';
 import type { ResolvedWebhookOptions, WebhookOptions } from './webhook/webhook-options.js';
 
 /**
- * Options of `PaymentsModule`. They configure either one company, with `clientId`, `clientSecret` and `webhookSecret`, or
- * any number of companies, with `companies`.
+ * Options of `PaymentsModule`. The options configure either one company, with `clientId`, `clientSecret` and
+ * `webhookSecret`, or any number of companies, with `companies`.
  */
 export interface PaymentsModuleOptions extends ReceiveOptions {
   /**
    * Address of the payments service, without the `/v1` of its paths: `https:`, or `http:` on loopback. Sandbox and
-   * production have different addresses and different credentials. Required, unless every company has its own.
+   * production have different addresses and different credentials. Required, unless every company has its own
+   * `baseUrl`.
    */
   baseUrl?: string;
   /** Client id of the one company; see {@link Company.clientId}. Required, unless `companies` is set. */
@@ -59,22 +60,22 @@ export interface PaymentsModuleOptions extends ReceiveOptions {
   allowInsecureHttp?: boolean;
   /** Stores events until they are handled. Default {@link memoryInbox}. */
   inbox?: InboxDefinition;
-  /** How webhook requests are admitted and read. Every field has a default. */
+  /** Options for the admission and reading of webhook requests. Every field has a default. */
   webhook?: WebhookOptions;
   /** Encodes stored bodies, for example to encrypt them. Default: none; bodies are stored as received. */
   bodyCodec?: BodyCodec;
-  /** How handlers run, and how long events are kept. Every field has a default. */
+  /** Options for the runs of handlers, and for how long events are kept. Every field has a default. */
   worker?: WorkerOptions;
-  /** How the payments service is called. Every field has a default. */
+  /** Options for calls to the payments service. Every field has a default. */
   api?: PaymentsApiOptions;
   /**
-   * How the module asks the payments service about payments that `PaymentExpectations.expect()` stored. Default: none;
-   * `expect()` then throws an error.
+   * Options for the polls of payments that `PaymentExpectations.expect()` stored. Default: none; `expect()` then throws
+   * an error.
    */
   reconcile?: ReconcileOptions;
   /**
-   * Observers of what the module does: objects, or classes of providers of any module with the default scope, which the
-   * module finds at boot. Default: none.
+   * Observers of what the module does. Each is an object, or the class of a provider with the default scope in any
+   * module, which `PaymentsModule` finds at boot. Default: none.
    */
   observers?: readonly (PaymentsObserver | Type<PaymentsObserver>)[];
   /** Clocks, timers, randomness and environment, for tests. Default: those of Node.js. */
@@ -110,7 +111,7 @@ export interface ResolvedPaymentsOptions {
   readonly webhook: ResolvedWebhookOptions;
   readonly worker: ResolvedWorkerOptions;
   readonly api: ResolvedApiOptions;
-  /** `null` without the option. */
+  /** `null` if the option is not set. */
   readonly reconcile: ResolvedReconcileOptions | null;
   readonly observers: NonNullable<PaymentsModuleOptions['observers']>;
   readonly runtime: ModuleRuntime;
@@ -244,8 +245,8 @@ function requireOwnSecrets(companies: readonly ResolvedCompany[]): void {
     const other = secrets.add(company);
     if (other === undefined) continue;
     throw optionsInvalid(
-      `the companies "${other}" and "${company.id}" have the same webhook secret, so an event for one would also ` +
-        "be accepted as the other's. Give each company the secret that the payments service gave it.",
+      `the companies "${other}" and "${company.id}" have the same webhook secret, so an event for one company would ` +
+        'also be accepted for the other. Give each company the secret that the payments service gave it.',
     );
   }
 }
@@ -259,15 +260,15 @@ function isDirectory(
 }
 
 /**
- * Returns a function that calls the function of the option `name`, and logs the rejections of promises that this function
- * started and did not await, at most once per minute and option. Returns any other value unchanged.
+ * Returns a function that calls the function of the option `name`. If a promise rejects that this function started and
+ * did not await, the rejection is logged, at most once per minute and option. Returns any other value unchanged.
  */
 type GuardOption = <F>(name: string, option: F) => F;
 
 /** Creates a {@link GuardOption}, for one import of the module. */
 function createOptionGuard(onClose: (callback: () => void) => void): GuardOption {
   let log: ThrottledLog | undefined;
-  // The system's clock, because the clock of the application may be the function that rejects.
+  // The log uses the system's clock, because the clock of the application may be the function that rejects.
   const createLog = (): ThrottledLog =>
     new ThrottledLog(new ModuleLogger('PaymentsModule'), {
       monotonic: () => systemRuntime.monotonic(),
@@ -282,7 +283,7 @@ function createOptionGuard(onClose: (callback: () => void) => void): GuardOption
         name,
         () =>
           `The option "${name}" did not await a promise, which rejected: ${describeError(reason)}. The module ignores ` +
-          `this error: await the promise.${framesOf(reason)}`,
+          `this error. Await the promise.${framesOf(reason)}`,
       );
     };
     const call = (...args: unknown[]): unknown =>

@@ -42,7 +42,10 @@ import { RejectionLog } from './webhook/webhook-rejection.js';
 import { WebhookVerifier } from './webhook/webhook-verifier.js';
 import { WebhookGuard } from './webhook/webhook.guard.js';
 
-/** Arguments of `forRoot` and `forRootAsync` next to the options. Nest needs them before it creates the options. */
+/**
+ * Arguments of `forRoot` and `forRootAsync` in addition to the options. Nest needs these arguments before it creates
+ * the options.
+ */
 export interface PaymentsModuleExtras {
   /** Whether every module can inject the exported providers without importing the module. Default `false`. */
   isGlobal?: boolean;
@@ -84,12 +87,13 @@ function isOptions(provider: Provider): boolean {
 }
 
 /**
- * Replaces the provider of the options that Nest's module builder creates. The value of the new provider is the resolved
- * options, of which `JSON.stringify` and `util.inspect` show no secret.
+ * Replaces the provider of the options that Nest's module builder creates. The value of the new provider is the
+ * resolved options. `JSON.stringify` and `util.inspect` do not show their secrets.
  */
 function resolvingProvider(provider: Provider): Provider {
   const { provide, inject = [], useFactory } = provider as FactoryProvider<PaymentsModuleOptions>;
-  // The new provider is a factory, even if the options are a value: Nest prints values with the definition of the module.
+  // The new provider is a factory, even if the options are a value, because Nest prints values with the definition of
+  // the module.
   const { useValue } = provider as ValueProvider<PaymentsModuleOptions>;
   return {
     provide,
@@ -102,8 +106,7 @@ function resolvingProvider(provider: Provider): Provider {
 }
 
 /**
- * Rejects a second import: each instance of the module would have an inbox, a webhook route and every handler of its
- * own.
+ * Rejects a second import, because each instance of the module would have its own inbox, webhook route and handlers.
  *
  * @throws PaymentsError `options_invalid` if the application imports the module more than once. The message
  *   names the importing modules and the fix.
@@ -145,14 +148,14 @@ function option(provide: symbol, pick: (options: ResolvedPaymentsOptions) => unk
   return { provide, inject: [MODULE_OPTIONS_TOKEN], useFactory: pick };
 }
 
-/** Used if the class itself is imported; `forRoot` and `forRootAsync` replace both providers. */
+/** Providers of a module that is imported as a class, without options. `forRoot` and `forRootAsync` replace both. */
 const WITHOUT_OPTIONS: Provider[] = [
   resolvingProvider({
     provide: MODULE_OPTIONS_TOKEN,
     useFactory: () => {
       throw optionsInvalid(
         'it is imported without options. Import it once by PaymentsModule.forRoot() or forRootAsync(). In other ' +
-          'modules, import the module that does so and exports PaymentsModule, or use "isGlobal: true".',
+          'modules, import the module that imports and exports PaymentsModule, or use "isGlobal: true".',
       );
     },
   }),
@@ -205,10 +208,10 @@ const EVENTS: Provider[] = [UnhandledRejections, HandlerRegistry, HandlerExplore
  * Calls the payments service, receives its signed webhook requests, polls the service about expected payments, and runs
  * the methods with `@OnPaymentEvent`.
  *
- * Import it once per application, with `forRoot` or `forRootAsync` (`useFactory`, or `useClass` and
- * `useExisting` with a {@link PaymentsOptionsFactory}); a second import is an error at boot. Other modules can inject its
- * providers if the importing module exports `PaymentsModule`, or with `isGlobal: true`. If several modules import the
- * same dynamic module from a constant, this counts as one import.
+ * Import the module once per application, with `forRoot` or `forRootAsync` (`useFactory`, or `useClass` and
+ * `useExisting` with a {@link PaymentsOptionsFactory}); a second import is an error at boot. Other modules can inject
+ * the module's providers if the importing module exports `PaymentsModule`, or with `isGlobal: true`. If several modules
+ * import the same dynamic module from a constant, this counts as one import.
  *
  * @example
  * ```ts

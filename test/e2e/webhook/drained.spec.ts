@@ -107,7 +107,7 @@ describe.each(staged(DRAINED))(
       }
       expect(app.log.lines).toHaveLength(1);
       expect(app.log.lines[0]).toMatch(
-        /^error .*signature of a webhook request cannot be checked.*read its body before.*add it later/,
+        /^error .*signature of a webhook request cannot be checked.*read its body before.*add the parser later/,
       );
     });
 

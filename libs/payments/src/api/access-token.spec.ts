@@ -132,7 +132,7 @@ describe('AccessToken', () => {
     expect(await rejectAgain()).toBe(true);
   });
 
-  it('AccessToken returns a token that has not expired while the endpoint is down, and rejects after that', async () => {
+  it('AccessToken returns its token while the token endpoint is down, and rejects callers after the token has expired', async () => {
     const { token, requests, runtime } = await fetchedToken();
     runtime.advance(3_580_000);
     const call = token.get();

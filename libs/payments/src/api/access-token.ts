@@ -30,13 +30,17 @@ export interface AccessTokenParts {
   onEnded?: (info: ObserverInfo['tokenFetched']) => void;
 }
 
-const aborted = (): PaymentsError => new PaymentsError('aborted', 'The wait was aborted');
+const aborted = (): PaymentsError =>
+  new PaymentsError('aborted', 'The wait for an access token was aborted');
 
-/** Milliseconds without a token request after the credentials were rejected: a person has to fix them. */
+/**
+ * How long no token request is sent after the service rejected the credentials, in milliseconds. The time is long,
+ * because a person has to correct the credentials.
+ */
 const CREDENTIALS_WAIT_MS = 30_000;
-/** The longest `Retry-After` that is obeyed, in milliseconds: a wrong value must not stop payments for a day. */
+/** The longest `Retry-After` that is obeyed, in milliseconds. A wrong value must not stop payments for a day. */
 const MAX_RETRY_AFTER_MS = 300_000;
-/** Bounds of the wait after the endpoint returned the current token again, in milliseconds. */
+/** The shortest and the longest wait after the token endpoint returned the current token again, in milliseconds. */
 const SAME_TOKEN_WAIT_MS = { min: 1_000, max: 30_000 };
 
 /**
@@ -49,9 +53,9 @@ export class AccessToken {
   readonly #endpointBackoff = new TokenBackoff();
   /** Delays token requests while the service rejects new tokens, for example because the base URL is wrong. */
   readonly #rejectionBackoff = new TokenBackoff();
-  /** `noRefreshUntil` is on the monotonic clock, in milliseconds. */
+  /** The current token. `noRefreshUntil` is on the monotonic clock, in milliseconds. */
   #current: { value: string; life: TokenLife; noRefreshUntil: number } | undefined;
-  /** The token request that is under way. All callers share its promise. */
+  /** The token request that is under way. All callers share the promise of this request. */
   #refresh: { readonly deadline: Deadline; readonly promise: Promise<string> } | undefined;
   #failure: TokenFailure | undefined;
   #closed = false;
@@ -63,7 +67,7 @@ export class AccessToken {
   /**
    * Returns a token that can be used now.
    *
-   * @param signal ends only this caller's wait; the token request continues for the other callers
+   * @param signal aborts only the wait of this caller; the token request continues for the other callers
    * @throws PaymentsTokenError `invalid_credentials` or `token_unavailable`
    * @throws PaymentsError `aborted` if the signal is aborted or the application is closing
    */
@@ -90,8 +94,8 @@ export class AccessToken {
   /**
    * Drops a token that the service rejected with 401, so that `get()` fetches a new one.
    *
-   * Does nothing if it is not the current token. Does nothing either during the backoff after an earlier rejection:
-   * then `get()` returns the same token, and the caller knows that another attempt would fail too.
+   * Does nothing if the token is not the current one. Also does nothing during the backoff after an earlier rejection:
+   * `get()` then returns the same token, so the caller can give up, because another attempt would fail too.
    */
   invalidate(rejected: string): void {
     if (this.#current?.value !== rejected) return;
@@ -105,7 +109,7 @@ export class AccessToken {
     outdated?.deadline.end('aborted');
   }
 
-  /** Records that the service accepted this token, so that its next rejection causes a token request without delay. */
+  /** Records that the service accepted this token, so that the next rejection causes a token request without delay. */
   accept(token: string): void {
     if (this.#current?.value === token) this.#rejectionBackoff.succeed();
   }
@@ -128,7 +132,7 @@ export class AccessToken {
     if (this.#endpointBackoff.waitMs(this.#now().monotonic) > 0) return;
     this.#start().catch((error: unknown) => {
       if (!(error instanceof PaymentsTokenError)) return;
-      const line = `The token could not be renewed. The current token is used until it expires: ${error.message}`;
+      const line = `The token could not be renewed. The current token is used until it expires. ${error.message}`;
       const { company, logger } = this.#parts;
       logger.warn(new LogLine(line, { company }));
     });
@@ -147,7 +151,7 @@ export class AccessToken {
     const deadline = new Deadline(this.#parts.runtime, this.#parts.timeoutMs);
     const promise = this.#run(deadline);
     this.#refresh = { deadline, promise };
-    // Without a caller, nothing else would handle the rejection, and it would end the process.
+    // If there is no caller, nothing else handles the rejection, which would end the process.
     promise.catch(() => {});
     return promise;
   }
@@ -234,7 +238,7 @@ class TokenBackoff {
     this.#until = -Infinity;
   }
 
-  /** Milliseconds until a request can be sent; 0 if it can be sent now. */
+  /** Returns the milliseconds until a request can be sent; 0 if it can be sent now. */
   waitMs(now: number): number {
     return Math.max(0, this.#until - now);
   }
@@ -242,16 +246,16 @@ class TokenBackoff {
 
 /**
  * Keeps the access token of each company. A company whose base URL or credentials were changed gets a new token, so two
- * companies, two hosts or two secrets never share one.
+ * companies, two hosts or two secrets never share a token.
  *
- * If the cache is full, it drops the least recently used token. It does not close a token that it drops, because calls may
+ * If the cache is full, it drops the least recently used token. The cache does not close this token, because calls may
  * be waiting for it.
  */
 export class TokenCache {
   readonly #tokens = new Map<string, AccessToken>();
 
   /**
-   * @param capacity the most tokens kept
+   * @param capacity maximum number of tokens in the cache
    * @param create creates the token of a company; it sends no request before its first use
    */
   constructor(
@@ -300,12 +304,13 @@ export interface TokenFailure {
 }
 
 /**
- * The call was not sent, because there is no access token. `invalid_credentials`: the service rejected the client id
- * and secret. `token_unavailable`: the token endpoint is down, too slow, or sent an unusable response.
+ * The error of a call that was not sent, because there is no access token. The code is `invalid_credentials` if the
+ * service rejected the client id and secret. The code is `token_unavailable` if the token endpoint is down, too slow,
+ * or sent an unusable response.
  */
 export class PaymentsTokenError extends PaymentsError {
   override readonly name = 'PaymentsTokenError';
-  /** Id of the company whose token it is. */
+  /** Id of the company that the token was requested for. */
   readonly company: string;
   /** Status of the token endpoint's response, if there was one. */
   readonly status: number | undefined;
@@ -348,14 +353,17 @@ export async function requestToken(
   const endpoint = `The token endpoint of company '${company.id}' at ${new URL(company.baseUrl).host}`;
   if (result.kind === 'failure') {
     const cause = result.errno ?? result.reason;
-    return unavailable(`${endpoint} could not be reached or read (${cause})`, result.status);
+    return unavailable(
+      `${endpoint} could not be reached, or its response could not be read (${cause})`,
+      result.status,
+    );
   }
   return isSuccess(result.status)
     ? readToken(result, endpoint, company.id, logger)
     : errorStatus(result, endpoint, runtime.now());
 }
 
-/** The `Authorization` header of a token request, in UTF-8, because a secret may contain any character. */
+/** Returns the `Authorization` header of a token request, in UTF-8, because a secret may contain any character. */
 function basic({ clientId, clientSecret }: ResolvedCompany): string {
   return `Basic ${Buffer.from(`${clientId}:${clientSecret}`, 'utf8').toString('base64')}`;
 }
@@ -399,16 +407,19 @@ function errorStatus(
 
 function hint(status: number): string {
   if (status >= 300 && status <= 399)
-    return ', a redirect, which is not followed: check the base URL';
+    return ', a redirect, which the module does not follow: check the base URL';
   if (status !== 404 && status !== 405) return '';
-  return ` to POST ${PATH}: check the base URL. The module adds this path to it, so it must not end in /v1`;
+  return ` to POST ${PATH}: check the base URL. It must not end in /v1, because the module adds the path to it`;
 }
 
 function unavailable(message: string, status?: number, retryAfterMs?: number): TokenResult {
   return { ok: false, code: 'token_unavailable', message, status, retryAfterMs };
 }
 
-/** The lifetime if `expires_in` is invalid, in milliseconds: short, because the real lifetime is unknown. */
+/**
+ * The lifetime of a token whose `expires_in` is invalid, in milliseconds. This lifetime is short, because the real
+ * lifetime is unknown.
+ */
 const FALLBACK_LIFETIME_MS = 300_000;
 
 /**
@@ -417,9 +428,15 @@ const FALLBACK_LIFETIME_MS = 300_000;
  */
 const MAX_LIFETIME_MS = 86_400_000;
 
-/** The longest soft window, in milliseconds. In it, a background request renews the token. */
+/**
+ * The longest soft window before a token expires, in milliseconds. During the soft window, a background request renews
+ * the token.
+ */
 const SOFT_MS = 120_000;
-/** The longest hard window, in milliseconds. In it, callers wait for the new token. */
+/**
+ * The longest hard window before a token expires, in milliseconds. During the hard window, callers wait for the new
+ * token.
+ */
 const HARD_MS = 30_000;
 
 /** A point in time on both clocks, in milliseconds. */
@@ -430,7 +447,7 @@ export interface Instant {
 
 /** How long a token can be used, and when to renew it. */
 export interface TokenLife {
-  /** The token expires as soon as either clock has passed its time in `ends`. */
+  /** When the token expires, on each clock. The token is expired as soon as one of the clocks has passed its time. */
   ends: Instant;
   /** If fewer milliseconds than this are left, a new token is fetched in the background. */
   softMs: number;
@@ -439,7 +456,8 @@ export interface TokenLife {
 }
 
 /**
- * Reads `expires_in`, a whole number of seconds: a number or, as the service sends it, a string of digits.
+ * Reads `expires_in`, a whole number of seconds. The value may be a number or, as the service sends it, a string of
+ * digits.
  *
  * @returns milliseconds, at most a day; `undefined` for any other value and for 0, which would cause a token request
  *   per call

@@ -9,9 +9,12 @@ export interface ApiErrorFacts {
   company: string;
   /** HTTP method, in capitals. */
   method: string;
-  /** Path template, like `/v1/transactions/{id}`. Without a template: the path, with `{id}` for segments with digits. */
+  /**
+   * Path template, like `/v1/transactions/{id}`. If the call has no template, the path with `{id}` in place of each
+   * segment that contains a digit.
+   */
   path: string;
-  /** Number of requests that were started for this call, without token requests. */
+  /** Number of requests that were started for this call. Token requests do not count. */
   attempts: number;
   /** Status of the last response, if there was one. */
   status?: number | undefined;
@@ -26,7 +29,7 @@ export interface ApiErrorFacts {
 }
 
 /**
- * The error of a call to the payments service. Its `code` is one of:
+ * The error of a call to the payments service. The `code` of this error is one of:
  *
  * - `authentication_failed` (status 401 twice), `permission_denied` (403), `not_found` (404), `conflict` (409),
  *   `validation_failed` (400 or 422), `rate_limited` (429), `server_error` (5xx), `unexpected_status` (any other);
@@ -66,30 +69,33 @@ export class PaymentsApiError extends PaymentsError implements Omit<ApiErrorFact
 
   /**
    * The response body: the parsed value if it is JSON, otherwise its text, at most 64 KiB; `undefined` if it is empty.
-   * The body may repeat what was sent, so this is a getter, which `JSON.stringify`, `util.inspect` and loggers do not
-   * show.
+   * The body may contain data of the request. This property is a getter, so that `JSON.stringify`, `util.inspect` and
+   * loggers do not show the body.
    */
   get body(): unknown {
     return this.#body;
   }
 }
 
-/** Facts about a call for its error. `safe`: the call changes nothing, so it can be repeated. */
+/** Facts about a failed call, for its error. `safe` is true if the call changes nothing, so that it can be repeated. */
 export type CallFacts = ApiErrorFacts & { safe: boolean };
 
-const ADVICE = 'check GET /v1/transactions/{id} before you repeat it';
+const ADVICE = 'check GET /v1/transactions/{id} before you repeat the call';
 
 /** Creates the error for a response with a status other than 2xx and 3xx. */
 export function statusError(facts: CallFacts & { status: number }): PaymentsApiError {
   const code = statusCode(facts.status);
   const hint = HINTS[code];
   const warning =
-    code === 'server_error' && !facts.safe ? `; it may have had an effect: ${ADVICE}` : '';
+    code === 'server_error' && !facts.safe ? `; the call may have had an effect: ${ADVICE}` : '';
   const message = `${describeCall(facts)} got the response ${facts.status}${hint ? `: ${hint}` : ''}${warning}`;
   return new PaymentsApiError(code, message, facts);
 }
 
-/** Creates the error for a redirect. It names only the host of the location, because the rest may contain a secret. */
+/**
+ * Creates the error for a redirect. The message names only the host of the location, because the rest may contain a
+ * secret.
+ */
 export function redirectError(
   facts: CallFacts & { status: number },
   location: string | undefined,
@@ -100,8 +106,8 @@ export function redirectError(
       ? `to ${new URL(location, url).host}`
       : 'without a location';
   const message =
-    `${describeCall(facts)} got the response ${facts.status}, a redirect ${to}, which is not followed: ` +
-    'the token would be sent there; check the base URL';
+    `${describeCall(facts)} got the response ${facts.status}, a redirect ${to}, which the module does not ` +
+    'follow, because the token would be sent there; check the base URL';
   return new PaymentsApiError('redirect_not_followed', message, facts);
 }
 
@@ -195,7 +201,7 @@ function noResponseError(
   if (facts.safe || !mayHaveBeenSent) {
     return new PaymentsApiError(reason, `${describeCall(facts)} ${text}`, facts);
   }
-  const message = `${describeCall(facts)} ${text}, and it is unknown whether it had an effect: ${ADVICE}`;
+  const message = `${describeCall(facts)} ${text}, and it is unknown whether the call had an effect: ${ADVICE}`;
   return new PaymentsApiError('outcome_unknown', message, { ...facts, reason });
 }
 

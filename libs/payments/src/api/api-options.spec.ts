@@ -91,7 +91,7 @@ describe('resolveApiOptions', () => {
     [{ http: new HttpService(), agents: { http: new Agent() } }, 'http'],
     [{ http: new HttpService(), dispatcher }, 'undici'],
   ])(
-    'HT-31 resolveApiOptions() selects the adapter from adapter, agents, dispatcher and http: case %#',
+    'HT-31 resolveApiOptions() selects the adapter from the options adapter, agents, dispatcher and http (case %#)',
     (given, adapter) => {
       expect(resolveApiOptions(given).adapter).toBe(adapter);
     },
@@ -100,7 +100,7 @@ describe('resolveApiOptions', () => {
   it.each([
     [
       { agents: {}, adapter: 'undici' as const },
-      /"api\.agents" are for node:http, and .* is 'undici'; set it to 'http' or leave it out/,
+      /"api\.agents" are for node:http, and .* is 'undici'\. Set "api\.adapter" to 'http', or leave it out/,
     ],
     [
       { agents: {}, adapter: 'fetch' as const },
@@ -108,15 +108,15 @@ describe('resolveApiOptions', () => {
     ],
     [
       { dispatcher, adapter: 'http' as const },
-      /"api\.dispatcher" is for undici, and .* is 'http'; set it to 'undici'/,
+      /"api\.dispatcher" is for undici, and .* is 'http'\. Set "api\.adapter" to 'undici'/,
     ],
     [
       { dispatcher, adapter: 'fetch' as const },
       /"api\.dispatcher" is for undici, and .* is 'fetch'/,
     ],
-    [{ dispatcher, agents: {} }, /give one of the two/],
+    [{ dispatcher, agents: {} }, /only one of the two options/],
   ])(
-    'HT-31 resolveApiOptions() rejects agents and dispatchers of another adapter: case %#',
+    'HT-31 resolveApiOptions() rejects agents and dispatchers that do not fit the selected adapter (case %#)',
     (given, message) => {
       expect(() => resolveApiOptions(given)).toThrow(message);
     },

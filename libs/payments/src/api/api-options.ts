@@ -22,8 +22,8 @@ export interface HttpAgents {
 }
 
 /**
- * When a GET or HEAD is retried. Other methods are retried only if no byte can have reached the service, never
- * because of `statuses`.
+ * The policy for retries of GET and HEAD requests. Requests with other methods are retried only if no byte can have
+ * reached the service, never because of `statuses`.
  */
 export interface RetryPolicy {
   /** Number of attempts, including the first. 1 to 10. Default 3; 1 means no retry. */
@@ -34,24 +34,24 @@ export interface RetryPolicy {
    */
   statuses: readonly (number | '5xx')[];
   /**
-   * The longest wait before the second attempt, in milliseconds. It doubles with each attempt, and jitter shortens
-   * it by up to half. 1 to 60,000. Default 200.
+   * The longest wait before the second attempt, in milliseconds. The wait doubles with each attempt, and jitter
+   * shortens it by up to half. 1 to 60,000. Default 200.
    */
   baseDelayMs: number;
   /** The longest wait between two attempts, in milliseconds. 1 to 300,000. Default 5,000. */
   maxDelayMs: number;
   /**
-   * The longest wait that a `Retry-After` can cause, in milliseconds. A longer one is shortened to this. 0 to 300,000.
-   * Default 15,000.
+   * The longest wait that a `Retry-After` can cause, in milliseconds. A longer wait is shortened to this value. 0 to
+   * 300,000. Default 15,000.
    */
   maxRetryAfterMs: number;
 }
 
-/** How the module calls the payments service. Every option has a default. */
+/** Options for calls to the payments service. Every option has a default. */
 export interface PaymentsApiOptions {
   /**
-   * The request header for the token. The service accepts both headers and recommends `authorization`, the default.
-   * The module sends only one of them.
+   * The request header for the token. The service accepts both headers and recommends `authorization`, the default. The
+   * module sends only one of the two headers.
    */
   tokenHeader?: 'authorization' | 'x-auth-token';
   /**
@@ -68,34 +68,37 @@ export interface PaymentsApiOptions {
   tokenTimeoutMs?: number;
   /** The largest response body that is read, in bytes after decompression. 1 to 268,435,456. Default 5,242,880. */
   maxResponseBytes?: number;
-  /** When a GET is retried; `false` for never. Every field of {@link RetryPolicy} has a default. */
+  /**
+   * The policy for retries of GET and HEAD requests, or `false` for no retries. Every field of {@link RetryPolicy} has
+   * a default.
+   */
   retry?: Partial<RetryPolicy> | false;
   /**
    * The HTTP client that sends requests.
    *
    * - `'undici'` (default): the fastest, with more than twice as many calls per second as the others.
-   * - `'http'`: axios on `node:http`. Select it for msw, nock and monitoring tools that patch `node:http`. It is
-   *   the default if `agents` are given.
+   * - `'http'`: axios on `node:http`. Select this adapter for msw, nock and monitoring tools that patch `node:http`.
+   *   `'http'` is the default if `agents` are given.
    * - `'fetch'`: axios on the global `fetch`, with the connections of `fetch`: `maxSockets` has no effect, and idle
    *   connections stay open after the application has closed (they do not keep the process alive). `fetch` does not
-   *   report whether it has sent anything. So a POST is retried only if the connection could not be opened (DNS,
-   *   connection refused). After any other failure, such as a failed TLS handshake or a timeout while connecting, the
-   *   error is `outcome_unknown`.
+   *   report whether it has sent anything. Therefore, a POST is retried only if the connection could not be opened
+   *   (DNS, connection refused). After any other failure, such as a failed TLS handshake or a timeout while connecting,
+   *   the error is `outcome_unknown`.
    */
   adapter?: HttpAdapter;
   /**
-   * Agents that replace the module's own, with the adapter `'http'`: for a proxy (`https-proxy-agent`), a
-   * client certificate or a private certificate authority. Their limits replace `maxSockets` and apply to
-   * token requests too. The application closes the agents. Default: agents of the module.
+   * Agents that replace the module's own, with the adapter `'http'`: for a proxy (`https-proxy-agent`), a client
+   * certificate or a private certificate authority. The limits of these agents replace `maxSockets` and apply to token
+   * requests too. The application closes the agents. Default: agents of the module.
    *
-   * No adapter reads `HTTP_PROXY` and `HTTPS_PROXY` by itself, because a proxy that is set for other traffic
-   * would see tokens. (The global `fetch` does if Node.js was started with `NODE_USE_ENV_PROXY=1`.)
+   * No adapter reads `HTTP_PROXY` and `HTTPS_PROXY` by itself, because a proxy that is set for other traffic would see
+   * tokens. (The global `fetch` reads these variables if Node.js was started with `NODE_USE_ENV_PROXY=1`.)
    */
   agents?: HttpAgents;
   /**
    * A dispatcher of undici 7 or later that replaces the module's own, with the adapter `'undici'`: for a proxy
-   * (`EnvHttpProxyAgent`), a client certificate or a mock. Its limits replace `maxSockets` and apply to token
-   * requests too. The application closes the dispatcher. Default: a dispatcher of the module.
+   * (`EnvHttpProxyAgent`), a client certificate or a mock. The limits of the dispatcher replace `maxSockets` and apply
+   * to token requests too. The application closes the dispatcher. Default: a dispatcher of the module.
    *
    * @example
    * ```ts
@@ -104,10 +107,10 @@ export interface PaymentsApiOptions {
    */
   dispatcher?: Dispatcher;
   /**
-   * The `HttpService` that sends calls and token requests, for a mock or for interceptors. **Its interceptors see
-   * client credentials and tokens.** Its adapter and agents are used, unless `adapter` or `agents` are given too. Its
-   * settings for redirects, proxies, status codes and limits are ignored. Default: an `HttpService` of the module's
-   * own, which shares nothing with the global axios.
+   * The `HttpService` that sends calls and token requests, for a mock or for interceptors. **The interceptors of this
+   * service see client credentials and tokens.** The adapter and the agents of the service are used, unless `adapter`
+   * or `agents` are given too. The settings of the service for redirects, proxies, status codes and limits are ignored.
+   * Default: an `HttpService` of the module's own, which shares nothing with the global axios.
    */
   http?: HttpService;
   /** The most connections to one host. Further calls wait for a free connection. 1 to 10,000. Default 64. */
@@ -119,7 +122,7 @@ export interface ResolvedApiOptions extends Readonly<
   Required<Omit<PaymentsApiOptions, 'adapter' | 'dispatcher' | 'http' | 'retry'>>
 > {
   readonly retry: Readonly<RetryPolicy>;
-  /** Undefined: the adapter of the `HttpService` in `http`. */
+  /** The HTTP client; `undefined` for the adapter of the `HttpService` in `http`. */
   readonly adapter: HttpAdapter | undefined;
   readonly dispatcher: Dispatcher | undefined;
   readonly http: HttpService | undefined;
@@ -170,7 +173,8 @@ const CHECKS = {
 export function resolveApiOptions(input: PaymentsApiOptions = {}): ResolvedApiOptions {
   const { agents, dispatcher, http, ...checked } = checkFields('api', input, CHECKS);
   const adapter = chooseAdapter({ adapter: checked.adapter, agents, dispatcher, http });
-  // Not enumerable, so that logs do not show these options: their sockets contain the headers that were sent last.
+  // Not enumerable, so that logs do not show these options, because their sockets contain the headers that were sent
+  // last.
   const hidden = {
     agents: { value: agents ?? Object.freeze({}) },
     dispatcher: { value: dispatcher },
@@ -194,7 +198,7 @@ function chooseAdapter({
 }): HttpAdapter | undefined {
   if (agents && dispatcher) {
     throw optionsInvalid(
-      '"api.agents" are for node:http, and "api.dispatcher" is for undici; give one of the two.',
+      '"api.agents" are for node:http, and "api.dispatcher" is for undici. Set only one of the two options.',
     );
   }
   const [needed, option] = agents
@@ -203,8 +207,8 @@ function chooseAdapter({
   if (!agents && !dispatcher) return adapter ?? (http ? undefined : 'undici');
   if (adapter === undefined || adapter === needed) return needed;
   throw optionsInvalid(
-    `${option}, and "api.adapter" is '${adapter}'; set it to '${needed}' or leave it out. A proxy is set as ` +
-      `"api.dispatcher" with 'undici', and as "api.agents" with 'http'.`,
+    `${option}, and "api.adapter" is '${adapter}'. Set "api.adapter" to '${needed}', or leave it out. ` +
+      `Set a proxy as "api.dispatcher" with 'undici', and as "api.agents" with 'http'.`,
   );
 }
 

@@ -42,7 +42,7 @@ describe('prepareCall', () => {
     });
   });
 
-  it('prepareCall() encodes the body as JSON, also null and false', () => {
+  it('prepareCall() encodes the body as JSON, including the bodies null and false', () => {
     expect(String(prepare({ body: { a: 'ü' } }).body)).toBe('{"a":"ü"}');
     expect(String(prepare({ body: null }).body)).toBe('null');
     expect(String(prepare({ body: false }).body)).toBe('false');

@@ -2,11 +2,14 @@ import type { ResolvedApiOptions } from './api-options.js';
 import { USER_AGENT } from './http-exchange.js';
 import type { ApiMethod, CallSpec } from './payments-api.js';
 
-/** A call whose arguments were checked and encoded. Every attempt sends the same. */
+/** A call with checked and encoded arguments. Every attempt sends the same request. */
 export interface CallRequest {
   readonly method: ApiMethod;
   readonly pathAndQuery: string;
-  /** The path that errors, logs and observers show: the template of the application, otherwise {@link withoutIds}. */
+  /**
+   * The path that errors, logs and observers show: the template of the application, otherwise the result of
+   * {@link withoutIds}.
+   */
   readonly pathTemplate: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer | undefined;
@@ -25,7 +28,7 @@ const RESERVED_HEADERS = new Set(
   accept-encoding user-agent`.split(/\s+/),
 );
 
-/** A path as RFC 3986 allows it, percent-encoded: no space, backslash, query or fragment. */
+/** Matches a percent-encoded path of RFC 3986: no space, backslash, query or fragment. */
 const PATH = /^(?:\/(?:[A-Za-z0-9\-._~!$&'()*+,;=:@]|%[0-9A-Fa-f]{2})*)+$/;
 
 /**
@@ -46,7 +49,7 @@ export function prepareCall(spec: CallSpec, options: ResolvedApiOptions): CallRe
   }
   const safe = method === 'GET' || method === 'HEAD';
   const body = given.body === undefined ? undefined : jsonBody(given.body);
-  if (safe && body) throw new TypeError(`A ${method} has no body: use the option 'query'`);
+  if (safe && body) throw new TypeError(`A ${method} must not have a body: use the option 'query'`);
   const headers: Record<string, string> = {
     accept: 'application/json',
     ...checkedHeaders(given.headers),
@@ -112,8 +115,8 @@ function checkedDeadline(value: unknown): number {
  *
  * @param name the name of the id in the error message
  * @throws TypeError if the id is not a string, is empty, contains half a surrogate pair, or contains the segment `.` or
- *   `..`. Encoding does not make dots safe: some servers decode a path before they resolve dots, and would return
- *   another resource
+ *   `..`. Encoding does not make dots safe, because some servers decode a path before they resolve dots, and would
+ *   return another resource
  */
 export function pathSegment(name: string, id: unknown): string {
   if (typeof id !== 'string') throw new TypeError(`The ${name} must be a string`);
@@ -151,7 +154,7 @@ export function checkPath(path: unknown): asserts path is string {
 
 /**
  * Encodes the parameters of a query string. The result starts with `?`, or is empty without parameters. A parameter
- * that is `undefined` is left out, and an array repeats its name.
+ * that is `undefined` is left out, and an array repeats the name for each element.
  *
  * @throws TypeError for a value that is not a string, finite number or boolean
  */
@@ -181,7 +184,7 @@ function isQueryValue(value: unknown): value is string | number | boolean {
 }
 
 function hasDotSegment(path: string): boolean {
-  // Some servers decode a slash or backslash before they resolve dots, so both separate segments here.
+  // Some servers decode a slash or backslash before they resolve dots, so both count as separators here.
   const plain = path.replace(/%2e/gi, '.').replace(/%2f|%5c|\\/gi, '/');
   return plain.split('/').some((segment) => segment === '.' || segment === '..');
 }

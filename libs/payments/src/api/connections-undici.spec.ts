@@ -56,7 +56,7 @@ describe('UndiciExchange', () => {
     expect(dispatched).toHaveLength(0);
   });
 
-  it('HT-24 UndiciExchange is unsent until undici starts to write the request, and prevents a second dispatch', async () => {
+  it('HT-24 UndiciExchange reports its request as unsent until undici starts to write it, and prevents a second dispatch', async () => {
     const { exchange, send, controller, abort, calls } = createExchange();
     expect(exchange.unsent).toBe(false);
     const sent = send();
@@ -70,7 +70,7 @@ describe('UndiciExchange', () => {
     await expect(sent).rejects.toThrow('aborted');
   });
 
-  it('UndiciExchange pauses the connection while the decompressor is busy, and resumes it after that', async () => {
+  it('UndiciExchange pauses the connection while the decompressor is busy, and resumes it afterwards', async () => {
     const { exchange, send, controller, calls } = createExchange();
     const sent = send();
     const plain = randomBytes(500_000);

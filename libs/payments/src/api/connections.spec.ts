@@ -78,7 +78,7 @@ describe.each(['undici', 'http'] as const)('connections with the adapter %s', (a
     while (!condition()) await immediate();
   }
 
-  it('HT-28 the transport opens at most maxSockets connections to a host, and sends a waiting request when one is free', async () => {
+  it('HT-28 the transport opens at most maxSockets connections to a host, and sends a waiting request when a connection is free', async () => {
     const { url, seen, respond } = await manualService();
     const calls = transport({ maxSockets: 2 });
     const results = Promise.all(['1', '2', '3'].map((path) => calls.send(request(url + path))));
@@ -110,7 +110,7 @@ describe.each(['undici', 'http'] as const)('connections with the adapter %s', (a
     expect(connections).toBe(1);
   });
 
-  it('the transport opens new connections after the host refused all earlier ones', async () => {
+  it('the transport opens new connections after the host refused all earlier connections', async () => {
     const gone = createServer();
     const url = await listen(gone);
     await new Promise((resolve) => gone.close(resolve));
@@ -156,7 +156,7 @@ describe.each(['undici', 'http'] as const)('connections with the adapter %s', (a
     await until(() => sockets.size === 0);
   });
 
-  it('TK-14 the transport opens a connection of its own for every token request', async () => {
+  it('TK-14 the transport opens a new connection for every token request', async () => {
     const headers: http.IncomingHttpHeaders[] = [];
     const url = await listen(
       http.createServer((incoming, response) => {

@@ -31,10 +31,12 @@ import {
 import type { ApiClient, ApiResponse, CallSpec } from './payments-api.js';
 import { Transport } from './transport.js';
 
-/** The most companies whose tokens are kept. */
+/** Maximum number of companies whose tokens are kept. */
 const MAX_TOKENS = 10_000;
 
-/** Calls the payments service for every company. It manages the tokens, the connections and the calls under way. */
+/**
+ * Calls the payments service for every company. The client manages the tokens, the connections and the calls under way.
+ */
 export class HttpApiClient implements ApiClient {
   readonly #logger = new ModuleLogger('PaymentsApi');
   readonly #calls: Transport;
@@ -134,7 +136,7 @@ export class HttpApiClient implements ApiClient {
 
 /** One call with all its attempts, from the token to the response. */
 class ApiCall {
-  /** How many requests were sent, without token requests. */
+  /** Number of requests that were sent. Token requests do not count. */
   attempts = 0;
   readonly #url: string;
   #failures = 0;
@@ -201,7 +203,10 @@ class ApiCall {
     return { result, timedOut: deadline.ended === 'timeout' };
   }
 
-  /** Sets one of the two token headers. `false` for the other one also removes a header that axios would add. */
+  /**
+   * Returns both token headers: one with the token, and `false` for the other, which also removes a header that axios
+   * would add.
+   */
   #tokenHeaders(token: string): Record<string, string | false> {
     const value = `Bearer ${token}`;
     return this.options.tokenHeader === 'authorization'

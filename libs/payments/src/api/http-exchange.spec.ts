@@ -33,7 +33,7 @@ describe('parseBody', () => {
     ['42', 'application/json; charset=utf-8', 42],
     ['{"a":', 'application/json', '{"a":'],
   ])(
-    'parseBody() returns for the text %p with the content type %p the value %p',
+    'parseBody() of the text %p with the content type %p returns %p',
     (text, type, value) => {
       expect(parseBody(bytes(text), type)).toEqual(value);
     },

@@ -19,17 +19,17 @@ export interface HttpRequest {
   maxBytes: number;
 }
 
-/** Joins base URL and path. The class `URL` would normalize the path, so it is not used. */
+/** Joins base URL and path, without the class `URL`, because this class would normalize the path. */
 export function callUrl(baseUrl: string, pathAndQuery: string): string {
   const url = baseUrl.replace(/\/+$/, '') + pathAndQuery;
-  // A second check after the check of the path, because the token must be sent only to the company's own host.
+  // The URL is checked in addition to the path, because the token must be sent only to the company's own host.
   if (new URL(url).origin !== new URL(baseUrl).origin) {
     throw new TypeError("The path must stay on the host of the company's base URL");
   }
   return url;
 }
 
-/** A response. The body of a 2xx response is complete. Of any other body, at most 64 KiB are kept. */
+/** A response. The body of a 2xx response is complete. Any other body is cut off after 64 KiB. */
 export interface HttpResponse {
   kind: 'response';
   status: number;
@@ -50,7 +50,10 @@ export interface HttpFailure {
   status: number | undefined;
 }
 
-/** Creates a failure. It keeps only the code of the error: an axios error contains the request with its credentials. */
+/**
+ * Creates a failure. The failure contains only the code of the error, because an axios error contains the request with
+ * its credentials.
+ */
 export function failure(
   reason: HttpFailure['reason'],
   error: unknown,
@@ -83,7 +86,7 @@ interface SystemError {
   syscall?: string;
 }
 
-/** An AggregateError (one error per address of a host) has several root causes. */
+/** Returns the root causes of an error. An AggregateError (one error per address of a host) has several. */
 function rootCauses(error: unknown): SystemError[] {
   if (typeof error !== 'object' || error === null) return [];
   const { cause, errors } = error as { cause?: unknown; errors?: unknown };
@@ -100,8 +103,8 @@ export class ResponseBody extends BoundedBuffer {
 const ERROR_BODY_BYTES = 64 * 1024;
 
 /**
- * The largest body that is read, in bytes. For a status other than 2xx it is 64 KiB, because only people read the
- * body of an error.
+ * Returns the size of the largest body that is read, in bytes. For a status other than 2xx the size is 64 KiB, because
+ * only people read the body of an error.
  */
 export function bodyLimit({ maxBytes }: HttpRequest, status: number): number {
   return isSuccess(status) ? maxBytes : ERROR_BODY_BYTES;
@@ -113,8 +116,8 @@ export function isSuccess(status: number): boolean {
 }
 
 /**
- * Reads a stream to its end. If it is longer than `limit` bytes, destroys the stream and with it the connection.
- * Never rejects: the result contains the error.
+ * Reads a stream to its end. If the stream is longer than `limit` bytes, destroys it, which closes the connection.
+ * Never rejects, because the result contains the error.
  */
 export async function readBody(stream: Readable, limit: number): Promise<ResponseBody> {
   const body = new ResponseBody(limit);
@@ -140,7 +143,10 @@ const DECODERS: ReadonlyMap<unknown, () => Transform> = new Map<string, () => Tr
   ['br', createBrotliDecompress],
 ]);
 
-/** Returns a function that creates decompressors for a `Content-Encoding`; undefined if it is missing or unknown. */
+/**
+ * Returns a function that creates decompressors for a `Content-Encoding`; `undefined` if the encoding is missing or
+ * unknown.
+ */
 export function decoderOf(encoding: string | string[] | undefined): (() => Transform) | undefined {
   return DECODERS.get(typeof encoding === 'string' ? encoding.trim().toLowerCase() : undefined);
 }
@@ -183,8 +189,9 @@ export function shownHeaders(
 }
 
 /**
- * Returns the id that the service gave the request, from the usual header: the service documents none. `undefined` if there
- * is none, if it contains the token, or if it is longer than 200 characters or contains characters other than printable ASCII.
+ * Returns the id that the service gave the request, from the header that is usual for it, because the service documents
+ * none. `undefined` if there is no id, if the id contains the token, or if it is longer than 200 characters or contains
+ * characters other than printable ASCII.
  */
 export function requestIdOf(
   headers: Readonly<Record<string, string>>,

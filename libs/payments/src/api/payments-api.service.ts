@@ -33,7 +33,10 @@ export class CompanyApi implements PaymentsApi {
     this.#client = client;
   }
 
-  /** A getter, so that `JSON.stringify` and `util.inspect` do not show the client. */
+  /**
+   * The client that makes the calls. This property is a getter, so that `JSON.stringify` and `util.inspect` do not show
+   * the client.
+   */
   protected get client(): ApiClient {
     return this.#client;
   }

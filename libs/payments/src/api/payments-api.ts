@@ -6,13 +6,13 @@ export interface CallOptions {
   /** Aborts the call at any stage: while it waits for the token, the response or the next attempt. */
   signal?: AbortSignal;
   /**
-   * The longest the whole call may take, in milliseconds: token, attempts and the waits between them. 1 to 600,000.
-   * Default: the option `deadlineMs`.
+   * The longest the whole call may take, in milliseconds: the wait for a token, all attempts and the waits between
+   * them. 1 to 600,000. Default: the option `deadlineMs`.
    */
   deadlineMs?: number;
   /**
-   * Whether the call ends, instead of being retried earlier, if the service's `Retry-After` is longer than
-   * `retry.maxRetryAfterMs`. Default `false`: that wait is shortened.
+   * Whether the call fails at once if the service's `Retry-After` is longer than `retry.maxRetryAfterMs`. Default
+   * `false`: the wait is shortened to `retry.maxRetryAfterMs`.
    */
   obeyRetryAfter?: boolean;
   /** Headers to add. Headers for the token or for the transport, such as `content-length`, cannot be set. */
@@ -22,8 +22,8 @@ export interface CallOptions {
 /** Options of a call to any path. */
 export interface RequestOptions extends CallOptions {
   /**
-   * The query parameters. The module encodes them, so the path must not contain a query. A parameter that is `undefined`
-   * is left out. An array sends its parameter several times.
+   * The query parameters. The module encodes these parameters, so the path must not contain a query. A parameter that
+   * is `undefined` is left out. An array sends the parameter once per element.
    */
   query?: Readonly<
     Record<
@@ -32,21 +32,21 @@ export interface RequestOptions extends CallOptions {
     >
   >;
   /**
-   * The path with `{…}` in place of ids, like `/v1/customers/{id}`. Errors, logs and observers show it instead of the
-   * path. Default: the path, with `{id}` for segments with digits.
+   * The path with `{…}` in place of ids, like `/v1/customers/{id}`. Errors, logs and observers show the template
+   * instead of the path. Default: the path, with `{id}` in place of each segment that contains a digit.
    */
   pathTemplate?: string;
-  /** The value to send as JSON. `undefined` sends no body. A GET and a HEAD have none. */
+  /** The value to send as JSON. `undefined` sends no body. A GET or HEAD must have none. */
   body?: unknown;
 }
 
 /** A complete response. */
 export interface ApiResponse<T = unknown> {
-  /** 200 to 299. */
+  /** Status of the response, 200 to 299. */
   readonly status: number;
   /**
-   * Names in lower case, without cookies, without headers that request credentials (`www-authenticate`), and without
-   * headers that contain the token.
+   * Headers of the response, with names in lower case. Cookies, headers that request credentials (`www-authenticate`)
+   * and headers that contain the token are left out.
    */
   readonly headers: Readonly<Record<string, string>>;
   /** The parsed body if it is JSON, otherwise its text; `undefined` if it is empty, as in a 204. */
@@ -56,7 +56,7 @@ export interface ApiResponse<T = unknown> {
 }
 
 /**
- * The body of `GET /v1/transactions/{id}`. The service does not document its fields, so none is declared here: pass
+ * The body of `GET /v1/transactions/{id}`. The service does not document its fields, so this type declares none: pass
  * your own type to the method.
  */
 export type PaymentTransaction = Readonly<Record<string, unknown>>;
@@ -95,7 +95,7 @@ export interface PaymentsApi {
 
   /**
    * Asks the service to send a `webhook.test` event to the configured URL (`POST /v1/webhooks/test`). The response
-   * contains whether that succeeded; its fields are not documented.
+   * shows whether the service could send the event; its fields are not documented.
    */
   sendTestWebhook<T = unknown>(options?: CallOptions): Promise<T>;
 
@@ -133,7 +133,7 @@ export interface CallSpec {
   method: ApiMethod;
   path: string;
   options: RequestOptions;
-  /** `object`: a response that is not a JSON object is an error. */
+  /** Whether a response that is not a JSON object is an error (`object`), or any response is accepted (`anything`). */
   expect: 'object' | 'anything';
 }
 
@@ -141,6 +141,9 @@ export interface CallSpec {
 export interface ApiClient {
   /** Makes one call. Rejects as {@link PaymentsApi} describes. */
   call<T>(companyId: string, spec: CallSpec): Promise<ApiResponse<T>>;
-  /** Aborts the calls under way, rejects further calls and closes the connections. Resolves when they are closed. */
+  /**
+   * Aborts the calls under way, rejects further calls and closes the connections. Resolves when the connections are
+   * closed.
+   */
   close(): Promise<void>;
 }

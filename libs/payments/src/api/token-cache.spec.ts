@@ -33,7 +33,7 @@ describe('TokenCache', () => {
     expect(tokens.get(company('a'))).toBe(tokens.get(one));
   });
 
-  it('TokenCache returns different tokens for another company, base URL or secret, also if their concatenation is equal', () => {
+  it('TokenCache returns different tokens for another company, base URL or secret, even if the concatenation of the three is equal', () => {
     const tokens = tokenCache(10);
     const all = [
       company('a'),

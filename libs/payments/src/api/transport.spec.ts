@@ -287,7 +287,7 @@ describe.each(['undici', 'http', 'fetch'] as const)(
       [200, { ...interrupted, errno: expect.any(String), status: 200 }],
       [500, { kind: 'response', status: 500, headers: expect.anything(), body: Buffer.alloc(0) }],
     ])(
-      'send() returns the expected result for a %i whose body is interrupted, compressed or not',
+      'send() returns the expected result if the body of a response with the status %i is interrupted, compressed or not',
       async (status, expected) => {
         const halves: [OutgoingHttpHeaders, Buffer][] = [
           [{ 'content-length': '999' }, Buffer.from('{')],

@@ -31,8 +31,8 @@ import {
 } from './http-exchange.js';
 
 /**
- * The axios configuration of every request. axios accepts any status, and neither parses nor limits the body. It
- * follows no redirect, because a redirect would carry the token to another host. It uses no proxy from the
+ * The axios configuration of every request. axios accepts any status, and neither parses nor limits the body. axios
+ * follows no redirect, because a redirect would carry the token to another host. axios uses no proxy from the
  * environment, because a proxy that is set for other traffic would see the token.
  */
 const REQUEST: AxiosRequestConfig = Object.freeze({
@@ -50,8 +50,8 @@ const REQUEST: AxiosRequestConfig = Object.freeze({
 });
 
 /**
- * Sends requests through Nest's `HttpService` over connections for one purpose. It never passes an axios error to its
- * caller, because an axios error contains the request with its credentials.
+ * Sends requests through Nest's `HttpService` over connections either for calls or for token requests. A `Transport`
+ * never passes an axios error to its caller, because an axios error contains the request with its credentials.
  */
 export class Transport {
   #opened: Promise<[HttpService, Connections]> | undefined;
@@ -59,7 +59,7 @@ export class Transport {
   constructor(
     private readonly options: ResolvedApiOptions,
     private readonly purpose: ConnectionPurpose,
-    /** Gets the rejections of promises that interceptors of the application's `HttpService` did not await. */
+    /** Called if a promise rejects that an interceptor of the application's `HttpService` did not await. */
     private readonly onRejection: (reason: unknown) => void = () => {},
   ) {}
 
@@ -79,7 +79,7 @@ export class Transport {
     return this.#opened;
   }
 
-  /** Sends a request. Rejects only if `open()` rejects: a request that fails resolves to an `HttpFailure`. */
+  /** Sends a request. If the request fails, resolves to an `HttpFailure`. Rejects only if `open()` rejects. */
   async send(request: HttpRequest): Promise<HttpResponse | HttpFailure> {
     const [service, connections] = await this.open();
     const exchange = connections.exchange(request);
@@ -168,7 +168,11 @@ function isDecompression(error: unknown): boolean {
   return /^(?:Z_|ERR_ZLIB|ERR__?BROTLI|ERR__ERROR_|ZSTD)/.test(errorCode(error) ?? '');
 }
 
-/** @param fetched whether the body came from `fetch`, which decompresses it but keeps its `content-encoding` header */
+/**
+ * Returns the headers as an object without a prototype, with names in lower case.
+ *
+ * @param fetched whether the body came from `fetch`, which decompresses it but keeps its `content-encoding` header
+ */
 function plainHeaders(
   headers: Partial<AxiosResponse['headers']> | undefined,
   fetched: boolean,
@@ -182,7 +186,9 @@ function plainHeaders(
   return plain;
 }
 
-/** `token`: a new connection for every token request, so that a token request never waits for a call. */
+/**
+ * What connections are used for. For `token`, every request opens a new connection, so that it never waits for a call.
+ */
 export type ConnectionPurpose = 'calls' | 'token';
 
 /** One request on its way through an adapter of axios. */
@@ -202,11 +208,13 @@ interface Connections {
 }
 
 /**
- * How long an idle connection is kept, in milliseconds. Common servers close theirs after 5 s, and a POST on a
- * connection that is being closed has an unknown outcome. With less than 5 s this is rare.
+ * How long an idle connection is kept, in milliseconds. Common servers close idle connections after 5 s, and a POST on
+ * a connection that is being closed has an unknown outcome. A limit below 5 s makes such outcomes rare.
  */
 const IDLE_MS = 4_000;
-/** How much longer than its request a connection may take to open, in milliseconds. So the request times out first. */
+/**
+ * How much longer than its request a connection may take to open, in milliseconds, so that the request times out first.
+ */
 const CONNECT_GRACE_MS = 1_000;
 
 /** Creates connections for the adapter that the options select. Imports undici if it is needed. */
@@ -248,7 +256,7 @@ function undiciConnections(
     exchange: (request) => new UndiciExchange(agent, request),
     close: async () => {
       const closed = agent.destroy();
-      // undici does not close a connection that is being opened, and it would keep the process alive.
+      // undici does not close a connection that is being opened, and such a connection would keep the process alive.
       for (const socket of sockets) socket.destroy();
       await closed;
     },
@@ -282,7 +290,8 @@ interface HttpTransport {
  * One request through an adapter of axios itself. With the adapter `http`, `unsent` is true until the connection is
  * open (for https: until the TLS handshake is done), because Node.js writes nothing before that.
  *
- * Other adapters ignore the replaced transport, so `unsent` stays false: it is unknown whether they sent anything.
+ * Other adapters ignore the replaced transport, so `unsent` stays false, because it is unknown whether they sent
+ * anything.
  */
 class AxiosExchange implements Exchange {
   readonly config: AxiosRequestConfig;
@@ -309,7 +318,7 @@ class AxiosExchange implements Exchange {
   }
 
   #watch(socket: Socket, secure: boolean): void {
-    // A socket that is not connecting was kept alive, or an agent for a proxy has opened it.
+    // A socket that is not connecting is open already: it was kept alive, or an agent for a proxy has opened it.
     if (!socket.connecting) this.#opened = true;
     else socket.once(secure ? 'secureConnect' : 'connect', () => (this.#opened = true));
   }
@@ -319,14 +328,14 @@ type Controller = Undici.Dispatcher.DispatchController;
 type Headers = Record<string, string | string[] | undefined>;
 
 /**
- * One request through undici, as an adapter for axios. It collects the chunks of the body up to the limit, without a
- * stream unless the body is compressed. `unsent` is true until undici starts to write the request.
+ * One request through undici, as an adapter for axios. The exchange collects the chunks of the body up to the limit,
+ * without a stream unless the body is compressed. `unsent` is true until undici starts to write the request.
  */
 export class UndiciExchange implements Exchange, Undici.Dispatcher.DispatchHandler {
   readonly config: AxiosRequestConfig = { adapter: (config) => this.#send(config) };
   readonly #received = Promise.withResolvers<ResponseBody>();
   #started = false;
-  /** Set when there is a connection, before undici writes to it. */
+  /** undici's controller of the request. Set when there is a connection, before undici writes to it. */
   #controller: Controller | undefined;
   #status = 0;
   #headers: Headers = {};
@@ -369,8 +378,8 @@ export class UndiciExchange implements Exchange, Undici.Dispatcher.DispatchHandl
   }
 
   onRequestStart(controller: Controller): void {
-    // If this throws, undici drops an aborted request from its queue, uses the connection for the next request, and
-    // sends no request twice.
+    // Because of this error, undici drops an aborted request from its queue, uses the connection for the next request,
+    // and sends no request twice.
     if (this.#request.signal.aborted || this.#controller) throw new Error('The request is over');
     this.#controller = controller;
   }

@@ -10,7 +10,7 @@ describe('ListedCompanies', () => {
   const bolt = resolveCompany({ ...ACME, id: 'bolt' }, DEFAULTS);
   const acme = resolveCompany(ACME, DEFAULTS);
 
-  it('ListedCompanies returns the only company for "default" too, and one of several for its id only', async () => {
+  it('ListedCompanies finds a single company by its id and by "default", and one of several companies only by its id', async () => {
     expect(await new ListedCompanies([acme]).find('default')).toBe(acme);
     expect(await new ListedCompanies([acme, bolt]).find('default')).toBeUndefined();
     expect(await new ListedCompanies([acme, bolt]).find('bolt')).toBe(bolt);
@@ -28,7 +28,7 @@ const company = (id: string, ...webhookSecret: string[]) =>
   });
 
 describe('SharedSecrets', () => {
-  it('SE-10 SharedSecrets.add() returns the id of an earlier company that has one of the secrets of the new one', () => {
+  it('SE-10 SharedSecrets.add() returns the id of an earlier company that has a secret of the new company', () => {
     const secrets = new SharedSecrets();
     expect(secrets.add(company('acme', 'one', 'two'))).toBeUndefined();
     expect(secrets.add(company('bolt', 'three'))).toBeUndefined();

@@ -6,7 +6,7 @@ import { SigningKey } from './company.js';
 const hex = (text: string) => Buffer.from(text, 'hex');
 
 describe('SigningKey', () => {
-  // RFC 4231, sections 4.2 to 4.8, without the truncated one.
+  // The test cases of RFC 4231, sections 4.2 and 4.3.
   it.each([
     [
       '0b'.repeat(20),

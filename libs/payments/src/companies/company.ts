@@ -2,7 +2,7 @@ import { createHmac, createSecretKey, randomBytes } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import { isBlank, optionsInvalid, surroundingFault } from '../errors/option-checks.js';
 
-/** At most 100 characters: by default, Fastify accepts no longer path parameter. */
+/** At most 100 characters, because Fastify by default accepts no longer path parameter. */
 const ID = /^[A-Za-z0-9._~-]{1,100}$/;
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
 
@@ -12,20 +12,21 @@ const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
  */
 export interface Company {
   /**
-   * The company's name in the application: 1 to 100 characters of `A-Z a-z 0-9 . _ ~ -`. It is the last segment of the
-   * company's webhook path and part of every stored row, so it must not change.
+   * The company's name in the application: 1 to 100 characters of `A-Z a-z 0-9 . _ ~ -`. The id is the last segment of
+   * the company's webhook path and part of every stored row, so it must not change.
    */
   id: string;
-  /** User name of the token request. Not empty, without white space or quotes around it. */
+  /** User name of the token request. Not empty, without surrounding white space or quotes. */
   clientId: string;
-  /** Password of the token request. Not empty, without white space or quotes around it. */
+  /** Password of the token request. Not empty, without surrounding white space or quotes. */
   clientSecret: string;
   /**
    * Secret that signs the webhook requests for this company, or several secrets, current first. All of them are
-   * accepted, so that a rotation loses no event. 1 to 10 secrets, none empty, without white space or quotes around them.
+   * accepted, so that a rotation loses no event. 1 to 10 secrets, none of them empty or surrounded by white space or
+   * quotes.
    *
-   * Two companies must not have the same secret: an event for one would be accepted as the other's. In a list of
-   * companies this is an error at boot; if a directory returns such companies, a warning is logged.
+   * Two companies must not have the same secret, because an event for one company would be accepted for the other. In a
+   * list of companies this is an error at boot; if a directory returns such companies, a warning is logged.
    */
   webhookSecret: string | readonly string[];
   /** Address of the service for this company. Default: the module's `baseUrl`. */
@@ -35,9 +36,9 @@ export interface Company {
 /**
  * Finds a company in the application's own database.
  *
- * Results are cached: a company for 60 s, no company or a company with another id for 5 s, a failure for 1 s. For ids
- * that never had a webhook request with a valid signature, the module makes at most `webhook.maxLookupsPerSecond`
- * lookups per second. So not every request of a stranger causes a query.
+ * Results are cached: a company for 60 s; the result that there is no company, or one with another id, for 5 s; a
+ * failure for 1 s. For ids that never had a webhook request with a valid signature, the module makes at most
+ * `webhook.maxLookupsPerSecond` lookups per second. Therefore, strangers cannot cause a query with every request.
  *
  * @example
  * ```ts
@@ -54,8 +55,8 @@ export interface CompanyDirectory {
    * `default`. If the `id` is missing or different, for example because a database ignores case, the response to the
    * webhook request is 401 (`company_unknown`), nothing is stored, and a warning is logged.
    *
-   * If it throws or takes longer than `deadlineMs`, the response is 503 (`directory_unavailable`), so that the service
-   * sends the event again. The error's name and message are logged, at most once per minute.
+   * If the method throws or takes longer than `deadlineMs`, the response is 503 (`directory_unavailable`), so that the
+   * service sends the event again. The name and message of the error are logged, at most once per minute.
    */
   find(id: string): Promise<Company | null | undefined> | Company | null | undefined;
 }
@@ -75,7 +76,7 @@ export const DEFAULT_COMPANY = 'default';
 export class SigningKey {
   readonly #key: KeyObject;
 
-  /** @param secret the webhook secret, as the payments service gave it. Its UTF-8 encoding is the key. */
+  /** @param secret the webhook secret, as the payments service gave it. The UTF-8 encoding of the secret is the key. */
   constructor(secret: string) {
     this.#key = createSecretKey(secret, 'utf8');
   }
@@ -129,7 +130,7 @@ export function isCompanyId(id: unknown): id is string {
   return typeof id === 'string' && ID.test(id) && id !== '.' && id !== '..';
 }
 
-/** Options that apply to companies without their own. */
+/** Options for companies that do not set them. */
 export interface CompanyDefaults {
   readonly baseUrl?: string | undefined;
   readonly allowInsecureHttp?: boolean | undefined;
@@ -144,7 +145,7 @@ export function resolveCompany(company: Company, defaults: CompanyDefaults = {})
   const { id } = company;
   if (!isCompanyId(id)) {
     throw optionsInvalid(
-      `a company's "id" must be 1 to 100 characters of A-Z a-z 0-9 . _ ~ -, since it is part of its webhook path.`,
+      `a company's "id" must be 1 to 100 characters of A-Z a-z 0-9 . _ ~ -, because it is part of the webhook path.`,
     );
   }
   const secrets = company.webhookSecret;
@@ -218,13 +219,16 @@ export interface Companies {
    * Returns the company for a webhook request whose signature is not verified yet, or `undefined` if no company has this
    * id.
    *
-   * @param arrivedAt when the webhook request arrived, on the monotonic clock; its deadline counts from then
+   * @param arrivedAt when the webhook request arrived, on the monotonic clock; the deadline counts from this time
    * @throws PaymentsError `directory_unavailable` if the application's directory fails or does not respond before the
    *   deadline, or if unverified webhook requests need too many lookups.
    */
   findForWebhook(id: string, arrivedAt: number): Promise<ResolvedCompany | undefined>;
 
-  /** Returns the company if no lookup is necessary. If it returns `undefined`, {@link find} may still find one. */
+  /**
+   * Returns the company if no lookup is necessary. If the result is `undefined`, {@link find} may still find the
+   * company.
+   */
   known(id: string): ResolvedCompany | undefined;
 
   /** Must be called when a webhook request for this company had a valid signature. */
@@ -234,7 +238,7 @@ export interface Companies {
 /** Nest injection token of the {@link Companies} in use. */
 export const COMPANIES = Symbol('PAYMENTS_COMPANIES');
 
-/** The companies in the options. If there is only one, {@link find} returns it for its id and for `default`. */
+/** The companies in the options. If there is only one company, {@link find} returns it for its id and for `default`. */
 export class ListedCompanies implements Companies {
   readonly #byId: ReadonlyMap<string, ResolvedCompany>;
 
@@ -260,15 +264,15 @@ export class ListedCompanies implements Companies {
 }
 
 /**
- * Finds companies that have the same webhook secret: an event of one would be accepted as the other's. It stores no
- * secret, only the signature of a random text under each secret. Each instance has its own text.
+ * Finds companies that have the same webhook secret, because an event of one company would be accepted for the other.
+ * Stores no secret, only the signature of a random text with each secret. Each instance has its own text.
  */
 export class SharedSecrets {
   readonly #text = randomBytes(32);
-  /** Id of the first company with a secret, by the signature under that secret. */
+  /** Ids of companies. The key is the signature with a secret, the value is the first company with this secret. */
   readonly #owners = new Map<string, string>();
 
-  /** Adds a company. Returns the id of another company that has one of its secrets, or `undefined`. */
+  /** Adds a company. Returns the id of another company that has one of the same secrets, or `undefined`. */
   add(company: ResolvedCompany): string | undefined {
     let shared: string | undefined;
     for (const signature of this.#signatures(company)) {

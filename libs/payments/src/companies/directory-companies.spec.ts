@@ -135,7 +135,7 @@ describe('DirectoryCompanies', () => {
     expect(await forWebhook('acme')).toBe('directory_unavailable');
   });
 
-  it('SE-06 DirectoryCompanies ends a lookup without a result at its time limit, and starts a new one later', async () => {
+  it('SE-06 DirectoryCompanies ends a lookup without a result at its time limit, and starts a new lookup later', async () => {
     let found: (company: Company) => void = () => {};
     respond = async () => new Promise((resolve) => (found = resolve));
     const first = forWebhook('acme');
@@ -152,7 +152,7 @@ describe('DirectoryCompanies', () => {
     expect(lookups).toEqual(['acme', 'acme']);
   });
 
-  it('SE-06 DirectoryCompanies rejects a webhook request at its deadline, and uses the result of its lookup for the next one', async () => {
+  it('SE-06 DirectoryCompanies rejects a webhook request at its deadline, and uses the result of the lookup for the next request', async () => {
     let found: (company: Company) => void = () => {};
     respond = async () => new Promise((resolve) => (found = resolve));
     const arrivedAt = runtime.monotonic();

@@ -11,7 +11,9 @@ import type {
   ResolvedCompany,
 } from './company.js';
 
-/** For how long results are cached: a company, no company (or one with another id), and a failure. */
+/**
+ * How long results are cached, in milliseconds: a company, no company (or a company with another id), and a failure.
+ */
 const FOUND_MS = 60_000;
 const NOT_FOUND_MS = 5000;
 const FAILED_MS = 1000;
@@ -25,7 +27,7 @@ type LookupResult = Promise<ResolvedCompany | undefined>;
 
 interface CacheEntry {
   readonly result: LookupResult;
-  /** On the monotonic clock; infinite until the lookup has ended. */
+  /** When the entry expires, on the monotonic clock. Infinite until the lookup has ended. */
   readonly expiresAt: number;
 }
 
@@ -35,9 +37,12 @@ interface FoundEntry extends CacheEntry {
 
 /** Limits of the lookups in the application's directory. */
 export interface LookupLimits {
-  /** Lookups per second, and at the same time, for ids that had no valid signature yet. */
+  /** Maximum number of lookups per second, and also at the same time, for ids that had no valid signature yet. */
   readonly maxLookupsPerSecond: number;
-  /** Maximum duration of a lookup in milliseconds, and maximum time from the arrival of a webhook request to its end. */
+  /**
+   * Maximum duration of a lookup, and maximum time from the arrival of a webhook request to the end of its lookup, both
+   * in milliseconds.
+   */
   readonly deadlineMs: number;
 }
 
@@ -50,7 +55,8 @@ export class DirectoryCompanies implements Companies {
   readonly #found = new Map<string, FoundEntry>();
   /** Unfinished lookups, ids that no company has, and failures. */
   readonly #others = new Map<string, CacheEntry>();
-  // Private, so that JSON.stringify and util.inspect do not show them: they may hold secrets.
+  // These fields are private, so that JSON.stringify and util.inspect do not show them, because they may contain
+  // secrets.
   readonly #directory: CompanyDirectory;
   readonly #defaults: CompanyDefaults;
   readonly #log: ThrottledLog;
@@ -79,7 +85,7 @@ export class DirectoryCompanies implements Companies {
     try {
       return await withTimeLimit(result, leftMs, this.runtime, tooLate);
     } catch (error) {
-      // Only the application's own calls get the error: its message contains the id of another company.
+      // Only the application's own calls get the error, because its message contains the id of another company.
       if (isUnknown(error)) return undefined;
       throw error;
     }
@@ -123,18 +129,18 @@ export class DirectoryCompanies implements Companies {
     try {
       const { deadlineMs } = this.limits;
       const late = () => new Error(`no result within ${deadlineMs} ms`);
-      // Async, so that an exception of the directory becomes a rejection.
+      // The function is async, so that an exception of the directory becomes a rejection.
       const found = (async () => this.#directory.find(id))();
       const company = await withTimeLimit(found, deadlineMs, this.runtime, late);
       if (company === undefined || company === null) return undefined;
       if (typeof company !== 'object')
-        throw new TypeError('it returned something else than a company');
+        throw new TypeError('it returned something other than a company');
       returnedId = company.id;
       if (returnedId === id) return this.#resolve(id, company);
     } catch (error) {
       const line = () =>
-        `The company directory failed for company ${id}. The response to its webhook requests is 503 ` +
-        `(directory_unavailable), and the next lookup is after a second: ${describeError(error)}`;
+        `The company directory failed for company ${id}. For 1 s, the company is not looked up again, and ` +
+        `the response to its webhook requests is 503 (directory_unavailable). ${describeError(error)}`;
       this.#log.error('failure', () => new LogLine(line(), { company: id }));
       throw new PaymentsError(
         'directory_unavailable',
@@ -145,7 +151,7 @@ export class DirectoryCompanies implements Companies {
   }
 
   #resolve(id: string, company: Company): ResolvedCompany {
-    // Field by field: the fields of an ORM entity may be getters, which a spread does not copy.
+    // The fields are read one by one, because those of an ORM entity may be getters, which a spread does not copy.
     const { clientId, clientSecret, webhookSecret, baseUrl } = company;
     const fields: Company = { id, clientId, clientSecret, webhookSecret };
     return resolveCompany(baseUrl === undefined ? fields : { ...fields, baseUrl }, this.#defaults);
@@ -173,7 +179,7 @@ export class DirectoryCompanies implements Companies {
       'secrets',
       new LogLine(
         `The company directory returns the same webhook secret for the companies "${other}" and "${id}", so an event ` +
-          "for one is also accepted as the other's. Give each company the secret that the payments service gave it.",
+          'for one company is also accepted for the other. Give each company the secret that the payments service gave it.',
         { company: id },
       ),
     );
@@ -193,7 +199,7 @@ export class DirectoryCompanies implements Companies {
   }
 }
 
-/** Adds an entry as the newest. If there are more than `max` then, removes the oldest and returns it. */
+/** Adds an entry as the newest. If there are then more than `max` entries, removes the oldest and returns it. */
 function addNewest<E>(cache: Map<string, E>, id: string, entry: E, max: number): E | undefined {
   cache.delete(id);
   cache.set(id, entry);
@@ -214,13 +220,13 @@ function isUnknown(error: unknown): boolean {
   return error instanceof PaymentsError && error.code === 'company_unknown';
 }
 
-/** Maximum number of ids in {@link LookupBudget}: about 10 MB. */
+/** Maximum number of ids in {@link LookupBudget}. The ids take about 10 MB of memory. */
 const MAX_VERIFIED = 100_000;
 
 /**
  * Limits the lookups that anybody can cause by sending webhook requests for invented ids: at most `perSecond` lookups
- * per second, and at most `perSecond` at the same time. Ids that had a valid signature are exempt. Of these, the 100,000
- * that were used last are remembered.
+ * per second, and at most `perSecond` at the same time. Ids that had a valid signature are exempt. The budget stores
+ * the 100,000 exempt ids that were used last.
  */
 export class LookupBudget {
   readonly #rate: RateLimit;

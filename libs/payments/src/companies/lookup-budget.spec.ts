@@ -4,7 +4,7 @@ import { FakeRuntime } from '../../../../test/support/time/fake-runtime.js';
 import { LookupBudget, RateLimit } from './directory-companies.js';
 
 describe('LookupBudget', () => {
-  it('SE-06 LookupBudget exempts the 100,000 verified ids that were used last, and no older one', async () => {
+  it('SE-06 LookupBudget exempts the 100,000 verified ids that were used last, and no older ids', async () => {
     const runtime = new FakeRuntime();
     const log = new ThrottledLog({ warn: () => {}, error: () => {} }, runtime);
     const budget = new LookupBudget(1, runtime, log);

@@ -13,19 +13,19 @@ describe('LogLine', () => {
     expect(Object.keys(new LogLine('It failed.', { company: 'acme' }))).toEqual(['msg', 'company']);
   });
 
-  it('LogLine in JSON is an object with the sentence and the fields', () => {
+  it('JSON.stringify() writes a LogLine as an object with the sentence and the fields', () => {
     expect(JSON.parse(JSON.stringify({ message: line }))).toEqual({ message: FIELDS });
   });
 
-  it.each([null, 5])('LogLine that is inspected with depth %p is its sentence', (depth) => {
+  it.each([null, 5])('util.inspect() with depth %p prints the sentence of a LogLine', (depth) => {
     expect(inspect(line, { depth })).toBe('It failed.');
   });
 
-  it('LogLine that is inspected within another object shows its fields', () => {
+  it('util.inspect() prints the sentence and the fields of a LogLine within another object', () => {
     expect(inspect({ message: line }, { depth: 5 })).toBe(inspect({ message: FIELDS }));
   });
 
-  it('LogLine works as a string', () => {
+  it('LogLine supports the operators and methods of strings', () => {
     const text = line as unknown as string;
     expect(`${text}!`).toBe('It failed.!');
     expect(text + '!').toBe('It failed.!');
@@ -36,7 +36,7 @@ describe('LogLine', () => {
     expect(/failed/.test(text)).toBe(true);
   });
 
-  it('append() adds text to the sentence and keeps the fields', () => {
+  it('LogLine.append() adds text to the sentence and keeps the fields', () => {
     expect(line.append(' Twice.').toJSON()).toEqual({ ...FIELDS, message: 'It failed. Twice.' });
   });
 });

@@ -5,7 +5,7 @@ import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 import { describeError } from './payments-error.js';
 import { guard } from './unhandled-rejections.js';
 
-/** What a log line is about: a company, an event of it, or a delivery of that event. */
+/** What a log line is about: a company, an event of the company, or a delivery of that event. */
 export interface LogSubject {
   readonly company?: string | undefined;
   /** Id of the event. */
@@ -14,7 +14,7 @@ export interface LogSubject {
 }
 
 /**
- * The message of a log line about a company, an event or a handler. Loggers that print text print its sentence; loggers
+ * The message of a log line about a company, an event or a handler. Loggers that print text print the sentence; loggers
  * that print JSON print the sentence and the fields.
  *
  * - Nest's `ConsoleLogger` prints text with `util.inspect`, and JSON with `JSON.stringify`.
@@ -44,7 +44,7 @@ export class LogLine {
     return this.msg.length;
   }
 
-  /** The same line with a longer sentence. */
+  /** Returns the same line with a text added to the sentence. */
   append(text: string): LogLine {
     const { msg, company, eventId: id, handler } = this;
     return new LogLine(`${msg}${text}`, { company, id, handler });
@@ -63,7 +63,7 @@ export class LogLine {
     return { message, ...fields };
   }
 
-  /** The sentence or, within another object, the sentence and the fields. */
+  /** Returns the sentence or, if the line is a field of another object, the sentence and the fields. */
   [inspect.custom](depth: number | null, options: InspectOptions): unknown {
     return depth === options.depth ? this.msg : this.toJSON();
   }
@@ -85,35 +85,37 @@ interface Line {
   readonly message: Message | (() => Message);
 }
 
-/** What a throttled log knows about a subject since its latest line. */
+/** The state of a subject in a throttled log since the subject's latest line. */
 interface Subject {
   /** Time of the latest line. */
   readonly since: number;
-  /** Number of messages since then. */
+  /** Number of messages that were suppressed since then. */
   suppressed: number;
-  /** The latest of them. */
+  /** The latest message. */
   latest: Line;
 }
 
-/** Maximum number of subjects in one line about several. */
+/** Maximum number of subjects in one line about several subjects. */
 const MAX_LISTED = 10;
 
 /**
  * Logs problems that may repeat: at most one line per subject and minute, with the number of suppressed lines. A minute
- * after a line, a timer logs how many were suppressed, in one line for all subjects: so each problem is counted also if
- * it ends. Memory and the number of lines are limited for any number of subjects.
+ * after a line, a timer logs how many further lines were suppressed, in one line for all subjects, so that their number
+ * is logged also if a problem does not occur again. Memory and the number of lines are limited for any number of
+ * subjects.
  *
- * Subjects are words for the reader of the log. A message can be a function, which is called only if the line is logged.
+ * Subjects appear in the log, so their names must be clear to the reader of the log. A message can be a function, which
+ * is called only if the line is logged.
  */
 export class ThrottledLog {
-  /** Oldest line first. */
+  /** The subject with the oldest line first. */
   readonly #subjects = new Map<string, Subject>();
   #cancelTimer: (() => void) | null = null;
 
   constructor(
     private readonly logger: Pick<Logger, 'warn' | 'error'>,
     private readonly runtime: Pick<PaymentsRuntime, 'monotonic' | 'schedule'> & {
-      /** The runtime of the module has it: it calls the callback when the application closes. */
+      /** Calls the callback when the application closes. The runtime of the module has this method. */
       onClose?(callback: () => void): void;
     },
   ) {
@@ -194,7 +196,7 @@ function summaryOf(subjects: readonly (readonly [string, Subject])[]): Line {
     .slice(0, MAX_LISTED)
     .map(([name, { suppressed }]) => `${suppressed} about ${JSON.stringify(name)}`);
   const rest = sorted.length - listed.length;
-  if (rest > 0) listed.push(`others about ${rest} more`);
+  if (rest > 0) listed.push(`others about ${rest} more subjects`);
   const level = sorted.some(([, { latest }]) => latest.level === 'error') ? 'error' : 'warn';
   return { level, message: `Lines were suppressed since the previous ones: ${listed.join(', ')}.` };
 }

@@ -5,7 +5,10 @@ export function optionsInvalid(message: string, details?: ErrorOptions): Payment
   return new PaymentsError('options_invalid', `PaymentsModule: ${message}`, details);
 }
 
-/** Creates the error for a value of the wrong kind: says what it must be, and what it is without its content. */
+/**
+ * Creates the error for a value of the wrong kind. The message says what the value must be, and describes the value
+ * without its content.
+ */
 export function mustBe(name: string, expected: string, value: unknown, hint = ''): PaymentsError {
   return optionsInvalid(
     `"${name}" must be ${expected}; it is ${shown(value)}.${hint && ` ${hint}`}`,
@@ -21,14 +24,20 @@ export function shown(value: unknown): string {
   return Array.isArray(value) ? 'an array' : `a ${typeof value}`;
 }
 
-/** Returns the value of an option, or its default if it is undefined. Throws `options_invalid` if the value is wrong. */
+/**
+ * A function that returns the value of an option, or the default if the value is undefined. The function throws
+ * `options_invalid` if the value is wrong.
+ */
 export type OptionCheck<T> = (name: string, value: unknown) => T;
 
-/** One check for each field of the options `T`: `satisfies OptionChecks<T>` reports a field without a check. */
+/**
+ * One check for each field of the options `T`. With `satisfies OptionChecks<T>`, the compiler reports a field without a
+ * check.
+ */
 export type OptionChecks<T> = { readonly [K in keyof T]-?: OptionCheck<T[K] | undefined> };
 
 /**
- * Rejects a field that is not in `known`: a misspelt option must not silently keep its default.
+ * Rejects a field that is not in `known`, because a misspelt option must not silently keep its default.
  *
  * @param prefix of the name in the message, such as `worker.`
  * @throws PaymentsError `options_invalid`.
@@ -63,7 +72,7 @@ export function checkFields<C extends Readonly<Record<string, OptionCheck<unknow
   return Object.freeze(Object.fromEntries(fields)) as { readonly [K in keyof C]: ReturnType<C[K]> };
 }
 
-/** A whole number within bounds. */
+/** Returns a check for a whole number within bounds. */
 export function whole({
   default: standard,
   min,
@@ -73,7 +82,7 @@ export function whole({
   default: number;
   min: number;
   max: number;
-  /** For the message: `milliseconds`, `bytes`. */
+  /** The unit for the message, such as `milliseconds` or `bytes`. */
   unit: string;
 }): OptionCheck<number> {
   return (name, value) => {
@@ -86,7 +95,7 @@ export function whole({
   };
 }
 
-/** One of several texts, of which the first is the default. */
+/** Returns a check for one of several texts. The first text is the default. */
 export function oneOf<T extends string>(...texts: readonly [T, ...T[]]): OptionCheck<T> {
   const [standard, ...others] = texts.map((text) => `'${text}'`);
   const list = `${[`${standard} (default)`, ...others.slice(0, -1)].join(', ')} or ${others.at(-1)}`;
@@ -97,7 +106,7 @@ export function oneOf<T extends string>(...texts: readonly [T, ...T[]]): OptionC
   };
 }
 
-/** `true` or `false`. */
+/** Returns a check for `true` or `false`. */
 export function flag(standard: boolean): OptionCheck<boolean> {
   return (name, value) => {
     if (value === undefined) return standard;
@@ -106,7 +115,10 @@ export function flag(standard: boolean): OptionCheck<boolean> {
   };
 }
 
-/** An object or a function that passes a test, or nothing. `expected` says what it must be, for the message. */
+/**
+ * Returns a check for an optional object or function that must pass a test. `expected` says what the value must be, for
+ * the message.
+ */
 export function optional<T>(
   expected: string,
   test: (value: T) => boolean,
@@ -124,8 +136,8 @@ export function isBlank(value: unknown): boolean {
 
 /**
  * Describes white space or quotes around a secret, for a message that starts with the name of the secret: "ends with a
- * line break. White space …". The text never contains the secret. Returns `undefined` if the secret
- * has neither.
+ * line break. White space …". The text never contains the secret. Returns `undefined` if there is nothing around the
+ * secret.
  */
 export function surroundingFault(value: string): string | undefined {
   const trimmed = value.trim();

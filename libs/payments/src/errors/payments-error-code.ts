@@ -1,19 +1,19 @@
 // The page Troubleshoot of the documentation is generated from the groups, and from the cause and the fix of each code.
 
 /**
- * Every `code` of a `PaymentsError`. It is a closed union, so the compiler can check that a `switch` covers all
+ * Every `code` of a `PaymentsError`. The type is a closed union, so the compiler can check that a `switch` covers all
  * codes. A minor release may add codes. The page Troubleshoot of the documentation lists cause and fix of each code.
  */
 export type PaymentsErrorCode =
   // Group: Rejected webhook requests
   /**
-   * The webhook request has no `X-Webhook-Signature` header. Fix: none if a stranger sent it. If all webhook requests
-   * are rejected, configure the proxy to forward the header.
+   * The webhook request has no `X-Webhook-Signature` header. Fix: none if a stranger sent the request. If all webhook
+   * requests are rejected, configure the proxy to forward the header.
    */
   | 'signature_missing'
   /**
-   * The header `X-Webhook-Signature` does not contain `sha512=` followed by 128 hex digits, or has more than 10
-   * values. Fix: none if a stranger sent it. If all webhook requests are rejected, find the proxy that changes the
+   * The header `X-Webhook-Signature` does not contain `sha512=` followed by 128 hex digits, or has more than 10 values.
+   * Fix: none if a stranger sent the request. If all webhook requests are rejected, find the proxy that changes the
    * header.
    */
   | 'signature_malformed'
@@ -35,8 +35,8 @@ export type PaymentsErrorCode =
    */
   | 'payload_invalid'
   /**
-   * The body has more than `webhook.bodyLimitBytes` bytes, or arrives in more than 4,096 chunks of which most have
-   * less than 64 bytes. Fix: raise the limit if the service really sends larger bodies; let the proxy buffer requests.
+   * The body has more than `webhook.bodyLimitBytes` bytes, or arrives in more than 4,096 chunks, most of them smaller
+   * than 64 bytes. Fix: raise the limit if the service really sends larger bodies; let the proxy buffer requests.
    */
   | 'payload_too_large'
   /**
@@ -56,21 +56,22 @@ export type PaymentsErrorCode =
    */
   | 'request_rejected'
   /**
-   * The number or the bytes of webhook requests whose signature is not verified yet reached `webhook.maxPending` or
+   * The webhook requests whose signature is not verified yet reached the limit `webhook.maxPending` or
    * `webhook.maxPendingBytes`. Fix: admit only the addresses of the service, or raise the limits if the requests are
    * genuine. The service does not promise to send these events again.
    */
   | 'webhook_busy'
   /**
    * The body of the webhook request did not arrive within `webhook.bodyTimeoutMs`. Fix: let the proxy buffer requests,
-   * so that it sends a body only when it is complete.
+   * so that it forwards a body only when the body is complete.
    */
   | 'body_timeout'
   /**
    * Other code read the body of the webhook request before the module could, so the signature cannot be checked. Fix:
-   * if main.ts adds a body parser before Nest creates the application, add it later or exclude the webhook route from
-   * it. On Fastify, middleware of `app.use()` and of modules runs first: exclude the webhook route from it, or keep the
-   * bytes as `request.rawBody`. If `WebhookGuard` is a global guard, apply it to the route with `@UseGuards` instead.
+   * if main.ts adds a body parser before Nest creates the application, add the parser later or exclude the webhook
+   * route from it. On Fastify, middleware of `app.use()` and of modules runs first: exclude the webhook route from it,
+   * or keep the bytes as `request.rawBody`. If `WebhookGuard` is a global guard, apply it to the route with
+   * `@UseGuards` instead.
    */
   | 'raw_body_unavailable'
   // Group: Receiving and handling events
@@ -81,8 +82,8 @@ export type PaymentsErrorCode =
    */
   | 'directory_unavailable'
   /**
-   * The database of the inbox failed or did not respond, or the application is starting or closing. Fix: the message
-   * or the log names the error of the database; repair it. Work continues without a restart. The service does
+   * The database of the inbox failed or did not respond, or the application is starting or closing. Fix: the message or
+   * the log names the error of the database; repair the database. Work continues without a restart. The service does
    * not promise to send the event again.
    */
   | 'inbox_unavailable'
@@ -93,14 +94,14 @@ export type PaymentsErrorCode =
    */
   | 'inbox_full'
   /**
-   * The event was not stored (memory inbox: handled) within `deadlineMs` after it arrived. Fix: use a durable
-   * inbox if handlers are slow, or check the load of the database. With a durable inbox, the event is often stored
-   * although the response was 503.
+   * The event was not stored (with the memory inbox: not handled) within `deadlineMs` after it arrived. Fix: use a
+   * durable inbox if handlers are slow, or check the load of the database. With a durable inbox, the event is often
+   * stored although the response was 503.
    */
   | 'deadline_passed'
   /**
-   * Memory inbox only: a handler of the event failed. Fix: the log contains the error of the handler; fix it. The
-   * module retries the failed handlers by their schedule, and at once if a copy of the event arrives.
+   * Memory inbox only: a handler of the event failed. Fix: the log contains the error of the handler; correct the
+   * handler. The module retries the failed handlers by their schedule, and at once if a copy of the event arrives.
    */
   | 'handlers_failed'
   /**
@@ -125,13 +126,13 @@ export type PaymentsErrorCode =
   | 'unrecoverable'
   /**
    * Another process took over the delivery before `context.commit` finished, so nothing was committed. Fix: none for a
-   * single occurrence, because the other process handles the delivery. If it is frequent, find the code that blocks
-   * the event loop, or raise `worker.leaseMs`.
+   * single occurrence, because the other process handles the delivery. If the error is frequent, find the code that
+   * blocks the event loop, or raise `worker.leaseMs`.
    */
   | 'lease_lost'
   /**
    * `context.commit` was called, but the inbox or the test context has no transaction. Fix: use `sqliteInbox()` or
-   * `postgresInbox()`, in the database of your own tables. In a unit test, pass `commit` to `handlerContext()`.
+   * `postgresInbox()` with the database of your own tables. In a unit test, pass `commit` to `handlerContext()`.
    */
   | 'commit_unsupported'
   /**
@@ -142,21 +143,21 @@ export type PaymentsErrorCode =
   // Group: Access tokens
   /**
    * The service rejected the client id and the client secret. Fix: set `clientId` and `clientSecret` to the values for
-   * this `baseUrl`; sandbox and production have different ones. The message says when the next token request is
+   * this `baseUrl`; sandbox and production have different values. The message says when the next token request is
    * possible.
    */
   | 'invalid_credentials'
   /**
    * The token endpoint did not respond, responded with an error, or returned no usable token. Fix: check `baseUrl`,
-   * which must not end in `/v1`, and the network. The message names the status, and when the next token request is
+   * which must not end in `/v1`, and the network. The message names the status, and says when the next token request is
    * possible.
    */
   | 'token_unavailable'
   // Group: Calls to the payments service
   /**
-   * The service responded with 401 to a fresh token too. Fix: check that `baseUrl` and the credentials belong
-   * together: a sandbox token is valid only in the sandbox. The service may also expect the token in another header:
-   * see `api.tokenHeader`.
+   * The service responded with 401, also to a new token. Fix: check that `baseUrl` and the credentials belong together:
+   * a sandbox token is valid only in the sandbox. The service may also expect the token in another header: see
+   * `api.tokenHeader`.
    */
   | 'authentication_failed'
   /** The service responded with 403. Fix: ask the operator of the service to permit this call to the company. */
@@ -167,20 +168,20 @@ export type PaymentsErrorCode =
    */
   | 'not_found'
   /**
-   * The service responded with 409: the call contradicts the current state. Fix: read the current state with a GET,
-   * and decide whether to repeat the call.
+   * The service responded with 409, because the call contradicts the current state. Fix: read the current state with a
+   * GET, and decide whether to repeat the call.
    */
   | 'conflict'
   /** The service responded with 400 or 422. Fix: read `body` of the error, and correct the request. */
   | 'validation_failed'
   /**
-   * The service responded with 429; the module had retried a GET. Fix: wait `retryAfterMs` of the error, and call less
-   * often.
+   * The service responded with 429. If the call is a GET, the module has already retried it. Fix: wait `retryAfterMs`
+   * of the error, and call less often.
    */
   | 'rate_limited'
   /**
-   * The service responded with 5xx; the module had retried a GET. Fix: repeat a GET later. Before you repeat another
-   * method, check with `GET /v1/transactions/{id}` whether the call had an effect.
+   * The service responded with 5xx. If the call is a GET, the module has already retried it. Fix: repeat a GET later.
+   * Before you repeat another method, check with `GET /v1/transactions/{id}` whether the call had an effect.
    */
   | 'server_error'
   /**
@@ -189,8 +190,8 @@ export type PaymentsErrorCode =
    */
   | 'unexpected_status'
   /**
-   * The service responded with a redirect, which the module does not follow, because it would send the token to that
-   * address. Fix: set `baseUrl` to the final address.
+   * The service responded with a redirect, which the module does not follow, because the token would be sent to the
+   * other address. Fix: set `baseUrl` to the final address.
    */
   | 'redirect_not_followed'
   /**
@@ -228,8 +229,8 @@ export type PaymentsErrorCode =
    */
   | 'options_invalid'
   /**
-   * A handler is declared in a way in which it, or one of its guards, would never run, two handlers have the same
-   * name, or a delivery belongs to a handler that this process does not have. Fix: the message names the handler and
-   * the fix.
+   * A handler is declared in such a way that the handler or one of its guards would never run; or two handlers have the
+   * same name; or a delivery belongs to a handler that this process has not registered. Fix: the message names the
+   * handler and the fix.
    */
   | 'handlers_invalid';

@@ -25,7 +25,7 @@ export class PaymentsError extends Error {
     /** The cause of the error, for programs. */
     readonly code: PaymentsErrorCode,
     message: string,
-    /** `cause`: the error that led to this one. */
+    /** `cause` is the error that caused this error. */
     options?: ErrorOptions,
   ) {
     super(message, options);
@@ -56,7 +56,7 @@ export class UnrecoverableError extends PaymentsError {
 
 const MAX_LENGTH = 1000;
 const MAX_FRAMES = 10;
-/** Maximum number of errors of a chain of causes that describeError() describes. */
+/** Maximum number of errors that describeError() describes in a chain of causes. */
 const MAX_CAUSES = 3;
 
 /**
@@ -93,7 +93,10 @@ export function framesOf(thrown: unknown): string {
   }
 }
 
-/** The code of a {@link PaymentsError}, otherwise `null`. Never throws; a bare `instanceof` throws for a revoked proxy. */
+/**
+ * Returns the code of a {@link PaymentsError}, otherwise `null`. Never throws, unlike a bare `instanceof`, which throws
+ * for a revoked proxy.
+ */
 export function errorCodeOf(thrown: unknown): PaymentsErrorCode | null {
   try {
     return thrown instanceof PaymentsError ? thrown.code : null;
@@ -118,7 +121,7 @@ function describe(thrown: unknown, causes: number): string {
   if (typeof thrown === 'string') return clip(thrown);
   if (typeof thrown === 'object' && thrown !== null) {
     const { message } = thrown as { message?: unknown };
-    // Only the message of an object is used, because the other fields may be payload.
+    // Only the message of an object is used, because the other fields may contain the payload.
     return typeof message === 'string' ? clip(message) : 'an object without a message was thrown';
   }
   // String(thrown) would be the source code of the function.
@@ -126,7 +129,7 @@ function describe(thrown: unknown, causes: number): string {
   return `${clip(String(thrown))} was thrown`;
 }
 
-/** The error code, for example `data_invalid`, `ECONNREFUSED`, or `23505` of a database. */
+/** Returns the error code in parentheses, for example `data_invalid`, `ECONNREFUSED`, or `23505` of a database. */
 function codeOf(error: Error): string {
   const { code } = error as { code?: unknown };
   return typeof code === 'string' && /^\w{1,64}$/.test(code) ? ` (${code})` : '';

@@ -46,7 +46,7 @@ describe('ThrottledLog', () => {
     runtime.advance(120_000);
     expect(lines).toHaveLength(1);
     expect(lines[0]).toMatch(
-      /^Lines were suppressed since the previous ones: 12 about "a 11", .*, 3 about "a 2", others about 2 more\.$/,
+      /^Lines were suppressed since the previous ones: 12 about "a 11", .*, 3 about "a 2", others about 2 more subjects\.$/,
     );
     for (const level of ['warn', 'error', 'warn', 'error'] as const) log[level](level, 'Failed.');
     runtime.advance(60_000);
@@ -54,7 +54,7 @@ describe('ThrottledLog', () => {
     expect(runtime.pending).toBe(0);
   });
 
-  it('ThrottledLog reports suppressed lines with the next line, if that comes before the late timer', () => {
+  it('ThrottledLog reports suppressed lines with the next line, if this line is logged before a delayed timer fires', () => {
     const timers: (() => void)[] = [];
     let now = 0;
     log = new ThrottledLog(logger, {
@@ -71,7 +71,7 @@ describe('ThrottledLog', () => {
     expect(lines).toEqual(['A failed.', 'A failed. (2 more since the previous line)']);
   });
 
-  it('ThrottledLog logs what is suppressed when the application has closed, and leaves no timer', () => {
+  it('ThrottledLog logs the number of suppressed lines when the application closes, and leaves no timer', () => {
     for (let count = 0; count < 40; count += 1) log.warn('a', 'A failed.');
     log.warn('b', 'B failed.');
     expect(runtime.pending).toBe(1);
@@ -88,7 +88,7 @@ describe('ThrottledLog', () => {
     expect(() => runtime.advance(60_000)).not.toThrow();
   });
 
-  it('ThrottledLog logs error() at the level error, and at most one line per subject of both levels', () => {
+  it('ThrottledLog.error() logs at the level error, and both levels together log one line per subject', () => {
     log.error('a', 'A failed.');
     log.warn('a', 'A failed.');
     log.error('a', 'A failed.');
@@ -104,7 +104,7 @@ describe('ThrottledLog', () => {
     expect(lines.slice(1)).toEqual(['made 2 (1 more since the previous line)']);
   });
 
-  it('ThrottledLog logs at most 101 lines per minute for any number of subjects, and forgets old subjects', () => {
+  it('ThrottledLog logs at most 101 lines per minute for any number of subjects, and deletes old subjects', () => {
     for (let minute = 0; minute < 3; minute += 1) {
       lines = [];
       for (let index = 0; index < 1000; index += 1) log.warn(`${minute} ${index}`, 'Failed.');

@@ -3,18 +3,22 @@ import { Injectable } from '@nestjs/common';
 
 type OnRejection = (reason: unknown) => void;
 
-/** What to do with a rejection, by the async context in which its promise was started. */
+/** The function that handles the rejections of promises that were started in an async context. */
 const guards = new AsyncLocalStorage<OnRejection | undefined>();
 
 /**
- * Runs a function of the application in an async context. While {@link UnhandledRejections} are open, `onRejection` gets
- * the rejections of its promises that nothing handles. By default, Node would exit on them.
+ * Runs a function of the application in an async context. While {@link UnhandledRejections} is open, `onRejection` gets
+ * the unhandled rejections of promises that the function starts. By default, Node would exit because of such a
+ * rejection.
  */
 export function guard<T>(onRejection: OnRejection, work: () => T): T {
   return guards.run(onRejection, work);
 }
 
-/** Returns a function that runs code of the module in the guard of the caller, for callbacks that a guarded function calls. */
+/**
+ * Returns a function that runs code in the async context in which `callersGuard()` was called. The module needs this
+ * function for its own code in callbacks that a guarded function calls.
+ */
 export function callersGuard(): <T>(work: () => T) => T {
   const outer = guards.getStore();
   return (work) => guards.run(outer, work);
@@ -46,12 +50,12 @@ const listener: Listener = Object.assign(onRejection, {
 let applications = 0;
 
 /**
- * Keeps the process running if a function of the application, such as a handler or an observer, started a promise that
- * rejects and did not await it; see {@link guard}. By default, Node would exit, which would interrupt all other attempts
+ * Keeps the process running if a promise rejects that a function of the application, such as a handler or an observer,
+ * started and did not await; see {@link guard}. By default, Node would exit, which would interrupt all other attempts
  * in the process.
  *
- * Any other rejection has the same effect as without this class: other listeners receive it. If there are none, Node
- * follows its flag `--unhandled-rejections`.
+ * Any other rejection has the same effect as without this class: other listeners receive it. If there is no other
+ * listener, Node follows its flag `--unhandled-rejections`.
  */
 @Injectable()
 export class UnhandledRejections {
@@ -80,8 +84,8 @@ function onRejection(reason: unknown): void {
   const listeners: unknown[] = process.listeners('unhandledRejection');
   const ours = listeners.filter(isOurs);
   if (ours.length < listeners.length || ours.some((other) => other[OURS].owns())) return;
-  // No function that a copy of this package guards started the promise, and there is no other listener. Only the listener that was
-  // added last returns the rejection to Node, so that Node handles it once.
+  // No guarded function started the promise, and there is no listener other than those of the copies of this package.
+  // Only the listener that was added last returns the rejection to Node, so that Node handles it once.
   if (ours.at(-1) === listener) returnToNode(ours, reason);
 }
 

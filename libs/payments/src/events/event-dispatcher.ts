@@ -7,8 +7,8 @@ import type { PaymentHandler } from './handler-registry.js';
 import type { PaymentEvent, PaymentEventContext } from './payment-event.js';
 
 /**
- * Thrown if the handler of this process does not handle the event's type. During a deployment, two versions of a handler
- * run at the same time, and the delivery was stored for the version that handles other types.
+ * The error for a delivery whose event type the handler of this process does not handle. During a deployment, two
+ * versions of a handler run at the same time, and the delivery was stored for the other version.
  */
 export class OtherVersionError extends PaymentsError {
   /** Whether `thrown` is an OtherVersionError. Never throws. */
@@ -38,9 +38,9 @@ export class EventDispatcher {
   /**
    * Resolves when the handler named in `context` has succeeded.
    *
-   * @throws PaymentsError `handlers_invalid` if no handler has the name, or it does not handle the event's type
-   *   ({@link OtherVersionError}); `data_invalid` if `event.data` fails the rules of the handler's data class. Also
-   *   rejects with any value that the handler throws.
+   * @throws PaymentsError `handlers_invalid` if no handler has the name, or the handler does not handle the event's
+   *   type ({@link OtherVersionError}); `data_invalid` if `event.data` fails the rules of the handler's data class.
+   *   Also rejects with any value that the handler throws.
    */
   async dispatch(event: PaymentEvent, context: PaymentEventContext): Promise<void> {
     const handler = this.registry.get(context.handler);
@@ -58,7 +58,7 @@ export class EventDispatcher {
       (reason) => this.#logRejection(reason, event, context),
       async () => {
         const data = handler.data ? await parseData(handler.data, event) : event.data;
-        // Each handler gets a frozen copy, so that no handler sees changes that another made to the event.
+        // Each handler gets a frozen copy, so that no handler sees changes that another handler made to the event.
         const copy = Object.freeze({ ...event, data });
         await handler.invoke(copy, context);
       },
@@ -72,8 +72,8 @@ export class EventDispatcher {
   ): void {
     this.#logger.error(
       new LogLine(
-        `Handler ${handler} (company ${company}) did not await a promise, which rejected: ` +
-          `${describeError(reason)}. The outcome of its attempt ignores this error: await the promise.${framesOf(reason)}`,
+        `Handler ${handler} (company ${company}) did not await a promise, which rejected: ${describeError(reason)}. ` +
+          `This error does not change the outcome of the attempt. Await the promise.${framesOf(reason)}`,
         { id, company, handler },
       ),
     );
@@ -98,7 +98,7 @@ async function loadPackages() {
 /**
  * Loads class-validator and class-transformer, if any handler has a data class.
  *
- * @throws PaymentsError `handlers_invalid` if they cannot be loaded. The message names the handlers, the
+ * @throws PaymentsError `handlers_invalid` if the packages cannot be loaded. The message names the handlers, the
  *   packages and the command that installs them; the cause is the loader's error.
  */
 export async function prepareDataClasses(handlers: Iterable<PaymentHandler>): Promise<void> {
@@ -118,7 +118,7 @@ export async function prepareDataClasses(handlers: Iterable<PaymentHandler>): Pr
 }
 
 /**
- * The event's `data` as an instance of the handler's data class.
+ * Returns the event's `data` as an instance of the handler's data class.
  *
  * @throws PaymentsError `data_invalid` if `data` does not satisfy the rules of the class. The message names the
  *   fields and rules, and contains no value.
@@ -129,7 +129,7 @@ async function parseData(type: DataClass, event: PaymentEvent): Promise<never> {
   try {
     data = plainToInstance(type, event.data);
   } catch {
-    // The error of the @Transform or setter that threw may contain the value, so it is not the cause.
+    // The error that a @Transform or a setter threw may contain the value, so it does not become the `cause`.
     throw dataInvalid(type, event, 'it could not be transformed');
   }
   const failures = await validate(data, { forbidUnknownValues: false });

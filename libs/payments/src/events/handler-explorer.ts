@@ -33,13 +33,14 @@ export class HandlerExplorer {
   ) {}
 
   /**
-   * Fills the registry and logs each handler. Call it once, after Nest has initialised every module.
+   * Fills the registry and logs each handler. Call this method once, after Nest has initialised every module.
    *
    * @throws PaymentsError `handlers_invalid` if two handlers have the same name, or if Nest would never run a handler
    *   or one of its guards, pipes, interceptors or filters.
    */
   explore(): void {
-    // Instances seen so far: two providers may have the same one, for example if a factory returns another provider.
+    // Instances seen so far. Two providers may have the same instance, for example if a factory returns another
+    // provider.
     const seen = new Set<object>();
     const hosts = [...this.discovery.getProviders(), ...this.discovery.getControllers()];
     for (const host of hosts) {
@@ -100,10 +101,10 @@ const ENHANCERS: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * Checks that Nest has an instance of every guard, pipe, interceptor and filter of the handler that is given as a class.
- * Nest creates these instances when it reads the class of a provider. It does not read the class of a provider that is a
- * value or made by a factory, and silently skips an enhancer without an instance. Without its guard, a handler would run
- * for every event, so the application does not boot.
+ * Checks that Nest has an instance of every guard, pipe, interceptor and filter of the handler that is given as a
+ * class. Nest creates these instances when it reads the class of a provider. Nest does not read the class of a provider
+ * that is a value or made by a factory, and silently skips an enhancer without an instance. A handler without its guard
+ * would run for every event, so the application does not boot.
  *
  * @throws PaymentsError `handlers_invalid`, naming the enhancer and the fix.
  */
@@ -121,9 +122,9 @@ function assertEnhancers(host: NestHost, prototype: object, method: string, owne
     const { name } = missing as { name: string };
     throw new PaymentsError(
       'handlers_invalid',
-      `${name} is applied to the payment handler ${owner}.${method} and would never run: Nest creates no instance of ` +
-        'it for a provider that is a value or made by a factory (nor, in older releases, for a class under a token). ' +
-        `Give an instance (new ${name}(…)), or provide the class ${owner} itself.`,
+      `${name} is applied to the payment handler ${owner}.${method} and would never run, because Nest creates no ` +
+        'instance of it for a provider that is a value or made by a factory (nor, in older releases, for a class ' +
+        `under a token). Give an instance (new ${name}(…)), or provide the class ${owner} itself.`,
     );
   }
 }
@@ -137,8 +138,8 @@ function assertNotReplaced(prototype: object, method: string, owner: string): vo
   if (declaring === null || !Reflect.hasOwnMetadata(ON_PAYMENT_EVENT, declaring, method)) return;
   throw new PaymentsError(
     'handlers_invalid',
-    `A decorator above @OnPaymentEvent on ${owner}.${method} replaced the method and dropped its metadata, so it ` +
-      'would never run. Put @OnPaymentEvent above that decorator, and guards, pipes, interceptors and filters too.',
+    `A decorator above @OnPaymentEvent on ${owner}.${method} replaced the method and dropped its metadata, so the ` +
+      'handler would never run. Put @OnPaymentEvent, guards, pipes, interceptors and filters above that decorator.',
   );
 }
 

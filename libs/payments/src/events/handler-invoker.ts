@@ -75,8 +75,8 @@ function createInvoke(
 }
 
 /**
- * Runs a handler with its filters. Nest assumes that every async filter has handled the error. Here, the value that the
- * filter's promise resolves with decides whether it has, as the return value of a synchronous filter does.
+ * Runs a handler with its filters. Nest assumes that every async filter has handled the error. Here, a filter has
+ * handled the error only if it returns a truthy value or a promise of such a value.
  */
 function withFilters(
   contexts: ExternalContextCreator,
@@ -101,7 +101,7 @@ function withFilters(
   const filtered = contexts.create(
     instance,
     attempt as Method,
-    // Nest caches a method's parameters by its name. This name is no method's, so it has no cached parameters.
+    // Nest caches the parameters of a method by its name. No method has this name, so no parameters are cached for it.
     'attempt with filters',
     undefined,
     undefined,
@@ -118,10 +118,12 @@ function withFilters(
   };
 }
 
-/** Reflect key of a handler's parameters. Nest reads them to run the parameters' pipes. */
+/** Reflect key of a handler's parameters. Nest reads the parameters to run their pipes. */
 const HANDLER_PARAMS = 'nestjs-payments:params';
 
-/** Key of the event parameter: that of a request body, because `@Body()` and `@Payload()` select the event. */
+/**
+ * Key of the event parameter. The key is that of a request body, because `@Body()` and `@Payload()` select the event.
+ */
 const EVENT_PARAM = `${BODY_PARAM}:0`;
 const CONTEXT_PARAM = 'context:1';
 
@@ -134,7 +136,7 @@ interface ParamMetadata {
 /**
  * Defines the parameters of a handler for Nest: the event, then its context. A decorator made with
  * `createParamDecorator()` replaces either of them, and `@Body(pipe)` or `@Payload(pipe)` adds pipes to the event. Must
- * be called from the method's decorator, because the decorators of its parameters have run by then.
+ * be called from the method's decorator, because the decorators of the parameters run before it.
  */
 export function defineHandlerParams(target: object, method: string): void {
   const params: Record<string, ParamMetadata> = {
@@ -154,12 +156,12 @@ export function defineHandlerParams(target: object, method: string): void {
 }
 
 /**
- * Whether a pipe or a parameter decorator changes the arguments. If none does, Nest passes the arguments unchanged,
- * without iterating over the parameters for each delivery.
+ * Whether a pipe or a parameter decorator changes the arguments. If there is no such pipe or decorator, Nest passes the
+ * arguments unchanged, and does not iterate over the parameters for each delivery.
  */
 function hasParamsToResolve(type: object, callback: object, method: string): boolean {
   if (Reflect.hasMetadata(PIPES, type) || Reflect.hasMetadata(PIPES, callback)) return true;
-  // Undefined if the method was copied from another class: the metadata stays with that class.
+  // Undefined if the method was copied from another class, because the metadata stays with that class.
   const params = Reflect.getMetadata(HANDLER_PARAMS, type, method) as
     Record<string, ParamMetadata> | undefined;
   return Object.entries(params ?? {}).some(
@@ -168,7 +170,7 @@ function hasParamsToResolve(type: object, callback: object, method: string): boo
   );
 }
 
-/** The argument for a parameter that is not decorated with a decorator of `createParamDecorator()`. */
+/** Returns the argument for a parameter that is not decorated with a decorator of `createParamDecorator()`. */
 function handlerParam(type: number, property: unknown, args: readonly unknown[]): unknown {
   if (type !== BODY_PARAM) return args[1];
   const event = args[0] as Record<string, unknown>;
@@ -177,7 +179,7 @@ function handlerParam(type: number, property: unknown, args: readonly unknown[])
 
 /** Maximum length of each description if two errors are described together, in characters. */
 const MAX_LENGTH = 450;
-/** Maximum number of errors of a chain of causes that are compared. */
+/** Maximum number of errors in a chain of causes that are compared. */
 const MAX_CAUSES = 10;
 
 interface Attempt {
@@ -188,7 +190,7 @@ interface Attempt {
 const attempts = new AsyncLocalStorage<Attempt>();
 
 /**
- * Returns a function that does what the method of a handler does, and records its error for {@link keepingErrors}. It
+ * Returns a function that calls the method of a handler, and records its error for {@link keepingErrors}. The function
  * inherits from the method, so that it has the method's name and metadata.
  */
 function recordingErrors<F extends (...args: never[]) => unknown>(method: F): F {
@@ -208,8 +210,9 @@ function recordingErrors<F extends (...args: never[]) => unknown>(method: F): F 
 }
 
 /**
- * Runs an attempt. If the handler threw one error, and a filter or an interceptor of the handler then threw another, it
- * rejects with an error that describes both: the second may be a mistake in the filter, and must not hide the first.
+ * Runs an attempt. If the handler threw one error, and a filter or an interceptor of the handler then threw another,
+ * the attempt rejects with an error that describes both. The second error may come from a mistake in the filter, and
+ * must not hide the first.
  */
 async function keepingErrors<R>(run: () => Promise<R>): Promise<R> {
   const attempt: Attempt = {};
@@ -243,7 +246,10 @@ function contains(second: unknown, first: unknown): boolean {
   return false;
 }
 
-/** The retry is decided by both errors: if one is unrecoverable, the delivery is dead. */
+/**
+ * Returns an error that describes both errors. The result is unrecoverable if one of the two errors is unrecoverable,
+ * so that the delivery becomes dead.
+ */
 function bothErrors(first: unknown, second: unknown): Error {
   const [own, later] = [first, second].map((thrown) => describeError(thrown).slice(0, MAX_LENGTH));
   const message = `${own}. A filter or an interceptor of the handler then threw: ${later}`;

@@ -18,7 +18,7 @@ function registry(...handlers: [name: string, ...patterns: string[]][]): Handler
 }
 
 describe('HandlerRegistry', () => {
-  it('HandlerRegistry lists the handlers in the order they were added', () => {
+  it('HandlerRegistry lists the handlers in the order in which they were added', () => {
     expect(registry(['c', 'x'], ['a', '*', 'x'], ['b', 'y']).names()).toEqual(['c', 'a', 'b']);
   });
 
@@ -87,7 +87,7 @@ describe('matchesPattern', () => {
     ['__proto__', '__proto__', true],
     ['*', '@payments/overdue', false],
     ['@payments/overdue', '@payments/overdue', true],
-  ])('for the pattern %j and the type %j returns %j', (pattern, eventType, covered) => {
+  ])('matchesPattern(%j, %j) returns %j', (pattern, eventType, covered) => {
     expect(matchesPattern(pattern, eventType)).toBe(covered);
   });
 });

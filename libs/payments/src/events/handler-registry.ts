@@ -11,13 +11,13 @@ export interface HandlerOptions {
 
 /** A method decorated with `@OnPaymentEvent`, ready to run. */
 export interface PaymentHandler {
-  /** Unique name. The inbox stores the handler's deliveries under it. */
+  /** Unique name. The inbox stores the handler's deliveries under this name. */
   readonly name: string;
   /** The handler's class, method and module, for messages. */
   readonly source: string;
-  /** The event types it handles. */
+  /** The patterns of the event types that the handler handles. */
   readonly patterns: readonly string[];
-  /** Class-validator class of `event.data`, if the decorator names one. */
+  /** Class with the class-validator rules of `event.data`, if the decorator names such a class. */
   readonly data?: (new () => object) | undefined;
   readonly options: HandlerOptions;
   /** Runs the method with its guards, pipes, interceptors and filters. */
@@ -39,9 +39,9 @@ export function isReserved(name: string): boolean {
 const NAME = /^[^\p{Cc}]{1,200}$/u;
 
 /**
- * The name of a handler whose decorator sets no `name`, such as `transaction.completed#markPaid`: its event types in
- * alphabetical order and its method. The class is not part of it, because bundlers rename classes, and a new bundle
- * must find the stored deliveries.
+ * Returns the name of a handler whose decorator sets no `name`: the event types in alphabetical order and the name of
+ * the method, such as `transaction.completed#markPaid`. The class is not part of the name, because bundlers rename
+ * classes, and a new bundle must find the stored deliveries.
  */
 export function defaultName(patterns: readonly string[], method: string): string {
   const types = patterns.map((type) => (isReserved(type) ? type.slice(RESERVED.length) : type));
@@ -127,10 +127,10 @@ export function assertPattern(pattern: unknown): asserts pattern is string {
   }
 }
 
-/** Maximum number of edits between an event type and the handled type that it is probably a misspelling of. */
+/** Maximum number of edits between a handled event type and its probable misspelling. */
 const MAX_EDITS = 2;
 
-/** The exact event type among the patterns that `eventType` is probably a misspelling of. */
+/** Returns the exact event type among the patterns that `eventType` probably misspells, or `undefined`. */
 export function similarType(eventType: string, patterns: Iterable<string>): string | undefined {
   let closest: string | undefined;
   let fewest = MAX_EDITS + 1;
@@ -142,7 +142,10 @@ export function similarType(eventType: string, patterns: Iterable<string>): stri
   return closest;
 }
 
-/** How many characters to insert, delete, replace or swap with the next one to turn `a` into `b`; infinite if above `max`. */
+/**
+ * Returns how many edits turn `a` into `b`; infinite if more than `max`. An edit inserts, deletes or replaces a
+ * character, or swaps it with the next character.
+ */
 function countEdits(a: string, b: string, max: number): number {
   if (a === b) return 0;
   if (a[0] === b[0]) return countEdits(a.slice(1), b.slice(1), max);

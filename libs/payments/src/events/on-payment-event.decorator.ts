@@ -13,8 +13,8 @@ import type { RetrySchedule } from './retry-schedule.js';
 /** Options of {@link OnPaymentEvent}. */
 export interface OnPaymentEventOptions<D extends object = object> {
   /**
-   * Name of the handler, 1 to 200 characters. The inbox stores the handler's deliveries under it. Default: the event
-   * types in alphabetical order and the method's name, such as `transaction.completed#markPaid` or
+   * Name of the handler, 1 to 200 characters. The inbox stores the handler's deliveries under this name. Default: the
+   * event types in alphabetical order and the method's name, such as `transaction.completed#markPaid` or
    * `payout.*|refund.*#book`. The default changes with the types and the method, so with a durable inbox, set a name
    * before you change them.
    */
@@ -54,7 +54,7 @@ export interface OnPaymentEventMetadata extends OnPaymentEventOptions {
  */
 export const ON_PAYMENT_EVENT = Symbol.for('nestjs-payments:on-payment-event');
 
-/** Signature of a handler method: it takes the event and, if it needs it, the context. */
+/** Signature of a handler method: it takes the event and, optionally, the context. */
 export type PaymentEventHandler<T extends PaymentEventType, D> = (
   event: PaymentEvent<T, D>,
   // `never` accepts a handler for any transaction type, which depends on the inbox.
@@ -65,24 +65,26 @@ export type PaymentEventHandler<T extends PaymentEventType, D> = (
 export type MatchedType<T extends PaymentEventType> = T extends '*' | `${string}.*` ? string : T;
 
 /**
- * Makes the method a handler: it runs for every event of the given types, once per event. Apply the decorator to methods
- * of providers and controllers. You can apply it several times to one method. Subclasses inherit the handler; a method
- * that overrides it needs its own decorator. If several classes inherit a method, all but one need an override with a
- * `name`. The module finds handlers when the application starts, except those of lazily loaded modules.
+ * Makes the method a handler: it runs for every event of the given types, once per event. Apply the decorator to
+ * methods of providers and controllers. You can apply the decorator several times to one method. Subclasses inherit the
+ * handler; a method that overrides it needs its own decorator. If several classes inherit a method, all but one need an
+ * override with a `name`. The module finds handlers when the application starts, except those of lazily loaded modules.
  *
  * A type is exact (`transaction.completed`), a family (`transaction.*`, at any depth) or `*` for all types.
  *
  * Each handler runs at most `concurrency` times at the same time in a process, and each attempt has `timeoutMs`, so a
- * slow handler delays no other. A handler never runs for two events with the same `data.transactionId` at the same time.
+ * slow handler does not delay other handlers. A handler never runs for two events with the same `data.transactionId` at
+ * the same time.
  *
  * An attempt succeeds when the returned promise resolves. The worker awaits the last value of a returned Observable; an
- * Observable that completes without a value fails the attempt. Guards, pipes, interceptors and filters of the method and
- * its class run, with `payments` as `ExecutionContext.getType()` and the event and its context as `getArgs()`. The
- * application's global ones do not run. If a guard returns `false`, the attempt fails. If a filter returns a truthy value
- * or a promise of one, it has handled the error and the delivery is done; otherwise the attempt fails.
+ * Observable that completes without a value fails the attempt. Guards, pipes, interceptors and filters of the method
+ * and its class run, with `payments` as `ExecutionContext.getType()` and the event and its context as `getArgs()`.
+ * Global guards, pipes, interceptors and filters do not run. If a guard returns `false`, the attempt fails. If a filter
+ * returns a truthy value or a promise of such a value, the filter has handled the error and the delivery is done;
+ * otherwise the attempt fails.
  *
- * @throws TypeError if a type is not a valid pattern, an option is out of bounds, the decorator is applied to anything
- *   but a method that is named by a string, or several decorators on one method contradict each other.
+ * @throws TypeError if a type is not a valid pattern, an option is out of bounds, or several decorators on one method
+ *   contradict each other. Also if the decorator is applied to anything other than a method with a string as its name.
  * @example
  * ```ts
  * @OnPaymentEvent('transaction.completed')
@@ -100,12 +102,12 @@ export function OnPaymentEvent<
 }
 
 /**
- * Makes the method a handler of expected payments that become overdue: the schedule of their polls, or their `dueBy`,
- * has ended, and neither a webhook nor a poll brought an event. It is not a failure of the payment: an event that
- * arrives later is handled as usual. The handler runs at least once per expectation, through the inbox, with the
- * retries, guards and limits of {@link OnPaymentEvent}. Its event has the payload {@link PaymentOverdueData}, and
- * `context.source` is `overdue`. An event of the payment may arrive while the handler runs or waits for a retry:
- * `PaymentExpectations.get()` returns the current state.
+ * Makes the method a handler of expected payments that become overdue. A payment is overdue if the schedule of its
+ * polls, or its `dueBy`, has ended, and neither a webhook request nor a poll has led to an event. Overdue does not mean
+ * failed: an event that arrives later is handled as usual. The handler runs at least once per expectation, through the
+ * inbox, with the retries, guards and limits of {@link OnPaymentEvent}. The event has the payload
+ * {@link PaymentOverdueData}, and `context.source` is `overdue`. An event of the payment may arrive while the handler
+ * runs or waits for a retry: `PaymentExpectations.get()` returns the current state.
  *
  * @throws TypeError as {@link OnPaymentEvent}.
  * @example
@@ -149,7 +151,10 @@ function handlerDecorator<T extends string, D extends object>(
   };
 }
 
-/** @throws TypeError unless it is a method of instances, named by a string: the explorer finds no other methods. */
+/**
+ * @throws TypeError unless it is a method of instances with a string as its name, because the explorer finds no other
+ *   methods.
+ */
 function methodOf(target: object, method: unknown, descriptor?: PropertyDescriptor): object {
   const found: unknown = descriptor?.value;
   if (typeof target === 'function' || typeof method !== 'string' || typeof found !== 'function') {
@@ -163,7 +168,10 @@ function methodOf(target: object, method: unknown, descriptor?: PropertyDescript
 
 const OPTIONS = ['name', 'data', 'concurrency', 'timeoutMs', 'retry'] as const;
 
-/** @throws TypeError if two decorators of the method set an option to different values: both make the same handler. */
+/**
+ * @throws TypeError if two decorators of the method set an option to different values, because both make the same
+ *   handler.
+ */
 function mergeOptions(
   method: string,
   stacked: OnPaymentEventOptions,

@@ -8,7 +8,7 @@ const key = fc.oneof(
   fc.string({ unit: 'binary' }),
   fc.constantFrom('__proto__', 'constructor', 'prototype', 'toString', 'toJSON', ''),
 );
-/** JSON text rather than values, because values cannot have repeated keys, escaped keys or numbers out of range. */
+/** Generates JSON text, because values cannot have repeated keys, escaped keys or numbers out of range. */
 const { json, object } = fc.letrec<{ json: string; object: string }>((tie) => ({
   json: fc.oneof(
     { depthSize: 'small', withCrossShrink: true },
@@ -52,7 +52,7 @@ function objectText(entries: readonly (readonly [string, string])[]): string {
   return `{${entries.map(([name, value]) => `${JSON.stringify(name)}:${value}`).join(',')}}`;
 }
 
-/** A JSON.parse reviver that removes `__proto__` keys: not the method that the parser uses. */
+/** A JSON.parse reviver that removes `__proto__` keys. The parser uses another method. */
 function withoutProto(_: string, value: unknown): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
   return Object.fromEntries(Object.entries(value).filter(([name]) => name !== '__proto__'));

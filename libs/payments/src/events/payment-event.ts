@@ -18,7 +18,7 @@ export interface PaymentEventMap {
 }
 
 /**
- * `data` of a `transaction.completed` event, as the service documents it. The module checks a signed body against it
+ * `data` of a `transaction.completed` event, as the service documents it. The module checks the `data` of a signed body
  * only if the handler names a DTO class (`data` of `@OnPaymentEvent`).
  */
 export type TransactionCompletedData = {
@@ -26,7 +26,7 @@ export type TransactionCompletedData = {
   transactionId: string;
   /** Status of the transaction; `complete` is the only value that the service documents. */
   status: string;
-  /** Amount of the transaction. The service does not document its unit. */
+  /** Amount of the transaction. The service does not document the unit. */
   amount: number;
   /** Account reference of the transaction. */
   accountReference: string;
@@ -34,7 +34,7 @@ export type TransactionCompletedData = {
   externalReference: string;
 };
 
-/** Type of the event that the service sends to test a webhook. It needs no handler. */
+/** Type of the event that the service sends to test a webhook. This event needs no handler. */
 export const TEST_EVENT_TYPE = 'webhook.test';
 
 /** A known event type, or any other string. */
@@ -66,7 +66,10 @@ export type PaymentOverdueData = {
   createdAt: string;
   /** How many polls have ended. */
   polls: number;
-  /** `pending`: the customer has not paid. `unknown`: the last poll gave no usable result, and nobody knows. */
+  /**
+   * `pending`: the customer has not paid. `unknown`: the last poll gave no usable result, so it is unknown whether the
+   * customer has paid.
+   */
   lastResult: 'pending' | 'unknown';
 };
 
@@ -88,9 +91,9 @@ export interface PaymentEvent<T extends PaymentEventType = string, D = PaymentEv
 }
 
 /**
- * Data about one attempt of a handler. The handler gets it with the event. Pass the object itself to other functions: a
- * copy (`{ ...context }`) lacks `raw` and `signal`, which are getters. `Tx` is the transaction type of the inbox in use,
- * such as `PostgresTransaction`; `C` is the type of `commit`; by default it follows from `Tx`.
+ * Data about one attempt of a handler. The handler gets the context with the event. Pass the object itself to other
+ * functions: a copy (`{ ...context }`) lacks `raw` and `signal`, which are getters. `Tx` is the transaction type of the
+ * inbox in use, such as `PostgresTransaction`; `C` is the type of `commit`; by default it follows from `Tx`.
  */
 export interface PaymentEventContext<Tx = unknown, C = Commit<Tx>> {
   /** Id of the event's company: the company whose secret signed the webhook request, or whose payment was polled. */
@@ -107,32 +110,32 @@ export interface PaymentEventContext<Tx = unknown, C = Commit<Tx>> {
    */
   readonly source: PaymentEventSource;
   /**
-   * The request body, byte for byte as it was signed. If `source` is not `webhook`: the body that the module created.
-   * A copy: changing it has no effect.
+   * The request body, byte for byte as it was signed. If `source` is not `webhook`, the body that the module created.
+   * The buffer is a copy, so changing it has no effect.
    */
   readonly raw: Buffer;
   /**
-   * Whether this handler has already completed an event of the same transaction (`data.transactionId`) that has a later
-   * timestamp. The service sends events in any order, so this event may be out of date. Looked up in the inbox with each
-   * call; a later event whose body was pruned counts as completed. Call it before `commit`.
+   * Returns whether this handler is done with an event of the same transaction (`data.transactionId`) that has a later
+   * timestamp. The service sends events in any order, so this event may be out of date. Each call reads the inbox; a
+   * later event whose body was pruned counts as done. Call the function before `commit`.
    *
    * @throws PaymentsError `inbox_unavailable`, or an error of the database driver, if the inbox cannot be read.
    */
   readonly newerHandled: () => Promise<boolean>;
   /**
-   * Aborts if the attempt takes longer than `timeoutMs`, if the process was disconnected for so long that another process
-   * may run the delivery, and if the application closes and its drain time is over. Pass it to `fetch`, to
-   * `PaymentsApiService` and to every other call that takes long.
+   * Aborts if the attempt takes longer than `timeoutMs`. Also aborts if the process was disconnected for so long that
+   * another process may run the delivery, or if the application closes and its drain time is over. Pass the signal to
+   * `fetch`, to `PaymentsApiService` and to every other call that takes long.
    */
   readonly signal: AbortSignal;
   /**
-   * Runs `work` and marks this delivery as completed in one database transaction: both happen, or neither. Do slow work
-   * first (call the API, render a receipt) and commit last. On SQLite, `work` is synchronous. If the handler fails after the commit, the delivery stays
-   * completed. E-mail and calls to other systems are not part of the transaction.
+   * Runs `work` and marks this delivery as done in one database transaction: both happen, or neither. Do slow work
+   * first (call the API, render a receipt) and commit last. On SQLite, `work` is synchronous. If the handler fails
+   * after the commit, the delivery stays done. E-mail and calls to other systems are not part of the transaction.
    *
-   * Resolves with what `work` returns. Await it: otherwise the handler does not fail if its commit fails. An attempt
-   * commits at most once. If it never commits, the worker settles it when the handler has returned, and the handler's
-   * effects happen at least once.
+   * Resolves with what `work` returns. Await the promise: otherwise the handler does not fail if its commit fails. An
+   * attempt commits at most once. If it never commits, the worker settles the attempt when the handler has returned,
+   * and the handler's effects happen at least once.
    *
    * @throws PaymentsError `lease_lost` if the delivery now belongs to another attempt, `commit_unsupported` if the inbox
    *   has no transactions, `commit_rejected` for a second commit; and what `work` throws. In each case nothing of `work`
@@ -146,8 +149,8 @@ export interface PaymentEventContext<Tx = unknown, C = Commit<Tx>> {
 }
 
 /**
- * Type of `context.commit`. With a transaction type with `synchronous: true`, such as `SqliteTransaction`, the work must
- * not return a promise: it may return any value that has no method `then`.
+ * Type of `context.commit`. If the transaction type has `synchronous: true`, such as `SqliteTransaction`, the work must
+ * not return a promise. The work may return any value that has no method `then`.
  */
 export type Commit<Tx> = [unknown] extends [Tx]
   ? <R>(work: (tx: Tx) => R | Promise<R>) => Promise<R>
@@ -177,8 +180,8 @@ const KEY = /^[^\p{Cc}]{1,255}$/u;
 const KEY_RULE = 'a string of 1 to 255 characters without control characters';
 
 /**
- * Parses the body of a webhook request into an event. Call it on verified bytes only. Unknown fields are ignored, a
- * missing `metadata` becomes an empty object, and a `__proto__` key is dropped at every depth.
+ * Parses the body of a webhook request into an event. Call this function on verified bytes only. Unknown fields are
+ * ignored, a missing `metadata` becomes an empty object, and a `__proto__` key is dropped at every depth.
  *
  * @throws PaymentsError `payload_invalid`, naming the field and what it must be, never its value.
  */
@@ -223,7 +226,7 @@ function dropProto(body: object): void {
   for (const value of Object.values(body)) if (isObject(value)) dropProto(value);
 }
 
-/** Whether a value is an object, also an array. */
+/** Whether a value is an object; arrays count too. */
 export function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null;
 }
@@ -232,7 +235,7 @@ function isKey(value: unknown): value is string {
   return typeof value === 'string' && KEY.test(value);
 }
 
-/** Whether a value is an object, but no array. */
+/** Whether a value is an object, but not an array. */
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return isObject(value) && !Array.isArray(value);
 }

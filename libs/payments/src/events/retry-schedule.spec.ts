@@ -4,7 +4,7 @@ import { assertRetrySchedule, exponential, fixed, nextRetryMs, none } from './re
 const HOUR = 3_600_000;
 
 describe('exponential', () => {
-  it('IN-18 exponential() allows 16 attempts and waits attempt^4 seconds times 1 to 2 between them', () => {
+  it('IN-18 exponential() allows 16 attempts, and waits attempt^4 seconds times a factor from 1 to 2 between them', () => {
     const schedule = exponential();
     for (let attempt = 1; attempt <= 15; attempt += 1) {
       expect(nextRetryMs(schedule, attempt, 0)).toBe(attempt ** 4 * 1000);
@@ -52,7 +52,7 @@ describe('exponential', () => {
 });
 
 describe('fixed', () => {
-  it('IN-18 fixed() waits exactly as listed and allows one attempt more than there are waits', () => {
+  it('IN-18 fixed() waits exactly as listed, and allows one attempt more than the number of waits', () => {
     const schedule = fixed([1000, 0, 60_000]);
     expect([1, 2, 3, 4].map((attempt) => nextRetryMs(schedule, attempt, 0.9))).toEqual([
       1000,
@@ -63,7 +63,7 @@ describe('fixed', () => {
     expect(schedule.attempts).toBe(4);
   });
 
-  it('fixed() allows one attempt if the list of waits is empty, like none', () => {
+  it('fixed() allows one attempt if the list of waits is empty, like the schedule none', () => {
     expect(fixed([])).toEqual(none);
     expect(nextRetryMs(none, 1, 0)).toBeNull();
   });

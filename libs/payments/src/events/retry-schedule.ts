@@ -3,11 +3,11 @@ const MAX_WAIT_MS = 7 * DAY;
 const MAX_ATTEMPTS = 1000;
 
 /**
- * When a failed delivery is retried, and after how many attempts it becomes a dead letter: {@link none}, or the result
- * of {@link exponential} or {@link fixed}.
+ * A retry schedule: when a failed delivery is retried, and after how many attempts it becomes a dead letter. Use
+ * {@link none}, or the result of {@link exponential} or {@link fixed}.
  */
 export interface RetrySchedule {
-  /** Attempts until a delivery becomes a dead letter, including the first: one more than there are waits. */
+  /** Number of attempts until a delivery becomes a dead letter, including the first: the number of waits plus one. */
   readonly attempts: number;
   /** Milliseconds to wait after each failed attempt except the last, before jitter. */
   readonly waitsMs: readonly number[];
@@ -77,8 +77,8 @@ function schedule(waitsMs: readonly number[], jitter: 0 | 1): RetrySchedule {
 }
 
 /**
- * Whole milliseconds to wait after a failed attempt; `null` after the last attempt, which makes the delivery a dead
- * letter.
+ * Returns the whole milliseconds to wait after a failed attempt; `null` after the last attempt, which makes the
+ * delivery a dead letter.
  *
  * @param attempt number of the failed attempt, from 1
  * @param random from 0 (included) to 1 (excluded)

@@ -11,7 +11,7 @@ it.each([
   [true, [1000]],
   [false, []],
 ])(
-  'EX-03 expect() in a transaction wakes the worker for the first poll exactly if it stores an expectation: %p',
+  'EX-03 expect() in a transaction wakes the poller for the first poll only if the expectation is new (new: %p)',
   async (isNew, wakes) => {
     const woken: number[] = [];
     const tx = {};

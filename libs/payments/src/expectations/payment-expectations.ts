@@ -33,7 +33,10 @@ import type { ResolvedReconcileOptions } from './reconcile-options.js';
 const REQUEST_MS = 60_000;
 /** Time limit of `reconcile.find` before a request, in milliseconds. */
 const FIND_MS = 20_000;
-/** A request that did not begin within this time is not sent: the rest of {@link REQUEST_MS} is for its response. */
+/**
+ * A request that did not begin within this time is not sent, because the rest of {@link REQUEST_MS} is for its
+ * response.
+ */
 const BEGIN_MS = 30_000;
 /** How long {@link PaymentExpectations.request} tries to store the transaction id while the store is down, in milliseconds. */
 const ATTACH_MS = 10_000;
@@ -43,16 +46,16 @@ const PAGE = 500;
 /** A payment that the application expects; see `PaymentExpectations.expect()`. */
 export interface ExpectOptions {
   /**
-   * The application's reference of the payment, unique within the company: 1 to 200 characters, none of them a control
-   * character. An event whose `data.externalReference` is this reference fulfils the expectation, so use the reference
+   * The application's reference of the payment, unique within the company: 1 to 200 characters, without control
+   * characters. An event whose `data.externalReference` is this reference fulfils the expectation, so use the reference
    * that you give the service. Default: `transactionId`.
    */
   readonly reference?: string;
   /** The service's id of the transaction, 1 to 255 characters, if it is known yet; see `PaymentExpectations.attach()`. */
   readonly transactionId?: string;
   /**
-   * When the expectation becomes overdue, after one last poll. Polls of the schedule that are later do not take place.
-   * Default: after the last poll of the schedule.
+   * When the expectation becomes overdue, after one last poll. Later polls of the schedule are not made. Default: after
+   * the last poll of the schedule.
    */
   readonly dueBy?: Date;
   /** Id of the company. Default: the application's only company, or `default`. */
@@ -66,11 +69,12 @@ export type RequestedPayment<R> =
   | {
       /** This call requested the payment. */
       readonly requested: true;
-      /** The id that `attach` returned; `null` without one. */
+      /** The id that `attach` returned; `null` if it returned none. */
       readonly transactionId: string | null;
       /**
-       * Whether the expectation has the id. `false`: there is no id, the reason was logged as an error, or the application
-       * has cancelled the expectation meanwhile. Only the reference and `reconcile.find` then lead to the payment.
+       * Whether the id was attached to the expectation. If not, there is no id, or attaching it failed, for example
+       * because the application has cancelled the expectation meanwhile. The reason for the failure is logged as an
+       * error. Then only the reference and `reconcile.find` lead to the payment.
        */
       readonly attached: boolean;
       /** What the callback returned. */
@@ -80,8 +84,8 @@ export type RequestedPayment<R> =
       /** An earlier or concurrent call requested the payment, so this call sent nothing. */
       readonly requested: false;
       /**
-       * The attached transaction id; `null` if it is not known: the other call is still under way, or its response had no
-       * id and `reconcile.find` finds none.
+       * The attached transaction id; `null` if it is not known, because the other call is still under way, or because
+       * its response had no id and `reconcile.find` finds none.
        */
       readonly transactionId: string | null;
       readonly response?: undefined;
@@ -99,9 +103,10 @@ export interface ExpectationKey {
 }
 
 /**
- * Expected payments. A webhook request may never arrive, and the service sends none for a declined payment, so the module
- * asks the service about the payments that the application expects, until an event of the payment was received or the
- * expectation is overdue. An event that a poll finds is stored, de-duplicated and handled like one of a webhook request.
+ * Expected payments. A webhook request may never arrive, and the service sends no webhook request for a declined
+ * payment, so the module polls the service about each payment that the application expects. The polls end when an event
+ * of the payment was received or the expectation is overdue. An event that a poll finds is stored, de-duplicated and
+ * handled like the event of a webhook request.
  *
  * @example
  * ```ts
@@ -131,21 +136,23 @@ export class PaymentExpectations {
   }
 
   /**
-   * Requests a payment, so that no crash, error or second click loses it: stores the expectation, calls `send`, and
-   * attaches the transaction id that `attach` reads from the response. Call it again with the same reference after any
-   * error, or for a second click: it sends a request only if none is under way or accepted.
+   * Requests a payment in such a way that no crash, error or second click loses it. Stores the expectation, calls
+   * `send`, and attaches the transaction id that `attach` reads from the response. Call the method again with the same
+   * reference after any error, or for a second click: it sends a request only if no other request is under way or
+   * accepted.
    *
-   * The expectation stays whenever the payment may exist, so that polls or the webhook find it. It is cancelled only if
-   * this call created it and the error is one of {@link NOT_REQUESTED_CODES}. If the outcome of an earlier request is
-   * unknown, `reconcile.find` decides: the transaction that it finds is attached; if it finds none, the request is sent
-   * again. Without `find`, it is sent again only if it is `repeatable`.
+   * The expectation stays stored if the payment may exist, so that a poll or a webhook request can fulfil it. The
+   * expectation is cancelled only if this call created it and the error is one of {@link NOT_REQUESTED_CODES}. If the
+   * outcome of an earlier request is unknown, `reconcile.find` decides: the transaction that it finds is attached; if
+   * it finds no transaction, the request is sent again. Without `find`, the request is sent again only if it is
+   * `repeatable`.
    *
-   * If the transaction id cannot be stored for 10 s after a successful request, that is logged, and the result still has
-   * the id, with `attached: false`: call {@link attach} with it later.
+   * If the transaction id cannot be stored within 10 s after a successful request, an error is logged. The result then
+   * contains the id and `attached: false`: call {@link attach} with this id later.
    *
    * @param payment give the service the same `reference`
-   * @param send requests the payment with the API of the company that it gets. It should end within 60 s: the outcome
-   *   of a longer request is unknown to a second call.
+   * @param send requests the payment; its argument is the API of the company. The function should end within 60 s,
+   *   because a second call treats the outcome of a longer request as unknown.
    * @throws what `send` and `attach` throw, and what `reconcile.find` throws. PaymentsError `outcome_unknown` if an
    *   earlier request has an unknown outcome and may not be repeated. Also throws what {@link expect} throws.
    */
@@ -160,8 +167,8 @@ export class PaymentExpectations {
       readonly attach: (response: R) => string | null | undefined;
       /**
        * Whether a request whose outcome is unknown may be sent again, because the service creates one payment for all
-       * requests with the same reference or idempotency key. The contract of the service does not show that, so the
-       * default is `false`: such a request is sent again only if `reconcile.find` finds no transaction.
+       * requests with the same reference or idempotency key. The contract of the service does not show whether it does,
+       * so the default is `false`: such a request is sent again only if `reconcile.find` finds no transaction.
        */
       readonly repeatable?: boolean;
     },
@@ -209,8 +216,8 @@ export class PaymentExpectations {
       await end(previous === 'running' ? 'unknown' : previous).catch(() => {});
       throw new PaymentsError(
         'lease_lost',
-        `The request for the payment ${reference} could not begin within ${BEGIN_MS / 1000} s, so it was not sent: another ` +
-          'call may send it. Call request() again.',
+        `The request for the payment ${reference} could not begin within ${BEGIN_MS / 1000} s. It was not sent, ` +
+          'because another call may send it now. Call request() again.',
       );
     }
     let response: R;
@@ -236,13 +243,14 @@ export class PaymentExpectations {
   }
 
   /**
-   * Stores an expectation, in the inbox's database. Call it before the request to the service, so that no crash between
-   * the two loses the payment; {@link request} does both. A cancelled expectation with the reference is opened again, as
-   * a new one. Returns `false`, and changes nothing, if the company has an expectation with the reference in another
-   * state.
+   * Stores an expectation, in the inbox's database. Call this method before the request to the service, so that no
+   * crash between the two calls loses the payment; {@link request} does both. A cancelled expectation with the
+   * reference is opened again, as a new expectation. Returns `false`, and changes nothing, if the company has an
+   * expectation with the reference in another state.
    *
-   * The inbox knows events and ended expectations for `worker.retainIdsMs`. A payment that was handled longer ago and is
-   * expected again is polled, found and handled again: check the application's own tables first.
+   * The inbox stores the ids of events, and ended expectations, for `worker.retainIdsMs`. A payment that was handled
+   * longer ago and is expected again is polled, found and handled again. Therefore, check the application's own tables
+   * first.
    *
    * @throws TypeError for a value out of bounds, if there is neither a reference nor a transaction id, or if the inbox
    *   cannot use `tx`. PaymentsError `options_invalid` without the option `reconcile`, `inbox_full`.
@@ -274,22 +282,26 @@ export class PaymentExpectations {
     if (dueBy !== undefined) assertDate('dueBy', dueBy);
     if (!isPollSchedule(schedule)) throw new TypeError(`"schedule" must be ${POLL_SCHEDULE}.`);
     const key = this.#key({ ...payment, reference });
-    // A duration: the clocks of the application and of the store may differ.
+    // The store gets a duration, because its clock and the clock of the application may differ.
     const dueInMs = dueBy === undefined ? null : Math.round(dueBy.getTime() - this.runtime.now());
     const times = { schedule: [...schedule], dueInMs };
     const firstMs = firstPollInMs(times, this.runtime.random());
     const expectation = { ...key, ...times, transactionId, firstPollInMs: firstMs };
     const stored = await this.store.expectations.expect(expectation, tx);
-    // If the transaction is rolled back, this claim finds nothing.
+    // If the transaction is rolled back, the poller finds nothing to claim.
     if (stored) this.poller.wakeIn(firstMs);
     return stored;
   }
 
   /**
-   * Adds the transaction id to an expectation, once the service has returned it. Idempotent. From then on, only an event
-   * of this transaction fulfils the expectation. Resolves with `attached`; with `conflict` if the expectation has another
-   * id, which it keeps, or another expectation of the company has this id; with `cancelled` if it is cancelled: nothing is polled then, so call {@link expect} with the id
-   * if the payment exists; with `unknown` if there is no such expectation.
+   * Adds the transaction id to an expectation, once the service has returned it. Idempotent. From then on, only an
+   * event of this transaction fulfils the expectation. Resolves with
+   *
+   * - `attached`;
+   * - `conflict` if the expectation has another id, which it keeps, or another expectation of the company has this id;
+   * - `cancelled` if the expectation is cancelled and therefore not polled: call {@link expect} with the id if the
+   *   payment exists;
+   * - `unknown` if there is no such expectation.
    *
    * @throws TypeError for a value out of bounds.
    */
@@ -307,7 +319,7 @@ export class PaymentExpectations {
 
   /**
    * Ends a waiting or overdue expectation, for example because the customer cancelled: it is not polled any more. An
-   * event of the payment is still handled. Returns whether it ended the expectation.
+   * event of the payment is still handled. Returns whether this call ended the expectation.
    *
    * @throws TypeError for a value out of bounds.
    */
@@ -317,7 +329,7 @@ export class PaymentExpectations {
   }
 
   /**
-   * The expectation with that reference; `undefined` if there is none.
+   * Returns the expectation with this reference; `undefined` if there is none.
    *
    * @throws TypeError for a value out of bounds.
    */
@@ -330,8 +342,8 @@ export class PaymentExpectations {
   }
 
   /**
-   * A page of expectations, the newest first. It may have fewer than `limit` and a `next`: a call compares at most 20,000
-   * expectations with the filter.
+   * Returns a page of expectations, the newest first. A page with a `next` may have fewer than `limit` expectations,
+   * because a call compares at most 20,000 expectations with the filter.
    *
    * @param query `limit`: expectations on a page, 1 to 1,000, 50 by default. `after`: `next` of the previous page.
    * @throws TypeError if `limit`, `after`, `from` or `to` is invalid.
@@ -349,15 +361,18 @@ export class PaymentExpectations {
     return this.store.expectations.list({ filter: { ...filter, ...own }, limit, after });
   }
 
-  /** How many expectations are open, each count exact up to 10,000. Cheap enough for every scrape of metrics. */
+  /**
+   * Returns how many expectations are open. Each count is exact up to 10,000. The call is cheap enough for every scrape
+   * of metrics.
+   */
   async counts(): Promise<ExpectationCounts> {
     return this.store.expectations.counts();
   }
 
   /**
-   * Polls expectations now, in any state but `cancelled`. Returns how many polls it made due; a poll that is running
-   * already does not count. It resolves before the polls have ended, and polls above `reconcile.maxPollsPerSecond` start
-   * later. In a test, `settled()` waits for the polls that are due.
+   * Polls expectations now, in any state but `cancelled`. Returns how many polls became due because of this call; a
+   * poll that is running already does not count. The call resolves before the polls have ended, and polls above
+   * `reconcile.maxPollsPerSecond` start later. In a test, `settled()` waits for the polls that are due.
    *
    * @throws TypeError for a value out of bounds. PaymentsError `options_invalid` without the option `reconcile`.
    */
@@ -392,7 +407,7 @@ export class PaymentExpectations {
     readonly to: Date;
     /** Default: all companies. */
     readonly company?: string;
-    /** Counts, and changes nothing. Default `false`. */
+    /** Whether to count only, without making polls due. Default `false`. */
     readonly dryRun?: boolean;
   }): Promise<{ readonly expectations: number; readonly polls: number }> {
     const spacingMs = 1000 / this.#reconcile('sweep').maxPollsPerSecond;
@@ -430,7 +445,7 @@ export class PaymentExpectations {
   }
 
   /**
-   * The id of the transaction that an earlier request created; `null` if the request may be sent again.
+   * Returns the id of the transaction that an earlier request created; `null` if the request may be sent again.
    *
    * @throws what `reconcile.find` throws. PaymentsError `outcome_unknown`.
    */
@@ -459,15 +474,16 @@ export class PaymentExpectations {
     if (previous !== 'unknown' || repeatable) return null;
     throw new PaymentsError(
       'outcome_unknown',
-      `An earlier request for the payment ${reference} was sent, and its outcome is unknown, so it is not repeated: the ` +
-        'payment may exist. Set "reconcile.find", which looks the payment up; or pass "repeatable: true" if the service ' +
-        'creates one payment for all requests with the same reference; or cancel the expectation and use a new reference.',
+      `An earlier request for the payment ${reference} was sent, and its outcome is unknown. It is not repeated, ` +
+        'because the payment may exist. Set "reconcile.find", which looks the payment up; or pass "repeatable: true" if ' +
+        'the service creates one payment for all requests with the same reference; or cancel the expectation and use a ' +
+        'new reference.',
     );
   }
 
   /**
-   * Stores the id of a transaction that exists. While the store is down, tries again for 10 s. Returns whether it stored
-   * the id; logs the reason if not.
+   * Stores the id of a transaction that exists. While the store is down, tries again for 10 s. Returns whether the id
+   * was stored. If not, logs the reason.
    */
   async #attach({ company, reference }: Required<ExpectationKey>, id: string): Promise<boolean> {
     const endsAt = this.runtime.monotonic() + ATTACH_MS;
@@ -522,8 +538,8 @@ export class PaymentExpectations {
 /** Why an id was not attached, and what to do. */
 const NOT_ATTACHED = {
   conflict:
-    'the expectation has another transaction id, or another expectation has this id: the response may be that of another ' +
-    'payment. Look the transactions up at the service.',
+    'the expectation has another transaction id, or another expectation has this id. The response may belong to ' +
+    'another payment. Look the transactions up at the service.',
   cancelled:
     'the application cancelled the expectation meanwhile. If the payment is still wanted, call expect() with this id.',
   unknown: 'the expectation was deleted.',
@@ -538,8 +554,8 @@ function assertTransactionId(value: unknown, name = '"transactionId"'): void {
 
 /**
  * The codes of errors that prove that the service accepted no request, so that no payment exists. After any other error
- * of a request, the payment may exist: also after 408, 409, 429, every redirect, and every other status that the contract
- * of the service does not show.
+ * of a request, the payment may exist. This includes 408, 409, 429, every redirect, and every other status that the
+ * contract of the service does not show.
  *
  * - `invalid_credentials`, `token_unavailable`: there was no token, so the request was not sent.
  * - `company_unknown`, `directory_unavailable`: the company has no credentials, or they could not be looked up, so the
@@ -559,7 +575,10 @@ export const NOT_REQUESTED_CODES: readonly PaymentsErrorCode[] = Object.freeze([
   'authentication_failed',
 ] as const);
 
-/** What is known about the effect of calls that change something, from the best to the worst. `never`: they had none. */
+/**
+ * What is known about the effect of calls that change something, from the best to the worst. `never`: they had no
+ * effect.
+ */
 const EFFECTS = ['never', 'answered', 'unknown'] as const;
 type Effect = (typeof EFFECTS)[number];
 
@@ -574,9 +593,10 @@ function effectOf(error: unknown): Effect {
 const CHANGING: readonly string[] = ['post', 'put', 'patch', 'delete', 'request'];
 
 /**
- * Wraps an API. `effectAfter(error, before)` returns what is known after a request that failed with this error. A request
- * for a payment can consist of several calls, of which only the last one fails. `before` is what was known before this request. It
- * counts too, because an error which proves that this request had no effect proves nothing about an earlier request.
+ * Wraps an API. `effectAfter(error, before)` returns what is known about the effect after a request that failed with
+ * this error. A request for a payment can consist of several calls, and only the last of them fails. `before` is what
+ * was known before this request. `before` counts too, because an error that proves that this request had no effect
+ * proves nothing about an earlier request.
  */
 function trackChanges(api: PaymentsApi): {
   readonly api: PaymentsApi;
@@ -590,7 +610,7 @@ function trackChanges(api: PaymentsApi): {
       return async (...call: unknown[]): Promise<unknown> => {
         const reads = name === 'request' && (call[0] === 'GET' || call[0] === 'HEAD');
         if (!CHANGING.includes(String(name)) || reads) return value.apply(target, call);
-        // Also after a success: the payment, or a part of it, exists then.
+        // The effect stays unknown after a success, too, because the payment or a part of it then exists.
         const index = effects.push('unknown') - 1;
         try {
           return await value.apply(target, call);

@@ -46,7 +46,7 @@ describe('nextPollInMs', () => {
     ['after two other polls', 3, 1000, 1000],
     ['after nine other polls', 10, 3000, 7000],
   ])(
-    'EX-03 EX-07 nextPollInMs skips no poll of the schedule: %s, after %d polls and %d ms, the next poll is in %p ms',
+    'EX-03 EX-07 nextPollInMs skips no poll of the schedule (%s): after %d polls and %d ms, the next poll is in %p ms',
     (_, polls, elapsedMs, next) => {
       const times = { schedule: [1000, 2000, 3000, 10_000], dueBy: null, createdAt };
       expect(nextPollInMs(times, { polls, elapsedMs }, 0.5)).toBe(next);
@@ -58,16 +58,19 @@ describe('nextPollInMs', () => {
     [4999, 1],
     [5000, 'overdue'],
     [60_000, 'overdue'],
-  ])('EX-07 with dueBy at 5,000 ms, after %d ms the next poll is %p', (elapsedMs, next) => {
-    const times = { schedule: [60_000], dueBy: new Date(5000), createdAt };
-    expect(nextPollInMs(times, { polls: 1, elapsedMs }, 0.5)).toBe(next);
-  });
+  ])(
+    'EX-07 nextPollInMs, with dueBy after 5,000 ms and %d ms after the creation, returns %p',
+    (elapsedMs, next) => {
+      const times = { schedule: [60_000], dueBy: new Date(5000), createdAt };
+      expect(nextPollInMs(times, { polls: 1, elapsedMs }, 0.5)).toBe(next);
+    },
+  );
 
   it.each([
     [null, 1000],
     [500, 500],
     [-500, 0],
-  ])('EX-03 with dueInMs %p, the first poll is due in %d ms', (dueInMs, inMs) => {
+  ])('EX-03 firstPollInMs, with dueInMs %p, returns %d ms', (dueInMs, inMs) => {
     expect(firstPollInMs({ schedule: [1000], dueInMs }, 0.5)).toBe(inMs);
   });
 });
@@ -80,7 +83,7 @@ it.each([
   [720, 24],
   [721, null],
 ])(
-  'EX-07 an overdue payment without an answer, overdue for %d h, is polled again in %p h',
+  'EX-07 if the service gives no answer, a payment that has been overdue for %d h is polled again in %p h',
   (overdueH, inH) => {
     const HOUR = 3_600_000;
     const elapsedMs = 2 * HOUR + overdueH * HOUR;
@@ -101,7 +104,7 @@ it.each([
   [['1']],
   [[31_536_000_001]],
   [Array.from({ length: 101 }, (_, n) => n)],
-])('EX-03 the schedule %j is a TypeError', (schedule) => {
+])('EX-03 isPollSchedule rejects the schedule %j', (schedule) => {
   expect(isPollSchedule(schedule)).toBe(false);
 });
 
@@ -112,7 +115,7 @@ describe('PollLimits', () => {
     return { runtime, limits };
   };
 
-  it('EX-03 starts as many polls per second as its limit, and gives each further poll its own time', () => {
+  it('EX-03 PollLimits starts as many polls per second as its limit, and gives each further poll its own time', () => {
     const { runtime, limits } = limitsOf(2);
     expect([1, 2, 3, 4, 5].map(() => limits.admit('a'))).toEqual([0, 0, 500, 1000, 1500]);
     expect(limits.admit('b')).toBe(0);
@@ -121,14 +124,14 @@ describe('PollLimits', () => {
     expect(limits.admit('a')).toBe(1500);
   });
 
-  it('EX-03 allows no more than its limit at once after a pause', () => {
+  it('EX-03 PollLimits starts no more polls than its limit at once after a pause', () => {
     const { runtime, limits } = limitsOf(2);
     limits.admit('a');
     runtime.advance(3_600_000);
     expect([1, 2, 3].map(() => limits.admit('a'))).toEqual([0, 0, 500]);
   });
 
-  it('EX-19 postpones the polls of a company whose polls have not ended, and of no other', () => {
+  it('EX-19 PollLimits postpones the polls of a company whose polls have not ended, and of no other company', () => {
     const { runtime, limits } = limitsOf(10, 2);
     expect([1, 2, 3].map(() => limits.admit('hangs'))).toEqual([0, 0, 100]);
     runtime.advance(60_000);
@@ -147,7 +150,7 @@ describe('PollLimits', () => {
     expect(limits.admit('a')).toBe(0);
   });
 
-  it('EX-03 forgets only companies without polls, if there are more than 1,000', () => {
+  it('EX-03 PollLimits deletes only companies without polls, if there are more than 1,000 companies', () => {
     const { runtime, limits } = limitsOf(1);
     for (let n = 0; n < 1000; n += 1) {
       limits.admit(String(n));

@@ -27,11 +27,12 @@ export const DEFAULT_POLL_SCHEDULE: readonly number[] = Object.freeze([
 type PollTimes = Pick<StoredExpectation, 'schedule' | 'dueBy' | 'createdAt'>;
 
 /**
- * Milliseconds from now until the next poll. `overdue` if `dueBy` has passed or, without `dueBy`, if the schedule has
- * ended. A poll after the last delay of the schedule, or later than `dueBy`, takes place at `dueBy`.
+ * Returns the milliseconds from now until the next poll. `overdue` if `dueBy` has passed or, without `dueBy`, if the
+ * schedule has ended. A poll after the last delay of the schedule, or later than `dueBy`, takes place at `dueBy`.
  *
- * Every poll of the schedule takes place, even if no process was running or a clock jumped: a late poll follows the poll
- * before it after the difference of their two delays. Additional polls, as of `askNow()`, do not shorten the schedule.
+ * Every poll of the schedule takes place, even if no process was running or a clock jumped. A late poll follows the
+ * previous poll after the difference of their two delays. Additional polls, for example of `askNow()`, do not shorten
+ * the schedule.
  *
  * @param polls how many polls have ended
  * @param elapsedMs milliseconds since the creation
@@ -57,8 +58,9 @@ export function nextPollInMs(
 const OVERDUE_MS = 30 * 24 * HOUR;
 
 /**
- * Milliseconds from now until the next poll of an overdue expectation whose last poll got no answer: an hour and then as
- * long as it has been overdue, but at most a day; `null` if it has been overdue for 30 days.
+ * Returns the milliseconds from now until the next poll of an overdue expectation whose last poll got no answer. The
+ * wait is as long as the expectation has been overdue, but at least an hour and at most a day. `null` if the
+ * expectation has been overdue for 30 days.
  *
  * @param elapsedMs milliseconds since the creation
  * @param random from 0 (included) to 1 (excluded)
@@ -74,7 +76,7 @@ export function overduePollInMs(
   return Math.ceil(Math.min(Math.max(HOUR, overdueMs), 24 * HOUR) * jitter(random));
 }
 
-/** Milliseconds from the creation until the first poll: 0 if `dueBy` has passed. */
+/** Returns the milliseconds from the creation until the first poll; 0 if `dueBy` has passed. */
 export function firstPollInMs(
   { schedule, dueInMs }: Pick<NewExpectation, 'schedule' | 'dueInMs'>,
   random: number,
@@ -107,17 +109,17 @@ export function isPollSchedule(value: unknown): value is readonly number[] {
   );
 }
 
-/** Maximum number of companies with stored limits. Above it, those of companies without polls are removed. */
+/** Maximum number of companies with stored limits. Above it, the limits of companies without polls are removed. */
 const MAX_COMPANIES = 1000;
 
 interface CompanyLimit {
-  /** Polls that may start now. At most `perSecond`; a fraction counts towards the next. */
+  /** Number of polls that may start now. At most `maxPollsPerSecond`; a fraction counts towards the next poll. */
   tokens: number;
   /** When {@link tokens} was computed, on the monotonic clock. */
   at: number;
-  /** How many polls run. */
+  /** Number of polls that run. */
   running: number;
-  /** Until when the service wants no polls, on the monotonic clock. */
+  /** Time until which no poll starts, because the service asked for a wait. On the monotonic clock. */
   refusedUntil: number;
   /** When the last of the postponed polls is due, on the monotonic clock. */
   postponedUntil: number;
@@ -125,7 +127,7 @@ interface CompanyLimit {
 
 /**
  * Limits the polls of each company in this process: how many start per second (a token bucket), and how many run at the
- * same time, so that a company whose service hangs delays no poll of another company.
+ * same time, so that a company whose service hangs does not delay the polls of other companies.
  */
 export class PollLimits {
   readonly #companies = new Map<string, CompanyLimit>();
@@ -137,7 +139,7 @@ export class PollLimits {
 
   /**
    * Returns 0 if a poll of the company may start now, and counts it until {@link ended}. Otherwise returns in how many
-   * milliseconds to try again: each postponed poll has its own time, so that they do not all become due at once.
+   * milliseconds to try again. Each postponed poll gets its own time, so that not all of them become due at once.
    */
   admit(company: string): number {
     const now = this.runtime.monotonic();
@@ -154,13 +156,13 @@ export class PollLimits {
     return Math.ceil(limit.postponedUntil - now);
   }
 
-  /** A poll of the company has ended. */
+  /** Must be called when a poll of the company has ended. */
   ended(company: string): void {
     const limit = this.#companies.get(company);
     if (limit !== undefined) limit.running -= 1;
   }
 
-  /** Starts no poll of the company for `ms` milliseconds, because the service has asked for that. */
+  /** Prevents polls of the company for `ms` milliseconds, because the service has asked for a wait. */
   refuse(company: string, ms: number): void {
     const now = this.runtime.monotonic();
     const limit = this.#refilled(company, now);

@@ -37,7 +37,7 @@ async function claimed(
   return { ...harness, api, poll, find, claim };
 }
 
-it('EX-04 a poll whose event cannot be stored is tried again until its lease ends, and then given up', async () => {
+it('EX-04 a poll whose event cannot be stored is retried until its lease ends, and then given up', async () => {
   const { store, poll, find, runtime } = await claimed();
   let calls = 0;
   store.expectations.settlePoll = async () => {
@@ -88,7 +88,7 @@ it.each([
   },
 );
 
-it('IN-41 after three lost polls the service is not asked, and the expectation becomes overdue', async () => {
+it('IN-41 after the process ended during three polls of a payment, the service is not asked, and the payment becomes overdue', async () => {
   const { poll, find, api, claim, runtime } = await claimed();
   let last = await find();
   for (let n = 0; n < 3; n += 1) {
@@ -109,7 +109,7 @@ it('IN-41 after three lost polls the service is not asked, and the expectation b
   });
 });
 
-it('EX-07 after three lost polls, the last poll before the payment is overdue asks the service once more', async () => {
+it('EX-07 after the process ended during three polls of a payment, the last poll before it is overdue asks the service', async () => {
   const { poll, find, api, claim, runtime } = await claimed('t-1', {}, { dueInMs: 600_000 });
   for (let n = 0; n < 2; n += 1) {
     runtime.advance(46_000);
@@ -150,7 +150,7 @@ it('EX-07 an overdue payment that the customer has not paid is not polled again'
   expect(await find()).toMatchObject({ state: 'overdue', nextPollAt: null });
 });
 
-it('EX-06 the signal of the call to the service aborts with the signal of the poll', async () => {
+it('EX-06 the signal of the call to the service is aborted when the signal of the poll is aborted', async () => {
   const { poll, api } = await claimed();
   const abort = new AbortController();
   let seen: AbortSignal | undefined;

@@ -38,21 +38,24 @@ import { nextPollInMs, overduePollInMs, PollLimits } from './poll-schedule.js';
 import { RECONCILE_OPTIONS } from './reconcile-options.js';
 import type { ResolvedReconcileOptions } from './reconcile-options.js';
 
-/** Polls of all companies that run in this process at most. */
+/** Maximum number of polls that run in this process at the same time, for all companies together. */
 const MAX_RUNNING = 500;
-/** Polls that one claim leases at most: few enough that no receive waits for the claim. */
+/** Maximum number of polls that one claim leases. The number is small, so that no receive waits for the claim. */
 const BATCH = 10;
-/** The time between two claims of polls that are all postponed, in milliseconds, in which the store serves receives. */
+/**
+ * The wait before the next claim if a claim found only polls to postpone, in milliseconds. Meanwhile, the store serves
+ * receives.
+ */
 const PACE_MS = 5;
-/** How long a suspect waits for the suspect that runs, in milliseconds. */
+/** How long a suspect is postponed while another suspect runs, in milliseconds. See {@link Poller}. */
 const SUSPECT_MS = 1000;
 /** Time limit of the calls of one poll, including `find` and `interpret`, in milliseconds. */
 const ASK_MS = 20_000;
 /** How long a claimed poll is leased, in milliseconds: {@link ASK_MS} and time for the store. */
 const POLL_LEASE_MS = 30_000;
 /**
- * After so many polls in a row that ended with their process, the service is asked about the payment only once more: by the
- * last poll before it becomes overdue.
+ * Maximum number of polls of a payment in a row during which the process may end. After that, only the last poll before
+ * the payment becomes overdue asks the service.
  */
 const MAX_LOST = 3;
 /** The longest `Retry-After` that a poll obeys, in milliseconds. */
@@ -68,11 +71,11 @@ type AskResult =
     }
   | {
       readonly result: 'pending' | 'unknown';
-      /** One line about the reason; `null` without one. */
+      /** One line about the reason; `null` if there is none. */
       readonly detail: string | null;
       /** The `Retry-After` of the service's answer, in milliseconds. */
       readonly retryAfterMs?: number;
-      /** Whether that time holds for all polls of the company, because the service responded with 429. */
+      /** Whether `retryAfterMs` applies to all polls of the company, because the service responded with 429. */
       readonly rateLimited?: boolean;
     };
 
@@ -80,13 +83,14 @@ type AskResult =
 interface PollEnd {
   /** Milliseconds until the next poll of the payment; `null` if none is scheduled. */
   readonly nextPollInMs: number | null;
-  /** How many milliseconds the service wants no further polls of the company. */
+  /** For how many milliseconds no further poll of the company starts, because the service asked for a wait. */
   readonly refusedMs: number;
 }
 
 /**
- * Claims the polls that are due, and runs them, limited for each company. A poll that a process did not end is a suspect:
- * suspects run one at a time in each process, so that a poll that ends its process takes few others with it.
+ * Claims the polls that are due, and runs them, within limits for each company. A poll is a suspect if a process ended
+ * while it ran this poll before. Suspects run one at a time in each process, so that a poll that ends its process
+ * interrupts few other polls.
  */
 @Injectable()
 export class Poller implements InboxCompanion {
@@ -121,7 +125,7 @@ export class Poller implements InboxCompanion {
     });
   }
 
-  /** Joins the worker, if the option `reconcile` is set. Call it before the worker starts. */
+  /** Adds this poller to the worker, if the option `reconcile` is set. Call this method before the worker starts. */
   register(): void {
     if (this.options !== null) this.worker.join(this);
   }
@@ -199,8 +203,8 @@ export class Poller implements InboxCompanion {
   }
 
   /**
-   * Runs a claimed poll and settles it. If the signal is aborted, releases it. While the store is down, tries again until
-   * the lease ends; the poll is then repeated. Never rejects.
+   * Runs a claimed poll and settles it. If the signal is aborted, releases it. While the store is down, settling is
+   * retried until the lease ends; the poll is then repeated. Never rejects.
    */
   async poll(claimed: ClaimedPoll, signal: AbortSignal): Promise<PollEnd> {
     const { company, reference, transactionId } = claimed.expectation;
@@ -221,8 +225,8 @@ export class Poller implements InboxCompanion {
         await this.store.expectations.releasePolls([claimed], [0]).catch(() => {});
       } else {
         const line =
-          `A poll of ${nameOf(claimed.expectation)} could not be stored, and is repeated when its lease of ` +
-          `${POLL_LEASE_MS} ms ends: ${describeError(error)}`;
+          `The result of a poll of ${nameOf(claimed.expectation)} could not be stored. The poll is repeated when its ` +
+          `lease of ${POLL_LEASE_MS} ms ends. ${describeError(error)}`;
         this.#throttled.warn(`failed ${company}`, new LogLine(line, { company }));
       }
       return { nextPollInMs: POLL_LEASE_MS, refusedMs: 0 };
@@ -271,7 +275,9 @@ export class Poller implements InboxCompanion {
     };
   }
 
-  /** When the next poll of a waiting expectation is due, if this one has no result. */
+  /**
+   * Returns in how many milliseconds the next poll of a waiting expectation is due, if the current poll finds no event.
+   */
   #next(expectation: StoredExpectation, elapsedMs: number): number | 'overdue' {
     const polls = expectation.polls + 1;
     return nextPollInMs(expectation, { polls, elapsedMs }, this.runtime.random());
@@ -329,7 +335,7 @@ export class Poller implements InboxCompanion {
     }
   }
 
-  /** The event for `@OnPaymentOverdue` handlers; `null` unless the schedule has ended and any process has one. */
+  /** Returns the event for `@OnPaymentOverdue` handlers; `null` if no process has registered such a handler. */
   async #overdueEvent(
     { company, reference, transactionId, dueBy, createdAt, polls }: StoredExpectation,
     lastResult: PaymentOverdueData['lastResult'],
@@ -339,7 +345,7 @@ export class Poller implements InboxCompanion {
     if (!hasHandler()) return null;
     const data = {
       reference,
-      // The summary of the event shows it, so that a search for the order finds the event.
+      // The summary of the event contains this field, so that a search for the order finds the event.
       externalReference: reference,
       transactionId,
       dueBy: dueBy?.toISOString() ?? null,
@@ -353,7 +359,7 @@ export class Poller implements InboxCompanion {
     return this.#verified(company, 'overdue', { id, eventType: OVERDUE_EVENT_TYPE, data });
   }
 
-  /** Settles the poll. While the store is down, tries again until the lease ends, and then rejects. */
+  /** Settles the poll. While the store is down, retries until the lease ends, and then rejects. */
   async #settle(
     settlement: Omit<PollSettlement, 'event'>,
     event: VerifiedEvent | null,
@@ -431,7 +437,7 @@ export class Poller implements InboxCompanion {
         eventId,
       });
     } catch {
-      // The store is down: only this report is lost.
+      // The store is down. Only this report is lost.
     }
   }
 }
@@ -445,8 +451,9 @@ export function isTransactionId(value: unknown): value is string {
 
 function lost({ lostPolls }: StoredExpectation): AskResult {
   const detail =
-    `The service was not asked, because the last ${lostPolls} polls of this payment ended with their process. Find out ` +
-    'whether "reconcile.interpret" or "reconcile.find" ends the process for it, then poll it with askNow() or sweep().';
+    `The service was not asked, because the process ended during each of the last ${lostPolls} polls of this payment. ` +
+    'Find out whether "reconcile.interpret" or "reconcile.find" ends the process for this payment. Then poll it with ' +
+    'askNow() or sweep().';
   return unknown(detail);
 }
 
@@ -497,7 +504,7 @@ function toAskResult(
         'Add it there.',
     );
   }
-  // A copy that JSON can represent, as the inbox will store it.
+  // The module uses the data as the inbox will store it: what remains after a conversion to JSON and back.
   const copy: unknown = isRecord(data) ? JSON.parse(JSON.stringify(data)) : data;
   if (!isRecord(copy)) {
     return unknown(

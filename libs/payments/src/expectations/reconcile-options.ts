@@ -11,8 +11,8 @@ export const RECONCILE_OPTIONS = Symbol('PAYMENTS_RECONCILE_OPTIONS');
 /**
  * The meaning of a transaction that the service returned.
  *
- * - `pending`: the transaction is not complete. It is polled again.
- * - `unknown`: the transaction has no meaning that the application knows. It is polled again.
+ * - `pending`: the transaction is not complete. The payment is polled again.
+ * - `unknown`: the application cannot interpret the transaction. The payment is polled again.
  * - an object: the transaction has reached the state that a webhook request with this event type would report. `data`
  *   is the payload of the event: an object that JSON can represent. The module adds `transactionId` if it is missing.
  *   Default: only `transactionId`.
@@ -33,23 +33,24 @@ export interface InterpretTransaction {
     transaction: PaymentTransaction,
     payment: ExpectedPayment,
   ): Interpretation | Promise<Interpretation>;
-  /** The event types that it can return. Default of {@link ReconcileOptions.eventTypes}. */
+  /** The event types that the function can return. Default of {@link ReconcileOptions.eventTypes}. */
   readonly eventTypes?: readonly string[];
 }
 
-/** How the module asks the service about expected payments whose webhook request does not arrive. */
+/** Options of the polls of expected payments whose webhook request does not arrive. */
 export interface ReconcileOptions {
   /**
-   * Returns the meaning of a transaction, or a promise of it. The service does not document the body of `GET
-   * /v1/transactions/{id}`, so the application decides; {@link byStatus} reads `status`. An `interpret` that throws or
-   * rejects, or returns anything else, or `data` of another transaction, counts as `unknown`.
+   * Returns the meaning of a transaction, or a promise of it. The service does not document the body of
+   * `GET /v1/transactions/{id}`, so the application decides; {@link byStatus} reads `status`. If `interpret` throws or
+   * rejects, or returns anything else, or `data` of another transaction, the result is `unknown`.
    */
   interpret: InterpretTransaction;
   /**
-   * Returns the id of the transaction with the application's reference, for an expectation without a transaction id;
-   * `null` or `undefined` if the service certainly has none yet: `request()` then sends a request again. Throw if the
-   * response is not what you expect. `api` calls the service for the company of the expectation. Pass on `options`,
-   * which contains a signal. Default: none; such an expectation is polled once an id is attached.
+   * Returns the id of the transaction with the application's reference, for an expectation without a transaction id.
+   * Return `null` or `undefined` only if the service certainly has no such transaction yet, because `request()` then
+   * sends a request again. Throw if the response is not what you expect. `api` calls the service for the company of the
+   * expectation. Pass on `options`, which contains a signal. Default: none; an expectation without a transaction id is
+   * polled only after an id is attached.
    */
   find?: (
     reference: string,
@@ -57,15 +58,15 @@ export interface ReconcileOptions {
     options: Required<Pick<CallOptions, 'signal'>>,
   ) => Promise<string | null | undefined>;
   /**
-   * Delays of the polls after the creation of an expectation, in milliseconds, ascending, each multiplied by a random
-   * factor from 0.9 to 1.1: 1 to 100 whole numbers from 0 to 31,536,000,000 (a year). Default 15 s, 1 min, 5 min, 15
-   * min, 1 h, 6 h and 24 h.
+   * Delays of the polls after the creation of an expectation, in milliseconds: 1 to 100 ascending whole numbers from 0
+   * to 31,536,000,000 (a year). Each delay is multiplied by a random factor from 0.9 to 1.1. Default 15 s, 1 min, 5
+   * min, 15 min, 1 h, 6 h and 24 h.
    */
   schedule?: readonly number[];
   /**
    * The event types that `interpret` can return: 1 to 100 exact types, without `*`. Events of these types fulfil
    * expectations and are handled once per transaction (see `oncePerTransaction`), so that a webhook request and a poll
-   * of a transaction run its handlers once. A type that is not in the list fulfils nothing. Default:
+   * of a transaction run its handlers once. Events of other types do not fulfil expectations. Default:
    * `interpret.eventTypes`, which {@link byStatus} sets; without it, `['transaction.completed']`.
    */
   eventTypes?: readonly string[];
@@ -76,7 +77,7 @@ export interface ReconcileOptions {
   maxPollsPerSecond?: number;
   /**
    * Maximum number of polls of one company that run at the same time in this process, so that a company whose service
-   * does not respond delays no other company. 1 to 100. Default 5. All companies together: 500.
+   * does not respond does not delay other companies. 1 to 100. Default 5. All companies together: 500.
    */
   concurrency?: number;
 }
@@ -141,12 +142,12 @@ function areEventTypes(types: unknown): types is readonly string[] {
 }
 
 /**
- * Creates an `interpret` that reads the `status` of a transaction. A listed status gives an event of the type that it is
- * listed with, with the transaction as `data`: both have the same fields. Any other status is `pending`; a transaction
- * without a status is `unknown`.
+ * Creates an `interpret` that reads the `status` of a transaction. For a listed status, it returns an event of the type
+ * listed for this status, with the transaction as `data`, because both have the same fields. Any other status is
+ * `pending`; a transaction without a status is `unknown`.
  *
  * @param eventTypes the event type of each final status
- * @throws TypeError if an event type is invalid, or there is none.
+ * @throws TypeError if an event type is invalid, or if there is no event type.
  * @example
  * ```ts
  * reconcile: {

@@ -2,7 +2,7 @@ import type { PaymentsRuntime } from './payments-runtime.js';
 
 /** Bounds of a backoff, in milliseconds. */
 export interface BackoffBounds {
-  /** The wait after the first failure, before jitter. Waits after further failures grow from it. */
+  /** The wait after the first failure, before jitter. Waits after further failures grow from this wait. */
   readonly firstMs: number;
   /** The longest wait before jitter. */
   readonly maxMs: number;
@@ -36,13 +36,13 @@ export class Backoff {
     private readonly bounds: BackoffBounds,
   ) {}
 
-  /** Records a failure. Returns the whole milliseconds to wait after it. */
+  /** Records a failure. Returns the whole milliseconds to wait after this failure. */
   nextMs(): number {
     this.#failures += 1;
     return backoffMs(this.bounds, this.#failures, this.runtime.random());
   }
 
-  /** Records a success: the next failure counts as the first. */
+  /** Records a success, so that the next failure counts as the first. */
   reset(): void {
     this.#failures = 0;
   }

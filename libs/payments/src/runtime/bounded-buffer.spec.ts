@@ -25,7 +25,7 @@ describe('BoundedBuffer', () => {
   });
 
   it.each([[['0123456789']], [['01234', '5678', '9']], [['0', '123456789']]])(
-    'BoundedBuffer is whole while %p reaches its limit, and drops all bytes after it',
+    'BoundedBuffer accepts the chunks %p, which reach its limit, and drops all bytes after them',
     (chunks) => {
       const body = new BoundedBuffer(10);
       for (const chunk of chunks) expect(body.add(bytes(chunk))).toBe(true);

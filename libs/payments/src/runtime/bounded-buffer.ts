@@ -12,7 +12,7 @@ const EMPTY: Buffer = Buffer.alloc(0);
 export class BoundedBuffer {
   readonly #limit: number;
   #buffer = EMPTY;
-  /** The memory that this class allocated; `undefined` while the buffer uses the memory of the first chunk. */
+  /** The memory that this object allocated; `undefined` while the buffer uses the memory of the first chunk. */
   #own: ArrayBuffer | undefined;
   #length = 0;
   #whole = true;
@@ -44,7 +44,7 @@ export class BoundedBuffer {
     return this.#buffer.subarray(0, this.#length);
   }
 
-  /** Bytes that are allocated; at most the limit. */
+  /** Number of bytes that are allocated; at most the limit. */
   get capacity(): number {
     return this.#buffer.length;
   }
@@ -54,7 +54,9 @@ export class BoundedBuffer {
     return this.#whole;
   }
 
-  /** Empties the buffer and frees its memory at once: garbage collection is too slow for thousands of bodies. */
+  /**
+   * Empties the buffer and frees its memory at once, because garbage collection is too slow for thousands of bodies.
+   */
   release(): void {
     this.#own?.transfer(0);
     this.#own = undefined;
@@ -126,7 +128,8 @@ export function readInto(
   };
   if (stream.readableEnded) resolve();
   else if (stream.destroyed) onClose();
-  // Not `for await`, because that queues chunks that arrive together, each with an object of its own.
+  // This is not a `for await` loop, because such a loop queues chunks that arrive together, each in an object of its
+  // own.
   else stream.on('data', onData).on('end', onEnd).on('error', stop).on('close', onClose);
   return { ended, stop };
 }

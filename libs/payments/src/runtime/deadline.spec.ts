@@ -15,7 +15,7 @@ describe('Deadline', () => {
     expect(runtime.pending).toBe(0);
   });
 
-  it('Deadline ends with the reason "aborted" if its parent signal was or is aborted', () => {
+  it('Deadline ends with the reason "aborted" if its parent signal was aborted before or is aborted later', () => {
     const runtime = new FakeRuntime();
     const parent = new AbortController();
     const deadline = new Deadline(runtime, 100, parent.signal);

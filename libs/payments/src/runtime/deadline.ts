@@ -5,9 +5,9 @@ import type { PaymentsRuntime } from './payments-runtime.js';
 export type DeadlineEnd = 'aborted' | 'timeout' | 'closed';
 
 /**
- * Limits the time of work that takes an `AbortSignal`. The deadline also ends if a parent signal is aborted, so
- * deadlines can be nested: the deadline of an attempt has the signal of its call as its parent. Call `release()` when
- * the work is done.
+ * Limits the time of work that takes an `AbortSignal`. The deadline also ends if a parent signal is aborted, so that
+ * deadlines can be nested. For example, the deadline of an attempt has the signal of its call as its parent. Call
+ * `release()` when the work is done.
  *
  * For work that takes no signal, see {@link withTimeLimit}.
  */
@@ -40,7 +40,7 @@ export class Deadline {
     return this.#ended;
   }
 
-  /** Milliseconds until the time is over; negative after that. */
+  /** Milliseconds until the time is over; negative after its end. */
   get remainingMs(): number {
     return this.#endsAt - this.#runtime.monotonic();
   }

@@ -3,9 +3,12 @@
  * that tests can control them.
  */
 export interface PaymentsRuntime {
-  /** The wall clock, in milliseconds since the epoch. It may jump forwards and backwards. */
+  /** The wall clock, in milliseconds since the epoch. This clock may jump forwards and backwards. */
   now(): number;
-  /** A clock that never goes back, in milliseconds from an arbitrary start. It may stop while the machine sleeps. */
+  /**
+   * A clock that never goes back, in milliseconds from an arbitrary start. This clock may stop while the machine
+   * sleeps.
+   */
   monotonic(): number;
   /** A number from 0 (included) to 1 (excluded). */
   random(): number;
@@ -40,8 +43,8 @@ export const systemRuntime: PaymentsRuntime = Object.freeze({
 export const PAYMENTS_RUNTIME = Symbol('PAYMENTS_RUNTIME');
 
 /**
- * The runtime of one `PaymentsModule`: the system's, or the one that the application gave as the option `runtime`.
- * Delays can have any length, and throttled logs learn when the application closes.
+ * The runtime of one `PaymentsModule`: the system's, or the one that the application gave as the option `runtime`. This
+ * runtime allows delays of any length, and informs throttled logs when the application closes.
  */
 export class ModuleRuntime implements PaymentsRuntime {
   readonly #closeCallbacks: (() => void)[] = [];

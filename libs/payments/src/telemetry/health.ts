@@ -12,15 +12,27 @@ import { systemRuntime } from '../runtime/payments-runtime.js';
 export interface PaymentsReadinessOptions {
   /** Milliseconds that the store has to respond, 10 to 60,000. Default 2,000. */
   timeoutMs?: number;
-  /** `down` if the oldest unfinished delivery was received more than this many milliseconds ago. Default: no limit. */
+  /**
+   * The status is `down` if the oldest unfinished delivery was received more than this many milliseconds ago. Default:
+   * no limit.
+   */
   maxOldestPendingMs?: number;
-  /** `down` if more deliveries than this are dead. 0 to 9,999, because the check counts no further. Default: no limit. */
+  /**
+   * The status is `down` if more deliveries than this are dead. 0 to 9,999, because the check counts only up to 10,000.
+   * Default: no limit.
+   */
   maxDead?: number;
-  /** `down` if more payments than this are overdue and nobody knows whether they were paid, 0 to 9,999. Default: no limit. */
+  /**
+   * The status is `down` if more payments than this are overdue and it is unknown whether they were paid. 0 to 9,999.
+   * Default: no limit.
+   */
   maxOverdueUnknown?: number;
 }
 
-/** Details of `PaymentsHealthIndicator.readiness()` if the store has responded. They contain no payload and no secret. */
+/**
+ * Details of `PaymentsHealthIndicator.readiness()` if the store has responded. The details contain no payload and no
+ * secret.
+ */
 export interface PaymentsHealthDetails {
   /** Milliseconds since the receipt of the oldest delivery that is pending or running; `null` if there is none. */
   readonly oldestPendingMs: number | null;
@@ -28,7 +40,7 @@ export interface PaymentsHealthDetails {
   readonly dead: number;
   /** Expected payments that are overdue because the customer has not paid, at most 10,000. */
   readonly overdueUnpaid: number;
-  /** Expected payments that are overdue, and nobody knows whether the customer paid; at most 10,000. */
+  /** Expected payments that are overdue, and for which it is unknown whether the customer has paid; at most 10,000. */
   readonly overdueUnknown: number;
   /** Names of the paused handlers, and `*` if all are paused. */
   readonly paused: readonly string[];
@@ -42,7 +54,7 @@ const LIMITS = {
 } as const;
 
 /**
- * Health of the module, for `@nestjs/terminus` 11 and 12. Add it to the providers of a module that imports
+ * Health of the module, for `@nestjs/terminus` 11 and 12. Add this class to the providers of a module that imports
  * `TerminusModule` and can inject `PaymentInbox`.
  *
  * @example
@@ -56,7 +68,10 @@ const LIMITS = {
  */
 @Injectable()
 export class PaymentsHealthIndicator {
-  /** The read that runs, which all checks share: checks of a store that hangs must not pile up. */
+  /**
+   * The read of the store that is under way. All checks share this read, because checks of a store that hangs must not
+   * pile up.
+   */
   #reading: Promise<PaymentsHealthDetails> | null = null;
 
   constructor(
@@ -66,15 +81,15 @@ export class PaymentsHealthIndicator {
   ) {}
 
   /**
-   * `up` as long as the process responds. Reads neither the store nor the service, because a restart of the process
-   * would repair neither.
+   * Returns `up` as long as the process responds. Reads neither the store nor the service, because a restart of the
+   * process would repair neither.
    */
   async liveness(key = 'payments'): Promise<HealthIndicatorResult> {
     return this.indicators.check(key).up();
   }
 
   /**
-   * `up` if the store responds and no limit of the options is exceeded. The result has the
+   * Returns `up` if the store responds and no limit of the options is exceeded. The result has the
    * {@link PaymentsHealthDetails} if the store has responded, `exceeded` with the names of the values above their
    * limits, and `error` with an error code if the store could not be read. Does not call the service.
    *
@@ -133,7 +148,7 @@ export class PaymentsHealthIndicator {
   }
 }
 
-/** A limit of a count that can never be exceeded, because the store counts up to 10,000, is an error. */
+/** Throws if a count can never exceed the limit, because the store counts only up to 10,000. */
 function checkLimit(option: string, limit: number | undefined): void {
   const max = option === LIMITS.oldestPendingMs ? Number.MAX_VALUE : COUNT_CAP - 1;
   if (limit === undefined || (Number.isFinite(limit) && limit >= 0 && limit <= max)) return;

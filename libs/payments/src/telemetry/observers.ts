@@ -9,11 +9,11 @@ import type { PaymentsErrorCode } from '../errors/payments-error-code.js';
 import { callersGuard, guard } from '../errors/unhandled-rejections.js';
 
 /**
- * What each method of a {@link PaymentsObserver} gets: one frozen object with ids, times and outcomes. None contains a
- * payload, a secret or a token.
+ * The argument of each method of a {@link PaymentsObserver}: one frozen object with ids, times and outcomes. The object
+ * never contains a payload, a secret or a token.
  */
 export interface ObserverInfo {
-  /** A new event is stored, in this process. */
+  /** A new event was stored by this process. */
   eventReceived: {
     readonly company: string;
     readonly eventId: string;
@@ -26,12 +26,14 @@ export interface ObserverInfo {
     readonly occurredAtMs: number;
     /** How long the inbox took to store the event, in milliseconds. */
     readonly durationMs: number;
-    /** See `InboxReceipt.status`. `stored`: it has deliveries. `unhandled`, `stale`: it has none. */
+    /**
+     * See `InboxReceipt.status`. `stored`: the event has deliveries. `unhandled`, `stale`: the event has no delivery.
+     */
     readonly status: 'stored' | 'unhandled' | 'stale';
     /** The handlers that the event is delivered to. */
     readonly handlers: readonly string[];
   };
-  /** An event was received that is stored already, or whose transaction is handled already. */
+  /** A duplicate was received: the event is stored already, or its transaction is handled already. */
   eventDuplicate: Omit<ObserverInfo['eventReceived'], 'status' | 'handlers'> & {
     /** Id of the event that was stored first. */
     readonly storedId: string;
@@ -41,7 +43,10 @@ export interface ObserverInfo {
   /** A webhook request got a response other than 2xx. */
   requestRejected: {
     readonly code: PaymentsErrorCode;
-    /** The company, if it exists; `null` if the path names none or an unknown one, or if it was not looked up. */
+    /**
+     * The company, if it exists; `null` if the path names no company or an unknown one, or if the company was not
+     * looked up.
+     */
     readonly company: string | null;
     /** Id of the event; `null` if the signature was not verified. */
     readonly eventId: string | null;
@@ -51,7 +56,7 @@ export interface ObserverInfo {
     readonly company: string;
     readonly eventId: string;
     readonly handler: string;
-    /** From 1. */
+    /** Number of the attempt, from 1. */
     readonly attempt: number;
     readonly source: 'webhook' | 'poll' | 'overdue';
     /** When the event was received, by the store clock, in milliseconds since the epoch. */
@@ -59,7 +64,7 @@ export interface ObserverInfo {
     /** How long before the start of the attempt the event was received, in milliseconds. */
     readonly ageMs: number;
   };
-  /** An attempt ended and its outcome is stored, or could not be stored. */
+  /** An attempt ended, and its outcome was stored or could not be stored. */
   attemptEnded: ObserverInfo['attemptStarted'] & {
     /**
      * - `done`: the handler succeeded, and the delivery is done.
@@ -84,11 +89,11 @@ export interface ObserverInfo {
     /** The innermost 10 lines of the error's stack, each after a line break; empty without a stack. */
     readonly stack: string;
   };
-  /** The last attempt of a delivery failed: somebody has to act. Called after `attemptEnded`. */
+  /** The last attempt of a delivery failed, so that somebody has to act. Called after `attemptEnded`. */
   deliveryDead: ObserverInfo['attemptEnded'];
-  /** `PaymentInbox.redrive()` changed deliveries. Also called if it failed after that. */
+  /** `PaymentInbox.redrive()` changed deliveries. Also called if the redrive failed after some changes. */
   deliveriesRedriven: {
-    /** Selected company and handler; `null`: any or several. */
+    /** The selected company and handler; `null` if any or several are selected. */
     readonly company: string | null;
     readonly handler: string | null;
     readonly events: number;
@@ -107,28 +112,29 @@ export interface ObserverInfo {
     /** HTTP method, in capitals. */
     readonly method: string;
     /**
-     * Path template, for example `/v1/transactions/{id}`. Without a template: the path, with `{id}` for segments with
-     * digits. A name or an e-mail address in a path stays, so give a `pathTemplate` for such paths.
+     * Path template, for example `/v1/transactions/{id}`. If the call has no template, the path with `{id}` in place of
+     * each segment that contains a digit. A name or an e-mail address in a path stays, so give a `pathTemplate` for
+     * such paths.
      */
     readonly path: string;
     /** Status of the last response; `null` if there was none. */
     readonly status: number | null;
     /** `null`: the call succeeded. */
     readonly errorCode: PaymentsErrorCode | null;
-    /** HTTP requests, without token requests. */
+    /** Number of HTTP requests. Token requests do not count. */
     readonly attempts: number;
     readonly durationMs: number;
   };
   /**
-   * The schedule of an expected payment ended without an event. Not called if the store fails or the process dies right
-   * after that: for alerts use `PaymentExpectations.counts()`.
+   * The schedule of an expected payment ended without an event. Not called if the store fails or the process ends right
+   * afterwards, so use `PaymentExpectations.counts()` for alerts.
    */
   expectationOverdue: {
     readonly company: string;
     readonly reference: string;
     readonly transactionId: string | null;
   };
-  /** An event arrived for an expected payment. Not called if the store fails or the process dies right after that. */
+  /** An event arrived for an expected payment. Not called if the store fails or the process ends right afterwards. */
   expectationFulfilled: ObserverInfo['expectationOverdue'] & {
     readonly by: 'webhook' | 'poll';
     readonly eventId: string;
@@ -163,7 +169,10 @@ export type TracedOperation =
       ObserverInfo['eventReceived'],
       'durationMs' | 'status' | 'handlers'
     >)
-  /** `traceparent`: of the span that received the event. Both are `null` if the event could not be read. */
+  /**
+   * `traceparent` is that of the span that received the event. It and `eventType` are `null` if the event could not be
+   * read.
+   */
   | ({
       readonly kind: 'attempt';
       readonly traceparent: string | null;
@@ -175,25 +184,28 @@ export type TracedOperation =
     >)
   | ({ readonly kind: 'poll' } & ObserverInfo['expectationOverdue']);
 
-/** How the work of a span ended. */
+/** The result of the work of a span. */
 export interface SpanResult {
   /** The outcome of an attempt, the result of a poll, the status of a receipt; `failed` or `succeeded` otherwise. */
   readonly outcome: string;
-  /** One line; `null` if the work succeeded. */
+  /** The error in one line; `null` if the work succeeded. */
   readonly error: string | null;
   readonly errorCode: PaymentsErrorCode | null;
-  /** Of a call: see {@link ObserverInfo.apiCallEnded}. */
+  /** Only for a call; see {@link ObserverInfo.apiCallEnded}. */
   readonly status?: number | null;
   readonly attempts?: number;
 }
 
 /** A span of a {@link PaymentsInstrumentation}. */
 export interface PaymentsSpan {
-  /** The W3C trace context of the span. The inbox stores it with a received event; `null` to store the sender's. */
+  /**
+   * The W3C trace context of the span. The inbox stores this trace context with a received event. If the value is
+   * `null`, the inbox stores the sender's trace context.
+   */
   readonly traceparent: string | null;
-  /** Calls `work` once, at once, with this span as the active one. */
+  /** Calls `work` once and immediately, with this span as the active span. */
   run(work: () => void): void;
-  /** Called once. */
+  /** Ends the span. Called once. */
   end(result: SpanResult): void;
 }
 
@@ -218,11 +230,11 @@ export interface ObservedInbox {
 }
 
 /**
- * A {@link PaymentsObserver} that also traces and measures the module: the result of `openTelemetry()`. Internal: the
- * types of applications show only the observer.
+ * A {@link PaymentsObserver} that also traces and measures the module: the result of `openTelemetry()`. Internal:
+ * applications see only the type of the observer.
  */
 export interface PaymentsInstrumentation extends PaymentsObserver {
-  /** Called when the application has started. The function that it returns is called when the application closes. */
+  /** Called when the application has started. The returned function is called when the application closes. */
   attach?(inbox: ObservedInbox): () => void;
   /** Starts a span, or returns `undefined`. If this method or a method of the span throws, only the trace is incomplete. */
   startSpan?(operation: TracedOperation): PaymentsSpan | undefined;
@@ -230,11 +242,11 @@ export interface PaymentsInstrumentation extends PaymentsObserver {
 
 type ObserverOption = PaymentsObserver | Type<PaymentsObserver>;
 
-/** How the work of {@link Observers.observe} ended. */
+/** The end of the work of {@link Observers.observe}. */
 export interface OperationEnd<R> {
   /** The result; `undefined` if the work threw. */
   readonly value: R | undefined;
-  /** What the work threw, and its description and code. */
+  /** What the work threw. `error` is its description, `errorCode` its code. */
   readonly thrown: unknown;
   readonly error: string | null;
   readonly errorCode: PaymentsErrorCode | null;
@@ -244,7 +256,8 @@ export interface OperationEnd<R> {
 /**
  * Calls the observers of the application. An error of an observer is logged, and changes nothing else.
  *
- * Test {@link active} before you create an object for {@link notify}, so that nothing is created without observers.
+ * Test {@link active} before you create an object for {@link notify}, so that no object is created if there are no
+ * observers.
  */
 @Injectable()
 export class Observers implements OnModuleInit {
@@ -277,7 +290,7 @@ export class Observers implements OnModuleInit {
     }
   }
 
-  /** Gives the inbox to the instrumentations, until {@link detach}. Never throws. */
+  /** Passes the inbox to the instrumentations, which use it until {@link detach}. Never throws. */
   attach(inbox: ObservedInbox): void {
     this.#callEach('attach', (observer) => {
       const detach = observer.attach?.(inbox);
@@ -286,12 +299,12 @@ export class Observers implements OnModuleInit {
     });
   }
 
-  /** Never throws. */
+  /** Ends the use of the inbox by the instrumentations. Never throws. */
   detach(): void {
     for (const detach of this.#detach.splice(0)) this.#attempt('attach', detach);
   }
 
-  /** Calls a method of all observers that have it, and waits for none. Never throws. */
+  /** Calls a method of all observers that implement it, without waiting for them. Never throws. */
   notify<M extends keyof ObserverInfo>(method: M, info: ObserverInfo[M]): void {
     Object.freeze(info);
     this.#callEach(method, (observer) =>
@@ -300,9 +313,9 @@ export class Observers implements OnModuleInit {
   }
 
   /**
-   * Runs `work` in a span of each instrumentation, and passes the trace context of the span to it. `ended` gets the
-   * result, or what `work` threw: it reports that to the observers, and returns how the span ended. Returns or throws what
-   * `work` does.
+   * Runs `work` in a span of each instrumentation, and passes the trace context of the span to it. Then calls `ended`
+   * with the result, or with what `work` threw. `ended` informs the observers, and returns the result of the span.
+   * Returns or throws what `work` does.
    */
   async observe<R>(
     operation: TracedOperation,
@@ -351,7 +364,7 @@ export class Observers implements OnModuleInit {
     return spans;
   }
 
-  /** The trace context of the first span that has a valid one; otherwise `null`. */
+  /** Returns the trace context of the first span that has a valid one; otherwise `null`. */
   #traceparentOf(spans: readonly PaymentsSpan[]): string | null {
     let found: string | null = null;
     for (const span of spans) {
@@ -364,7 +377,7 @@ export class Observers implements OnModuleInit {
     return found;
   }
 
-  /** Calls `work` exactly once, with the spans as the active ones. Returns or throws what `work` does. */
+  /** Calls `work` exactly once, with the spans as active spans. Returns or throws what `work` does. */
   #runIn<R>(spans: readonly PaymentsSpan[], work: () => R): R {
     let result: { readonly value: R } | { readonly thrown: unknown } | undefined;
     const inCallersGuard = callersGuard();
@@ -393,8 +406,8 @@ export class Observers implements OnModuleInit {
       return this.moduleRef!.get<PaymentsInstrumentation>(option, { strict: false });
     } catch (error) {
       throw optionsInvalid(
-        `"observers" contains the class ${option.name}, and the application has no provider of it with the default ` +
-          `scope. Add it to the providers of a module, or give an object. ${describeError(error)}`,
+        `"observers" contains the class ${option.name}, but the application has no provider of this class with the ` +
+          `default scope. Add it to the providers of a module, or give an object. ${describeError(error)}`,
       );
     }
   }
@@ -412,7 +425,7 @@ export class Observers implements OnModuleInit {
     }
   }
 
-  /** Logs the rejection of a promise that an observer returned. By default, Node would exit on it. */
+  /** Logs the rejection of a promise that an observer returned. By default, Node would exit because of it. */
   #handleRejection(method: string, result: unknown): void {
     if (typeof (result as PromiseLike<unknown> | null)?.then !== 'function') return;
     Promise.resolve(result).catch((error: unknown) => this.#failed(method, error));
@@ -426,13 +439,13 @@ export class Observers implements OnModuleInit {
   }
 }
 
-/** No observers: for a class that is created without the module. */
+/** An instance without observers, for a class that is created without the module. */
 export const NO_OBSERVERS = new Observers([], {
   monotonic: () => 0,
   schedule: () => () => {},
 });
 
-/** The description and the code of an error, for observers. Never throws. */
+/** Returns the description and the code of an error, for observers. Never throws. */
 export function errorFacts(thrown: unknown) {
   return { error: describeError(thrown), errorCode: errorCodeOf(thrown) };
 }
@@ -460,10 +473,10 @@ export function resolveObservers(
   return Object.freeze([...(observers as readonly ObserverOption[])]);
 }
 
-/** Later versions of the format may have more fields. */
+/** The format of a `traceparent`. Later versions of the format may have more fields. */
 const TRACEPARENT = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}(-[\da-f-]{0,200})?$/;
 
-/** The trace context, if it has the format of a `traceparent`; otherwise `null`. */
+/** Returns the trace context if it has the format of a `traceparent`; otherwise `null`. */
 export function validTraceparent(traceparent: unknown): string | null {
   return typeof traceparent === 'string' && TRACEPARENT.test(traceparent) ? traceparent : null;
 }

@@ -7,7 +7,7 @@ const at = (paths: string[], endpoint: string[] = []) => ({
 });
 
 describe('webhookPath()', () => {
-  it('AP-12 webhookPath() chooses the webhook endpoint, with the company in the path if one is given', () => {
+  it('AP-12 webhookPath() chooses the webhook endpoint, with the company in the path if a company is given', () => {
     const routes = at(['/own'], ['/api/in', '/api/in/:company']);
     expect(webhookPath(routes, undefined)).toBe('/api/in');
     expect(webhookPath(routes, 'acme')).toBe('/api/in/acme');

@@ -24,9 +24,11 @@ export interface DeliverOptions {
 export interface DeliverResponse {
   /** 200 if the application accepted the request. */
   readonly status: number;
-  /** Names in lower case. */
+  /** Headers of the response, with names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Parsed if it is JSON, otherwise text. For example `{ received: true, status: 'stored', id }`. */
+  /**
+   * Body of the response: parsed if it is JSON, otherwise text. For example `{ received: true, status: 'stored', id }`.
+   */
   readonly body: unknown;
 }
 
@@ -64,7 +66,7 @@ export async function deliver(
   });
 }
 
-/** Fastify responds 404 to every request until its plugins are loaded. */
+/** Loads the plugins of Fastify, because Fastify responds with 404 to every request until then. */
 async function loadFastifyPlugins(app: INestApplication): Promise<void> {
   const adapter = app.getHttpAdapter();
   if (adapter.getType() !== 'fastify') return;
@@ -94,11 +96,11 @@ function mergeHeaders(
 }
 
 /**
- * The path to post a company's webhook requests to: the path of the webhook endpoint or, with `webhookPath: false`, of
- * the application's own route under `WebhookGuard`. Includes global prefix and URI version.
+ * Returns the path to which a company's webhook requests are posted: the path of the webhook endpoint or, with
+ * `webhookPath: false`, of the application's own route under `WebhookGuard`. Includes global prefix and URI version.
  *
  * @param company `undefined` prefers a path without the parameter `:company`.
- * @throws TypeError if the application has no webhook route, or several that could be meant.
+ * @throws TypeError if the application has no webhook route, or several routes that match.
  */
 export function webhookPath(
   routes: Pick<WebhookRoutes, 'endpointPaths' | 'paths'>,
@@ -148,7 +150,10 @@ async function sendInMemory(server: Server, request: SignedRequest): Promise<Del
   return parseResponse(Buffer.concat((await client.toArray()) as Buffer[]));
 }
 
-/** With HTTP/1.0, the server sends the body without chunks and closes the connection at its end. */
+/**
+ * Returns the head of the request, with HTTP/1.0, so that the server sends the body without chunks and closes the
+ * connection at its end.
+ */
 function requestHead({ path, headers, body }: SignedRequest): string {
   const fields = Object.entries({
     ...headers,

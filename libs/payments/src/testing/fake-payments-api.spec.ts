@@ -22,7 +22,7 @@ describe('FakePaymentsApi', () => {
     ]);
   });
 
-  it('AP-13 FakePaymentsApi returns several responses one after the other, and repeats the last', async () => {
+  it('AP-13 FakePaymentsApi returns several responses one after the other, and repeats the last response', async () => {
     const payments = new FakePaymentsApi().respond('GET', PATH, apiError(503), 'a', 'b');
     await expect(payments.get(PATH)).rejects.toMatchObject({ code: 'server_error', status: 503 });
     expect([await payments.get(PATH), await payments.get(PATH), await payments.get(PATH)]).toEqual([
@@ -32,7 +32,7 @@ describe('FakePaymentsApi', () => {
     ]);
   });
 
-  it('AP-13 FakePaymentsApi prefers an exact path to a template, and a later response to an earlier one', async () => {
+  it('AP-13 FakePaymentsApi prefers an exact path to a template, and a later respond() to an earlier respond()', async () => {
     const payments = new FakePaymentsApi()
       .respond('GET', PATH, 'exact')
       .respond('GET', '/v1/transactions/{id}', 'first')

@@ -20,8 +20,8 @@ export type FakeCall = Pick<RequestOptions, 'query' | 'body' | 'headers'> & {
 };
 
 /**
- * Response of a {@link FakePaymentsApi}: an `Error` rejects the call, a function is called with the call and returns the
- * body, and any other value is the body.
+ * Response of a {@link FakePaymentsApi}: an `Error` rejects the call, a function gets the call and returns the body,
+ * and any other value is the body.
  */
 export type FakeResponse =
   ((call: FakeCall) => unknown) | object | string | number | boolean | null | undefined;
@@ -55,7 +55,8 @@ export class FakePaymentsApi extends CompanyApi {
   }
 
   /**
-   * Sets the responses to calls. With several responses, each call gets the next, and the last is repeated.
+   * Sets the responses to calls. With several responses, each call gets the next response, and the last response is
+   * repeated.
    *
    * @param path the whole path, or a template with `{…}` instead of ids, such as `/v1/transactions/{id}`. An exact path
    *   has priority over a template, and a later `respond()` over an earlier one.
@@ -74,12 +75,15 @@ export class FakePaymentsApi extends CompanyApi {
     return this;
   }
 
-  /** The API for another company, with the same responses. Its calls are recorded in {@link calls} too. */
+  /**
+   * Returns the API for another company, with the same responses. The calls of this API are recorded in {@link calls}
+   * too.
+   */
   forCompany(id: string): PaymentsApi {
     return new CompanyApi(this.#client, id);
   }
 
-  /** Does nothing: there is no connection to close. */
+  /** Does nothing, because there is no connection to close. */
   async onApplicationShutdown(): Promise<void> {}
 }
 

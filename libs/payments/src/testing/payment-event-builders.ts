@@ -18,7 +18,10 @@ export type EventData<T extends PaymentEventType> = T extends 'transaction.compl
 /** The fields of an event other than its type and `data`. */
 export type EnvelopeFields = Partial<Pick<PaymentEvent, 'id' | 'timestamp' | 'metadata'>>;
 
-/** The arguments of {@link paymentEvent} after the type. `data` is required if `PaymentEventMap` gives it required fields. */
+/**
+ * The arguments of {@link paymentEvent} after the type. `data` is required if its type in `PaymentEventMap` has
+ * required fields.
+ */
 export type PaymentEventArguments<T extends PaymentEventType> =
   Partial<EventData<T>> extends EventData<T>
     ? [data?: EventData<T>, envelope?: EnvelopeFields]
@@ -110,7 +113,7 @@ export interface SignedRequestOptions {
   path?: string;
 }
 
-/** A webhook request, as the service sends it. You can pass it to `fetch()` as the second argument. */
+/** A webhook request, as the service sends it. You can pass the request to `fetch()` as the second argument. */
 export interface SignedRequest {
   readonly method: 'POST';
   readonly path: string;

@@ -7,18 +7,21 @@ import { INBOX_STORE } from '../inbox/store/inbox-store.js';
 
 /** Time limit of {@link settled}. */
 export interface SettledOptions {
-  /** Milliseconds on the machine's clock, not the `TestRuntime`. Default 4,000: less than Jest's and Vitest's limit. */
+  /**
+   * Milliseconds on the machine's clock, not on that of the `TestRuntime`. Default 4,000, which is less than the limit
+   * of Jest and Vitest.
+   */
   timeoutMs?: number;
 }
 
 const POLL_MS = 10;
 
 /**
- * Resolves when no handler of the application runs and no delivery to any of them is due, and no poll of an expected
- * payment runs in it or is due. Works with every inbox.
+ * Resolves when no handler of the application runs, no delivery to its handlers is due, and no poll of an expected
+ * payment runs or is due. Works with every inbox.
  *
- * It does not wait for retries that are scheduled for later, nor for paused or dead deliveries: advance the time with
- * `TestRuntime`, or read the delivery with `PaymentInbox.get()`.
+ * The function does not wait for retries that are scheduled for later, nor for paused or dead deliveries. For these,
+ * advance the time with `TestRuntime`, or read the delivery with `PaymentInbox.get()`.
  *
  * @throws Error after `timeoutMs`. The message lists the running and the pending deliveries, up to 10 each.
  * @example
@@ -43,9 +46,9 @@ export async function settled(
 }
 
 /**
- * Checks three times in a row, because the three reads are not one transaction. First, no delivery runs, so none waits for
- * its turn. Second, none is due. Third, still none runs and as many are pending as before, so none ran or became due
- * between the first and the third check.
+ * Returns whether no delivery runs or is due. The function checks three times in a row, because the three reads are not
+ * one transaction. First, no delivery may run. Second, no delivery may be due. Third, still no delivery may run, and as
+ * many must be pending as before. Then no delivery ran or became due between the first and the third check.
  */
 async function isSettled(store: InboxStore, handlers: readonly string[]): Promise<boolean> {
   const before = await pendingIfNoneRuns(store, handlers);

@@ -14,13 +14,15 @@ export interface TestRuntimeOptions {
   random?: number;
 }
 
-/** Turns of the event loop after each timer in {@link TestRuntime.advance}, so that promise callbacks can run. */
+/**
+ * Number of turns of the event loop after each timer in {@link TestRuntime.advance}, so that promise callbacks can run.
+ */
 const TURNS = 10;
 
 /**
  * A runtime whose time advances only when the test calls {@link advance}. The application's retries, backoff, leases,
- * deadlines and token lifetimes use this time. Set it as the option `runtime` of `PaymentsModule`. A PostgreSQL inbox
- * uses the clock of the database, which a test cannot advance.
+ * deadlines and token lifetimes use this time. Set the runtime as the option `runtime` of `PaymentsModule`. A
+ * PostgreSQL inbox uses the clock of the database, which a test cannot advance.
  *
  * `paymentEvent()` uses the machine's clock for timestamps. If the runtime's clock is ahead by more than
  * `webhook.maxAgeMs`, the inbox stores the event as stale: pass a `timestamp` to `paymentEvent()`.
@@ -82,7 +84,10 @@ export class TestRuntime implements PaymentsRuntime {
     this.#elapsed = end;
   }
 
-  /** The earliest timer that is due at `end`; of several at the same time, the one that was scheduled first. */
+  /**
+   * Returns the earliest timer that is due at `end`. If several timers have the same time, returns the one that was
+   * scheduled first.
+   */
   #next(end: number): Timer | undefined {
     const due = [...this.#timers].filter(({ at }) => at <= end);
     return due.toSorted((a, b) => a.at - b.at)[0];

@@ -15,7 +15,7 @@ import type {
 } from './webhook-options.js';
 import { AdmissionCheckError, RequestClosedError } from './webhook-rejection.js';
 
-/** Minimum age of a pending request before it can be rejected to make room for a newer one, in milliseconds. */
+/** Minimum age of a pending request before it can be rejected to make room for a newer request, in milliseconds. */
 const GRACE_MS = 25;
 
 /**
@@ -61,7 +61,10 @@ export class PendingRequest {
     if (!this.#rejection) this.#body = body;
   }
 
-  /** Sets how many bytes are buffered for the body. Returns whether the limit of all pending requests allows them. */
+  /**
+   * Sets how many bytes are buffered for the body. Returns whether the limit of all pending requests allows these
+   * bytes.
+   */
   reserve(bytes: number): boolean {
     return this.#owner.reserve(this, bytes);
   }
@@ -74,18 +77,21 @@ export class PendingRequest {
     this.#rejectionCallbacks.length = 0;
   }
 
-  /** Releases this request, drops its body and calls the callbacks of {@link onRejection}. Does nothing after its release. */
+  /**
+   * Releases this request, drops its body and calls the callbacks of {@link onRejection}. Does nothing after the
+   * release of the request.
+   */
   reject(error: unknown): void {
     if (this.#released) return;
     const callbacks = [...this.#rejectionCallbacks];
     this.release();
-    // Its bytes do not count as pending any more, so they must not stay in memory.
+    // The bytes of the body do not count as pending any more, so they must not stay in memory.
     this.#body = undefined;
     this.#rejection = { error };
     for (const callback of callbacks) callback(error);
   }
 
-  /** Registers a callback for {@link reject}. It is never called after the release of the request. */
+  /** Registers a callback for {@link reject}. The callback is never called after the release of the request. */
   onRejection(callback: (error: unknown) => void): void {
     if (!this.#released) this.#rejectionCallbacks.push(callback);
   }
@@ -100,15 +106,15 @@ export class PendingRequest {
 }
 
 /**
- * The webhook requests between their admission and the check of their signature: at most `webhook.maxPending`, with at
- * most `webhook.maxPendingBytes` buffered.
+ * The webhook requests between their admission and the check of their signature: at most `webhook.maxPending` requests,
+ * with at most `webhook.maxPendingBytes` buffered bytes.
  *
- * If there are too many, the oldest is rejected, unless it is younger than 25 ms. The check of a valid webhook request
- * takes a few milliseconds, so slow senders cannot displace it.
+ * If there are too many requests, the oldest is rejected, unless it is younger than 25 ms. The check of a valid webhook
+ * request takes a few milliseconds, so slow senders cannot cause its rejection.
  */
 @Injectable()
 export class PendingRequests {
-  /** Oldest first. */
+  /** The pending requests, the oldest first. */
   readonly #requests = new Set<PendingRequest>();
   /**
    * The property of Express's or Node's request that refers to its pending request, from the middleware to the guard. A
@@ -146,7 +152,7 @@ export class PendingRequests {
     (request as Record<symbol, PendingRequest>)[this.#key] = pending;
   }
 
-  /** The pending request of a request; `undefined` if the middleware did not run for it. */
+  /** Returns the pending request of a request; `undefined` if the middleware did not run for the request. */
   attachedTo(request: unknown): PendingRequest | undefined {
     return (request as Record<symbol, PendingRequest | undefined> | null | undefined)?.[this.#key];
   }
@@ -173,7 +179,7 @@ export class PendingRequests {
   }
 }
 
-/** The error for a webhook request above the limits of {@link PendingRequests}. */
+/** Creates the error for a webhook request above the limits of {@link PendingRequests}. */
 function webhookBusy(): PaymentsError {
   return new PaymentsError(
     'webhook_busy',
@@ -185,14 +191,16 @@ function webhookBusy(): PaymentsError {
 /** All requests share one error object, because every request closes, and each new error would capture a stack. */
 const CLOSED = new RequestClosedError();
 
-/** A webhook request whose body is not read yet, in the terms of both Express and Fastify. */
+/** A webhook request whose body is not read yet, with the properties that Express and Fastify have in common. */
 interface UnreadRequest {
   /** The request of Node.js. */
   readonly raw: IncomingMessage;
-  /** Company in the path. Anything that is not a company id is rejected. */
+  /** Company in the path. A value that is not a company id is rejected. */
   readonly company: unknown;
   readonly body: Readable;
-  /** The request's properties with the body. They replace `body` if other code has already read the stream. */
+  /**
+   * The request's properties with the body. These properties replace `body` if other code has already read the stream.
+   */
   readonly readBefore: BodyProperties;
   /** The request of Express or Fastify. */
   readonly request: object;
@@ -221,8 +229,8 @@ export class Admission {
   ) {}
 
   /**
-   * Resolves with the pending request when its body is read. It stays pending until the caller releases it or its
-   * response closes.
+   * Resolves with the pending request when its body is read. The request stays pending until the caller releases it or
+   * the response closes.
    *
    * @throws PaymentsError with the code of the rejection; or the error of the connection, if it closes.
    */
@@ -288,8 +296,8 @@ export class Admission {
 }
 
 /**
- * Rejects content types other than JSON, and encoded bodies: the signature is over the bytes as sent, so this package
- * does not decode them.
+ * Rejects content types other than JSON, and encoded bodies. This package does not decode bodies, because the signature
+ * is over the bytes as sent.
  *
  * @throws PaymentsError `content_type_unsupported` or `content_encoding_unsupported`.
  */
@@ -305,7 +313,7 @@ export function requirePlainJson(headers: IncomingHttpHeaders): void {
   if (encoding !== undefined && !isIdentity(encoding)) {
     throw new PaymentsError(
       'content_encoding_unsupported',
-      'A webhook request must not have a Content-Encoding: its signature is over the bytes as sent.',
+      'A webhook request must not have a Content-Encoding, because its signature is over the bytes as sent.',
     );
   }
 }
@@ -401,9 +409,9 @@ const DISCARD_MS = 5000;
 const TYPES_WITH_TEXT: ReadonlySet<string> = new Set(['string', 'number', 'bigint', 'boolean']);
 
 /**
- * The text of a header value of any type: Node.js sets strings and arrays, adapters of serverless platforms also
- * numbers. Joins several values with commas, as Node.js does. Returns `undefined` for an object, a function, `null`
- * and an empty list. Never throws.
+ * Returns the text of a header value of any type. Node.js sets strings and arrays, and adapters of serverless platforms
+ * also set numbers. Joins several values with commas, as Node.js does. Returns `undefined` for an object, a function,
+ * `null` and an empty list. Never throws.
  */
 export function headerText(value: unknown): string | undefined {
   if (!Array.isArray(value)) return primitiveText(value);
@@ -415,7 +423,7 @@ function primitiveText(value: unknown): string | undefined {
   return TYPES_WITH_TEXT.has(typeof value) ? String(value) : undefined;
 }
 
-/** The path parameter `company` of a route, or `default` if there is none. The value is not checked. */
+/** Returns the path parameter `company` of a route, or `default` if there is none. The value is not checked. */
 export function companyParam(params: unknown): unknown {
   return (params as Record<string, unknown> | null | undefined)?.['company'] ?? DEFAULT_COMPANY;
 }
@@ -431,19 +439,19 @@ export function requireCompanyId(id: unknown): string {
   return id;
 }
 
-/** The error for a path with an id that no company of this application has. */
+/** Creates the error for a path with an id that no company of this application has. */
 export function companyUnknown(): PaymentsError {
   return new PaymentsError(
     'company_unknown',
-    'The path names no company that this application receives webhooks for.',
+    'The path names no company that this application receives webhook requests for.',
   );
 }
 
 /**
  * Reads the body of a request, byte for byte, and counts its bytes as pending.
  *
- * @throws PaymentsError `payload_too_large` or `webhook_busy`, as soon as that is known; the error that the pending
- *   request is rejected with; or the error of the stream, if the sender closes the connection.
+ * @throws PaymentsError `payload_too_large` or `webhook_busy`, as soon as a limit is exceeded; the error that the
+ *   pending request is rejected with; or the error of the stream, if the sender closes the connection.
  */
 export async function readRawBody(
   stream: Readable,
@@ -478,8 +486,8 @@ export interface BodyProperties {
 }
 
 /**
- * The bytes of a body that other code has read; `undefined` if it has left none. A string is encoded as UTF-8: if the
- * sender used another encoding, the signature does not match.
+ * Returns the bytes of a body that other code has read; `undefined` if that code has left none. A string is encoded as
+ * UTF-8, so the signature does not match if the sender used another encoding.
  *
  * @throws PaymentsError `payload_too_large` if there are more than `limitBytes`.
  */
@@ -499,16 +507,18 @@ function bytesOf(value: unknown): Buffer | undefined {
 }
 
 /**
- * Lets code that runs later read a body that this module has read. Without this, middleware that waits for the event
- * `end` would wait until the connection closes: a stream emits its events only once. Each new listener gets the bytes
- * with `data`, or `end` right after. Body parsers do not listen: they see that the stream has ended.
+ * Lets code that runs later read a body that this module has read. Without this function, middleware that waits for the
+ * event `end` would wait until the connection closes, because a stream emits its events only once. Each new `data`
+ * listener gets the bytes, and each new `end` listener is called right afterwards. Body parsers do not listen, because
+ * they detect that the stream has ended.
  */
 export function emitBodyAgain(stream: Readable, pending: PendingRequest): void {
   // The bytes may come from a property, and a request of a serverless adapter may not be a stream.
   if (!stream.readableEnded) return;
   stream.on('newListener', (event: string | symbol, listener: (chunk?: unknown) => void) => {
     if (event === 'end') setImmediate(() => listener.call(stream));
-    // At once, because `pipe()` ends its destination before the next turn if the source has ended.
+    // The bytes are emitted at once, because `pipe()` ends its destination before the next turn if the source has
+    // ended.
     else if (event === 'data') emitData(stream, pending, listener);
   });
 }
@@ -521,7 +531,7 @@ function emitData(
   const { body } = pending;
   if (body === undefined || body.byteLength === 0) return;
   const { readableEncoding } = stream;
-  // A copy, because middleware may change the bytes before their signature is checked.
+  // The listener gets a copy, because middleware may change the bytes before their signature is checked.
   listener.call(stream, readableEncoding ? body.toString(readableEncoding) : Buffer.from(body));
 }
 
@@ -542,7 +552,7 @@ export function discardBody(
   // An error without a listener would end the process.
   body.on('error', () => {});
   const chunks = new ChunkCount();
-  // Without a listener, Node.js would also ignore the data, but nothing would count the chunks.
+  // Node.js would ignore the data without a listener, too, but the listener is needed to count the chunks.
   body.on('data', (chunk: Buffer | string) => {
     if (!chunks.add(chunk.length)) request.destroy();
   });
@@ -552,12 +562,12 @@ export function discardBody(
   );
 }
 
-/** Counts the chunks of a body: each costs Node.js as much time as thousands of bytes. */
+/** Counts the chunks of a body, because each chunk costs Node.js as much time as thousands of bytes. */
 export class ChunkCount {
   #chunks = 0;
   #bytes = 0;
 
-  /** Adds a chunk with this number of bytes. Returns whether the chunks are not too many for the bytes so far. */
+  /** Adds a chunk with this number of bytes. Returns `false` if there are too many chunks for the bytes so far. */
   add(bytes: number): boolean {
     this.#chunks += 1;
     this.#bytes += bytes;
@@ -565,7 +575,7 @@ export class ChunkCount {
   }
 }
 
-/** The error for a body that has more than `limitBytes`. */
+/** Creates the error for a body that has more than `limitBytes`. */
 function payloadTooLarge(limitBytes: number): PaymentsError {
   return new PaymentsError(
     'payload_too_large',

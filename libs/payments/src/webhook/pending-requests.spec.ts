@@ -37,7 +37,7 @@ describe('PendingRequests', () => {
     expect(requests.count).toBe(3);
   });
 
-  it('SE-03 PendingRequests rejects the oldest request in favour of a new one if it is at least 25 ms old', () => {
+  it('SE-03 PendingRequests rejects the oldest request to accept a new request, if the oldest is at least 25 ms old', () => {
     const first = add();
     runtime.advance(1);
     const others = [add(), add()];

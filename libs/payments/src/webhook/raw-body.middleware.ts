@@ -22,7 +22,7 @@ import type { ResolvedWebhookOptions } from './webhook-options.js';
 import { rejectionResponse, RejectionLog } from './webhook-rejection.js';
 import type { WebhookResponse } from './webhook-rejection.js';
 
-/** The properties of Express and Fastify that this file uses. The package depends on neither of them. */
+/** The properties of Express and Fastify that this file uses. The package depends on neither framework. */
 interface ExpressRequestLike extends IncomingMessage, BodyProperties {
   /** Path of the request, without the query. */
   readonly path: string;
@@ -123,7 +123,7 @@ export class RawBodyMiddleware {
     response: ServerResponse,
   ): WebhookResponse {
     if (error instanceof PaymentsError) this.rejections.logRejection(error);
-    // If the connection is closed or the response is sent, the error is only a consequence of that.
+    // If the connection is closed or the response is sent, the error is only a consequence.
     else if (!request.destroyed && !response.writableEnded) this.rejections.logUnexpected(error);
     discardBody(request, body, this.runtime);
     return rejectionResponse(error);

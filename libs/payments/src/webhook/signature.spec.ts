@@ -35,7 +35,7 @@ describe('signature vectors from a program in another language', () => {
   );
 
   it.each(cases.filter(({ name }) => name === 'valid' || name === 'Unicode secret'))(
-    'signBody() gives the same signature for the vector "$name" as the other language',
+    'signBody() gives the same signature for the vector "$name" as the program in the other language',
     (vector) => {
       expect(signBody(Buffer.from(vector.body, 'base64'), vector.secrets[0]!)).toBe(vector.header);
     },

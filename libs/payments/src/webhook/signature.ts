@@ -12,7 +12,7 @@ const SHA512_BYTES = 64;
 const MAX_CANDIDATES = 10;
 
 /**
- * The signature of a body: `sha512=` and the lower-case hex of HMAC-SHA512 over the raw bytes.
+ * Returns the signature of a body: `sha512=` and the lower-case hex of HMAC-SHA512 over the raw bytes.
  *
  * @example
  * ```ts
@@ -28,7 +28,8 @@ export function signBody(body: Uint8Array, secret: string | SigningKey): string 
  * Checks the signature of a webhook request over the bytes of its body as sent, in constant time, with every accepted
  * secret. Returns if one of the secrets gives the signature, otherwise throws.
  *
- * @param header value of `X-Webhook-Signature`: one signature, or at most 10 joined by commas, of which one must match.
+ * @param header value of `X-Webhook-Signature`: one signature, or at most 10 signatures joined by commas, one of which
+ *   must match.
  * @param secrets the accepted secrets, current first. To verify many webhook requests with the same secrets, create a
  *   {@link SigningKey} of each secret once.
  * @throws {@link PaymentsError} `signature_missing`, `signature_malformed` or `signature_mismatch`.
@@ -105,8 +106,9 @@ export function parseSignatures(header: string | undefined): Buffer[] {
 function parseSignature(text: string): Buffer | undefined {
   if (text.length !== SCHEME.length + 2 * SHA512_BYTES || !text.startsWith(SCHEME))
     return undefined;
-  // At a character that is not a hex digit, Buffer.from() stops, and the result is too short. But it reads a character
-  // above U+00FF as its low byte, which may be a hex digit. So the text must be ASCII: as many bytes as characters.
+  // At a character that is not a hex digit, Buffer.from() stops, and the result is too short. But `Buffer.from()` reads
+  // a character above U+00FF as its low byte, which may be a hex digit. Therefore, the text must be ASCII: it must have
+  // as many bytes as characters.
   const bytes = Buffer.from(text.slice(SCHEME.length), 'hex');
   return bytes.length === SHA512_BYTES && Buffer.byteLength(text) === text.length
     ? bytes

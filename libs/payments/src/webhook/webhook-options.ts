@@ -11,28 +11,28 @@ export const WEBHOOK_OPTIONS = Symbol('PAYMENTS_WEBHOOK_OPTIONS');
 /** Default of `webhookPath`. */
 export const DEFAULT_WEBHOOK_PATH = 'webhooks/payments';
 
-/** What is known of a webhook request before its body is read. */
+/** The data of a webhook request that is available before its body is read. */
 export interface AdmissionRequest {
   /** Id of the company in the path, or `default`. A company with this id may not exist. */
   readonly company: string;
   /** Path and query, as sent. */
   readonly url: string;
-  /** By lower-case name. The sender can set every header to any value. */
+  /** Headers by lower-case name. The sender can set every header to any value. */
   readonly headers: Readonly<IncomingHttpHeaders>;
   /**
    * Remote address of the connection, as Node.js gives it: `203.0.113.7`, `2001:db8::1`, or `::ffff:203.0.113.7` for an
-   * IPv4 address on a socket for IPv4 and IPv6. Behind a proxy it is the address of the proxy. `undefined` on a
+   * IPv4 address on a socket for IPv4 and IPv6. Behind a proxy, the address is that of the proxy. `undefined` on a
    * serverless platform.
    */
   readonly address: string | undefined;
   /**
-   * The request of Express or Fastify. Behind a proxy, its `ip` is the address of the client if the application has
-   * set `trust proxy` (Express) or `trustProxy` (Fastify).
+   * The request of Express or Fastify. Behind a proxy, the `ip` of this request is the address of the client if the
+   * application has set `trust proxy` (Express) or `trustProxy` (Fastify).
    */
   readonly request: unknown;
 }
 
-/** Returned by an {@link AdmissionCheck} that rejects the request: the response to send. */
+/** The response to send if an {@link AdmissionCheck} rejects the request. The check returns this object. */
 export interface AdmissionRejection {
   /** HTTP status, 400 to 599. Default 403. */
   readonly status?: number;
@@ -43,10 +43,11 @@ export interface AdmissionRejection {
 }
 
 /**
- * The application's own check of a webhook request. It returns nothing (or a promise of nothing) to admit the request.
+ * The application's own check of a webhook request. The check returns nothing (or a promise of nothing) to admit the
+ * request.
  *
- * If it throws, rejects, returns anything else, or takes longer than `webhook.bodyTimeoutMs`, the response is 503 and
- * the cause is logged, at most once per minute.
+ * If the check throws, rejects, returns anything else, or takes longer than `webhook.bodyTimeoutMs`, the response is
+ * 503 and the cause is logged, at most once per minute.
  *
  * @example
  * ```ts
@@ -64,23 +65,27 @@ export type AdmissionCheck = (
   // `void` allows a function without a return statement.
 ) => AdmissionRejection | undefined | void | Promise<AdmissionRejection | undefined | void>;
 
-/** How webhook requests are admitted and read. Every field has a default. */
+/** Options for the admission and reading of webhook requests. Every field has a default. */
 export interface WebhookOptions {
   /**
    * The application's own check of each webhook request, before its body is read: for example an allowlist of addresses
    * or a rate limit. Default: none.
    */
   before?: AdmissionCheck;
-  /** Maximum size of a body in bytes; the response to a larger one is 413. 1,024 to 67,108,864. Default 1,048,576 (1 MiB). */
+  /**
+   * Maximum size of a body in bytes; the response to a larger body is 413. 1,024 to 67,108,864. Default 1,048,576 (1
+   * MiB).
+   */
   bodyLimitBytes?: number;
   /**
-   * Milliseconds within which the body has to arrive; after that the response is 408. The time that `before` takes is
-   * included. 100 to `deadlineMs`. Default 5,000, or `deadlineMs` if that is less.
+   * Milliseconds within which the body has to arrive; after this time the response is 408. The time that `before` takes
+   * is included. 100 to `deadlineMs`. Default 5,000, or `deadlineMs` if that is less.
    */
   bodyTimeoutMs?: number;
   /**
-   * Maximum number of webhook requests whose signature is not verified yet. If there are as many, the response to the
-   * oldest of them is 503, or the response to the new one if all are younger than 25 ms. 1 to 100,000. Default 256.
+   * Maximum number of webhook requests whose signature is not verified yet. If a further request arrives, the response
+   * to the oldest pending request is 503. If all of them are younger than 25 ms, the response to the new request is 503
+   * instead. 1 to 100,000. Default 256.
    */
   maxPending?: number;
   /**
@@ -90,23 +95,24 @@ export interface WebhookOptions {
   maxPendingBytes?: number;
   /**
    * Maximum number of lookups per second, and maximum number of lookups at the same time, in a {@link CompanyDirectory}
-   * for companies that never sent a webhook request with a valid signature. Above it, the response is 503, after
-   * which the service may send the event again. Lookups for the application's own calls are not limited. 1 to 10,000. Default 50.
+   * for companies that never sent a webhook request with a valid signature. Above this limit, the response is 503, and
+   * the service may send the event again. Lookups for the application's own calls are not limited. 1 to 10,000. Default
+   * 50.
    */
   maxLookupsPerSecond?: number;
   /**
-   * Maximum age of an event in milliseconds: from its `timestamp` to its receipt, by the clock of this process. An older
-   * event may be a replay of an event whose id the inbox has already deleted: the response is 200, the event is stored
-   * as `stale`, and its handlers run only after a redrive. A copy of an event that is still stored is a duplicate at any
-   * age.
+   * Maximum age of an event in milliseconds: from its `timestamp` to its receipt, by the clock of this process. An
+   * older event may be a replay of an event whose id the inbox has already deleted. Therefore, the response is 200, but
+   * the event is stored as `stale`, and its handlers run only after a redrive. A copy of an event that is still stored
+   * is a duplicate at any age.
    *
    * 1,000 to 315,360,000,000 (10 years), with a durable inbox at most `worker.retainIdsMs`; `false` for no limit. Default:
    * `worker.retainIdsMs` with a durable inbox; `false` with the memory inbox, because it loses all ids at a restart, after
    * which a late event is likelier than a replay.
    *
-   * A process whose clock is slow takes old events for younger ones, so it can accept a replay whose id is already
-   * deleted. If your clocks can differ, set the limit lower than `worker.retainIdsMs` by more than this difference. With
-   * the memory inbox, set at most its `retainEventsMs`.
+   * A process whose clock is slow computes too small an age for events, so it can accept a replay whose id is already
+   * deleted. If your clocks can differ, set the limit lower than `worker.retainIdsMs` by more than this difference.
+   * With the memory inbox, set at most its `retainEventsMs`.
    */
   maxAgeMs?: number | false;
 }
@@ -165,7 +171,7 @@ function checkMaxAge(name: string, value: unknown): number | false | undefined {
 }
 
 /**
- * The path with one leading slash: `/webhooks/payments` for `webhooks/payments`. `null` for `false`.
+ * Returns the path with one leading slash: `/webhooks/payments` for `webhooks/payments`. `null` for `false`.
  *
  * @throws PaymentsError `options_invalid`.
  */

@@ -14,7 +14,9 @@ export interface WebhookResponse {
   readonly retryAfterSeconds?: number | undefined;
 }
 
-/** HTTP status of each error code. `request_rejected` is missing: the check `webhook.before` chooses its status. */
+/**
+ * HTTP status of each error code. `request_rejected` is missing, because the check `webhook.before` chooses its status.
+ */
 export const REJECTION_STATUS: Partial<Record<PaymentsErrorCode, number>> = {
   signature_missing: 401,
   signature_malformed: 401,
@@ -40,7 +42,7 @@ const RETRY_AFTER_SECONDS: Partial<Record<PaymentsErrorCode, number>> = {
   webhook_busy: 1,
 };
 
-/** The check `webhook.before` rejected the webhook request, or failed. */
+/** The error for a webhook request that the check `webhook.before` rejected, or for which the check failed. */
 export class AdmissionCheckError extends PaymentsError {
   constructor(
     /** HTTP status of the response. */
@@ -48,7 +50,7 @@ export class AdmissionCheckError extends PaymentsError {
     message: string,
     /** Value of the header `Retry-After`, in seconds. */
     readonly retryAfterSeconds?: number,
-    /** The cause, for the log only: the response does not contain it. */
+    /** The cause, for the log only. The response does not contain the cause. */
     readonly reason = `The check "webhook.before" of the application returned status ${status}.`,
   ) {
     super('request_rejected', message);
@@ -56,8 +58,9 @@ export class AdmissionCheckError extends PaymentsError {
 }
 
 /**
- * The sender closed the connection, or other code of the application responded, before the signature was verified.
- * A response is not possible or not necessary any more, so this error is not logged.
+ * The error for a webhook request that ended before its signature was verified, because the sender closed the
+ * connection or other code of the application responded. A response is not possible or not necessary any more, so this
+ * error is not logged.
  */
 export class RequestClosedError extends Error {
   constructor() {
@@ -66,9 +69,9 @@ export class RequestClosedError extends Error {
 }
 
 /**
- * The response to a webhook request that failed with an error. It has the code and message of an error of this package.
- * Another error may contain secrets, so the response does not describe it; its status 503 makes the service send the
- * event again.
+ * Returns the response to a webhook request that failed with an error. The response contains the code and message of an
+ * error of this package. The response does not describe any other error, because such an error may contain secrets; its
+ * status is then 503, so that the service sends the event again.
  */
 export function rejectionResponse(error: unknown): WebhookResponse {
   if (error instanceof AdmissionCheckError) {
@@ -87,13 +90,13 @@ export function rejectionResponse(error: unknown): WebhookResponse {
 
 const RAW_BODY_UNAVAILABLE =
   'The signature of a webhook request cannot be checked, because other code read its body before this module could. ' +
-  'If main.ts adds a body parser before Nest creates the application, add it later or exclude the webhook route from ' +
-  'it. On Fastify, middleware of app.use() and of modules runs first: exclude the webhook route from it, or keep the ' +
-  'bytes as request.rawBody. If WebhookGuard is a global guard, apply it to the route with @UseGuards instead.';
+  'If main.ts adds a body parser before Nest creates the application, add the parser later or exclude the webhook ' +
+  'route from it. On Fastify, middleware of app.use() and of modules runs first: exclude the webhook route from it, or ' +
+  'keep the bytes as request.rawBody. If WebhookGuard is a global guard, apply it to the route with @UseGuards instead.';
 
 /**
- * Logs why webhook requests are rejected, at most once per minute and error code, and reports each to the observers. A
- * wrong webhook secret rejects every real payment, and only the log shows it.
+ * Logs why webhook requests are rejected, at most once per minute and error code, and reports each rejection to the
+ * observers. With a wrong webhook secret, every real event is rejected, and only the log shows the mistake.
  */
 @Injectable()
 export class RejectionLog {
@@ -120,7 +123,7 @@ export class RejectionLog {
    * Logs why a webhook request was rejected before its event reached the inbox. Ignores errors that are not a
    * {@link PaymentsError}.
    *
-   * @param company id of a company that exists; `undefined` if the path names none, or an unknown one
+   * @param company id of a company that exists; `undefined` if the path names no company or an unknown one
    */
   logRejection(error: unknown, company?: string): void {
     if (!(error instanceof PaymentsError)) return;
@@ -132,7 +135,7 @@ export class RejectionLog {
       return;
     }
     const { code, message } = error;
-    // Each status that the application's own check returns has another cause.
+    // Each status that the application's own check returns is logged separately, because it has another cause.
     const [subject, reason] =
       error instanceof AdmissionCheckError
         ? [`${code} ${error.status}`, error.reason]

@@ -22,7 +22,10 @@ import { WEBHOOK_OPTIONS } from './webhook-options.js';
 import type { ResolvedWebhookOptions } from './webhook-options.js';
 import { RejectionLog } from './webhook-rejection.js';
 
-/** What the requests of Express and Fastify have in common. Fastify's request has Node's request as `raw`. */
+/**
+ * The properties that the requests of Express and Fastify have in common. Fastify's request has Node's request as
+ * `raw`.
+ */
 export interface WebhookRequest {
   readonly method?: string | undefined;
   readonly headers: IncomingHttpHeaders;
@@ -48,7 +51,8 @@ export class WebhookVerifier {
   }
 
   /**
-   * Returns the event of a webhook request. The path parameter `company` names the company; default `default`.
+   * Returns the event of a webhook request. The path parameter `company` names the company. The default company is
+   * `default`.
    *
    * @throws PaymentsError with the code of the rejection, which is logged; or the error of the connection, if it closes.
    */
@@ -119,8 +123,9 @@ function rawBodyUnavailable(): PaymentsError {
 }
 
 /**
- * The headers that are stored with an event: the documented ones, except for the signature, and those that identify the
- * request in a log or a trace. An explicit list, so that no credential and no address of a person is stored.
+ * The headers that are stored with an event: the documented headers, except for the signature, and the headers that
+ * identify the request in a log or a trace. The list is explicit, so that no credential and no address of a person is
+ * stored.
  */
 const STORED_HEADERS = [
   'content-type',
@@ -135,8 +140,8 @@ const STORED_HEADERS = [
 const MAX_HEADER_LENGTH = 256;
 
 /**
- * The headers to store, by lower-case name, without control characters and cut at 256 characters. A header of a type
- * without text is left out, so that no header can make a verified webhook request fail.
+ * Returns the headers to store, by lower-case name, without control characters and cut at 256 characters. A header of a
+ * type without text is left out, so that no header can make a verified webhook request fail.
  */
 export function storedHeaders(headers: IncomingHttpHeaders): Readonly<Record<string, string>> {
   const stored: Record<string, string> = {};

@@ -14,19 +14,19 @@ import type { ObservedInbox, PaymentsObserver } from '../observers.js';
 
 /** Upper bounds of the buckets of durations, in seconds. */
 const SHORT = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
-/** Up to three days, because retries last for days. */
+/** Bounds up to three days, because retries last for days. */
 const LONG = [...SHORT.slice(1), 300, 900, 3600, 10_800, 43_200, 86_400, 259_200];
 
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
-/** The value of an attribute for all values that have no value of their own. */
+/** The value of an attribute that replaces all values that are not named. */
 const OTHER = '_OTHER';
 
-/** Event types of the service that are named, in one process. */
+/** Maximum number of event types of the service that are named in one process. */
 const MAX_EVENT_TYPES = 50;
 const MAX_COMPANIES = 1000;
 
-/** What is counted and measured. */
+/** The methods of an observer that record measurements. */
 const MEASURED = [
   'eventReceived',
   'eventDuplicate',
@@ -42,8 +42,8 @@ const MEASURED = [
 type Measurements = Required<Pick<PaymentsObserver, (typeof MEASURED)[number]>>;
 
 /**
- * An observer that records counters and histograms. It creates all of them when it is first called: before the SDK has
- * started, the global meter records nothing, also later.
+ * An observer that records counters and histograms. The observer creates all counters and histograms at its first call,
+ * because those that are created before the SDK has started never record anything.
  */
 export function measurements(meter: () => Meter, withCompany: boolean): Measurements {
   let created: Measurements | undefined;
@@ -154,7 +154,7 @@ function errorType(type: string | null): Attributes {
   return type === null ? {} : { 'error.type': type };
 }
 
-/** Names the first values. All others are `_OTHER`, so that their number is bounded. */
+/** Keeps the first `max` values, and replaces all others by `_OTHER`, so that the number of values is bounded. */
 class BoundedValues {
   readonly #named = new Set<string>();
 
@@ -168,13 +168,16 @@ class BoundedValues {
   }
 }
 
-/** The store is read at most once per this many milliseconds, however many readers there are. */
+/** Minimum time between two reads of the store, in milliseconds, for any number of readers. */
 const READ_EVERY_MS = 1000;
 
-/** A reader waits this long for the store at most. Then it gets no gauges. */
+/** Maximum time that a reader waits for the store, in milliseconds. After this time, the reader gets no gauges. */
 const READ_LIMIT_MS = 2000;
 
-/** Reports gauges of the inbox until the returned function is called. Reads the store only when a reader collects them. */
+/**
+ * Reports gauges of the inbox until the returned function is called. Reads the store only when a reader collects the
+ * gauges.
+ */
 export function startGauges(meter: Meter, inbox: ObservedInbox): () => void {
   const gauge = (name: string, unit: string, description: string): ObservableGauge =>
     meter.createObservableGauge(`payments.${name}`, {
@@ -200,7 +203,10 @@ export function startGauges(meter: Meter, inbox: ObservedInbox): () => void {
     'Expected payments that are waiting, overdue and not paid, or overdue without an answer; at most 10,000 of each.',
   );
   const reader = new InboxReader(inbox);
-  /** All handlers seen so far: the SDK for Node repeats the last value of a series that is not observed any more. */
+  /**
+   * All handlers seen so far. Each of them is always observed, because the SDK for Node repeats the last value of a
+   * series that is not observed any more.
+   */
   const names = new Set<string>();
   const observe = async (result: BatchObservableResult): Promise<void> => {
     const state = await reader.recent();
@@ -231,7 +237,7 @@ export function startGauges(meter: Meter, inbox: ObservedInbox): () => void {
   return () => meter.removeBatchObservableCallback(observe, gauges);
 }
 
-/** What the gauges show. */
+/** The values of the gauges. */
 type InboxState = Awaited<ReturnType<InboxReader['readAll']>>;
 
 /** Reads the store for the gauges, at most once per {@link READ_EVERY_MS} and one read at a time. */
@@ -242,7 +248,9 @@ class InboxReader {
 
   constructor(private readonly inbox: ObservedInbox) {}
 
-  /** The state of the last {@link READ_EVERY_MS}; `null` if the store could not be read. Never rejects. */
+  /**
+   * Returns a state that is at most {@link READ_EVERY_MS} old; `null` if the store could not be read. Never rejects.
+   */
   recent(): Promise<InboxState | null> {
     const now = performance.now();
     if (this.#state === null || (!this.#busy && now - this.#readAt >= READ_EVERY_MS)) {

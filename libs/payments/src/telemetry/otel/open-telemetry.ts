@@ -9,11 +9,11 @@ const SCOPE = 'nestjs-payments';
 
 /** Options of {@link openTelemetry}. */
 export interface OpenTelemetryOptions {
-  /** Creates the tracer, at the first span. Default: the global one of `@opentelemetry/api`. */
+  /** Creates the tracer, at the first span. Default: the global provider of `@opentelemetry/api`. */
   tracerProvider?: TracerProvider;
   /**
-   * Creates the meter. Default: the global one of `@opentelemetry/api` at the first measurement, or when the application
-   * has started.
+   * Creates the meter, at the first measurement or when the application has started. Default: the global provider of
+   * `@opentelemetry/api`.
    */
   meterProvider?: MeterProvider;
   /** Whether to start spans. Default `true`. */
@@ -28,8 +28,8 @@ export interface OpenTelemetryOptions {
 }
 
 /**
- * Traces and measures the module with OpenTelemetry, for the option `observers`. It only calls `@opentelemetry/api`:
- * start the SDK before the application.
+ * Traces and measures the module with OpenTelemetry, for the option `observers`. The observer only calls
+ * `@opentelemetry/api`, so start the SDK before the application.
  *
  * @example
  * ```ts
@@ -41,7 +41,10 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): PaymentsObser
   return { ...(traces && tracing(options)), ...(measures && measuring(options)) };
 }
 
-/** The tracer is created late, so that an error of the provider does not affect the options of the application. */
+/**
+ * Returns an observer that starts spans. The tracer is created at the first span, so that an error of the provider does
+ * not affect the options of the application.
+ */
 function tracing({ tracerProvider = trace }: OpenTelemetryOptions): PaymentsInstrumentation {
   let tracer: Tracer | undefined;
   return {

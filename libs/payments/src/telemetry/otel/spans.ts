@@ -18,13 +18,13 @@ import type { PaymentsSpan, SpanResult, TracedOperation } from '../observers.js'
 
 type Operation<K extends TracedOperation['kind']> = Extract<TracedOperation, { readonly kind: K }>;
 
-/** How to start the span of an operation. */
+/** The arguments for the start of a span. */
 interface SpanPlan {
   readonly name: string;
   readonly options: SpanOptions;
-  /** The context that the parent is in. */
+  /** The context that contains the parent. */
   readonly parent: Context;
-  /** Attribute for the outcome of the operation, if it has one. */
+  /** Name of the attribute for the outcome of the operation, if the span has one. */
   readonly outcome?: string;
 }
 
@@ -46,7 +46,10 @@ function planOf(operation: TracedOperation): SpanPlan {
   return operation.kind === 'call' ? call(operation) : poll(operation);
 }
 
-/** The parent is the active span, for example of the HTTP request or of a poll; otherwise the sender's span. */
+/**
+ * Returns the plan of a `receive` span. The parent of the span is the active span, for example of the HTTP request or
+ * of a poll; otherwise the sender's span.
+ */
 function receive(event: Operation<'receive'>): SpanPlan {
   const active = context.active();
   const sender = spanContextOf(event.traceparent);
@@ -67,7 +70,10 @@ function receive(event: Operation<'receive'>): SpanPlan {
   };
 }
 
-/** A trace of its own, because an attempt may run days after the receipt; the link leads to the receipt. */
+/**
+ * Returns the plan of an attempt's span. The span begins a new trace, because an attempt may run days after the
+ * receipt, and has a link to the span of the receipt.
+ */
 function attempt(info: Operation<'attempt'>): SpanPlan {
   const { eventType } = info;
   const receipt = spanContextOf(info.traceparent);
@@ -107,7 +113,10 @@ function call({ company, method, path, baseUrl }: Operation<'call'>): SpanPlan {
   };
 }
 
-/** A trace of its own: the worker may have been woken in the context of any request. */
+/**
+ * Returns the plan of a poll's span. The span begins a new trace, because the worker may have been woken in the context
+ * of any request.
+ */
 function poll(info: Operation<'poll'>): SpanPlan {
   return {
     name: 'poll',
@@ -164,7 +173,7 @@ function traceparentOf(span: SpanContext): string | null {
   return `00-${span.traceId}-${span.spanId}-${flags}`;
 }
 
-/** `null` for a value that is not a valid trace context. */
+/** Returns the context of the span; `null` if the value is not a valid trace context. */
 function spanContextOf(traceparent: string | null): SpanContext | null {
   const [version, traceId = '', spanId = '', flags = ''] = traceparent?.split('-') ?? [];
   const found = { traceId, spanId, traceFlags: Number.parseInt(flags, 16), isRemote: true };
