@@ -56,7 +56,7 @@ describe('the report', () => {
     expect(merged).not.toContain('replaced');
   });
 
-  it('the report shows the median, the middle half, and the median ratio of the first contender to each other one', () => {
+  it('the report shows the median, the middle half, and the median ratio of the first contender to each other contender', () => {
     expect(cellsOf(table)).toEqual([
       ['', 'events/s', 'middle half', 'first / this'],
       ['ours', '1,200', '1,100 – 2,100', ''],
@@ -126,7 +126,7 @@ describe('the sizing', () => {
     });
   });
 
-  it('the sizing has no costs if one was not measured', () => {
+  it('the sizing shows no costs if one of the costs was not measured', () => {
     expect(costsOf({ row })).toBeNull();
   });
 });

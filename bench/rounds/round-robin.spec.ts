@@ -27,7 +27,7 @@ describe('measureRoundRobin', () => {
     ]);
   });
 
-  it('measureRoundRobin() has no samples of the warm-up round', async () => {
+  it('measureRoundRobin() returns no samples of the warm-up round', async () => {
     const { turns, all } = contenders('A', 'B');
     const samples = await measureRoundRobin(all, { rounds: 2 });
     expect(turns.join(' ')).toBe('A B A B A B');

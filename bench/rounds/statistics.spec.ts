@@ -14,7 +14,7 @@ describe('statistics', () => {
     expect(median([])).toBeNaN();
   });
 
-  it('median sorts by number and does not change its argument', () => {
+  it('median sorts numerically and does not change its argument', () => {
     const values = [100, 9, 8];
     expect(median(values)).toBe(9);
     expect(values).toEqual([100, 9, 8]);
@@ -25,7 +25,7 @@ describe('statistics', () => {
     expect(quantile([0, 10], 0.25)).toBe(2.5);
   });
 
-  it('medianOfPairs compares the values of each round, not the medians', () => {
+  it('medianOfPairs returns the median of the comparisons of each round, not a comparison of the medians', () => {
     // Other load slowed both contenders down in the second round.
     const ratio = medianOfPairs([10, 100, 10], [20, 200, 20], (a, b) => a / b);
     expect(ratio).toBe(0.5);

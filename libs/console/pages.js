@@ -1,5 +1,5 @@
-// Finds the console's files. It is separate from `dist` so that `dist` contains no `import.meta`, which CommonJS bundles and
-// test runners that compile to CommonJS do not support.
+// Finds the console's files. This file is separate from `dist` so that `dist` contains no `import.meta`, which CommonJS
+// bundles and test runners that compile to CommonJS do not support.
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 

@@ -82,7 +82,7 @@ describeInBrowser('axe-core on the pages of the inbox console', (browser) => {
     return { page, open };
   }
 
-  it('the pages of the console have no serious violation, and fit three widths', async () => {
+  it('axe-core finds no serious violation on the pages of the console, and the pages fit three screen widths', async () => {
     const { page, open } = await openConsole();
     for (const [place, shown] of PAGES) {
       await open(place, shown);
@@ -90,7 +90,7 @@ describeInBrowser('axe-core on the pages of the inbox console', (browser) => {
     }
   });
 
-  it('the overview of the console has no serious violation with an open table of a plot', async () => {
+  it('axe-core finds no serious violation on the overview of the console while the table of a plot is open', async () => {
     const { page, open } = await openConsole();
     await open('', 'figure canvas');
     await page.getByText('As a table').first().click();
@@ -98,7 +98,7 @@ describeInBrowser('axe-core on the pages of the inbox console', (browser) => {
     await expectNoViolation(page);
   });
 
-  it('the dialogs of the console have no serious violation, and fit three widths', async () => {
+  it('axe-core finds no serious violation in the dialogs of the console, and the dialogs fit three screen widths', async () => {
     const { page, open } = await openConsole();
     await open('events/default/evt_1', '.payload');
     await page.getByRole('button', { name: /^Redrive/ }).click();

@@ -29,7 +29,7 @@ const spansIn = (lines: readonly string[]) =>
   });
 
 describe('npm run demo', () => {
-  it('EX-13 npm run demo plays the day on Fastify and exits with 0', async () => {
+  it('EX-13 npm run demo plays all its scenes on Fastify and exits with 0', async () => {
     const { ended, err, out, text } = await play({ SHOP_ADAPTER: 'fastify' }, '--once');
     expect(ended).toEqual({ code: 0, signal: null });
     expect(err).toEqual([]);
@@ -41,7 +41,7 @@ describe('npm run demo', () => {
     );
   });
 
-  it('npm run demo ends with 1 if the shop books payments twice and loses one', async () => {
+  it('npm run demo exits with 1 if the shop books payments twice and loses one', async () => {
     const settings = { SHOP_MISTAKE: 'records-twice,loses-one' };
     // How long a failing check waits. This test uses only the result at the end.
     const { ended, text } = await play(settings, '--once', '--wait', '1', '--shop', BROKEN_SHOP);
@@ -50,7 +50,7 @@ describe('npm run demo', () => {
     expect(text).toMatch(/LOST\n[^]*THE LEDGER IS WRONG/);
   });
 
-  it('TE-09 npm run demo -- --once --telemetry names the missing spans and exits with 1 if the trace lacks them', async () => {
+  it('TE-09 npm run demo -- --once --telemetry names the missing spans of the trace and exits with 1', async () => {
     const settings = { SHOP_MISTAKE: 'traces-nothing' };
     const { ended, out } = await play(settings, '--once', '--telemetry', '--shop', BROKEN_SHOP);
     expect(ended).toEqual({ code: 1, signal: null });
@@ -62,7 +62,7 @@ describe('npm run demo', () => {
     expect(out.filter((line) => line.endsWith('the ledger is right'))).toHaveLength(1);
   });
 
-  it('npm run demo closes shop and emulator if it is interrupted', async () => {
+  it('npm run demo closes the shop and the emulator if SIGTERM ends the demo', async () => {
     await using demo = startProgram(DEMO, {});
     const [, emulator] = await demo.prints(/^emulator +(http:\S+)/);
     const [, shop] = await demo.prints(/^shop +(http:\S+)/);
@@ -96,7 +96,7 @@ describe('npm run demo -- --telemetry --postgres', () => {
   });
   afterAll(() => demo?.kill());
 
-  it('npm run demo -- --telemetry --postgres plays the day with three shops, one of which is killed', () => {
+  it('npm run demo -- --telemetry --postgres runs three shops and kills one of them', () => {
     expect(demo.out[1]).toMatch(/^shop +http:\S+ +\(3 on PostgreSQL\)$/);
     expect(failedChecks(demo.out)).toEqual([]);
     const ledger = demo.out.filter((line) => line.endsWith('the ledger is right'));

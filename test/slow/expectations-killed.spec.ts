@@ -97,7 +97,7 @@ describe('on SQLite and PostgreSQL', () => {
   const onStore = ({ kind }: DurableInbox, references: Iterable<string>): string[] =>
     [...references].filter((reference) => reference.startsWith(kind)).toSorted();
 
-  it(`EX-08 each of ${PROCESSES * ORDERS} orders is booked once if it is paid, although kill -9 interrupts it between two steps`, async () => {
+  it(`EX-08 each of ${PROCESSES * ORDERS} orders is booked once if the customer pays, although kill -9 interrupts the order between two steps`, async () => {
     await Promise.all(
       stores.map(async (durable) => {
         const data = await durable.data();

@@ -333,7 +333,7 @@ describe('on memory', () => {
     expect(app.books.booked.toSorted()).toEqual(booked.toSorted());
   }, 120_000);
 
-  it('EX-15 an error that proves that a second request had no effect says nothing about the first', async () => {
+  it('EX-15 the payment of a first request is still found after an error that proves that a second request had no effect', async () => {
     const service = new FakeService();
     await using app = await service.start(MEMORY);
     // The service lists the payment of the first request late.
@@ -349,7 +349,7 @@ describe('on memory', () => {
     expect(await app.expectations.get('order')).toMatchObject({ transactionId: 'late' });
   });
 
-  it('EX-15 a call that created the expectation does not cancel it if another call got a response meanwhile', async () => {
+  it('EX-15 a call that created the expectation does not cancel the expectation if another call got a response meanwhile', async () => {
     const service = new FakeService();
     await using app = await service.start(MEMORY);
     const { expectations } = storeOf(app);
@@ -367,7 +367,7 @@ describe('on memory', () => {
     expect(await stateOf(app, 'order')).toBe('waiting');
   });
 
-  it('EX-15 the outcome is unknown if one of two calls succeeded and the service rejected the other', async () => {
+  it('EX-15 the outcome of request() is unknown if one of its two calls succeeded and the service rejected the other call', async () => {
     const service = new FakeService();
     const reconcile = { ...RECONCILE };
     await using app = await service.start(MEMORY, { reconcile });
@@ -403,7 +403,7 @@ describe('on memory', () => {
           throw new Error('my own');
         }),
     ],
-  ])('EX-15 after an error of the application %s, the expectation stays', async (_, send) => {
+  ])('EX-15 the expectation stays if the application throws its own error %s', async (_, send) => {
     const service = new FakeService();
     await using app = await service.start(MEMORY);
     service.api.respond('POST', '/v1/other', apiError('timeout', POST));
@@ -416,7 +416,7 @@ describe('on memory', () => {
     expect(service.payments.get('order')).toHaveLength(1);
   });
 
-  it('EX-15 a request that reads before it fails without an effect is cancelled', async () => {
+  it('EX-15 the expectation is cancelled if request() only reads before its call fails without an effect', async () => {
     const service = new FakeService();
     await using app = await service.start(MEMORY);
     const call = app.expectations.request<Invoice>(
@@ -432,7 +432,7 @@ describe('on memory', () => {
     expect(await stateOf(app, 'order')).toBe('cancelled');
   });
 
-  it('EX-15 a request whose process died is under way until its lease ends, and its outcome is then unknown', async () => {
+  it('EX-15 a request whose process died counts as running until its lease ends, and then its outcome is unknown', async () => {
     const service = new FakeService();
     await using app = await service.start(MEMORY);
     const { expectations } = storeOf(app);
@@ -452,7 +452,7 @@ describe('on memory', () => {
     expect(service.posts()).toBe(0);
   });
 
-  it('EX-15 a request that ends while the store is down throws the error of the service, and nothing is sent until its lease ends', async () => {
+  it('EX-15 request() throws the error of the service while the store is down, and sends no other request until its lease ends', async () => {
     const service = new FakeService();
     await using app = await service.start(MEMORY);
     const { expectations } = storeOf(app);
@@ -472,7 +472,7 @@ describe('on memory', () => {
     expect(service.posts()).toBe(2);
   });
 
-  it('EX-15 a response without an id counts as accepted while the store is up, and is found while it is down', async () => {
+  it('EX-15 a payment whose response has no id is not requested again, and a poll finds it if the store was down meanwhile', async () => {
     const service = new FakeService();
     await using app = await service.start(MEMORY);
     const { expectations } = storeOf(app);
@@ -540,7 +540,7 @@ describe('on memory', () => {
     expect(app.books.booked).toEqual(['transaction.completed order/0 poll']);
   });
 
-  it('EX-15 a value that is no transaction id is an error that names its origin', async () => {
+  it('EX-15 request() throws an error that names "reconcile.find" or "attach" if that function returns a value that is no transaction id', async () => {
     const service = new FakeService();
     await using app = await service.start(MEMORY, {
       reconcile: { ...RECONCILE, find: async () => 7 as unknown as string },
@@ -557,7 +557,7 @@ describe('on memory', () => {
 });
 
 onEachDurableInbox((durable) => {
-  it('EX-15 a second click in another process sends nothing while the first request is under way, after its success, and after an unknown outcome', async () => {
+  it('EX-15 a second click in another process sends no request while the first request runs, after it succeeded, and after its outcome is unknown', async () => {
     const service = new FakeService();
     const shared = await durable.data();
     const { find: _, ...reconcile } = { ...RECONCILE, find: service.find };

@@ -144,7 +144,7 @@ onEachDurableInbox((durable) => {
     }
   }, 120_000);
 
-  it('IN-22 a process that dies right after its commit has the effect once', async () => {
+  it('IN-22 the effect of a commit exists once if the process dies right after the commit', async () => {
     const data = await durable.data();
     const first = await start(data, { worker: LEASES });
     await first.send('paid', 'book and die');

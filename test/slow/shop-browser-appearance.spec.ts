@@ -55,12 +55,12 @@ describeInBrowser('the appearance of the shop', (browser) => {
   const texts = async (page: Page, selector: string) =>
     (await page.locator(selector).allInnerTexts()).map((text) => text.trim());
 
-  it.each(PAGES)('axe-core finds no serious violation on the page %s', async (path, content) => {
+  it.each(PAGES)('axe-core finds no serious violation on shop page %s', async (path, content) => {
     const page = await open([path, content] as (typeof PAGES)[number], 1280);
     expect(await seriousViolationsEverywhere(page)).toEqual([]);
   });
 
-  it('every page fits into a width of 390, 820 and 1280 pixels and is readable', async () => {
+  it('every page of the shop fits into a width of 390, 820 and 1280 pixels and is readable', async () => {
     for (const one of PAGES) {
       const page = await open(one, 390);
       for (const width of [390, 820, 1280]) {
@@ -72,7 +72,7 @@ describeInBrowser('the appearance of the shop', (browser) => {
     }
   });
 
-  it('every amount has two decimals and the currency: on the products, an order, its checkout and the ledger', async () => {
+  it('every amount in the shop has two decimals and the currency: on the products, an order, its checkout and the ledger', async () => {
     for (const [page, selector, count] of [
       [await open(PAGES[0], 1280), '.price', 6],
       [await open(PAGES[3], 1280), '.amounts dd', 3],
@@ -104,7 +104,7 @@ describeInBrowser('the appearance of the shop', (browser) => {
     await row.getByText('KES\u00a01,000,000.00').waitFor();
   });
 
-  it('every time has the same format, with its age as tooltip: in the ledger, and of a lost connection', async () => {
+  it('every time in the shop has the same format and its age as tooltip: in the ledger, and in the message about a lost connection', async () => {
     const page = await open(PAGES[1], 1280);
     await page.route('**/events', (route) => route.abort());
     await page.reload();
@@ -120,7 +120,7 @@ describeInBrowser('the appearance of the shop', (browser) => {
     expect(await time.getAttribute('title')).toMatch(/^(now|\d+ (seconds?|minutes?) ago)$/);
   });
 
-  it('the page of an order has two columns on a desktop and one on a phone', async () => {
+  it('the page of an order has two columns on a desktop and one column on a phone', async () => {
     const page = await open(PAGES[2], 1280);
     const places = async () => {
       const [order, summary] = [page.locator('.order'), page.locator('.summary')];

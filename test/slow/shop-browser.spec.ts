@@ -46,7 +46,7 @@ describeInBrowser('the shop in a browser', (browser) => {
       return transactionId;
     }
 
-    it('the shop shows a payment without a reload: on the order page, the ledger, the emulator and the console', async () => {
+    it('a payment appears without a reload on the order page, the ledger, the emulator and the console', async () => {
       const page = await browser().page({
         httpCredentials: { username: 'operator', password: PASSWORD },
       });
@@ -88,7 +88,7 @@ describeInBrowser('the shop in a browser', (browser) => {
         .waitFor();
     });
 
-    it('the shop creates one order for a double click, and another one after the customer goes back', async () => {
+    it('the shop creates one order for a double click, and another order after the customer goes back', async () => {
       const page = await browser().page();
       const orders = new Set<string>();
       page.on('response', (response) => {
@@ -179,7 +179,7 @@ describeInBrowser('the shop in a browser', (browser) => {
     });
   });
 
-  it('a page shows that the shop is not reachable, and after the restart the payment that arrived meanwhile', async () => {
+  it('a page shows that the shop is not reachable, and shows the payment that arrived meanwhile after the restart', async () => {
     const SHOP_DATA = mkdtempSync(join(tmpdir(), 'shop-browser-'));
     const redeliver = [...Array<number>(10).fill(500), ...Array<number>(10).fill(5000)];
     await using emulator = await PaymentsEmulator.start({ redeliver });
@@ -205,7 +205,7 @@ describeInBrowser('the shop in a browser', (browser) => {
     rmSync(SHOP_DATA, { recursive: true });
   });
 
-  it('a page reconnects after the shop rejected its event stream', async () => {
+  it('a page of the shop reconnects after the shop rejected its event stream', async () => {
     await using service = await ScriptedPaymentsService.start();
     await using shop = await RunningShop.start(service.settings);
     await shop.createOrder('refused', 5);

@@ -92,7 +92,7 @@ describe.each([
     expect(await after.createOrder('restart', 12.34)).toEqual({ ...order, status: 'paid' });
   });
 
-  it('the shop shows payments of one instance on a page of another, and the same ledger on both', async () => {
+  it('a page of one shop instance shows payments of another instance, and both instances show the same ledger', async () => {
     const fresh = { ...settings, ...(await storage.settings()) };
     await using one = await RunningShop.start(fresh);
     await using other = await RunningShop.start(fresh);

@@ -157,12 +157,12 @@ const describeIfRecorded = reason === null ? describe : describe.skip;
 describeIfRecorded(
   `a SQLite inbox after a power loss${reason ? ` (skipped: ${reason})` : ''}`,
   () => {
-    it('IN-09 of two processes has every acknowledged event and outcome, and an effect for each done delivery', async () => {
+    it('IN-09 after a power loss, a SQLite file of two processes has every acknowledged event and outcome, and an effect for each done delivery', async () => {
       const operations = await record(['a', 'b']);
       expect(await losses(operations, 1)).toEqual([]);
     }, 180_000);
 
-    it('the examination detects a disk that ignores syncs', async () => {
+    it('the test of power losses detects a disk that ignores syncs', async () => {
       const operations = await record(['a']);
       const wrong = await losses(operations, 2, false);
       expect(wrong.filter((line) => line.endsWith('is undone')).length).toBeGreaterThan(CUTS);

@@ -16,8 +16,8 @@ import { counted } from './format.js';
  * @property {boolean} force
  * @property {number | undefined} ratePerSecond
  *
- * @typedef {import('./api.js').SelectionResult} SelectionResult without `events` after forgetting a handler,
- *   only with `polls` after asking
+ * @typedef {import('./api.js').SelectionResult} SelectionResult has no `events` after a handler was forgotten, and only
+ *   `polls` after the action `ask`
  */
 
 /**
@@ -65,7 +65,7 @@ export function scopeOf(action, force) {
   const fields = Object.entries(others).map(([name, value]) => `${name} ${value}`);
   const filter = fields.length > 0 ? `, that match ${fields.join(', ')}` : '';
   const failed =
-    error === undefined ? '' : `, with the error “${error}” or one that differs only in ids`;
+    error === undefined ? '' : `, with the error “${error}” or an error that differs only in ids`;
   return `All ${which}${to}${filter}${failed}`;
 }
 
@@ -82,7 +82,7 @@ export function consequenceOf(action, count, uncounted = false) {
   return consequences[action.kind];
 }
 
-/** What a button and the audit trail call each action. */
+/** The label of each action, on buttons and in the audit trail. */
 export const verbs = {
   redrive: 'Redrive',
   skip: 'Skip',
@@ -94,8 +94,8 @@ export const verbs = {
 
 const consequences = {
   pause:
-    'Deliveries wait, in all processes, until you resume. Running deliveries end normally. New events are still received.',
-  resume: 'Waiting deliveries run, the longest due first.',
+    'Deliveries wait in all processes until you resume them. Running deliveries end normally. New events are still received.',
+  resume: 'Waiting deliveries run. Those that have been due longest run first.',
   redrive:
     'will run. Pending deliveries keep their number of attempts; all others start again with the first attempt.',
   skip: 'will not run. Skipped deliveries stay in the inbox and can be redriven.',

@@ -2,7 +2,7 @@
 
 /** Maximum number of points of a plot, so that a day is still readable. */
 const POINTS = 100;
-/** Possible minutes per point: each divides an hour evenly. */
+/** Possible numbers of minutes per point. Each number divides an hour evenly. */
 const SIZES = [1, 5, 15, 30, 60];
 
 /**
@@ -15,7 +15,7 @@ export function groupSize(minutes) {
 }
 
 /**
- * Groups minutes by the clock. Counts become the mean per minute; times become the times of the slowest minute.
+ * Groups minutes by the clock. A group has the mean count per minute, and the times of its slowest minute.
  *
  * @param {Minute[]} activity oldest first
  * @returns {Minute[]}

@@ -1,5 +1,5 @@
 /**
- * What JSON makes of a type of the server.
+ * The type of a value of the server after its conversion to JSON and back.
  *
  * @template T
  * @typedef {T extends Date ? string : T extends object ? { [K in keyof T]: Json<T[K]> } : T} Json
@@ -30,7 +30,7 @@
 
 const TIMEOUT_MS = 15_000;
 
-/** A request that failed: `status` is 0 if the server was not reached. */
+/** The error of a request that failed. `status` is 0 if the server was not reached. */
 export class ApiError extends Error {
   /**
    * @param {number} status
@@ -41,20 +41,20 @@ export class ApiError extends Error {
     this.status = status;
   }
 
-  /** The server is not reachable or failed. */
+  /** Whether the server is not reachable or failed. */
   get unavailable() {
     return this.status === 0 || this.status >= 500;
   }
 
-  /** The user is not signed in or not allowed. Another request would only open the password dialog again. */
+  /** Whether the user is not signed in or not allowed. Another request would only open the password dialog again. */
   get unauthorized() {
     return this.status === 401 || this.status === 403;
   }
 }
 
 /**
- * Builds an address from the page's own address, without credentials: a page opened as `https://name:password@host/` must not
- * fetch addresses that contain them.
+ * Builds an address from the page's own address, without credentials, because a page that was opened as
+ * `https://name:password@host/` must not fetch addresses with credentials.
  *
  * @param {string} path
  */

@@ -18,7 +18,7 @@ const SHOWN = { all: 'All', actions: 'Actions', views: 'Views of payloads' };
 const ACTIONS = { ...verbs, view: 'View of a payload' };
 
 /**
- * What operators did with the console, newest first.
+ * The page of the audit trail: what operators did with the console, newest first.
  *
  * @param {object} props
  * @param {Record<string, string>} props.params

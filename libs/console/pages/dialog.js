@@ -160,7 +160,7 @@ function nothingTo(action, force) {
   if (action.kind === 'skip')
     return 'There is nothing to skip: only pending and dead deliveries can be skipped.';
   if (force) return 'There is nothing to run: running deliveries are not changed.';
-  return 'There is nothing to redrive: deliveries that are done run again only if you select it below.';
+  return 'There is nothing to redrive: deliveries that are done run again only if you select this below.';
 }
 
 /**
@@ -172,6 +172,6 @@ function reasonOf(thrown, acted = false) {
   const message = thrown instanceof Error ? thrown.message : String(thrown);
   if (status === 401) return 'You are not signed in any more. Reload the page and sign in.';
   return acted && status === 0
-    ? `${message} It is not known whether the action was performed: check this first.`
+    ? `${message} It is not known whether the action was performed. Check this before you try again.`
     : message;
 }

@@ -9,7 +9,11 @@ import { eventLink, expectationsLink } from './route.js';
 
 const LIMIT = 50;
 
-/** The choices above the list: label, and fields of the request. @type {Record<string, [string, object]>} */
+/**
+ * The choices above the list, each with a label and the fields of its request.
+ *
+ * @type {Record<string, [string, object]>}
+ */
 const SHOWN = {
   '': ['All', {}],
   waiting: ['Waiting', { state: 'waiting' }],
@@ -23,7 +27,7 @@ const SHOWN = {
  *
  * @param {object} props
  * @param {Record<string, string>} props.params
- * @param {Map<string, string>} props.trail by the cursor of a page, the link to the page before
+ * @param {Map<string, string>} props.trail by the cursor of a page, the link to the previous page
  * @param {number} props.acted number of actions performed
  * @param {(action: import('./actions.js').Action) => void} props.ask
  */
@@ -214,7 +218,7 @@ function Row({ one, ask }) {
 }
 
 /**
- * Whether an overdue expectation has the answer of the service that the customer has not paid.
+ * Whether an expectation is overdue and the last response of the service was that the customer has not paid.
  *
  * @param {Expectation} one
  */

@@ -34,7 +34,7 @@ export function filterOf(params) {
  */
 export function Filters({ params, handlers, types, companies, onFilter }) {
   const form = useRef(/** @type {HTMLFormElement | null} */ (null));
-  /** The text that each time field shows for its parameter, which may be more precise. */
+  /** The text that each time field shows. The parameter of the field may be more precise. */
   const times = useRef(/** @type {Record<string, string>} */ ({}));
   const key = JSON.stringify(params);
   useEffect(() => {
@@ -76,7 +76,7 @@ export function Filters({ params, handlers, types, companies, onFilter }) {
       />
       <button type="submit">Search</button>
       <small id="search-hint">
-        Finds events whose reference or id begins with the text, or whose transaction id it is.
+        Finds events whose reference or id begins with the text or whose transaction id is the text.
       </small>
     </div>
     <details>
@@ -100,7 +100,7 @@ export function Filters({ params, handlers, types, companies, onFilter }) {
           </select>
         </label>
         <label
-          >Error, or one that differs only in ids
+          >Error, or an error that differs only in ids
           <input
             name="error"
             maxlength="1000"

@@ -25,7 +25,7 @@ export function number(value) {
 }
 
 /**
- * `12`, or `10,000+` if there are more.
+ * Formats a count as `12`, or as `10,000+` if there are more.
  *
  * @param {import('./api.js').CappedCount} count
  */
@@ -34,7 +34,7 @@ export function capped({ count, more }) {
 }
 
 /**
- * The sum of counts. `more` is true if it is true for any count.
+ * The sum of counts. `more` is true if any count has `more`.
  *
  * @param {import('./api.js').CappedCount[]} counts
  * @returns {import('./api.js').CappedCount}
@@ -47,7 +47,7 @@ export function total(counts) {
 }
 
 /**
- * `3 events`, `1 event`, `2 deliveries`.
+ * Formats a number with its noun, such as `3 events`, `1 event` or `2 deliveries`.
  *
  * @param {number} value
  * @param {string} one
@@ -83,7 +83,7 @@ export function timeOfDay(date) {
 }
 
 /**
- * How long ago a time was, or in how much time it is: `3 min ago`.
+ * Describes a time relative to now, for example `3 min ago` or `in 3 min`.
  *
  * @param {Date} date
  */
@@ -95,7 +95,7 @@ function relative(date) {
 }
 
 /**
- * A time with its zone, with its day unless it is today. The title has the time relative to now.
+ * A time with its zone, and with its day if that is not today. The title has the time relative to now.
  *
  * @param {{ at: string }} props
  */
@@ -113,7 +113,7 @@ export function Badge({ state, children }) {
   return html`<span class=${`badge ${state}`}>${children ?? state}</span>`;
 }
 
-/** Control, invisible and bidirectional characters: they can change how the text around them is displayed. */
+/** Control, invisible and bidirectional characters, which can change how the surrounding text is displayed. */
 const INVISIBLE = /(?![\t\n])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 /**
@@ -129,7 +129,7 @@ export function visible(text) {
 }
 
 /**
- * Text from outside the console. It is isolated, so that its direction does not change the text around it.
+ * Text from outside the console. The text is isolated, so that its direction does not change the surrounding text.
  *
  * @param {{ text: string, class?: string }} props
  */

@@ -11,7 +11,7 @@ import { Selection } from './selection.js';
 /** @typedef {import('./api.js').EventPage} EventPage */
 
 const LIMIT = 50;
-/** Requests for one page, at most. Each compares up to 20,000 events with the filter. */
+/** Maximum number of requests for one page. Each request compares up to 20,000 events with the filter. */
 const MAX_REQUESTS = 25;
 
 /**
@@ -21,7 +21,7 @@ const MAX_REQUESTS = 25;
  * @param {object} props
  * @param {Record<string, string>} props.params
  * @param {readonly string[]} props.handlers
- * @param {Map<string, string>} props.trail by the cursor of a page, the link to the page before
+ * @param {Map<string, string>} props.trail by the cursor of a page, the link to the previous page
  * @param {number} props.acted number of actions performed
  * @param {(action: import('./actions.js').Action) => void} props.ask
  */
@@ -158,16 +158,18 @@ async function readPage(query, after, signal) {
 /**
  * @param {number} added
  * @param {number} missing
- * @param {boolean} later whether it is not the first page
+ * @param {boolean} later whether the page is not the first page
  */
 function changed(added, missing, later) {
-  // Each new event moves one event to the next page. If more have disappeared, some do not match any more.
+  // Each new event moves one event to the next page. If more events have disappeared, some of them do not match the
+  // filter any more.
   if (later || missing > added) return 'The list has changed';
   return added >= LIMIT ? `${LIMIT} or more new events` : counted(added, 'new event');
 }
 
 /**
- * How many events the page has and, if the filter is about deliveries, how many deliveries. The overview counts deliveries.
+ * The number of events on the page and, if the filter is about deliveries, the number of matching deliveries, because
+ * the overview counts deliveries.
  *
  * @param {readonly import('./api.js').StoredEvent[]} events
  * @param {Record<string, string>} filter

@@ -112,7 +112,7 @@ function Figures({ overview: { stats, activity, expectations, newest }, range })
       html`<li class="warn">
         <a href=${listLink({ state: 'stale' })}>
           <strong>${capped(stale)}</strong> <span>stale</span>${' '}
-          <small>replays or late deliveries</small>
+          <small>replays or late events</small>
         </a>
       </li>`
     }

@@ -2,9 +2,9 @@ import { html } from 'htm/preact';
 import { useMemo, useState } from 'preact/hooks';
 import { number, visible } from './format.js';
 
-/** Maximum number of characters that are shown at first: longer texts can block the page. */
+/** Maximum number of characters that are shown at first, because longer texts can block the page. */
 const SHOWN_CHARACTERS = 20_000;
-/** Maximum indentation: deeper levels are not readable, and each line would contain it. */
+/** Maximum number of indented levels, because deeper levels are not readable and make each line longer. */
 const MAX_INDENTATION = 40;
 
 /**
@@ -43,7 +43,7 @@ export function indented(text) {
 }
 
 /**
- * The body of an event: indented or as received, always as text.
+ * The body of an event, indented or as received, and always as text.
  *
  * @param {{ payload: string | null, error?: string }} props
  */
@@ -92,9 +92,9 @@ ${visible(cut ? shown.slice(0, SHOWN_CHARACTERS) : shown)}</pre>
  * @param {object} props
  * @param {string} props.text
  * @param {string} props.what
- * @param {boolean} [props.small] a sign instead of a word
- * @param {boolean} [props.inRow] not in the tab order, because a page has up to 100 of them: the page of the event has the
- *   same button
+ * @param {boolean} [props.small] whether the button shows a sign instead of a word
+ * @param {boolean} [props.inRow] whether the button is not in the tab order. A list has up to 100 such buttons, and the
+ *   page of the event has the same button.
  */
 export function Copy({ text, what, small = false, inRow = false }) {
   const [notice, setNotice] = useState('');

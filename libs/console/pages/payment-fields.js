@@ -8,7 +8,8 @@ const SHOWN = 20;
 const DECIMAL = /^-?\d+(\.\d+)?$/;
 
 /**
- * The text, with its middle replaced by `…` if it is long. Two ids often have the same beginning, so the end is shown too.
+ * Returns the text. If the text is long, its middle is replaced with `…`. Two ids often have the same beginning, so the
+ * end is shown too.
  *
  * @param {string} text
  */
@@ -19,7 +20,7 @@ export function shortened(text) {
 }
 
 /**
- * An id in a row: shortened, with the whole id as title and a button that copies it.
+ * A shortened id in a row, with the whole id as title and a button that copies the id.
  *
  * @param {{ text: string, what: string, href?: string }} props
  */
@@ -32,8 +33,8 @@ export function ShortId({ text, what, href }) {
 }
 
 /**
- * An amount with its currency, `KES 1,250.00`: all amounts have the same form. An amount that is not a plain number is
- * shown as it was stored.
+ * An amount with its currency, such as `KES 1,250.00`. All amounts have the same form. An amount that is not a plain
+ * number is shown as it was stored.
  *
  * @param {{ amount: string | null, currency: string | null }} event
  */
@@ -44,7 +45,7 @@ export function money({ amount, currency }) {
 }
 
 /**
- * Groups digits and keeps all of them: numbers as text have no limit of precision.
+ * Groups the digits of a number and keeps all digits, because numbers as text have no limit of precision.
  *
  * @param {string} amount
  * @param {number} digits
@@ -57,7 +58,7 @@ function grouped(amount, digits) {
   return format.format(/** @type {any} */ (amount));
 }
 
-/** How many decimals the currency has; 2 if it is unknown. @param {string | null} currency */
+/** Returns the number of decimals of the currency; 2 if the currency is unknown. @param {string | null} currency */
 function digitsOf(currency) {
   try {
     const style = { style: /** @type {const} */ ('currency'), currency: currency ?? '' };

@@ -12,7 +12,7 @@ const hour = new Intl.DateTimeFormat(undefined, {
 });
 
 const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5];
-/** Ticks of a logarithmic time axis, in milliseconds: values with a short label. */
+/** Ticks of a logarithmic time axis, in milliseconds. Each value has a short label. */
 const STEPS = [1, 10, 100, 1000, 10_000, 60_000, 600_000, 3_600_000, 36_000_000, 360_000_000];
 
 const { stepped, bars: barred } = /** @type {Required<uPlot.Series.PathBuilderFactories>} */ (
@@ -118,7 +118,7 @@ export function optionsOf({ lines, show, log, width, colour, setPointed, until }
 }
 
 /**
- * Points that are always drawn: a minute between two empty minutes has no line to its neighbours.
+ * Returns the points that are always drawn, because a minute between two empty minutes has no line to its neighbours.
  *
  * @param {uPlot} plot
  * @param {number} series

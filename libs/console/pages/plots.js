@@ -9,7 +9,7 @@ import { Minutes, valueOf } from './plot-table.js';
 /** @typedef {import('./api.js').Minute} Minute */
 
 /**
- * One line of a plot. Its colour is that of the swatch in the key, in either color scheme.
+ * One line of a plot. In both color schemes, the line has the colour of its swatch in the key.
  *
  * @typedef {object} Line
  * @property {'received' | 'done' | 'failed' | 'dead' | 'p50Ms' | 'p95Ms'} field
@@ -99,14 +99,19 @@ export function Plots({ activity, completeFrom, now, range }) {
     </div>`;
 }
 
-/** What a point of a plot means if it has several minutes. @param {boolean} times @param {number} size in minutes */
+/**
+ * Describes what a point of a plot shows if it covers several minutes.
+ *
+ * @param {boolean} times
+ * @param {number} size in minutes
+ */
 function noteOf(times, size) {
   if (size === 1) return '';
   return times ? `, the slowest of ${size} minutes` : `, means of ${size} minutes`;
 }
 
 /**
- * The totals of the range: sums of counts, and the times of the slowest minute as upper bounds.
+ * Returns the totals of the range: sums of counts, and the times of the slowest minute as upper bounds.
  *
  * @param {readonly Line[]} lines
  * @param {Minute[]} activity

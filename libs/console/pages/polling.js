@@ -4,11 +4,14 @@ import { ApiError } from './api.js';
 import { visible } from './format.js';
 
 const EVERY_MS = 2000;
-/** Minimum pause after a response, as a multiple of its duration: a page uses at most a twentieth of the server's time. */
+/**
+ * Minimum pause after a response, as a multiple of the request's duration, so that a page uses at most a twentieth of
+ * the server's time.
+ */
 const PAUSE_FACTOR = 19;
 
 /**
- * The result of `load`, which is called every two seconds while the page is visible, until the server rejects it.
+ * The result of `load`. `load` is called every two seconds while the page is visible, until the server rejects a call.
  *
  * @template T
  * @typedef {object} Polled
@@ -86,8 +89,8 @@ export function usePolled(key, load, acted = 0) {
 }
 
 /**
- * What a page shows until its first result: that it loads, or why the server rejects its address. The head of the page
- * shows that the server is not reachable or that the operator is not signed in.
+ * The content of a page until its first result: that the page loads, or why the server rejects the request. The notices
+ * at the top of the page show whether the server is not reachable or the operator is not signed in.
  *
  * @param {{ error: ApiError | null }} props
  */

@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 
-/** The views without parts of their own in the address: `#/events`, `#/failures`. */
+/** The views whose address has only one part, such as `#/events` and `#/failures`. */
 const VIEWS = /** @type {const} */ (['events', 'failures', 'expectations', 'audit']);
 
 /**
@@ -78,7 +78,7 @@ export function eventLink({ company, id }) {
   return `#/events/${[company, id].map((part) => encodeURIComponent(part.toWellFormed())).join('/')}`;
 }
 
-/** The current route. It changes with the hash. */
+/** The current route. The result changes with the hash. */
 export function useRoute() {
   const [hash, setHash] = useState(location.hash);
   useEffect(() => {

@@ -6,7 +6,11 @@ import { eventLink, listLink } from './route.js';
 
 /** @typedef {import('./api.js').StoredEvent} StoredEvent */
 
-/** Identifies an event: neither part can contain a line break. @param {{ company: string, id: string }} event */
+/**
+ * Returns a key that identifies an event. Neither part of the key can contain a line break.
+ *
+ * @param {{ company: string, id: string }} event
+ */
 export function keyOf({ company, id }) {
   return `${company}\n${id}`;
 }
@@ -63,7 +67,7 @@ export function Rows({ events, companies, selected, allMatching, onSelect }) {
   </table>`;
 }
 
-/** The type and the id, which lead to the page of the event. @param {{ event: StoredEvent }} props */
+/** The type and the id of an event, as a link to the page of the event. @param {{ event: StoredEvent }} props */
 function Name({ event }) {
   return html`<span class="short">
     <a href=${eventLink(event)}>

@@ -15,7 +15,7 @@ const PLACES = {
   a: '#/audit',
 };
 
-/** The lines of the help: keys and what they do. @type {readonly [readonly string[], string][]} */
+/** The lines of the help, each with its keys and their effect. @type {readonly [readonly string[], string][]} */
 const KEYS = [
   [['/'], 'Search; from a page without a search: search events'],
   [['j'], 'Next row'],
@@ -31,7 +31,7 @@ const KEYS = [
 ];
 
 /**
- * Keyboard shortcuts of all pages. They do nothing while the operator types in a field or a dialog is open.
+ * Keyboard shortcuts of all pages. The shortcuts do nothing while the operator types in a field or a dialog is open.
  *
  * @param {() => void} onHelp
  * @returns {{ current: boolean }} `true` if the next page must set the focus to its search
@@ -116,7 +116,11 @@ export function ShortcutHelp({ onClose }) {
   </dialog>`;
 }
 
-/** Moves the focus to the next or previous row of the page: to its link, or to the row itself. @param {1 | -1} step */
+/**
+ * Moves the focus to the link of the next or previous row of the page, or to the row if it has no link.
+ *
+ * @param {1 | -1} step
+ */
 function moveRow(step) {
   const found = document.querySelectorAll('main tbody tr, main [data-row]');
   const rows = /** @type {HTMLElement[]} */ ([...found]).filter((row) => row.checkVisibility());
@@ -141,7 +145,10 @@ function dialogIsOpen() {
   return document.querySelector('dialog[open]') !== null;
 }
 
-/** Whether the operator uses shortcuts. Some assistive technologies type text as keys, so they can be switched off. */
+/**
+ * Whether the operator uses shortcuts. The operator can switch shortcuts off, because some assistive technologies type
+ * text as keys.
+ */
 function isOn() {
   try {
     return localStorage.getItem(STORED) !== 'off';

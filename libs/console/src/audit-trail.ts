@@ -8,13 +8,19 @@ import { printable } from './operator-name.js';
 export const CONSOLE_ACTIONS = ['redrive', 'skip', 'pause', 'resume', 'forget', 'ask'] as const;
 export type ConsoleAction = (typeof CONSOLE_ACTIONS)[number];
 
-/** Time between two lines about the same operator and event, in milliseconds. An open page requests its event every 2 s. */
+/**
+ * Minimum time between two log lines about the same operator and event, in milliseconds. An open page requests its
+ * event every 2 s.
+ */
 const INTERVAL_MS = 60_000;
 /** Maximum number of remembered views. Views above this number are logged each time. */
 const MAX_REMEMBERED = 1_000;
-/** How many actions, and how many views, the page can show. They are counted apart, so that views displace no action. */
+/**
+ * Maximum number of actions, and of views, that the page can show. The two limits are separate, so that views displace
+ * no action.
+ */
 export const MAX_ENTRIES = 500;
-/** Maximum length of a text of an entry, in characters. The log has the whole text. */
+/** Maximum length of a text in an entry, in characters. The log contains the whole text. */
 const MAX_TEXT = 1_000;
 
 /** The number of deliveries, events or polls that an action changed. */
@@ -22,16 +28,16 @@ export type ActionResult = Partial<SelectionResult> & { readonly polls?: number 
 
 /** An action of an operator, or the view of a payload. */
 export interface AuditEntry {
-  /** Number of the entry in this process, in order. */
+  /** Number of the entry. Each process numbers its entries in order. */
   readonly id: number;
   /** When the action ended, by the process clock. */
   readonly at: Date;
-  /** The operator; `null` if not known. */
+  /** Name of the operator; `null` if it is not known. */
   readonly who: string | null;
   readonly action: ConsoleAction | 'view';
-  /** What the operator selected; empty if the request was not valid. */
+  /** Describes what the operator selected; empty if the request was not valid. */
   readonly target: string;
-  /** The event of a view. */
+  /** The event whose payload was viewed; `null` for an action. */
   readonly event: { readonly company: string; readonly id: string } | null;
   readonly result: ActionResult;
   /** Why the action was rejected or failed; `null` if it was performed. */
@@ -39,9 +45,9 @@ export interface AuditEntry {
 }
 
 /**
- * Logs each action of an operator, and each view of a payload with at most one line per operator and event per minute. A
- * view that is not remembered is logged each time, so no view is missing. The page shows the last entries of this process.
- * No line and no entry contains a payload.
+ * Logs each action of an operator, and each view of a payload. Views are logged at most once per minute per operator
+ * and event. Above {@link MAX_REMEMBERED} remembered views, further views are logged each time, so that the log
+ * contains every view. The page shows the last entries of this process. No log line and no entry contains a payload.
  */
 @Injectable()
 export class AuditTrail {
@@ -51,14 +57,14 @@ export class AuditTrail {
   readonly #actions: AuditEntry[] = [];
   readonly #views: AuditEntry[] = [];
   #count = 0;
-  /** Since when this process has recorded entries. */
+  /** When this process started to record entries. */
   readonly since: Date;
 
   constructor(@Inject(CONSOLE_OPTIONS) private readonly options: ResolvedConsoleOptions) {
     this.since = new Date(options.runtime.now());
   }
 
-  /** Records a view. Call it before the payload is sent. `who` is `null` if the operator is not known. */
+  /** Records a view. Call this method before the payload is sent. `who` is `null` if the operator is not known. */
   viewed(who: string | null, event: { company: string; id: string }): void {
     const now = this.options.runtime.monotonic();
     for (const [view, at] of this.#logged) {
@@ -74,7 +80,10 @@ export class AuditTrail {
     this.#keep(this.#views, { who, action: 'view', target, event, result: {}, error: null });
   }
 
-  /** Records an action that was performed. `kept` is `false` if it only counted deliveries: it is only in the log. */
+  /**
+   * Records an action that was performed. `kept` is `false` for an action that only counted deliveries. Such an action
+   * is logged, but the page does not show it.
+   */
   performed(
     who: string | null,
     action: ConsoleAction,
@@ -86,13 +95,13 @@ export class AuditTrail {
 
   /** Records an action that was rejected or failed. `target` is empty if the request was not valid. */
   failed(who: string | null, action: ConsoleAction, target: string, error: unknown): void {
-    const cause = error instanceof Error ? error.message : 'The error is not an Error.';
+    const cause = error instanceof Error ? error.message : 'The thrown value is not an Error.';
     const what = [action, target].filter(Boolean).join(' ');
     this.#logger.warn(printable(`${operator(who)}: ${what} was rejected or failed. ${cause}`));
     this.#keep(this.#actions, { who, action, target, event: null, result: {}, error: cause });
   }
 
-  /** The last entries, newest first. */
+  /** Returns the last entries, newest first. */
   latest(show: 'all' | 'actions' | 'views', limit: number): AuditEntry[] {
     const entries = [
       ...(show === 'views' ? [] : this.#actions),

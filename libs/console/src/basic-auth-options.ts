@@ -1,26 +1,30 @@
 import { PaymentsError } from 'nestjs-payments';
 import type { ConsoleRuntime } from './console-options.js';
 
-/** Options of {@link BasicAuthGuard}: `users` or `verify`. */
+/** Options of {@link BasicAuthGuard}. Set either `users` or `verify`. */
 export interface BasicAuthOptions {
   /**
-   * Passwords by name. A name has no colon, a password 12 to 200 characters; neither has control characters. Required,
-   * unless `verify` is set.
+   * Passwords by user name. A name must have 1 to 100 characters and no colon. A password must have 12 to 200
+   * characters. Neither the name nor the password may contain control characters. Required, unless `verify` is set.
    */
   users?: Readonly<Record<string, string>>;
   /**
-   * Verifies names and passwords that are stored elsewhere. It must compare in constant time. Required, unless `users`
-   * is set.
+   * Verifies names and passwords that are stored elsewhere. The function must compare in constant time. Required,
+   * unless `users` is set.
    */
   verify?: (name: string, password: string) => boolean | Promise<boolean>;
-  /** Clock and timers for the limit of wrong passwords. Default: the system's. */
+  /** Clock and timers for the limit of wrong passwords. Default: those of the system. */
   runtime?: ConsoleRuntime;
 }
 
 const CONTROL_CHARACTER = /\p{Cc}/u;
 const PASSWORD_LENGTH = { min: 12, max: 200 };
 
-/** @throws PaymentsError `options_invalid`. No message contains a password. */
+/**
+ * Checks `users`, and returns its names and passwords in Unicode's form C.
+ *
+ * @throws PaymentsError `options_invalid`. No message contains a password.
+ */
 export function checkedUsers(
   users: Readonly<Record<string, string>>,
 ): [name: string, password: string][] {
@@ -42,7 +46,7 @@ export function checkedUsers(
     }
     if (CONTROL_CHARACTER.test(password)) {
       throw basicAuthInvalid(
-        `the password of "${name}" has a control character, perhaps a line end. No browser can send it.`,
+        `the password of "${name}" contains a control character, perhaps a line end. Remove it, because no browser can send it.`,
       );
     }
     return [name.normalize('NFC'), password.normalize('NFC')];

@@ -20,14 +20,14 @@ interface BasicCredentials {
 }
 
 /**
- * Requires a name and a password with HTTP Basic authentication (RFC 7617). Use it only behind TLS.
+ * Requires a name and a password with HTTP Basic authentication (RFC 7617). Use this guard only behind TLS.
  *
- * Passwords are compared in constant time. Guesses are limited per user name over all clients: ten wrong passwords per
- * minute cause no delay; after more, each check waits up to 3 seconds, and at most 1,200 per minute are checked, 120 of them
- * for networks that sent ten wrong passwords, such as a proxy.
- * A client that signed in with the same name from the same network (IPv4 address, /48 of IPv6) within 12 hours does not
- * wait. `request.ip` identifies the client, so configure which proxies the application trusts. Wrong passwords are logged at
- * most once per minute.
+ * Passwords are compared in constant time. Guesses are limited per user name over all clients. Ten wrong passwords per
+ * minute cause no delay. After more wrong passwords, each check waits up to 3 seconds, and at most 1,200 passwords per
+ * minute are checked. At most 120 of these passwords may come from networks that sent ten wrong passwords, for example
+ * from a proxy. A client that signed in with the same name from the same network (IPv4 address, /48 of IPv6) within 12
+ * hours does not wait. `request.ip` identifies the client, so configure which proxies the application trusts. Wrong
+ * passwords are logged at most once per minute.
  *
  * @example
  * ```ts
@@ -53,7 +53,7 @@ export class BasicAuthGuard implements CanActivate, OnApplicationShutdown {
   readonly #limiter: SignInLimiter;
   readonly #log: ThrottledLog;
 
-  /** @throws PaymentsError `options_invalid`. */
+  /** @throws PaymentsError `options_invalid` if the options are not valid. */
   constructor(options: BasicAuthOptions) {
     const { users, verify, runtime = systemRuntime } = options ?? {};
     if ((users === undefined) === (verify === undefined)) {
@@ -71,7 +71,7 @@ export class BasicAuthGuard implements CanActivate, OnApplicationShutdown {
     this.#log = new ThrottledLog(new Logger('BasicAuthGuard'), runtime);
   }
 
-  /** @throws HttpException 401, or 429 if more attempts wait than are checked. */
+  /** @throws HttpException 401 if the name or password is missing or wrong, or 429 if too many attempts wait. */
   async canActivate(context: ExecutionContext): Promise<boolean> {
     const http = context.switchToHttp();
     const request = http.getRequest<ConsoleRequest & { [OPERATOR]?: string }>();
@@ -127,13 +127,13 @@ export class BasicAuthGuard implements CanActivate, OnApplicationShutdown {
     return same && expected !== undefined;
   }
 
-  /** A digest has the same length for passwords of any length, as timingSafeEqual() requires. */
+  /** Returns a digest, which has the same length for passwords of any length, as timingSafeEqual() requires. */
   #digest(password: string): Buffer {
     return createHmac('sha256', this.#key).update(password).digest();
   }
 }
 
-/** Name and password of an `Authorization` header, in Unicode's form C; `null` if it has none. */
+/** Returns the name and password of an `Authorization` header, in Unicode's form C; `null` if the header has none. */
 function parseBasic(header: string | undefined): BasicCredentials | null {
   const [, encoded] = /^basic +([\w+/=-]{1,2000})$/i.exec(header?.trim() ?? '') ?? [];
   if (encoded === undefined) return null;

@@ -13,8 +13,8 @@ interface Group {
 }
 
 /**
- * Events that an operator selected one by one. An action applies to each delivery that it can change, not only to dead
- * ones. The inbox acts on one state at a time, so the deliveries are grouped by state first.
+ * Events that an operator selected one by one. An action applies to every delivery that the action can change, not only
+ * to dead deliveries. The inbox acts on one state at a time, so the deliveries are first grouped by state.
  */
 export class BulkSelection {
   readonly #changed = new Set<string>();
@@ -38,8 +38,8 @@ export class BulkSelection {
   }
 
   /**
-   * Acts on the deliveries that were in this state when they were read, one handler at a time: after an action, a
-   * delivery may be in another state, and must not be acted on again.
+   * Calls `act` for the deliveries that were in `state` when they were read, one handler at a time. The current state
+   * is not used, because an earlier call may have changed it, and `act` must not run twice for a delivery.
    */
   async inState(
     state: DeliveryState,
@@ -51,8 +51,8 @@ export class BulkSelection {
   }
 
   /**
-   * Acts on events that have no delivery, or none to the given handler. Events without any are requested as
-   * `unhandled` or `stale`, which excludes tombstones.
+   * Calls `act` for the events that have no delivery, or no delivery to the given handler. Events without a delivery
+   * are requested as `unhandled` or `stale`, which excludes tombstones.
    */
   async withoutDelivery(
     act: (query: Group & { state?: 'unhandled' | 'stale' }) => Promise<SelectionResult>,
@@ -94,7 +94,7 @@ export class BulkSelection {
     for (const group of groupByCompany(events)) {
       const changed = await act(group);
       this.#deliveries += changed.deliveries;
-      // The result contains only the number of changed events. Count the first ones.
+      // The result contains only the number of changed events, so assume that the first ones were changed.
       for (const id of group.ids.slice(0, changed.events))
         this.#changed.add(`${group.company}/${id}`);
     }

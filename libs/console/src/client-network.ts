@@ -2,21 +2,25 @@ import { isIP, isIPv6 } from 'node:net';
 import { headerOf } from './console-request.js';
 import type { ConsoleRequest } from './console-request.js';
 
-/** Groups of an IPv6 address that identify a site: a provider assigns at most a /48 to one customer (RFC 6177). */
+/**
+ * Number of groups of an IPv6 address that identify a site. A provider assigns at most a /48 to one customer (RFC
+ * 6177).
+ */
 const SITE_GROUPS = 3;
 
 /**
- * Address of the client, as far as the application trusts its proxies. If the forwarded value is not an IP address, the
- * address of the connection is used.
+ * Returns the address of the client, as far as the application trusts its proxies. If the forwarded value is not an IP
+ * address, returns the address of the connection.
  */
 export function clientAddress({ ip, socket }: ConsoleRequest): string {
   return ip !== undefined && isIP(ip) !== 0 ? ip : (socket.remoteAddress ?? '');
 }
 
 /**
- * Networks that a request came through. The first is the network of {@link clientAddress}. If that address was forwarded,
- * and the application trusts too many proxies, the client may have invented it. Therefore two networks follow that the
- * client cannot invent: of the address that the nearest proxy added to `X-Forwarded-For`, and of the connection.
+ * Returns the networks that a request came through. The first is the network of {@link clientAddress}. If that address
+ * was forwarded, and the application trusts too many proxies, the client may have invented the address. Therefore two
+ * networks follow that the client cannot invent: the network of the address that the nearest proxy added to
+ * `X-Forwarded-For`, and the network of the connection.
  */
 export function networksOfClient(request: ConsoleRequest): readonly [string, ...string[]] {
   const address = clientAddress(request);
@@ -26,7 +30,7 @@ export function networksOfClient(request: ConsoleRequest): readonly [string, ...
   return [networkOf(address), networkOf(added), networkOf(remoteAddress)];
 }
 
-/** The network of an address: the address itself for IPv4 (also if it is mapped to IPv6), and the /48 for IPv6. */
+/** Returns the network of an address: the address itself for IPv4 (also if mapped to IPv6), or the /48 for IPv6. */
 export function networkOf(address: string): string {
   if (!isIPv6(address)) return address;
   // URL normalises every form of an address: lower case, without a dotted end.

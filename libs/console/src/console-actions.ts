@@ -28,8 +28,10 @@ export class ConsoleActions {
   ) {}
 
   /**
-   * @throws ConsoleException 400 if the body is not valid, 404 for `ask` without the option `reconcile`, 409 if a running
-   *   process has the handler to forget, 503 if the inbox is not reachable.
+   * Performs an action and records it in the audit trail.
+   *
+   * @throws ConsoleException 400 if the body is not valid, 404 for `ask` without the option `reconcile`, 409 if a
+   *   running process has registered the handler to forget, 503 if the inbox is not reachable.
    */
   async perform(action: ConsoleAction, who: string | null, body: unknown): Promise<object> {
     let target = '';
@@ -85,7 +87,7 @@ export class ConsoleActions {
     if (deliveries !== null) return { deliveries };
     throw new ConsoleException(
       409,
-      `A running process has the handler ${JSON.stringify(handler)}. Stop the process, or remove the handler from it, first.`,
+      `A running process has the handler ${JSON.stringify(handler)}. Before you forget it, stop the process or remove the handler from the code.`,
     );
   }
 
@@ -117,13 +119,13 @@ function requireOneSelection(request: SkipDto | RedriveDto): void {
     request instanceof RedriveDto &&
     request.ratePerSecond !== undefined
   ) {
-    throw badRequest('"ratePerSecond" is only for "filter": leave it out with "events".');
+    throw badRequest('"ratePerSecond" is allowed only with "filter", not with "events".');
   }
 }
 
 async function redrive(inbox: PaymentInbox, request: RedriveDto): Promise<SelectionResult> {
   const { events, filter, handler, force, dryRun, ratePerSecond } = request;
-  // The inbox adds deliveries only to the handlers that it knows.
+  // The inbox adds deliveries only for the handlers in its catalog.
   const handlers = (await inbox.handlers())
     .map(({ name }) => name)
     .filter((name) => (handler ?? name) === name);
@@ -164,7 +166,7 @@ async function skip(inbox: PaymentInbox, request: SkipDto): Promise<SelectionRes
   return selection.result;
 }
 
-/** How many selected events the audit trail names. */
+/** Maximum number of selected events that the audit trail names. */
 const MAX_NAMED = 5;
 
 /** Describes a request for the audit trail. */
@@ -182,7 +184,7 @@ function describe(request: SkipDto | RedriveDto): string {
   ].join(', ');
 }
 
-/** The ids of selected events; above {@link MAX_NAMED}, only the first ones and how many more. */
+/** Lists the ids of selected events; above {@link MAX_NAMED}, only the first ones and the number of the others. */
 function named(events: readonly EventIdDto[]): string {
   const names = events
     .slice(0, MAX_NAMED)
@@ -196,7 +198,7 @@ function named(events: readonly EventIdDto[]): string {
   return `${events.length} events: ${names.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
 }
 
-/** Replaces the search text and the error by their lengths, because they may contain a customer's data. */
+/** Replaces the search text and the error with their lengths, because they may contain a customer's data. */
 function withoutTexts({ search, error, ...filter }: ListQuery): object {
   return {
     ...filter,

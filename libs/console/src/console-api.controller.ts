@@ -21,8 +21,8 @@ import { validQuery } from './request-validation.js';
 import { ResponseWriter } from './response-writer.js';
 
 /**
- * The API of the page. It reads and validates requests itself, and writes responses through the adapter. So the
- * application's pipes, interceptors and filters, which are made for its own routes, change neither.
+ * The API of the page. The controller reads and validates requests itself, and writes responses through the HTTP
+ * adapter. Therefore the application's pipes, interceptors and filters change neither the requests nor the responses.
  */
 @Injectable()
 export class ConsoleApi {
@@ -52,14 +52,20 @@ export class ConsoleApi {
     this.responses.json(response, 200, { events, next: page.next });
   }
 
-  /** Company and id are in the query, because browsers remove `..` from a path, and some proxies decode `%2F` there. */
+  /**
+   * Responds with one event. The query contains the company and the id, because browsers remove `..` from a path, and
+   * some proxies decode `%2F` in a path.
+   */
   @Get('api/event')
   async showEvent(@Req() request: ConsoleRequest, @Res() response: unknown): Promise<void> {
     const { company, id } = await validQuery(EventIdDto, queryOf(request));
     const who = await this.#operatorOf(request);
     const event = await this.inbox.call((inbox) => inbox.get(id, company));
     if (event === undefined) {
-      throw new ConsoleException(404, 'The inbox has no such event. It may have been deleted.');
+      throw new ConsoleException(
+        404,
+        'The inbox has no event with this id. The event may have been deleted.',
+      );
     }
     this.audit.viewed(who, { company, id });
     this.responses.json(response, 200, withPayload(event));
@@ -90,7 +96,10 @@ export class ConsoleApi {
   async act(@Req() request: ConsoleRequest, @Res() response: unknown): Promise<void> {
     const action = CONSOLE_ACTIONS.find((name) => name === request.params?.['action']);
     if (action === undefined) {
-      throw new ConsoleException(404, `The actions are ${CONSOLE_ACTIONS.join(', ')}.`);
+      throw new ConsoleException(
+        404,
+        `There is no such action. The actions are ${CONSOLE_ACTIONS.join(', ')}.`,
+      );
     }
     const who = await this.#operatorOf(request);
     const result = await this.actions.perform(action, who, await jsonBodyOf(request));
@@ -102,12 +111,15 @@ export class ConsoleApi {
   }
 }
 
-/** Adds the body as text. Bytes that are not UTF-8 become U+FFFD. */
+/** Returns the event with its body as text. Bytes that are not UTF-8 become U+FFFD. */
 function withPayload({ raw, deliveries, ...event }: StoredEvent): object {
   return { ...event, payload: raw?.toString('utf8') ?? null, deliveries };
 }
 
-/** Cursors have a different form in each store. A store throws a TypeError for an invalid cursor. */
+/**
+ * Throws a response 400 for a TypeError, which a store throws if a cursor is not valid. Only the store can check a
+ * cursor, because each store has its own form of cursors. Rethrows all other errors.
+ */
 function asBadCursor(error: unknown): never {
   if (!(error instanceof TypeError)) throw error;
   throw badRequest('"after" must be "next" of the previous page. Start again from the first page.');

@@ -3,10 +3,10 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, extname, join } from 'node:path';
 import { consoleInvalid } from './console-options.js';
 
-/** A file of the page, as it is sent. */
+/** A file of the page, as the console sends it. */
 export interface ConsoleAsset {
   readonly type: string;
-  /** A strong validator: a hash of the content. */
+  /** The strong validator of the `ETag` header, which is a hash of the content. */
   readonly etag: string;
   readonly text: string;
 }
@@ -25,7 +25,10 @@ const TYPES: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml; charset=utf-8',
 };
 
-/** Third-party files: name in an import (`bare`), name in the URL (`asset`), and file next to the main file of `found`. */
+/**
+ * Third-party files. `bare` is the name in an import, and `asset` is the name in the URL. `file` is the name of the
+ * file next to the main file of the module `found`.
+ */
 const LIBRARIES = [
   { bare: 'preact', asset: 'preact.mjs', found: 'preact', file: 'preact.mjs' },
   { bare: 'preact/hooks', asset: 'hooks.mjs', found: 'preact/hooks', file: 'hooks.mjs' },
@@ -38,7 +41,7 @@ const LIBRARIES = [
 const TEMPLATE = 'console.html';
 
 /**
- * Every file that the console sends. All are read at boot, so no request reads from the disk.
+ * Every file that the console sends. All files are read at boot, so no request reads from the disk.
  */
 export class ConsoleAssets {
   readonly #assets: ReadonlyMap<string, ConsoleAsset>;
@@ -46,7 +49,7 @@ export class ConsoleAssets {
 
   /** @throws PaymentsError `options_invalid` if a file is missing. */
   static async load(): Promise<ConsoleAssets> {
-    // A bundler that includes this module does not copy its folder.
+    // If a bundler includes this module, it does not copy the folder of the pages.
     const files = await import('../pages.js').catch(() => missing('the folder of the pages'));
     return new ConsoleAssets(files.PAGES, files.locate);
   }
@@ -70,8 +73,8 @@ export class ConsoleAssets {
   }
 
   /**
-   * The page for a browser that finds its files below `base`. `base` is `./` if the page's address ends with a slash;
-   * otherwise it is `./` and the last part of the address.
+   * Returns the page for a browser that loads the files of the page from addresses below `base`. `base` is `./` if the
+   * page's address ends with a slash; otherwise it is `./` and the last part of the address.
    */
   page(base: string): ConsolePageText {
     const libraries = LIBRARIES.flatMap(({ bare, asset: name }) =>
@@ -101,13 +104,13 @@ function read<T>(name: string, from: () => T): T {
 
 function missing(name: string): never {
   throw consoleInvalid(
-    `${name} cannot be read. Either the installation is not complete: install nestjs-payments-console again. Or a ` +
-      'bundler left the files out: exclude nestjs-payments-console from the bundle and deploy it in node_modules, with ' +
-      'its dependencies.',
+    `${name} cannot be read. If the installation is not complete, install nestjs-payments-console again. If a bundler ` +
+      'left the files out, exclude nestjs-payments-console from the bundle and deploy it in node_modules, with its ' +
+      'dependencies.',
   );
 }
 
-/** The page may load its own files, and run the one inline script, the import map. */
+/** Returns a policy that lets the page load its own files, and run one inline script, the import map. */
 function pagePolicy(importMap: string): string {
   const hash = createHash('sha256').update(importMap).digest('base64');
   return [

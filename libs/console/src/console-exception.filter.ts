@@ -2,7 +2,9 @@ import { Catch, HttpException, Injectable, Logger } from '@nestjs/common';
 import type { ArgumentsHost, ExceptionFilter } from '@nestjs/common';
 import { ResponseWriter } from './response-writer.js';
 
-/** A request that the console rejects. The message is for the operator: it names the cause and the fix. */
+/**
+ * The error of a request that the console rejects. The message is for the operator, and names the cause and the fix.
+ */
 export class ConsoleException extends HttpException {
   constructor(status: number, message: string, options?: { cause?: unknown }) {
     super({ error: message }, status, options);
@@ -10,12 +12,15 @@ export class ConsoleException extends HttpException {
   }
 }
 
-/** A body or query that is not valid. */
+/** Creates the error for a body or query that is not valid. */
 export function badRequest(message: string): ConsoleException {
   return new ConsoleException(400, message);
 }
 
-/** Exception filter of the page: it handles the console's own exceptions. The application's filters handle all others. */
+/**
+ * Exception filter of the page, for the console's own exceptions. The application's filters handle all other
+ * exceptions.
+ */
 @Catch(ConsoleException)
 @Injectable()
 export class PageExceptionFilter implements ExceptionFilter {
@@ -36,7 +41,7 @@ export class PageExceptionFilter implements ExceptionFilter {
   }
 }
 
-/** Exception filter of the API: it responds with `{ "error": … }` to all exceptions, also of the application's guards. */
+/** Exception filter of the API. The response to every exception, also of a guard, is `{ "error": … }`. */
 @Catch()
 @Injectable()
 export class ApiExceptionFilter extends PageExceptionFilter {
@@ -48,7 +53,9 @@ export class ApiExceptionFilter extends PageExceptionFilter {
       return { status: error.getStatus(), message: error.message.split('\n')[0]!.slice(0, 300) };
     }
     this.#logger.error(
-      error instanceof Error ? error.stack : 'A request failed with a value that is not an Error.',
+      error instanceof Error
+        ? error.stack
+        : 'A request to the console failed: the thrown value is not an Error.',
     );
     return { status: 500, message: "The console failed. See the application's log for the cause." };
   }

@@ -6,7 +6,7 @@ import { ConsoleException } from './console-exception.filter.js';
 import { consoleInvalid } from './console-options.js';
 import { printable } from './operator-name.js';
 
-/** Errors that mean a bug or an invalid request. All others are errors of the store's driver. */
+/** Errors that mean a bug or an invalid request. All other errors come from the driver of the store. */
 const PROGRAM_ERRORS = [TypeError, RangeError, ReferenceError, SyntaxError, ConsoleException];
 
 /** The application's inbox and expectations. Any module of the application may import `PaymentsModule`. */
@@ -35,14 +35,14 @@ export class ConsoleInbox implements OnModuleInit {
   /**
    * Calls the inbox.
    *
-   * @throws ConsoleException 503 if its store is not reachable. Errors of the program are rethrown.
+   * @throws ConsoleException 503 if the store is not reachable. Errors in {@link PROGRAM_ERRORS} are rethrown.
    */
   async call<T>(operation: (inbox: PaymentInbox) => Promise<T>): Promise<T> {
     if (this.#inbox === undefined) throw new Error('The application is not initialised yet.');
     return this.#reach(operation(this.#inbox));
   }
 
-  /** The expectations; `null` if the application has no option `reconcile`. */
+  /** The application's expectations; `null` if the option `reconcile` is not set. */
   get expectations(): PaymentExpectations | null {
     return this.#expectations?.enabled ? this.#expectations : null;
   }
@@ -70,7 +70,7 @@ export class ConsoleInbox implements OnModuleInit {
       return await result;
     } catch (error) {
       if (PROGRAM_ERRORS.some((type) => error instanceof type)) throw error;
-      const cause = error instanceof Error ? error.message : 'The error is not an Error.';
+      const cause = error instanceof Error ? error.message : 'The thrown value is not an Error.';
       this.log.warn('outage', `The console cannot reach the inbox. ${printable(cause)}`);
       throw new ConsoleException(
         503,

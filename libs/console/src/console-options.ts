@@ -3,7 +3,7 @@ import { PaymentsError } from 'nestjs-payments';
 import type { PaymentsRuntime } from 'nestjs-payments';
 import type { ConsoleRequest } from './console-request.js';
 
-/** A class of a guard, which Nest creates with the exports of `imports`, or an instance. */
+/** A guard: a class, which Nest instantiates with the exports of `imports`, or an instance. */
 export type ConsoleGuard = Type<CanActivate> | CanActivate;
 
 /** Clocks and timers of the console, so that tests can control them. */
@@ -17,19 +17,24 @@ export interface PaymentsConsoleOptions {
    */
   path: string;
   /**
-   * Guards that decide who may use the console: all of them must accept a request. Without a guard, the application
-   * starts only if `NODE_ENV` is `development`, and the console responds only to this machine. Default: none.
+   * Guards that decide who may use the console. All guards must accept a request. Without a guard, the application
+   * starts only if `NODE_ENV` is `development`, and the console responds only to requests from this machine. Default:
+   * none.
    */
   guards?: readonly ConsoleGuard[];
   /** Modules that export what the guards inject. Default: none. */
   imports?: ModuleMetadata['imports'];
   /**
-   * Returns the operator's name, for the log and the page, or a promise of it. The first 100 characters are kept, without
-   * control characters. If it throws or rejects, the console performs no action and shows no payload. Default: the name that
-   * {@link BasicAuthGuard} accepted, or `username`, `email`, `sub`, `id` or `name` of `request.user`, or `unknown`.
+   * Returns the operator's name for the log and the page, or a promise of the name. The console removes control
+   * characters and uses the first 100 characters. If the function throws or rejects, the console performs no action and
+   * shows no payload. Default: the name that {@link BasicAuthGuard} accepted, or `username`, `email`, `sub`, `id` or
+   * `name` of `request.user`, or `unknown`.
    */
   who?: (request: ConsoleRequest) => string | undefined | Promise<string | undefined>;
-  /** Clocks for the limits of inbox queries and of warnings. Default: the system's. */
+  /**
+   * Clocks and timers that limit how often the console queries the inbox and logs warnings. Default: those of the
+   * system.
+   */
   runtime?: ConsoleRuntime;
 }
 
@@ -56,7 +61,7 @@ export const systemRuntime: ConsoleRuntime = Object.freeze({
   },
 });
 
-/** @throws PaymentsError `options_invalid`. */
+/** Checks the options and adds the defaults. @throws PaymentsError `options_invalid` if an option is not valid. */
 export function resolveConsoleOptions(options: PaymentsConsoleOptions): ResolvedConsoleOptions {
   const {
     path,
@@ -95,7 +100,8 @@ export function resolveConsoleOptions(options: PaymentsConsoleOptions): Resolved
 }
 
 /**
- * Without a guard, everybody could read payments and act on them. This is allowed only if `NODE_ENV` is `development`.
+ * Rejects options without a guard, because everybody could then read payments and act on them. Accepts them only if
+ * `NODE_ENV` is `development`.
  *
  * @throws PaymentsError `options_invalid`.
  */
@@ -105,7 +111,7 @@ export function requireGuard(
 ): void {
   if (guards.length > 0 || environment === 'development') return;
   throw consoleInvalid(
-    `the console at "${path}" has no guard, so everybody could read payments and run handlers again. Add one: ` +
+    `the console at "${path}" has no guard, so everybody could read payments and run handlers again. Add a guard: ` +
       'PaymentsConsoleModule.register({ path, guards: [YourGuard] }), or [new BasicAuthGuard({ users })]. The console ' +
       `starts without a guard only if NODE_ENV is "development"; here it is ${environment === undefined ? 'not set' : JSON.stringify(environment)}.`,
   );

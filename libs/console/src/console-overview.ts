@@ -13,31 +13,38 @@ import { ConsoleInbox } from './console-inbox.js';
 import { CONSOLE_OPTIONS } from './console-options.js';
 import type { ResolvedConsoleOptions } from './console-options.js';
 
-/** How long a result is reused, in milliseconds, so that many open consoles query the store as rarely as one. */
+/**
+ * How long counts are reused, in milliseconds. Many open consoles then query the store no more often than one console.
+ */
 const FRESH_MS = 1000;
-/** The same for the closed minutes, which are expensive to compute. */
+/** How long the activity of closed minutes is reused, in milliseconds, because activity is expensive to compute. */
 const ACTIVITY_FRESH_MS = 10_000;
 
 /**
- * The same for the failures and the newest events: up to 10,000 failed deliveries are expensive to group, and a list of
- * one source may compare 20,000 events.
+ * How long the failures and the newest events are reused, in milliseconds. Both are expensive: the failures group up to
+ * 10,000 failed deliveries, and a list of the events of one source may compare 20,000 events.
  */
 const SEARCH_FRESH_MS = 4000;
 
-/** How many of the newest webhook requests determine the usual gap. */
+/** Number of the newest webhook requests from which the usual gap is computed. */
 const GAPS_FROM = 100;
-/** How many gaps there must be before one is usual. */
+/** Minimum number of gaps that are needed to compute the usual gap. */
 const MIN_GAPS = 10;
-/** A webhook request is late after this many times the usual gap, but not before {@link MIN_LATE_MS} milliseconds. */
+/**
+ * The next webhook request is late after this multiple of the usual gap, and at the earliest after {@link MIN_LATE_MS}.
+ */
 const LATE_FACTOR = 3;
 const MIN_LATE_MS = 60_000;
 
 /** A handler that an operator can select. */
 export interface ConsoleHandler {
   readonly name: string;
-  /** Whether this process has the handler. */
+  /** Whether this process has registered the handler. */
   readonly here: boolean;
-  /** When a live worker last had the handler; `null` if the store has only its deliveries or its pause. */
+  /**
+   * When a running process last had the handler; `null` if the store contains only deliveries or a pause of the
+   * handler.
+   */
   readonly lastSeenAt: Date | null;
   /**
    * Counts of the handler over the minutes of {@link InboxOverview.activity}, with `p50Ms` and `p95Ms` of the slowest
@@ -51,9 +58,11 @@ export interface NewestEvents {
   readonly webhook: Date | null;
   readonly poll: Date | null;
   readonly overdue: Date | null;
-  /** The usual time between two webhook requests: 90% arrive within it. `null` if there were too few. */
+  /**
+   * The usual time between two webhook requests, which is the 90th percentile. `null` if there were too few requests.
+   */
   readonly usualGapMs: number | null;
-  /** Whether the next webhook request is late for the usual gap, or no recent event came by webhook. */
+  /** Whether the next webhook request is late compared with the usual gap, or no recent event came by webhook. */
   readonly late: boolean;
 }
 
@@ -62,12 +71,14 @@ export interface ConsoleMinute extends ActivityCounts {
   readonly startsAt: Date;
 }
 
-/** The data of the page's first view. */
+/** The data that the overview shows. */
 export interface InboxOverview {
   /** When the inbox was queried, by the process clock. */
   readonly now: Date;
   readonly capabilities: InboxCapabilities;
-  /** Handlers of this process, those of the catalog, and those with stored deliveries or a pause; by name. */
+  /**
+   * Handlers of this process, handlers in the catalog, and handlers with stored deliveries or a pause, sorted by name.
+   */
   readonly handlers: readonly ConsoleHandler[];
   readonly stats: InboxStats;
   /** How many expectations are open; `null` if the application has no option `reconcile`. */
@@ -76,7 +87,7 @@ export interface InboxOverview {
   readonly newest: NewestEvents | null;
   /** Closed minutes, the oldest first. */
   readonly activity: readonly ConsoleMinute[];
-  /** From when on the minutes are complete; see `InboxActivity.completeFrom`. */
+  /** Start of the first complete minute; see `InboxActivity.completeFrom`. */
   readonly completeFrom: Date;
 }
 
@@ -85,10 +96,16 @@ type InboxState = Omit<InboxOverview, 'activity' | 'completeFrom' | 'handlers' |
   readonly handlers: readonly Omit<ConsoleHandler, 'activity'>[];
 };
 
-/** Counts, queried at most once per second, failures and newest events at most every 4 and activity at most every 10 seconds. */
+/**
+ * Queries the inbox for the overview. Reuses counts for 1 second, failures and newest events for 4 seconds, and
+ * activity for 10 seconds.
+ */
 @Injectable()
 export class ConsoleOverview {
-  /** Counts, and activity by number of minutes. A request has 1 to 1,440 minutes, which bounds the size of the cache. */
+  /**
+   * Cached results, by query. Activity has one entry per number of minutes (1 to 1,440), so the size of the cache is
+   * bounded.
+   */
   readonly #cache = new Map<string, { until: number; result: Promise<unknown> }>();
 
   constructor(
@@ -96,7 +113,11 @@ export class ConsoleOverview {
     @Inject(CONSOLE_OPTIONS) private readonly options: ResolvedConsoleOptions,
   ) {}
 
-  /** @throws ConsoleException 503 if the inbox is not reachable. */
+  /**
+   * Returns the overview with this many minutes of activity.
+   *
+   * @throws ConsoleException 503 if the inbox is not reachable.
+   */
   async show(minutes: number): Promise<InboxOverview> {
     const [state, newest, { byHandler, ...activity }] = await Promise.all([
       this.#cached('state', FRESH_MS, (inbox) => this.#stateOf(inbox)),
@@ -117,7 +138,10 @@ export class ConsoleOverview {
     return this.#cached('failures', SEARCH_FRESH_MS, (inbox) => inbox.failures());
   }
 
-  /** Makes the next {@link show} and {@link failures} query the inbox. Call it after an action. */
+  /**
+   * Clears the cache, so that the next {@link show} and {@link failures} query the inbox. Call this method after an
+   * action.
+   */
   invalidate(): void {
     this.#cache.clear();
   }
@@ -170,7 +194,9 @@ export class ConsoleOverview {
   }
 }
 
-/** The 90th percentile of the times between webhook requests, the newest first; `null` if there are too few. */
+/**
+ * Returns the 90th percentile of the gaps between `times`, which are sorted newest first; `null` if there are too few.
+ */
 function usualGapOf(times: readonly Date[]): number | null {
   const gaps = times
     .slice(1)

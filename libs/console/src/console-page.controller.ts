@@ -8,7 +8,7 @@ import type { ConsoleRequest } from './console-request.js';
 import { AllowTrailingSlash } from './nest-internals.js';
 import { ResponseWriter } from './response-writer.js';
 
-/** The page and its files. */
+/** Serves the page and its files. */
 @Injectable()
 export class ConsolePage {
   constructor(

@@ -5,7 +5,10 @@ import { badRequest, ConsoleException } from './console-exception.filter.js';
 /** Largest body that the console reads itself, in bytes. */
 const MAX_BODY_BYTES = 1024 ** 2;
 
-/** The fields of a request that the console reads, on Express and Fastify. The option `who` receives the adapter's own object. */
+/**
+ * The fields of a request that the console reads, on Express and Fastify. The option `who` receives the adapter's own
+ * request object.
+ */
 export interface ConsoleRequest {
   readonly method: string;
   /** Path and query, as they were sent. */
@@ -15,7 +18,7 @@ export interface ConsoleRequest {
   readonly headers: IncomingHttpHeaders;
   /** Parameters of the route, decoded. */
   readonly params?: Readonly<Record<string, string>>;
-  /** The body, as the application's parser left it. */
+  /** The body, as the application's body parser set it. */
   readonly body?: unknown;
   /** Address of the client, as far as the application trusts its proxies. */
   readonly ip?: string;
@@ -30,8 +33,8 @@ export function pathOf(request: ConsoleRequest): string {
 }
 
 /**
- * The fields of the query, independent of the parser that the application uses for its own routes. An empty value
- * counts as missing, because forms send it for an empty field.
+ * Returns the fields of the query, independent of the parser that the application uses for its own routes. An empty
+ * value counts as missing, because a form sends an empty value for an empty field.
  *
  * @throws ConsoleException 400 if a field is given more than once.
  */
@@ -47,17 +50,17 @@ export function queryOf(request: ConsoleRequest): Record<string, string> {
   return Object.fromEntries([...fields].filter(([, value]) => value !== ''));
 }
 
-/** A header that is given exactly once; `undefined` if it is missing or given more often. */
+/** Returns a header that is given exactly once; `undefined` if the header is missing or is given more than once. */
 export function headerOf({ headers }: ConsoleRequest, name: string): string | undefined {
   const value = headers[name];
   return typeof value === 'string' ? value : undefined;
 }
 
 /**
- * The JSON of a body. It supports applications that parse bodies (the usual case), that keep them as bytes or text, and
- * that do not read them (`bodyParser: false` on Express).
+ * Returns the parsed JSON of the body. The application may parse bodies (the usual case), keep them as bytes or text,
+ * or not read them (`bodyParser: false` on Express).
  *
- * @throws ConsoleException 400 if it is not JSON, 413 if it is larger than 1 MiB.
+ * @throws ConsoleException 400 if the body is not JSON, 413 if it is larger than 1 MiB.
  */
 export async function jsonBodyOf(request: ConsoleRequest): Promise<unknown> {
   const { body } = request;
@@ -71,7 +74,7 @@ export async function jsonBodyOf(request: ConsoleRequest): Promise<unknown> {
   }
 }
 
-/** Reads a body that the application has not read. `undefined` on Fastify, or if the body was already read. */
+/** Reads a body that the application has not read. Returns `undefined` on Fastify, or if the body was already read. */
 async function unreadTextOf(stream: Readable): Promise<Buffer | undefined> {
   if (typeof stream.read !== 'function' || stream.readableDidRead) return undefined;
   const chunks: Buffer[] = [];

@@ -26,7 +26,7 @@ import { ThrottlerExemption, TrailingSlashRoutes } from './nest-internals.js';
 import { ApiOriginGuard, PageOriginGuard } from './request-origin.guard.js';
 import { ResponseWriter } from './response-writer.js';
 
-/** Checks the guards when the application boots: at that time, `.env` files have been read. */
+/** Checks the guards when the application boots, because `.env` files have been read by then. */
 @Injectable()
 class GuardCheck implements OnModuleInit {
   readonly #logger = new Logger('PaymentsConsole');
@@ -53,7 +53,7 @@ class SuppressedWarnings implements OnApplicationShutdown {
 
   onApplicationShutdown(): void {
     this.log.flush();
-    // Nest itself calls the hook of a guard that is a class, and not of a guard that is an instance.
+    // Nest calls this hook of a guard only if the guard was given as a class, not as an instance.
     for (const guard of this.options.guards) {
       if (guard instanceof BasicAuthGuard) guard.onApplicationShutdown();
     }
@@ -61,8 +61,9 @@ class SuppressedWarnings implements OnApplicationShutdown {
 }
 
 /**
- * A page for operators in the application: it shows the events of the payments inbox, which of them failed and
- * why, and has buttons to redrive, skip, pause and resume. Needs `PaymentsModule` in any module of the application.
+ * Adds a page for operators to the application. The page shows the events in the payments inbox, and which events
+ * failed and why. The page has buttons to redrive, skip, pause and resume. Some module of the application must import
+ * `PaymentsModule`.
  *
  * @example
  * ```ts
@@ -78,12 +79,12 @@ class SuppressedWarnings implements OnApplicationShutdown {
 @Module({})
 export class PaymentsConsoleModule {
   /**
-   * Mounts the console at `path`, for operators that the `guards` accept. You can register it at several paths. There is
-   * no `registerAsync`, because Nest maps routes before asynchronous options are known. If a password or a key is known
-   * only later, use a guard that injects it.
+   * Mounts the console at `path`, for operators that the `guards` accept. You can register the console at several
+   * paths. There is no `registerAsync`, because Nest maps routes before asynchronous options are known. If a password
+   * or a key is known only later, use a guard that injects the password or key.
    *
-   * @throws PaymentsError `options_invalid`, which names the option and the fix. Without a guard, the application
-   *   does not start, and the error of its boot has this code, unless `NODE_ENV` is `development`.
+   * @throws PaymentsError `options_invalid`, which names the option and the fix. The boot of the application fails with
+   *   the same code if there is no guard, unless `NODE_ENV` is `development`.
    */
   static register(options: PaymentsConsoleOptions): DynamicModule {
     const resolved = resolveConsoleOptions(options);
@@ -117,7 +118,7 @@ export class PaymentsConsoleModule {
   }
 }
 
-/** New classes for each registration: Nest stores path and guards on the class, so two registrations cannot share one. */
+/** Creates new classes for each registration, because Nest stores the path and the guards on the class. */
 function controllersFor({ path, guards }: ResolvedConsoleOptions): Type[] {
   const options = { path, version: VERSION_NEUTRAL } as const;
 

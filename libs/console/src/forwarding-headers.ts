@@ -65,7 +65,7 @@ const PATTERN = new RegExp(
     .join('|')})$`,
 );
 
-/** Whether a request with this header, its name in lower case, came through a proxy. */
+/** Whether a request with this header came through a proxy. `name` must be in lower case. */
 export function isForwardingHeader(name: string): boolean {
   return PATTERN.test(name);
 }

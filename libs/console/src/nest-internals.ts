@@ -8,15 +8,18 @@ import type { ModuleRef } from '@nestjs/core';
  * and 12.5.1, @nestjs/throttler 5.2.0 and 6.7.1, and Fastify 5.
  */
 
-/** Injection token and metadata key of @nestjs/throttler. Using its decorator SkipThrottle() would make it a dependency. */
+/**
+ * Injection token and metadata key of @nestjs/throttler. The decorator SkipThrottle() is not used, because the package
+ * would then be a dependency.
+ */
 const THROTTLER_OPTIONS = 'THROTTLER:MODULE_OPTIONS';
 const THROTTLER_SKIP = 'THROTTLER:SKIP';
 
 type Throttlers = readonly { readonly name?: string }[];
 
 /**
- * Exempts the console's controllers from all throttlers of the application. An open console requests the numbers every
- * 2 seconds, which exceeds most limits.
+ * Exempts the console's controllers from all throttlers of the application. An open console sends a request every 2
+ * seconds, which exceeds most limits.
  */
 export class ThrottlerExemption implements OnModuleInit {
   constructor(
@@ -24,7 +27,10 @@ export class ThrottlerExemption implements OnModuleInit {
     private readonly controllers: readonly Type[],
   ) {}
 
-  /** In this phase of the boot, the options of `ThrottlerModule.forRootAsync()` are known. */
+  /**
+   * Exempts the controllers in this phase of the boot, because the options of `ThrottlerModule.forRootAsync()` are
+   * known then.
+   */
   onModuleInit(): void {
     for (const { name = 'default' } of this.#throttlers()) {
       for (const controller of this.controllers) {
@@ -48,7 +54,7 @@ export class ThrottlerExemption implements OnModuleInit {
   }
 }
 
-/** The used parts of a Fastify instance and of a route. The package does not depend on Fastify. */
+/** The parts of a Fastify instance that the console uses. The package does not depend on Fastify. */
 interface FastifyLike {
   addHook(name: 'onRoute', hook: (route: FastifyRoute) => void): void;
   hasRoute(route: { method: string; url: string }): boolean;
@@ -66,14 +72,15 @@ interface FastifyRoute {
 
 const TRAILING_SLASH = Symbol('PAYMENTS_CONSOLE_TRAILING_SLASH');
 
-/** Makes a route respond with and without a slash at its end. */
+/** Makes a route respond at its path with and without a trailing slash. */
 export const AllowTrailingSlash = (): MethodDecorator => (_target, _name, descriptor) => {
   Reflect.defineMetadata(TRAILING_SLASH, true, descriptor.value as object);
 };
 
 /**
- * Nest removes the slash from the end of every path. Express responds with and without it; on Fastify, this class adds a second
- * route. Nest copies the metadata of a method to the handler that it registers.
+ * Adds, on Fastify, a second route with a trailing slash for each route with {@link AllowTrailingSlash}. Nest removes
+ * the trailing slash from every path, and only Express then responds to both paths. Nest copies the metadata of a
+ * method to the handler of its route.
  */
 @Injectable()
 export class TrailingSlashRoutes {

@@ -4,13 +4,16 @@ import type { ConsoleRequest } from './console-request.js';
 const MAX_LENGTH = 100;
 /** Fields of `request.user` that may contain the name, in order of preference. */
 const CLAIMS = ['username', 'email', 'sub', 'id', 'name'] as const;
-/** Control and format characters, line ends and lone surrogates: they can forge a log line, or reverse its text. */
+/** Control and format characters, line ends and lone surrogates, which can forge a log line or reverse its text. */
 const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]+/gu;
 
-/** Key of a request under which `BasicAuthGuard` stores the accepted name. It is a symbol, so that no request can set it. */
+/**
+ * Key of the property of a request in which `BasicAuthGuard` stores the accepted name. The key is a symbol, so that no
+ * client can set the property.
+ */
 export const OPERATOR = Symbol('PAYMENTS_CONSOLE_OPERATOR');
 
-/** The operator's name, safe to log; `null` if it is not known. */
+/** Returns the operator's name, safe to log; `null` if the name is not known. */
 export async function operatorName(
   request: ConsoleRequest,
   who?: PaymentsConsoleOptions['who'],
@@ -21,7 +24,7 @@ export async function operatorName(
   return cleaned === '' ? null : Array.from(cleaned).slice(0, MAX_LENGTH).join('');
 }
 
-/** Replaces line ends and characters that cannot be printed by a space. */
+/** Replaces line ends and unprintable characters with spaces. */
 export function printable(text: string): string {
   return text.replace(UNPRINTABLE, ' ');
 }

@@ -30,14 +30,14 @@ const EXPECTATION_STATES: readonly ExpectationState[] = [
   'cancelled',
 ];
 
-/** Minutes of activity to show. */
+/** Query of the overview, with the number of minutes of activity to show. */
 export class OverviewQueryDto {
   @WholeNumber(1, 1440)
   @Type(() => Number)
   minutes = 60;
 }
 
-/** The entries of the audit trail to show. */
+/** Query that selects entries of the audit trail. */
 export class AuditQueryDto {
   @Choice(['all', 'actions', 'views'])
   show: 'all' | 'actions' | 'views' = 'all';
@@ -78,7 +78,7 @@ export class EventFilterDto {
   @AnyText()
   search?: string;
 
-  /** Only deliveries whose last error is in the group of this error. */
+  /** Selects only deliveries whose last error is in the same group as this error. */
   @Optional()
   @AnyText()
   error?: string;
@@ -99,7 +99,7 @@ export class EventFilterDto {
   }
 }
 
-/** A page of the list of events. */
+/** Query for a page of the list of events. */
 export class EventListQueryDto extends EventFilterDto {
   @Choice(ORDERS)
   order: (typeof ORDERS)[number] = 'newest';
@@ -118,7 +118,7 @@ export class EventListQueryDto extends EventFilterDto {
   }
 }
 
-/** A page of the list of expectations. */
+/** Query for a page of the list of expectations. */
 export class ExpectationListQueryDto {
   @Optional()
   @CompanyId()
@@ -170,23 +170,23 @@ export class SkipDto {
   @Type(() => EventFilterDto)
   filter?: EventFilterDto;
 
-  /** Only deliveries to this handler. */
+  /** Selects only deliveries to this handler. */
   @Optional()
   @Text(200)
   handler?: string;
 
-  /** Count the deliveries only. */
+  /** Whether to count the deliveries only, and to change nothing. */
   @IsBoolean(BOOLEAN)
   dryRun = false;
 }
 
 /** Selects the deliveries to redrive. */
 export class RedriveDto extends SkipDto {
-  /** Redrive deliveries that are done, too. */
+  /** Whether to redrive deliveries that are done, too. */
   @IsBoolean(BOOLEAN)
   force = false;
 
-  /** How many events become due per second. Only for a `filter`. */
+  /** Number of events that become due per second. Allowed only with `filter`. */
   @Optional()
   @IsPositive(RATE)
   @Max(1000, RATE)
@@ -208,7 +208,7 @@ export class ExpectationIdDto {
   reference!: string;
 }
 
-/** The expectations whose polls an operator makes due. */
+/** Selects the expectations about which the module asks the service now. */
 export class AskDto {
   @SelectionOf(ExpectationIdDto, 'expectations, each with "company" and "reference"')
   expectations!: ExpectationIdDto[];

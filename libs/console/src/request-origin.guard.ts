@@ -10,7 +10,9 @@ import type { ConsoleRequest } from './console-request.js';
 import { isForwardingHeader } from './forwarding-headers.js';
 import { ResponseWriter } from './response-writer.js';
 
-/** First guard of the page and its files. They contain no data, so every site may link to them. */
+/**
+ * First guard of the page and its files. Every site may link to the page and its files, because they contain no data.
+ */
 @Injectable()
 export class PageOriginGuard implements CanActivate {
   constructor(
@@ -19,7 +21,7 @@ export class PageOriginGuard implements CanActivate {
     private readonly log: ThrottledLog,
   ) {}
 
-  /** @throws ConsoleException 403. */
+  /** @throws ConsoleException 403 if the console has no guard and the request does not come from this machine. */
   canActivate(context: ExecutionContext): boolean {
     const http = context.switchToHttp();
     this.responses.protect(http.getResponse());
@@ -32,7 +34,7 @@ export class PageOriginGuard implements CanActivate {
     this.logRejection('a client that is not on this machine', () => requireThisMachine(request));
   }
 
-  /** Logs and rethrows the exception of `check`. */
+  /** Calls `check`, and logs and rethrows its exception. */
   protected logRejection(subject: string, check: () => void): void {
     try {
       check();
@@ -49,7 +51,7 @@ export class PageOriginGuard implements CanActivate {
 /** First guard of every route that shows or changes data. */
 @Injectable()
 export class ApiOriginGuard extends PageOriginGuard {
-  /** @throws ConsoleException 403, or 415 if the body of an action is not JSON. */
+  /** @throws ConsoleException 403 if the request may be forged, or 415 if the body of an action is not JSON. */
   protected override check(request: ConsoleRequest): void {
     super.check(request);
     this.logRejection('a request from another site', () => requireSameOrigin(request));
@@ -60,8 +62,8 @@ export class ApiOriginGuard extends PageOriginGuard {
 }
 
 /**
- * For a console without a guard: requires this machine by its address and by its name, because the name of another site
- * may resolve to 127.0.0.1 (DNS rebinding).
+ * Rejects a request that does not come from this machine, for a console without a guard. Checks the address and the
+ * host name, because the name of another site may resolve to 127.0.0.1 (DNS rebinding).
  */
 function requireThisMachine(request: ConsoleRequest): void {
   const local =
@@ -98,7 +100,10 @@ function requireSameOrigin(request: ConsoleRequest): void {
   );
 }
 
-/** Requires a header and a content type that no form can send, nor a script of another site without CORS permission. */
+/**
+ * Requires a header and a content type that no form can send. A script of another site needs a CORS permission to send
+ * such a request.
+ */
 function requireUnforgeable(request: ConsoleRequest): void {
   if (headerOf(request, 'x-payments-console') !== '1') {
     throw new ConsoleException(403, 'An action needs the header "x-payments-console: 1".');

@@ -20,12 +20,12 @@ import {
  * the same message, which names all allowed values.
  */
 
-/** The cursor of a list. Its form depends on the store. */
+/** The cursor of a list. Each store has its own form of cursors. */
 export function Cursor() {
   return Matches(/^[\d.-]{1,64}$/, { message: '"next" of the previous page' });
 }
 
-/** A date, or a time with a zone. `IsISO8601` alone also allows times without one, and weeks. */
+/** A date, or a time with a zone. `IsISO8601` alone also allows weeks, and times without a zone. */
 const DATE_OR_TIME =
   /^[12]\d{3}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2}))?$/;
 
@@ -37,7 +37,7 @@ export function Text(max: number) {
   return Matches(new RegExp(`^\\P{Cc}{1,${max}}$`, 'u'), { message });
 }
 
-/** A text to look for, with any characters. Errors of deliveries have at most 1,000. */
+/** A text to search for, with any characters. An error of a delivery has at most 1,000 characters. */
 export function AnyText() {
   return Matches(/^[^]{1,1000}$/u, { message: 'a text of 1 to 1000 characters' });
 }

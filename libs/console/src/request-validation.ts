@@ -43,7 +43,7 @@ function describe(error: ValidationError, source: 'query' | 'body', parent = '')
   return describe(children[0]!, source, path);
 }
 
-/** The fields of a class. With the compiler option `useDefineForClassFields`, an instance has all of them. */
+/** The fields of a class. With the compiler option `useDefineForClassFields`, an instance has all fields. */
 function fieldsOf(dto: new () => object): string {
   return Object.keys(new dto()).join(', ');
 }

@@ -1,7 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 
-/** Headers of every response: browsers must not run its scripts, frame, store or sniff it, or let other sites read it. */
+/**
+ * Headers of every response. These headers forbid a browser to run scripts of the response, to frame, store or sniff
+ * the response, and to let other sites read it.
+ */
 const RESPONSE_HEADERS: Readonly<Record<string, string>> = {
   'content-security-policy': "default-src 'none'; base-uri 'none'; frame-ancestors 'none'",
   'x-content-type-options': 'nosniff',
@@ -26,14 +29,14 @@ interface HttpResponse {
 }
 
 /**
- * Writes responses through the HTTP adapter, so that no interceptor of the application wraps them, and as text, so
- * that no serializer of the application changes them.
+ * Writes responses through the HTTP adapter, so that no interceptor of the application wraps a response. Writes them as
+ * text, so that no serializer of the application changes a response.
  */
 @Injectable()
 export class ResponseWriter {
   constructor(private readonly host: HttpAdapterHost) {}
 
-  /** Sets the console's headers on a response, and removes those of the application that would weaken them. */
+  /** Sets the console's headers on a response, and removes the CORS headers of the application. */
   protect(response: unknown): void {
     if (this.isSent(response)) return;
     const target = response as HttpResponse;
@@ -51,7 +54,7 @@ export class ResponseWriter {
     this.text(response, status, headers, JSON.stringify(body));
   }
 
-  /** Sends text; without a `body`, only status and headers. */
+  /** Sends text. Without `body`, sends only the status and the headers. */
   text(
     response: unknown,
     status: number,

@@ -80,7 +80,7 @@ describe('SignInLimiter', () => {
     ['from another network each time', everyTime],
     ['from 500 networks in turn', among(500)],
   ])(
-    'SE-13 SignInLimiter checks at most 1,300 passwords of a name a minute, in a flood of 60 a second %s',
+    'SE-13 SignInLimiter checks at most 1,300 passwords of a user name per minute if 60 guesses per second come %s',
     async (_, network) => {
       const clients = new Clients();
       await clients.attack(60, 60, network);
@@ -100,7 +100,7 @@ describe('SignInLimiter', () => {
       (n) => [everyTime(n), '198.51.100.7', '172.16.0.1'],
     ],
   ])(
-    'SE-13 SignInLimiter checks at most 100 passwords of a name in half a minute if they come %s',
+    'SE-13 SignInLimiter checks at most 100 passwords of a user name in half a minute if the guesses come %s',
     async (_, network) => {
       for (const perSecond of [5, 20, 200]) {
         const clients = new Clients();
@@ -112,7 +112,7 @@ describe('SignInLimiter', () => {
   );
 
   it.each([5, 20, 200])(
-    'SE-13 SignInLimiter accepts a new operator who tries again within 5 seconds while %i guesses a second from other addresses come through the same proxy',
+    'SE-13 SignInLimiter accepts the right password of a new operator, who retries, within 5 seconds while %i guesses per second come through the same proxy',
     async (perSecond) => {
       const clients = new Clients();
       const waits: Promise<number>[] = [];
@@ -130,10 +130,10 @@ describe('SignInLimiter', () => {
   );
 
   it.each<[string, number, Parameters<Clients['attack']>[2]]>([
-    ['15 guesses a second come from another network each time', 15, everyTime],
-    ['200 guesses a second come from 100 networks', 200, among(100)],
+    ['15 guesses per second come from another network each time', 15, everyTime],
+    ['200 guesses per second come from 100 networks', 200, among(100)],
     [
-      '200 guesses a second forge another address each time behind one proxy',
+      '200 guesses per second come through one proxy, each with another forged address',
       200,
       (n) => [everyTime(n), '198.51.100.7', '172.16.0.1'],
     ],
@@ -156,7 +156,7 @@ describe('SignInLimiter', () => {
     },
   );
 
-  it('SE-13 SignInLimiter never delays an operator whose network has signed in, for any number of wrong passwords', async () => {
+  it('SE-13 SignInLimiter never delays an operator whose network has signed in, however many wrong passwords other networks send', async () => {
     const clients = new Clients();
     expect(await clients.try('192.0.2.1', true)).toBe(0);
     const waits: Promise<number | string>[] = [];
@@ -229,13 +229,13 @@ describe('SignInLimiter', () => {
     expect(new Set(await Promise.all(waiting))).toEqual(new Set(['wrong']));
   });
 
-  it('SignInLimiter does not count a check that fails as a wrong password', async () => {
+  it('SignInLimiter does not count a wrong password if the check fails with an error', async () => {
     const clients = new Clients();
     for (let n = 0; n < 50; n += 1) (await clients.limiter.admit('ops', ['a']))!.end(undefined);
     expect(clients.runtime.pending).toBe(0);
   });
 
-  it('SignInLimiter checks 50 concurrent attempts of a network that has signed in, and delays further ones', async () => {
+  it('SignInLimiter checks 50 concurrent attempts of a network that has signed in without a delay, and delays further attempts', async () => {
     const clients = new Clients();
     await clients.try('192.0.2.1', true);
     for (let n = 0; n < 50; n += 1) await clients.limiter.admit('ops', ['192.0.2.1']);
@@ -243,7 +243,7 @@ describe('SignInLimiter', () => {
     expect(clients.runtime.pending).toBe(1);
   });
 
-  it('SignInLimiter treats unknown user names like existing ones', async () => {
+  it('SignInLimiter treats unknown user names like existing user names', async () => {
     const flood = async (name: string): Promise<unknown> => {
       const clients = new Clients();
       await clients.try('192.0.2.9', true, 'ops');
@@ -262,7 +262,7 @@ describe('SignInLimiter', () => {
     expect(await flood('nobody')).toEqual(real);
   });
 
-  it('SignInLimiter lets at most 240 attempts wait, and accepts a new operator after wrong passwords of ten names', async () => {
+  it('SignInLimiter lets at most 240 attempts wait, and accepts a new operator after many wrong passwords for ten user names', async () => {
     const clients = new Clients();
     let most = 0;
     for (let n = 0; n < 2_000; n += 1) {

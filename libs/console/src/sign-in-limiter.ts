@@ -3,7 +3,7 @@ import type { ConsoleRuntime } from './console-options.js';
 
 /** Number of wrong passwords of one user name that cause no delay. */
 const UNDELAYED = 10;
-/** The count of wrong passwords of a user name decreases by one after this time, in milliseconds. */
+/** Time in which the count of wrong passwords of a user name decreases by one, in milliseconds. */
 const DECREMENT_MS = 6_000;
 /** Each further wrong password adds this time to the delay of the next check, in milliseconds. */
 const STEP_MS = 100;
@@ -11,19 +11,21 @@ const MAX_DELAY_MS = 3_000;
 const MAX_WRONG = UNDELAYED + MAX_DELAY_MS / STEP_MS;
 /** Maximum number of attempts of one user name that wait or are checked at the same time. */
 const SLOTS_PER_NAME = 60;
-/** Of these, the maximum number from networks that sent {@link SUSPECT} or more wrong passwords in the last minutes. */
+/**
+ * Maximum number of these attempts from networks that sent {@link SUSPECT} or more wrong passwords in the last minutes.
+ */
 const SUSPECT_SLOTS = 6;
-/** Number of wrong passwords from which on a network is suspect. */
+/** Number of wrong passwords that makes a network suspect. */
 const SUSPECT = 10;
 /** Maximum number of attempts of all user names that wait or are checked at the same time. */
 const SLOTS = 240;
 /** Number of counters for user names. A keyed hash selects the counter, so invented names need no more memory. */
 const NAME_COUNTERS = 1_024;
-/** Number of counters for networks, selected by a keyed hash, too. */
+/** Number of counters for networks. A keyed hash selects the counter of a network, too. */
 const NETWORK_COUNTERS = 2 ** 18;
 /** The counters of all networks are halved after this time, in milliseconds. */
 const HALVE_MS = 300_000;
-/** Maximum number of clients that the limiter remembers because it rejected them. */
+/** Maximum number of rejected clients that the limiter remembers. */
 const REJECTED = 10_000;
 /** How long a rejected client is remembered, in milliseconds. */
 const REJECTED_MS = 60_000;
@@ -31,12 +33,12 @@ const REJECTED_MS = 60_000;
 const SIGNED_IN = 1_000;
 /** How long a sign-in is remembered, in milliseconds. */
 const SIGNED_IN_MS = 12 * 3_600_000;
-/** Maximum number of concurrent checks of a remembered pair: a page loads its files in parallel. */
+/** Maximum number of concurrent checks of a remembered pair. A page loads its files in parallel. */
 const PARALLEL = 50;
 
 /** An attempt whose password may be checked now. */
 export interface AdmittedAttempt {
-  /** Reports whether the password was right; `undefined` if the check failed with an error. Call it once. */
+  /** Reports whether the password was right; `undefined` if the check failed with an error. Call this function once. */
   end(right: boolean | undefined): void;
 }
 
@@ -71,18 +73,20 @@ interface Attempt {
 /**
  * Limits how many passwords can be guessed per user name, over all clients. The right password is always accepted.
  *
- * Up to 10 wrong passwords per minute of one user name cause no delay. After more wrong passwords, each check waits: 0.1 s,
- * 0.2 s and so on up to 3 s, for right and wrong passwords alike. At most 60 attempts of a user name wait or are checked
- * at the same time, so at most 1,200 per minute are checked. Of these, at most 6 may come through networks that sent 10 or
- * more wrong passwords in the last minutes, which is 120 checks per minute. A proxy is such a network, too: its clients
- * may invent their addresses.
+ * Up to 10 wrong passwords per minute of one user name cause no delay. After more wrong passwords, each check waits:
+ * 0.1 s, 0.2 s and so on up to 3 s, for right and wrong passwords alike. At most 60 attempts of a user name wait or are
+ * checked at the same time, so at most 1,200 per minute are checked. At most 6 of these 60 attempts may come through
+ * networks that sent 10 or more wrong passwords in the last minutes, which is 120 checks per minute. A proxy may be
+ * such a network, too, because its clients may invent their addresses.
  *
- * If no slot is free, the attempt gets the slot of a waiting attempt whose network sent more wrong passwords in the last
- * minutes, or as many if only the new attempt repeats a rejected one: a client that invents an address for each attempt
- * repeats none. If there is no such attempt, the limiter rejects it without a check.
+ * If no slot is free, the new attempt takes the slot of a waiting attempt whose networks sent more wrong passwords in
+ * the last minutes. If both sent the same number, the new attempt takes the slot only if it repeats a rejected attempt
+ * and the waiting attempt does not. A client that invents an address for each attempt never repeats an attempt. If the
+ * new attempt gets no slot, the limiter rejects it and does not check the password.
  *
  * A client whose network signed in with the same user name within 12 hours is not delayed, unless this network itself
- * sends more than 10 wrong passwords per minute. Memory is bounded. Existing and unknown user names are treated alike.
+ * sends more than 10 wrong passwords per minute. The memory of the limiter is bounded. Existing and unknown user names
+ * are treated alike.
  */
 export class SignInLimiter {
   readonly #key = randomBytes(32);
@@ -90,7 +94,7 @@ export class SignInLimiter {
   /** Number of wrong passwords, by network counter. */
   readonly #networks = new Uint8Array(NETWORK_COUNTERS);
   readonly #attempts = new Set<Attempt>();
-  /** When the limiter rejected a client, by its network; the latest last. */
+  /** When the limiter last rejected a client, by the client's network; the latest rejection is last. */
   readonly #rejectedAt = new Map<string, number>();
   readonly #signedIn = new Map<string, SignedIn>();
   #halvedAt: number;
@@ -100,7 +104,8 @@ export class SignInLimiter {
   }
 
   /**
-   * Resolves when the password may be checked; with `null` if it must not be checked, and the client should retry.
+   * Resolves with the attempt when its password may be checked, or with `null` if it must not be checked and the client
+   * should retry.
    *
    * @param networks the client's network first, then others that the request came through
    */
@@ -112,7 +117,10 @@ export class SignInLimiter {
       : Promise.resolve(this.#admitKnown(known, pair));
   }
 
-  /** A pair that signed in; `undefined` if it has not, if its sign-in is too old, or if it sends wrong passwords. */
+  /**
+   * Returns a pair that signed in. Returns `undefined` if the pair has not signed in, its sign-in is too old, it sends
+   * wrong passwords, or it has too many concurrent checks.
+   */
   #known(pair: string): SignedIn | undefined {
     const known = this.#signedIn.get(pair);
     if (known === undefined) return undefined;
@@ -163,7 +171,10 @@ export class SignInLimiter {
     };
   }
 
-  /** Whether the attempt has a slot. If none is free, it gets the slot of a waiting attempt with more wrong passwords. */
+  /**
+   * Returns whether the attempt can take a slot. If no slot is free, the waiting attempt with the highest rank loses
+   * its slot, provided that its rank is higher than the rank of `attempt`.
+   */
   #makeRoom(attempt: Attempt): boolean {
     const { name, suspect } = attempt;
     const suspectsFull = suspect && name.suspects >= SUSPECT_SLOTS;
@@ -180,8 +191,9 @@ export class SignInLimiter {
   }
 
   /**
-   * The attempt with the highest rank loses its slot: by the number of wrong passwords of its networks, then if it repeats
-   * no rejected attempt. A proxy that all attempts share does not change their order.
+   * Returns the rank of an attempt. The attempt with the highest rank loses its slot. The rank is the number of wrong
+   * passwords of the attempt's networks. If these numbers are equal, an attempt that repeats no rejected attempt has
+   * the higher rank. A proxy that all attempts share does not change their order.
    */
   #rankOf({ networks, repeated }: Attempt): number {
     let wrong = 0;
@@ -247,7 +259,7 @@ export class SignInLimiter {
   #remember(pair: string): void {
     const known = this.#signedIn.get(pair) ?? { wrong: 0, at: 0, lastMs: 0, active: 0 };
     known.lastMs = this.runtime.monotonic();
-    // A map keeps the order of insertion: the pair with the oldest sign-in comes first.
+    // A map keeps the order of insertion, so the pair with the oldest sign-in comes first.
     this.#signedIn.delete(pair);
     this.#signedIn.set(pair, known);
     const [oldest] = this.#signedIn.keys();
@@ -264,7 +276,7 @@ function delayOf(name: Name, now: number): number {
   return Math.min(MAX_DELAY_MS, Math.max(0, wrong) * STEP_MS);
 }
 
-/** The current number of wrong passwords: it decreases with time. */
+/** Returns the current number of wrong passwords, which decreases with time. */
 function wrongOf({ wrong, at }: WrongCount, now: number): number {
   return Math.max(0, wrong - (now - at) / DECREMENT_MS);
 }

@@ -82,7 +82,7 @@ const BODIES: [string, string, unknown, string][] = [
     'a rate for selected events',
     'redrive',
     { events: [event], ratePerSecond: 5 },
-    '"ratePerSecond" is only for "filter": leave it out with "events".',
+    '"ratePerSecond" is allowed only with "filter", not with "events".',
   ],
   [
     'an empty error',
@@ -187,7 +187,9 @@ consoleOnEachAdapter((start) => {
     await using app = await start();
     expect(await app.post('delete', {})).toMatchObject({
       status: 404,
-      body: { error: 'The actions are redrive, skip, pause, resume, forget, ask.' },
+      body: {
+        error: 'There is no such action. The actions are redrive, skip, pause, resume, forget, ask.',
+      },
     });
   });
 
