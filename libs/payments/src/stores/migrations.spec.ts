@@ -5,9 +5,9 @@ import { MIGRATIONS as SQLITE } from './sqlite/migrate.js';
 
 /** The hash of each migration, and of the functions of the newest version of PostgreSQL. */
 const PINNED = {
-  sqlite: ['31b294bc78324e17'],
-  postgres: ['634aa0cb67fb5bf6'],
-  postgresFunctions: '58edd8b51b1b444f',
+  sqlite: ['edc997e1a369d803'],
+  postgres: ['71112ea6b13859ca'],
+  postgresFunctions: '92fc8ebe933b66ce',
 };
 
 const hashOf = (text: string): string => hash('sha256', text, 'hex').slice(0, 16);
