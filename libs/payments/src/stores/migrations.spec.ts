@@ -5,8 +5,8 @@ import { MIGRATIONS as SQLITE } from './sqlite/migrate.js';
 
 /** The hash of each migration, and of the functions of the newest version of PostgreSQL. */
 const PINNED = {
-  sqlite: ['edc997e1a369d803'],
-  postgres: ['71112ea6b13859ca'],
+  sqlite: ['2e14ba227fcf12a2'],
+  postgres: ['7ee1668ca2b73133'],
   postgresFunctions: '92fc8ebe933b66ce',
 };
 

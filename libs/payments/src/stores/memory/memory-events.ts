@@ -288,7 +288,7 @@ export class EventIndex {
     }
     while (this.#bytes > maxBytes) {
       const row = this.#finished.first!;
-      // A tombstone of a dead letter would make its copies look handled.
+      // A dead letter must not become a tombstone, because its copies would then count as handled.
       if (row.deliveries.some(({ state }) => state === 'dead')) this.forget(row);
       else this.#replaceWithTombstone(row);
     }

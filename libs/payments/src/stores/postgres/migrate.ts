@@ -93,8 +93,8 @@ async function versionOf(
   const version = Number(meta.rows[0]?.['version'] ?? 0);
   if (version <= known) return version;
   throw optionsInvalid(
-    `The schema "${schema}" has version ${version}, made by a newer nestjs-payments; the installed one knows versions up ` +
-      `to ${known}. Install the newer nestjs-payments again, or set another "schema" of postgresInbox.`,
+    `The schema "${schema}" has version ${version}, made by a newer nestjs-payments; the installed package supports ` +
+      `versions up to ${known}. Install the newer nestjs-payments again, or set another "schema" of postgresInbox.`,
   );
 }
 

@@ -44,7 +44,9 @@ export interface OpenTransaction {
  */
 export type RunTransaction = <R>(work: (open: OpenTransaction) => Promise<R>) => Promise<R>;
 
-/** Options of {@link postgresInbox}. Use at most one of `connectionString` and `pool`; all others have defaults. */
+/**
+ * Options of {@link postgresInbox}. Use at most one of `connectionString` and `pool`; all other options have defaults.
+ */
 export interface PostgresInboxOptions {
   /**
    * The URL of the database, such as `postgres://shop:secret@db.internal/shop`. Default: the environment variables of
@@ -131,7 +133,9 @@ export function resolvePostgresOptions(options: PostgresInboxOptions) {
   const checked = checkFields('postgresInbox', options, CHECKS);
   const { connectionString, pool, preparedStatements = pool === undefined } = checked;
   if (connectionString !== undefined && pool !== undefined) {
-    throw optionsInvalid('postgresInbox takes "connectionString" or "pool", not both.');
+    throw optionsInvalid(
+      'postgresInbox takes "connectionString" or "pool", not both. Remove one of them.',
+    );
   }
   return Object.freeze({ ...checked, preparedStatements });
 }

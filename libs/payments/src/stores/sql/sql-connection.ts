@@ -66,7 +66,10 @@ export interface SqlDialect {
   indexed(text: string): string;
   /** SQL for the elements of a JSON array as the column `j.value`, or with another alias. */
   elements(array: string, alias?: string): string;
-  /** SQL for a JSON array of the values of a group that are not NULL; NULL or an empty array if there are none. */
+  /**
+   * SQL for a JSON array of the values of a group, without NULL. The result is NULL or an empty array if there are no
+   * values.
+   */
   jsonArray(value: string): string;
   /**
    * SQL that follows a `SELECT`, locks the selected rows of a table and skips the rows that another transaction has

@@ -41,7 +41,7 @@ function versionOf(connection: SqliteConnection, known: number): number {
   if (version <= known) return version;
   throw new PaymentsError(
     'inbox_unavailable',
-    `The SQLite file has inbox tables of version ${version}, made by a newer nestjs-payments; the installed one knows ` +
-      `versions up to ${known}. Install the newer nestjs-payments again, or set another "file" of sqliteInbox.`,
+    `The SQLite file has inbox tables of version ${version}, made by a newer nestjs-payments; the installed package ` +
+      `supports versions up to ${known}. Install the newer nestjs-payments again, or set another "file" of sqliteInbox.`,
   );
 }

@@ -207,7 +207,7 @@ function inTransaction<T>(tx: unknown, work: (connection: SqliteConnection) => T
   } catch (error) {
     if (!/no such table: payments_inbox_/.test((error as Error).message)) throw error;
     throw new TypeError(
-      '"tx" is on another file than the inbox. Open the file in the "file" option of sqliteInbox().',
+      '"tx" is not on the file of the inbox. Open the file that the option "file" of sqliteInbox() names.',
       { cause: error },
     );
   }

@@ -62,7 +62,10 @@ export function breaksConnection(error: unknown): boolean {
   );
 }
 
-/** Whether the same statement may succeed if it is repeated: a deadlock, or a conflict under a strict isolation level. */
+/**
+ * Whether a deadlock, or a conflict under a strict isolation level, caused the error. A repeated statement may then
+ * succeed.
+ */
 export function isConflict(error: unknown): boolean {
   return /^(40001|40P01)$/.test(sqlStateOf(error) ?? '');
 }
@@ -99,7 +102,7 @@ export interface PreparedStatement {
   readonly text: string;
 }
 
-/** Gives a statement the name under which connections prepare it. */
+/** Returns a statement with the name under which connections prepare the statement. */
 export function prepared(text: string): PreparedStatement {
   const hash = createHash('sha256').update(text).digest('hex');
   return { name: `payments_${hash.slice(0, 24)}`, text };
@@ -150,7 +153,7 @@ export class Connection {
     return { rows: rows as ResultRow[], command, count: rowCount ?? 0, columns: fields };
   }
 
-  /** Returns the connection to the pool, or closes it if its state is unknown. */
+  /** Returns the connection to the pool, or closes the connection if its state is unknown. */
   release(destroy = false): void {
     if (this.#released) return;
     this.#released = true;
@@ -181,7 +184,7 @@ export async function createPool(options: ResolvedPostgresOptions): Promise<Pool
     max: options.poolSize,
     connectionTimeoutMillis: options.connectTimeoutMs,
     statement_timeout: options.statementTimeoutMs,
-    // For the statements of context.commit, which are the application's own.
+    // This timeout is for the statements of context.commit, which belong to the application.
     query_timeout: options.statementTimeoutMs + 1000,
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
     keepAlive: true,
@@ -201,7 +204,7 @@ export async function loadPgDriver(
 ): Promise<Driver> {
   try {
     const loaded = (await load()) as Driver & { default?: Driver };
-    // Before version 8.16, pg was CommonJS only, whose exports may be under `default`.
+    // Before version 8.16, pg was a CommonJS module, and its exports may be under `default`.
     return loaded.default ?? loaded;
   } catch (error) {
     const { code } = error as { code?: unknown };

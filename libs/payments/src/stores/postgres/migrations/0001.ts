@@ -28,9 +28,9 @@ CREATE TABLE ${schema}.event (
   ordering uuid,
   -- SHA-256 of the body. It detects a conflicting copy even after the body was pruned.
   digest bytea NOT NULL,
-  -- The body; NULL after it was pruned, when the row is a tombstone.
+  -- The body; NULL if it was pruned and the row is a tombstone.
   raw bytea,
-  -- A JSON object; NULL without headers.
+  -- A JSON object; NULL if there are no headers.
   headers text,
   -- The event's summary; see EventSummary. NULL in a tombstone.
   reference text COLLATE "C",
@@ -66,7 +66,7 @@ CREATE TABLE ${schema}.delivery (
   handler text COLLATE "C" NOT NULL,
   state text COLLATE "C" NOT NULL
     CHECK (state IN ('pending', 'running', 'done', 'dead', 'skipped')),
-  -- Whether the delivery waits for its turn: another delivery of its ordering key and handler runs.
+  -- Whether the delivery waits for its turn, because another delivery of its ordering key and handler runs.
   waiting boolean NOT NULL DEFAULT false CHECK (NOT waiting OR state = 'pending'),
   -- The number of consecutive lost attempts. If it is above 0, the delivery is a suspect.
   crashes integer NOT NULL DEFAULT 0,
@@ -136,7 +136,7 @@ CREATE TABLE ${schema}.expectation (
   last_detail text,
   contradiction text,
   fulfilled_at bigint CHECK ((fulfilled_at IS NOT NULL) = (state = 'fulfilled')),
-  -- The source, id, type and ordering key of the event that fulfilled it.
+  -- The source, id, type and ordering key of the event that fulfilled the expectation.
   fulfilled_by text COLLATE "C",
   fulfilled_id text,
   fulfilled_type text,

@@ -148,7 +148,7 @@ export class ClaimCursors {
     return true;
   }
 
-  /** @param searchMs how long the searches of the handlers took */
+  /** @param searchMs the durations of the searches of the handlers, in milliseconds */
   endFullSearch(searchMs: readonly number[]): void {
     this.#slow = Math.max(0, ...searchMs) >= SLOW_MS;
   }

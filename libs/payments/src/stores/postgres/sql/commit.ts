@@ -40,7 +40,10 @@ interface Done<R> {
   readonly finished: number;
 }
 
-/** See `InboxStore.commit`: the effects of a handler and the outcome of its attempt in one transaction. */
+/**
+ * Returns `InboxStore.commit`, which commits the effects of a handler and the outcome of its attempt in one
+ * transaction.
+ */
 export function committing(
   source: ConnectionSource,
   schema: string,
@@ -54,7 +57,7 @@ export function committing(
   const permits = Math.max(1, connections - (connections >= 12 ? 4 : 2));
   const noConnection = (): Error =>
     new PostgresInboxError(
-      `context.commit got no connection within ${connectTimeoutMs} ms, because ${permits} other calls of it are ` +
+      `context.commit got no connection within ${connectTimeoutMs} ms, because ${permits} other calls are ` +
         'running, which is the maximum. Make the functions passed to context.commit faster, or raise ' +
         `${pool === undefined ? '"poolSize"' : '"max" of your "pool"'}.`,
       null,
@@ -114,7 +117,7 @@ export function committing(
     if (done === null) {
       throw (
         runnerFailure?.thrown ??
-        new TypeError('"runTransaction" has not called its work. It must call it once.')
+        new TypeError('"runTransaction" has not called its work; it must call "work" once.')
       );
     }
     if ('thrown' in done) throw done.thrown;
@@ -126,7 +129,8 @@ export function committing(
 
   async function runWork<R>(connection: Connection, lease: Lease, work: Work<R>): Promise<Done<R>> {
     try {
-      // Both statements take one round trip. Neither is a query, so the work may still set the isolation level.
+      // Both statements take one round trip. Neither statement is a query, so the work may still set the isolation
+      // level.
       const mark = `${lease.seq}-${lease.token}`;
       await runOwn(connection, `BEGIN; SET LOCAL ${TRANSACTION_MARK} = '${mark}'`);
       const result = await work(connection.client);

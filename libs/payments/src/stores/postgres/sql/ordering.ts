@@ -148,8 +148,8 @@ END $forgotten$;
 `;
 
 /**
- * Returns a function that finds waiting deliveries that no settle will make claimable, makes them claimable, and returns whether
- * there were any.
+ * Returns a function that finds waiting deliveries that no settle will make claimable, makes them claimable, and
+ * returns whether it found any such delivery.
  */
 export function forgottenReleases(
   source: ConnectionSource,

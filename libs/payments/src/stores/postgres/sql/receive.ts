@@ -129,7 +129,8 @@ export function receiver(
         receipts[open[position]!] = receipt;
     }
     throw new PostgresInboxError(
-      'The PostgreSQL inbox could neither store an event nor find the stored event that it conflicts with.',
+      'The PostgreSQL inbox could neither store an event nor find the stored event that conflicts with it. ' +
+        'Send the event again.',
       null,
     );
   };

@@ -43,7 +43,7 @@ function columnsOf(selections: readonly DeliverySelection[]): [string[], string[
 }
 
 /**
- * SQL that finds the selected events and handlers, each pair once, and takes their locks: rule 4 in `ordering.ts`.
+ * SQL that finds the selected events and handlers, each pair once, and takes their locks; see rule 4 in `ordering.ts`.
  */
 const lockSelected = (schema: string): string => `
   SELECT array_agg(s.seq), array_agg(s.handler), array_agg(s.ordering) INTO v_events, v_names, v_orderings

@@ -109,7 +109,7 @@ export const version1 = `
     fulfilled_transaction TEXT, -- ordering key of the event
     contradiction TEXT,
     other_event_id TEXT, -- id of an event of another transaction with this reference
-    request TEXT CHECK (request IN ('running', 'answered', 'unknown', 'accepted')), -- NULL: never
+    request TEXT CHECK (request IN ('running', 'answered', 'unknown', 'accepted')), -- NULL if there was no request
     request_token INTEGER NOT NULL DEFAULT 0, -- increases with each request
     request_until INTEGER -- store clock: the end of the lease of the last request
   ) STRICT;

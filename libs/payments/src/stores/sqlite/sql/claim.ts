@@ -21,8 +21,8 @@ const MAKE_WAIT =
  */
 export function claim(sql: SqliteSql, { workerId, wanted }: ClaimRequest): ClaimedDelivery[] {
   const { connection } = sql;
-  // A worker that was declared dead claims nothing: the next heartbeat of another worker would free the delivery while
-  // this worker runs it.
+  // A worker that was declared dead claims nothing, because the next heartbeat of another worker would free the
+  // delivery while this worker runs it.
   if (!isLive(connection, workerId)) return [];
   const limits = new Map(wanted.map(({ handler, limit }) => [handler, limit]));
   return unpaused(connection, [...limits.keys()]).flatMap((handler) =>
@@ -125,7 +125,7 @@ function lease(
   };
 }
 
-/** Leases the earliest due suspect whose ordering key is free. */
+/** Leases the suspect that is due first, among the suspects whose ordering key is free. */
 export function claimSuspect(
   sql: SqliteSql,
   { workerId, handlers }: SuspectRequest,

@@ -155,12 +155,15 @@ function leaseLost({ id, handler }: Lease): PaymentsError {
   );
 }
 
-/** Parts of a script that contain no keywords: strings, quoted names, comments. */
+/** The parts of a script that contain no keywords: strings, quoted names and comments. */
 const QUOTED = /'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|\[[^\]]*\]|--[^\n]*|\/\*[^]*?(?:\*\/|$)/g;
 // This does not match ROLLBACK TO a savepoint, which stays within the transaction.
 const CONTROL = /(?:^|;)\s*(?:BEGIN|COMMIT|END|ROLLBACK(?!\s+(?:TRANSACTION\s+)?TO\b))\b/i;
 
-/** Whether a script begins or ends a transaction. A script with a trigger is allowed: its body has a BEGIN and an END. */
+/**
+ * Whether a script begins or ends a transaction. A script with a trigger is allowed, because the body of a trigger has
+ * a BEGIN and an END.
+ */
 function isTransactionControl(sql: string): boolean {
   const bare = sql.replace(QUOTED, ' ');
   return CONTROL.test(bare) && !/\bTRIGGER\b/i.test(bare);

@@ -65,7 +65,7 @@ function settle(
   return { settled: true, nextDue };
 }
 
-/** The columns of a running delivery to whose history an attempt is added. */
+/** The columns of a running delivery from which a history entry is made. */
 export interface RunningRow {
   readonly attempts: number;
   readonly started_at: number;

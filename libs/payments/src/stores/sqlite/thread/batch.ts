@@ -102,7 +102,8 @@ export async function runBatch(
       isRunning = true;
       for (const call of calls) outcomes.push(await runOne(sql, call));
       isRunning = false;
-      // A batch of claims stores no clock: most claims of an idle inbox find nothing, and the clock would cost an fsync.
+      // A batch of claims stores no clock, because most claims of an idle inbox find nothing, and the clock would cost
+      // an fsync.
       const isFarBehind = aheadMs <= -CLOCK_SLACK_MS;
       if (isFarBehind && !calls.every(({ name }) => name.startsWith('claim'))) {
         sync(connection, sql.times);
@@ -132,8 +133,8 @@ async function writeInSavepoint(sql: SqliteSql, call: Call): Promise<Outcome> {
       connection.run('ROLLBACK TO payments_inbox_call');
       connection.run('RELEASE payments_inbox_call');
     } catch {
-      // SQLite has rolled the whole transaction back, for example because the disk is full: nothing of the batch is
-      // stored.
+      // SQLite has rolled the whole transaction back, for example because the disk is full. Then nothing of the batch
+      // is stored.
       throw error;
     }
     return { failure: toFailure(error) };

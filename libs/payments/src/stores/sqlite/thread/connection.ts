@@ -9,10 +9,10 @@ import type {
   StoreLayout,
 } from '../../sql/sql-connection.js';
 
-/** A value in SQLite: a number with a fraction is REAL, a number without one and a `bigint` are INTEGER. */
+/** A value in SQLite. A number with a fraction is REAL. A number without a fraction and a `bigint` are INTEGER. */
 export type SqliteValue = null | number | bigint | string | Uint8Array;
 
-/** A row, by column name. */
+/** A row: the value of each column, by column name. */
 export type SqliteRow = Record<string, SqliteValue>;
 
 /** The part of `node:sqlite`'s `StatementSync` that the inbox uses. */
@@ -31,7 +31,7 @@ export interface DriverDatabase {
   exec(sql: string): void;
   prepare(sql: string): DriverStatement;
   close(): void;
-  /** Since Node 24.10. */
+  /** Sets the function that allows or denies statements. Node has this method since version 24.10. */
   setAuthorizer?(
     authorizer: (action: number, first: string | null, second: string | null) => number,
   ): void;
@@ -109,7 +109,7 @@ export class SqliteConnection {
   }
 
   /**
-   * Runs an `INSERT` of one row. Returns the row's number, or `null` if a conflict prevented the insert. It is faster
+   * Runs an `INSERT` of one row. Returns the row's number, or `null` if a conflict prevented the insert. This is faster
    * than `RETURNING`, for which SQLite creates a temporary table.
    */
   insert(sql: string, parameters: readonly unknown[] = []): number | null {

@@ -4,7 +4,7 @@ import { protect } from '../sql/commit.js';
 import { retryWhileBusy, SqliteConnection } from './connection.js';
 import type { Driver, StoredClock, Times } from './connection.js';
 
-/** Only the owner of the file can read and write it. */
+/** The mode of a file that only its owner can read and write. */
 const PRIVATE = 0o600;
 /** The permissions of the group and of others. */
 const SHARED = 0o077;
@@ -54,7 +54,7 @@ function quoted(path: string): string {
   return /^[\w/.,:@%+=-]+$/.test(path) ? path : `'${path.replaceAll("'", String.raw`'\''`)}'`;
 }
 
-/** The first SQLite without the WAL-reset bug. */
+/** The first version of SQLite without the WAL-reset bug. */
 const SAFE_VERSION = '3.51.3';
 
 /** The version of the SQLite library in use. */
@@ -96,8 +96,8 @@ export function oldSqliteWarning(version: string, isAllowed: boolean): string[] 
 const BUSY_SLICE_MS = 10;
 
 /**
- * Opens the connection of the thread. A commit of this connection returns when it is on the disk. The connection blocks
- * its thread while it waits for a lock, so the event loop that serves requests must not use it.
+ * Opens the connection of the thread. A commit of this connection returns when the commit is on the disk. The
+ * connection blocks its thread while it waits for a lock, so the event loop that serves requests must not use it.
  */
 export function openWriter(driver: Driver, file: string, busyTimeoutMs: number): SqliteConnection {
   const connection = new SqliteConnection(new driver(file));
@@ -156,7 +156,7 @@ const CHECKPOINT_PAGES_BUSY = 4000;
 
 /** Whether it is time for a checkpoint. `busy` is whether the last transaction had several calls. */
 export function isLogLong(connection: SqliteConnection, busy: boolean): boolean {
-  // SQLite before 3.51 does not know NOOP, and makes a PASSIVE checkpoint.
+  // SQLite before 3.51 does not support NOOP, and makes a PASSIVE checkpoint instead.
   const { log, checkpointed } = checkpoint(connection, 'NOOP');
   return log - checkpointed >= (busy ? CHECKPOINT_PAGES_BUSY : CHECKPOINT_PAGES);
 }

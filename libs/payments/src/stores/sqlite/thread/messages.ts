@@ -54,7 +54,7 @@ export type FromThread =
   /** `checkpoint`: the thread now makes a checkpoint, and then sends `ready`. */
   | ({ readonly kind: 'done'; readonly number: number; readonly checkpoint: boolean } & Outcomes)
   | { readonly kind: 'ready' }
-  /** Another process wrote. */
+  /** Another process wrote to the file. */
   | { readonly kind: 'changed' };
 
 // Structured clone copies the arguments and results of each call. Therefore, the body of an event is only in the
