@@ -6,8 +6,8 @@ import { MIGRATIONS as SQLITE } from './sqlite/migrate.js';
 /** The hash of each migration, and of the functions of the newest version of PostgreSQL. */
 const PINNED = {
   sqlite: ['2e14ba227fcf12a2'],
-  postgres: ['7ee1668ca2b73133'],
-  postgresFunctions: '92fc8ebe933b66ce',
+  postgres: ['856f655ae1e9f271'],
+  postgresFunctions: 'dde7cb0fc295317c',
 };
 
 const hashOf = (text: string): string => hash('sha256', text, 'hex').slice(0, 16);

@@ -104,7 +104,7 @@ export class MemoryDelivery {
 class OrderingKey implements Queued<OrderingKey> {
   size = 0;
   running: MemoryDelivery | null = null;
-  /** The pending deliveries; `null` until there is one, because most deliveries are assigned on receipt. */
+  /** The pending deliveries; `null` until a delivery is pending, because most deliveries are assigned on receipt. */
   pending: PriorityQueue<MemoryDelivery> | null = null;
   /** The latest `occurredAt` of the events whose deliveries are done, in milliseconds since the epoch. */
   newestDone = -Infinity;
@@ -260,8 +260,8 @@ export class EventIndex {
   }
 
   /**
-   * Updates whether an event has finished. Call it after the event got deliveries, and after a delivery finished or was
-   * reopened.
+   * Updates whether an event has finished. Call this method after the event got deliveries, and after a delivery
+   * finished or was reopened.
    */
   update(row: MemoryEvent, now: number): void {
     let open = false;
@@ -383,8 +383,8 @@ const digestOf = (raw: Buffer): string => createHash('sha256').update(raw).diges
 const sizeOf = ({ event }: MemoryEvent): number => event.raw.byteLength;
 
 /**
- * An item of a {@link PriorityQueue}. It stores the queue that contains it, if any, and its index in that queue. The
- * queue updates both fields.
+ * An item of a {@link PriorityQueue}. An item stores the queue that contains the item, if any, and its index in that
+ * queue. The queue updates both fields.
  */
 export interface Queued<T extends Queued<T>> {
   queue: PriorityQueue<T> | null;

@@ -37,7 +37,7 @@ type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
 /** An expectation in the memory store. Times in milliseconds are on the monotonic clock. */
 interface Row extends Queued<Row> {
   readonly seq: number;
-  /** The expectation. Its `ageMs` and `nextPollAt` are computed when the expectation is read. */
+  /** The expectation. `ageMs` and `nextPollAt` are computed when the expectation is read. */
   readonly stored: Mutable<StoredExpectation>;
   readonly createdMs: number;
   /**

@@ -49,7 +49,8 @@ const PERMISSION_DENIED = '42501';
 const LOCK_TIMEOUT = '55P03';
 
 /**
- * Migrates the schema to the version that this code knows. Any number of processes may migrate at the same time.
+ * Migrates the schema to the newest version that this code supports. Any number of processes may migrate at the same
+ * time.
  *
  * @throws PaymentsError `options_invalid` if the role has no permission, or if another version of nestjs-payments created
  *   the schema
@@ -79,7 +80,7 @@ export async function migrate(
 /**
  * Returns the version of the schema; 0 if the schema has no tables of the inbox.
  *
- * @param known the newest version that this code knows
+ * @param known the newest version that this code supports
  */
 async function versionOf(
   connection: Pick<Connection, 'run'>,

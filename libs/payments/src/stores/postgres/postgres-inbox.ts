@@ -37,7 +37,7 @@ import { heartbeats } from './sql/workers.js';
 
 /**
  * Stores events in PostgreSQL 13 or later, in a schema of its own. The inbox is durable, any number of processes can
- * share it, and its store clock is the clock of the database. It needs the `pg` package: `npm install pg`.
+ * share it, and its store clock is the clock of the database. The inbox needs the `pg` package: `npm install pg`.
  *
  * `context.commit(work)` runs `work` and settles the delivery in one transaction. The parameter `tx` of `work` is the
  * `pg` client or, with `runTransaction`, the transaction of the application's ORM or query builder. Keep the

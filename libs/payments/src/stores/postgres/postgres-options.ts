@@ -19,8 +19,8 @@ export interface OpenTransaction {
   /** The transaction of the ORM or query builder. `context.commit` passes it to its work. */
   readonly tx: unknown;
   /**
-   * Runs one statement in the transaction. It is a `SELECT` with the placeholders `$1`, `$2`, …, each once and in this
-   * order. Resolves with the rows, or with an object that has the rows under `rows`.
+   * Runs one statement in the transaction. The statement is a `SELECT` with the placeholders `$1`, `$2`, …, each once
+   * and in this order. Resolves with the rows, or with an object that has the rows under `rows`.
    */
   query(
     text: string,
@@ -84,7 +84,7 @@ export interface PostgresInboxOptions {
    */
   startTimeoutMs?: number;
   /**
-   * Milliseconds between two looks for due deliveries. A look finds deliveries whose notification was lost with a
+   * Milliseconds after which each process looks for due deliveries again, because a notification may be lost with a
    * connection or a process. 100 to 60,000. Default 5,000.
    */
   pollMs?: number;

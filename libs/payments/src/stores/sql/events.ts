@@ -42,8 +42,8 @@ import type { Condition, SqlConnection, SqlDatabase } from './sql-connection.js'
 const HAS_FAILED = `d.last_error IS NOT NULL AND d.state IN ('pending', 'running', 'dead')`;
 
 /**
- * SQL: whether a delivery `d` is pending, dead or skipped. An event that is handled at once adds no entry to the index
- * of these deliveries.
+ * SQL: whether a delivery `d` is pending, dead or skipped. An event that is handled immediately adds no entry to the
+ * index of these deliveries.
  */
 const UNDONE = "d.state NOT IN ('done', 'running')";
 
@@ -101,7 +101,7 @@ interface Source {
 
 type RestOfFilter = { readonly [Name in keyof EventFilter]?: EventFilter[Name] | undefined };
 
-/** A range of event numbers. It contains neither `low` nor `high`. */
+/** A range of event numbers. The range contains neither `low` nor `high`. */
 interface NumberRange {
   readonly low: number;
   readonly high: number;
@@ -440,8 +440,8 @@ export class SqlEvents {
         ([, value]) => value !== undefined,
       );
       const where = columns.map(([column]) => `AND d.${column} = ?::text`).join(' ');
-      // With OFFSET, the planner of PostgreSQL looks up the deliveries of each event. Otherwise, it could read all
-      // deliveries.
+      // With OFFSET, the planner of PostgreSQL looks up the deliveries of each event. Otherwise, the planner could read
+      // all deliveries.
       found.push([
         null,
         `EXISTS (SELECT 1 FROM ${this.#table('delivery')} d WHERE d.event = e.seq ${where} LIMIT 1 OFFSET 0)`,

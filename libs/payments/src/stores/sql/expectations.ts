@@ -415,8 +415,8 @@ export abstract class SqlExpectations implements ExpectationStore {
   }
 
   /**
-   * SQL for the time by the store clock. It is a subquery, so that PostgreSQL computes the time only once and can look
-   * it up in an index.
+   * SQL for the time by the store clock. The SQL is a subquery, so that PostgreSQL computes the time only once and can
+   * look up the time in an index.
    */
   #now(parameters: ParameterList): string {
     return `(SELECT ${this.connection.dialect.now('store', parameters)})`;
@@ -465,11 +465,11 @@ export abstract class SqlExpectations implements ExpectationStore {
 }
 
 /**
- * Returns the statements of `expect`. They run in order until one of them changes a row and so stores the expectation.
- * They also run in transactions of the application, with any isolation level. They only insert a row or reopen a
- * cancelled row. Therefore, only a process that stores the same reference waits for such a transaction. Both statements
- * write before they read: on SQLite, a transaction that has read cannot get the write lock after another process has
- * written.
+ * Returns the statements of `expect`. The statements run in order until one of them changes a row and so stores the
+ * expectation. The statements also run in transactions of the application, with any isolation level. The statements
+ * only insert a row or reopen a cancelled row. Therefore, only a process that stores the same reference waits for such
+ * a transaction. Both statements write before they read: on SQLite, a transaction that has read cannot get the write
+ * lock after another process has written.
  */
 export function expectStatements(
   dialect: SqlDialect,

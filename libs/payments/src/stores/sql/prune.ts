@@ -9,7 +9,10 @@ import type { SqlDatabase } from './sql-connection.js';
  */
 const SLICE = 1000;
 
-/** The maximum number of events that one slice prunes. It is low, because a receive may have to wait for the slice. */
+/**
+ * The maximum number of events that one slice prunes. The number is low, because a receive may have to wait for the
+ * slice.
+ */
 const MAX_PRUNED = 100;
 
 type Request = Parameters<InboxStore['prune']>[0];

@@ -41,7 +41,7 @@ export interface CatalogChange {
   readonly name: string;
   /** The types of the parameters in PostgreSQL. */
   readonly types: readonly string[];
-  /** Returns the statements. Their first parameters are the parameters of the change. */
+  /** Returns the statements. The first parameters of a statement are the parameters of the change. */
   readonly statements: (dialect: SqlDialect, list: ParameterList) => readonly string[];
 }
 
@@ -59,7 +59,8 @@ export interface SqlDialect {
   /** SQL for the bytes of a column as hexadecimal text. */
   hex(column: string): string;
   /**
-   * SQL that follows a table and selects the index to read. It is empty for PostgreSQL, which chooses the index itself.
+   * SQL that follows a table and selects the index to read. The SQL is empty for PostgreSQL, which chooses the index
+   * itself.
    */
   index(name: string): string;
   /** SQL for the part of a text that its index contains, because an index entry of PostgreSQL has a limited size. */
@@ -101,8 +102,8 @@ export interface StoreLayout {
   readonly bodyTables: readonly string[];
   /**
    * The kinds of pending and dead deliveries. Each kind has an index that begins with the handler. The first kind is
-   * the deliveries that wait for their turn. They are skipped first, so that no delivery waits for a delivery that was
-   * already skipped.
+   * the deliveries that wait for their turn. Waiting deliveries are skipped first, so that no delivery waits for a
+   * delivery that was already skipped.
    */
   readonly queues: readonly {
     readonly state: 'pending' | 'dead';
@@ -139,8 +140,8 @@ export class ParameterList {
 }
 
 /**
- * A condition of a list on a row. It has three parts: the index that finds the matching rows ('' for the primary key,
- * `null` if there is no index), SQL with a `?` for each value, and the values.
+ * A condition of a list on a row. A condition has three parts: the index that finds the matching rows ('' for the
+ * primary key, `null` if there is no index), SQL with a `?` for each value, and the values.
  */
 export type Condition = readonly [index: string | null, sql: string, ...values: SqlValue[]];
 
@@ -167,8 +168,8 @@ export const notOnce = (event: string): string =>
 /**
  * Reads a page of a list in slices, so that no statement takes long and other operations can run between two slices.
  *
- * @param slice reads the next rows after a row. Its `next` is the last row that was compared with the filter, or `null`
- *   at the end
+ * @param slice reads the next rows after a row. The result `next` is the last row that was compared with the filter, or
+ *   `null` at the end
  */
 export async function readPage<Row extends At, At extends { readonly seq: number }>(
   limit: number,

@@ -7,8 +7,9 @@ import type { SqliteConnection } from './thread/connection.js';
 export const MIGRATIONS: readonly string[] = [version1];
 
 /**
- * Migrates the tables to the version that this code knows. Any number of processes may migrate at the same time; only
- * the first changes the tables. A process of the previous version that has opened the file continues to use it.
+ * Migrates the tables to the newest version that this code supports. Any number of processes may migrate at the same
+ * time; only the first changes the tables. A process of the previous version that has opened the file continues to use
+ * it.
  *
  * @throws PaymentsError `inbox_unavailable` if a newer version of nestjs-payments made the tables.
  */

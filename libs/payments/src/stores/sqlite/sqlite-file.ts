@@ -22,13 +22,13 @@ const TURN_MS = 10;
 /** A write that waits for the thread. */
 interface Write extends Call {
   /**
-   * The time after which the thread must not begin the write, by `performance.now()`. It is real time, because the
-   * write waits for a disk.
+   * The time after which the thread must not begin the write, by `performance.now()`. The time is real time, because
+   * the write waits for a disk.
    */
   readonly until: number;
   /**
-   * Runs a commit on the event loop, before the write. Returns whether the commit succeeded. If so, the write must make
-   * it durable.
+   * Runs a commit on the event loop, before the write. Returns whether the commit succeeded. The write must make a
+   * successful commit durable.
    */
   readonly commit?: (turnEnds: number) => boolean;
 }

@@ -12,8 +12,8 @@ import { adopt } from './thread/messages.js';
 import type { Call } from './thread/messages.js';
 
 /**
- * Returns the clock to which the times of a database in memory are relative. It is not the clock of the machine,
- * because an operation never waits for a lock.
+ * Returns the clock to which the times of a database in memory are relative. The result is not the clock of the
+ * machine, because an operation never waits for a lock.
  */
 const machineMs = (): number => 0;
 

@@ -57,8 +57,8 @@ export function sqliteInbox(options: SqliteInboxOptions): InboxDefinition {
 }
 
 /**
- * The store of `sqliteInbox()`. Its operations, which `OPERATIONS` lists, run in the thread of the database, and its
- * commits run on the event loop. For a database in memory, both run on the event loop.
+ * The store of `sqliteInbox()`. The operations, which `OPERATIONS` lists, run in the thread of the database, and
+ * commits run on the event loop. For a database in memory, operations and commits run on the event loop.
  */
 export class SqliteStore extends forwarding('') {
   override readonly capabilities: InboxCapabilities;

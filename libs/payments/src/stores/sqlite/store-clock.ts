@@ -3,9 +3,9 @@ import { machineMs } from './thread/connection.js';
 import type { StoredClock, Times } from './thread/connection.js';
 
 /**
- * The store clock of one process. It is monotonic, so that a jump of the wall clock neither delays a delivery nor makes
- * a delivery due. The process continues the clock in the file. It uses the wall clock only for the time since the clock
- * in the file was stored.
+ * The store clock of one process. The clock is monotonic, so that a jump of the wall clock neither delays a delivery
+ * nor makes a delivery due. The process continues the clock in the file. The process uses the wall clock only for the
+ * time since the clock in the file was stored.
  */
 export class StoreClock {
   #offset: number | undefined;

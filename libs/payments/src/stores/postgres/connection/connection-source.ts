@@ -28,8 +28,8 @@ const POOLER_HINT =
   'postgresInbox to false.';
 
 /**
- * Converts the error of a statement to a {@link PaymentsError}. It keeps only the message, because other fields may
- * contain a row.
+ * Converts the error of a statement to a {@link PaymentsError}. The result keeps only the message, because other fields
+ * of the error may contain a row.
  */
 export function toInboxError(error: unknown): PaymentsError {
   if (error instanceof PaymentsError) return error;
@@ -51,9 +51,9 @@ export function sqlStateOf(error: unknown): string | null {
 }
 
 /**
- * Whether the connection must be closed after an error. This is so if the connection is cut, the server shuts down, the
- * server has become a standby (25006: after a failover, every statement on the connection would fail), or the server
- * and the driver have different prepared statements.
+ * Whether the connection must be closed after an error. The connection must be closed if it is cut, if the server shuts
+ * down, or if the server has become a standby (25006): after a failover, every statement on the connection would fail.
+ * The connection must also be closed if the server and the driver have different prepared statements.
  */
 export function breaksConnection(error: unknown): boolean {
   const state = sqlStateOf(error);
@@ -319,13 +319,15 @@ export class ConnectionSource {
     throw new PostgresInboxError('The PostgreSQL inbox is closed or not open yet.', null);
   }
 
-  /** Takes a connection. It waits only for a bounded time, because a pool of the application may wait forever. */
+  /**
+   * Takes a connection. The method waits only for a bounded time, because a pool of the application may wait forever.
+   */
   #takeFrom(pool: Pool): Promise<Connection> {
     const { connectTimeoutMs, statementTimeoutMs, preparedStatements } = this.settings;
     const taken = new Promise<Connection>((resolve, reject) => {
-      // This is a callback, because the pool calls it immediately. The pool has just removed its own error listener,
-      // and the packet that ended the handshake may also end the connection. A promise would resolve too late for that
-      // error event.
+      // The parameter of `connect` is a callback, because the pool calls a callback immediately. The pool has just
+      // removed its own error listener, and the packet that ended the handshake may also end the connection. A promise
+      // would resolve too late for that error event.
       pool.connect((error, client) => {
         if (client) resolve(new Connection(client, statementTimeoutMs, preparedStatements));
         else reject(error ?? new Error('the pool returned neither a connection nor an error'));
@@ -387,7 +389,7 @@ async function inTransaction<T>(connection: Connection, work: () => Promise<T>):
   }
 }
 
-/** Rolls back the transaction. If this fails, closes the connection, which ends the transaction. */
+/** Rolls back the transaction. If the rollback fails, closes the connection, which ends the transaction. */
 export async function rollBack(connection: Connection): Promise<void> {
   try {
     await connection.run('ROLLBACK');

@@ -65,8 +65,8 @@ export class WakeNotifier {
 
 /**
  * Calls its listeners when a process sends a notification, every `pollMs` milliseconds, and after each new connection,
- * because notifications before the connection are lost. It connects when the first listener is added, and reconnects
- * with backoff when the connection is cut.
+ * because notifications before the connection are lost. The class connects when the first listener is added, and
+ * reconnects with backoff when the connection is cut.
  */
 export class WakeListener {
   readonly #listeners = new Set<() => void>();

@@ -26,7 +26,7 @@ CREATE TABLE ${schema}.event (
   ordering_key text COLLATE "C",
   -- The first 128 bits of the SHA-256 of company and ordering key.
   ordering uuid,
-  -- SHA-256 of the body. It detects a conflicting copy even after the body was pruned.
+  -- SHA-256 of the body. The digest detects a conflicting copy even after the body was pruned.
   digest bytea NOT NULL,
   -- The body; NULL if it was pruned and the row is a tombstone.
   raw bytea,
@@ -36,8 +36,8 @@ CREATE TABLE ${schema}.event (
   reference text COLLATE "C",
   amount text,
   currency text,
-  -- Whether the event was too old when it was received, and was not redriven. It does not count as the event of its
-  -- transaction.
+  -- Whether the event was too old when it was received, and was not redriven. A stale event does not count as the event
+  -- of its transaction.
   stale boolean NOT NULL,
   -- Whether the event has no delivery although its type needs one.
   unhandled boolean NOT NULL,
@@ -68,7 +68,7 @@ CREATE TABLE ${schema}.delivery (
     CHECK (state IN ('pending', 'running', 'done', 'dead', 'skipped')),
   -- Whether the delivery waits for its turn, because another delivery of its ordering key and handler runs.
   waiting boolean NOT NULL DEFAULT false CHECK (NOT waiting OR state = 'pending'),
-  -- The number of consecutive lost attempts. If it is above 0, the delivery is a suspect.
+  -- The number of consecutive lost attempts. A delivery with a number above 0 is a suspect.
   crashes integer NOT NULL DEFAULT 0,
   attempts integer NOT NULL DEFAULT 0,
   -- The fencing token of the last claim.

@@ -199,7 +199,8 @@ DECLARE
   -- The number of deliveries that the search read.
   v_seen integer;
   v_first bigint;
-  -- The deliveries of the search whose key this transaction has locked, and the deliveries among these that it leased.
+  -- The deliveries of the search whose key this transaction has locked, and the deliveries of these that the
+  -- transaction leased.
   v_orderings uuid[];
   v_events bigint[];
   v_taken bigint[];

@@ -173,8 +173,8 @@ export function committing(
   }
 
   /**
-   * Returns whether the transaction was committed, after a COMMIT that got no response. It reads the delivery on
-   * another connection. If the server still runs the transaction, the read waits for the lock of the transaction.
+   * Returns whether the transaction was committed, after a COMMIT that got no response. The method reads the delivery
+   * on another connection. If the server still runs the transaction, the read waits for the lock of the transaction.
    */
   async function wasCommitted(lease: Lease): Promise<boolean> {
     const until = runtime.monotonic() + OUTCOME_MS;

@@ -102,12 +102,12 @@ const FULFILLED_BY = `state = 'fulfilled', fulfilled_at = ${NOW_MS}, fulfilled_b
            fulfilled_type = e.event_type, fulfilled_transaction = e.ordering_key, ${UNSCHEDULED}`;
 
 /**
- * The function `fulfil` fulfils the expectations of received events. It runs after all other statements of `receive`
- * that lock rows, and it locks expectations in the order of their numbers, so that no two transactions can deadlock.
- * `p_seqs` contains the number of each event that was just stored. An event without a number fulfils an expectation
- * only if it is a duplicate of a stored event. For each fulfilled expectation, the result contains the position of the
- * event and the fields of the expectation. The function inherits the settings of the functions that call it; see
- * BY_INDEX.
+ * The function `fulfil` fulfils the expectations of received events. The function runs after all other statements of
+ * `receive` that lock rows, and locks expectations in the order of their numbers, so that no two transactions can
+ * deadlock. `p_seqs` contains the number of each event that was just stored. An event without a number fulfils an
+ * expectation only if it is a duplicate of a stored event. For each fulfilled expectation, the result contains the
+ * position of the event and the fields of the expectation. The function inherits the settings of the functions that
+ * call it; see BY_INDEX.
  */
 export const expectationFunctions = (schema: string): string => `
 CREATE OR REPLACE FUNCTION ${schema}.fulfil(p_seqs bigint[], p_companies text[], p_ids text[], p_once boolean[], p_types text[],
@@ -115,7 +115,8 @@ CREATE OR REPLACE FUNCTION ${schema}.fulfil(p_seqs bigint[], p_companies text[],
 LANGUAGE plpgsql VOLATILE
 AS $fulfil$
 DECLARE
-  -- Pairs of an expectation and an event with the same transaction or reference. Both can be in several pairs.
+  -- Pairs of an expectation and an event with the same transaction or reference. An expectation or an event can be in
+  -- several pairs.
   v_expected bigint[];
   v_received bigint[];
   v_positions bigint[];
@@ -188,8 +189,8 @@ BEGIN
    ORDER BY e.seq LIMIT 1;
 END $stored$;
 
--- Settles a poll. It stores the event before it locks the expectation, because receive locks rows in this order too.
--- When it has the lock, it checks whether the event may be stored, and undoes the receipt if not.
+-- Settles a poll. The function stores the event before it locks the expectation, because receive locks rows in this
+-- order too. After the function has the lock, it checks whether the event may be stored, and undoes the receipt if not.
 CREATE OR REPLACE FUNCTION ${schema}.settle_poll(${SETTLE_PARAMETERS}, ${RECEIVE_PARAMETERS})
 RETURNS TABLE (o_settled boolean, o_result text, o_detail text, o_state text, o_changed boolean, o_next_ms bigint,
   ${RECEIPT_COLUMNS})

@@ -48,12 +48,12 @@ export async function newerHandled(
  * These rules ensure that two deliveries of one ordering key and handler never run at the same time, and that every waiting
  * delivery becomes claimable in the end:
  *
- * 1. A claim or a receive that wants to run a delivery first takes the advisory lock of the key without waiting, and
- *    keeps it until its transaction ends. It skips a key whose lock another transaction has.
- * 2. After that, a *new* statement checks whether a delivery of the key is running. Its snapshot is younger than the
- *    lock, so it sees what other transactions committed before they released the lock. This needs READ COMMITTED,
- *    because one snapshot for the whole transaction would be older than the lock. If a delivery runs, the due delivery
- *    is marked as waiting.
+ * 1. A claim or a receive that is about to run a delivery first takes the advisory lock of the key without waiting, and
+ *    keeps it until its transaction ends. The claim or receive skips a key whose lock another transaction has.
+ * 2. After that, a *new* statement checks whether a delivery of the key is running. The snapshot of the statement is
+ *    younger than the lock, so the statement sees what other transactions committed before they released the lock. The
+ *    rule needs READ COMMITTED, because one snapshot for the whole transaction would be older than the lock. If a
+ *    delivery runs, the due delivery is marked as waiting.
  * 3. A transaction that settles a running delivery first updates it, then waits for the lock, and then makes the next
  *    waiting delivery claimable in a new statement. So either the claim of rule 2 sees that the running delivery was
  *    settled, or this new statement sees the waiting delivery.

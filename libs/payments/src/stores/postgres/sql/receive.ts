@@ -274,12 +274,13 @@ const eventRows = (...columns: string[]): string =>
         WITH ORDINALITY AS i (seq, ${columns.join(', ')}, position)`;
 
 /**
- * The function `receive` stores the events that are new. It returns one row: the number of each event that it stored,
- * whether each delivery runs under its worker, and the outcomes of the events that it did not store. It has several small
- * statements, because PostgreSQL takes longer to set up one join of all these arrays than to run it.
+ * The function `receive` stores the events that are new. The function returns one row: the number of each stored event,
+ * whether each delivery runs under its worker, and the outcomes of the events that were not stored. The function has
+ * several small statements, because PostgreSQL takes longer to set up one join of all these arrays than to run the
+ * join.
  *
- * Events are numbered in the order of the batch, which is the order of lists and claims. They are inserted in an order that
- * is the same for all processes, so that two processes with the same events or transactions do not deadlock.
+ * Events are numbered in the order of the batch, which is the order of lists and claims. Events are inserted in an
+ * order that is the same for all processes, so that two processes with the same events or transactions do not deadlock.
  */
 export const receiveFunction = (schema: string, catalogLock: string): string => `
 CREATE OR REPLACE FUNCTION ${schema}.receive(${RECEIVE_PARAMETERS})
@@ -365,8 +366,8 @@ BEGIN
   o_received_ms := v_now;
   IF v_all IS NOT TRUE THEN
     -- Finds, for each event that was not stored, the stored event with its id or, if there is none, the stored event of
-    -- its transaction. In the second case, the stored event records the other id. This happens in an order that is the
-    -- same for all processes.
+    -- its transaction. In the second case, the stored event records the other id. The stored events are updated in an
+    -- order that is the same for all processes.
     FOR v_known IN
       SELECT i.position, i.id <> k.id AS is_repeat, i.id AS own_id, k.seq, k.id,
              CASE WHEN k.id IS NULL THEN 'outdated'

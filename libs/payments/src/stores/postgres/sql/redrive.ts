@@ -53,8 +53,8 @@ const lockSelected = (schema: string): string => `
   PERFORM ${schema}.lock_keys(v_orderings, v_names);`;
 
 /**
- * The function `redrive` locks the events before the deliveries. It waits for an event that is being pruned, and then
- * ignores the event. It locks all rows in order, so that the requests of two operators cannot deadlock.
+ * The function `redrive` locks the events before the deliveries. The function waits for an event that is being pruned,
+ * and then ignores the event. It locks all rows in order, so that the requests of two operators cannot deadlock.
  */
 export const redriveFunctions = (schema: string): string => `
 CREATE OR REPLACE FUNCTION ${schema}.redrive(p_companies text[], p_ids text[], p_handlers text[], p_due_ms bigint[],

@@ -126,8 +126,8 @@ export const FINISHED = {
 } as const;
 
 /**
- * The function `settle` writes outcomes. It does not wait for a locked row, because the lock may last long and the
- * other outcomes do not depend on the row.
+ * The function `settle` writes outcomes. The function does not wait for a locked row, because the lock may last long
+ * and the other outcomes do not depend on the row.
  */
 export const settleFunctions = (schema: string): string => `
 CREATE OR REPLACE FUNCTION ${schema}.settle(${SETTLE_PARAMETERS})

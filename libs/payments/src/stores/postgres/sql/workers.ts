@@ -16,10 +16,10 @@ const SLOW_MS = 1000;
 const SLOW_PAUSE = 3;
 
 /**
- * Returns a function that records a heartbeat and frees the deliveries of dead workers. Its result `freed` is whether
- * it freed any delivery. While a transaction is open elsewhere, the database keeps the index entries of all deliveries
- * that have run since its start, and the search for lost deliveries reads these entries. Therefore, a heartbeat
- * succeeds even if the search takes too long, and slow searches run less often.
+ * Returns a function that records a heartbeat and frees the deliveries of dead workers. The result `freed` is whether
+ * the function freed any delivery. While a transaction is open elsewhere, the database keeps the index entries of all
+ * deliveries that have run since the start of the transaction, and the search for lost deliveries reads these entries.
+ * Therefore, a heartbeat succeeds even if the search takes too long, and slow searches run less often.
  */
 export function heartbeats(
   source: ConnectionSource,
@@ -98,8 +98,8 @@ BEGIN
   RETURN NEXT;
 END $renew$;
 
--- p_late: whether the heartbeat of this worker was itself late. If so, the function declares no worker dead, because
--- the database may have been down for all workers.
+-- p_late: whether the heartbeat of this worker was itself late. If the heartbeat was late, the function declares no
+-- worker dead, because the database may have been down for all workers.
 CREATE OR REPLACE FUNCTION ${schema}.free_lost(p_worker uuid, p_late boolean)
 RETURNS TABLE (o_suspects boolean, o_freed integer)
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}

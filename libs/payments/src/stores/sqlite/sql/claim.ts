@@ -16,9 +16,7 @@ const MAX_WAITING = 500;
 const MAKE_WAIT =
   "UPDATE payments_inbox_delivery SET queue = 'waiting' WHERE event = ? AND handler = ?";
 
-/**
- * Leases due deliveries to a worker. For each handler, it leases the delivery that became due first before the others.
- */
+/** Leases due deliveries to a worker. The deliveries of a handler are leased in the order of their due times. */
 export function claim(sql: SqliteSql, { workerId, wanted }: ClaimRequest): ClaimedDelivery[] {
   const { connection } = sql;
   // A worker that was declared dead claims nothing, because the next heartbeat of another worker would free the

@@ -15,22 +15,22 @@ import { complete, findRunning } from './settle.js';
 /** A parameter by position, or an object with all named parameters. */
 export type SqliteParameter = SqliteValue | Readonly<Record<string, SqliteValue>>;
 
-/** A prepared statement of a {@link SqliteTransaction}. It throws after the end of the transaction. */
+/** A prepared statement of a {@link SqliteTransaction}. The statement throws after the end of the transaction. */
 export interface SqliteStatement {
   /** Runs the statement without returning rows. */
   run(...parameters: readonly SqliteParameter[]): {
     readonly changes: number | bigint;
     readonly lastInsertRowid: number | bigint;
   };
-  /** The first row, if there is one. */
+  /** Returns the first row; `undefined` if there is no row. */
   get(...parameters: readonly SqliteParameter[]): SqliteRow | undefined;
-  /** All rows. */
+  /** Returns all rows. */
   all(...parameters: readonly SqliteParameter[]): SqliteRow[];
 }
 
 /**
- * The transaction of a `context.commit`, on the database file of the inbox. It ends when the callback returns. The
- * callback is synchronous, because SQLite has one writer at a time and all other writers wait for it.
+ * The transaction of a `context.commit`, on the database file of the inbox. The transaction ends when the callback
+ * returns. The callback is synchronous, because SQLite has one writer at a time and all other writers wait for it.
  *
  * @example
  * ```ts
@@ -43,8 +43,8 @@ export interface SqliteTransaction {
   /** Makes the compiler reject an `async` callback, because the callback must not return a promise. */
   readonly synchronous: true;
   /**
-   * Prepares a statement. With `readBigInts`, the statement returns all integers as `bigint`. Without it, the statement
-   * throws on an integer beyond 2^53.
+   * Prepares a statement. With `readBigInts`, the statement returns all integers as `bigint`. Without `readBigInts`,
+   * the statement throws on an integer beyond 2^53.
    */
   prepare(sql: string, options?: { readonly readBigInts?: boolean }): SqliteStatement;
   /** Runs one statement or several, without parameters. */
@@ -117,8 +117,8 @@ function runWork<R>(connection: SqliteConnection, work: (tx: SqliteTransaction) 
 }
 
 /**
- * Releases the savepoint of `work`. It no longer exists if `work` ended its transaction, even if `work` began another
- * transaction.
+ * Releases the savepoint of `work`. The savepoint no longer exists if `work` ended its transaction, even if `work`
+ * began another transaction.
  */
 function releaseSavepoint(connection: SqliteConnection): void {
   try {
@@ -157,7 +157,7 @@ function leaseLost({ id, handler }: Lease): PaymentsError {
 
 /** The parts of a script that contain no keywords: strings, quoted names and comments. */
 const QUOTED = /'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|\[[^\]]*\]|--[^\n]*|\/\*[^]*?(?:\*\/|$)/g;
-// This does not match ROLLBACK TO a savepoint, which stays within the transaction.
+// The pattern does not match ROLLBACK TO a savepoint, which stays within the transaction.
 const CONTROL = /(?:^|;)\s*(?:BEGIN|COMMIT|END|ROLLBACK(?!\s+(?:TRANSACTION\s+)?TO\b))\b/i;
 
 /**
@@ -172,7 +172,9 @@ function isTransactionControl(sql: string): boolean {
 /** SQLite's result code for a statement that the authorizer denied. */
 const DENIED = 23;
 
-/** Returns a {@link SqliteTransaction} on `database`. Its methods throw after the end of the transaction. */
+/**
+ * Returns a {@link SqliteTransaction} on `database`. The methods of the result throw after the end of the transaction.
+ */
 function transactionOn(database: DriverDatabase, isOver: () => boolean): SqliteTransaction {
   const within = <T>(act: () => T): T => {
     if (!isOver()) return act();

@@ -66,10 +66,10 @@ export function newerHandled(
 }
 
 /**
- * Makes the next waiting delivery of an ordering key claimable, if no delivery of the key runs. Call it after the
- * delivery `seq` of the key was settled, freed or skipped. The next delivery is the waiting delivery that was due
- * first. It keeps its due time, so it stays before deliveries of the key that were received later. Returns whether
- * there was a waiting delivery.
+ * Makes the next waiting delivery of an ordering key claimable, if no delivery of the key runs. Call this function
+ * after the delivery `seq` of the key was settled, freed or skipped. The next delivery is the waiting delivery that was
+ * due first. The next delivery keeps its due time, so it stays before deliveries of the key that were received later.
+ * Returns whether there was a waiting delivery.
  */
 export function releaseNext(connection: SqliteConnection, seq: number, handler: string): boolean {
   if (!hasWaiting(connection, handler)) return false;
@@ -103,7 +103,7 @@ function hasWaiting(connection: SqliteConnection, handler: string): boolean {
   });
 }
 
-/** Clears the cached result of {@link hasWaiting}. Call it after a delivery of the handler began to wait. */
+/** Clears the cached result of {@link hasWaiting}. Call this function after a delivery of the handler began to wait. */
 export function beganToWait(connection: SqliteConnection, handler: string): void {
   connection.uncache(`waiting ${handler}`);
 }

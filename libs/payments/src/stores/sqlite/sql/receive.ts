@@ -86,7 +86,7 @@ function isOnce({ oncePerTransaction, orderingKey }: IncomingEvent): boolean {
   return oncePerTransaction && orderingKey !== null;
 }
 
-/** Stores the event and its body. Returns the number of the new event; `null` if the event is known. */
+/** Stores the event and its body. Returns the number of the new event; `null` if the event is already stored. */
 function insertEvent(
   { connection, times }: SqliteSql,
   event: IncomingEvent,

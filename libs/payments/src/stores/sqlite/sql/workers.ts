@@ -29,7 +29,7 @@ export async function heartbeat(sql: SqliteSql, workerId: string): Promise<Heart
 
 /**
  * Records the heartbeats of all workers, because the age of a heartbeat counts from the first time that the heartbeat
- * was read. Call it after a change of the workers. Returns `changed`, the result of that change.
+ * was read. Call this function after a change of the workers. Returns `changed`, the result of that change.
  */
 export function noteHeartbeats<T>(sql: SqliteSql, changed: T): T {
   deadWorkers(sql);
@@ -64,8 +64,8 @@ export function unpaused(connection: SqliteConnection, handlers: readonly string
 }
 
 /**
- * Returns the workers that send no heartbeats. Call it in a transaction that writes, so that no heartbeat is stored
- * meanwhile.
+ * Returns the workers that send no heartbeats. Call this function in a transaction that writes, so that no heartbeat is
+ * stored meanwhile.
  */
 function deadWorkers({ connection, times }: SqliteSql): WorkerRow[] {
   const rows = connection.all<WorkerRow>(
@@ -96,7 +96,7 @@ interface OrphanRow extends RunningRow {
  * Frees the running deliveries of all workers that have no row. A worker that was removed long ago can have such a
  * delivery, if one of its claims took effect late.
  *
- * @param retired the workers whose grace period has ended. Their deliveries do not become suspects.
+ * @param retired the workers whose grace period has ended. The deliveries of these workers do not become suspects.
  */
 function freeOrphans(sql: SqliteSql, retired: ReadonlySet<string>): void {
   const { connection, times } = sql;
@@ -132,9 +132,10 @@ export interface WorkerRow {
 }
 
 /**
- * Finds the workers of a file that send no heartbeats. It does not compare clocks of different processes, because they
- * may differ by any amount after a jump of the wall clock. A change of `heartbeat_at` is a heartbeat. The age of a
- * heartbeat counts from the check that first read the change, by the monotonic clock of this process.
+ * Finds the workers of a file that send no heartbeats. The class does not compare clocks of different processes,
+ * because such clocks may differ by any amount after a jump of the wall clock. A change of `heartbeat_at` is a
+ * heartbeat. The age of a heartbeat counts from the check that first read the change, by the monotonic clock of this
+ * process.
  */
 export class WorkerLiveness {
   #known = new Map<string, { readonly heartbeatAt: number; readonly since: number }>();

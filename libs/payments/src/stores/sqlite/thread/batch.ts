@@ -65,8 +65,8 @@ export async function runAlone(
 }
 
 /**
- * The milliseconds by which the stored clock may differ. If it is further behind, a batch stores a later clock. If it
- * is further ahead, the store gets the stored clock.
+ * The milliseconds by which the stored clock may differ. If the stored clock is further behind, a batch stores a later
+ * clock. If the stored clock is further ahead, the store gets the stored clock.
  */
 const CLOCK_SLACK_MS = 500;
 

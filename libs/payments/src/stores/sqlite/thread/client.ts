@@ -27,8 +27,8 @@ interface Waiting {
 }
 
 /**
- * Starts the thread and sends calls to it. It starts another thread after an unexpected end, and ends every call within
- * a bounded time.
+ * Starts the thread and sends calls to it. The client starts another thread after an unexpected end, and ends every
+ * call within a bounded time.
  */
 export class SqliteClient {
   /**

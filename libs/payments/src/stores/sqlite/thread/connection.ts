@@ -60,15 +60,18 @@ export function driverOf(module: object): Driver {
 
 /** The time of an operation in whole milliseconds, by the clocks of the process that requested it. */
 export interface Times {
-  /** The wall clock, for receipts, history and retention. It may jump. */
+  /** The wall clock, for receipts, history and retention. The wall clock may jump. */
   readonly wall: number;
-  /** The store clock, for due times. It continues after a restart, and all processes of one file use the same clock. */
+  /**
+   * The store clock, for due times. The store clock continues after a restart, and all processes of one file use the
+   * same clock.
+   */
   readonly clock: number;
   /** The process clock (`PaymentsRuntime.monotonic()`) minus {@link machineMs}, for intervals within this process. */
   readonly processOffset: number;
 }
 
-/** The machine's monotonic clock in milliseconds. It is the same in all threads. */
+/** Returns the machine's monotonic clock in milliseconds, which is the same in all threads. */
 export function machineMs(): number {
   return Number(process.hrtime.bigint()) / 1e6;
 }
@@ -109,8 +112,8 @@ export class SqliteConnection {
   }
 
   /**
-   * Runs an `INSERT` of one row. Returns the row's number, or `null` if a conflict prevented the insert. This is faster
-   * than `RETURNING`, for which SQLite creates a temporary table.
+   * Runs an `INSERT` of one row. Returns the row's number, or `null` if a conflict prevented the insert. The method is
+   * faster than `RETURNING`, for which SQLite creates a temporary table.
    */
   insert(sql: string, parameters: readonly unknown[] = []): number | null {
     const { statement, values } = this.#bound(sql, parameters);
@@ -190,7 +193,7 @@ const NUMBERED = /[?$](\d+)/g;
 const CAST = /::\w+(?:\[\])?/g;
 
 /**
- * A connection for one operation, at the time of the process that requested it. It runs the statements of
+ * A connection for one operation, at the time of the process that requested it. The class runs the statements of
  * `stores/sql/`. SQLite returns each result synchronously.
  */
 export class SqliteSql implements SqlDatabase {
@@ -288,8 +291,8 @@ const sleeper = new Int32Array(new SharedArrayBuffer(4));
 
 /**
  * Calls `act` again while another connection holds the lock, for at most `ms` milliseconds; then throws the last error.
- * It tries every few milliseconds, because SQLite's own wait sleeps up to 100 ms between two tries and therefore rarely
- * finds the short time between two transactions of a busy process.
+ * The function tries every few milliseconds, because SQLite's own wait sleeps up to 100 ms between two tries and
+ * therefore rarely finds the short time between two transactions of a busy process.
  */
 export function retryWhileBusy<T>(ms: number, act: () => T): T {
   const end = performance.now() + ms;

@@ -125,10 +125,10 @@ export function openWriter(driver: Driver, file: string, busyTimeoutMs: number):
 }
 
 /**
- * Opens the connection of the event loop, for `context.commit`. It never waits for a lock and never makes a checkpoint.
- * Its commits append to the write-ahead log without an fsync: {@link sync}, which the thread runs, makes them durable.
- * `synchronous` is `NORMAL`, not `OFF`: with `OFF` SQLite would not sync the header of a log that it restarts, and a
- * power loss could corrupt the file.
+ * Opens the connection of the event loop, for `context.commit`. The connection never waits for a lock and never makes a
+ * checkpoint. Its commits append to the write-ahead log without an fsync. {@link sync}, which the thread runs, makes
+ * these commits durable. `synchronous` is `NORMAL`, not `OFF`, because with `OFF` SQLite would not sync the header of a
+ * log that it restarts, and a power loss could corrupt the file.
  */
 export function openCommitter(driver: Driver, file: string): SqliteConnection {
   const connection = new SqliteConnection(new driver(file));
@@ -145,7 +145,10 @@ export function openCommitter(driver: Driver, file: string): SqliteConnection {
   }
 }
 
-/** The number of pages in the write-ahead log at which the thread starts a checkpoint. It is SQLite's own default. */
+/**
+ * The number of pages in the write-ahead log at which the thread starts a checkpoint. The number is SQLite's own
+ * default.
+ */
 const CHECKPOINT_PAGES = 1000;
 
 /**
@@ -183,8 +186,8 @@ export function emptyLog(connection: SqliteConnection): void {
 }
 
 /**
- * Makes a checkpoint. If it fails, the log keeps all committed data. The next call tries again, or the next process
- * reads the log.
+ * Makes a checkpoint. If the checkpoint fails, the log keeps all committed data. The next call tries again, or the next
+ * process reads the log.
  */
 function checkpoint(
   connection: SqliteConnection,
@@ -198,10 +201,10 @@ function checkpoint(
 }
 
 /**
- * Makes a write whose commit syncs the write-ahead log. This also syncs every earlier commit in the log, because the
- * log is one file, which is written and read in the order of the commits. A commit that is no longer in the log is in
- * the database file, because a checkpoint syncs the log before it copies the log, and syncs the database file before
- * the log restarts. The write also stores the clock.
+ * Makes a write whose commit syncs the write-ahead log. The commit also syncs every earlier commit in the log, because
+ * the log is one file, which is written and read in the order of the commits. A commit that is no longer in the log is
+ * in the database file. A checkpoint syncs the log before it copies the log, and syncs the database file before the log
+ * restarts. The write also stores the clock.
  */
 export function sync(
   connection: SqliteConnection,
