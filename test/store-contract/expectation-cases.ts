@@ -236,7 +236,7 @@ export const expectationCases: readonly InboxContractCase[] = [
   },
   {
     title:
-      'EX-15 attach rejects the id of another expectation of the company, unless that expectation is cancelled',
+      'EX-15 attach returns a conflict for the id of another expectation, unless that expectation is cancelled',
     async run({ store, another }) {
       const first = await expectOne(store, { transactionId: 'tx 1' });
       const second = await expectOne(store);

@@ -264,7 +264,7 @@ export const pollCases: readonly InboxContractCase[] = [
   },
   {
     title:
-      'EX-06 if a poll and a webhook find different events at the same moment, the event of the webhook is stored',
+      'EX-06 if a poll and a webhook report different events at the same moment, the event of the webhook is stored',
     async run({ store, another }) {
       const other = await another();
       for (let round = 0; round < 20; round += 1) {

@@ -158,7 +158,7 @@ export const queryCases: readonly InboxContractCase[] = [
   },
   {
     title:
-      'IN-28 stats count unfinished deliveries per handler and state, and return the age of the oldest one',
+      'IN-28 stats count unfinished deliveries per handler and state, and return the age of the oldest event',
     async run({ store, another, advance }) {
       const worker = await TestWorker.start(store);
       deepEqual(await store.stats(), {
@@ -207,7 +207,7 @@ export const queryCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-28 each count of stats is at most 10,000 and has a flag for further deliveries',
+    title: 'IN-28 each count of stats is at most 10,000, with a flag if there are more rows',
     async run({ store }) {
       await store.receive([incoming({ id: 'rare', company: 'umbrella', handlers: ['book'] })]);
       const receive = async (count: number) => {

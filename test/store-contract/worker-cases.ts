@@ -170,7 +170,7 @@ export const workerCases: readonly InboxContractCase[] = [
   },
   {
     title:
-      'IN-24 a retired worker can settle during its grace period, and its deliveries are freed after it',
+      'IN-24 a retired worker can settle during its grace period, after which its deliveries are freed',
     needs: 'shared',
     async run(inbox) {
       const [worker, other] = await twoWorkers(inbox);
