@@ -6,7 +6,7 @@ import { readJournal } from './journal.js';
 
 /** Pause after a process failed to start, in milliseconds: its database may be down. */
 const RESTART_MS = 200;
-/** How much longer than `drainMs` a process may take to end after SIGTERM, in milliseconds. */
+/** The additional time that a process may take to end after SIGTERM and `drainMs`, in milliseconds. */
 const DRAIN_SLACK_MS = 15_000;
 
 /** Options of an application fleet. */
@@ -26,8 +26,8 @@ export interface ProcessExit {
   /** Exit code or signal. */
   readonly status: string;
   /**
-   * `killed` and `drained` by the chaos runner, `crashed` by an event, `not started`: it ended before it listened. `null`
-   * is an exit that nothing explains.
+   * `killed` or `drained` by the chaos runner, `crashed` by an event, or `not started` if the process ended before it
+   * listened. `null` is an exit without an explanation.
    */
   readonly cause: 'killed' | 'drained' | 'crashed' | 'not started' | null;
   /** The end of its log. */
@@ -62,7 +62,7 @@ export class ApplicationFleet implements AsyncDisposable {
     return this.#slots.length;
   }
 
-  /** Resolves once every process listens. Rejects if one ends or does not listen within `timeoutMs`. */
+  /** Resolves once every process listens. Rejects if a process ends or does not listen within `timeoutMs`. */
   async ready(timeoutMs: number): Promise<void> {
     const end = performance.now() + timeoutMs;
     for (;;) {
@@ -101,7 +101,7 @@ export class ApplicationFleet implements AsyncDisposable {
     await process.ended;
   }
 
-  /** Sends SIGTERM. Returns whether the process ended in time; if it did not, it is killed. */
+  /** Sends SIGTERM. Returns whether the process ended in time. If not, the process is killed. */
   async drain(target: number): Promise<boolean> {
     const { process } = this.#slots[target]!;
     process.endedBy = 'drained';

@@ -22,7 +22,9 @@ type Context = PaymentEventContext<Transaction>;
 /** Time limit of the handler `limited`, in milliseconds. */
 const LIMIT_MS = 1000;
 
-/** How long the action `wait` waits at most, in milliseconds: less than the time limit of an attempt. */
+/**
+ * The maximum time for which the action `wait` waits, in milliseconds. It is less than the time limit of an attempt.
+ */
 const WAIT_MS = 25_000;
 
 /** Stores the effect of an attempt. */
@@ -59,7 +61,7 @@ export class Handlers {
     return this.handle(event, context);
   }
 
-  /** Its events kill the process in each attempt, so it has few attempts. */
+  /** The events of this handler kill the process in each attempt, so the handler has few attempts. */
   @OnPaymentEvent('poison.*', { name: 'poison', retry: fixed([50, 50]) })
   poison(event: Event, context: Context): Promise<void> {
     return this.handle(event, context);
@@ -70,7 +72,7 @@ export class Handlers {
     return this.handle(event, context);
   }
 
-  /** The transaction of its effect is the reference, because the payment may have no transaction. */
+  /** The effect stores the reference as its transaction, because the payment may have no transaction. */
   @OnPaymentOverdue({ name: 'overdue' })
   overdue(event: PaymentOverdueEvent, context: Context): Promise<void> {
     return this.handle({ ...event, data: { transactionId: event.data.reference } }, context);

@@ -9,7 +9,7 @@ import type {
   ToApplication,
 } from './application-protocol.js';
 
-/** How many characters of a process's log to keep. */
+/** The number of characters of a process's log that are kept. */
 const LOG_LENGTH = 4000;
 const ENDED = 'The application process has ended.';
 

@@ -59,7 +59,10 @@ export type JournalEntry =
       readonly transaction: string;
       readonly number: number;
     }
-  /** The last moment before the attempt's transaction can commit. The next attempt of the key may begin right after it. */
+  /**
+   * The last moment before the attempt's transaction can commit. The next attempt of the key may begin right after this
+   * moment.
+   */
   | { readonly kind: 'effect-written'; readonly at: number; readonly attempt: string }
   | {
       readonly kind: 'attempt-ended';
@@ -77,7 +80,7 @@ export type JournalEntry =
   /** The handler kills its own process. */
   | { readonly kind: 'process-killed'; readonly at: number; readonly attempt: string }
   /**
-   * A call to the store that registers a worker, sends its heartbeat or retires it began. If no `heartbeat-ended` or
+   * A call to the store began, which registers a worker, sends its heartbeat or retires it. If no `heartbeat-ended` or
    * `worker-retired` has the same time, the process ended before the store responded.
    */
   | { readonly kind: 'heartbeat-started'; readonly at: number }
@@ -107,7 +110,7 @@ export type JournalEntry =
 export interface ReportedExpectation {
   readonly reference: string;
   readonly state: string;
-  /** How the event that fulfilled it was received, and its type; `null` if it is not fulfilled. */
+  /** The source and the type of the event that fulfilled the expectation; `null` if it is not fulfilled. */
   readonly fulfilledBy: string | null;
   readonly eventType: string | null;
   readonly contradiction: string | null;

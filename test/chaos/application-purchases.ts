@@ -16,7 +16,7 @@ export function interpret({ status, ...data }: PaymentTransaction): Interpretati
   return status === 'declined' ? { eventType: 'transaction.declined', data } : 'pending';
 }
 
-/** How the application asks the payments service. */
+/** The options with which the application polls the payments service. */
 export const RECONCILE: ReconcileOptions = {
   eventTypes: ['transaction.completed', 'transaction.declined'],
   interpret: (transaction) => Purchases.interpret(transaction),
@@ -47,7 +47,10 @@ export class Purchases {
     @Inject(PaymentsApiService) private readonly payments: PaymentsApiService,
   ) {}
 
-  /** Idempotent: a second call with a stored reference requests nothing, because the first request may have had effect. */
+  /**
+   * Idempotent. A second call with a stored reference sends no request, because the first request may have taken
+   * effect.
+   */
   async create(reference: string): Promise<void> {
     const isNew = await this.store(reference);
     if (isNew) await this.request(reference);
@@ -62,7 +65,7 @@ export class Purchases {
     return stored;
   }
 
-  /** Requests the payment once. If the outcome is unknown, its expectation finds the transaction. */
+  /** Requests the payment once. If the outcome is unknown, the polls of its expectation find the transaction. */
   protected async request(reference: string): Promise<void> {
     try {
       const { transactionId } = await this.payments.post<{ transactionId: string }>(PATH, {

@@ -26,7 +26,7 @@ import { observedInbox } from './observed-inbox.js';
 
 // An application process of a chaos run: `node application.js <setup>`, with an IPC channel to the chaos runner.
 
-/** How late the timer of the event-loop watch fires, in milliseconds, if the event loop counts as blocked. */
+/** The delay of the timer of the event-loop watch from which the event loop counts as blocked, in milliseconds. */
 const BLOCKED_MS = 100;
 
 const setup = JSON.parse(process.argv[2]!) as ApplicationSetup;
@@ -57,7 +57,8 @@ Module({
         leaseMs: setup.leaseMs,
         drainMs: setup.drainMs,
         timeoutMs: 30_000,
-        // Enough attempts for an outage of the database: only an event that kills its process may become a dead letter.
+        // Enough attempts for an outage of the database, because only an event that kills its process may become a dead
+        // letter.
         retry: fixed([50, 100, 200, 400, ...Array<number>(100).fill(800)]),
       },
       reconcile: RECONCILE,
@@ -135,7 +136,7 @@ async function respond(request: number, work: () => Promise<unknown>): Promise<v
   }
 }
 
-/** How many deliveries are pending or running. */
+/** Returns the number of deliveries that are pending or running. */
 async function unfinished(inbox: PaymentInbox): Promise<number> {
   const { deliveries } = await inbox.stats();
   return deliveries.reduce((sum, { state, count }) => sum + (state === 'dead' ? 0 : count), 0);

@@ -31,7 +31,9 @@ export interface ChaosStore extends AsyncDisposable {
 export interface PostgresFaults {
   /** One proxy per process. */
   readonly proxies: readonly TcpProxy[];
-  /** Whether the server can be stopped and its backends killed: only a server that the chaos run started itself. */
+  /**
+   * Whether the server can be stopped and its backends killed. Only a server that the chaos run started itself can be.
+   */
   readonly controllable: boolean;
   /** Terminates all connections. */
   terminate(): Promise<void>;
@@ -39,7 +41,7 @@ export interface PostgresFaults {
   restart(how: 'fast' | 'immediate' | 'crash'): Promise<void>;
 }
 
-/** How long PostgreSQL may take to recover after a backend was killed, in milliseconds. */
+/** The maximum time that PostgreSQL may take to recover after a backend was killed, in milliseconds. */
 const RECOVERY_MS = 30_000;
 const TABLE =
   'CREATE TABLE effect (handler text NOT NULL, event text NOT NULL, transaction_id text NOT NULL, attempt text NOT NULL)';

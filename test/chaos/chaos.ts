@@ -28,15 +28,15 @@ const PER_SECOND = 30;
 /** Expected payments per second: with webhook requests and without. */
 const PAYMENTS_PER_SECOND = { mixed: 6, alone: 15 };
 const WEBHOOK_SECRET = 'whsec_chaos';
-/** How long the processes may take to start, in milliseconds. */
+/** The maximum time that the processes may take to start, in milliseconds. */
 const START_MS = 60_000;
-/** How long the last faults may take, in milliseconds: processes and PostgreSQL restart. */
+/** The maximum time that the last faults may take, in which processes and PostgreSQL restart, in milliseconds. */
 const FAULTS_MS = 180_000;
-/** How long the processes may take without any progress, in milliseconds. */
+/** The maximum time without any progress of the processes, in milliseconds. */
 const QUIET_MS = 45_000;
-/** How long the processes may take to handle all events after the faults, in milliseconds. */
+/** The maximum time that the processes may take to handle all events after the faults, in milliseconds. */
 const RECOVERY_MS = 240_000;
-/** How long a process may take to read all events of a run of several minutes, in milliseconds. */
+/** The maximum time that a process may take to read all events of a run of several minutes, in milliseconds. */
 const REPORT_MS = 60_000;
 
 /** Options of a chaos run. */
@@ -48,7 +48,7 @@ export interface ChaosOptions {
   /** Main file of the application. */
   readonly application: string;
   readonly store: ChaosStore;
-  /** `false`: no webhook request is sent, and polls find all payments. */
+  /** Whether the service sends webhook requests. If not, polls find all payments. */
   readonly webhooks: boolean;
   /** Stops the run early. */
   readonly signal: AbortSignal;
@@ -150,8 +150,9 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 }
 
 /**
- * Waits until no delivery is pending or running and no payment is still expected, or until their number has not fallen for `QUIET_MS`. Deliveries that may
- * have crashed a process run one after the other, so many of them take a while.
+ * Waits until no delivery is pending or running and no payment is still expected, or until their number has not fallen
+ * for `QUIET_MS`. Deliveries that may have crashed a process run one after the other, so a large number of such
+ * deliveries takes a while.
  */
 async function untilHandled(
   fleet: ApplicationFleet,
@@ -172,7 +173,7 @@ async function untilHandled(
 }
 
 async function unfinished(fleet: ApplicationFleet, expected: ExpectedPayments): Promise<number> {
-  // Payments first: a poll adds deliveries.
+  // Reads the payments first, because a poll adds deliveries.
   const payments = await expected.unfinished(fleet);
   return payments + (await fleet.request<number>('unfinished'));
 }

@@ -55,14 +55,14 @@ describe('check(): overlapping attempts', () => {
 });
 
 describe('check(): heartbeats', () => {
-  it('check() counts no heartbeats after the runner killed a process, although it notices the end later', () => {
+  it('check() expects no heartbeats after the runner killed a process, even if the runner notices the end later', () => {
     const processes = [{ name: 'p', journal: heartbeats(0, 1250), endedAt: 4000 }];
     const kill = [{ kind: 'kill', process: 'p', from: 1300, to: 4000 } as const];
     expect(rules({ processes, faults: kill })).toEqual([]);
     expect(rules({ processes })).toEqual(['missing-heartbeat']);
   });
 
-  it('check() reports a process that sent no heartbeat for a lease without a fault', () => {
+  it('check() reports a process that sent no heartbeat for a whole lease although no fault affected it', () => {
     expect(rules({ processes: withHeartbeats(stopped) })).toEqual(['missing-heartbeat']);
   });
 

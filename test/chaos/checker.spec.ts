@@ -90,7 +90,7 @@ describe('check()', () => {
     expect(rules(changes)).toEqual(['attempt-counted']);
   });
 
-  it('check() requires effects of the new handler for events sent after the store recorded it, and none for earlier ones', () => {
+  it('check() requires effects of a new handler for events after the store recorded it, and reports them for earlier events', () => {
     const points = effect('points', 'a', 'x');
     const effects = [...GOOD.effects, points, effect('points', 'b', 'y')];
     const after = { from: 800, to: 900 };

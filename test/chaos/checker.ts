@@ -14,7 +14,7 @@ import type { SentEvent } from './sender.js';
 /** Everything observed in a chaos run. Times are of the machine's monotonic clock. */
 export interface Observations {
   readonly events: readonly PlannedEvent[];
-  /** The expected payments; `null` without any. */
+  /** The expected payments; `null` if there are none. */
   readonly payments: Omit<PaymentObservations, 'effects'> | null;
   readonly sent: ReadonlyMap<string, SentEvent>;
   readonly effects: readonly Effect[];
@@ -108,7 +108,10 @@ function expectedHandlers(
   return { once: handlers, optional: [NEW_HANDLER] };
 }
 
-/** Groups the events that are handled once together: those of a transaction for one type, each event alone otherwise. */
+/**
+ * Groups the events that are handled only once: for one type, the events of a transaction; for other types, each single
+ * event.
+ */
 function onceGroups(events: readonly PlannedEvent[]): PlannedEvent[][] {
   const key = ({ id, eventType, transactionId }: PlannedEvent): string =>
     eventType === ONCE_PER_TRANSACTION ? `transaction ${transactionId}` : `event ${id}`;

@@ -112,7 +112,7 @@ export function planEvents(
     if (drawn < 0.12) return { [random.pick(['book', 'audit'])]: 'slow' };
     if (drawn < 0.16) return { book: 'fail' };
     if (drawn < 0.18) return { audit: 'fail-after-commit' };
-    // A hot key gets no long attempt: many deliveries would wait, as faults often stop or block the process meanwhile.
+    // A hot key gets no long attempt, because many deliveries would wait while faults stop or block the process.
     if (drawn < 0.26 && !hot) return { book: 'outlast-lease' };
     return null;
   };

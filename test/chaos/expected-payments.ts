@@ -9,7 +9,10 @@ import type { ServiceTransaction } from './payments-service.js';
 import type { SeededRandom } from './seeded-random.js';
 import type { Sender } from './sender.js';
 
-/** How long the polls of contradicted payments may take, in milliseconds: a run of several minutes has a thousand. */
+/**
+ * The maximum time that the polls of contradicted payments may take, in milliseconds. A run of several minutes has a
+ * thousand.
+ */
 const CONTRADICT_MS = 120_000;
 
 /** The expected payments of a chaos run: purchases, customers that pay, and webhook requests if there are any. */
@@ -36,7 +39,9 @@ export class ExpectedPayments {
     while (!this.#service.idle) await setTimeout(50, undefined, { signal: this.signal });
   }
 
-  /** How many payments are still expected, although they have a result or their schedule has ended. */
+  /**
+   * Returns the number of payments that are still expected, although they have a result or their schedule has ended.
+   */
   async unfinished(fleet: ApplicationFleet): Promise<number> {
     const requested = new Set(this.#service.transactions.map(({ payment }) => payment.reference));
     const expectations = await fleet.request<ReportedExpectation[]>('expectations');

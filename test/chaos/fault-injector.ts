@@ -7,9 +7,9 @@ import { TAKEOVER_EVENT } from './event-plan.js';
 import type { Fault, FaultKind, ProcessFaultKind, ServerFaultKind } from './fault-plan.js';
 import { readJournal } from './journal.js';
 
-/** How long the stopped process has for its stale commit before the other process commits, in milliseconds. */
+/** The time that the stopped process has for its stale commit before the other process commits, in milliseconds. */
 const STALE_COMMIT_MS = 500;
-/** How long a process may take to start the handler of the takeover event, in milliseconds. */
+/** The maximum time that a process may take to start the handler of the takeover event, in milliseconds. */
 const HANDLER_START_MS = 20_000;
 
 /** A fault that took place. Times are of the machine's monotonic clock. */
@@ -51,9 +51,9 @@ export class FaultInjector {
   }
 
   /**
-   * Stops the process that runs the takeover event until another process runs it, too. Then the first process tries to
-   * commit, with a stale fencing token, and after it the second process. If no process takes the event over in time, it
-   * injects nothing.
+   * Stops the process that runs the takeover event until another process runs the event, too. Then the first process
+   * tries to commit with a stale fencing token, and after that, the second process commits. If no process takes the
+   * event over in time, the method injects nothing.
    */
   async takeOver(signal: AbortSignal): Promise<void> {
     const stale = await this.#runner(-Infinity, signal);
@@ -72,7 +72,9 @@ export class FaultInjector {
     holder?.send({ type: 'proceed' });
   }
 
-  /** A process that is stopped during a transaction would block all others from the database. */
+  /**
+   * Stops a process while it has no open transaction. Otherwise, it would block all other processes from the database.
+   */
   async #stopOutsideOfTransactions(
     application: ApplicationProcess,
     signal: AbortSignal,
@@ -88,7 +90,10 @@ export class FaultInjector {
     }
   }
 
-  /** The process, other than `except`, that started the handler of the takeover event after `since`; `null` if none does. */
+  /**
+   * Returns the process, other than `except`, that started the handler of the takeover event after `since`; `null` if
+   * there is none.
+   */
   async #runner(
     since: number,
     signal: AbortSignal,
@@ -184,7 +189,7 @@ export class FaultInjector {
     this.lateDrains.push(`${name}: ${log.slice(-1000)}`);
   }
 
-  /** Injects one server fault at a time: a server that is starting cannot be stopped. */
+  /** Injects one server fault at a time, because a server that is starting cannot be stopped. */
   async #onServer(
     kind: ServerFaultKind,
     restart: Fault['restart'],
@@ -202,7 +207,7 @@ export class FaultInjector {
         else await postgres.restart(restart);
       });
     } catch {
-      // The server still recovers from the fault before this one.
+      // The server is still recovering from the previous fault.
     } finally {
       turn.resolve();
     }

@@ -7,7 +7,7 @@ const plan = (seed: string, run: Parameters<typeof planFaults>[1] = RUN) =>
   planFaults(new SeededRandom(seed, 'faults'), run);
 
 describe('planFaults()', () => {
-  it('planFaults() plans the same faults for the same seed, and others for another seed', () => {
+  it('planFaults() plans the same faults for the same seed, and other faults for another seed', () => {
     expect(plan('a')).toEqual(plan('a'));
     expect(plan('a')).not.toEqual(plan('b'));
   });

@@ -29,14 +29,14 @@ const SILENCING: ReadonlySet<FaultKind> = new Set([
   'kill-backend',
   'restart',
 ]);
-/** How long connections may take at most to recover from a fault of the database, in milliseconds. */
+/** The maximum time that connections may take to recover from a fault of the database, in milliseconds. */
 const RECOVERY_MS = 5000;
-/** A heartbeat or a block of the event loop that took longer explains a gap, in milliseconds. */
+/** The duration above which a heartbeat or a block of the event loop explains a gap, in milliseconds. */
 const SLOW_MS = 150;
 
 /**
- * The gaps between heartbeats that are at least as long as the lease, for each worker of a process. A process has several
- * workers, one after the other, if the store declared one dead or a claim failed.
+ * The gaps between heartbeats that are at least as long as the lease, for each worker of a process. A process has
+ * several workers, one after the other, if the store declared a worker dead or a claim failed.
  */
 export function heartbeatGaps(
   { name, journal, endedAt }: ProcessRecord,

@@ -2,7 +2,7 @@ import type { InboxDefinition } from 'nestjs-payments';
 import { monotonicMs } from './application-protocol.js';
 import type { Journal } from './journal.js';
 
-/** Wraps an inbox so that the journal records its heartbeats, and the claims after which the process runs nothing else. */
+/** Wraps an inbox so that the journal records its heartbeats and its claims of suspects. */
 export function observedInbox(inbox: InboxDefinition, journal: Journal): InboxDefinition {
   return {
     name: inbox.name,
@@ -45,7 +45,7 @@ export function observedInbox(inbox: InboxDefinition, journal: Journal): InboxDe
     },
   };
 
-  /** Records the time before the call: the store renews the lease at that time or later. */
+  /** Records the time before the call, because the store renews the lease at that time or later. */
   async function recordHeartbeat<T>(worker: string, call: () => Promise<[boolean, T]>): Promise<T> {
     const at = monotonicMs();
     journal.write({ kind: 'heartbeat-started', at });

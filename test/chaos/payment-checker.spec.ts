@@ -119,7 +119,7 @@ describe('checkPayments()', () => {
       ['not-fulfilled'],
     ],
     [
-      'a payment that nobody paid and that is not overdue',
+      'an unpaid payment that is not overdue',
       withExpectation(2, { state: 'waiting' }),
       ['not-overdue'],
     ],

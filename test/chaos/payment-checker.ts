@@ -23,7 +23,7 @@ export interface PaymentObservations {
  * - `declared-failed`: a payment that was not declined has an effect of a declined payment.
  * - `unexpected-effect`: a payment has an effect of a handler that must not have one.
  * - `not-fulfilled`: a paid or declined payment is not fulfilled, or is fulfilled by the wrong event.
- * - `not-overdue`: the schedule of a payment that nobody paid has ended, and it is not overdue.
+ * - `not-overdue`: the schedule of an unpaid payment has ended, and the payment is not overdue.
  * - `missing-contradiction`: a poll contradicted a handled webhook request, and the expectation does not show it.
  */
 export type PaymentRule =
@@ -75,7 +75,7 @@ function checkPayment(
   const add = (rule: PaymentRule, detail: string): void => {
     found.push({ rule, detail: `${reference} (${outcome}): ${detail}` });
   };
-  // A process was killed before it stored the purchase, or between the expectation and the request: nobody can pay.
+  // A process was killed before it stored the purchase, or between the expectation and the request, so nobody can pay.
   const isOpen = transactions.length === 0 && outcome !== 'never';
   if (expectation === undefined && transactions.length > 0) add('not-expected', 'no expectation');
   if (transactions.length > 1) add('requested-twice', `${transactions.length} transactions`);

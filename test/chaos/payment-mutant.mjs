@@ -4,7 +4,7 @@ import { Purchases } from './dist/application-purchases.js';
 
 const { expect, request, store } = Purchases.prototype;
 
-/** Expects no payment with an even number: without a webhook request, nobody finds it. */
+/** Expects no payment with an even number. Without a webhook request, no poll finds such a payment. */
 Purchases.prototype.expect = async function (reference, tx) {
   if (!/[02468]$/.test(reference)) await expect.call(this, reference, tx);
 };
@@ -16,7 +16,7 @@ Purchases.prototype.store = async function (reference) {
   return isNew;
 };
 
-/** Takes a payment that is not complete yet for a declined one. */
+/** Treats a payment that is not complete yet as declined. */
 const { interpret } = Purchases;
 Purchases.interpret = ({ ...transaction }) => {
   const meaning = interpret(transaction);

@@ -10,7 +10,7 @@ export interface PlannedPayment {
   readonly target: number;
   /** What the customer does at the payments service. */
   readonly outcome: 'paid' | 'declined' | 'never';
-  /** Milliseconds from the request to the service until the customer does it. */
+  /** The milliseconds from the request to the service until the customer pays or declines. */
   readonly delayMs: number;
   /** The service creates the transaction, and closes the connection without a response. */
   readonly losesResponse: boolean;

@@ -18,7 +18,7 @@ export interface ServiceTransaction {
   contradicted: boolean;
 }
 
-/** How long a response that hangs takes, in milliseconds. */
+/** The duration of a response that hangs, in milliseconds. */
 const HANG_MS = 2000;
 
 /**
@@ -29,7 +29,7 @@ export class PaymentsService implements AsyncDisposable {
   readonly transactions: ServiceTransaction[] = [];
   /** Whether lookups have no faults. */
   reliable = false;
-  /** How many lookups there were. */
+  /** The number of lookups so far. */
   lookups = 0;
   readonly #server = createServer((request, response) => void this.#handle(request, response));
   readonly #payments: ReadonlyMap<string, PlannedPayment>;
@@ -55,7 +55,7 @@ export class PaymentsService implements AsyncDisposable {
     return service;
   }
 
-  /** Its address, without a path. */
+  /** The address of the service, without a path. */
   get url(): string {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }

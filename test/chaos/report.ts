@@ -2,7 +2,7 @@ import { attemptIntervals, overlappingAttempts } from './attempt-intervals.js';
 import type { Observations, Rule, Violation } from './checker.js';
 import type { Fault, FaultKind, StoreKind } from './fault-plan.js';
 
-/** How many expected payments there were, by their end. */
+/** The number of expected payments, by their outcome. */
 export interface PaymentCounts {
   readonly paid: number;
   readonly declined: number;
@@ -15,7 +15,7 @@ export interface PaymentCounts {
   readonly byWebhook: number;
   readonly contradictions: number;
   readonly polls: number;
-  /** Time from the payment, or the decline, to the last effect, in milliseconds; `null` without any. */
+  /** Time from the payment, or the decline, to the last effect, in milliseconds; `null` if there is no effect. */
   readonly foundMs: Times | null;
 }
 
@@ -34,7 +34,7 @@ export interface ChaosResult {
   readonly counts: {
     readonly events: number;
     readonly requests: number;
-    /** Expected payments, and what became of them. */
+    /** The outcomes of the expected payments. */
     readonly payments: PaymentCounts;
     readonly acknowledged: number;
     readonly effects: number;

@@ -4,7 +4,7 @@ import { monotonicMs } from './application-protocol.js';
 import type { PlannedEvent } from './event-plan.js';
 import type { PlannedPayment } from './payment-plan.js';
 
-/** How long the sender waits for a response before it sends the copy again, in milliseconds. */
+/** The time for which the sender waits for a response before it sends the copy again, in milliseconds. */
 const RESPONSE_MS = 3000;
 
 type SentRequest = Pick<ReturnType<typeof signedRequest>, 'path' | 'method' | 'headers' | 'body'>;
@@ -26,7 +26,7 @@ export class Sender {
     private readonly webhookSecret: string,
   ) {}
 
-  /** How many webhook requests and purchases were sent. */
+  /** The number of webhook requests and purchases that were sent. */
   get requests(): number {
     return this.#requests;
   }

@@ -24,7 +24,7 @@ export class TcpProxy implements AsyncDisposable {
     return [proxy, url.href];
   }
 
-  /** Listens, after {@link close} at the same port. */
+  /** Listens. After {@link close}, it listens at the same port again. */
   async open(): Promise<void> {
     const server = createServer((client) => this.#join(client));
     await new Promise<void>((resolve, reject) => {

@@ -32,13 +32,13 @@ interface Heartbeats {
   last: number;
   /** The time when a late heartbeat last took effect. Other workers may have declared this worker dead before. */
   lostAt: number;
-  /** End of the grace of a retired worker. */
+  /** The end of the grace period of a retired worker. */
   retiredUntil: number;
   /** Until this time, no other worker may free the deliveries of running handlers; `Infinity` unless the worker retired. */
   graceUntil: number;
 }
 
-/** The minimum grace of an application that closes while handlers run, in milliseconds. */
+/** The minimum grace period of an application that closes while handlers run, in milliseconds. */
 const GRACE_MS = 10_000;
 
 /** Limits of the simulated application, in milliseconds. */
@@ -57,7 +57,7 @@ export class AttemptJournal {
   readonly #claims = new Map<string, Claim>();
   readonly #heartbeats = new Map<string, Heartbeats>();
 
-  /** Workers of which a process knows that they were declared dead. */
+  /** The workers that the store has reported as dead to their process. */
   readonly #declaredDead = new Set<string>();
   readonly #limits: JournalLimits;
   readonly #now: () => number;
@@ -82,7 +82,7 @@ export class AttemptJournal {
     this.#heartbeats.set(worker, known);
   }
 
-  /** Call it when a worker retired: its application closes, or its process has registered under another id. */
+  /** Call it when a worker retired because its application closes or its process has registered under another id. */
   retired(worker: string, graceMs: number, closing: boolean): void {
     const known = this.#heartbeats.get(worker);
     if (known === undefined) return;
@@ -145,7 +145,10 @@ export class AttemptJournal {
     this.#declaredDead.add(worker);
   }
 
-  /** Checks that the attempts of a worker are aborted. Call it after the worker knows that it was declared dead. */
+  /**
+   * Checks that the attempts of a worker are aborted. Call it after the process has received the report that the worker
+   * is dead.
+   */
   checkAborted(process: SimulatedProcess, worker: string): void {
     for (const run of this.#live()) {
       if (run.process !== process || run.worker !== worker || run.committed) continue;

@@ -35,7 +35,7 @@ export const COMMITTING: ReadonlySet<Behaviour> = new Set<Behaviour>([
   'commit twice',
 ]);
 
-/** How long handlers take: with the behaviour `work`, and with `commit slowly`; and their time limit. In milliseconds. */
+/** The durations of the behaviours `work` and `commit slowly`, and the time limit of handlers, in milliseconds. */
 export interface BehaviourTimes {
   readonly workMs: number;
   readonly slowCommitMs: number;

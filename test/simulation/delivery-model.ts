@@ -166,8 +166,8 @@ export class DeliveryModel {
   }
 
   /**
-   * Call it after an operator's action: it checks the changes, and applies them to the model. Returns the stale events that
-   * it redrove.
+   * Call it after an operator's action. It checks the changes and applies them to the model. Returns the stale events
+   * that the operator redrove.
    */
   async operated(
     selections: readonly DeliverySelection[],
@@ -189,7 +189,7 @@ export class DeliveryModel {
     return redriven;
   }
 
-  /** Call it after a handler was forgotten: its pending and dead deliveries are skipped. */
+  /** Call it after a handler was forgotten, which skips its pending and dead deliveries. */
   forgotten(handler: string): void {
     for (const [key, delivery] of this.#deliveries) {
       if (!key.endsWith(`/${handler}`)) continue;

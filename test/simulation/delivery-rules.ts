@@ -6,7 +6,7 @@ export interface ModelDelivery {
   attempts: number;
   /** The last claim, while the delivery is `running`. */
   holder: { token: number; worker: string; suspect: boolean; since: number } | null;
-  /** How often an operator forced a delivery that was done to run again. */
+  /** The number of times that an operator forced a done delivery to run again. */
   forced: number;
 }
 
@@ -16,7 +16,7 @@ export function newDelivery(state: DeliveryState = 'pending', attempts = 0): Mod
   return { state, attempts, holder: null, forced: 0 };
 }
 
-/** Checks whether a failed attempt is retried, or not, as it must be. Returns the violations. */
+/** Checks that a failed attempt is retried if and only if it must be. Returns the violations. */
 export function checkFailure(
   key: string,
   attempts: number,

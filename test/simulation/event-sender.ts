@@ -4,7 +4,7 @@ import type { EventPlan } from './scenario.ts';
 import { webhookReference } from './simulated-service.ts';
 import type { Timeline } from './virtual-timeline.ts';
 
-/** Ends the ids of events with an old timestamp. */
+/** The suffix of the ids of events with an old timestamp. */
 export const REPLAY = '-replay';
 
 interface SentEvent {
@@ -14,7 +14,7 @@ interface SentEvent {
   acknowledged: boolean;
 }
 
-/** Sends the events of a scenario as the service does: it repeats each one until it is acknowledged. */
+/** Sends the events of a scenario as the service does: it repeats each event until a process acknowledges the event. */
 export class EventSender {
   readonly #sent = new Map<string, SentEvent>();
   readonly #events: readonly EventPlan[];

@@ -10,8 +10,9 @@ import type { Timeline } from './virtual-timeline.ts';
 /** Plays the steps of expected payments, and checks the expectations at the end. */
 export class ExpectationChecks {
   readonly violations: string[] = [];
-  /** Company and reference of the payments that were requested, and of those that were cancelled. */
+  /** The company and reference of each requested payment. */
   readonly #requested = new Set<string>();
+  /** The company and reference of each cancelled payment. */
   readonly #cancelled = new Set<string>();
   readonly #database: SimulatedDatabase;
   readonly #service: SimulatedService;
@@ -52,7 +53,7 @@ export class ExpectationChecks {
     return (await expectations.list({ filter: {}, limit: 1000, after: null })).expectations;
   }
 
-  /** Plays a step in an application that is up. The call may fail; its effects are checked. */
+  /** Plays a step in a running application. The call of the step may fail; only its effects are checked. */
   play(step: ExpectationStep, application: SimulatedApplication | null): void {
     const { index, ...plan } = this.#service.planned(step.event);
     if (step.step === 'service answers') return this.#service.answer(plan, step.answer);
@@ -87,7 +88,7 @@ export class ExpectationChecks {
     } else ignore(expectations.askNow({ company, reference }));
   }
 
-  /** Whether every expectation has ended. An overdue one may be polled again for days. */
+  /** Whether every expectation has ended. An overdue expectation counts as ended, because it may be polled for days. */
   async haveEnded(): Promise<boolean> {
     return (await this.stored()).every(
       ({ state, nextPollAt }) =>
@@ -96,8 +97,8 @@ export class ExpectationChecks {
   }
 
   /**
-   * Polls every open expectation twice: the first poll may have started before the service answered. Then all payments
-   * that the service reports must be fulfilled.
+   * Polls every open expectation twice, because the first poll may have started before the service answered. After
+   * that, all payments that the service reports must be fulfilled.
    */
   async askAgain(limitMs: number): Promise<void> {
     for (let round = 1; round <= 2; round += 1) {
@@ -121,7 +122,7 @@ export class ExpectationChecks {
     for (const { company, reference, state, contradiction } of all) {
       if (state !== 'overdue' || contradiction !== null) continue;
       const { transactionId } = this.#service.planned(Number(reference.slice(1)));
-      // Such an id is not attached, because the payment may be that of the other expectation.
+      // Such an id is not attached, because the payment may belong to the other expectation.
       const isTaken = all.some(
         (other) =>
           other.company === company &&

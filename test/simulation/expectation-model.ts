@@ -56,7 +56,7 @@ export class ExpectationModel {
     if (isNew !== (known === undefined || known.state === 'cancelled'))
       this.violations.push(`EX-01 EX-16 expect of ${key}: ${isNew}`);
     if (!isNew) return;
-    // The cancelled expectation is replaced, and the lease of its poll with it.
+    // The new expectation replaces the cancelled expectation and the lease of its poll.
     if (known !== undefined) known.claim = null;
     const poll = { scheduled: true, claim: null, lastToken: -Infinity };
     const request = typeof known?.request === 'object' ? known.request : 'never';
@@ -169,8 +169,9 @@ export class ExpectationModel {
   }
 
   /**
-   * Call it after an operator redrove a stale event, which then counts as the event of its transaction. `fulfils`: the
-   * event types that the process knew to fulfil expectations; a process that has just started may know none.
+   * Call it after an operator redrove a stale event, which then counts as the event of its transaction. `fulfils`
+   * contains the event types that fulfil expectations in the process. It may be empty in a process that has just
+   * started.
    */
   redriven(event: IncomingEvent, fulfils: readonly string[]): void {
     this.#storedOnce(event);
@@ -192,7 +193,7 @@ export class ExpectationModel {
     return source === 'webhook' ? webhookReference(this.#events[index]!, index) : null;
   }
 
-  /** Fulfils the open expectations of a received event. `id` is that of the event or of its first copy. */
+  /** Fulfils the open expectations of a received event. `id` is the id of the event or of its first copy. */
   #fulfilAll(event: IncomingEvent, id: string): string[] {
     const { company, orderingKey } = event;
     const reference = this.#referenceOf(event);

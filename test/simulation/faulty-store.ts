@@ -3,10 +3,10 @@ import type { InboxStore, Lease } from '../../libs/payments/dist/inbox/store/inb
 import { never } from './simulated-process.ts';
 import type { SimulatedProcess } from './simulated-process.ts';
 
-/** An operation of the store, `expectations.NAME` for one of its expectations. */
+/** The name of a store operation. `expectations.NAME` is an operation on expectations. */
 export type StoreOperation = keyof InboxStore | `expectations.${keyof ExpectationStore}`;
 
-/** Called for each store operation after it took effect, before its process gets the result. */
+/** Observes store operations. `ended` is called after an operation took effect, before its process gets the result. */
 export interface StoreObserver {
   called(process: SimulatedProcess, operation: StoreOperation): void;
   /** Called when the work of a commit has ended. From now on the commit may take effect. */
@@ -33,7 +33,7 @@ export function faultyStore(
   store: InboxStore,
   process: SimulatedProcess,
   observer: StoreObserver,
-  /** How long a slow operation takes, in milliseconds. */
+  /** The duration of a slow operation, in milliseconds. */
   slowMs: number,
 ): InboxStore {
   const call = async (

@@ -11,7 +11,7 @@ export class FinalChecks {
 
   constructor(
     database: SimulatedDatabase,
-    /** How often an operator may have forced a delivery to run again. */
+    /** Returns the maximum number of times that an operator has forced a delivery to run again. */
     forced: (company: string, id: string, handler: string) => number,
   ) {
     this.#database = database;
@@ -37,12 +37,12 @@ export class FinalChecks {
     const rows = [...counted].map(([key, count]) => `${key} ${count}`);
     if (stats.toSorted().join() !== rows.toSorted().join()) {
       this.violations.push(
-        `IN-28 stats() says ${stats.join(', ')}, and the rows are ${rows.join(', ')}`,
+        `IN-28 stats() returns ${stats.join(', ')}, but the rows are ${rows.join(', ')}`,
       );
     }
   }
 
-  /** Checks that each effect exists once, and that deliveries are not done without the effect that they commit. */
+  /** Checks that each effect exists once, and that each done delivery has the effect that its handler commits. */
   async checkEffects(events: readonly StoredEvent[]): Promise<void> {
     const times = new Map<string, number>();
     for (const effect of await this.#database.effects()) {

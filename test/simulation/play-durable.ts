@@ -33,8 +33,9 @@ const REAL_TIMES: ApplicationTimes = {
   polls: [50, 250, 1_000],
 };
 /**
- * Without steps that set the wall clock, which a test cannot do, without a service that hangs, because a poll waits 20 s
- * for it, and without handlers that outlast the grace of a drain.
+ * The bounds of scenarios in real time. They exclude steps that set the wall clock, which a test cannot do, and a
+ * service that hangs, because a poll waits 20 s for it. They also exclude handlers that outlast the grace period of a
+ * drain.
  */
 export const REAL: ScenarioBounds = {
   maxSteps: 25,

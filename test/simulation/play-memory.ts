@@ -31,7 +31,8 @@ export async function playInMemory(
     exact: true,
     setWallClock: (byMs) => {
       jumpMs += byMs;
-      // As the next write of a process would store it: a process that starts before that write counts the jump as time.
+      // Stores the jump as the next write of a process would. Otherwise, a process that starts before that write would
+      // count the jump as elapsed time.
       memory.committer.run('UPDATE payments_inbox_meta SET wall = wall + ?', [byMs]);
     },
     settleMs: 4 * HOUR,
@@ -48,7 +49,7 @@ export async function playInMemory(
 /** The wall clock of the database's machine, at the start of a simulation. */
 const START = Date.UTC(2026, 0, 1);
 
-/** A database that stays when a simulated process ends. Each process opens a store of its own on it. */
+/** Creates a database that remains when a simulated process ends. Each process opens its own store on the database. */
 function databaseInMemory(
   memory: MemoryDatabase,
   timeline: VirtualTimeline,
@@ -79,7 +80,10 @@ function databaseInMemory(
   };
 }
 
-/** The store with commits whose work takes time. It runs before the transaction, which writes its effects. */
+/**
+ * Returns the store with commits whose work takes time. The work runs before the transaction, which writes the effects
+ * of the work.
+ */
 function slowCommits(store: SqliteStore): InboxStore {
   const commit = async (
     lease: Lease,

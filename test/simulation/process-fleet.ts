@@ -11,10 +11,10 @@ import type { ApplicationTimes } from './simulated-application.ts';
 import { SimulatedProcess } from './simulated-process.ts';
 import type { Timeline } from './virtual-timeline.ts';
 
-/** How much longer than `drainMs` a drain may take while operations are slow or fail, in milliseconds. */
+/** The additional time that a drain may take after `drainMs`, because operations are slow or fail, in milliseconds. */
 const DRAIN_MARGIN_MS = 60_000;
 
-/** One of the processes. When it ends, a new one takes its place. */
+/** The place of one process. When the process ends, a new process takes its place. */
 export interface Slot {
   readonly index: number;
   handlers: readonly HandlerName[];
@@ -104,7 +104,7 @@ export class ProcessFleet {
     application.start().catch(() => process.crash());
   }
 
-  /** A rolling deploy: the process drains and ends, and the next version starts. */
+  /** Deploys the next version: the process drains and ends, and a process of the next version starts. */
   drain(slot: Slot, next: readonly HandlerName[]): void {
     const { process, application } = slot;
     const timeline = this.#timeline;

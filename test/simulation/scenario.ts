@@ -4,9 +4,12 @@ import type { Behaviour } from './behaviour.ts';
 import { FAULTY_OPERATIONS } from './simulated-process.ts';
 import type { Fault } from './simulated-process.ts';
 
-/** How many processes share the store. */
+/** The number of processes that share the store. */
 export const SLOTS = 3;
-/** Handlers of the simulated application, with their event types. The second version has them all. */
+/**
+ * Handlers of the simulated application, with their event types. The second version of the application has all
+ * handlers.
+ */
 export const HANDLERS = {
   book: ['transaction.*'],
   mail: ['transaction.completed'],
@@ -22,7 +25,9 @@ export interface EventPlan {
   readonly company: string;
   readonly eventType: string;
   readonly transactionId: string | null;
-  /** Whether its webhook request has the reference of the first event: the customer paid twice for one order. */
+  /**
+   * Whether its webhook request has the reference of the first event, because the customer paid twice for one order.
+   */
   readonly sharesReference: boolean;
   readonly scripts: Readonly<Record<HandlerName, readonly Behaviour[]>>;
 }
@@ -51,13 +56,13 @@ export const REQUEST_ENDS = [
 ] as const;
 export type RequestEnd = (typeof REQUEST_ENDS)[number];
 
-/** A step of an expected payment: of the payment of an event. */
+/** A step of the expected payment of an event. */
 export type ExpectationStep =
   | {
       readonly step: 'expect';
       readonly event: number;
       readonly in: number;
-      /** Whether its transaction id is known. Otherwise its reference finds it. */
+      /** Whether the transaction id of the payment is known. Otherwise, polls find the payment by its reference. */
       readonly known: boolean;
       readonly dueInMs: number | null;
     }
@@ -107,7 +112,7 @@ export interface Scenario {
   readonly steps: readonly Step[];
 }
 
-/** Which steps and behaviours a scenario may have. Some need virtual time, which real databases do not have. */
+/** The steps and behaviours that a scenario may have. Some need virtual time, which real databases do not support. */
 export interface ScenarioBounds {
   readonly maxSteps: number;
   readonly behaviours: readonly Behaviour[];

@@ -53,7 +53,7 @@ const result = await fc.check(property, {
   seed,
   numRuns: flags.path === undefined ? Number.MAX_SAFE_INTEGER : 1,
   ...(flags.path !== undefined && { path: flags.path, endOnFailure: true }),
-  // A scenario in real time does not repeat exactly, so shrinking would not find a smaller failing one.
+  // A scenario in real time does not repeat exactly, so shrinking would not find a smaller failing scenario.
   ...(flags.store !== 'memory' && { endOnFailure: true }),
   ...(flags.path === undefined && {
     interruptAfterTimeLimit: seconds * 1000,
@@ -75,12 +75,12 @@ if (result.failed && result.counterexample !== null) {
 } else {
   console.log(`simulate: passed ${played} scenarios of ${stepsPlayed} steps, seed ${seed}`);
 }
-// A simulated process that crashed may wait for a time that never comes, which would keep this process alive.
+// A simulated process that crashed may wait for a timer that never runs, which would keep this process alive.
 process.exit();
 
 async function play(scenario: Scenario): Promise<string[]> {
   lines = [];
-  // In real time, a replay takes another course, so the trace is the only record of a failure.
+  // In real time, a replay does not repeat the scenario exactly, so the trace is the only record of a failure.
   const record = flags.store === 'memory' ? undefined : (line: string) => void lines.push(line);
   const trace = flags.path === undefined ? record : console.log;
   if (flags.store === 'sqlite') return playInSqlite(scenario, trace);

@@ -43,13 +43,13 @@ export interface ApplicationTimes extends BehaviourTimes {
   readonly leaseMs: number;
   readonly drainMs: number;
   readonly retry: RetrySchedule;
-  /** How long a process is down between a crash and its restart. */
+  /** The time for which a process is down between a crash and its restart. */
   readonly downMs: number;
-  /** How long the sender waits before it repeats an event that was not acknowledged. */
+  /** The time for which the sender waits before it repeats an event that was not acknowledged. */
   readonly resendMs: number;
-  /** How long a process runs on after its drain. */
+  /** The time for which a process continues to run after its drain. */
   readonly closingMs: number;
-  /** How long a slow store operation takes. */
+  /** The duration of a slow store operation. */
   readonly slowMs: number;
   /** Delays of the polls of an expected payment. */
   readonly polls: readonly number[];
@@ -78,7 +78,9 @@ export const CONCURRENCY: Readonly<Record<HandlerName, number>> = {
 /** The data of an event: what each handler does, attempt by attempt. */
 type Scripts = Readonly<Record<string, readonly Behaviour[]>>;
 
-/** One version of the merchant's application in one process: the package's own receiver, worker and maintenance. */
+/**
+ * One version of the merchant's application in one process. It uses the package's own receiver, worker and maintenance.
+ */
 export class SimulatedApplication {
   /** The expected payments of the application. */
   readonly expectations: PaymentExpectations;
@@ -138,7 +140,7 @@ export class SimulatedApplication {
     this.#inbox = container.get(PaymentInbox);
   }
 
-  /** Whether the application receives webhook requests: while its store is open. */
+  /** Whether the application receives webhook requests, which it does while its store is open. */
   get started(): boolean {
     return this.#started;
   }
@@ -148,7 +150,7 @@ export class SimulatedApplication {
     return this.#inbox;
   }
 
-  /** The time in `ms` milliseconds, on the clock of the process. */
+  /** Returns the time `ms` milliseconds from now, by the clock of the process. */
   in(ms: number): Date {
     return new Date(this.#process.runtime.now() + ms);
   }

@@ -2,7 +2,7 @@ import type { PaymentsRuntime } from '../../libs/payments/dist/runtime/payments-
 import type { SeededRandom } from '../chaos/seeded-random.ts';
 import type { Timeline } from './virtual-timeline.ts';
 
-/** Store operations that a fault can be aimed at. */
+/** The store operations that a fault can affect. */
 export const FAULTY_OPERATIONS = [
   'any',
   'receive',
@@ -84,12 +84,12 @@ export class SimulatedProcess {
     };
   }
 
-  /** Milliseconds since it was last paused. */
+  /** The milliseconds since the process was last paused. */
   get awakeMs(): number {
     return this.timeline.now - Math.max(0, this.#pausedUntil);
   }
 
-  /** Milliseconds since its last pause, outage or fault. */
+  /** The milliseconds since the last pause, outage or fault of the process. */
   get undisturbedMs(): number {
     const since = Math.max(
       this.#pausedUntil,
@@ -133,14 +133,14 @@ export class SimulatedProcess {
     return this.timeline.now < this.#cutOffUntil;
   }
 
-  /** Ends the process at once. */
+  /** Ends the process immediately. */
   crash(): void {
     if (!this.#alive) return;
     this.#alive = false;
     for (const callback of this.#onDeath) callback();
   }
 
-  /** Calls the callback when the process dies: at once if it is dead. */
+  /** Calls the callback when the process dies, or immediately if the process is already dead. */
   onDeath(callback: () => void): void {
     if (this.#alive) this.#onDeath.push(callback);
     else callback();
@@ -150,7 +150,7 @@ export class SimulatedProcess {
     this.#faults.push(fault);
   }
 
-  /** Removes all faults, also those that have not happened yet. */
+  /** Removes all faults, including faults that have not happened yet. */
   heal(): void {
     this.#faults.length = 0;
     this.#cutOffUntil = Math.min(this.#cutOffUntil, this.timeline.now);
@@ -165,7 +165,7 @@ export class SimulatedProcess {
     return this.#faults.splice(index, 1)[0]!.kind;
   }
 
-  /** Whether to lose a wake-up. The seed decides. */
+  /** Returns `true` for one call in `count` on average, by the seed. Decides whether a wake-up is lost. */
   oneIn(count: number): boolean {
     return this.#random.between(1, count) === 1;
   }

@@ -32,10 +32,10 @@ export function webhookReference({ sharesReference }: EventPlan, event: number):
   return referenceOf(sharesReference ? 0 : event);
 }
 
-/** The payments service, as polls see it: a scenario decides what it responds for each transaction. */
+/** The payments service that polls call. A scenario decides the response for each transaction. */
 export class SimulatedService {
   readonly #answers = new Map<string, Answer | 'hangs'>();
-  /** How many payments the service has created on request, by company and reference. */
+  /** The number of payments that the service has created on request, by company and reference. */
   readonly #created = new Map<string, number>();
   readonly #events: readonly EventPlan[];
 
@@ -60,7 +60,7 @@ export class SimulatedService {
     return transactionId !== null && (answer === 'completed' || answer === 'declined');
   }
 
-  /** How many payments the service has created on request, for the payment with the reference. */
+  /** Returns the number of payments that the service has created on request for a reference. */
   created(company: string, reference: string): number {
     return this.#created.get(`${company}/${reference}`) ?? 0;
   }
@@ -92,7 +92,7 @@ export class SimulatedService {
       const status = this.#answers.get(`${company}/${id}`) ?? 'pending';
       const plan = this.#events.find((one) => one.company === company && one.transactionId === id);
       await process.transfer();
-      if (status === 'missing') throw new Error('The service knows no such transaction.');
+      if (status === 'missing') throw new Error('The service has no such transaction.');
       const other = status === 'another transaction';
       const shown = other ? 'completed' : status;
       return { id: other ? 'other' : id, status: shown, scripts: plan?.scripts };

@@ -19,7 +19,7 @@ const play = (events: readonly EventPlan[], steps: readonly Step[]): Promise<str
   playInMemory({ seed: 1, events, steps });
 
 describe('the inbox, with simulated faults', () => {
-  it('random scenarios make every acknowledged event final, and no effect exists twice', async () => {
+  it('in random scenarios, every acknowledged event becomes final and no effect exists twice', async () => {
     const property = fc.asyncProperty(scenarios(VIRTUAL), async (scenario: Scenario) => {
       const wrong = await playInMemory(scenario);
       if (wrong.length > 0) throw new Error(wrong[0]);
@@ -32,7 +32,7 @@ describe('the inbox, with simulated faults', () => {
     );
   });
 
-  it('a scenario with the same seed repeats exactly', async () => {
+  it('two runs of a scenario with the same seed have the same trace', async () => {
     const [scenario] = fc.sample(scenarios(VIRTUAL), { numRuns: 1, seed: 7 });
     const traces = [0, 1].map(() => [] as string[]);
     for (const trace of traces)
@@ -41,7 +41,7 @@ describe('the inbox, with simulated faults', () => {
     expect(traces[1]).toEqual(traces[0]);
   });
 
-  it('IN-11 deliveries are claimed again if the response of their claim was lost', async () => {
+  it('IN-11 deliveries are claimed again if the response to their claim is lost', async () => {
     const lost: Step = {
       step: 'fault',
       in: 0,
@@ -61,7 +61,7 @@ describe('the inbox, with simulated faults', () => {
     expect(await play([event()], steps)).toEqual([]);
   });
 
-  it('IN-19 an event that crashes its process counts no attempt of other deliveries', async () => {
+  it('IN-19 after an event crashed its process, the lost attempts of other deliveries are not counted', async () => {
     const poison = event({
       transactionId: null,
       scripts: {
@@ -114,7 +114,7 @@ describe('the inbox, with simulated faults', () => {
   });
 
   it.each(['crash before', 'crash after', 'reject before', 'reject after'] as const)(
-    'EX-08 a %s of each operation of a poll loses no payment',
+    'EX-08 the fault "%s" in each operation of a poll loses no payment',
     async (kind) => {
       for (const operation of [
         'receive',
@@ -131,7 +131,7 @@ describe('the inbox, with simulated faults', () => {
     },
   );
 
-  it('EX-05 a poll fulfils a second expectation of a transaction that a poll found before', async () => {
+  it('EX-05 a poll fulfils a second expectation of a transaction that an earlier poll found', async () => {
     const again: Step = { step: 'expect', event: 1, in: 1, known: true, dueInMs: null };
     expect(await play([event(), event()], [...expected, polled, again, polled])).toEqual([]);
   });

@@ -32,12 +32,12 @@ export interface SimulationSetup {
 }
 
 /**
- * Maximum time on a busy machine between the moment when an attempt's time limit starts to run and the start of its
- * handler, in milliseconds.
+ * The maximum time on a busy machine from the start of an attempt's time limit to the start of its handler, in
+ * milliseconds.
  */
 const DISPATCH_MS = 200;
 
-/** How often the simulation reads whether all deliveries are final, in milliseconds. */
+/** The interval at which the simulation reads whether all deliveries are final, in milliseconds. */
 const READ_MS = 100;
 
 /** Runs a scenario and reports each violation of the promises. */
@@ -187,7 +187,7 @@ export class Simulation {
     }
   }
 
-  /** Runs an operator's action in a process that is up. The action may fail; its changes are checked. */
+  /** Runs an operator's action in a running process. The action may fail; only its changes are checked. */
   #operate(index: number, act: (inbox: SimulatedApplication['inbox']) => Promise<unknown>): void {
     const { application } = this.#fleet.slots[index]!;
     if (application?.started) act(application.inbox).catch(() => {});
@@ -211,10 +211,10 @@ export class Simulation {
       for (const { process } of this.#fleet.slots) process?.heal();
       if (this.#setup.exact) this.#journal.checkHeartbeats();
       if (this.violations.length > 0) return true;
-      // The timeline calls this for each timer, and most of the time would pass with reads.
+      // The timeline calls this function for each timer. Without this limit, reads would take most of the time.
       if (timeline.now - readAt < READ_MS) return false;
       readAt = timeline.now;
-      // Read before the deliveries: the end of an expectation may store an event.
+      // The expectations are read before the deliveries, because the end of an expectation may store an event.
       const received = this.#sender.allAcknowledged && (await this.#expectations.haveEnded());
       const { deliveries, paused } = await database.store.stats();
       // The pause of an operator may take effect only now, so resume all paused handlers.

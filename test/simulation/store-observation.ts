@@ -19,7 +19,7 @@ import type { StoreObserver, StoreOperation } from './faulty-store.ts';
 import type { AttemptJournal } from './attempt-journal.ts';
 import type { SimulatedProcess } from './simulated-process.ts';
 
-/** What to do after an operation took effect. Other operations need nothing. */
+/** The actions to run after an operation took effect. Operations that are not listed need no action. */
 type Observers = Partial<Record<StoreOperation, () => void | Promise<void>>>;
 
 /** Reports each store operation that took effect to the attempt journal and, if `exact`, to the delivery model. */
@@ -35,7 +35,7 @@ export class StoreObservation implements StoreObserver {
     journal: AttemptJournal,
     model: DeliveryModel,
     expectations: ExpectationModel,
-    /** `exact`: store operations take effect one at a time, so that the model can check each. */
+    /** `exact` is whether store operations take effect one at a time, so that the model can check each operation. */
     setup: { readonly exact: boolean },
     trace: (line: () => string) => void,
   ) {
@@ -94,7 +94,7 @@ export class StoreObservation implements StoreObserver {
     process.runtime.schedule(50, () => this.#journal.checkAborted(process, worker as string));
   }
 
-  /** A retired worker without running deliveries is removed at once, without a grace. */
+  /** A retired worker without running deliveries is removed immediately, without a grace period. */
   #retired(process: SimulatedProcess, worker: string, graceMs: number): void {
     const removed = this.#exact && !this.#model.holds(worker);
     this.#journal.retired(worker, removed ? 0 : graceMs, process.draining && !removed);

@@ -7,7 +7,7 @@ import { playInPostgres, playInSqlite, REAL } from './play-durable.ts';
 import { scenarios } from './scenario.ts';
 import type { Scenario } from './scenario.ts';
 
-/** Scenarios that run at the same time, each on a database of its own. */
+/** The number of scenarios that run at the same time, each on a database of its own. */
 const SCENARIOS = 4;
 
 beforeAll(() => Logger.overrideLogger(false));
@@ -31,11 +31,11 @@ describe('the inbox, with simulated faults in real time', () => {
   });
   afterAll(() => server.end(), 60_000);
 
-  it('the inbox makes every acknowledged event on SQLite final, and effects exist once', async () => {
+  it('every acknowledged event on SQLite becomes final, and each effect exists once', async () => {
     expect(await wrongs('SQLite', playInSqlite)).toEqual([]);
   });
 
-  it('the inbox makes every acknowledged event on PostgreSQL final, and effects exist once', async () => {
+  it('every acknowledged event on PostgreSQL becomes final, and each effect exists once', async () => {
     const play = async (scenario: Scenario) =>
       playInPostgres(scenario, await server.createDatabase());
     expect(await wrongs('PostgreSQL', play)).toEqual([]);

@@ -18,12 +18,12 @@ export interface Timeline {
   until(condition: () => boolean | Promise<boolean>, limitMs: number): Promise<boolean>;
 }
 
-/** After so many turns of the event loop without a new timer, all code is considered to wait for a timer. */
+/** The number of turns of the event loop without a new timer after which all code is considered to wait for a timer. */
 const QUIET_TURNS = 3;
 
 /**
- * Virtual time, which passes without waiting. Every delay is a timer here. The timeline runs one timer at a time, and the
- * next one when all code waits for a timer. The seed decides the order of timers of the same millisecond.
+ * Virtual time, which passes without waiting. Every delay is a timer here. The timeline runs one timer at a time, and
+ * the next timer when all code waits for a timer. The seed decides the order of timers of the same millisecond.
  */
 export class VirtualTimeline implements Timeline {
   #now = 0;

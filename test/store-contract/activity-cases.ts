@@ -146,7 +146,7 @@ export const activityCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-38 the activity has no minute that is not closed yet',
+    title: 'IN-38 the activity contains only minutes that have ended',
     async run({ store, advance }) {
       const event = incoming();
       await store.receive([event]);
@@ -164,7 +164,8 @@ export const activityCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-38 the activity is complete from the minute after the events that may be pruned',
+    title:
+      'IN-38 the activity is complete from the first minute whose events cannot have been pruned',
     async run({ store, advance }) {
       await store.receive([incoming({ handlers: [] })]);
       await advance(10 * MINUTE_MS);

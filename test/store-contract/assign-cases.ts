@@ -63,7 +63,7 @@ export const assignCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'receive assigns only handlers of the event that the worker has a free slot for',
+    title: 'receive assigns only the handlers of the event for which the worker has a free slot',
     async run({ store }) {
       const worker = await TestWorker.start(store);
       const assign = { workerId: worker.id, handlers: ['mail', 'print'] };
@@ -116,7 +116,8 @@ export const assignCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-16 receive assigns if no other delivery of the ordering key is running or due',
+    title:
+      'IN-16 receive assigns a delivery if no other delivery of the ordering key is running or due',
     async run({ store, advance }) {
       const worker = await TestWorker.start(store);
       const event = () => assigned(worker, { orderingKey: 'k' });
@@ -210,7 +211,7 @@ export const assignCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'newerHandled is also right for a delivery that is assigned on receipt',
+    title: 'newerHandled returns the right result for a delivery that was assigned on receipt',
     async run({ store }) {
       const worker = await TestWorker.start(store);
       const at = (time: string) => new Date(`2026-11-20T${time}.000Z`);
@@ -225,7 +226,8 @@ export const assignCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-16 receive assigns again after all deliveries of the ordering key are done',
+    title:
+      'IN-16 receive assigns a delivery again after all deliveries of the ordering key are done',
     async run({ store, advance }) {
       const worker = await TestWorker.start(store);
       const event = () => assigned(worker, { orderingKey: 'k' });

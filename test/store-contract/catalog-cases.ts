@@ -50,7 +50,8 @@ export const catalogCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-32 the catalog has the patterns of all live workers; if none is live, the last ones',
+    title:
+      'IN-32 the catalog has the patterns of all live workers, or the last patterns if no worker is live',
     needs: 'shared',
     async run({ store, another, advance }) {
       const old = await TestWorker.start(store, [{ name: 'book', patterns: ['a', 'b'] }]);

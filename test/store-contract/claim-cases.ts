@@ -38,7 +38,8 @@ export const claimCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'a claim leases due deliveries per handler up to its limit, the earliest due first',
+    title:
+      'a claim leases due deliveries per handler up to its limit, in the order of their due times',
     async run({ store, advance }) {
       const worker = await TestWorker.start(store);
       const events = Array.from({ length: 5 }, (_, n) =>
@@ -97,7 +98,8 @@ export const claimCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'newerHandled is true if this handler did a newer event of the same company and key',
+    title:
+      'newerHandled is true if the handler is done with a newer event of the same company and key',
     async run({ store }) {
       const worker = await TestWorker.start(store);
       const at = (time: string) => new Date(`2026-11-20T${time}.000Z`);
@@ -159,7 +161,7 @@ export const claimCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'nextDueInMs returns when the next delivery becomes claimable',
+    title: 'nextDueInMs returns the time until the next delivery becomes claimable',
     async run({ store, another, advance }) {
       const [worker, other] = await twoWorkers({ store, another });
       const dueInMs = (handlers = ['book']) => store.nextDueInMs(handlers);

@@ -112,7 +112,8 @@ export const duplicateCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-02 a second event of a transaction is a duplicate, and a repeat of the first event',
+    title:
+      'IN-02 a second event of a transaction is a duplicate, and is stored as a repeat of the first event',
     async run({ store, another }) {
       const first = incoming({ orderingKey: 'tx', oncePerTransaction: true });
       const again = incoming({
@@ -201,7 +202,8 @@ export const duplicateCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-04 one transaction id of two companies, or of two event types, makes no duplicates',
+    title:
+      'IN-04 events with one transaction id but different companies or types are not duplicates',
     async run({ store }) {
       const events = [
         incoming({ orderingKey: 'tx', oncePerTransaction: true }),

@@ -159,7 +159,7 @@ export const expectationCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'EX-16 expect opens a cancelled expectation again, as a new one',
+    title: 'EX-16 expect reopens a cancelled expectation as a new expectation',
     async run({ store, another }) {
       const first = await expectOne(store, { transactionId: 'tx 1' });
       await settle(store, await claimPoll(store), unknown(1000, '404'));
@@ -174,7 +174,8 @@ export const expectationCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'EX-01 of 20 concurrent calls of expect with one reference, one stores it',
+    title:
+      'EX-01 of 20 concurrent calls of expect with one reference, exactly one stores an expectation',
     async run({ store, another }) {
       const stores = [store, await another()];
       const one = expected();
@@ -187,7 +188,7 @@ export const expectationCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'EX-01 expect in a transaction is stored exactly if it commits',
+    title: 'EX-01 an expectation of a transaction is stored if and only if the transaction commits',
     needs: 'transactional',
     async run({ store, effects }) {
       const worker = await TestWorker.start(store);
@@ -221,7 +222,7 @@ export const expectationCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'EX-01 attach sets a transaction id once, and keeps the first one',
+    title: 'EX-01 attach sets a transaction id once, and keeps the first id',
     async run({ store, another }) {
       const { reference } = await expectOne(store);
       const attach = async (transactionId: string, company = 'acme') =>
@@ -235,7 +236,7 @@ export const expectationCases: readonly InboxContractCase[] = [
   },
   {
     title:
-      'EX-15 an id that another expectation of the company has is not attached, unless that one is cancelled',
+      'EX-15 attach returns a conflict for the id of another expectation, unless that expectation is cancelled',
     async run({ store, another }) {
       const first = await expectOne(store, { transactionId: 'tx 1' });
       const second = await expectOne(store);
@@ -276,7 +277,7 @@ export const expectationCases: readonly InboxContractCase[] = [
   },
   {
     title:
-      'EX-15 a request that runs while its expectation is cancelled and opened again is not sent twice',
+      'EX-15 a request that runs while its expectation is cancelled and reopened is not sent twice',
     async run({ store, another, advance }) {
       const one = await expectOne(store);
       const other = (await another()).expectations;
@@ -311,7 +312,8 @@ export const expectationCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'EX-15 one request for a payment runs at a time, and its end is fenced by its token',
+    title:
+      'EX-15 one request for a payment runs at a time, and only the token of the request can end it',
     async run({ store, another, advance }) {
       const one = await expectOne(store);
       const other = (await another()).expectations;
@@ -344,7 +346,7 @@ export const expectationCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'EX-01 of concurrent calls of attach with different ids, one attaches its id',
+    title: 'EX-01 of concurrent calls of attach with different ids, exactly one attaches its id',
     async run({ store, another }) {
       const stores = [store, await another()];
       for (let round = 0; round < 5; round += 1) {
@@ -361,7 +363,7 @@ export const expectationCases: readonly InboxContractCase[] = [
   },
   {
     title:
-      'EX-15 a request is accepted once an id is attached, and not granted for an ended payment',
+      'EX-15 a request is accepted after an id is attached, and no request is granted for an ended payment',
     async run({ store }) {
       const { expectations } = store;
       const start = async ({ reference }: NewExpectation) => {
@@ -411,7 +413,8 @@ export const expectationCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'EX-07 EX-12 list applies every filter, newest first and page by page',
+    title:
+      'EX-07 EX-12 list applies every filter, and returns the newest expectation first, page by page',
     async run({ store, advance }) {
       const later = { firstPollInMs: 1000 };
       const a = await expectOne(store, { reference: 'a_1', transactionId: 'tx%a', ...later });
@@ -458,7 +461,7 @@ export const expectationCases: readonly InboxContractCase[] = [
   },
   {
     title:
-      'IN-40 prune deletes ended expectations, and keeps waiting and overdue ones, which can be polled',
+      'IN-40 prune deletes ended expectations, and keeps waiting and overdue expectations, which can still be polled',
     async run({ store, advance }) {
       const open = await expectOne(store, { firstPollInMs: 3_000_000 });
       const overdue = await expectOne(store);

@@ -44,7 +44,7 @@ export const fencingCases: readonly InboxContractCase[] = [
   },
   {
     title:
-      'IN-13 the late result of a failed attempt changes nothing, also while the next one runs',
+      'IN-13 the late result of a failed attempt changes nothing, even while the next attempt runs',
     async run({ store }) {
       const worker = await TestWorker.start(store);
       const event = incoming();
@@ -68,7 +68,8 @@ export const fencingCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-13 a worker can settle ten leases late if no other worker took over',
+    title:
+      'IN-13 a worker can settle ten leases late if no other worker has claimed the deliveries',
     async run({ store, advance }) {
       const worker = await TestWorker.start(store);
       await store.receive([incoming(), incoming(), incoming()]);
@@ -194,7 +195,8 @@ export const fencingCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-13 a worker can commit ten leases late if no other worker took over',
+    title:
+      'IN-13 a worker can commit ten leases late if no other worker has claimed the deliveries',
     needs: 'transactional',
     async run({ store, advance, effects }) {
       const worker = await TestWorker.start(store);

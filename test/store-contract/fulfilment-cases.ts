@@ -89,7 +89,8 @@ export const fulfilmentCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'EX-05 with an attached id, an event of another transaction is only noted',
+    title:
+      'EX-05 an expectation with an attached id only records the id of an event of another transaction',
     async run({ store, another }) {
       const one = await expectOne(store, { transactionId: 'tx 1', reference: 'order' });
       const other = fulfilling({ orderingKey: 'tx 2', reference: 'order' });
@@ -111,7 +112,8 @@ export const fulfilmentCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'EX-05 each event of a batch fulfils or is noted, as if it was received on its own',
+    title:
+      'EX-05 each event of a batch has the same effect on expectations as if it was received alone',
     async run({ store }) {
       const events = (reference: string, ...keys: string[]) =>
         keys.map((orderingKey) => fulfilling({ orderingKey, reference }));
@@ -144,7 +146,7 @@ export const fulfilmentCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'EX-05 an id that is attached after another transaction fulfilled opens it again',
+    title: 'EX-05 attach reopens an expectation that an event of another transaction has fulfilled',
     async run({ store, another }) {
       const one = await expectOne(store, { reference: 'order', firstPollInMs: 60_000 });
       const other = fulfilling({ orderingKey: 'tx 2', reference: 'order' });
@@ -162,7 +164,7 @@ export const fulfilmentCases: readonly InboxContractCase[] = [
   },
   {
     title:
-      'EX-04 a duplicate fulfils with the id and the source of the stored event, and a conflict does not',
+      'EX-04 a duplicate fulfils an expectation with the id and source of the stored event, but a conflict does not',
     async run({ store }) {
       const once = { orderingKey: 'tx', oncePerTransaction: true };
       const first = fulfilling({ id: 'poll:tx', source: 'poll', ...once });
@@ -192,7 +194,8 @@ export const fulfilmentCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'EX-05 EX-07 an event fulfils an overdue expectation and one whose poll is running',
+    title:
+      'EX-05 EX-07 an event fulfils an overdue expectation and an expectation whose poll is running',
     async run({ store, another }) {
       const overdue = await expectOne(store, { transactionId: 'late' });
       const other = await another();
@@ -251,7 +254,7 @@ export const fulfilmentCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'EX-17 a stale event counts once it is redriven, and not before',
+    title: 'EX-17 a stale event fulfils its expectations only after it is redriven',
     async run({ store, another }) {
       const stale = fulfilling({
         orderingKey: 'tx',
@@ -283,7 +286,8 @@ export const fulfilmentCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'EX-17 a redrive of a stale event adds nothing if a poll found the payment before',
+    title:
+      'EX-17 a redrive of a stale event adds no delivery if a poll has already found the payment',
     async run({ store, another }) {
       const stale = fulfilling({ orderingKey: 'tx', stale: true, fulfils: false });
       await store.receive([stale]);

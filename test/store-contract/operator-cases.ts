@@ -25,7 +25,8 @@ async function deadAndDone(worker: TestWorker): Promise<IncomingEvent> {
 /** The actions of operators: redrive, skip and pause. */
 export const operatorCases: readonly InboxContractCase[] = [
   {
-    title: 'IN-20 a redriven dead delivery starts at attempt 1; redriving it again changes nothing',
+    title:
+      'IN-20 a redriven dead delivery starts at attempt 1, and a second redrive changes nothing',
     async run({ store, another }) {
       const worker = await TestWorker.start(store);
       const other = await another();
@@ -90,7 +91,7 @@ export const operatorCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-20 a redrive makes a failed delivery due at once and keeps its attempts',
+    title: 'IN-20 a redrive makes a failed delivery due immediately and keeps its attempts',
     async run({ store }) {
       const worker = await TestWorker.start(store);
       const event = incoming();
@@ -136,7 +137,7 @@ export const operatorCases: readonly InboxContractCase[] = [
   },
   {
     title:
-      'IN-20 skip changes only pending and dead deliveries; a redrive makes them pending again',
+      'IN-20 skip changes only pending and dead deliveries, and a redrive makes skipped deliveries pending',
     async run({ store }) {
       const worker = await TestWorker.start(store);
       const { id } = await deadAndDone(worker);
@@ -163,7 +164,8 @@ export const operatorCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-35 redrive, skip, pause and prune during claims cause no deadlock and lose nothing',
+    title:
+      'IN-35 redrive, skip, pause and prune during claims cause no deadlock and lose no delivery',
     async run({ store, another }) {
       const other = await another();
       const workers = [await TestWorker.start(store), await TestWorker.start(other)];
@@ -229,7 +231,7 @@ export const operatorCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-27 a paused inbox leases nothing and still receives',
+    title: 'IN-27 a paused inbox leases no delivery and still stores received events',
     async run({ store, another }) {
       const [worker, other] = await twoWorkers({ store, another });
       await store.pause('*', true);

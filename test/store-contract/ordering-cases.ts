@@ -54,7 +54,8 @@ const SETTLE: Record<string, (store: InboxStore, lease: Lease) => Promise<Settle
 };
 
 const settleCases = Object.entries(SETTLE).map(([end, settle]): InboxContractCase => ({
-  title: `IN-16 the longest waiting delivery of a key is claimable after the running one ${end}`,
+  title:
+    `IN-16 the longest waiting delivery of a key is claimable after the running delivery ${end}`,
   async run(inbox) {
     const { other, lease, waiting } = await startBusyKey(inbox);
     deepEqual(await settle(inbox.store, lease), { settled: true, nextDue: true });
@@ -138,7 +139,8 @@ export const orderingCases: readonly InboxContractCase[] = [
   },
   ...settleCases,
   {
-    title: 'IN-16 IN-24 deliveries of a key run one by one after the grace of its retired worker',
+    title:
+      'IN-16 IN-24 deliveries of a key run one by one after the grace period of a retired worker',
     needs: 'shared',
     async run(inbox) {
       const { worker, other, lease, waiting } = await startBusyKey(inbox);
@@ -156,7 +158,8 @@ export const orderingCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-16 the next waiting delivery becomes claimable when the one before it is skipped',
+    title:
+      'IN-16 the next waiting delivery becomes claimable when the delivery before it is skipped',
     async run(inbox) {
       const { worker, lease, waiting } = await startBusyKey(inbox);
       const { store } = worker;
@@ -169,7 +172,7 @@ export const orderingCases: readonly InboxContractCase[] = [
   },
   {
     title:
-      'IN-16 a waiting delivery is listed as pending and past due; a redrive leaves it waiting',
+      'IN-16 a waiting delivery is listed as pending and past due, and a redrive does not end the wait',
     async run(inbox) {
       const { worker, lease, waiting } = await startBusyKey(inbox);
       const { store } = worker;
@@ -212,7 +215,7 @@ export const orderingCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-16 a redriven delivery and a new one of the same key run one by one',
+    title: 'IN-16 a redriven delivery and a new delivery of the same key run one by one',
     async run({ store }) {
       const worker = await TestWorker.start(store);
       const [a, b] = [incoming(key), incoming(key)];
@@ -245,7 +248,8 @@ export const orderingCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-12 IN-16 waiting deliveries of a key run after the worker of the running one died',
+    title:
+      'IN-12 IN-16 waiting deliveries of a key run after the worker of the running delivery died',
     needs: 'shared',
     async run(inbox) {
       const { worker, other, lease, waiting } = await startBusyKey(inbox);

@@ -57,7 +57,7 @@ export const pollCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'EX-03 of 200 due polls, 40 concurrent claims lease each once',
+    title: 'EX-03 40 concurrent claims lease each of 200 due polls exactly once',
     async run({ store, another }) {
       const other = await another();
       for (let n = 0; n < 200; n += 1) await expectOne(store);
@@ -73,7 +73,7 @@ export const pollCases: readonly InboxContractCase[] = [
   },
   {
     title:
-      'IN-41 a poll whose lease ends is lost, due again, and its old lease is not valid any more',
+      'IN-41 a poll whose lease ends counts as lost and is due again, and the old lease is no longer valid',
     async run({ store, another, advance }) {
       const expectation = await expectOne(store, { transactionId: 'tx' });
       const lost = await claimPoll(store);
@@ -103,7 +103,7 @@ export const pollCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'EX-03 a released poll is due again, and does not count',
+    title: 'EX-03 a released poll is due again, and it is not counted',
     async run({ store, another, advance }) {
       const expectation = await expectOne(store);
       const ended = await expectOne(store);
@@ -124,7 +124,7 @@ export const pollCases: readonly InboxContractCase[] = [
   },
   {
     title:
-      'EX-03 an id that is attached to an overdue expectation makes a poll due; a shared store wakes workers',
+      'EX-03 attach makes a poll of an overdue expectation due, and a shared store wakes the workers',
     async run({ store }) {
       const { reference } = await expectOne(store);
       await settle(store, await claimPoll(store), unknown('overdue'));
@@ -137,7 +137,7 @@ export const pollCases: readonly InboxContractCase[] = [
   },
   {
     title:
-      'EX-07 an overdue expectation is polled again if its last poll asks for it, and stays overdue',
+      'EX-07 an overdue expectation is polled again if its last outcome schedules a poll, and stays overdue',
     async run({ store, another, advance }) {
       const one = await expectOne(store);
       const again = { ...unknown('overdue'), againInMs: 5000 };
@@ -156,7 +156,7 @@ export const pollCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'EX-15 lost polls are forgotten when an id is attached',
+    title: 'EX-15 attach sets the number of lost polls to 0',
     async run({ store, advance }) {
       const one = await expectOne(store);
       await claimPoll(store);
@@ -176,7 +176,8 @@ export const pollCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'EX-04 a poll that finds an event stores it and fulfils in one step',
+    title:
+      'EX-04 a poll that finds an event stores the event and fulfils the expectation in one step',
     async run({ store, another }) {
       const one = await expectOne(store, { transactionId: 'tx' });
       const same = await expectOne(store, { transactionId: 'tx' });
@@ -204,7 +205,7 @@ export const pollCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'EX-04 a poll is settled by nobody while the catalog is outdated',
+    title: 'EX-04 a poll is not settled if its event has an outdated catalog version',
     async run({ store }) {
       const one = await expectOne(store, { transactionId: 'tx' });
       const claimed = await claimPoll(store);
@@ -218,7 +219,7 @@ export const pollCases: readonly InboxContractCase[] = [
   },
   {
     title:
-      'EX-06 a poll that contradicts a stored event stores nothing, also if that came while it ran',
+      'EX-06 a poll that contradicts a stored event stores no event, even if that event arrived during the poll',
     async run({ store, another }) {
       const expectation = await expectOne(store, { transactionId: 'tx' });
       const claimed = await claimPoll(store);
@@ -241,7 +242,7 @@ export const pollCases: readonly InboxContractCase[] = [
   },
   {
     title:
-      'EX-06 a stored event that the expectation does not know fulfils it when a poll contradicts it',
+      'EX-06 a poll that contradicts an earlier stored event fulfils the expectation with that event',
     async run({ store, advance }) {
       const event = fulfilling({ orderingKey: 'tx' });
       await store.receive([event]);
@@ -263,7 +264,7 @@ export const pollCases: readonly InboxContractCase[] = [
   },
   {
     title:
-      'EX-06 a poll and a webhook with different events at the same moment store the webhook last',
+      'EX-06 if a poll and a webhook report different events at the same moment, the event of the webhook is stored',
     async run({ store, another }) {
       const other = await another();
       for (let round = 0; round < 20; round += 1) {
@@ -288,7 +289,7 @@ export const pollCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'EX-07 the overdue event is stored exactly if the expectation becomes overdue',
+    title: 'EX-07 the overdue event is stored if and only if the expectation becomes overdue',
     async run({ store, another }) {
       const overdue = () =>
         incoming({ handlers: ['warn'], source: 'overdue', eventType: 'overdue' });
@@ -336,7 +337,8 @@ export const pollCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'EX-11 pollNow makes polls due, also of ended expectations, but not of cancelled ones',
+    title:
+      'EX-11 pollNow makes polls due, including polls of fulfilled but not of cancelled expectations',
     async run({ store, another, advance }) {
       const { expectations } = await another();
       const later = { firstPollInMs: 60_000 };
@@ -361,7 +363,7 @@ export const pollCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'EX-03 paused polls are delayed, and webhooks still fulfil',
+    title: 'EX-03 a pause delays polls, and webhooks still fulfil expectations',
     async run({ store, another }) {
       const paid = await expectOne(store, { transactionId: 'tx' });
       const open = await expectOne(store);

@@ -125,7 +125,7 @@ export const queryCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'list orders events by number of receipt, also after the wall clock was set back',
+    title: 'list orders events by number of receipt, even after the wall clock was set back',
     needs: 'hostClock',
     async run({ store, jumpWallClock }) {
       await store.receive([incoming({ id: 'first' })]);
@@ -139,7 +139,8 @@ export const queryCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'list finds every event of a time range if the wall clock is set back by 50 s at times',
+    title:
+      'list finds every event of a time range, even if the wall clock is sometimes set back by 50 s',
     needs: 'hostClock',
     async run({ store, advance, jumpWallClock }) {
       for (let index = 0; index < 40; index += 1) {
@@ -157,7 +158,7 @@ export const queryCases: readonly InboxContractCase[] = [
   },
   {
     title:
-      'IN-28 stats count unfinished deliveries per handler and state, and the age of the oldest',
+      'IN-28 stats count unfinished deliveries per handler and state, and return the age of the oldest event',
     async run({ store, another, advance }) {
       const worker = await TestWorker.start(store);
       deepEqual(await store.stats(), {
@@ -206,7 +207,7 @@ export const queryCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-28 stats count up to 10,000 and report whether there are more',
+    title: 'IN-28 each count of stats is at most 10,000, with a flag if there are more rows',
     async run({ store }) {
       await store.receive([incoming({ id: 'rare', company: 'umbrella', handlers: ['book'] })]);
       const receive = async (count: number) => {

@@ -74,7 +74,7 @@ export const receiveCases: readonly InboxContractCase[] = [
   },
   {
     title:
-      'IN-01 ordering keys may have any length and content, also of events that are handled once',
+      'IN-01 an ordering key may have any length and content, even if its event is handled once',
     async run({ store }) {
       const worker = await TestWorker.start(store);
       // A repeated letter would be compressed, and then be shorter than an index entry may be.
@@ -119,7 +119,7 @@ export const receiveCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'the headers of the first copy are stored, and those of later copies are not',
+    title: 'the headers of the first copy are stored, and the headers of later copies are not',
     async run({ store, another }) {
       const event = incoming({ headers: HEADERS });
       const bare = incoming();

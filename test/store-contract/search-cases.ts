@@ -26,7 +26,7 @@ async function fail(store: InboxStore, error: string, ids: readonly string[]): P
 /** Searches, summaries and failures. */
 export const searchCases: readonly InboxContractCase[] = [
   {
-    title: 'an event keeps its summary, which a tombstone does not have',
+    title: 'an event keeps its summary until it becomes a tombstone',
     async run({ store, advance }) {
       const summary = { reference: 'order \u{1F6D2} 7', amount: '350.00', currency: 'KES' };
       const event = incoming({ summary, handlers: [] });

@@ -31,7 +31,7 @@ function tookAbout({ startedAt, endedAt }: DeliveryAttempt, ms: number): void {
 /** The state, due time and history of a delivery after an attempt is settled. */
 export const settleCases: readonly InboxContractCase[] = [
   {
-    title: "IN-15 only the failed one of an event's three deliveries is retried",
+    title: 'IN-15 of the three deliveries of an event, only the failed delivery is retried',
     async run({ store, advance }) {
       const worker = await TestWorker.start(store);
       const handlers = ['book', 'mail', 'print'];
@@ -78,7 +78,7 @@ export const settleCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-24 a released delivery is due at once, and its attempt is not counted',
+    title: 'IN-24 a released delivery is due immediately, and its attempt is not counted',
     async run({ store }) {
       const worker = await TestWorker.start(store);
       const event = incoming();
@@ -93,7 +93,7 @@ export const settleCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-24 a released delivery is due after dueInMs if that is given',
+    title: 'IN-24 a released delivery is due after dueInMs if dueInMs is given',
     async run({ store, advance }) {
       const worker = await TestWorker.start(store);
       const event = incoming();
@@ -124,7 +124,7 @@ export const settleCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-16 a settled delivery reports nextDue: false if no delivery of its key waits',
+    title: 'IN-16 a settlement returns nextDue: false if no delivery of the key waits',
     async run({ store }) {
       const worker = await TestWorker.start(store);
       await store.receive([incoming({ orderingKey: 'k' })]);
@@ -183,7 +183,7 @@ export const settleCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'the times of an attempt and of the receipt are of the same clock',
+    title: 'the times of an attempt and of the receipt come from the same clock',
     async run({ store }) {
       const worker = await TestWorker.start(store);
       const event = incoming();

@@ -67,7 +67,7 @@ describe("sqliteInbox({ file: ':memory:' })", () => {
     return store;
   };
 
-  it('IN-21 a commit in memory stores the effects of its callback with the delivery, or nothing of both', async () => {
+  it('IN-21 a commit in memory stores the effects of its callback together with the delivery, or neither of them', async () => {
     const store = await open();
     const worker = await TestWorker.start(store);
     await store.receive([incoming({ id: 'a' }), incoming({ id: 'b' })]);
@@ -89,7 +89,7 @@ describe("sqliteInbox({ file: ':memory:' })", () => {
     await store.close();
   });
 
-  it('WH-22 an inbox in memory declares that it is neither durable nor shared, and each has data of its own', async () => {
+  it('WH-22 an inbox in memory declares that it is neither durable nor shared, and each inbox has its own data', async () => {
     const [one, other] = [await open(), await open()];
     expect(one.capabilities).toEqual({
       durable: false,
@@ -105,7 +105,7 @@ describe("sqliteInbox({ file: ':memory:' })", () => {
     await other.close();
   });
 
-  it('operations in memory that are requested together do not see each other unfinished', async () => {
+  it('an operation in memory does not read unfinished changes of an operation that was requested at the same time', async () => {
     const store = await open();
     const worker = await TestWorker.start(store);
     const events = [incoming({ id: 'a' }), incoming({ id: 'b', handlers: ['twice', 'twice'] })];

@@ -54,7 +54,7 @@ export const suspectCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-19 claimSuspect leases one suspect at a time, the earliest due first',
+    title: 'IN-19 claimSuspect leases one suspect at a time, in the order of due times',
     needs: 'shared',
     async run(inbox) {
       const { advance } = inbox;
@@ -113,7 +113,7 @@ export const suspectCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-19 a completed suspect is a normal delivery again, also for a redrive',
+    title: 'IN-19 a completed suspect is a normal delivery again, even after a redrive',
     needs: 'shared',
     async run(inbox) {
       const crashes = await Crashes.start(inbox);
@@ -182,7 +182,8 @@ export const suspectCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-35 a redriven suspect stays a suspect, and a skipped one becomes a normal delivery',
+    title:
+      'IN-35 a redriven suspect stays a suspect, and a skipped suspect becomes a normal delivery',
     needs: 'shared',
     async run(inbox) {
       const crashes = await Crashes.start(inbox);
@@ -199,7 +200,8 @@ export const suspectCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-19 a poison event reaches its last attempt: lost attempts of a suspect are counted',
+    title:
+      'IN-19 a poison event reaches its last attempt, because lost attempts of a suspect are counted',
     needs: 'shared',
     async run(inbox) {
       const crashes = await Crashes.start(inbox);
@@ -226,7 +228,8 @@ export const suspectCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-19 if a suspect runs when its process dies, only its attempt is counted',
+    title:
+      'IN-19 if a process dies while it runs a suspect, only the attempt of the suspect is counted',
     needs: 'shared',
     async run(inbox) {
       const crashes = await Crashes.start(inbox);

@@ -23,7 +23,7 @@ async function prune(store: InboxStore, limit = 100): Promise<number> {
 export const timeCases: readonly InboxContractCase[] = [
   {
     title:
-      'IN-07 a copy of a pruned event is a duplicate until the retention ends, then a new event',
+      'IN-07 a copy of a pruned event is a duplicate until the retention ends, and a new event after that',
     async run({ store, advance }) {
       const worker = await TestWorker.start(store);
       const event = incoming();
@@ -159,7 +159,8 @@ export const timeCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'SE-09 an event from the future is remembered until its own time is past the retention',
+    title:
+      'SE-09 the tombstone of an event from the future is kept until the event is older than the retention',
     async run({ store, advance }) {
       const probe = incoming({ handlers: [] });
       await store.receive([probe]);
@@ -194,7 +195,8 @@ export const timeCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-23 a worker whose clock is 10 minutes off stays alive and declares no other dead',
+    title:
+      'IN-23 a worker whose clock is 10 minutes off stays alive and declares no other worker dead',
     needs: 'ownClock',
     async run({ store, another }) {
       const early = await TestWorker.start(await another({ clockOffsetMs: -600_000 }));
@@ -234,7 +236,8 @@ export const timeCases: readonly InboxContractCase[] = [
     },
   },
   ...[-HOUR_MS, HOUR_MS].map((jumpMs): InboxContractCase => ({
-    title: `IN-36 a jump of the wall clock by ${jumpMs / HOUR_MS} h delays nothing and runs nothing twice`,
+    title:
+      `IN-36 a jump of the wall clock by ${jumpMs / HOUR_MS} h delays no delivery and runs no delivery twice`,
     needs: 'hostClock',
     async run({ store, another, advance, jumpWallClock }) {
       const [worker, other] = await twoWorkers({ store, another });

@@ -158,7 +158,7 @@ export const workerCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-24 a retiring worker without running deliveries is removed at once',
+    title: 'IN-24 a retiring worker without running deliveries is removed immediately',
     needs: 'shared',
     async run(inbox) {
       const [worker, other] = await twoWorkers(inbox);
@@ -169,7 +169,8 @@ export const workerCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-24 a retired worker can settle within its grace; then its deliveries are freed',
+    title:
+      'IN-24 a retired worker can settle during its grace period, after which its deliveries are freed',
     needs: 'shared',
     async run(inbox) {
       const [worker, other] = await twoWorkers(inbox);
@@ -197,7 +198,8 @@ export const workerCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-24 a retired worker keeps its deliveries for its grace, also past its lease',
+    title:
+      'IN-24 a retired worker keeps its deliveries during its grace period, even after its lease',
     async run(inbox) {
       const { worker, other, event, lease } = await running(inbox);
       const { store, advance } = inbox;
@@ -211,7 +213,7 @@ export const workerCases: readonly InboxContractCase[] = [
   },
   {
     title:
-      'IN-24 a worker that retired with a grace of 0 loses its deliveries at the next heartbeat',
+      'IN-24 a worker that retired with a grace period of 0 loses its deliveries at the next heartbeat',
     needs: 'shared',
     async run(inbox) {
       const { worker, other } = await running(inbox);

@@ -5,9 +5,9 @@ import { MIGRATIONS as SQLITE } from './sqlite/migrate.js';
 
 /** The hash of each migration, and of the functions of the newest version of PostgreSQL. */
 const PINNED = {
-  sqlite: ['31b294bc78324e17'],
-  postgres: ['634aa0cb67fb5bf6'],
-  postgresFunctions: '58edd8b51b1b444f',
+  sqlite: ['2e14ba227fcf12a2'],
+  postgres: ['856f655ae1e9f271'],
+  postgresFunctions: 'dde7cb0fc295317c',
 };
 
 const hashOf = (text: string): string => hash('sha256', text, 'hex').slice(0, 16);

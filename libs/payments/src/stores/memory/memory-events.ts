@@ -9,28 +9,34 @@ import type {
   StoredEvent,
 } from '../../inbox/store/inbox-store.js';
 
-/** One empty array for all rows: most events have no repeats, and most deliveries no history. */
+/** An empty array that all rows share, because most events have no repeats and most deliveries have no history. */
 const NONE: readonly never[] = Object.freeze([]);
 
 /** An event in the memory store. */
 export class MemoryEvent {
-  /** The company and the id. */
+  /** The company and the id of the event, as one key. */
   readonly idKey: string;
-  /** The company and the ordering key; `null` without an ordering key. */
+  /** The company and the ordering key, as one key; `null` if the event has no ordering key. */
   readonly transaction: string | null;
-  /** Whether another event of its type and transaction is a copy of it. */
+  /** Whether another event with the same type and transaction counts as a copy of this event. */
   readonly isOnce: boolean;
-  /** The SHA-256 of the body if this is a tombstone: an event whose body was deleted, and whose deliveries are hidden. */
+  /**
+   * The SHA-256 of the deleted body if the event is a tombstone; otherwise `null`. The deliveries of a tombstone are
+   * hidden.
+   */
   digest: string | null = null;
   repeats: StoredEvent['repeats'] = NONE;
-  /** A tombstone keeps its deliveries, because their ordering keys record which events were handled. */
+  /** The deliveries. A tombstone keeps them, because their ordering keys record which events were handled. */
   deliveries: readonly MemoryDelivery[] = NONE;
-  /** The time, on the monotonic clock, when the last delivery of the event finished. `null` before. */
+  /** The time, on the monotonic clock, when the last delivery of the event finished; `null` until then. */
   finishedAt: number | null = null;
   queue: PriorityQueue<MemoryEvent> | null = null;
   position = 0;
 
-  /** `receivedMs` is on the wall clock, and `receivedAt` on the monotonic clock. `seq` is the order of receipt. */
+  /**
+   * `receivedMs` is the time of receipt by the wall clock, `receivedAt` by the monotonic clock. `seq` numbers events in
+   * order of receipt.
+   */
   constructor(
     public event: IncomingEvent,
     readonly receivedMs: number,
@@ -44,7 +50,7 @@ export class MemoryEvent {
   }
 }
 
-/** A key of something that belongs to a company, whose id contains no line break. */
+/** Returns one key for a company and a name within the company. The id of a company contains no line break. */
 export const keyOf = (company: string, name: string): string => `${company}\n${name}`;
 
 /** A delivery in the memory store. */
@@ -52,18 +58,19 @@ export class MemoryDelivery {
   readonly key: OrderingKey;
   state: DeliveryState = 'pending';
   attempts = 0;
-  /** Fencing token of the last claim. */
+  /** The fencing token of the last claim. */
   token = 0;
-  /** The times of the last claim and of the end of the delivery, in milliseconds since the epoch. */
+  /** The time of the last claim, in milliseconds since the epoch. */
   startedAt = 0;
+  /** The time when the delivery finished, in milliseconds since the epoch; `null` until then. */
   finishedAt: number | null = null;
   lastError: string | null = null;
-  /** The attempts that failed, and all attempts from before a redrive; see {@link history}. */
+  /** The failed attempts, and all attempts before the last redrive; see {@link history}. */
   earlier: readonly HistoryEntry[] = NONE;
   queue: PriorityQueue<MemoryDelivery> | null = null;
   position = 0;
 
-  /** @param dueAt when it is due if it is pending, on the monotonic clock. */
+  /** @param dueAt the time when the delivery is due if it is pending, on the monotonic clock. */
   constructor(
     readonly row: MemoryEvent,
     readonly handler: HandlerQueue,
@@ -81,7 +88,7 @@ export class MemoryDelivery {
     return this.state === 'done' ? this.withAttempt(this.finishedAt!, 'd') : this.earlier;
   }
 
-  /** The history with the attempt that was started last. */
+  /** Returns the history with the last started attempt added. */
   withAttempt(endedAt: number, ...outcome: ['d'] | ['f', error: string]): HistoryEntry[] {
     const tookMs = endedAt - this.startedAt;
     const last: HistoryEntry = [this.attempts, this.startedAt, tookMs, ...outcome];
@@ -90,27 +97,28 @@ export class MemoryDelivery {
 }
 
 /**
- * The deliveries of one company, handler and ordering key, or one delivery without an ordering key. At most one of them runs.
- * While none runs, the pending one that is due first is claimable, and the others wait.
+ * The deliveries with the same company, handler and ordering key, or a single delivery without an ordering key. At most
+ * one of these deliveries runs at a time. While no delivery runs, the pending delivery that is due first is claimable,
+ * and the others wait.
  */
 class OrderingKey implements Queued<OrderingKey> {
   size = 0;
   running: MemoryDelivery | null = null;
-  /** `null` before the first: most deliveries are assigned on receipt. */
+  /** The pending deliveries; `null` until a delivery is pending, because most deliveries are assigned on receipt. */
   pending: PriorityQueue<MemoryDelivery> | null = null;
-  /** The latest time of the events whose deliveries are done. */
+  /** The latest `occurredAt` of the events whose deliveries are done, in milliseconds since the epoch. */
   newestDone = -Infinity;
   queue: PriorityQueue<OrderingKey> | null = null;
   position = 0;
 
   constructor(readonly name: string | null) {}
 
-  /** When the first pending delivery is due, on the monotonic clock; `Infinity` if there is none. */
+  /** The time when the first pending delivery is due, on the monotonic clock; `Infinity` if no delivery is pending. */
   get dueAt(): number {
     return this.pending?.first?.dueAt ?? Infinity;
   }
 
-  /** Whether no delivery is running, or pending and due. */
+  /** Whether no delivery is running and no pending delivery is due. */
   isFree(now: number): boolean {
     return this.running === null && this.dueAt > now;
   }
@@ -118,7 +126,7 @@ class OrderingKey implements Queued<OrderingKey> {
 
 /** The deliveries of one handler, by ordering key. */
 export class HandlerQueue {
-  /** The ordering keys of pending deliveries, except those whose first one waits for a running one. */
+  /** The ordering keys with pending deliveries, except keys whose first due delivery waits for a running delivery. */
   readonly #claimable = new PriorityQueue<OrderingKey>((a, b) =>
     dueBefore(a.pending!.first!, b.pending!.first!),
   );
@@ -126,12 +134,15 @@ export class HandlerQueue {
 
   constructor(readonly name: string) {}
 
-  /** When a delivery may become claimable, on the monotonic clock; `Infinity` if there is none. */
+  /**
+   * The time when the next delivery may become claimable, on the monotonic clock; `Infinity` if there is no such
+   * delivery.
+   */
   get nextDueAt(): number {
     return this.#claimable.first?.dueAt ?? Infinity;
   }
 
-  /** The delivery that became due first, and whose ordering key is free. */
+  /** Returns the delivery that became due first, among the deliveries whose ordering key has no running delivery. */
   nextDue(now: number): MemoryDelivery | undefined {
     for (let key = this.#claimable.first; key && key.dueAt <= now; key = this.#claimable.first) {
       if (key.running === null) return key.pending!.first;
@@ -140,7 +151,7 @@ export class HandlerQueue {
     return undefined;
   }
 
-  /** The ordering key of one more delivery. `null` is a key of its own. */
+  /** Returns the ordering key for a new delivery. With the name `null`, the delivery gets a key of its own. */
   join(name: string | null): OrderingKey {
     let key = name === null ? undefined : this.#keys.get(name);
     key ??= new OrderingKey(name);
@@ -149,15 +160,15 @@ export class HandlerQueue {
     return key;
   }
 
-  /** Undoes {@link join} for a delivery that is forgotten. */
+  /** Undoes {@link join} for a delivery that the store forgets. */
   leave(key: OrderingKey): void {
     key.size -= 1;
     if (key.size === 0 && key.name !== null) this.#keys.delete(key.name);
   }
 
   /**
-   * Changes the state and the due time, also of a new delivery. Returns whether another delivery of its key is the next
-   * claimable one.
+   * Changes the state and the due time of a delivery, which may be new. Returns whether another delivery with the same
+   * ordering key is now claimable.
    */
   move(row: MemoryDelivery, state: DeliveryState, now: number, dueAt = row.dueAt): boolean {
     const { key } = row;
@@ -186,10 +197,10 @@ const FULL =
 /** The body of a tombstone. */
 const NO_BODY = Buffer.alloc(0);
 
-/** How many repeats of an event are kept. */
+/** The maximum number of repeats that are stored for an event. */
 const REPEATS = 20;
 
-/** How much a memory inbox keeps; see `MemoryInboxOptions`. */
+/** The limits of a memory inbox; see `MemoryInboxOptions`. */
 export type MemoryLimits = Readonly<Record<'maxEvents' | 'maxBytes' | 'retainEventsMs', number>>;
 
 /** The events of a memory store, within its limits. */
@@ -197,10 +208,12 @@ export class EventIndex {
   readonly #byId = new Map<string, MemoryEvent>();
   /** The events that are stored once per transaction, by type and transaction. */
   readonly #once = new Map<string, Map<string, MemoryEvent>>();
-  // An event whose deliveries have all finished is in one of the next two.
+  // An event whose deliveries have all finished is in one of the next two queues.
   readonly #finished = new PriorityQueue<MemoryEvent>(finishedBefore);
   readonly #tombstones = new PriorityQueue<MemoryEvent>(finishedBefore);
-  /** Until when events were received that are deleted, or whose deliveries are hidden, by the wall clock. */
+  /**
+   * The latest time of receipt, by the wall clock, among the events that are deleted or whose deliveries are hidden.
+   */
   deletedMs = -Infinity;
   #bytes = 0;
   #finishedBytes = 0;
@@ -216,26 +229,29 @@ export class EventIndex {
     return this.#byId.get(keyOf(company, id));
   }
 
-  /** The event of that type that is stored for the transaction, once per transaction. */
+  /** Returns the event of the transaction with this type, if the type is stored once per transaction. */
   findOnce(company: string, eventType: string, transactionId: string): MemoryEvent | undefined {
     return this.#once.get(eventType)?.get(keyOf(company, transactionId));
   }
 
-  /** The stored event that the given event is a copy of. */
+  /** Returns the stored event that `row` is a copy of; `undefined` if `row` is no copy. */
   original(row: MemoryEvent): MemoryEvent | undefined {
     const original = this.#byId.get(row.idKey);
     if (original !== undefined || !row.isOnce || row.event.stale) return original;
     return this.#once.get(row.event.eventType)?.get(row.transaction!);
   }
 
-  /** Adds an event. Call {@link update} after its deliveries are added. */
+  /** Adds an event. Call {@link update} after you add the deliveries of the event. */
   add(row: MemoryEvent): void {
     this.#byId.set(row.idKey, row);
     if (row.isOnce && !row.event.stale) this.#ofType(row).set(row.transaction!, row);
     this.#bytes += sizeOf(row);
   }
 
-  /** Makes a stale event the event of its transaction. Returns `false`, and changes nothing, if another event is. */
+  /**
+   * Makes a stale event the event of its transaction. Returns `false`, and changes nothing, if the transaction already
+   * has another event of the type.
+   */
   refresh(row: MemoryEvent): boolean {
     if (row.isOnce && this.#ofType(row).has(row.transaction!)) return false;
     row.event = { ...row.event, stale: false };
@@ -243,7 +259,10 @@ export class EventIndex {
     return true;
   }
 
-  /** Call it after an event got deliveries, and after one of its deliveries finished or was reopened. */
+  /**
+   * Updates whether an event has finished. Call this method after the event got deliveries, and after a delivery
+   * finished or was reopened.
+   */
   update(row: MemoryEvent, now: number): void {
     let open = false;
     for (const delivery of row.deliveries) open ||= delivery.isOpen;
@@ -255,9 +274,10 @@ export class EventIndex {
   }
 
   /**
-   * Deletes finished events until all others fit the limits: first bodies, then whole events.
+   * Deletes finished events until the remaining events fit the limits. Deletes bodies first, then whole events.
    *
-   * @throws PaymentsError `inbox_full` if that is not enough. It has then deleted the rows that were added, and no others.
+   * @throws PaymentsError `inbox_full` if the unfinished events alone exceed the limits. In this case, only the new
+   *   events in `rows` are deleted.
    */
   makeRoom(rows: readonly MemoryEvent[]): void {
     const { maxEvents, maxBytes } = this.limits;
@@ -268,14 +288,14 @@ export class EventIndex {
     }
     while (this.#bytes > maxBytes) {
       const row = this.#finished.first!;
-      // A tombstone of a dead letter would make its copies look handled.
+      // A dead letter must not become a tombstone, because its copies would then count as handled.
       if (row.deliveries.some(({ state }) => state === 'dead')) this.forget(row);
       else this.#replaceWithTombstone(row);
     }
     while (this.#byId.size > maxEvents) this.forget(this.#firstFinished!);
   }
 
-  /** Forgets events that finished longer ago than the retention. */
+  /** Forgets the events that finished longer ago than `retainEventsMs`. */
   forgetExpired(now: number): void {
     const until = now - this.limits.retainEventsMs;
     for (let row = this.#firstFinished; row && row.finishedAt! <= until; row = this.#firstFinished)
@@ -312,7 +332,10 @@ export class EventIndex {
     return events;
   }
 
-  /** Deletes the body of a finished event and hides its deliveries. Copies of the event are still duplicates. */
+  /**
+   * Deletes the body of a finished event and hides its deliveries. Copies of the event are still recognised as
+   * duplicates.
+   */
   #replaceWithTombstone(row: MemoryEvent): void {
     this.#remove(row);
     row.digest = digestOf(row.event.raw);
@@ -359,17 +382,23 @@ const digestOf = (raw: Buffer): string => createHash('sha256').update(raw).diges
 
 const sizeOf = ({ event }: MemoryEvent): number => event.raw.byteLength;
 
-/** An item of a {@link PriorityQueue}: the queue that it is in, if any, and its index there. The queue updates both. */
+/**
+ * An item of a {@link PriorityQueue}. An item stores the queue that contains the item, if any, and its index in that
+ * queue. The queue updates both fields.
+ */
 export interface Queued<T extends Queued<T>> {
   queue: PriorityQueue<T> | null;
   position: number;
 }
 
-/** A binary heap. Each item has its position, so the queue can delete any item without a search. */
+/** A binary heap. Each item stores its position, so the queue can delete any item without a search. */
 export class PriorityQueue<T extends Queued<T>> {
   readonly #items: T[] = [];
 
-  /** @param before whether the first item comes before the second. It must not change while both are queued. */
+  /**
+   * @param before returns whether the first item comes before the second. The result must not change while both are
+   * queued.
+   */
   constructor(private readonly before: (a: T, b: T) => boolean) {}
 
   get size(): number {
@@ -391,7 +420,7 @@ export class PriorityQueue<T extends Queued<T>> {
     item.queue = null;
   }
 
-  /** Moves the item from the index towards the first one. Returns its final index. */
+  /** Moves the item from an index towards the start of the heap. Returns the final index of the item. */
   #up(item: T, index: number): number {
     let at = index;
     for (let parent = (at - 1) >> 1; at > 0; parent = (at - 1) >> 1) {

@@ -29,7 +29,7 @@ const FULL =
   'that are not needed any more, or keep the inbox in a database.';
 
 const UNSUPPORTED =
-  'The memory inbox has no transactions: call expect() without "tx", or keep the inbox in the database of the ' +
+  'The memory inbox has no transactions. Call expect() without "tx", or keep the inbox in the database of the ' +
   'application.';
 
 type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
@@ -37,21 +37,27 @@ type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
 /** An expectation in the memory store. Times in milliseconds are on the monotonic clock. */
 interface Row extends Queued<Row> {
   readonly seq: number;
-  /** The expectation. Its `ageMs` and `nextPollAt` are computed when it is read. */
+  /** The expectation. `ageMs` and `nextPollAt` are computed when the expectation is read. */
   readonly stored: Mutable<StoredExpectation>;
   readonly createdMs: number;
-  /** When the next poll is due or, while one is leased, when its lease ends. It is in no queue if none is scheduled. */
+  /**
+   * The time when the next poll is due or, while a poll is leased, when the lease ends. Without a scheduled poll, the
+   * row is in no queue.
+   */
   pollMs: number;
   leased: boolean;
   token: number;
-  /** The transaction of the event that fulfilled it. */
+  /** The transaction of the event that fulfilled the expectation. */
   fulfilledTransaction: string | null;
   request: Exclude<RequestState, 'running'> | { readonly token: number; readonly endsMs: number };
 }
 
 /** The expectations of a memory store. */
 export interface MemoryExpectations extends ExpectationStore {
-  /** Fulfils the open expectations of an event that was received. `stored` is the event, or the first copy of it. */
+  /**
+   * Fulfils the open expectations that match a received event. `stored` is the event, or the first stored copy of the
+   * event.
+   */
   fulfil(event: IncomingEvent, stored: IncomingEvent): FulfilledExpectation[];
   /** See `InboxStore.prune`. */
   prune(tombstonesMs: number, limit: number): number;
@@ -59,7 +65,7 @@ export interface MemoryExpectations extends ExpectationStore {
 
 /**
  * @param receive stores an event; see `InboxStore.receive`
- * @param maxRows how many expectations are kept at most
+ * @param maxRows the maximum number of stored expectations
  */
 export function memoryExpectations(
   events: EventIndex,
@@ -68,7 +74,7 @@ export function memoryExpectations(
   maxRows: number,
   runtime: PaymentsRuntime,
 ): MemoryExpectations {
-  /** By company and reference, in the order of creation. */
+  /** The expectations by company and reference, in the order of creation. */
   const rows = new Map<string, Row>();
   const bySeq = new Map<number, Row>();
   const byTransaction = new Map<string, Set<Row>>();
@@ -98,7 +104,10 @@ export function memoryExpectations(
     byTransaction.set(key, (byTransaction.get(key) ?? new Set()).add(row));
   }
 
-  /** Makes the next poll due, or the lease of a poll end, in `inMs` milliseconds; `null`: none is scheduled. */
+  /**
+   * Sets the time until the next poll is due or the lease of a poll ends, in milliseconds. With `null`, no poll is
+   * scheduled.
+   */
   function schedule(row: Row, inMs: number | null): void {
     row.queue?.delete(row);
     if (inMs === null) return;
@@ -106,7 +115,7 @@ export function memoryExpectations(
     polls.add(row);
   }
 
-  /** Ends an expectation without a next poll. A poll that runs keeps its lease. */
+  /** Ends an expectation and removes its next poll. A running poll keeps its lease. */
   function end(row: Row, state: 'fulfilled' | 'cancelled'): void {
     row.stored.state = state;
     if (!row.leased) schedule(row, null);
@@ -131,7 +140,9 @@ export function memoryExpectations(
     if (others?.size === 0) byTransaction.delete(key);
   }
 
-  /** Forgets the oldest ended expectation, or else the oldest overdue one, if the store is full. */
+  /**
+   * If the store is full, forgets the oldest ended expectation or, if there is none, the oldest overdue expectation.
+   */
   function makeRoom(): void {
     if (rows.size < maxRows) return;
     const all = [...rows.values()];
@@ -141,7 +152,7 @@ export function memoryExpectations(
     forget(oldest);
   }
 
-  /** The stored events of the transaction of an expectation, of these types. */
+  /** Returns the stored events of these types that belong to the transaction of an expectation. */
   function eventsOf({ stored }: Row, types: readonly string[]): IncomingEvent[] {
     const { company, transactionId } = stored;
     if (transactionId === null) return [];
@@ -189,7 +200,7 @@ export function memoryExpectations(
           otherEventId: null,
         },
         createdMs: runtime.monotonic(),
-        // A request that runs for the cancelled expectation goes on.
+        // A running request of the cancelled expectation continues.
         request: typeof known?.request === 'object' ? known.request : 'never',
       };
       rows.set(keyOf(company, reference), row);

@@ -34,7 +34,7 @@ async function kept(...ids: string[]): Promise<string[]> {
 }
 
 describe('memoryStore', () => {
-  it('IN-38 after events were deleted to make room, the activity is complete from the minute that follows the newest of them', async () => {
+  it('IN-38 after the store deleted events to make room, the activity is complete from the minute after the newest deleted event', async () => {
     await start({ maxEvents: 2, retainEventsMs: 1e9 });
     const completeFrom = async () => (await store.activity(60, 1e9)).completeFrom.getTime();
     await finish('a');
@@ -50,7 +50,7 @@ describe('memoryStore', () => {
     expect(await completeFrom()).toBe(660_000);
   });
 
-  it('receive rejects a whole batch with inbox_full, and counts its duplicates once', async () => {
+  it('receive rejects a batch that does not fit with inbox_full, and copies within a batch need room only once', async () => {
     await start({ maxEvents: 2 });
     const batch = [event('a'), event('b'), event('c')];
     await expect(store.receive(batch)).rejects.toMatchObject({ code: 'inbox_full' });
@@ -77,7 +77,7 @@ describe('memoryStore', () => {
     ]);
   });
 
-  it('receive deletes the bodies of the events that finished first, only as many as it needs', async () => {
+  it('receive deletes the bodies of the events that finished first, and no more bodies than necessary', async () => {
     await finish('a', 40);
     await finish('b', 40);
     await store.receive([event('c', 20)]);
@@ -125,14 +125,14 @@ describe('memoryStore', () => {
     expect(await kept('a', 'b')).toEqual(['body', 'forgotten']);
   });
 
-  it('receive makes room by forgetting a dead letter: a tombstone would make its copies duplicates', async () => {
+  it('receive makes room by deleting a dead letter completely, because copies of a tombstone would be duplicates', async () => {
     await store.receive([event('a', 60)]);
     await store.fail(await worker.claimOne(), { error: 'no', retryInMs: null });
     await store.receive([event('b', 60)]);
     expect(await kept('a')).toEqual(['forgotten']);
   });
 
-  it('IN-07 the store forgets events that finished a retention ago, and no later ones', async () => {
+  it('IN-07 the store forgets events that finished at least retainEventsMs ago, and keeps later events', async () => {
     await finish('a');
     await finish('b');
     clock.now = 49;
@@ -213,7 +213,7 @@ describe('deliveries in memory', () => {
     expect(outcomes).toEqual(Array.from({ length: 20 }, () => '1 done'));
   });
 
-  it('IN-16 nextDueInMs ignores deliveries that wait for their ordering key, unless the first is due later', async () => {
+  it('IN-16 nextDueInMs ignores a due delivery that waits for its ordering key, but not a delivery that is due later', async () => {
     const [a, b, c] = ['a', 'b', 'c'].map((id) => ofKey(id));
     await store.receive([c!]);
     await store.fail(await worker.claimOne(), { error: 'no', retryInMs: null });
@@ -297,7 +297,7 @@ describe('memoryExpectations', () => {
     expect((await expectations.find('acme', 'd'))?.state).toBe('fulfilled');
   });
 
-  it('a new expectation replaces the oldest one that ended, and then the oldest overdue one', async () => {
+  it('in a full store, a new expectation replaces the oldest ended expectation, or else the oldest overdue expectation', async () => {
     await expectFour();
     const { expectations } = store;
     await expectations.cancel('acme', 'c');

@@ -23,7 +23,10 @@ import type { EventIndex, MemoryDelivery, MemoryEvent } from './memory-events.js
 /** Converts a time of the monotonic clock to a date. */
 type ToDate = (monotonicMs: number) => Date;
 
-/** A page of rows, which are given in the order of `seq`. Its cursor is the `seq` of its last row. */
+/**
+ * Returns a page of `rows`, which must be in the order of `seq`. `next` is the `seq` of the last row of the page, or
+ * `null` on the last page.
+ */
 export function pageOf<Row extends { readonly seq: number }>(
   rows: Iterable<Row>,
   isListed: (row: Row) => boolean,
@@ -38,7 +41,7 @@ export function pageOf<Row extends { readonly seq: number }>(
   return { page: found.slice(0, limit), next };
 }
 
-/** The event as `find()` returns it if `whole`, otherwise as `list()` returns it. */
+/** Returns the event as `find()` does if `whole` is true, and as `list()` does otherwise. */
 export function describeEvent(row: MemoryEvent, toDate: ToDate, whole: boolean): StoredEvent {
   const { event, digest } = row;
   const { company, id, source, eventType, occurredAt, orderingKey, stale } = event;
@@ -68,12 +71,12 @@ export function describeEvent(row: MemoryEvent, toDate: ToDate, whole: boolean):
   };
 }
 
-/** The deliveries that the store's callers can see. Those of a tombstone are hidden. */
+/** Returns the deliveries that callers of the store can see. The deliveries of a tombstone are hidden. */
 function visibleDeliveries({ digest, deliveries }: MemoryEvent): readonly MemoryDelivery[] {
   return digest === null ? deliveries : [];
 }
 
-/** Why the event has no deliveries; `null` if it has some, is a tombstone, or tests the webhook. */
+/** Returns why the event has no deliveries; `null` if the event has deliveries, is a tombstone or is a test event. */
 function withoutDeliveries({
   digest,
   deliveries,
@@ -113,7 +116,7 @@ function hasText({ id, summary, orderingKey }: IncomingEvent, text: string): boo
   return [id, summary?.reference].some((one) => one?.startsWith(text)) || orderingKey === text;
 }
 
-/** Counts all events, which takes a few milliseconds for 100,000. */
+/** Counts all events. The count of 100,000 events takes a few milliseconds. */
 export function countStats(events: EventIndex, now: number): Omit<InboxStats, 'paused'> {
   const reasons = { unhandled: 0, stale: 0 };
   const byHandler = new Map<string, { pending: number; running: number; dead: number }>();
@@ -166,15 +169,18 @@ export function countFailures(events: EventIndex): Awaited<ReturnType<InboxStore
   return { counts, more: failed.length > MAX_FAILED };
 }
 
-/** Whether a delivery failed and is pending, running or dead. */
+/** Whether the delivery is pending, running or dead, and at least one of its attempts failed. */
 function isFailed({ lastError, isOpen, state }: MemoryDelivery): boolean {
   return lastError !== null && (isOpen || state === 'dead');
 }
 
-/** How many events one slice has. */
+/** The number of events in one slice. */
 const SLICE = 5000;
 
-/** Reads the slices of {@link countActivity}, the newest first. Receives run between two slices. */
+/**
+ * Reads the events for {@link countActivity} in slices, the newest slice first. Between two slices, the store can
+ * receive events.
+ */
 export function activitySlices(events: EventIndex): Parameters<typeof countActivity>[3] {
   const rows = [...events.all()];
   return async () => {

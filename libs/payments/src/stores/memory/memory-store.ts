@@ -31,35 +31,37 @@ import {
 /** Options of {@link memoryInbox}. */
 export interface MemoryInboxOptions {
   /**
-   * Maximum number of events to keep, finished ones included. If the inbox is full, a new event replaces the event that
-   * finished first; if no event has finished, the response to the webhook request is 503. Expectations have a
-   * separate limit of the same number. 1 to 1,000,000. Default 10,000.
+   * Maximum number of events to keep, including finished events. If the inbox is full, a new event replaces the event
+   * that finished first; if no event has finished, the response to the webhook request is 503. Expectations have a
+   * separate limit with the same value. 1 to 1,000,000. Default 10,000.
    */
   maxEvents?: number;
-  /** Maximum number of bytes of bodies to keep. 1 KiB to 16 GiB. Default 64 MiB. */
+  /** Maximum total size of the stored bodies in bytes. 1 KiB to 16 GiB. Default 64 MiB. */
   maxBytes?: number;
   /**
-   * The inbox forgets an event so many milliseconds after the event has finished. Until then it recognises duplicates. An
-   * event has finished if all its deliveries are done, dead or skipped: dead letters are forgotten too.
-   * 1,000 to 2,592,000,000 (30 days). Default 86,400,000 (a day).
+   * Milliseconds after which the inbox forgets a finished event. Until then, the inbox recognises duplicates of the
+   * event. An event has finished if all its deliveries are done, dead or skipped. Therefore, the inbox also forgets
+   * dead letters. 1,000 to 2,592,000,000 (30 days). Default 86,400,000 (a day).
    */
   retainEventsMs?: number;
-  /** Whether to log no warning about this inbox under `NODE_ENV=production`. Default `false`. */
+  /** Whether to suppress the warning that this inbox logs at boot under `NODE_ENV=production`. Default `false`. */
   acceptInProduction?: boolean;
 }
 
 const WARNING =
-  'The memory inbox is in use under NODE_ENV=production. It keeps events only in this process. A restart loses ' +
-  'them: the handlers run again for a copy of an event that was handled before, and a delivery that waits for a ' +
-  'retry is lost unless the sender repeats the event. Several processes do not recognise duplicates of each other. ' +
-  'Durable inboxes are sqliteInbox() for one machine and postgresInbox() for any number. If the memory inbox is ' +
-  'enough, memoryInbox({ acceptInProduction: true }) turns this warning off.';
+  'The memory inbox is in use under NODE_ENV=production. It keeps events only in this process, so a restart loses ' +
+  'them. After a restart, the handlers run again for a copy of an event that was handled before, and a delivery that ' +
+  'waited for a retry is lost unless the sender repeats the event. A process does not recognise a duplicate of an ' +
+  'event that another process received. Durable inboxes are sqliteInbox() for one machine and postgresInbox() for ' +
+  'any number of machines. If the memory inbox is enough, memoryInbox({ acceptInProduction: true }) turns this ' +
+  'warning off.';
 
 /**
- * Keeps events in the memory of this process. It needs no set-up, and a restart loses everything. No payment
- * is lost by that: the sender gets a 2xx response only after every handler has succeeded, and repeats the event
- * otherwise. But the handlers run again for a copy of an event from before the restart, even if an attacker replays it.
- * Events of any age are handled unless `webhook.maxAgeMs` is set, because a late event is likelier than a replay.
+ * Keeps events in the memory of this process. The inbox needs no set-up, and a restart loses all stored events. No
+ * payment is lost, because the sender gets a 2xx response only after every handler has succeeded, and otherwise repeats
+ * the event. However, the handlers run again for a copy of an event from before the restart, even if an attacker
+ * replays the event. Events of any age are handled unless `webhook.maxAgeMs` is set, because a late event is more
+ * likely than a replay.
  *
  * Use it for tests, for development, and for applications whose handlers are quick and idempotent. Under
  * `NODE_ENV=production` it logs one warning at boot.
@@ -92,11 +94,11 @@ export function memoryInbox(options: MemoryInboxOptions = {}): InboxDefinition {
 const NOT_SETTLED: SettleResult = Object.freeze({ settled: false, nextDue: false });
 
 /**
- * The store of `memoryInbox()`: the events of one process, whose only worker is alive as long as the store is. So it has no
- * leases and no suspects, and the process wakes its worker itself. Due times are on the monotonic clock, which a change of the
- * wall clock does not move.
+ * Creates the store of `memoryInbox()` for one process. The only worker of the store runs in the same process.
+ * Therefore, the store has no leases and no suspects, and the process wakes its worker itself. Due times are on the
+ * monotonic clock, which a change of the wall clock does not affect.
  *
- * The object has only functions, so no log of it contains bodies and headers of events.
+ * The returned object contains only functions, so a log of the object contains no bodies or headers of events.
  */
 export function memoryStore(limits: MemoryLimits, runtime: PaymentsRuntime): InboxStore<never> {
   const events = new EventIndex(limits);
@@ -112,11 +114,11 @@ export function memoryStore(limits: MemoryLimits, runtime: PaymentsRuntime): Inb
   const isPaused = (handler: string): boolean =>
     paused.size > 0 && (paused.has('*') || paused.has(handler));
 
-  /** The queue of a handler, unless the handler is paused or has never had a delivery. */
+  /** Returns the queue of a handler; `undefined` if the handler is paused or has never had a delivery. */
   const claimableQueue = (handler: string): HandlerQueue | undefined =>
     isPaused(handler) ? undefined : queues.get(handler);
 
-  /** A time of the monotonic clock, on the wall clock. */
+  /** Converts a time of the monotonic clock to a date by the wall clock. */
   const toDate = (monotonicMs: number): Date =>
     new Date(runtime.now() + monotonicMs - runtime.monotonic());
 
@@ -124,7 +126,7 @@ export function memoryStore(limits: MemoryLimits, runtime: PaymentsRuntime): Inb
     const [now, wallMs] = [runtime.monotonic(), runtime.now()];
     events.forgetExpired(now);
     const rows = incoming.map((event) => {
-      // A copy of the body: the caller may reuse its buffer.
+      // Copies the body, because the caller may reuse its buffer.
       const own = { ...event, raw: Buffer.from(event.raw), assign: null };
       return new MemoryEvent(own, wallMs, now, (lastSeq += 1));
     });
@@ -138,7 +140,7 @@ export function memoryStore(limits: MemoryLimits, runtime: PaymentsRuntime): Inb
     return rows.map((row, index) => receiptOf(row, originals[index], incoming[index]!.assign));
   }
 
-  /** @param original the stored event that the row is, or is a copy of. */
+  /** @param original the stored event: `row` itself, or the event that `row` is a copy of. */
   function receiptOf(
     row: MemoryEvent,
     original: MemoryEvent | undefined,
@@ -164,7 +166,7 @@ export function memoryStore(limits: MemoryLimits, runtime: PaymentsRuntime): Inb
         claimed.push(lease(delivery, row.receivedAt));
       } else delivery.handler.move(delivery, 'pending', row.receivedAt);
     }
-    // Without deliveries, the event has finished.
+    // An event without deliveries has finished.
     if (handlers.length === 0) events.update(row, row.receivedAt);
     return claimed;
   }
@@ -203,13 +205,16 @@ export function memoryStore(limits: MemoryLimits, runtime: PaymentsRuntime): Inb
     };
   }
 
-  /** The delivery of a lease, if the lease is the current one. */
+  /** Returns the delivery of a lease, if the lease is still current. */
   function leased({ token, seq, handler }: Lease): MemoryDelivery | undefined {
     const delivery = running.get(token);
     return delivery?.row.seq === seq && delivery.handler.name === handler ? delivery : undefined;
   }
 
-  /** Makes the delivery pending, due in `dueInMs`. If it is pending already, it can only become due earlier. */
+  /**
+   * Makes the delivery pending and due in `dueInMs` milliseconds. A delivery that is already pending can only become
+   * due earlier.
+   */
   function reopen(delivery: MemoryDelivery, dueInMs: number): boolean {
     const dueAt = runtime.monotonic() + dueInMs;
     if (delivery.state === 'pending' && delivery.dueAt <= dueAt) return false;
@@ -230,7 +235,7 @@ export function memoryStore(limits: MemoryLimits, runtime: PaymentsRuntime): Inb
     return isNextDue;
   }
 
-  /** Redrives one delivery. Returns whether it changed or was added. */
+  /** Redrives one delivery. Returns whether the delivery changed or was added. */
   function redriveOne(
     row: MemoryEvent,
     name: string,
@@ -241,7 +246,8 @@ export function memoryStore(limits: MemoryLimits, runtime: PaymentsRuntime): Inb
     if (delivery?.state === 'running' || (delivery?.state === 'done' && !force)) return false;
     if (delivery === undefined) {
       if (row.deliveries.length === 0 && row.event.stale) {
-        // From now on, the stale event counts as the event of its transaction, unless another event does.
+        // From now on, the stale event is the event of its transaction, unless the transaction already has another
+        // event.
         if (!events.refresh(row)) return false;
         if (fulfils?.includes(row.event.eventType)) expectations.fulfil(row.event, row.event);
       }
@@ -256,7 +262,7 @@ export function memoryStore(limits: MemoryLimits, runtime: PaymentsRuntime): Inb
     return true;
   }
 
-  /** Skips the deliveries that are pending or dead. Returns how many. */
+  /** Skips the deliveries that are pending or dead. Returns the number of skipped deliveries. */
   function skipAll(deliveries: readonly MemoryDelivery[]): number {
     const isOpen = ({ state }: MemoryDelivery) => state === 'pending' || state === 'dead';
     const open = [...new Set(deliveries)].filter(isOpen);
@@ -438,11 +444,11 @@ export function memoryStore(limits: MemoryLimits, runtime: PaymentsRuntime): Inb
   return store;
 }
 
-/** The error of `context.commit()` with an inbox that has no transactions. */
+/** Creates the error that `context.commit()` throws if the inbox has no transactions. */
 export function commitUnsupported(): PaymentsError {
   return new PaymentsError(
     'commit_unsupported',
-    'The memory inbox has no transaction to commit in. Keep the inbox in the database of your effects, ' +
-      'or let the return of the handler settle the delivery.',
+    'context.commit() needs a database, and the memory inbox has none. Use sqliteInbox() or postgresInbox() with the ' +
+      'database that your handler writes to, or do not call context.commit() in the handler.',
   );
 }

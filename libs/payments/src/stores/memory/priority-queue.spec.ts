@@ -33,13 +33,13 @@ function drained(queue: PriorityQueue<Item>): Item[] {
 }
 
 describe('PriorityQueue', () => {
-  it.each([1, 10, 100_000])('a queue returns its items in order (%d ranks)', (ranks) => {
+  it.each([1, 10, 100_000])('a priority queue returns its items in order (%d ranks)', (ranks) => {
     const [queue, items] = queueOf(500, ranks);
     expect(seqs(drained(queue))).toEqual(seqs(inOrder(items)));
     expect(queue.first).toBe(undefined);
   });
 
-  it('a queue keeps its order after items in its middle were deleted', () => {
+  it('a priority queue keeps its order after items in the middle of the queue were deleted', () => {
     const [queue, items] = queueOf(500, 1000);
     const gone = items.filter(({ seq }) => seq % 3 === 0);
     for (const item of gone) queue.delete(item);

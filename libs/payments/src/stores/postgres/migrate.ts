@@ -17,9 +17,10 @@ import { workerFunctions } from './sql/workers.js';
 export const MIGRATIONS: readonly ((schema: string) => string)[] = [version1];
 
 /**
- * The functions. A migration creates them again after its steps, so a change of a function needs a new version of the schema,
- * whose step may be empty. A process of the previous version calls them too until it ends. So a function keeps its parameters
- * and results. One with other parameters is another function to PostgreSQL, and one with other results needs another name.
+ * Returns the SQL that creates the functions. A migration creates the functions again after its steps, so a change of a
+ * function needs a new version of the schema, whose step may be empty. A process of the previous version calls the same
+ * functions until it ends. Therefore, a function must keep its parameters and results. For PostgreSQL, a function with
+ * other parameters is another function. A function with other results needs another name.
  */
 export function functions(name: string): string {
   const schema = quoted(name);
@@ -35,11 +36,11 @@ export function functions(name: string): string {
   ].join('\n');
 }
 
-/** How long a statement of the migration may take, in milliseconds, without its waits for locks. */
+/** The timeout of a statement of the migration, in milliseconds. Waits for locks have a shorter timeout. */
 const MIGRATION_MS = 300_000;
-/** How long one try waits for a lock, in milliseconds. Receives of that time wait behind it. */
+/** The time for which one try waits for a lock, in milliseconds. Receives may have to wait during this time. */
 const LOCK_MS = 1000;
-/** The pause between two tries, in milliseconds. Receives run in it. */
+/** The pause between two tries, in milliseconds. Receives run during the pause. */
 const PAUSE_MS = 1000;
 const MAX_TRIES = 120;
 
@@ -48,7 +49,8 @@ const PERMISSION_DENIED = '42501';
 const LOCK_TIMEOUT = '55P03';
 
 /**
- * Migrates the schema to the version that this code knows. Any number of processes may migrate at the same time.
+ * Migrates the schema to the newest version that this code supports. Any number of processes may migrate at the same
+ * time.
  *
  * @throws PaymentsError `options_invalid` if the role has no permission, or if another version of nestjs-payments created
  *   the schema
@@ -68,7 +70,7 @@ export async function migrate(
     } catch (error) {
       const state = sqlStateOf(error);
       if (state === PERMISSION_DENIED) throw permissionDenied(error, schema);
-      // Another transaction has a lock. If this one waited longer for it, all receives would wait too.
+      // Another transaction holds a lock. If the migration waited longer for the lock, all receives would wait too.
       if (state !== LOCK_TIMEOUT || tries === MAX_TRIES) throw toInboxError(error);
     }
     await new Promise<void>((resolve) => runtime.schedule(PAUSE_MS, resolve));
@@ -76,9 +78,9 @@ export async function migrate(
 }
 
 /**
- * The version of the schema; 0 if it has no tables of the inbox.
+ * Returns the version of the schema; 0 if the schema has no tables of the inbox.
  *
- * @param known the newest version that this code knows
+ * @param known the newest version that this code supports
  */
 async function versionOf(
   connection: Pick<Connection, 'run'>,
@@ -92,8 +94,8 @@ async function versionOf(
   const version = Number(meta.rows[0]?.['version'] ?? 0);
   if (version <= known) return version;
   throw optionsInvalid(
-    `The schema "${schema}" has version ${version}, made by a newer nestjs-payments; the installed one knows versions up ` +
-      `to ${known}. Install the newer nestjs-payments again, or set another "schema" of postgresInbox.`,
+    `The schema "${schema}" has version ${version}, made by a newer nestjs-payments; the installed package supports ` +
+      `versions up to ${known}. Install the newer nestjs-payments again, or set another "schema" of postgresInbox.`,
   );
 }
 

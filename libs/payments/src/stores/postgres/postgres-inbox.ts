@@ -36,16 +36,17 @@ import { settlements } from './sql/settle.js';
 import { heartbeats } from './sql/workers.js';
 
 /**
- * Stores events in PostgreSQL 13 or later, in a schema of its own. The inbox is durable, any number of
- * processes share it, and its store clock is that of the database. It needs the `pg` package: `npm install pg`.
+ * Stores events in PostgreSQL 13 or later, in a schema of its own. The inbox is durable, any number of processes can
+ * share it, and its store clock is the clock of the database. The inbox needs the `pg` package: `npm install pg`.
  *
- * `context.commit(work)` runs `work` and settles the delivery in one transaction. Its `tx` is the `pg` client;
- * with `runTransaction` it is the transaction of the application's ORM or query builder. Keep the transaction short, because
- * it uses a connection: do slow work before the commit.
+ * `context.commit(work)` runs `work` and settles the delivery in one transaction. The parameter `tx` of `work` is the
+ * `pg` client or, with `runTransaction`, the transaction of the application's ORM or query builder. Keep the
+ * transaction short, because it occupies a connection. Do slow work before the commit.
  *
- * Behind a pooler that gives each transaction another connection (PgBouncer), pass a `pool`: such a pooler rejects the
- * timeouts that the inbox's own connections set. On a `pool`, the inbox prepares statements only if `preparedStatements` is
- * set. Notifications do not pass such a pooler, so processes find the deliveries of other processes by polling.
+ * Behind a pooler that gives each transaction another connection (PgBouncer), pass a `pool`, because such a pooler
+ * rejects the timeouts that the inbox's own connections set. On a `pool`, the inbox prepares statements only if
+ * `preparedStatements` is set. Notifications do not pass through such a pooler, so a process finds the deliveries of
+ * other processes only when it looks for due deliveries (`pollMs`).
  *
  * @example
  * ```ts
@@ -138,7 +139,8 @@ function postgresStore(
 
     async release(lease, dueInMs = 0) {
       const result = await settle({ lease, kind: 'released', error: null, dueInMs });
-      // A process that releases a delivery that is due now usually closes, so another process has to claim it.
+      // A process that releases a delivery that is due now is usually closing, so another process has to claim the
+      // delivery.
       if (result.settled && dueInMs === 0) notifier.notify();
       return result;
     },

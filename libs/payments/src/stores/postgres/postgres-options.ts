@@ -9,8 +9,8 @@ import {
 import type { OptionChecks } from '../../errors/option-checks.js';
 
 /**
- * The transaction that `context.commit` passes to its work: the `pg` client with an open transaction. Do not run `BEGIN`,
- * `COMMIT` or `ROLLBACK` on it and do not release it: the inbox does.
+ * The transaction that `context.commit` passes to its work: the `pg` client with an open transaction. Do not run
+ * `BEGIN`, `COMMIT` or `ROLLBACK` on the client and do not release the client, because the inbox does both.
  */
 export type PostgresTransaction = PoolClient;
 
@@ -19,8 +19,8 @@ export interface OpenTransaction {
   /** The transaction of the ORM or query builder. `context.commit` passes it to its work. */
   readonly tx: unknown;
   /**
-   * Runs one statement in the transaction: a `SELECT` with the placeholders `$1`, `$2`, …, once each and in this order.
-   * Resolves with the rows, or with an object that has the rows under `rows`.
+   * Runs one statement in the transaction. The statement is a `SELECT` with the placeholders `$1`, `$2`, …, each once
+   * and in this order. Resolves with the rows, or with an object that has the rows under `rows`.
    */
   query(
     text: string,
@@ -29,9 +29,9 @@ export interface OpenTransaction {
 }
 
 /**
- * Opens a transaction of the application's ORM or query builder, calls `work` once with it, commits if `work` resolves
- * and rolls back if it rejects. The transaction must be on the database of the inbox. An error that `work` throws reaches the handler
- * unchanged.
+ * Opens a transaction of the application's ORM or query builder, calls `work` once with the transaction, commits if
+ * `work` resolves and rolls back if `work` rejects. The transaction must be on the database of the inbox. An error that
+ * `work` throws reaches the handler unchanged.
  *
  * @example
  * ```ts
@@ -44,27 +44,30 @@ export interface OpenTransaction {
  */
 export type RunTransaction = <R>(work: (open: OpenTransaction) => Promise<R>) => Promise<R>;
 
-/** Options of {@link postgresInbox}. Use at most one of `connectionString` and `pool`; all others have defaults. */
+/**
+ * Options of {@link postgresInbox}. Use at most one of `connectionString` and `pool`; all other options have defaults.
+ */
 export interface PostgresInboxOptions {
   /**
-   * How to connect, such as `postgres://shop:secret@db.internal/shop`. Default: the environment variables of PostgreSQL
-   * (`PGHOST`, `PGUSER` and so on), if there is no `pool` either.
+   * The URL of the database, such as `postgres://shop:secret@db.internal/shop`. Default: the environment variables of
+   * PostgreSQL (`PGHOST`, `PGUSER` and so on), if there is no `pool` either.
    */
   connectionString?: string;
   /**
-   * The application's own pool of `pg`. The inbox does not close it. Add a listener for its event `error`: when the inbox
-   * has closed, a connection that the server cuts would otherwise end the process. The inbox makes one more connection with the pool's
-   * options, on which it receives notifications of new deliveries. Default: a pool of the inbox's own.
+   * The application's own pool of `pg`. The inbox does not close it. Add a listener for the event `error` of the pool.
+   * Otherwise, after the inbox has closed, a connection that the server cuts would end the process. The inbox opens one
+   * more connection with the options of the pool, on which it receives notifications of new deliveries. Default: a pool
+   * of the inbox's own.
    */
   pool?: Pool;
   /**
-   * The schema of the inbox's tables, which the inbox creates if necessary. 1 to 63 of `a-z 0-9 _`, and the first is not a
-   * digit. Default `payments_inbox`.
+   * The schema of the inbox's tables, which the inbox creates if necessary. 1 to 63 characters of `a-z 0-9 _`, and the
+   * first is not a digit. Default `payments_inbox`.
    */
   schema?: string;
   /**
-   * The most connections of the inbox's own pool. 3 to 500. Default 12. `context.commit` uses all but 4 of them, or all but
-   * 2 if there are fewer than 12.
+   * The maximum number of connections of the inbox's own pool. 3 to 500. Default 12. `context.commit` uses all but 4
+   * connections, or all but 2 if the maximum is less than 12.
    */
   poolSize?: number;
   /**
@@ -76,13 +79,13 @@ export interface PostgresInboxOptions {
   connectTimeoutMs?: number;
   /**
    * Milliseconds for which the start of the application waits for a database that cannot be reached, is starting or has
-   * no free connection. 0 to 600,000; 0 is one try. After that, and at once after any other error, the application does not start.
-   * Default 30,000.
+   * no free connection. 0 to 600,000; 0 means one try. If this time passes, or if any other error occurs, the
+   * application does not start. Default 30,000.
    */
   startTimeoutMs?: number;
   /**
-   * Milliseconds between two polls for due deliveries. They find deliveries whose notification was lost with a connection
-   * or a process. 100 to 60,000. Default 5,000.
+   * Milliseconds after which each process looks for due deliveries again, because a notification may be lost with a
+   * connection or a process. 100 to 60,000. Default 5,000.
    */
   pollMs?: number;
   /**
@@ -130,7 +133,9 @@ export function resolvePostgresOptions(options: PostgresInboxOptions) {
   const checked = checkFields('postgresInbox', options, CHECKS);
   const { connectionString, pool, preparedStatements = pool === undefined } = checked;
   if (connectionString !== undefined && pool !== undefined) {
-    throw optionsInvalid('postgresInbox takes "connectionString" or "pool", not both.');
+    throw optionsInvalid(
+      'postgresInbox takes "connectionString" or "pool", not both. Remove one of them.',
+    );
   }
   return Object.freeze({ ...checked, preparedStatements });
 }

@@ -35,10 +35,16 @@ import {
 } from './sql-connection.js';
 import type { Condition, SqlConnection, SqlDatabase } from './sql-connection.js';
 
-/** SQL: whether a delivery `d` failed and is pending, running or dead. Receives do not write the index of these. */
+/**
+ * SQL: whether a delivery `d` is pending, running or dead, and at least one of its attempts failed. A receive does not
+ * write to the index of these deliveries.
+ */
 const HAS_FAILED = `d.last_error IS NOT NULL AND d.state IN ('pending', 'running', 'dead')`;
 
-/** SQL: whether a delivery `d` is pending, dead or skipped. Events that are handled at once do not write the index of these. */
+/**
+ * SQL: whether a delivery `d` is pending, dead or skipped. An event that is handled immediately adds no entry to the
+ * index of these deliveries.
+ */
 const UNDONE = "d.state NOT IN ('done', 'running')";
 
 interface EventRow {
@@ -54,17 +60,17 @@ interface EventRow {
   readonly amount: string | null;
   readonly currency: string | null;
   readonly stale: boolean | 0 | 1;
-  /** Hexadecimal. This and the next columns are absent in a list. */
+  /** The body in hexadecimal. This column and the next two columns are absent in the rows of a list. */
   readonly raw?: string | null;
   readonly headers?: string | null;
-  /** A JSON array of arrays of id and time. */
+  /** A JSON array of pairs of an id and a time. */
   readonly repeats?: string | null;
 }
 
 const COLUMNS = `e.seq, e.company, e.id, e.source, e.event_type, e.occurred_at, e.received_at, e.ordering_key,
   e.reference, e.amount, e.currency, e.stale`;
 
-/** The columns of a delivery that its history is made from. */
+/** The columns of a delivery from which its history is built. */
 export interface HistoryRow {
   readonly state: DeliveryState;
   readonly attempts: number;
@@ -81,21 +87,21 @@ interface DeliveryRow extends HistoryRow {
   readonly due_at: number | null;
 }
 
-/** Few events, or an index that has all events that can match. */
+/** Where a list reads its events: from a few known events, or from an index that contains all events that can match. */
 interface Source {
-  /** SQL: the events as `s`, joined to the index rows through which they are found. */
+  /** SQL: the events as `s`, joined to the rows of the index that finds them. */
   readonly rows: (list: ParameterList) => string;
-  /** SQL: the columns in the order of the index; the last is the number of the event. */
+  /** SQL: the columns to sort by, in the order of the index. The last column is the number of the event. */
   readonly order: readonly string[];
-  /** SQL: the part of the filter that the index rows answer. */
+  /** SQL: the part of the filter that is checked with the rows of the index. */
   readonly where: string;
-  /** The filter without what the rows ensure. */
+  /** The part of the filter that `rows` and `where` do not check. */
   readonly rest: RestOfFilter;
 }
 
 type RestOfFilter = { readonly [Name in keyof EventFilter]?: EventFilter[Name] | undefined };
 
-/** A range of numbers of events, without its ends. */
+/** A range of event numbers. The range contains neither `low` nor `high`. */
 interface NumberRange {
   readonly low: number;
   readonly high: number;
@@ -145,7 +151,7 @@ export class SqlEvents {
     });
   }
 
-  /** See `InboxStore.failures`. A group may be in several counts. */
+  /** See `InboxStore.failures`. The result may contain several counts for one group. */
   async failures(): ReturnType<InboxStore['failures']> {
     const failed = `FROM ${this.#by('delivery d', 'failed')} WHERE ${HAS_FAILED}`;
     return this.database.transaction(async (connection) => {
@@ -191,7 +197,7 @@ export class SqlEvents {
       `SELECT 'stale', NULL, ${without('stale')}`,
       `SELECT 'oldest', NULL, ${dialect.now('wall', list)} - e.received_at FROM ${event} e WHERE e.seq = (${oldest})`,
       `SELECT 'paused', p.handler, NULL FROM ${this.#table('pause')} p`,
-      // Without a cap: the slots of the workers bound the number of running deliveries.
+      // This count needs no cap, because the slots of the workers limit the number of running deliveries.
       `SELECT 'running', d.handler, count(*) ${running} GROUP BY d.handler`,
       ...this.database.dialect.layout.queues.map(
         ({ state, index, condition, indexed = condition }) =>
@@ -255,12 +261,12 @@ export class SqlEvents {
       [before],
     );
     if (oldest === undefined) return { parts: [], events: 0, oldest: null };
-    // A range of each primary key: the planner of PostgreSQL could otherwise read all deliveries.
+    // Both primary keys are limited to a range. Otherwise, the planner of PostgreSQL could read all deliveries.
     const events = 'e.seq >= $1::bigint AND e.seq < $2::bigint';
     const deliveries = 'd.event >= $1::bigint AND d.event < $2::bigint';
     const both = `${delivery} d JOIN ${event} e ON e.seq = d.event WHERE ${events} AND ${deliveries}`;
     const attempt = (field: number): string => `CAST(j.value ->> ${field} AS bigint)`;
-    // Failed attempts are in the histories, because a delivery may have failed in one minute and again later.
+    // Failed attempts are counted from the histories, because a delivery may have failed in several minutes.
     const rows = await connection.all<ActivityRow>(
       `SELECT p.minute, p.handler, sum(p.received) AS received, sum(p.failed) AS failed, sum(p.dead) AS dead,
          ${connection.dialect.jsonArray('p.took_ms')} AS took_ms
@@ -288,7 +294,7 @@ export class SqlEvents {
     };
   }
 
-  /** The next events that match a filter, and the number at which the next slice begins. */
+  /** Returns the next events that match a filter, and the number of the event after which the next slice begins. */
   async #slice(
     connection: SqlConnection,
     part: Omit<Query, 'after'> & { few: readonly number[] | null; range: NumberRange },
@@ -335,7 +341,7 @@ export class SqlEvents {
       return { rows, order: ['s.seq'], where: withoutDeliveries('s', state), rest };
     }
     if (state === 'pending' || state === 'dead' || state === 'skipped') {
-      // A literal, not a parameter: the planner uses a partial index only if it knows the value.
+      // The state is a literal, not a parameter, because the planner uses a partial index only for a known value.
       const where = `d.worker IS NULL AND ${UNDONE} AND d.state = '${state}' AND s.seq = d.event AND NOT EXISTS (
         SELECT 1 FROM ${this.#table('delivery')} o
         WHERE o.event = d.event AND o.handler < d.handler AND o.state = d.state LIMIT 1 OFFSET 0)`;
@@ -346,7 +352,7 @@ export class SqlEvents {
     return { rows: () => `${event} s`, order: ['s.seq'], where: 'true', rest: filter };
   }
 
-  /** The numbers of the events that can match, if an index finds them and they are few. */
+  /** Returns the numbers of the events that can match, if an index finds only a few such events; otherwise `null`. */
   async #fewOf(
     connection: SqlConnection,
     { ids, search, state }: EventFilter,
@@ -359,7 +365,9 @@ export class SqlEvents {
     return this.#numbers(connection, 'delivery d', 'd.event', [['running', "d.state = 'running'"]]);
   }
 
-  /** The numbers of the events of which one of these conditions holds; `null` if they are many. */
+  /**
+   * Returns the numbers of the events that meet at least one of these conditions; `null` if there are too many events.
+   */
   async #numbers(
     connection: SqlConnection,
     table: string,
@@ -383,7 +391,7 @@ export class SqlEvents {
     return ['id', this.database.dialect.isOneOf('e.id', '?::text[]'), ids.map(toStored)];
   }
 
-  /** The conditions of a search, one of which must hold. */
+  /** Returns the conditions of a search. A search finds an event that meets at least one of these conditions. */
   #foundBy(search: string): Condition[] {
     const { dialect } = this.database;
     const text = toStored(search);
@@ -399,7 +407,7 @@ export class SqlEvents {
     ];
   }
 
-  /** The numbers that events of the times of a filter can have. */
+  /** Returns the range of the numbers of the events that were received in the time range of a filter. */
   async #rangeOf(connection: SqlConnection, { from, to }: EventFilter): Promise<NumberRange> {
     const first = async (time: number): Promise<number> =>
       (await connection.get<{ seq: number }>(firstSince(this.#table('event')), [time]))!.seq;
@@ -410,7 +418,7 @@ export class SqlEvents {
     };
   }
 
-  /** The conditions on an event `e`. */
+  /** Returns the conditions of a filter on an event `e`. */
   #conditionsOf(filter: RestOfFilter): Condition[] {
     const { company, eventType, source, handler, state, from, to, search, ids } = filter;
     const found: Condition[] = [];
@@ -432,7 +440,8 @@ export class SqlEvents {
         ([, value]) => value !== undefined,
       );
       const where = columns.map(([column]) => `AND d.${column} = ?::text`).join(' ');
-      // OFFSET: the planner of PostgreSQL then looks up the deliveries of each event. It could read all deliveries instead.
+      // With OFFSET, the planner of PostgreSQL looks up the deliveries of each event. Otherwise, the planner could read
+      // all deliveries.
       found.push([
         null,
         `EXISTS (SELECT 1 FROM ${this.#table('delivery')} d WHERE d.event = e.seq ${where} LIMIT 1 OFFSET 0)`,
@@ -476,14 +485,14 @@ export class SqlEvents {
     return this.database.dialect.table(name);
   }
 
-  /** A table with its alias, read by one of its indexes. */
+  /** Returns SQL for a table with its alias, which is read by one of its indexes. */
   #by(table: string, index: string): string {
     const [name] = table.split(' ');
     return `${this.#table(table)} ${this.database.dialect.index(`${name}_${index}`)}`;
   }
 }
 
-/** SQL: whether an event has no deliveries for that reason. */
+/** SQL: whether an event has no deliveries, for the given reason. */
 function withoutDeliveries(event: string, reason: 'unhandled' | 'stale'): string {
   return `${event}.unhandled AND ${event}.stale = ${reason === 'stale'}`;
 }
@@ -494,8 +503,8 @@ function isWithoutDeliveries(state: EventFilter['state']): state is 'unhandled' 
 }
 
 /**
- * SQL for a number between the events that were received before a time and the others, as far as times of receipt are in the
- * order of numbers. Reads about as many events as the largest number has bits.
+ * SQL for the number that separates the events received before a time from the other events, if times of receipt are in
+ * the order of numbers. The binary search reads about as many events as the largest number has bits.
  */
 function firstSince(event: string): string {
   const middle = '((s.low + s.high) / 2)';
@@ -509,8 +518,8 @@ function firstSince(event: string): string {
 }
 
 /**
- * SQL for the number of deliveries of each handler that meet a condition. It goes directly from the last counted entry of one
- * handler to the first entry of the next.
+ * SQL for the number of deliveries that meet a condition, by handler. The statement skips the index entries between the
+ * last counted entry of one handler and the first entry of the next handler.
  */
 function countsOf(deliveries: string, condition: string, indexed: string): string {
   return `WITH RECURSIVE name (handler) AS (
@@ -555,7 +564,7 @@ function toFailureCount(row: FailureRow): FailureCount {
 }
 
 interface ActivityRow extends Omit<ActivityPart, 'tookMs'> {
-  /** A JSON array; `null` without any. */
+  /** A JSON array; `null` if there are no values. */
   readonly took_ms: string | null;
 }
 
@@ -592,7 +601,10 @@ function dateOf(ms: number | null, offsetMs = 0): Date | null {
   return ms === null ? null : new Date(ms + offsetMs);
 }
 
-/** The history with the attempt that made the delivery done, which is stored in other columns. */
+/**
+ * Returns the history of a delivery, including the attempt that made the delivery done, which is stored in other
+ * columns.
+ */
 export function historyOf({
   state,
   attempts,

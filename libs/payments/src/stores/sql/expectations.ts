@@ -26,24 +26,24 @@ import {
 } from './sql-connection.js';
 import type { Condition, SqlConnection, SqlDialect, SqlValue } from './sql-connection.js';
 
-/** SQL: the expectations that an event can still fulfil. */
+/** SQL: whether an event can still fulfil an expectation. */
 export const OPEN = "state IN ('waiting', 'overdue')";
 
-/** SQL: removes the next poll of an expectation. A poll that runs keeps its lease. */
+/** SQL: removes the next poll of an expectation. A running poll keeps its lease. */
 export const UNSCHEDULED = 'next_poll_at = CASE WHEN leased THEN next_poll_at END';
 
-/** SQL: the expectation whose {@link nameOf} the first two parameters are. */
+/** SQL: whether an expectation has the name in the first two parameters, which {@link nameOf} returns. */
 const NAMED = 'reference = $1 AND company = $2';
 
 function nameOf(company: string, reference: string): [reference: string, company: string] {
   return [toStored(reference), toStored(company)];
 }
 
-/** SQL: an expectation waits again after an event of another transaction fulfilled it by its reference. */
+/** SQL: reopens an expectation that an event of another transaction fulfilled by its reference. */
 const REOPENED = `state = 'waiting', other_event_id = fulfilled_id, fulfilled_at = NULL, fulfilled_by = NULL,
   fulfilled_id = NULL, fulfilled_type = NULL, fulfilled_transaction = NULL`;
 
-/** An expectation as stored: times in milliseconds, texts as {@link toStored} returns them. */
+/** A stored expectation. Times are in milliseconds, and texts are as {@link toStored} returns them. */
 interface ExpectationRow {
   readonly seq: number;
   readonly token: number;
@@ -76,9 +76,9 @@ interface ExpectationRow {
 }
 
 /**
- * Stores expectations in SQLite and PostgreSQL. An operation is one statement, which decides under the lock of the row. An
- * operation that has to read first repeats itself if its statement finds the row changed. So no lock is held between two
- * statements, and a process that is stopped between them delays no other process.
+ * Stores expectations in SQLite and PostgreSQL. An operation changes a row with one statement, which locks the row and
+ * checks its values. An operation that has to read first starts again if its statement finds that the row has changed.
+ * Therefore, no lock is held between two statements, and a process that stops between them delays no other process.
  */
 export abstract class SqlExpectations implements ExpectationStore {
   readonly #table: string;
@@ -87,12 +87,12 @@ export abstract class SqlExpectations implements ExpectationStore {
     this.#table = connection.dialect.table('expectation');
   }
 
-  /** Wakes the workers, because a poll is due in that many milliseconds. */
+  /** Wakes the workers, because a poll is due in `dueInMs` milliseconds. */
   protected abstract wake(dueInMs: number): void;
 
   /**
-   * Settles a poll that found an event, or the last poll of a schedule. It reads and stores events, as `receive` does, in the
-   * same transaction.
+   * Settles a poll that found an event, or the last poll of a schedule. The method reads and stores events in the same
+   * transaction, as `receive` does.
    */
   protected abstract settleWithEvents(settlement: PollSettlement): Promise<SettledPoll>;
 
@@ -107,7 +107,7 @@ export abstract class SqlExpectations implements ExpectationStore {
     const { sql, values } = expectStatements(connection.dialect, expectation);
     for (const statement of sql) {
       if ((await connection.run(statement, values)) === 0) continue;
-      // The application commits its transaction later, and workers then find the poll themselves.
+      // The application commits its transaction later. The workers find the poll after that commit, without a wake-up.
       if (tx === undefined) this.wake(expectation.firstPollInMs);
       return true;
     }
@@ -253,7 +253,7 @@ export abstract class SqlExpectations implements ExpectationStore {
        FROM released r WHERE x.seq = r.seq AND x.token = r.token AND x.leased AND ${dialect.commits('lazily')}`,
       list.values,
     );
-    // A process that postpones polls claims them itself.
+    // A process that postpones polls claims these polls itself, so it wakes no other process.
     if (released.some(([, , ms]) => ms === 0)) this.wake(0);
   }
 
@@ -352,7 +352,7 @@ export abstract class SqlExpectations implements ExpectationStore {
     return { settled, result, detail: line, state, changed: false, nextPollInMs, receipt: null };
   }
 
-  /** The next expectations that match a filter, and the position at which the next slice begins. */
+  /** Returns the next expectations that match a filter, and the position at which the next slice begins. */
   async #slice(
     filter: ExpectationFilter,
     few: readonly number[] | null,
@@ -360,7 +360,7 @@ export abstract class SqlExpectations implements ExpectationStore {
     limit: number,
   ): Promise<{ rows: ExpectationRow[]; next: Position | null }> {
     const conditions = conditionsOf(filter, few, this.connection.dialect);
-    // The first condition with an index selects the expectations that are compared with the others.
+    // The first condition with an index selects expectations, which are then checked against the other conditions.
     const source = conditions.find(([index]) => index !== null) ?? ALL;
     const others = conditions.filter((condition) => condition !== source);
     const size = others.length === 0 ? Math.min(SLICE, limit) : SLICE;
@@ -382,7 +382,10 @@ export abstract class SqlExpectations implements ExpectationStore {
     return { rows, next: next ?? null };
   }
 
-  /** The numbers of the expectations whose reference or transaction id begins with a text; `null` if there are many. */
+  /**
+   * Returns the numbers of the expectations whose reference or transaction id begins with a text; `null` if there are
+   * too many.
+   */
   async #fewBeginningWith(text: string): Promise<readonly number[] | null> {
     const found: number[] = [];
     for (const condition of prefixesOf(text)) {
@@ -406,12 +409,15 @@ export abstract class SqlExpectations implements ExpectationStore {
     );
   }
 
-  /** The table as `x`, read in the order of an index. */
+  /** Returns SQL for the table as `x`, which is read in the order of an index. */
   #by(index: string | null): string {
     return `${this.#table} x ${index ? this.connection.dialect.index(`expectation_${index}`) : ''}`;
   }
 
-  /** SQL for the time by the store clock. In a subquery, PostgreSQL computes it once, and can look it up in an index. */
+  /**
+   * SQL for the time by the store clock. The SQL is a subquery, so that PostgreSQL computes the time only once and can
+   * look up the time in an index.
+   */
   #now(parameters: ParameterList): string {
     return `(SELECT ${this.connection.dialect.now('store', parameters)})`;
   }
@@ -459,10 +465,11 @@ export abstract class SqlExpectations implements ExpectationStore {
 }
 
 /**
- * The statements of `expect`: the first that changes a row stores the expectation. They also run in transactions of the
- * application, with any isolation level. They only insert a row, or open a cancelled one, so no other process waits for such
- * a transaction, except for one that stores the same reference. Both write first: after a read, a transaction on SQLite
- * could not get the lock if another process wrote.
+ * Returns the statements of `expect`. The statements run in order until one of them changes a row and so stores the
+ * expectation. The statements also run in transactions of the application, with any isolation level. The statements
+ * only insert a row or reopen a cancelled row. Therefore, only a process that stores the same reference waits for such
+ * a transaction. Both statements write before they read: on SQLite, a transaction that has read cannot get the write
+ * lock after another process has written.
  */
 export function expectStatements(
   dialect: SqlDialect,
@@ -505,7 +512,7 @@ function requestStateOf({ transaction_id, request, request_ended }: ExpectationR
   return request === 'running' && request_ended ? 'unknown' : (request ?? 'never');
 }
 
-/** A position in the list of expectations: that of its last row. */
+/** A position in the list of expectations: the position of the last row of a page. */
 export interface Position {
   readonly created_at: number;
   readonly seq: number;
@@ -519,10 +526,10 @@ export function toPosition(after: string): Position {
   return { created_at: Number(createdAt), seq: Number(seq) };
 }
 
-/** Every expectation, in the order of the list. */
+/** A condition that every expectation meets, with the index in the order of the list. */
 const ALL: Condition = ['created', 'true'];
 
-/** The conditions of a filter without its times, first those that few expectations meet. */
+/** Returns the conditions of a filter, except its times. The conditions that few expectations meet come first. */
 function conditionsOf(
   { company, transactionId, state, fulfilledBy, contradictory, search }: ExpectationFilter,
   few: readonly number[] | null,
@@ -534,7 +541,7 @@ function conditionsOf(
   }
   if (few !== null) found.push(['', dialect.isOneOf('x.seq', '?::bigint[]'), few]);
   if (contradictory) found.push(['contradiction', 'x.contradiction IS NOT NULL']);
-  // A literal, not a parameter: the planner uses a partial index only if it knows the value.
+  // The source is a literal, not a parameter, because the planner uses a partial index only for a known value.
   if (fulfilledBy === 'poll') found.push(['by_poll', "x.fulfilled_by = 'poll'"]);
   if (state !== undefined) found.push(['state', 'x.state = ?::text', state]);
   if (fulfilledBy === 'webhook') found.push([null, "x.fulfilled_by = 'webhook'"]);
@@ -547,7 +554,7 @@ function conditionsOf(
   return found;
 }
 
-/** The conditions of a search, one of which must hold. */
+/** Returns the conditions of a search. A search finds an expectation that meets at least one of these conditions. */
 function prefixesOf(text: string): Condition[] {
   const range = [toStored(text), toStored(text) + LAST];
   return [
@@ -556,11 +563,11 @@ function prefixesOf(text: string): Condition[] {
   ];
 }
 
-/** The conditions of a slice on times of creation. */
+/** Returns the conditions of a slice on the time of creation. */
 function timesOf({ from, to }: ExpectationFilter, after: Position | null): Condition[] {
   const found: Condition[] = [];
   if (from !== undefined) found.push([null, 'x.created_at >= ?::bigint', from.getTime()]);
-  // Not next to an earlier position: SQLite would read the index from that time on.
+  // Not together with an earlier position, because SQLite would then read the index from the time `to` on.
   if (to !== undefined && !(after !== null && after.created_at < to.getTime())) {
     found.push([null, 'x.created_at < ?::bigint', to.getTime()]);
   }
@@ -572,7 +579,7 @@ function timesOf({ from, to }: ExpectationFilter, after: Position | null): Condi
   return found;
 }
 
-/** A delay in whole milliseconds, at least 0. */
+/** Returns a delay in whole milliseconds, from 0 to {@link MAX_DELAY_MS}. */
 export function toDelay(ms = 0): number {
   return Math.ceil(Math.min(Math.max(0, ms), MAX_DELAY_MS));
 }

@@ -3,10 +3,16 @@ import { MAX_DISORDER_MS } from '../../inbox/store/stored-event.js';
 import { ParameterList } from './sql-connection.js';
 import type { SqlDatabase } from './sql-connection.js';
 
-/** How many old events one slice reads at most. Unfinished events are kept, and there may be millions of them. */
+/**
+ * The maximum number of old events that one slice reads. Unfinished events are not pruned, and there may be millions of
+ * them.
+ */
 const SLICE = 1000;
 
-/** How many events one slice prunes at most, because a receive that arrives meanwhile may wait for it. */
+/**
+ * The maximum number of events that one slice prunes. The number is low, because a receive may have to wait for the
+ * slice.
+ */
 const MAX_PRUNED = 100;
 
 type Request = Parameters<InboxStore['prune']>[0];
@@ -18,13 +24,13 @@ export interface PruneRequest extends Request {
 
 export interface Pruned {
   readonly changed: number;
-  /** Whether all old events have been read, and the next slice of the kept events. */
+  /** Whether no old event is left to read and a slice of the kept events has been read. */
   readonly done: boolean;
-  /** The kept event that was read last. */
+  /** The number of the kept event that was read last. */
   readonly lastKept: number;
 }
 
-/** Prunes old data in slices, between which other operations run. */
+/** Prunes old data in slices. Other operations run between two slices. */
 export class Pruning {
   #lastKept = 0;
 
@@ -43,9 +49,9 @@ export class Pruning {
 }
 
 /**
- * Deletes expectations and expired tombstones, then the bodies of old events, then those of kept events that have finished
- * meanwhile; at most `limit` in one call. It reads the events in the order of their numbers, each once, and adds those that
- * it cannot prune to the table `kept`.
+ * Deletes ended expectations and expired tombstones, then the bodies of old events, and then the bodies of kept events
+ * that have finished since. One call deletes at most `limit` of these. The class reads each event once, in the order of
+ * the event numbers, and adds the events that it cannot prune to the table `kept`.
  */
 export class SqlPruning {
   constructor(private readonly database: SqlDatabase) {}
@@ -59,7 +65,7 @@ export class SqlPruning {
         AND COALESCE(e.fulfilled_at, 0) < ${before}`,
       [tombstonesMs, limit],
     );
-    // A tombstone of an event from the future is kept longer.
+    // The tombstone of an event that occurred in the future is kept longer.
     const expired = await this.#delete(
       'event',
       'event_tombstone',
@@ -74,9 +80,10 @@ export class SqlPruning {
   }
 
   /**
-   * Prunes the next old events, and keeps those that are not finished. Returns the number of
-   * pruned events: 0 if all the events that it read must be kept, `null` if no old event is left. An event from the future is kept too: the clock was wrong at its receipt. The two statements at the end are not in
-   * one transaction, because receives would wait for the row of `meta` if this process was stopped between them.
+   * Prunes the next old events, and adds the unfinished events to the table `kept`. Returns the number of pruned
+   * events: 0 if all events of the slice must be kept, `null` if no old event is left. An event from the future is kept
+   * too, because the clock was wrong when the event was received. The two statements at the end are not in one
+   * transaction, because receives would wait for the row of `meta` if this process stopped between the statements.
    */
   async #passEvents(bodiesMs: number, limit: number): Promise<number | null> {
     const [event, meta, kept] = ['event', 'meta', 'kept'].map((name) => this.#table(name));
@@ -101,7 +108,7 @@ export class SqlPruning {
     return passed.length === 0 && pruned.size === 0 ? null : pruned.size;
   }
 
-  /** Prunes the kept events that have finished meanwhile, in the next slice of them. */
+  /** Prunes the finished events in the next slice of the kept events. */
   async #pruneKept(
     bodiesMs: number,
     limit: number,
@@ -124,7 +131,7 @@ export class SqlPruning {
     return { changed: pruned.size, lastKept: isLast ? 0 : read.at(-1)!.seq };
   }
 
-  /** Reads events in the order of their numbers, which a statement selects as `seq`. */
+  /** Reads the events whose numbers the statement `numbers` selects as `seq`, in the order of the numbers. */
   async #read(
     bodiesMs: number,
     numbers: string,
@@ -134,7 +141,7 @@ export class SqlPruning {
     const now = this.database.dialect.now('wall', list);
     const old = `${now} - ${list.add(bodiesMs, 'bigint')}`;
     const pruned = `e.seq IS NULL OR ${this.database.dialect.layout.pruned}`;
-    // A sub-query, which the planner of PostgreSQL runs for each number: it could read all deliveries for a join.
+    // A subquery, because the planner of PostgreSQL runs it for each number. For a join, it could read all deliveries.
     const unfinished = `(SELECT count(*) FROM ${this.#table('delivery')} d
       WHERE d.event = e.seq AND d.state NOT IN ('done', 'skipped'))`;
     return this.database.transaction((connection) =>
@@ -151,8 +158,9 @@ export class SqlPruning {
   }
 
   /**
-   * Replaces the first `limit` finished events with tombstones. `next`: the first finished event after them. The transaction
-   * locks the events first and then reads their deliveries again, because an operator may have redriven one since `slice` was read.
+   * Replaces the first `limit` finished events with tombstones. `next` is the first finished event after these events.
+   * The transaction locks the events first and then reads their deliveries again, because an operator may have redriven
+   * a delivery since `slice` was read.
    */
   async #pruneFinished(
     slice: readonly OldEvent[],
@@ -187,7 +195,7 @@ export class SqlPruning {
     return { pruned: new Set(seqs), next };
   }
 
-  /** Deletes old rows `e` of a table. It skips those that another transaction has locked. */
+  /** Deletes old rows `e` of a table. Skips the rows that another transaction has locked. */
   #delete(
     table: string,
     index: string,
@@ -215,13 +223,16 @@ export class SqlPruning {
 /** An event whose body may be pruned. */
 interface OldEvent {
   readonly seq: number;
-  /** `future`: the clock was wrong at its receipt, so it may be old. `young`: not old enough. */
+  /**
+   * `future`: the clock was wrong when the event was received, so the event may be old. `young`: the event is not old
+   * enough to be pruned.
+   */
   readonly state: 'pruned' | 'future' | 'young' | 'finished' | 'unfinished';
   /** Whether no event with a lower number can be added any more. */
   readonly isFinal: boolean | 0 | 1;
 }
 
-/** The elements before the first that meets a condition. */
+/** Returns the elements before the first element that meets a condition. */
 function until<T>(all: readonly T[], isEnd: (one: T) => boolean): T[] {
   const end = all.findIndex(isEnd);
   return all.slice(0, end === -1 ? all.length : end);

@@ -2,14 +2,15 @@ import { hash } from 'node:crypto';
 import { MAX_READ } from '../../inbox/store/stored-event.js';
 
 /**
- * A value of a parameter, or of a column in a row. A time is a number of milliseconds since the epoch. In a row, a boolean of
- * SQLite is 0 or 1. An array is only a parameter; see {@link SqlDialect.isOneOf}.
+ * A value of a parameter, or of a column in a row. A time is a number of milliseconds since the epoch. In a row, a
+ * boolean of SQLite is 0 or 1. An array can only be a parameter; see {@link SqlDialect.isOneOf}.
  */
 export type SqlValue = string | number | boolean | null | Uint8Array | readonly (string | number)[];
 
 /**
- * Runs statements that both databases understand. A statement has the placeholders `$1`, `$2`, …, each with a cast of
- * PostgreSQL if its type is not clear from the statement, such as `$1::bigint`. SQLite runs it without the casts.
+ * Runs statements that both databases accept. A statement has the placeholders `$1`, `$2`, …. If the type of a
+ * placeholder is not clear from the statement, the placeholder has a cast of PostgreSQL, such as `$1::bigint`. SQLite
+ * runs the statement without the casts.
  */
 export interface SqlConnection {
   readonly dialect: SqlDialect;
@@ -25,59 +26,71 @@ export interface SqlConnection {
 
 /** A connection on which each statement is a transaction of its own. */
 export interface SqlDatabase extends SqlConnection {
-  /** Runs statements in one transaction. It may be repeated from its start after a conflict. */
+  /** Runs `work` in one transaction. After a conflict, `work` may run again in a new transaction. */
   transaction<T>(work: (connection: SqlConnection) => Promise<T>): Promise<T>;
   /** Changes workers or the catalog, in one transaction. */
   changeCatalog(change: CatalogChange, values: readonly SqlValue[]): Promise<void>;
 }
 
 /**
- * Statements that run one after the other while no other transaction changes workers or the catalog, and none receives events.
- * In PostgreSQL, they are the body of a function of this name: a process that was stopped between two statements would stop
- * all receives.
+ * Statements that run one after the other. Until they end, no other transaction changes workers or the catalog, or
+ * receives events. In PostgreSQL, the statements are the body of a function with this name, because a process that
+ * stopped between two separate statements would stop all receives.
  */
 export interface CatalogChange {
   readonly name: string;
   /** The types of the parameters in PostgreSQL. */
   readonly types: readonly string[];
-  /** The statements, whose first parameters are those of the change. */
+  /** Returns the statements. The first parameters of a statement are the parameters of the change. */
   readonly statements: (dialect: SqlDialect, list: ParameterList) => readonly string[];
 }
 
-/** What the databases write differently. */
+/** The SQL that differs between the two databases. */
 export interface SqlDialect {
   /** The name of a table in a statement. */
   table(name: string): string;
   /**
-   * SQL for the current time in milliseconds, by the store clock (due times, leases) or by the wall clock (what people read).
-   * On PostgreSQL both are the time of the server.
+   * SQL for the current time in milliseconds, by the store clock (due times, leases) or by the wall clock (times that
+   * people read). On PostgreSQL both are the time of the server.
    */
   now(clock: 'store' | 'wall', parameters: ParameterList): string;
   /** SQL: whether a column has one of the values of a parameter, which is an array: `isOneOf('e.id', '$1::text[]')`. */
   isOneOf(column: string, parameter: string): string;
   /** SQL for the bytes of a column as hexadecimal text. */
   hex(column: string): string;
-  /** SQL after a table: reads it by that index. PostgreSQL chooses the index itself. */
+  /**
+   * SQL that follows a table and selects the index to read. The SQL is empty for PostgreSQL, which chooses the index
+   * itself.
+   */
   index(name: string): string;
-  /** SQL for the part of a text that its index has: on PostgreSQL, an index entry has a limited size. */
+  /** SQL for the part of a text that its index contains, because an index entry of PostgreSQL has a limited size. */
   indexed(text: string): string;
   /** SQL for the elements of a JSON array as the column `j.value`, or with another alias. */
   elements(array: string, alias?: string): string;
-  /** SQL for a JSON array of the values of a group that are not NULL; NULL or an empty array if there are none. */
+  /**
+   * SQL for a JSON array of the values of a group, without NULL. The result is NULL or an empty array if there are no
+   * values.
+   */
   jsonArray(value: string): string;
-  /** SQL after a `SELECT`: locks its rows of a table, without those that another transaction has locked. */
+  /**
+   * SQL that follows a `SELECT`, locks the selected rows of a table and skips the rows that another transaction has
+   * locked.
+   */
   skipLocked(alias: string): string;
   /**
-   * SQL that is always true. On PostgreSQL, the commit of its transaction waits for the disk (`durably`), whatever the
-   * settings of the database, or does not (`lazily`).
+   * SQL for a condition that is always true. On PostgreSQL, `durably` makes the commit of the transaction wait for the
+   * disk, for any settings of the database; `lazily` makes the commit not wait.
    */
   commits(how: 'durably' | 'lazily'): string;
-  /** What to add to a time by the store clock, so that people can read it: 0 if the store clock is a wall clock. */
+  /**
+   * The milliseconds to add to a time of the store clock to get a time of the wall clock; 0 if the store clock is a
+   * wall clock.
+   */
   readonly wallOffsetMs: number;
   readonly layout: StoreLayout;
 }
 
-/** What the tables of the databases have in different columns. */
+/** The parts of the table layout that differ between the two databases. */
 export interface StoreLayout {
   /** SQL: the events, with the columns `raw` and `headers`. */
   readonly bodies: string;
@@ -88,8 +101,9 @@ export interface StoreLayout {
   /** The tables that have a row for each event with a body, in the column `event`. */
   readonly bodyTables: readonly string[];
   /**
-   * The pending and dead deliveries, each kind with an index that begins with the handler. The first are those that wait for
-   * their turn. They are skipped first, so that each delivery that still waits has the delivery that it waits for.
+   * The kinds of pending and dead deliveries. Each kind has an index that begins with the handler. The first kind is
+   * the deliveries that wait for their turn. Waiting deliveries are skipped first, so that no delivery waits for a
+   * delivery that was already skipped.
    */
   readonly queues: readonly {
     readonly state: 'pending' | 'dead';
@@ -103,7 +117,7 @@ export interface StoreLayout {
   readonly unqueued: string;
 }
 
-/** How many rows one statement of a list or a count reads: a few milliseconds of work. */
+/** The maximum number of rows that one statement of a list or a count reads, which takes a few milliseconds. */
 export const SLICE = 2000;
 
 /** The longest delay that is stored: 100 years, in milliseconds. */
@@ -126,8 +140,8 @@ export class ParameterList {
 }
 
 /**
- * A condition of a list on a row: the index whose entries are the rows that match ('' for the primary key, `null` if there is
- * none), SQL with a `?` for each value, and the values.
+ * A condition of a list on a row. A condition has three parts: the index that finds the matching rows ('' for the
+ * primary key, `null` if there is no index), SQL with a `?` for each value, and the values.
  */
 export type Condition = readonly [index: string | null, sql: string, ...values: SqlValue[]];
 
@@ -140,21 +154,22 @@ export function whereAll(conditions: readonly Condition[], list: ParameterList):
 }
 
 /**
- * SQL: whether an event counts as the only one of its transaction and type. Its transaction is then in `event_once`. A statement
- * repeats the condition of the partial index that it reads.
+ * SQL: whether an event counts as the only event of its transaction and type. Such an event is in the index
+ * `event_once`. A statement must repeat the condition of the partial index that it reads.
  *
- * @param event the alias of its table with a dot, or nothing
+ * @param event the alias of the table of the event with a dot, or an empty text
  */
 export const countsOnce = (event: string): string => `${event}once AND NOT ${event}stale`;
 
-/** SQL: whether the transaction of an event is in `event_transaction`: it has one, and is not in `event_once`. */
+/** SQL: whether an event is in the index `event_transaction`: it has a transaction, and it is not in `event_once`. */
 export const notOnce = (event: string): string =>
   `${event}ordering_key IS NOT NULL AND (NOT ${event}once OR ${event}stale)`;
 
 /**
- * Reads a page of a list in slices, so that no statement takes long, and other operations run between two slices.
+ * Reads a page of a list in slices, so that no statement takes long and other operations can run between two slices.
  *
- * @param slice reads the next rows after a row; `next`: the last row that it compared with the filter, `null` at the end
+ * @param slice reads the next rows after a row. The result `next` is the last row that was compared with the filter, or
+ *   `null` at the end
  */
 export async function readPage<Row extends At, At extends { readonly seq: number }>(
   limit: number,
@@ -162,7 +177,7 @@ export async function readPage<Row extends At, At extends { readonly seq: number
   slice: (after: At | null, limit: number) => Promise<{ rows: Row[]; next: At | null }>,
   pause: () => Promise<void>,
 ): Promise<{ rows: Row[]; next: At | null }> {
-  // By number: a slice may begin with rows of the slice before, if rows were stored between the two.
+  // Rows by number, because a slice may repeat rows of the previous slice if rows were stored between the two slices.
   const found = new Map<number, Row>();
   let next = after;
   for (let read = 0; read < MAX_READ; read += SLICE) {
@@ -176,7 +191,7 @@ export async function readPage<Row extends At, At extends { readonly seq: number
   return { rows: rows.slice(0, limit), next: rows.length > limit ? rows[limit - 1]! : next };
 }
 
-/** Marks an escaped character. It is a private-use character, and is escaped itself. */
+/** The private-use character that marks an escaped character. In a text, this character is escaped too. */
 const ESCAPE = '\uE000';
 // oxlint-disable-next-line no-control-regex
 const UNSTORABLE = /[\0\uE000]|\p{Surrogate}/gu;
@@ -186,9 +201,9 @@ const ESCAPED = /\uE000([0-9a-f]{4})/g;
 const PLAIN = /^[\x20-\x7e]*$/;
 
 /**
- * A text as a database can store it. PostgreSQL cannot store U+0000 or a lone surrogate, some programs read SQLite's texts
- * only up to the first U+0000, and a text from JSON may have both. The function escapes them. {@link fromStored} returns
- * exactly the same text, and different texts stay different.
+ * Escapes the characters of a text that a database cannot store. PostgreSQL cannot store U+0000 or a lone surrogate,
+ * and some programs read a text of SQLite only up to the first U+0000. A text from JSON may contain both. {@link
+ * fromStored} returns exactly the original text, and different texts stay different.
  */
 export function toStored(text: string): string {
   if (PLAIN.test(text)) return text;
@@ -205,14 +220,17 @@ export function fromStored(text: string): string {
 }
 
 /**
- * The hash of a company and an ordering key, which is given as stored. Deliveries of one handler with the same hash never run
- * at the same time. With 16 bytes it is much shorter than most keys, so that its indexes have far fewer pages; two keys have
- * the same hash by chance only once in 2^128. A company has no line break.
+ * Returns the hash of a company and a stored ordering key. Deliveries of one handler with the same hash never run at
+ * the same time. The hash has 16 bytes and is much shorter than most keys, so its indexes have far fewer pages. Two
+ * keys have the same hash by chance only once in 2^128. The id of a company contains no line break.
  */
 export function orderingOf(company: string, orderingKey: string | null): Buffer | null {
   if (orderingKey === null) return null;
   return hash('sha256', `${company}\n${orderingKey}`, 'buffer').subarray(0, 16);
 }
 
-/** Sorts after every character in a text, so that `prefix` to `prefix + LAST` are the texts that begin with a prefix. */
+/**
+ * A character that sorts after every other character. The texts between `prefix` and `prefix + LAST` are the texts that
+ * begin with `prefix`.
+ */
 export const LAST = '\u{10FFFF}';

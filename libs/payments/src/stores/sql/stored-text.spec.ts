@@ -22,7 +22,7 @@ describe('texts in the databases', () => {
     expect(fromStored(stored)).toBe(text);
   });
 
-  it('toStored changes no ordinary text, and stores different texts as different texts', () => {
+  it('toStored does not change ordinary text, and returns different results for different texts', () => {
     expect(toStored('order 😀')).toBe('order 😀');
     expect(new Set(texts.map(toStored)).size).toBe(texts.length);
   });

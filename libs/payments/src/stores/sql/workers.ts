@@ -26,7 +26,10 @@ export const REMOVE_WORKER: CatalogChange = {
   ],
 };
 
-/** Ends the lease of a worker after as many milliseconds as the second parameter says. A heartbeat then removes the worker. */
+/**
+ * Makes the lease of a worker end after the milliseconds in the second parameter. After that, a heartbeat removes the
+ * worker.
+ */
 export const RETIRE: CatalogChange = {
   name: 'retire',
   types: ['uuid', 'bigint'],
@@ -59,7 +62,7 @@ export function retire(database: SqlDatabase, workerId: string, graceMs: number)
   return database.changeCatalog(RETIRE, [workerId, Math.round(graceMs)]);
 }
 
-/** A statement that stores the last heartbeat of a worker with its handlers. */
+/** Returns a statement that stores the last heartbeat of a worker with each of its handlers. */
 function storeLastSeen(dialect: SqlDialect, list: ParameterList): string {
   const offset = `${dialect.now('wall', list)} - ${dialect.now('store', list)}`;
   return `UPDATE ${dialect.table('handler')} AS h SET last_seen = s.seen FROM (
@@ -68,7 +71,7 @@ function storeLastSeen(dialect: SqlDialect, list: ParameterList): string {
     ) s WHERE h.name = s.name AND h.last_seen < s.seen`;
 }
 
-/** How many deliveries of a removed handler one statement skips at most. */
+/** The maximum number of deliveries of a removed handler that one statement skips. */
 const SKIPPED_AT_ONCE = 500;
 
 interface CatalogRow {
@@ -79,7 +82,7 @@ interface CatalogRow {
   readonly first_seen: number;
   /** The last heartbeat of the workers that were removed or retired, by the wall clock. */
   readonly last_seen: number;
-  /** The last heartbeat of the live workers, by the store clock; `null` without any. */
+  /** The last heartbeat of the live workers, by the store clock; `null` if there is no live worker. */
   readonly heartbeat_at: number | null;
 }
 
@@ -116,7 +119,10 @@ const livePatterns = (dialect: SqlDialect): string => `(
     WHERE NOT w.retired ORDER BY 1, 2
   ) p GROUP BY p.name)`;
 
-/** Statements that update the catalog after a change of the live workers. A handler without any keeps its last patterns. */
+/**
+ * Returns statements that update the catalog after a change of the live workers. A handler without a live worker keeps
+ * its last patterns.
+ */
 function refreshCatalog(dialect: SqlDialect, list: ParameterList): string[] {
   const now = dialect.now('wall', list);
   const handler = dialect.table('handler');
@@ -130,7 +136,10 @@ function refreshCatalog(dialect: SqlDialect, list: ParameterList): string[] {
   ];
 }
 
-/** Removes a handler from the catalog, unless a live worker has it. A worker whose heartbeat is late is still live. */
+/**
+ * Removes a handler from the catalog, unless a live worker has registered the handler. A worker with a late heartbeat
+ * is still live.
+ */
 export const FORGET_HANDLER: CatalogChange = {
   name: 'forget_handler',
   types: ['text'],
@@ -161,8 +170,8 @@ export async function forgetHandler(
 }
 
 /**
- * Removes a handler, and skips some of its deliveries. Returns how many it skipped, or `null` if a live worker has the
- * handler.
+ * Removes a handler, and skips some of its deliveries. Returns the number of skipped deliveries, or `null` if a live
+ * worker has registered the handler.
  */
 export async function forgetSlice(database: SqlDatabase, handler: string): Promise<number | null> {
   const name = toStored(handler);
@@ -174,7 +183,7 @@ export async function forgetSlice(database: SqlDatabase, handler: string): Promi
   const delivery = dialect.table('delivery');
   for (const { index, condition } of dialect.layout.queues) {
     const list = new ParameterList([name, SKIPPED_AT_ONCE - skipped]);
-    // COALESCE: the planner of PostgreSQL then finds each delivery by its primary key, and by no partial index.
+    // With COALESCE, the planner of PostgreSQL finds each delivery by its primary key and not by a partial index.
     skipped += await database.transaction((connection) =>
       connection.run(
         `UPDATE ${delivery} SET state = 'skipped', ${dialect.layout.unqueued}, crashes = 0, due_at = NULL,

@@ -7,8 +7,9 @@ import type { SqliteConnection } from './thread/connection.js';
 export const MIGRATIONS: readonly string[] = [version1];
 
 /**
- * Migrates the tables to the version that this code knows. Any number of processes may migrate at the same time: the first
- * changes the tables. A process of the previous version that has opened the file continues to use it.
+ * Migrates the tables to the newest version that this code supports. Any number of processes may migrate at the same
+ * time; only the first changes the tables. A process of the previous version that has opened the file continues to use
+ * it.
  *
  * @throws PaymentsError `inbox_unavailable` if a newer version of nestjs-payments made the tables.
  */
@@ -31,7 +32,7 @@ export function migrate(
   }
 }
 
-/** The version of the tables; 0 if the file has none. */
+/** Returns the version of the tables; 0 if the file has no tables of the inbox. */
 function versionOf(connection: SqliteConnection, known: number): number {
   const select = "SELECT name FROM sqlite_schema WHERE name = 'payments_inbox_meta'";
   if (connection.get(select) === undefined) return 0;
@@ -41,7 +42,7 @@ function versionOf(connection: SqliteConnection, known: number): number {
   if (version <= known) return version;
   throw new PaymentsError(
     'inbox_unavailable',
-    `The SQLite file has inbox tables of version ${version}, made by a newer nestjs-payments; the installed one knows ` +
-      `versions up to ${known}. Install the newer nestjs-payments again, or set another "file" of sqliteInbox.`,
+    `The SQLite file has inbox tables of version ${version}, made by a newer nestjs-payments; the installed package ` +
+      `supports versions up to ${known}. Install the newer nestjs-payments again, or set another "file" of sqliteInbox.`,
   );
 }

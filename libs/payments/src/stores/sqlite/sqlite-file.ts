@@ -16,21 +16,28 @@ import { openCommitter } from './thread/database-file.js';
 import { toSent } from './thread/messages.js';
 import type { Call, Outcome } from './thread/messages.js';
 
-/** How many milliseconds the event loop runs commits before it does other work. */
+/** The milliseconds for which the event loop runs commits before it does other work. */
 const TURN_MS = 10;
 
 /** A write that waits for the thread. */
 interface Write extends Call {
-  /** When it is too late for the thread to begin, by `performance.now()`: real time, because it waits for a disk. */
+  /**
+   * The time after which the thread must not begin the write, by `performance.now()`. The time is real time, because
+   * the write waits for a disk.
+   */
   readonly until: number;
-  /** A commit on the event loop, before the write. Returns whether it has committed, so that the write must make it durable. */
+  /**
+   * Runs a commit on the event loop, before the write. Returns whether the commit succeeded. The write must make a
+   * successful commit durable.
+   */
   readonly commit?: (turnEnds: number) => boolean;
 }
 
 /**
- * A database file. The thread runs the operations. While it runs writes, further writes gather for its next transaction. The
- * callbacks of `context.commit` run on the event loop, which commits on a connection of its own between two transactions of the
- * thread, so that event loop and thread never wait for each other's lock. The next transaction makes these commits durable.
+ * A store on a database file. A thread runs the operations. While the thread runs writes, further writes are collected
+ * for its next transaction. The callbacks of `context.commit` run on the event loop. The event loop commits on its own
+ * connection between two transactions of the thread, so that the event loop and the thread never wait for each other's
+ * lock. The next transaction of the thread makes these commits durable.
  */
 export class SqliteFile {
   readonly #client: SqliteClient;
@@ -74,7 +81,7 @@ export class SqliteFile {
     return outcome!.value;
   }
 
-  /** Ends the operations and commits that were requested before, and closes the database. */
+  /** Waits for the operations and commits that were requested before, and closes the database. */
   async close(): Promise<void> {
     await Promise.allSettled(this.#commits);
     await this.#writes.drained();
@@ -95,10 +102,10 @@ export class SqliteFile {
 
   async #commit<R>(lease: Lease, work: (tx: SqliteTransaction) => R): Promise<CommitResult<R>> {
     const { busyTimeoutMs } = this.settings;
-    // The write that a commit shares its turn with may be of another handler.
+    // The commit may run in the async context of another handler, whose write shares the turn with this commit.
     const inHandlersContext = AsyncLocalStorage.snapshot();
     const attempt: CommitAttempt<R> = {};
-    /** Tries, unless the turn is over. Returns whether the commit has succeeded. */
+    /** Tries to commit, unless the turn is over. Returns whether the commit has succeeded. */
     const tryOnce = (turnEnds: number): boolean => {
       attempt.isBusy = false;
       if (attempt.result === undefined && !attempt.failure && performance.now() < turnEnds) {
@@ -113,12 +120,13 @@ export class SqliteFile {
       }
       return attempt.result !== undefined;
     };
-    /** When the commit gives up if another connection has had the lock since. */
+    /** The time when the commit gives up, if another connection keeps the lock until then. */
     let end = Infinity;
     while (attempt.result === undefined) {
       if (performance.now() > end) {
         throw unavailable(
-          `could not commit: another connection locked the file for ${busyTimeoutMs} ms. Look for a long transaction.`,
+          `could not commit, because another connection locked the file for ${busyTimeoutMs} ms. ` +
+            'Look for a long transaction.',
         );
       }
       await this.#durably(attempt, tryOnce);
@@ -132,7 +140,7 @@ export class SqliteFile {
     return attempt.result;
   }
 
-  /** Makes an attempt in the next turn. If it commits, resolves when the commit is on the disk. */
+  /** Tries to commit in the next turn. If the commit succeeds, resolves when the commit is on the disk. */
   async #durably<R>(
     attempt: CommitAttempt<R>,
     commit: (turnEnds: number) => boolean,
@@ -141,7 +149,7 @@ export class SqliteFile {
     const run = () => this.#add({ name: 'sync', args: [], commit });
     try {
       const [outcome] = await run().catch((error: unknown) => {
-        // Again only if the thread ended. After an error of the disk, a second fsync guarantees nothing.
+        // Repeats the write only if the thread ended. After an error of the disk, a second fsync guarantees nothing.
         if (this.#client.unexpectedEnds === unexpectedEnds) throw error;
         return run();
       });
@@ -181,19 +189,20 @@ const LATE: Outcome = {
   failure: {
     code: 'inbox_unavailable',
     message:
-      'The SQLite inbox is too slow: the operation was not begun in time, and takes no effect.',
+      'The SQLite inbox is too slow. The operation did not begin in time and has no effect. ' +
+      'Check the load of the disk.',
   },
 };
 
-/** What the attempts of one commit have led to. */
+/** The state of one commit after its tries. */
 interface CommitAttempt<R> {
   result?: CommitResult<R>;
   failure?: { readonly error: unknown };
-  /** Whether another connection had the lock at the last attempt. */
+  /** Whether another connection had the lock at the last try. */
   isBusy?: boolean;
 }
 
-/** Size of the bodies in a call. */
+/** Returns the total size of the bodies in a call. */
 function bytesOf({ name, args }: Call): number {
   if (name !== 'receive') return 0;
   const [events] = args as [readonly { readonly raw: Uint8Array }[]];

@@ -12,16 +12,19 @@ import { adopt } from './thread/messages.js';
 import type { Call } from './thread/messages.js';
 
 /**
- * The clock that the times of a database in memory are relative to, instead of the clock of the machine: an operation waits
- * for no lock.
+ * Returns the clock to which the times of a database in memory are relative. The result is not the clock of the
+ * machine, because an operation never waits for a lock.
  */
 const machineMs = (): number => 0;
 
-/** A database in memory. Stores that share it use it in turns, because its transactions are not of one store alone. */
+/**
+ * A database in memory. Stores that share it use it in turns. Otherwise, a transaction could contain statements of
+ * several stores.
+ */
 export class MemoryDatabase {
   /** The connection of commits. */
   readonly committer: SqliteConnection;
-  /** Called when a delivery or a poll may have become due. */
+  /** The functions to call when a delivery or a poll may have become due. */
   readonly listeners = new Set<() => void>();
   readonly turns = new Turns();
 
@@ -36,7 +39,7 @@ export class MemoryDatabase {
     return new MemoryDatabase(new (await loadDriver())(':memory:'));
   }
 
-  /** A connection with prepared statements and cached values of its own. */
+  /** Returns a connection with its own prepared statements and cached values. */
   connect(): SqliteConnection {
     return new SqliteConnection(this.database, machineMs);
   }
@@ -51,7 +54,7 @@ export class MemoryDatabase {
   }
 }
 
-/** A database in memory, on the event loop. */
+/** A store on a database in memory, which runs on the event loop. */
 export class SqliteMemory {
   #database: MemoryDatabase | undefined;
   #connection: SqliteConnection | undefined;
@@ -59,7 +62,7 @@ export class SqliteMemory {
   constructor(
     private readonly clock: StoreClock,
     private readonly onWake: () => void,
-    /** A database that outlives the store. Default: one of its own. */
+    /** A database that outlives the store. Default: the store creates its own database. */
     private readonly given?: MemoryDatabase,
   ) {}
 

@@ -27,8 +27,9 @@ type Local = 'capabilities' | 'expectations' | 'open' | 'close' | 'commit' | 'on
 type StoreOperation = Exclude<keyof InboxStore, Local>;
 
 /**
- * A method of `InboxStore` or of its `expectations`; or `sync`, which stores the clock, and whose commit makes every earlier
- * commit durable; or `transaction`, which runs one transaction of another operation.
+ * The name of an operation: a method of `InboxStore` or of its `expectations`, `sync` or `transaction`. `sync` stores
+ * the clock, and its commit makes every earlier commit durable. `transaction` runs one transaction of another
+ * operation.
  */
 export type OperationName =
   StoreOperation | `expectations.${keyof ExpectationStore}` | 'sync' | 'transaction';
@@ -36,14 +37,18 @@ export type OperationName =
 /**
  * When an operation runs:
  *
- * - `read`: at once, because it does not need the lock of the writer.
- * - `sliced`: at once. Each of its transactions is a write of its own, and other operations run between them.
- * - `write`: in a transaction with other writes that arrived together. It may change what the connection caches.
- * - `cached`: the same, for a write that changes nothing that the connection caches.
+ * - `read`: immediately, because the operation does not need the lock of the writer.
+ * - `sliced`: immediately. Each of its transactions is a separate write, and other operations run between these
+ *   transactions.
+ * - `write`: in a transaction with other writes that arrived together. The operation may change values that the
+ *   connection caches.
+ * - `cached`: like `write`, for an operation that does not change values that the connection caches.
  */
 type Rule = 'read' | 'sliced' | 'write' | 'cached';
 
-/** An operation may return its result at once. */
+/**
+ * The rule of an operation, and the function that runs the operation. The function may return its result or a promise.
+ */
 export type Operation<Arguments extends readonly unknown[] = never[]> = readonly [
   rule: Rule,
   run: (sql: SqliteSql, ...args: Arguments) => unknown,
@@ -55,7 +60,7 @@ type Operations = {
   >;
 };
 
-/** The operations. The thread runs them, or the event loop for a database in memory. */
+/** The operations. The thread runs them. For a database in memory, the event loop runs them. */
 export const OPERATIONS = {
   receive: ['cached', receive],
   claim: ['cached', claim],
@@ -132,7 +137,7 @@ interface Forwarded {
   readonly 'expectations.': ExpectationStore;
 }
 
-/** A class whose methods run the operations whose names are a prefix and the name of the method. */
+/** Returns a class with a method for each operation whose name begins with `prefix`. The method runs the operation. */
 export function forwarding<Prefix extends keyof Forwarded>(
   prefix: Prefix,
 ): new (run: RunOperation) => Forwarded[Prefix] {
@@ -145,7 +150,7 @@ export function forwarding<Prefix extends keyof Forwarded>(
       value(this: Forwarding, ...args: unknown[]) {
         return this.run(name, args);
       },
-      // As methods of a class are, so that a test can replace one.
+      // Writable, as the methods of a class are, so that a test can replace a method.
       writable: true,
     });
   }

@@ -7,24 +7,25 @@ import type { OptionChecks } from '../../errors/option-checks.js';
 export interface SqliteInboxOptions {
   /**
    * Path of the database file, relative to the working directory. The inbox creates a missing file, with mode 0600, but
-   * no missing folder. The file may also contain the application's own tables; `context.commit` can only write there.
-   * The file must be on a disk of this machine: SQLite's write-ahead log does not work over a network file system.
-   * If other users of the machine can access an existing file, its `-wal` or its `-shm`, the inbox logs a warning at
-   * boot.
+   * no missing folder. The file may also contain the application's own tables; `context.commit` can write only to this
+   * file. The file must be on a disk of this machine, because SQLite's write-ahead log does not work over a network
+   * file system. If other users of the machine can access an existing file, its `-wal` or its `-shm`, the inbox logs a
+   * warning at boot.
    *
-   * With `:memory:`, the inbox is for tests: a new database in memory, which is lost when the application closes, and on
-   * which `context.commit` works as on a file. The inbox uses it on the event loop, without a thread. The response to a
-   * webhook request is 2xx only after every handler has succeeded, as with `memoryInbox()`. The other options have no effect.
+   * The value `:memory:` is for tests. The inbox then uses a new database in memory, which is lost when the application
+   * closes. `context.commit` works as it does with a file. The database runs on the event loop, without a thread. The
+   * response to a webhook request is 2xx only after every handler has succeeded, as with `memoryInbox()`. The other
+   * options have no effect.
    */
   file: string;
   /**
-   * Whether to start, with a warning in the log, on a SQLite older than 3.51.3, whose WAL-reset bug can lose
-   * committed transactions; for example on a build with a backport of the fix. Default `false`.
+   * Whether to start with a SQLite older than 3.51.3 and only log a warning. The WAL-reset bug of these versions can
+   * lose committed transactions. Set the option, for example, for a build with a backport of the fix. Default `false`.
    */
   allowOldSqlite?: boolean;
   /**
-   * How many milliseconds an operation waits while another process, or another connection of the application, locks the
-   * file. 100 to 60,000. Default 5,000.
+   * Milliseconds for which an operation waits while another process, or another connection of the application, locks
+   * the file. 100 to 60,000. Default 5,000.
    */
   busyTimeoutMs?: number;
   /**

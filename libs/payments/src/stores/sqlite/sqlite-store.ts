@@ -31,10 +31,10 @@ import type { DriverDatabase, Times } from './thread/connection.js';
 import { withBodies } from './thread/messages.js';
 
 /**
- * Stores events in a SQLite file, through `node:sqlite`: durable against a crash and a power loss, for one machine,
- * without a server or a native dependency. Several processes of the machine may share the file. The database runs in a
- * thread of its own, so that a slow disk never blocks the event loop, and operations that arrive together share one
- * transaction.
+ * Stores events in a SQLite file, through `node:sqlite`. Stored events survive a crash and a power loss. The inbox is
+ * for one machine and needs no server and no native dependency. Several processes of the machine may share the file.
+ * The database runs in its own thread, so that a slow disk never blocks the event loop. Operations that arrive together
+ * share one transaction.
  *
  * `context.commit` passes a {@link SqliteTransaction} on this file to its callback, for the application's own tables.
  *
@@ -57,8 +57,8 @@ export function sqliteInbox(options: SqliteInboxOptions): InboxDefinition {
 }
 
 /**
- * The store of `sqliteInbox()`. Its operations run next to the database, as `OPERATIONS`, and its commits run
- * on the event loop.
+ * The store of `sqliteInbox()`. The operations, which `OPERATIONS` lists, run in the thread of the database, and
+ * commits run on the event loop. For a database in memory, operations and commits run on the event loop.
  */
 export class SqliteStore extends forwarding('') {
   override readonly capabilities: InboxCapabilities;
@@ -125,7 +125,7 @@ export class SqliteStore extends forwarding('') {
   }
 
   override async list(query: Parameters<InboxStore['list']>[0]): Promise<EventPage> {
-    // Here, because the thread reports each error as a PaymentsError.
+    // Checks the cursor here, because the thread would report the error as a PaymentsError.
     if (query.after !== null) parseSeq(query.after);
     return super.list(query);
   }
@@ -152,20 +152,20 @@ export class SqliteStore extends forwarding('') {
 class SqliteExpectations extends forwarding('expectations.') {
   constructor(
     run: RunOperation,
-    /** The time of the store. */
+    /** Returns the time of the store. */
     private readonly times: () => Times,
   ) {
     super(run);
   }
 
-  /** In a transaction of the application, the store needs no wake-up: the thread notices the commit. */
+  /** In a transaction of the application, the store needs no wake-up, because the thread notices the commit. */
   override async expect(expectation: NewExpectation, tx?: unknown): Promise<boolean> {
     if (tx === undefined) return super.expect(expectation);
     return inTransaction(tx, (connection) => expectWithin(connection, expectation, this.times()));
   }
 
   override async list(query: Parameters<ExpectationStore['list']>[0]): Promise<ExpectationPage> {
-    // Here, because the thread reports each error as a PaymentsError.
+    // Checks the cursor here, because the thread would report the error as a PaymentsError.
     if (query.after !== null) toPosition(query.after);
     return super.list(query);
   }
@@ -179,7 +179,10 @@ class SqliteExpectations extends forwarding('expectations.') {
   }
 }
 
-/** What the store uses of a transaction of the application. `node:sqlite` and `better-sqlite3` have one of the flags. */
+/**
+ * The part of an application's transaction that the store uses. `node:sqlite` and `better-sqlite3` each have one of the
+ * flags.
+ */
 interface ApplicationTransaction extends DriverDatabase {
   readonly isTransaction?: unknown;
   readonly inTransaction?: unknown;
@@ -204,7 +207,7 @@ function inTransaction<T>(tx: unknown, work: (connection: SqliteConnection) => T
   } catch (error) {
     if (!/no such table: payments_inbox_/.test((error as Error).message)) throw error;
     throw new TypeError(
-      '"tx" is on another file than the inbox. Open the file in the "file" option of sqliteInbox().',
+      '"tx" is not on the file of the inbox. Open the file that the option "file" of sqliteInbox() names.',
       { cause: error },
     );
   }

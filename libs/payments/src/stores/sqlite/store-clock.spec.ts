@@ -21,7 +21,7 @@ describe('the store clock of SQLite', () => {
     }
   });
 
-  it('the store clock of SQLite continues the stored clock, plus the time since it was stored', () => {
+  it('the store clock of SQLite starts at the stored clock plus the time since the clock was stored', () => {
     const runtime = new FakeRuntime();
     const wall = runtime.now();
     // The wall clock was set back an hour before it was stored.
@@ -30,7 +30,7 @@ describe('the store clock of SQLite', () => {
     expect(clock.read().clock).toBe(wall + HOUR + 5000);
   });
 
-  it('the store clock of SQLite does not go back if the wall clock was set back since it was stored', () => {
+  it('the store clock of SQLite does not go back if the wall clock was set back after the store clock was stored', () => {
     const runtime = new FakeRuntime();
     const stored = runtime.now() + HOUR;
     expect(started({ wall: stored, clock: stored }, runtime).clock.read().clock).toBe(stored);

@@ -3,9 +3,9 @@ import { machineMs } from './thread/connection.js';
 import type { StoredClock, Times } from './thread/connection.js';
 
 /**
- * The store clock of one process: monotonic, so that a jump of the wall clock neither delays a delivery nor makes it
- * due. The process continues the clock in the file. It uses the wall clock only for the time since the clock was
- * stored.
+ * The store clock of one process. The clock is monotonic, so that a jump of the wall clock neither delays a delivery
+ * nor makes a delivery due. The process continues the clock in the file. The process uses the wall clock only for the
+ * time since the clock in the file was stored.
  */
 export class StoreClock {
   #offset: number | undefined;
@@ -23,7 +23,7 @@ export class StoreClock {
     this.#offset = clock - Math.floor(this.runtime.monotonic());
   }
 
-  /** Sets the clock forward to the clock of another process; never back. */
+  /** Sets the clock forward to the clock of another process, and never back. */
   advanceTo(clock: number): void {
     const behind = clock - this.read().clock;
     if (behind > 0) this.#offset = (this.#offset ?? 0) + behind;

@@ -27,7 +27,7 @@ describe("arrays in PostgreSQL's binary format", () => {
     );
   });
 
-  it('textArray of no texts is an empty array', () => {
+  it('textArray returns an empty array if there are no texts', () => {
     expect(textArray([])).toEqual(int32s(1, 0, 25, 0, 1));
   });
 });

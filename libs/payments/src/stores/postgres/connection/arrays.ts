@@ -1,8 +1,8 @@
 import type { Parameter } from './connection-source.js';
 
 /**
- * The columns of rows that a statement takes as one array for each column: the type of the column in SQL, and its value for a
- * row.
+ * The columns of rows that a statement takes as one array for each column. A column has its type in SQL and a function
+ * that returns the value for a row.
  */
 export type Columns<Row> = Readonly<
   Record<
@@ -20,7 +20,10 @@ export function declarationOf(columns: Columns<never>, prefix: string): string {
   return parameters.join(', ');
 }
 
-/** The arrays of rows. That of a column without values is empty, since `unnest` fills short arrays up with NULL. */
+/**
+ * Returns the rows as one array for each column. The array of a column without values is empty, because `unnest` fills
+ * short arrays with NULL.
+ */
 export function arraysOf<Row>(columns: Columns<Row>, rows: readonly Row[]): Parameter[] {
   return Object.values(columns).map(([type, valueOf]) => {
     const values = rows.map((row) => valueOf(row) ?? null);
@@ -58,16 +61,17 @@ export function elementsOf(array: string | null | undefined): string[] {
 const BYTEA = 17;
 const TEXT = 25;
 /**
- * Bytes of the header, five numbers of 4 bytes: the number of dimensions, whether an element is NULL, the type, and the
- * length and the first index of the only dimension.
+ * The size of the header in bytes. The header has five numbers of 4 bytes: the number of dimensions, whether an element
+ * is NULL, the type, and the length and the first index of the only dimension.
  */
 const HEADER_BYTES = 20;
 /** The length that marks an element as NULL. */
 const NULL_LENGTH = -1;
 
 /**
- * A `bytea[]` in PostgreSQL's binary format, which the driver sends if a parameter is a Buffer. The driver writes any other
- * array as text, with two characters for each byte: with binary arrays, a receive takes a fifth less processor time.
+ * Returns a `bytea[]` in PostgreSQL's binary format, which the driver sends if a parameter is a Buffer. The driver
+ * writes any other array as text, with two characters for each byte. With binary arrays, a receive takes a fifth less
+ * processor time.
  */
 export function byteaArray(items: readonly (Buffer | null)[]): Buffer {
   const lengths = items.map((item) => item?.length ?? NULL_LENGTH);

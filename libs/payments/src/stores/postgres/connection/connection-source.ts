@@ -23,10 +23,14 @@ export class PostgresInboxError extends PaymentsError {
 /** SQL states of a prepared statement that is missing, or that exists although it should not. */
 const PREPARED_STATEMENT_LOST = /^(26000|42P05)$/;
 const POOLER_HINT =
-  '. A pooler that gives each transaction another connection causes this, unless it keeps prepared statements itself ' +
-  '(PgBouncer 1.21 with "max_prepared_statements"): set "preparedStatements" of postgresInbox to false.';
+  '. The cause is a pooler that gives each transaction another connection and does not support prepared statements ' +
+  '(PgBouncer supports them since 1.21, with "max_prepared_statements"). To fix this, set "preparedStatements" of ' +
+  'postgresInbox to false.';
 
-/** The error of a statement as a {@link PaymentsError}. It keeps only the message, since other fields may quote a row. */
+/**
+ * Converts the error of a statement to a {@link PaymentsError}. The result keeps only the message, because other fields
+ * of the error may contain a row.
+ */
 export function toInboxError(error: unknown): PaymentsError {
   if (error instanceof PaymentsError) return error;
   const state = sqlStateOf(error);
@@ -37,7 +41,7 @@ export function toInboxError(error: unknown): PaymentsError {
   );
 }
 
-/** PostgreSQL's code of its error; `null` if something else failed, such as the connection. */
+/** Returns PostgreSQL's code of an error; `null` if something else failed, such as the connection. */
 export function sqlStateOf(error: unknown): string | null {
   if (typeof error !== 'object' || error === null) return null;
   if (error instanceof PostgresInboxError) return error.sqlState;
@@ -47,9 +51,9 @@ export function sqlStateOf(error: unknown): string | null {
 }
 
 /**
- * Whether to close the connection after an error: the connection is cut, the server shuts down, the server has become a
- * standby (25006: after a failover, every statement on it would fail), or the server and the driver do not have the same
- * prepared statements.
+ * Whether the connection must be closed after an error. The connection must be closed if it is cut, if the server shuts
+ * down, or if the server has become a standby (25006): after a failover, every statement on the connection would fail.
+ * The connection must also be closed if the server and the driver have different prepared statements.
  */
 export function breaksConnection(error: unknown): boolean {
   const state = sqlStateOf(error);
@@ -58,7 +62,10 @@ export function breaksConnection(error: unknown): boolean {
   );
 }
 
-/** Whether the same statement may succeed if it is repeated: a deadlock, or a conflict under a strict isolation level. */
+/**
+ * Whether a deadlock, or a conflict under a strict isolation level, caused the error. A repeated statement may then
+ * succeed.
+ */
 export function isConflict(error: unknown): boolean {
   return /^(40001|40P01)$/.test(sqlStateOf(error) ?? '');
 }
@@ -75,7 +82,7 @@ export type ResultRow = Readonly<Record<string, string | null>>;
 export interface StatementResult {
   readonly rows: ResultRow[];
   readonly command: string;
-  /** How many rows it changed or returned. */
+  /** The number of rows that the statement changed or returned. */
   readonly count: number;
   /** The columns of the rows, with the numbers of their types. */
   readonly columns: readonly { readonly name: string; readonly dataTypeID: number }[];
@@ -86,24 +93,27 @@ export type Parameter =
   string | number | boolean | null | Buffer | readonly (string | number | Buffer | null)[];
 
 /**
- * A frequent statement, which each connection parses once and keeps the plan of. Its name is a hash of its text: behind a
- * pooler, a statement of that name that another client prepared is the same statement.
+ * A frequent statement, which each connection parses once. The connection also keeps its plan. The name is a hash of
+ * the text. Therefore, behind a pooler, a statement with this name that another client has prepared is the same
+ * statement.
  */
 export interface PreparedStatement {
   readonly name: string;
   readonly text: string;
 }
 
-/** Gives a statement the name under which connections prepare it. */
+/** Returns a statement with the name under which connections prepare the statement. */
 export function prepared(text: string): PreparedStatement {
   const hash = createHash('sha256').update(text).digest('hex');
   return { name: `payments_${hash.slice(0, 24)}`, text };
 }
 
-/** Leaves every value a text: an application may have replaced the driver's parsers, which all pools share. */
+/** Keeps every value as text, because an application may have replaced the driver's parsers, which all pools share. */
 const AS_TEXT = { getTypeParser: () => (value: unknown) => value };
 
-/** How much longer than the server the client waits for a statement, so that the server's timeout error comes first. */
+/**
+ * The extra milliseconds that the client waits for a statement, so that the timeout error of the server comes first.
+ */
 const CLIENT_GRACE_MS = 1000;
 
 /** A connection from the pool. The caller releases it. */
@@ -118,7 +128,7 @@ export class Connection {
     private readonly prepares: boolean,
   ) {
     // The pool listens for errors of idle connections only, and an error event without a listener ends the process. The
-    // statement that runs at that moment rejects.
+    // statement that runs when the error occurs rejects.
     client.on('error', this.#ignoreError);
   }
 
@@ -135,14 +145,15 @@ export class Connection {
       text,
       values: [...values],
       types: AS_TEXT,
-      // The driver has this option, but its types do not. It ends the wait for a server that no longer responds.
+      // The driver has this option, but its types do not. The option ends the wait for a server that no longer
+      // responds.
       query_timeout: timeoutMs + CLIENT_GRACE_MS,
     };
     const { rows, command, rowCount, fields } = await this.client.query(query);
     return { rows: rows as ResultRow[], command, count: rowCount ?? 0, columns: fields };
   }
 
-  /** Returns the connection to the pool, or closes it if its state is unknown. */
+  /** Returns the connection to the pool, or closes the connection if its state is unknown. */
   release(destroy = false): void {
     if (this.#released) return;
     this.#released = true;
@@ -151,16 +162,21 @@ export class Connection {
   }
 }
 
-/** How long a transaction on the inbox's own pool may be idle, in milliseconds. After that, its process must be hanging. */
+/**
+ * The maximum idle time of a transaction on the inbox's own pool, in milliseconds. After this time, its process must be
+ * hanging.
+ */
 const IDLE_IN_TRANSACTION_MS = 60_000;
 const KEEP_ALIVE_MS = 10_000;
-/** How often a statement is repeated after a deadlock or a conflict, in which it had no effect. */
+/**
+ * The maximum number of repeats of a statement after a deadlock or a conflict, in which the statement had no effect.
+ */
 const MAX_REPEATS = 3;
 
 /** The exports of the `pg` package that the inbox uses. */
 type Driver = Pick<typeof pg, 'Pool' | 'Client'>;
 
-/** The pool of the inbox, if the application passes none. */
+/** Creates the pool of the inbox, if the application passes no pool. */
 export async function createPool(options: ResolvedPostgresOptions): Promise<Pool> {
   const { Pool } = await loadPgDriver();
   return new Pool({
@@ -168,7 +184,7 @@ export async function createPool(options: ResolvedPostgresOptions): Promise<Pool
     max: options.poolSize,
     connectionTimeoutMillis: options.connectTimeoutMs,
     statement_timeout: options.statementTimeoutMs,
-    // For the statements of context.commit, which are the application's own.
+    // This timeout is for the statements of context.commit, which belong to the application.
     query_timeout: options.statementTimeoutMs + 1000,
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
     keepAlive: true,
@@ -178,7 +194,8 @@ export async function createPool(options: ResolvedPostgresOptions): Promise<Pool
 }
 
 /**
- * Loads `pg` on first use: it is an optional peer dependency, which an application with another inbox does not install.
+ * Loads `pg` on first use, because `pg` is an optional peer dependency, which an application with another inbox does
+ * not install.
  *
  * @throws PaymentsError `options_invalid` if it is not installed.
  */
@@ -187,7 +204,7 @@ export async function loadPgDriver(
 ): Promise<Driver> {
   try {
     const loaded = (await load()) as Driver & { default?: Driver };
-    // Before version 8.16, pg was CommonJS only, whose exports may be under `default`.
+    // Before version 8.16, pg was a CommonJS module, and its exports may be under `default`.
     return loaded.default ?? loaded;
   } catch (error) {
     const { code } = error as { code?: unknown };
@@ -198,12 +215,18 @@ export async function loadPgDriver(
   }
 }
 
-/** Runs the inbox's statements on connections of the pool. Failures reject with `inbox_unavailable` in bounded time. */
+/**
+ * Runs the inbox's statements on connections of the pool. A failure rejects with `inbox_unavailable` within a bounded
+ * time.
+ */
 export class ConnectionSource {
   readonly #log: ThrottledLog;
   readonly #onPoolError = (error: Error): void => this.#logFailure(error);
   #pool: Pool | null = null;
-  /** Whether each transaction sets READ COMMITTED, which the statements of the inbox need: the database has another default. */
+  /**
+   * Whether each transaction sets READ COMMITTED, because the database has another default. The statements of the inbox
+   * need READ COMMITTED.
+   */
   setsIsolation = false;
 
   constructor(
@@ -223,23 +246,29 @@ export class ConnectionSource {
     pool.on('error', this.#onPoolError);
   }
 
-  /** Rejects later calls, and ends the pool if it is not the application's. */
+  /** Makes later calls reject, and ends the pool unless the pool belongs to the application. */
   async close(): Promise<void> {
     const pool = this.#pool;
     this.#pool = null;
     if (this.settings.pool !== undefined) pool?.off('error', this.#onPoolError);
-    // The module's own pool keeps the listener: the server may cut its connections while they end.
+    // The inbox's own pool keeps the listener, because the server may cut its connections while they end.
     else if (pool !== null) await this.endWithinTimeout(pool.end());
   }
 
-  /** Waits until connections have ended, for a bounded time: a handler may keep one, or the network may be silent. */
+  /**
+   * Waits until connections have ended, but only for a bounded time, because a handler may keep a connection or the
+   * network may not respond.
+   */
   async endWithinTimeout(ended: Promise<void>): Promise<void> {
     const ms = this.settings.connectTimeoutMs;
     const late = (): Error => new Error(`The connections did not end within ${ms} ms.`);
     await withTimeLimit(ended, ms, this.runtime, late).catch(() => {});
   }
 
-  /** A client outside the pool, with the pool's options and driver: the application may have another version of `pg`. */
+  /**
+   * Creates a client outside the pool, with the options and the driver of the pool, because the application may have
+   * another version of `pg`.
+   */
   createClient(): Client {
     const { Client, options } = this.#openPool() as unknown as {
       Client: new (options: unknown) => Client;
@@ -290,12 +319,15 @@ export class ConnectionSource {
     throw new PostgresInboxError('The PostgreSQL inbox is closed or not open yet.', null);
   }
 
-  /** Waits a bounded time: an application's pool may wait forever. */
+  /**
+   * Takes a connection. The method waits only for a bounded time, because a pool of the application may wait forever.
+   */
   #takeFrom(pool: Pool): Promise<Connection> {
     const { connectTimeoutMs, statementTimeoutMs, preparedStatements } = this.settings;
     const taken = new Promise<Connection>((resolve, reject) => {
-      // A callback, because the pool calls it at once. The pool has just removed its own error listener, and the packet
-      // that ended the handshake may also end the connection: a promise would be too late for that error event.
+      // The parameter of `connect` is a callback, because the pool calls a callback immediately. The pool has just
+      // removed its own error listener, and the packet that ended the handshake may also end the connection. A promise
+      // would resolve too late for that error event.
       pool.connect((error, client) => {
         if (client) resolve(new Connection(client, statementTimeoutMs, preparedStatements));
         else reject(error ?? new Error('the pool returned neither a connection nor an error'));
@@ -307,7 +339,8 @@ export class ConnectionSource {
         () => {},
       );
       return new PostgresInboxError(
-        `The PostgreSQL inbox had no connection within ${connectTimeoutMs} ms.`,
+        `The PostgreSQL inbox got no connection within ${connectTimeoutMs} ms: the database does not respond, or all ` +
+          'connections of the pool are in use',
         null,
       );
     });
@@ -339,11 +372,11 @@ export class ConnectionSource {
   }
 
   #logFailure(error: unknown): void {
-    this.#log.error('database', () => `The inbox's PostgreSQL failed: ${describeError(error)}`);
+    this.#log.error('database', () => `The database of the inbox failed: ${describeError(error)}`);
   }
 }
 
-/** Begins, runs and commits, or rolls back and rethrows. */
+/** Runs `work` in a transaction and commits. If `work` or the commit fails, rolls back and rethrows the error. */
 async function inTransaction<T>(connection: Connection, work: () => Promise<T>): Promise<T> {
   await connection.run('BEGIN ISOLATION LEVEL READ COMMITTED');
   try {
@@ -356,7 +389,7 @@ async function inTransaction<T>(connection: Connection, work: () => Promise<T>):
   }
 }
 
-/** Rolls back. If that fails too, it closes the connection, which ends the transaction. */
+/** Rolls back the transaction. If the rollback fails, closes the connection, which ends the transaction. */
 export async function rollBack(connection: Connection): Promise<void> {
   try {
     await connection.run('ROLLBACK');
@@ -369,9 +402,9 @@ export async function rollBack(connection: Connection): Promise<void> {
 const NOT_READY = /^(57P03|53300)$/;
 
 /**
- * Checks the server before anything is stored. If it cannot be reached, tries again for `startTimeoutMs`: a deployment may
- * start the database and the application at the same time. Returns the default
- * isolation level of the database.
+ * Checks the server before anything is stored. If the server cannot be reached, tries again for `startTimeoutMs`,
+ * because a deployment may start the database and the application at the same time. Returns the default isolation level
+ * of the database.
  *
  * @throws PaymentsError `inbox_unavailable`, with the cause and the options that may be wrong; `options_invalid`
  */
@@ -432,7 +465,8 @@ async function checkServer(
   }
   if (fsync === 'off') {
     logger.warn(
-      'The PostgreSQL server runs with fsync off: a power failure may lose payment events that were acknowledged.',
+      'The PostgreSQL server runs with fsync off, so a power failure may lose payment events that were acknowledged. ' +
+        'Set fsync to on in the configuration of the server.',
     );
   }
   return isolation!;

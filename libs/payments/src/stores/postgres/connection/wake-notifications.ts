@@ -6,13 +6,17 @@ import type { PaymentsRuntime } from '../../../runtime/payments-runtime.js';
 import type { ResolvedPostgresOptions } from '../postgres-options.js';
 import type { ConnectionSource } from './connection-source.js';
 
-/** At most one notification is sent in this time, in milliseconds. More would contain nothing new. */
+/**
+ * The interval in which at most one notification is sent, in milliseconds. More notifications would contain nothing
+ * new.
+ */
 const NOTIFY_INTERVAL_MS = 25;
 
 /**
- * Notifies all processes that deliveries have become due. It notifies after the transaction instead of in it: in the
- * whole server, PostgreSQL commits only one notifying transaction at a time, its wait for the disk included. If the
- * process dies before it has sent a notification, the other processes find the deliveries with their next poll.
+ * Notifies all processes that deliveries have become due. The notification is sent after the transaction instead of in
+ * the transaction, because a PostgreSQL server commits only one notifying transaction at a time, including its wait for
+ * the disk. If the process ends before it has sent a notification, the other processes find the deliveries when they
+ * next look for due deliveries.
  */
 export class WakeNotifier {
   #state: 'idle' | 'sent' | 'repeat' = 'idle';
@@ -24,7 +28,10 @@ export class WakeNotifier {
     private readonly runtime: PaymentsRuntime,
   ) {}
 
-  /** Sends the first notification at once, and one for all that follow within the interval. Never throws. */
+  /**
+   * Sends the first notification immediately, and one notification for all calls that follow within the interval. Never
+   * throws.
+   */
   notify(): void {
     if (this.#state !== 'idle') {
       this.#state = 'repeat';
@@ -39,7 +46,7 @@ export class WakeNotifier {
     });
   }
 
-  /** Sends the notification that waits for the interval to end, and resolves when it is sent. */
+  /** Sends the notification that waits for the end of the interval, and resolves when the notification is sent. */
   async flush(): Promise<void> {
     if (this.#state === 'repeat') this.#send();
     this.#state = 'idle';
@@ -50,15 +57,16 @@ export class WakeNotifier {
     const sent = this.source.query('SELECT pg_notify($1, $2)', [this.channel, '']);
     this.#sending = sent.then(
       () => {},
-      // A lost notification does no harm: the other processes poll.
+      // A lost notification does no harm, because the other processes regularly look for due deliveries.
       () => {},
     );
   }
 }
 
 /**
- * Calls its listeners when a process notifies, at each poll, and after each new connection, since notifications before
- * it are lost. It connects when the first listener is added, and with backoff whenever the connection is cut.
+ * Calls its listeners when a process sends a notification, every `pollMs` milliseconds, and after each new connection,
+ * because notifications before the connection are lost. The class connects when the first listener is added, and
+ * reconnects with backoff when the connection is cut.
  */
 export class WakeListener {
   readonly #listeners = new Set<() => void>();
@@ -136,14 +144,18 @@ export class WakeListener {
     }
   }
 
-  /** Called more than once for one lost connection: by its error, and by its end. Only the first call counts. */
+  /**
+   * Reconnects after a lost connection. The error and the end of a connection may both call this method; only the first
+   * call has an effect.
+   */
   #reconnect(client: Client | null, error: unknown): void {
     if (this.#closed || client !== this.#client) return;
     this.#client = null;
     this.#log.error(
       'connection',
       () =>
-        `The connection for notifications of new payment events failed: ${describeError(error)}`,
+        `The connection for notifications of new payment events failed: ${describeError(error)}. The inbox connects ` +
+        'again. Until then, a process may start to handle a new event later ("pollMs").',
     );
     client?.end().catch(() => {});
     this.#cancelRetry = this.runtime.schedule(this.#backoff.nextMs(), () => void this.#connect());

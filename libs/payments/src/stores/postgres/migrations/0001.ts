@@ -1,12 +1,15 @@
-/** Settings of a table of which many rows change: a vacuum starts after a number of changes, not after a share of the table. */
+/**
+ * The settings of a table with many changes. A vacuum starts after a fixed number of changes, not after a share of the
+ * table.
+ */
 const VACUUM_OFTEN = `
   autovacuum_vacuum_scale_factor = 0,
   autovacuum_vacuum_threshold = 5000,
   vacuum_index_cleanup = on`;
 
 /**
- * Creates the tables. Times are in milliseconds since the epoch. Finished deliveries are in no index that a claim reads, so
- * the cost of a claim does not depend on the number of events that were handled.
+ * Returns the SQL that creates the tables. Times are in milliseconds since the epoch. Finished deliveries are in no
+ * index that a claim reads, so the cost of a claim does not depend on the number of events that were handled.
  */
 export const version1 = (schema: string): string => `
 CREATE TABLE ${schema}.event (
@@ -23,30 +26,30 @@ CREATE TABLE ${schema}.event (
   ordering_key text COLLATE "C",
   -- The first 128 bits of the SHA-256 of company and ordering key.
   ordering uuid,
-  -- SHA-256 of the body. It detects a conflicting copy even after the body was pruned.
+  -- SHA-256 of the body. The digest detects a conflicting copy even after the body was pruned.
   digest bytea NOT NULL,
-  -- The body; NULL after it was pruned, when the row is a tombstone.
+  -- The body; NULL if it was pruned and the row is a tombstone.
   raw bytea,
-  -- A JSON object; NULL without headers.
+  -- A JSON object; NULL if there are no headers.
   headers text,
   -- The event's summary; see EventSummary. NULL in a tombstone.
   reference text COLLATE "C",
   amount text,
   currency text,
-  -- Whether the event was too old when it was received, and was not redriven. It does not count as the event of its
-  -- transaction.
+  -- Whether the event was too old when it was received, and was not redriven. A stale event does not count as the event
+  -- of its transaction.
   stale boolean NOT NULL,
   -- Whether the event has no delivery although its type needs one.
   unhandled boolean NOT NULL,
-  -- The other events with the same "once": [[id, time in ms], …], the oldest first.
+  -- The other events of the same transaction and type: [[id, time in ms], …], the oldest first.
   repeats jsonb,
-  -- In this order, so that a search finds an id of any company.
+  -- The columns have this order so that a search finds an id of any company.
   UNIQUE (id, company)
 );
 CREATE INDEX event_tombstone ON ${schema}.event (received_at, seq) WHERE raw IS NULL;
 CREATE INDEX event_unhandled ON ${schema}.event (stale, seq) WHERE unhandled;
--- These indexes contain the start of a text, because an index entry has a limited size. Each event with a transaction is in
--- one of the first two: a look-up of a transaction reads both.
+-- These indexes contain the start of a text, because an index entry has a limited size. Each event with a transaction
+-- is in one of the first two indexes, so a look-up of a transaction reads both.
 CREATE UNIQUE INDEX event_once ON ${schema}.event (left(ordering_key, 200), ordering, event_type)
   WHERE once AND NOT stale;
 CREATE INDEX event_transaction ON ${schema}.event (left(ordering_key, 200))
@@ -56,25 +59,25 @@ CREATE INDEX event_reference ON ${schema}.event (left(reference, 200)) WHERE ref
 -- The events up to meta.pruned_to that may still have a body.
 CREATE TABLE ${schema}.kept (event bigint PRIMARY KEY);
 
--- No foreign key to event: it would lock the event of each delivery that is stored. The statements that store deliveries
--- do not need that, because they have just stored the events or have locked them.
+-- There is no foreign key to event, because it would lock the event of each delivery that is stored. The statements
+-- that store deliveries do not need this lock, because they have just stored or locked the events.
 CREATE TABLE ${schema}.delivery (
   event bigint NOT NULL,
   handler text COLLATE "C" NOT NULL,
   state text COLLATE "C" NOT NULL
     CHECK (state IN ('pending', 'running', 'done', 'dead', 'skipped')),
-  -- Whether the delivery waits for its turn: another delivery of its ordering key and handler runs.
+  -- Whether the delivery waits for its turn, because another delivery of its ordering key and handler runs.
   waiting boolean NOT NULL DEFAULT false CHECK (NOT waiting OR state = 'pending'),
-  -- How many attempts in a row were lost. Above 0, the delivery is a suspect.
+  -- The number of consecutive lost attempts. A delivery with a number above 0 is a suspect.
   crashes integer NOT NULL DEFAULT 0,
   attempts integer NOT NULL DEFAULT 0,
-  -- Fencing token.
+  -- The fencing token of the last claim.
   token bigint NOT NULL DEFAULT 0,
   worker uuid CHECK ((worker IS NULL) = (state <> 'running')),
   due_at bigint CHECK ((due_at IS NULL) = (state <> 'pending')),
-  -- Start of the current or the last attempt.
+  -- The start of the current or the last attempt.
   started_at bigint,
-  -- End of the last attempt that failed or was lost.
+  -- The end of the last attempt that failed or was lost.
   failed_at bigint,
   -- When the delivery became done, dead or skipped.
   finished_at bigint,
@@ -95,12 +98,14 @@ CREATE INDEX delivery_suspect ON ${schema}.delivery (handler, due_at, event)
 CREATE INDEX delivery_waiting ON ${schema}.delivery (handler, ordering, due_at, event) WHERE waiting;
 CREATE INDEX delivery_due_by_key ON ${schema}.delivery (ordering, handler, due_at)
   WHERE state = 'pending' AND NOT waiting AND ordering IS NOT NULL;
--- All running deliveries. A second safeguard for the rule in ordering.ts: one for each ordering key and handler.
+-- The running deliveries. This index is a second safeguard for the rules in ordering.ts: at most one delivery of an
+-- ordering key and handler runs.
 CREATE UNIQUE INDEX delivery_running ON ${schema}.delivery (ordering, handler) WHERE state = 'running';
--- Lists read it. The worker, which is NULL, makes it the only index in the order of their statements, for any statistics.
+-- Lists read this index. Because it begins with the worker, which is NULL, it is the only index in the order of these
+-- statements. Therefore, the planner uses it for any statistics.
 CREATE INDEX delivery_undone ON ${schema}.delivery (worker, state, event) WHERE state NOT IN ('done', 'running');
 CREATE INDEX delivery_dead ON ${schema}.delivery (handler, event) WHERE state = 'dead';
--- Failed deliveries that are not finished or are dead, the newest event last. Most deliveries never enter it.
+-- The failed deliveries that are pending, running or dead. Most deliveries are never in this index.
 CREATE INDEX delivery_failed ON ${schema}.delivery (event) WHERE last_error IS NOT NULL AND state IN ('pending', 'running', 'dead');
 
 
@@ -114,16 +119,16 @@ CREATE TABLE ${schema}.expectation (
   created_at bigint NOT NULL,
   -- The same time by the store clock, which in PostgreSQL is the same clock.
   created_clock bigint NOT NULL,
-  -- After the creation.
+  -- The milliseconds after the creation.
   due_in_ms bigint,
   -- A JSON array of delays in milliseconds.
   schedule text NOT NULL,
-  -- While a poll is leased: the end of the lease.
+  -- The due time of the next poll or, while a poll is leased, the end of the lease.
   next_poll_at bigint,
   leased boolean NOT NULL DEFAULT false,
   -- Increases with each lease.
   token bigint NOT NULL DEFAULT 0,
-  -- Leases in a row that were not settled.
+  -- The number of consecutive leases that were not settled.
   lost_polls integer NOT NULL DEFAULT 0,
   polls integer NOT NULL DEFAULT 0,
   last_poll_at bigint,
@@ -131,14 +136,14 @@ CREATE TABLE ${schema}.expectation (
   last_detail text,
   contradiction text,
   fulfilled_at bigint CHECK ((fulfilled_at IS NOT NULL) = (state = 'fulfilled')),
-  -- The source, id, type and ordering key of the event that fulfilled it.
+  -- The source, id, type and ordering key of the event that fulfilled the expectation.
   fulfilled_by text COLLATE "C",
   fulfilled_id text,
   fulfilled_type text,
   fulfilled_transaction text COLLATE "C",
-  -- Id of an event of another transaction with this reference.
+  -- The id of an event of another transaction with this reference.
   other_event_id text,
-  -- The last request: running, answered, unknown or accepted; NULL: never.
+  -- The state of the last request: running, answered, unknown or accepted; NULL if there was no request.
   request text,
   -- Increases with each request.
   request_token bigint NOT NULL DEFAULT 0,
@@ -167,7 +172,7 @@ CREATE TABLE ${schema}.handler (
   -- A JSON array.
   patterns text NOT NULL,
   first_seen bigint NOT NULL,
-  -- The last heartbeat of the workers that were removed or retired. Live workers have a later one.
+  -- The last heartbeat of the workers that were removed or retired. Live workers have a later heartbeat.
   last_seen bigint NOT NULL
 );
 CREATE TABLE ${schema}.pause (
@@ -177,7 +182,8 @@ CREATE TABLE ${schema}.meta (
   single boolean PRIMARY KEY DEFAULT true CHECK (single),
   schema_version integer NOT NULL,
   catalog_version bigint NOT NULL DEFAULT 0,
-  -- The last event that pruning has passed: it and those before it are tombstones or in the table kept.
+  -- The number of the last event that pruning has passed. This event and all earlier events are tombstones or in the
+  -- table kept.
   pruned_to bigint NOT NULL DEFAULT 0
 );
 `;

@@ -6,22 +6,30 @@ import { isRunning, keyLock } from './ordering.js';
 import { BY_INDEX, NOW_MS, withoutPartialIndex } from './dialect.js';
 import { fromStored, toStored } from '../../sql/sql-connection.js';
 
-/** A claim locks the ordering keys that it checks, and the database's table of locks is finite. */
+/**
+ * The maximum number of deliveries that one claim leases for a handler. A claim locks the ordering keys that it checks,
+ * and the lock table of the database has a limited size.
+ */
 const MAX_CLAIM = 500;
-/** A search that takes at least so many milliseconds is slow. Without dead index entries, a search takes less than 1 ms. */
+/**
+ * The duration from which a search is slow, in milliseconds. Without dead index entries, a search takes less than 1 ms.
+ */
 const SLOW_MS = 10;
 /**
- * How many milliseconds before its cursor a claim starts. A transaction commits later than the times that it writes, so a delivery
- * that is due before the cursor may appear after the cursor has moved.
+ * The milliseconds before its cursor at which a claim starts. A transaction commits later than the times that it
+ * writes. Therefore, a delivery that is due before the cursor may appear after the cursor has moved.
  */
 const OVERLAP_MS = 1000;
-/** Milliseconds between two claims that start at the first delivery, although searches are slow. */
+/** The milliseconds between two claims that start at the first delivery while searches are slow. */
 const FULL_SEARCH_MS = 5000;
-/** How many times a claim searches further for one handler at most, after deliveries that it could not lease. */
+/**
+ * The maximum number of searches of one claim for a handler. A claim searches again after it found deliveries that it
+ * could not lease.
+ */
 const MAX_SEARCHES = 8;
 /** Minimum number of deliveries that a search reads after a search found busy keys, whose backlogs may be long. */
 const MIN_WINDOW = 200;
-/** How many suspects a claim of a suspect reads. */
+/** The maximum number of suspects that the claim of a suspect reads. */
 const SUSPECT_WINDOW = 50;
 
 /** The columns of the functions that lease deliveries. */
@@ -35,9 +43,10 @@ const CLAIMED_VALUES = `
   e.event_type, substring(e.headers FROM '"traceparent":"([0-9a-f-]+)"')`;
 
 /**
- * The columns that an UPDATE sets to lease a delivery `d`. The new token is the time, or the old token plus one if that is
- * greater. After a failover to a replica that has lost the last commits, tokens and numbers of events are lower again. With the
- * time as the token, an attempt from before the failover cannot settle a delivery that was leased after it.
+ * The columns that an UPDATE sets to lease a delivery `d`. The new token is the time, or the old token plus one if that
+ * is greater. After a failover to a replica that has lost the last commits, tokens and numbers of events are lower
+ * again. With the time as the token, an attempt from before the failover cannot settle a delivery that was leased after
+ * the failover.
  */
 const LEASED = `
   state = 'running', worker = p_worker, due_at = NULL,
@@ -117,21 +126,21 @@ export function claims(
 }
 
 /**
- * The due time from which the claims of each handler search. A transaction that is open elsewhere keeps the index entries
- * of claimed deliveries from being removed, and a claim that starts at the first entry reads all of them. So, while that is
- * slow, the claims of a handler start at a cursor: the due time of the first delivery that its previous claim found. A
- * delivery may become due before a cursor, if its transaction took long. So one claim every few seconds starts at the first
- * entry.
+ * The due times at which the claims of each handler start. While a transaction is open elsewhere, the database cannot
+ * remove the index entries of claimed deliveries, and a claim that starts at the first entry reads all of them.
+ * Therefore, while searches are slow, the claims of a handler start at a cursor: the due time of the first delivery
+ * that the previous claim found. If the transaction of a delivery took long, the delivery may appear before the cursor.
+ * Therefore, one claim every few seconds starts at the first entry.
  */
 export class ClaimCursors {
-  /** By handler: milliseconds since the epoch, by the store clock. */
+  /** The cursors by handler, in milliseconds since the epoch, by the store clock. */
   readonly #cursors = new Map<string, number>();
   #slow = false;
   #nextFullSearchAt = -Infinity;
 
   constructor(private readonly runtime: Pick<PaymentsRuntime, 'monotonic'>) {}
 
-  /** Whether the next claim starts at the first delivery of each handler. */
+  /** Returns whether the next claim starts at the first delivery of each handler. */
   startFullSearch(): boolean {
     const now = this.runtime.monotonic();
     if (this.#slow && now < this.#nextFullSearchAt) return false;
@@ -139,12 +148,15 @@ export class ClaimCursors {
     return true;
   }
 
-  /** @param searchMs how long the searches of the handlers took */
+  /** @param searchMs the durations of the searches of the handlers, in milliseconds */
   endFullSearch(searchMs: readonly number[]): void {
     this.#slow = Math.max(0, ...searchMs) >= SLOW_MS;
   }
 
-  /** The due time to start at, for each handler, in milliseconds since the epoch; `null`: at its first delivery. */
+  /**
+   * Returns the due time at which the claim of each handler starts, in milliseconds since the epoch; `null` means at
+   * the first delivery.
+   */
   startsOf(handlers: readonly string[]): (number | null)[] {
     return handlers.map((handler) => {
       const cursor = this.#slow ? this.#cursors.get(handler) : undefined;
@@ -163,9 +175,9 @@ export class ClaimCursors {
 }
 
 /**
- * The function `claim` leases deliveries, with several statements in one round trip. None of them waits for the lock of a
- * key or for a row. `ordering.ts` describes the locks. Next to the deliveries, `claim` returns a row for each handler: the
- * cursor before which it saw no due delivery, and how long its first search took.
+ * The function `claim` leases deliveries, with several statements in one round trip. None of them waits for the lock of
+ * a key or for a row. `ordering.ts` describes the locks. In addition to the deliveries, `claim` returns a row for each
+ * handler, with the cursor before which it found no due delivery and the duration of its first search.
  */
 export const claimFunctions = (schema: string): string => `
 CREATE OR REPLACE FUNCTION ${schema}.claim(p_worker uuid, p_handlers text[], p_limits integer[], p_since_ms bigint[])
@@ -184,10 +196,11 @@ DECLARE
   -- The last delivery that the previous search read.
   v_due bigint;
   v_event bigint;
-  -- How many deliveries the search read.
+  -- The number of deliveries that the search read.
   v_seen integer;
   v_first bigint;
-  -- The deliveries of the search whose key this transaction has locked, and those of them that it leased.
+  -- The deliveries of the search whose key this transaction has locked, and the deliveries of these that the
+  -- transaction leased.
   v_orderings uuid[];
   v_events bigint[];
   v_taken bigint[];
@@ -196,7 +209,7 @@ DECLARE
   v_claimed_handlers text[];
 BEGIN
   IF current_setting('transaction_isolation') <> 'read committed' THEN
-    RAISE EXCEPTION 'claims of the payment inbox need READ COMMITTED, and this transaction is %',
+    RAISE EXCEPTION 'claims of the payment inbox need the isolation level READ COMMITTED, but this transaction has %',
       current_setting('transaction_isolation');
   END IF;
   FOR v_position IN 1..cardinality(p_handlers) LOOP
@@ -252,8 +265,8 @@ BEGIN
              n.nth > 1 AND n.ordering IN (SELECT c.ordering FROM chosen c WHERE c.ordering IS NOT NULL)))
           RETURNING 1
         ), taken AS (
-          -- By ctid, since the rows are locked. A row that was changed since this statement began is not found by its ctid,
-          -- and remains for the next claim.
+          -- The rows are found by ctid, because they are locked. A row that has changed since this statement began is
+          -- not found by its ctid, and remains for the next claim.
           UPDATE ${schema}.delivery d SET ${LEASED} FROM chosen c WHERE d.ctid = c.tuple
           RETURNING c.position, d.event
         )
@@ -277,7 +290,7 @@ BEGIN
     FROM unnest(p_handlers, v_cursors, v_search_ms) AS n (handler, cursor, search_ms);
 END $claim$;
 
--- Leases the earliest due suspect. It takes the locks of claim.
+-- Leases the suspect that is due first. The function takes the same locks as claim.
 CREATE OR REPLACE FUNCTION ${schema}.claim_suspect(p_worker uuid, p_handlers text[])
 RETURNS TABLE (${CLAIMED_TYPES})
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
@@ -321,8 +334,8 @@ BEGIN
   END LOOP;
 END $suspect$;
 
--- Returns the first due time of a handler, from one time on or NULL, in milliseconds since the epoch.
--- It returns NULL if the handler is paused or nothing is pending.
+-- Returns the first due time of a handler at or after p_since_ms, in milliseconds since the epoch. If p_since_ms is
+-- NULL, any due time counts. The function returns NULL if the handler is paused or has no pending delivery.
 CREATE OR REPLACE FUNCTION ${schema}.first_due_ms(p_handler text, p_since_ms bigint)
 RETURNS bigint LANGUAGE plpgsql STABLE ${BY_INDEX}
 AS $due$

@@ -18,15 +18,18 @@ import { FINISHED } from './settle.js';
 import { toStored } from '../../sql/sql-connection.js';
 
 /**
- * How long the store tries to read the outcome of a COMMIT without a response, in milliseconds. A restart of the database
- * takes some seconds.
+ * The time for which the store tries to read the outcome of a COMMIT that got no response, in milliseconds. A restart
+ * of the database takes some seconds.
  */
 const OUTCOME_MS = 15_000;
 const OUTCOME_PAUSE_MS = 100;
-/** A setting that lasts as long as the transaction. If it is gone, the work has ended the transaction. */
+/**
+ * The name of a setting that lasts until the end of the transaction. If the setting is missing, the work has ended the
+ * transaction.
+ */
 const TRANSACTION_MARK = 'nestjs_payments.commit';
 
-/** Result of the statement that settles the delivery: the work has ended the transaction. */
+/** The result of the statement that settles the delivery if the work has ended the transaction. */
 const TRANSACTION_ENDED = -1;
 
 type Work<R> = (tx: PostgresTransaction) => R | Promise<R>;
@@ -37,7 +40,10 @@ interface Done<R> {
   readonly finished: number;
 }
 
-/** See `InboxStore.commit`: the effects of a handler and the outcome of its attempt in one transaction. */
+/**
+ * Returns `InboxStore.commit`, which commits the effects of a handler and the outcome of its attempt in one
+ * transaction.
+ */
 export function committing(
   source: ConnectionSource,
   schema: string,
@@ -51,15 +57,15 @@ export function committing(
   const permits = Math.max(1, connections - (connections >= 12 ? 4 : 2));
   const noConnection = (): Error =>
     new PostgresInboxError(
-      `No connection was free for context.commit within ${connectTimeoutMs} ms, because ${permits} other calls of it ` +
-        'are running, as many as may run at a time. Make the functions passed to context.commit faster, or raise ' +
+      `context.commit got no connection within ${connectTimeoutMs} ms, because ${permits} other calls are ` +
+        'running, which is the maximum. Make the functions passed to context.commit faster, or raise ' +
         `${pool === undefined ? '"poolSize"' : '"max" of your "pool"'}.`,
       null,
     );
   const semaphore = new Semaphore(permits, connectTimeoutMs, noConnection, runtime);
   const finish = `${schema}.finish($1::text::bigint, $2::text, $3::text::bigint)`;
 
-  /** Commits in a transaction of the inbox's pool. */
+  /** Runs the work in a transaction on a connection of the pool, and commits. */
   async function commit<R>(lease: Lease, work: Work<R>): Promise<CommitResult<R>> {
     const releasePermit = await semaphore.acquire();
     let done: Done<R>;
@@ -77,7 +83,7 @@ export function committing(
     return committed(lease, done);
   }
 
-  /** Commits in a transaction of the application's ORM or query builder. */
+  /** Runs the work in a transaction of the application's ORM or query builder, which commits. */
   async function commitWith<R>(
     run: RunTransaction,
     lease: Lease,
@@ -106,21 +112,25 @@ export function committing(
     } catch (thrown) {
       runnerFailure = { thrown };
     }
-    // The compiler does not know that the callback has written it.
+    // The compiler does not know that the callback has assigned `written`.
     const done = written as Done<R> | { thrown: unknown } | null;
     if (done === null) {
-      throw runnerFailure?.thrown ?? new TypeError('"runTransaction" has not called its work.');
+      throw (
+        runnerFailure?.thrown ??
+        new TypeError('"runTransaction" has not called its work; it must call "work" once.')
+      );
     }
     if ('thrown' in done) throw done.thrown;
-    // A runner that resolved may have rolled back: a COMMIT after a failed statement rolls back without an error. A runner
-    // that rejected may have committed: the connection may have been cut before the response.
+    // A runner that resolved may have rolled back, because a COMMIT after a failed statement rolls back without an
+    // error. A runner that rejected may have committed, because the connection may have been cut before the response.
     if (await wasCommitted(lease)) return committed(lease, done);
     throw runnerFailure?.thrown ?? rolledBack();
   }
 
   async function runWork<R>(connection: Connection, lease: Lease, work: Work<R>): Promise<Done<R>> {
     try {
-      // Both statements take one round trip. Neither is a query, so the work may still set the isolation level.
+      // Both statements take one round trip. Neither statement is a query, so the work may still set the isolation
+      // level.
       const mark = `${lease.seq}-${lease.token}`;
       await runOwn(connection, `BEGIN; SET LOCAL ${TRANSACTION_MARK} = '${mark}'`);
       const result = await work(connection.client);
@@ -163,8 +173,8 @@ export function committing(
   }
 
   /**
-   * Reads the delivery on another connection, after a COMMIT without a response. The server may still run the transaction:
-   * the read waits for its lock.
+   * Returns whether the transaction was committed, after a COMMIT that got no response. The method reads the delivery
+   * on another connection. If the server still runs the transaction, the read waits for the lock of the transaction.
    */
   async function wasCommitted(lease: Lease): Promise<boolean> {
     const until = runtime.monotonic() + OUTCOME_MS;
@@ -184,7 +194,7 @@ export function committing(
     throw new PaymentsError(
       'outcome_unknown',
       'The connection was cut during the COMMIT, and the database does not respond, so the outcome of the transaction is ' +
-        'not known. If it was committed, the delivery is done; if not, it runs again when its lease ends.',
+        'not known. If the transaction was committed, the delivery is done; if not, it runs again when its lease ends.',
     );
   }
 
@@ -222,7 +232,10 @@ export function firstValueOf(
   return value;
 }
 
-/** The result of the function `finish`. A result that is none of its numbers counts as a lost lease. */
+/**
+ * Returns the result of the function `finish` if the delivery is done, and throws otherwise. An unknown result counts
+ * as a lost lease.
+ */
 function doneOf(response: Parameters<typeof firstValueOf>[0], lease: Lease): number {
   const finished = Number(firstValueOf(response));
   if (finished === TRANSACTION_ENDED) throw transactionEnded();
@@ -238,15 +251,17 @@ function isAborted(error: unknown): boolean {
 function leaseLost({ id, company, handler }: Lease): PaymentsError {
   return new PaymentsError(
     'lease_lost',
-    `The lease of event ${id} (company ${company}) to ${handler} was lost before the commit, so nothing was committed ` +
-      'and the delivery runs again. Raise "worker.leaseMs", or find the code that blocks the event loop.',
+    `The lease on the delivery of event ${id} (company ${company}) to ${handler} was lost before the commit, so ` +
+      'nothing was committed and the delivery runs again. Raise "worker.leaseMs", or find the code that blocks the ' +
+      'event loop.',
   );
 }
 
 function rolledBack(): TypeError {
   return new TypeError(
-    'The work of context.commit continued after one of its statements had failed, or it ended the transaction itself; ' +
-      'PostgreSQL rolled all of it back. Let the error reject the work, or run the statement in a savepoint.',
+    'The function passed to context.commit continued after one of its statements had failed, or it ended the ' +
+      'transaction itself, so PostgreSQL rolled back all its writes. Do not catch the error of the statement, or ' +
+      'run the statement in a savepoint.',
   );
 }
 
@@ -263,8 +278,8 @@ export class Semaphore {
   #running = 0;
 
   /**
-   * @param permits the most tasks at the same time
-   * @param maxWaitMs the longest a task waits for a permit, in milliseconds
+   * @param permits the maximum number of tasks that run at the same time
+   * @param maxWaitMs the maximum time that a task waits for a permit, in milliseconds
    * @param timeoutError creates the error of a task that waited too long
    */
   constructor(

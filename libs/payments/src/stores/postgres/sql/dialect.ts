@@ -15,19 +15,22 @@ import type {
   StatementResult,
 } from '../connection/connection-source.js';
 
-/** A number for an advisory lock of this schema. */
+/** Returns the number of an advisory lock of this schema. */
 export function lockNumber(schema: string, purpose: string): string {
   return hash('sha256', `nestjs-payments inbox ${schema} ${purpose}`, 'buffer')
     .readBigInt64BE()
     .toString();
 }
 
-/** The name of a schema in a statement. `resolvePostgresOptions` checked it, so nothing in it has to be escaped. */
+/**
+ * Returns the quoted name of a schema for a statement. `resolvePostgresOptions` has checked the name, so no character
+ * has to be escaped.
+ */
 export function quoted(schema: string): string {
   return `"${schema}"`;
 }
 
-/** With these settings off, every plan uses indexes. */
+/** The settings of the planner that are turned off so that every plan uses indexes. */
 export const TURNED_OFF = [
   'enable_seqscan',
   'enable_bitmapscan',
@@ -37,10 +40,11 @@ export const TURNED_OFF = [
 ];
 
 /**
- * Settings of the functions that run all day. The statistics of a queue are misleading: PostgreSQL takes them in a quiet
- * moment, when the indexes of unfinished deliveries are empty, and a plan made from them later reads a whole backlog. With
- * these settings every plan uses the indexes, for any statistics. `test/e2e/postgres/plans.spec.ts` fails without them. A function
- * that only such functions call inherits the settings: to set and to reset them takes time.
+ * The settings of frequently called functions. The statistics of a queue are misleading, because PostgreSQL may collect
+ * them when the indexes of unfinished deliveries are empty. A plan that is based on these statistics later reads a
+ * whole backlog. With these settings, every plan uses the indexes, for any statistics.
+ * `test/e2e/postgres/plans.spec.ts` fails without the settings. A function that only these functions call inherits the
+ * settings, because setting and resetting them takes time.
  */
 export const BY_INDEX = `
   SET search_path = pg_catalog, pg_temp
@@ -48,35 +52,46 @@ export const BY_INDEX = `
   ${TURNED_OFF.map((name) => `SET ${name} = off`).join('\n  ')}`;
 
 /**
- * A condition that the planner cannot match with a partial index. A statement that finds its row by the primary key could
- * otherwise be planned with an index of unfinished deliveries, if that was empty when the statistics were taken.
+ * Returns a condition that the planner cannot match with a partial index. Otherwise, a statement that should find its
+ * row by the primary key could read an index of unfinished deliveries, if this index was empty when the statistics were
+ * collected.
  */
 export function withoutPartialIndex(condition: string): string {
   return `COALESCE(${condition}, false)`;
 }
 
 /**
- * SQL at the end of an EXISTS, with which the planner looks each key up in the index. Without it, the planner expects an
- * empty index, may hash all of it, and so read the entry of each delivery that ran since the last vacuum.
+ * SQL at the end of an EXISTS that makes the planner look up each key in the index. Without this SQL, the planner
+ * expects an empty index and may hash the whole index, which reads the entry of each delivery that ran since the last
+ * vacuum.
  */
 export const LOOKED_UP = 'OFFSET 0';
 
-/** SQL for the current time in milliseconds since the epoch. It is not the start of the transaction. */
+/** SQL for the current time in milliseconds since the epoch, which is not the start time of the transaction. */
 export const NOW_MS = 'floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
 
-/** SQL: whether an event counts as the only one of the transaction and type of another event. Reads `event_once`. */
+/**
+ * SQL: whether an event counts as the only event of the transaction and type of another event. The SQL reads
+ * `event_once`.
+ */
 export const isOnceOf = (event: string, other: string): string =>
   `${indexed(`${event}.ordering_key`)} = ${indexed(`${other}.ordering_key`)} AND ${event}.ordering = ${other}.ordering
      AND ${event}.event_type = ${other}.event_type AND ${countsOnce(`${event}.`)}`;
 
-/** SQL for the start of a text, which the indexes of searches contain: an index entry has a limited size. */
+/**
+ * SQL for the start of a text. The indexes of searches contain only the start, because an index entry has a limited
+ * size.
+ */
 export const indexed = (text: string): string => `left(${text}, 200)`;
 
 /** Runs the statements of `stores/sql/` on PostgreSQL. */
 export class PostgresSql implements SqlDatabase {
   readonly dialect: SqlDialect;
 
-  /** @param connection runs the statements in its transaction; without it, each statement has one of its own. */
+  /**
+   * @param connection runs the statements in its transaction. Without a connection, each statement has its own
+   * transaction.
+   */
   constructor(
     private readonly source: Pick<ConnectionSource, 'run' | 'transaction'>,
     private readonly schema: string,
@@ -150,7 +165,10 @@ const COMMITS = {
 const PLANNED_BY_INDEX = `SELECT set_config(name, 'off', true) FROM unnest(
   '{${TURNED_OFF.join()}}'::text[]) AS name`;
 
-/** By the number of a type: reads the text that PostgreSQL writes for a value. Other values remain texts. */
+/**
+ * The functions that convert the text of a value, by the number of the type in PostgreSQL. Values of other types remain
+ * texts.
+ */
 const READERS: Readonly<Record<number, (text: string) => number | boolean>> = {
   16: (text) => text === 't', // boolean
   20: Number, // bigint
@@ -160,7 +178,7 @@ const READERS: Readonly<Record<number, (text: string) => number | boolean>> = {
   1700: Number, // numeric
 };
 
-/** Each state of a delivery has an index. */
+/** Returns the layout of PostgreSQL, in which each kind of pending or dead delivery has its own index. */
 const layoutOf = (schema: string): StoreLayout => ({
   bodies: `${schema}.event`,
   pruned: 'e.raw IS NULL',

@@ -17,8 +17,8 @@ const SETTLE_PARAMETERS = `p_seq bigint, p_token bigint, p_result text, p_detail
   p_keep_lost boolean, p_event_types text[], p_contradiction text`;
 
 /**
- * The expectations of a PostgreSQL inbox. A function of the database settles a poll that may store an event: a process that
- * is stopped in the middle of such a transaction would delay the receives of other processes.
+ * The expectations of a PostgreSQL inbox. A function of the database settles a poll that may store an event, because a
+ * process that stops in the middle of such a transaction would delay the receives of other processes.
  */
 export class PostgresExpectations extends SqlExpectations {
   readonly #settlePoll: PreparedStatement;
@@ -27,7 +27,7 @@ export class PostgresExpectations extends SqlExpectations {
     sql: PostgresSql,
     private readonly source: ConnectionSource,
     schema: string,
-    /** How often each worker looks for polls that became due without a notification, in milliseconds. */
+    /** The interval at which each worker looks for polls that became due without a notification, in milliseconds. */
     private readonly pollMs: number,
     private readonly notifier: WakeNotifier,
   ) {
@@ -44,12 +44,13 @@ export class PostgresExpectations extends SqlExpectations {
     const { query } = (tx ?? {}) as { query?: unknown };
     if (typeof query !== 'function') {
       throw new TypeError(
-        '"tx" of expect() needs a method query(text, values), as a client of "pg" and an EntityManager of TypeORM have it.',
+        '"tx" of expect() must have a method query(text, values). Pass, for example, a client of "pg" or an ' +
+          'EntityManager of TypeORM.',
       );
     }
     return {
       dialect: this.connection.dialect,
-      // All drivers return a row of a SELECT alike, and can pass texts.
+      // All drivers return the row of a SELECT in the same way, and all can pass values as texts.
       async run(sql, values = []) {
         const text = `WITH changed AS (${sql} RETURNING 1) SELECT count(*)::integer FROM changed`;
         const texts = values.map((value) => (value === null ? null : String(value)));
@@ -77,7 +78,7 @@ export class PostgresExpectations extends SqlExpectations {
       String(next === 'overdue'),
       String(keepLost),
       eventTypes.map(toStored),
-      // The function replaces the placeholders.
+      // The function replaces the placeholders {id} and {type}.
       event && toStored(contradictionDetail(event.eventType, { id: '{id}', eventType: '{type}' })),
       ...batch.values,
     ]);
@@ -96,15 +97,17 @@ export class PostgresExpectations extends SqlExpectations {
   }
 }
 
-/** SQL: the columns of an expectation `x` that the event `e` fulfils. */
+/** SQL: sets the columns of an expectation `x` that the event `e` fulfils. */
 const FULFILLED_BY = `state = 'fulfilled', fulfilled_at = ${NOW_MS}, fulfilled_by = e.source, fulfilled_id = e.id,
            fulfilled_type = e.event_type, fulfilled_transaction = e.ordering_key, ${UNSCHEDULED}`;
 
 /**
- * The function `fulfil` fulfils the expectations of received events, after all other statements of `receive` that lock rows. It locks
- * expectations in their order, so that no two transactions can deadlock. p_seqs has the number of each event that was
- * stored now; of the others, those fulfil that are duplicates of a stored event. Returns an array of the position of the
- * event and the fields of the expectation. The function inherits the settings of those that call it; see BY_INDEX.
+ * The function `fulfil` fulfils the expectations of received events. The function runs after all other statements of
+ * `receive` that lock rows, and locks expectations in the order of their numbers, so that no two transactions can
+ * deadlock. `p_seqs` contains the number of each event that was just stored. An event without a number fulfils an
+ * expectation only if it is a duplicate of a stored event. For each fulfilled expectation, the result contains the
+ * position of the event and the fields of the expectation. The function inherits the settings of the functions that
+ * call it; see BY_INDEX.
  */
 export const expectationFunctions = (schema: string): string => `
 CREATE OR REPLACE FUNCTION ${schema}.fulfil(p_seqs bigint[], p_companies text[], p_ids text[], p_once boolean[], p_types text[],
@@ -112,7 +115,8 @@ CREATE OR REPLACE FUNCTION ${schema}.fulfil(p_seqs bigint[], p_companies text[],
 LANGUAGE plpgsql VOLATILE
 AS $fulfil$
 DECLARE
-  -- Pairs of an expectation and an event of its transaction or reference. Both may be in several pairs.
+  -- Pairs of an expectation and an event with the same transaction or reference. An expectation or an event can be in
+  -- several pairs.
   v_expected bigint[];
   v_received bigint[];
   v_positions bigint[];
@@ -156,7 +160,8 @@ BEGIN
     SELECT json_agg(json_build_array(f.position, f.reference, f.transaction_id, f.fulfilled_by)) INTO v_fulfilled
       FROM fulfilled f;
   END IF;
-  -- An expectation of another transaction with the same reference only notes the event, the last one, unless it is locked.
+  -- An expectation with the same reference but another transaction only stores the id of the last such event, unless
+  -- the expectation is locked.
   WITH free AS MATERIALIZED (
     SELECT x.seq, COALESCE(x.transaction_id, x.fulfilled_transaction) AS own FROM ${schema}.expectation x
      WHERE x.seq = ANY (v_expected) AND x.state <> 'cancelled' ORDER BY x.seq FOR UPDATE SKIP LOCKED
@@ -170,7 +175,8 @@ BEGIN
   RETURN v_fulfilled;
 END $fulfil$;
 
--- The first stored event of the transaction of an expectation that has one of these types and counts, other than p_except.
+-- Returns the first stored event of a transaction that has one of these types, except the type p_except. The event must
+-- count as the only event of its type.
 CREATE OR REPLACE FUNCTION ${schema}.stored_event(p_company text, p_transaction text, p_types text[], p_except text,
   OUT o_id text, OUT o_type text)
 LANGUAGE plpgsql STABLE ${BY_INDEX}
@@ -183,8 +189,8 @@ BEGIN
    ORDER BY e.seq LIMIT 1;
 END $stored$;
 
--- Stores an event before it locks its expectation, because receive locks rows in this order too. It decides after
--- it has the lock, and undoes the receipt of an event that must not be stored.
+-- Settles a poll. The function stores the event before it locks the expectation, because receive locks rows in this
+-- order too. After the function has the lock, it checks whether the event may be stored, and undoes the receipt if not.
 CREATE OR REPLACE FUNCTION ${schema}.settle_poll(${SETTLE_PARAMETERS}, ${RECEIVE_PARAMETERS})
 RETURNS TABLE (o_settled boolean, o_result text, o_detail text, o_state text, o_changed boolean, o_next_ms bigint,
   ${RECEIPT_COLUMNS})
@@ -212,7 +218,8 @@ BEGIN
       SELECT * INTO v FROM ${schema}.expectation x WHERE x.seq = p_seq AND x.token = p_token AND x.leased FOR UPDATE;
       IF NOT FOUND THEN RAISE EXCEPTION USING ERRCODE = 'PYUND'; END IF;
       SELECT * INTO v_stored FROM ${schema}.stored_event(v.company, v.transaction_id, p_event_types, v_type);
-      -- A known event of the type may be next to one of another type, but a new one must not be stored next to it.
+      -- If the transaction has an event of another type, a new event must not be stored. A known event of the type is
+      -- allowed.
       IF v_stored.o_id IS NOT NULL AND (v_type IS NULL OR o_seqs[1] IS NOT NULL) OR v_type IS NULL AND v.state <> 'waiting'
       THEN RAISE EXCEPTION USING ERRCODE = 'PYUND'; END IF;
     EXCEPTION WHEN SQLSTATE 'PYUND' THEN

@@ -3,10 +3,13 @@ import type { Lease } from '../../../inbox/store/inbox-store.js';
 import { countsOnce, notOnce, toStored } from '../../sql/sql-connection.js';
 import { BY_INDEX, indexed, LOOKED_UP, NOW_MS } from './dialect.js';
 
-/** How many ordering keys one call of {@link forgottenReleases} checks. The next call continues after them. */
+/**
+ * The maximum number of ordering keys that one call of {@link forgottenReleases} checks. The next call continues after
+ * these keys.
+ */
 const MAX_KEYS = 1000;
 
-/** A handler and an ordering that sort before all others: no handler has an empty name. */
+/** A handler and an ordering that sort before all others, because no handler has an empty name. */
 const BEFORE_ALL_KEYS = ['', '00000000-0000-0000-0000-000000000000'];
 
 /** SQL for the number of the advisory lock of an ordering key and handler. */
@@ -45,23 +48,23 @@ export async function newerHandled(
  * These rules ensure that two deliveries of one ordering key and handler never run at the same time, and that every waiting
  * delivery becomes claimable in the end:
  *
- * 1. A claim or a receive that wants to run a delivery first takes the advisory lock of the key without waiting, and
- *    keeps it until its transaction ends. It skips a key whose lock another transaction has.
- * 2. After that, a *new* statement checks whether a delivery of the key is running. Its snapshot is younger than the
- *    lock, so it sees what other transactions committed before they released the lock. This needs READ COMMITTED: one
- *    snapshot for the whole transaction would be older than the lock. If a delivery runs, the due delivery is marked as
- *    waiting.
+ * 1. A claim or a receive that is about to run a delivery first takes the advisory lock of the key without waiting, and
+ *    keeps it until its transaction ends. The claim or receive skips a key whose lock another transaction has.
+ * 2. After that, a *new* statement checks whether a delivery of the key is running. The snapshot of the statement is
+ *    younger than the lock, so the statement sees what other transactions committed before they released the lock. The
+ *    rule needs READ COMMITTED, because one snapshot for the whole transaction would be older than the lock. If a
+ *    delivery runs, the due delivery is marked as waiting.
  * 3. A transaction that settles a running delivery first updates it, then waits for the lock, and then makes the next
  *    waiting delivery claimable in a new statement. So either the claim of rule 2 sees that the running delivery was
  *    settled, or this new statement sees the waiting delivery.
  * 4. Redrive and skip take the advisory lock before they lock pending deliveries. So no other transaction has locked the
  *    waiting delivery of rule 3.
- * 5. A unique index on running deliveries makes two of them impossible in any case.
+ * 5. In any case, a unique index on running deliveries prevents a second running delivery of a key and handler.
  *
- * Each transaction takes the locks that it waits for in sorted order. A claim or a settle that has a lock waits only for
- * the disk; redrive and skip wait for claims. So these operations cannot deadlock. `forgetHandler` skips deliveries without
- * these locks, because no live worker has the handler. A settle of a process that just ended may wait for it; a deadlock of the
- * two is repeated.
+ * A transaction that waits for several locks takes them in sorted order. A claim or a settle that holds a lock waits
+ * only for the disk; redrive and skip wait for claims. Therefore, these operations cannot deadlock. `forgetHandler`
+ * skips deliveries without these locks, because no live worker has registered the handler. A settle of a process that
+ * has just ended may wait for `forgetHandler`. If the two deadlock, the failed statement is repeated.
  */
 export const orderingFunctions = (schema: string): string => `
 -- This function and the next one inherit the settings of the functions that call them; see BY_INDEX.
@@ -77,14 +80,14 @@ BEGIN
   RETURN FOUND;
 END $lock$;
 
--- Makes the next waiting delivery of each key claimable, due now. Returns the keys that had one.
+-- Makes the next waiting delivery of each key claimable and due now. Returns the keys that had a waiting delivery.
 CREATE OR REPLACE FUNCTION ${schema}.release_next(p_orderings uuid[], p_handlers text[])
 RETURNS TABLE (o_ordering uuid, o_handler text)
 LANGUAGE plpgsql VOLATILE
 AS $release$
 BEGIN
   IF NOT ${schema}.lock_keys(p_orderings, p_handlers) THEN RETURN; END IF;
-  -- Most keys have no waiting delivery. This check is faster than to start the UPDATE below.
+  -- Most keys have no waiting delivery. This check is faster than the start of the UPDATE below.
   PERFORM FROM unnest(p_orderings, p_handlers) AS n (ordering, handler)
     WHERE EXISTS (SELECT FROM ${schema}.delivery h
                    WHERE h.waiting AND h.handler = n.handler AND h.ordering = n.ordering) LIMIT 1;
@@ -104,9 +107,9 @@ BEGIN
   RETURNING d.ordering, d.handler;
 END $release$;
 
--- Makes waiting deliveries claimable if nothing of their key runs or is due. There are such deliveries only if a process
--- died between a commit with a strict isolation level and its call of release_after.
--- Returns the last key that it checked, or NULL after the last key of all.
+-- Makes waiting deliveries claimable if no delivery of their key runs or is due. Such deliveries exist only if a
+-- process ended between a commit with a strict isolation level and its call of release_after. The function returns the
+-- last key that it checked, or NULL if no key is left.
 CREATE OR REPLACE FUNCTION ${schema}.release_forgotten(p_handler text, p_ordering uuid)
 RETURNS TABLE (o_released boolean, o_handler text, o_ordering uuid)
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
@@ -145,8 +148,8 @@ END $forgotten$;
 `;
 
 /**
- * Returns a function that finds waiting deliveries that no settle will make claimable, makes them claimable, and returns whether
- * there were any.
+ * Returns a function that finds waiting deliveries that no settle will make claimable, makes them claimable, and
+ * returns whether it found any such delivery.
  */
 export function forgottenReleases(
   source: ConnectionSource,

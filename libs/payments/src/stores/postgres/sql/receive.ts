@@ -15,24 +15,27 @@ import { isRunning, keyLock } from './ordering.js';
 import { countsOnce, fromStored, orderingOf, toStored } from '../../sql/sql-connection.js';
 import { BY_INDEX, isOnceOf, LOOKED_UP, NOW_MS } from './dialect.js';
 
-/** How many repeats of an event are kept. */
+/** The maximum number of repeats that are stored for an event. */
 const MAX_REPEATS = 20;
 /**
- * How often the function `receive` runs for one batch. Two rounds are enough, unless tombstones are pruned or other
- * processes store copies of the same events between the rounds.
+ * The maximum number of times that the function `receive` runs for one batch. Two rounds are enough, unless tombstones
+ * are pruned or other processes store copies of the same events between the rounds.
  */
 const MAX_ROUNDS = 5;
 
 /** An event to store, with its hashes. */
 interface NewEvent {
   readonly event: IncomingEvent;
-  /** Whether the event is handled once per transaction, and has one. */
+  /** Whether the event is handled once per transaction, and has a transaction. */
   readonly once: boolean;
-  /** Hash of company and ordering key, as a UUID; `null` without an ordering key. */
+  /** The hash of the company and the ordering key, as a UUID; `null` if the event has no ordering key. */
   readonly ordering: string | null;
-  /** Hash of the body. */
+  /** The hash of the body. */
   readonly digest: Buffer;
-  /** Whether it is the first event of its id, and of its transaction and type if that is handled once, in the statement. */
+  /**
+   * Whether no earlier event in the statement has the same id or, if the type is handled once, the same transaction and
+   * type.
+   */
   readonly first: boolean;
 }
 
@@ -42,7 +45,7 @@ interface NewDelivery {
   readonly index: number;
   readonly handler: string;
   readonly ordering: string | null;
-  /** The worker that may run the delivery at once; `null` if none may. */
+  /** The id of the worker that may run the delivery immediately; `null` if no worker may. */
   readonly worker: string | null;
 }
 
@@ -69,10 +72,14 @@ const EVENT_COLUMNS: Columns<NewEvent> = {
   currency: ['text', ({ event: { summary } }) => summary?.currency && toStored(summary.currency)],
 };
 
-/** What `receive` takes of each event: also its catalog version, and whether and with which reference it fulfils expectations. */
+/**
+ * The parameters of `receive` for each event. In addition to the columns, they contain the catalog version, and whether
+ * and with which reference the event fulfils expectations.
+ */
 const EVENT_PARAMETERS: Columns<NewEvent> = {
   ...EVENT_COLUMNS,
-  // Of the events of one id, or of one transaction and type, only the first is inserted: the outcome of the others depends on it.
+  // Only the first event of an id, or of a transaction and type, is inserted, because the outcome of the other events
+  // depends on the first event.
   first: ['boolean', ({ first }) => String(first)],
   version: ['bigint', ({ event }) => event.catalogVersion],
   fulfils: ['boolean', ({ event }) => (event.fulfils ? 'true' : null)],
@@ -96,7 +103,7 @@ const STORED = Object.keys(EVENT_COLUMNS);
 /** The parameters of the function `receive` with their types, in SQL. */
 export const RECEIVE_PARAMETERS = `${declarationOf(EVENT_PARAMETERS, 'p_')}, ${declarationOf(DELIVERY_PARAMETERS, 'd_')}`;
 
-/** The columns of its result, which {@link receiptsOf} reads. */
+/** The columns of the result of the function `receive`, which {@link ReceiveBatch.receiptsOf} reads. */
 export const RECEIPT_COLUMNS =
   'o_received_ms bigint, o_seqs bigint[], o_runs boolean[], o_not_stored jsonb, o_fulfilled json';
 
@@ -122,7 +129,8 @@ export function receiver(
         receipts[open[position]!] = receipt;
     }
     throw new PostgresInboxError(
-      'The PostgreSQL inbox could neither store an event nor find the stored event that it conflicts with.',
+      'The PostgreSQL inbox could neither store an event nor find the stored event that conflicts with it. ' +
+        'Send the event again.',
       null,
     );
   };
@@ -153,7 +161,10 @@ export class ReceiveBatch {
     ];
   }
 
-  /** The receipts, in the order of the events, from the result of the function. `undefined`: the outcome is not known yet. */
+  /**
+   * Returns the receipts, in the order of the events, from the result of the function. A receipt is `undefined` if the
+   * outcome is not known yet.
+   */
   receiptsOf(row: ResultRow): (StoreReceipt | undefined)[] {
     const receipts = this.#storedReceipts(row);
     for (const [position, outcome, id] of JSON.parse(row['o_not_stored'] ?? '[]') as NotStored[]) {
@@ -215,7 +226,7 @@ function receiptOf(outcome: StoreReceipt['outcome'], id: string): Receipt {
   return { outcome, id, claimed: [], pending: false, fulfilled: [] };
 }
 
-/** @param known the ids, and the transactions and types, of the events before it in the statement */
+/** @param known the ids, and the transactions and types, of the earlier events in the statement */
 function newEventOf(event: IncomingEvent, known: Set<string>): NewEvent {
   const { company, id, eventType, orderingKey, stale } = event;
   const hashed = orderingOf(company, orderingKey && toStored(orderingKey));
@@ -228,7 +239,10 @@ function newEventOf(event: IncomingEvent, known: Set<string>): NewEvent {
   return { event, once, ordering, digest: hash('sha256', event.raw, 'buffer'), first };
 }
 
-/** The deliveries of all events. Of those with the same ordering key and handler, only the first may run at once. */
+/**
+ * Returns the deliveries of all events. Of the deliveries with the same ordering key and handler, only the first may
+ * run immediately.
+ */
 function deliveriesOf(events: readonly NewEvent[]): NewDelivery[] {
   const busy = new Set<string>();
   return events.flatMap(({ event: { handlers, assign }, ordering }, index) =>
@@ -244,7 +258,7 @@ function deliveriesOf(events: readonly NewEvent[]): NewDelivery[] {
   );
 }
 
-/** Whether no handler takes the event although its type needs one. A stale event can be unhandled too. */
+/** Whether the event has no handler although its type needs a handler. A stale event can be unhandled too. */
 function isUnhandled({ eventType, handlers }: IncomingEvent): boolean {
   return handlers.length === 0 && eventType !== TEST_EVENT_TYPE;
 }
@@ -260,12 +274,13 @@ const eventRows = (...columns: string[]): string =>
         WITH ORDINALITY AS i (seq, ${columns.join(', ')}, position)`;
 
 /**
- * The function `receive` stores the events that are new. It returns one row: the number of each event that it stored,
- * whether each delivery runs under its worker, and the outcomes of the events that it did not store. It has several small
- * statements, because PostgreSQL takes longer to set up one join of all these arrays than to run it.
+ * The function `receive` stores the events that are new. The function returns one row: the number of each stored event,
+ * whether each delivery runs under its worker, and the outcomes of the events that were not stored. The function has
+ * several small statements, because PostgreSQL takes longer to set up one join of all these arrays than to run the
+ * join.
  *
- * Events are numbered in the order of the batch, which is the order of lists and claims. They are inserted in an order that
- * is the same for all processes, so that two processes with the same events or transactions do not deadlock.
+ * Events are numbered in the order of the batch, which is the order of lists and claims. Events are inserted in an
+ * order that is the same for all processes, so that two processes with the same events or transactions do not deadlock.
  */
 export const receiveFunction = (schema: string, catalogLock: string): string => `
 CREATE OR REPLACE FUNCTION ${schema}.receive(${RECEIVE_PARAMETERS})
@@ -276,7 +291,7 @@ DECLARE
   v_now CONSTANT bigint := ${NOW_MS};
   v_version bigint;
   v_paused text[];
-  -- For each delivery: whether this transaction has the lock of its key, so that it may be stored as running.
+  -- For each delivery: whether this transaction has the lock of its key, so that the delivery may be stored as running.
   v_free boolean[];
   -- For each delivery: whether it waits for its turn.
   v_waiting boolean[];
@@ -285,11 +300,13 @@ DECLARE
   v_all boolean;
   v_known record;
 BEGIN
-  -- Events must be durable before the 2xx response, even if the role or the database does not wait for the disk.
+  -- Events must be durable before the 2xx response, even if the settings of the role or the database turn the wait for
+  -- the disk off.
   IF current_setting('synchronous_commit') = 'off' THEN
     PERFORM set_config('synchronous_commit', 'on', true);
   END IF;
-  -- A change of the catalog waits for this transaction, so no event is stored with an outdated version after it.
+  -- A change of the catalog waits for this transaction, so no event is stored with an outdated version after the
+  -- change.
   PERFORM pg_advisory_xact_lock_shared(${catalogLock});
   SELECT m.catalog_version, ARRAY(SELECT p.handler FROM ${schema}.pause p) INTO v_version, v_paused
     FROM ${schema}.meta m;
@@ -299,7 +316,7 @@ BEGIN
                           WHEN d.ordering IS NULL THEN true
                           ELSE pg_try_advisory_xact_lock(${keyLock('d.ordering', 'd.handler')}) END)
       INTO v_free FROM unnest(d_worker, d_handler, d_ordering) AS d (worker, handler, ordering);
-    -- A new statement after the locks: rule 2 in ordering.ts.
+    -- This must be a new statement after the locks; see rule 2 in ordering.ts.
     SELECT array_agg(c.action = 'run'), array_agg(c.action = 'wait') INTO o_runs, v_waiting
       FROM (
         SELECT CASE
@@ -348,8 +365,9 @@ BEGIN
 
   o_received_ms := v_now;
   IF v_all IS NOT TRUE THEN
-    -- For each event that was not stored: the stored event with its id, or else the one of its transaction. An event that has
-    -- another id is noted at the latter, in an order that is the same for all processes.
+    -- Finds, for each event that was not stored, the stored event with its id or, if there is none, the stored event of
+    -- its transaction. In the second case, the stored event records the other id. The stored events are updated in an
+    -- order that is the same for all processes.
     FOR v_known IN
       SELECT i.position, i.id <> k.id AS is_repeat, i.id AS own_id, k.seq, k.id,
              CASE WHEN k.id IS NULL THEN 'outdated'
@@ -379,7 +397,7 @@ BEGIN
     END LOOP;
   END IF;
 
-  -- After all other statements that lock rows: see expectations.ts.
+  -- This call comes after all other statements that lock rows; see expectations.ts.
   IF p_fulfils <> '{}' THEN
     o_fulfilled := ${schema}.fulfil(o_seqs, p_company, p_id, p_once, p_event_type, p_ordering_key, p_ordering,
       p_expected, p_fulfils, p_digest);

@@ -4,7 +4,7 @@ import { BY_INDEX, NOW_MS } from './dialect.js';
 import { historyWith } from './settle.js';
 import { toStored } from '../../sql/sql-connection.js';
 
-/** Makes deliveries due again, and returns how many it changed or added. */
+/** Makes deliveries due again. Returns the number of deliveries that were changed or added. */
 export async function redrive(
   source: ConnectionSource,
   schema: string,
@@ -21,7 +21,7 @@ export async function redrive(
   return Number(row!['changed']);
 }
 
-/** Marks pending and dead deliveries as skipped, and returns how many. */
+/** Marks pending and dead deliveries as skipped. Returns the number of skipped deliveries. */
 export async function skip(
   source: ConnectionSource,
   schema: string,
@@ -43,7 +43,7 @@ function columnsOf(selections: readonly DeliverySelection[]): [string[], string[
 }
 
 /**
- * SQL that finds the selected events and handlers, each pair once, and takes their locks: rule 4 in `ordering.ts`.
+ * SQL that finds the selected events and handlers, each pair once, and takes their locks; see rule 4 in `ordering.ts`.
  */
 const lockSelected = (schema: string): string => `
   SELECT array_agg(s.seq), array_agg(s.handler), array_agg(s.ordering) INTO v_events, v_names, v_orderings
@@ -53,8 +53,8 @@ const lockSelected = (schema: string): string => `
   PERFORM ${schema}.lock_keys(v_orderings, v_names);`;
 
 /**
- * The function `redrive` locks the events before the deliveries: it waits for an event that is being pruned, and then
- * ignores it. It locks all rows in order, so that the requests of two operators cannot deadlock.
+ * The function `redrive` locks the events before the deliveries. The function waits for an event that is being pruned,
+ * and then ignores the event. It locks all rows in order, so that the requests of two operators cannot deadlock.
  */
 export const redriveFunctions = (schema: string): string => `
 CREATE OR REPLACE FUNCTION ${schema}.redrive(p_companies text[], p_ids text[], p_handlers text[], p_due_ms bigint[],
@@ -74,7 +74,7 @@ BEGIN
   ${lockSelected(schema)}
   PERFORM FROM ${schema}.event e WHERE e.seq = ANY (v_events) ORDER BY e.seq FOR NO KEY UPDATE;
 
-  -- A stale event counts as the event of its transaction from now on, unless another event does.
+  -- From now on, a stale event is the event of its transaction, unless the transaction already has another event.
   FOR v_stale IN
     SELECT e.seq, e.company, e.id, e.once, e.event_type, e.ordering_key, e.ordering, e.reference, e.digest
       FROM ${schema}.event e

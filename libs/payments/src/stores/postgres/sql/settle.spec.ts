@@ -50,7 +50,7 @@ class SlowDatabase {
 }
 
 describe('Settlements', () => {
-  it('Settlements writes one outcome at once, and those queued during its statement together', async () => {
+  it('Settlements writes the first outcome immediately, and the outcomes that arrive during its statement together', async () => {
     const database = new SlowDatabase();
     const first = database.settle(1);
     await turn();
@@ -65,7 +65,7 @@ describe('Settlements', () => {
     expect(database.events).toEqual([[1], [2, 3]]);
   });
 
-  it('Settlements retries an outcome whose delivery another transaction has locked, and resolves the others', async () => {
+  it('Settlements retries an outcome whose delivery another transaction has locked, and resolves the other outcomes', async () => {
     const database = new SlowDatabase();
     const [one, two] = [1, 2].map((event) => database.settle(event));
     await turn();

@@ -15,7 +15,7 @@ import { isValueError, PostgresInboxError, prepared } from '../connection/connec
 import { BY_INDEX, NOW_MS, withoutPartialIndex } from './dialect.js';
 import { MAX_DELAY_MS, toStored } from '../../sql/sql-connection.js';
 
-/** How soon an outcome is written again if another transaction has locked the delivery, in milliseconds. */
+/** The delay before an outcome is written again if another transaction has locked the delivery, in milliseconds. */
 const LOCKED_RETRY_MS = 10;
 
 /** The outcome of an attempt, to write to the delivery of its lease. */
@@ -27,7 +27,7 @@ interface LeaseOutcome {
   readonly dueInMs: number | null;
 }
 
-/** What the function `settle` takes of each outcome. */
+/** The parameters of the function `settle` for each outcome. */
 const OUTCOME_COLUMNS: Columns<LeaseOutcome> = {
   event: ['bigint', ({ lease }) => lease.seq],
   handler: ['text', ({ lease }) => toStored(lease.handler)],
@@ -39,8 +39,9 @@ const OUTCOME_COLUMNS: Columns<LeaseOutcome> = {
 const SETTLE_PARAMETERS = declarationOf(OUTCOME_COLUMNS, 'p_');
 
 /**
- * Returns a function that writes the outcomes of attempts, in one statement at a time. It resolves once its outcome is committed,
- * and waits for another transaction that has locked the delivery.
+ * Returns a function that writes the outcome of an attempt. Outcomes that arrive together are written with one
+ * statement. The function resolves when its outcome is committed. If another transaction has locked the delivery, the
+ * function waits.
  *
  * @param timeoutMs how long another transaction may keep a delivery locked
  */
@@ -78,7 +79,7 @@ export function settlements(
     const { id, handler } = outcome.lease;
     throw new PostgresInboxError(
       `The delivery of event ${id} to ${handler} could not be settled within ${timeoutMs} ms, because another ` +
-        'transaction has locked its row.',
+        'transaction has locked its row. Look for a long transaction in the database.',
       null,
     );
   };
@@ -118,15 +119,15 @@ export const FINISHED = {
   /** Done, and the next waiting delivery of the key is claimable. */
   nextDue: 2,
   /**
-   * Done. The isolation level hides waiting deliveries from the transaction, so `release_after` has to make the next one
-   * claimable after the commit.
+   * Done. The isolation level hides waiting deliveries from the transaction, so `release_after` has to make the next
+   * waiting delivery claimable after the commit.
    */
   nextHidden: 3,
 } as const;
 
 /**
- * The function `settle` writes outcomes. It does not wait for a locked row, because the lock may last long and the other
- * outcomes do not depend on it.
+ * The function `settle` writes outcomes. The function does not wait for a locked row, because the lock may last long
+ * and the other outcomes do not depend on the row.
  */
 export const settleFunctions = (schema: string): string => `
 CREATE OR REPLACE FUNCTION ${schema}.settle(${SETTLE_PARAMETERS})
@@ -159,8 +160,8 @@ BEGIN
            failed_at = CASE s.kind WHEN 'failed' THEN v_now ELSE d.failed_at END,
            last_error = COALESCE(s.error, d.last_error),
            history = CASE s.kind WHEN 'failed' THEN ${historyWith('v_now', `'f'`, 's.error')} ELSE d.history END
-      -- By ctid, since the rows are locked. A row that was changed since this statement began is not found by its ctid. The
-      -- next statement settles it, if its token is still the same.
+      -- The rows are found by ctid, because they are locked. A row that has changed since this statement began is not
+      -- found by its ctid. A later call settles that row if its token is still the same.
       FROM locked s WHERE d.ctid = s.tuple
     RETURNING s.position, d.ordering, d.handler
   )
@@ -186,7 +187,8 @@ BEGIN
   RETURN NEXT;
 END $settle$;
 
--- Marks a delivery as done. It is the last statement of the transaction, so that the work locks no row of the inbox.
+-- Marks a delivery as done. The call is the last statement of the transaction, so that no row of the inbox is locked
+-- while the work runs.
 CREATE OR REPLACE FUNCTION ${schema}.finish(p_event bigint, p_handler text, p_token bigint) RETURNS integer
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
 AS $finish$
@@ -207,7 +209,7 @@ BEGIN
   RETURN CASE WHEN FOUND THEN ${FINISHED.nextDue} ELSE ${FINISHED.done} END;
 END $finish$;
 
--- Makes the next waiting delivery claimable, after FINISHED.nextHidden.
+-- Makes the next waiting delivery claimable after finish has returned FINISHED.nextHidden.
 CREATE OR REPLACE FUNCTION ${schema}.release_after(p_event bigint, p_handler text) RETURNS boolean
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
 AS $after$

@@ -7,15 +7,19 @@ import type { ConnectionSource, ResultRow } from '../connection/connection-sourc
 import { BY_INDEX, dialectOf, NOW_MS } from './dialect.js';
 import { historyWith } from './settle.js';
 
-/** From this time on, in milliseconds, a search for lost deliveries is slow. Usually it takes a few milliseconds. */
+/**
+ * The duration from which a search for lost deliveries is slow, in milliseconds. A search usually takes a few
+ * milliseconds.
+ */
 const SLOW_MS = 1000;
-/** How many times as long as a slow search took the next one waits. */
+/** The pause after a slow search, as a multiple of the duration of the search. */
 const SLOW_PAUSE = 3;
 
 /**
- * Returns a function that records a heartbeat, and frees the deliveries of dead workers; `freed`: whether there were any. A
- * transaction that is open elsewhere for hours keeps the index entries of all deliveries that ran since then, and the search for
- * lost deliveries reads them. So a heartbeat succeeds also if this search takes too long, and slow searches are made less often.
+ * Returns a function that records a heartbeat and frees the deliveries of dead workers. The result `freed` is whether
+ * the function freed any delivery. While a transaction is open elsewhere, the database keeps the index entries of all
+ * deliveries that have run since the start of the transaction, and the search for lost deliveries reads these entries.
+ * Therefore, a heartbeat succeeds even if the search takes too long, and slow searches run less often.
  */
 export function heartbeats(
   source: ConnectionSource,
@@ -35,7 +39,7 @@ export function heartbeats(
       const text = `SELECT * FROM ${schema}.free_lost($1::uuid, $2::boolean)`;
       [row] = await source.query(text, [workerId, late]);
     } catch (error) {
-      // The source has logged it.
+      // The source has already logged the error.
       if (runtime.monotonic() - startedAt < SLOW_MS) throw error;
     }
     const tookMs = runtime.monotonic() - startedAt;
@@ -55,9 +59,10 @@ const isExpired = (worker: string): string =>
   `${worker}.heartbeat_at + ${worker}.lease_ms <= v_now`;
 
 /**
- * The function of a change of the workers or the catalog. It has the catalog lock until its transaction ends. `receive` shares
- * this lock with other receives while it stores events with one version of the catalog. It locks the worker before the catalog,
- * as a heartbeat does. In another order, the two could deadlock and stall receives.
+ * Returns the SQL function for a change of the workers or the catalog. The function holds the catalog lock until its
+ * transaction ends. `receive` shares this lock with other receives while it stores events with one version of the
+ * catalog. The function locks the worker before the catalog, as a heartbeat does. In another order, a change and a
+ * heartbeat could deadlock and block receives.
  */
 function changeFunction(schema: string, catalogLock: string, change: CatalogChange): string {
   const { name, types, statements } = change;
@@ -93,8 +98,8 @@ BEGIN
   RETURN NEXT;
 END $renew$;
 
--- p_late: the heartbeat of this worker was late itself. It then declares no worker dead, since the database may have been down
--- for all workers.
+-- p_late: whether the heartbeat of this worker was itself late. If the heartbeat was late, the function declares no
+-- worker dead, because the database may have been down for all workers.
 CREATE OR REPLACE FUNCTION ${schema}.free_lost(p_worker uuid, p_late boolean)
 RETURNS TABLE (o_suspects boolean, o_freed integer)
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
@@ -107,15 +112,16 @@ DECLARE
   v_orderings uuid[];
   v_handlers text[];
 BEGIN
-  -- A worker whose row is locked renews its heartbeat at this moment. This worker has just renewed its own.
+  -- A worker whose row is locked is renewing its heartbeat now. This worker has just renewed its own heartbeat.
   SELECT array_agg(x.id) FILTER (WHERE NOT x.retired), array_agg(x.id) FILTER (WHERE x.retired)
     INTO v_dead, v_retired
     FROM (SELECT w.id, w.retired FROM ${schema}.worker w
            WHERE ${isExpired('w')} AND NOT p_late AND (w.id <> p_worker OR w.retired)
            ORDER BY w.id FOR UPDATE SKIP LOCKED) x;
 
-  -- Finds the deliveries that run under no live worker, even if they were claimed after their worker was declared dead. It
-  -- reads all running deliveries: they are few, because the slots of the workers bound them.
+  -- Finds the running deliveries that no live worker runs, even if they were claimed after their worker was declared
+  -- dead. The statement reads all running deliveries, which are few, because the slots of the workers limit their
+  -- number.
   WITH lost AS MATERIALIZED (
     SELECT d.ctid AS tuple, d.worker = ANY (v_retired) AS of_retired FROM ${schema}.delivery d
      WHERE d.state = 'running' AND NOT EXISTS (
@@ -135,7 +141,8 @@ BEGIN
   SELECT array_agg(f.ordering), array_agg(f.handler) INTO v_orderings, v_handlers FROM freed f;
   o_freed := COALESCE(cardinality(v_handlers), 0);
   PERFORM FROM ${schema}.release_next(v_orderings, v_handlers);
-  -- A retired worker remains until nothing runs under it. Otherwise its running deliveries would count as lost.
+  -- A retired worker is kept until its last running delivery has ended. Otherwise, its running deliveries would count
+  -- as lost.
   SELECT array_agg(i.id) INTO v_removed FROM unnest(v_retired) AS i (id)
     WHERE NOT EXISTS (SELECT FROM ${schema}.delivery d WHERE d.worker = i.id AND d.state = 'running');
   o_suspects := EXISTS (
@@ -145,7 +152,7 @@ BEGIN
        AND EXISTS (
          SELECT FROM ${schema}.delivery d
           WHERE d.handler = h.entry ->> 'name' AND d.state = 'pending' AND NOT d.waiting AND d.crashes > 0));
-  -- After all searches, since this locks the catalog, and receives wait.
+  -- The workers are removed after all searches, because the removal locks the catalog and makes receives wait.
   PERFORM ${schema}.remove_worker(i.id) FROM unnest(v_dead || v_removed) AS i (id);
   RETURN NEXT;
 END $free$;

@@ -1,7 +1,8 @@
 /**
- * Bodies are in a table of their own. When bodies are pruned, its pages become free. In the rows of events, the pages would
- * stay nearly empty until the tombstones are deleted, and lists would read more pages. Most indexes of deliveries are
- * partial: an index without done deliveries stays small, however many done deliveries the table keeps.
+ * The SQL that creates the tables. Bodies are in a table of their own, whose pages become free when bodies are pruned.
+ * If bodies were in the rows of events, the pages would stay nearly empty until the tombstones are deleted, and lists
+ * would read more pages. Most indexes of deliveries are partial, because an index without done deliveries stays small,
+ * for any number of done deliveries in the table.
  */
 export const version1 = `
   CREATE TABLE payments_inbox_meta (
@@ -30,11 +31,11 @@ export const version1 = `
     stale INTEGER NOT NULL, -- 1: the event was too old when it was received, and was not redriven
     unhandled INTEGER NOT NULL, -- 1: the event has no delivery although its type needs one
     pruned INTEGER NOT NULL DEFAULT 0, -- 1: a tombstone, without body and deliveries
-    source TEXT NOT NULL DEFAULT 'webhook', -- or poll, or overdue
+    source TEXT NOT NULL DEFAULT 'webhook', -- webhook, poll or overdue
     repeats TEXT -- other events of its transaction: a JSON array of arrays of id and time, the oldest first
   ) STRICT;
   CREATE UNIQUE INDEX payments_inbox_event_id ON payments_inbox_event (id, company);
-  -- Each event with a transaction is in one of the next two indexes: a look-up of a transaction reads both.
+  -- Each event with a transaction is in one of the next two indexes, so a look-up of a transaction reads both.
   CREATE UNIQUE INDEX payments_inbox_event_once ON payments_inbox_event (ordering_key, event_type, company)
     WHERE once AND NOT stale;
   CREATE INDEX payments_inbox_event_transaction ON payments_inbox_event (ordering_key)
@@ -56,7 +57,7 @@ export const version1 = `
     event INTEGER NOT NULL REFERENCES payments_inbox_event ON DELETE CASCADE,
     handler TEXT NOT NULL,
     state TEXT NOT NULL CHECK (state IN ('pending', 'running', 'done', 'dead', 'skipped')),
-    queue TEXT -- the queue of its handler that contains a pending or dead delivery
+    queue TEXT -- for a pending or dead delivery: its queue within the handler
       CHECK (CASE state WHEN 'pending' THEN coalesce(queue, '') IN ('due', 'waiting', 'suspect')
         WHEN 'dead' THEN queue IS 'dead' ELSE queue IS NULL END)
       CHECK (queue IS NOT 'waiting' OR ordering IS NOT NULL),
@@ -96,7 +97,7 @@ export const version1 = `
     next_poll_at INTEGER, -- store clock; while a poll is leased: the end of the lease
     leased INTEGER NOT NULL DEFAULT 0,
     token INTEGER NOT NULL DEFAULT 0, -- increases with each lease
-    lost_polls INTEGER NOT NULL DEFAULT 0, -- leases in a row that were not settled
+    lost_polls INTEGER NOT NULL DEFAULT 0, -- the number of consecutive leases that were not settled
     polls INTEGER NOT NULL DEFAULT 0,
     last_poll_at INTEGER,
     last_result TEXT CHECK ((last_result IS NULL) = (last_poll_at IS NULL)),
@@ -108,7 +109,7 @@ export const version1 = `
     fulfilled_transaction TEXT, -- ordering key of the event
     contradiction TEXT,
     other_event_id TEXT, -- id of an event of another transaction with this reference
-    request TEXT CHECK (request IN ('running', 'answered', 'unknown', 'accepted')), -- NULL: never
+    request TEXT CHECK (request IN ('running', 'answered', 'unknown', 'accepted')), -- NULL if there was no request
     request_token INTEGER NOT NULL DEFAULT 0, -- increases with each request
     request_until INTEGER -- store clock: the end of the lease of the last request
   ) STRICT;
@@ -129,12 +130,12 @@ export const version1 = `
     name TEXT PRIMARY KEY,
     patterns TEXT NOT NULL, -- a JSON array
     first_seen INTEGER NOT NULL,
-    last_seen INTEGER NOT NULL -- the last heartbeat of the workers that were removed or retired; live workers have a later one
+    last_seen INTEGER NOT NULL -- last heartbeat of removed or retired workers; live workers have a later heartbeat
   ) STRICT, WITHOUT ROWID;
 
   CREATE TABLE payments_inbox_worker (
     id TEXT PRIMARY KEY,
-    lease_ms INTEGER NOT NULL, -- of a retired worker: its grace
+    lease_ms INTEGER NOT NULL, -- for a retired worker: its grace period
     heartbeat_at INTEGER NOT NULL, -- changes with each heartbeat
     retired INTEGER NOT NULL DEFAULT 0,
     handlers TEXT NOT NULL -- a JSON array of objects

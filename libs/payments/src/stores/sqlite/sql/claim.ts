@@ -9,18 +9,18 @@ import { beganToWait, isOrderingRunning } from './ordering.js';
 import { fromStored } from '../../sql/sql-connection.js';
 import { isLive, unpaused } from './workers.js';
 
-/** How many deliveries of a handler one claim makes wait. If a busy key has more, the next claim continues. */
+/** The number of deliveries of a handler after which a claim stops making deliveries wait. The next claim continues. */
 const MAX_WAITING = 500;
 
-/** Makes a delivery wait for its turn. */
+/** SQL: makes a delivery wait for its turn. */
 const MAKE_WAIT =
   "UPDATE payments_inbox_delivery SET queue = 'waiting' WHERE event = ? AND handler = ?";
 
-/** Leases due deliveries to a worker: of each handler, the earliest due first. */
+/** Leases due deliveries to a worker. The deliveries of a handler are leased in the order of their due times. */
 export function claim(sql: SqliteSql, { workerId, wanted }: ClaimRequest): ClaimedDelivery[] {
   const { connection } = sql;
-  // A worker that was declared dead claims nothing: the next heartbeat of another worker would free the delivery while
-  // this worker runs it.
+  // A worker that was declared dead claims nothing, because the next heartbeat of another worker would free the
+  // delivery while this worker runs it.
   if (!isLive(connection, workerId)) return [];
   const limits = new Map(wanted.map(({ handler, limit }) => [handler, limit]));
   return unpaused(connection, [...limits.keys()]).flatMap((handler) =>
@@ -77,7 +77,10 @@ interface LeasedRow {
 /** Finds the trace context in the JSON of stored headers, which escapes all other quotes. */
 const TRACEPARENT = /"traceparent":"([\da-f-]+)"/;
 
-/** Makes a pending delivery running. This transaction has found it, so no other connection has changed it since. */
+/**
+ * Makes a pending delivery running. This transaction has found the delivery, so no other connection has changed the
+ * delivery since.
+ */
 function lease(
   { connection, times }: SqliteSql,
   seq: number,
@@ -120,7 +123,7 @@ function lease(
   };
 }
 
-/** Leases the earliest due suspect whose ordering key is free. */
+/** Leases the suspect that is due first, among the suspects whose ordering key is free. */
 export function claimSuspect(
   sql: SqliteSql,
   { workerId, handlers }: SuspectRequest,
@@ -143,7 +146,10 @@ export function claimSuspect(
   return first ? lease(sql, first.event, first.handler, workerId) : null;
 }
 
-/** Milliseconds until the first delivery of these handlers becomes claimable; `null` if there is none. */
+/**
+ * Returns the milliseconds until the first delivery of these handlers becomes claimable; `null` if there is no such
+ * delivery.
+ */
 export function nextDueInMs(
   { connection, times }: SqliteSql,
   handlers: readonly string[],

@@ -41,7 +41,7 @@ describe('the authorizer of a commit', () => {
     for (const action of [TRANSACTION, ATTACH, DETACH]) expect(inUse(action, 'x', null)).toBe(DENY);
   });
 
-  it('the authorizer of a commit allows everything else', () => {
+  it('the authorizer of a commit allows inserts, savepoints and harmless pragmas of the application', () => {
     expect(inUse(PRAGMA, 'table_info', 'ledger')).toBe(OK);
     expect(inUse(PRAGMA, 'defer_foreign_keys', 'ON')).toBe(OK);
     expect(inUse(INSERT, 'ledger', null)).toBe(OK);
@@ -54,7 +54,7 @@ describe('the authorizer of a commit', () => {
     expect(own(PRAGMA, 'wal_checkpoint', 'TRUNCATE')).toBe(OK);
   });
 
-  it('the authorizer of a commit does nothing on a Node without authorizers', () => {
+  it('the authorizer of a commit has no effect on a Node version without authorizers', () => {
     expect(() => protect({} as DriverDatabase, () => true)).not.toThrow();
   });
 });

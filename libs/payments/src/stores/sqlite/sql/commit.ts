@@ -15,22 +15,22 @@ import { complete, findRunning } from './settle.js';
 /** A parameter by position, or an object with all named parameters. */
 export type SqliteParameter = SqliteValue | Readonly<Record<string, SqliteValue>>;
 
-/** A prepared statement of a {@link SqliteTransaction}. It throws after the end of the transaction. */
+/** A prepared statement of a {@link SqliteTransaction}. The statement throws after the end of the transaction. */
 export interface SqliteStatement {
   /** Runs the statement without returning rows. */
   run(...parameters: readonly SqliteParameter[]): {
     readonly changes: number | bigint;
     readonly lastInsertRowid: number | bigint;
   };
-  /** The first row, if there is one. */
+  /** Returns the first row; `undefined` if there is no row. */
   get(...parameters: readonly SqliteParameter[]): SqliteRow | undefined;
-  /** All rows. */
+  /** Returns all rows. */
   all(...parameters: readonly SqliteParameter[]): SqliteRow[];
 }
 
 /**
- * The transaction of a `context.commit`, on the database file of the inbox. It ends when the callback returns. The
- * callback is synchronous, because SQLite has one writer and all others wait for it.
+ * The transaction of a `context.commit`, on the database file of the inbox. The transaction ends when the callback
+ * returns. The callback is synchronous, because SQLite has one writer at a time and all other writers wait for it.
  *
  * @example
  * ```ts
@@ -40,11 +40,11 @@ export interface SqliteStatement {
  * ```
  */
 export interface SqliteTransaction {
-  /** The callback must not return a promise: the compiler rejects an `async` callback. */
+  /** Makes the compiler reject an `async` callback, because the callback must not return a promise. */
   readonly synchronous: true;
   /**
-   * Prepares a statement. With `readBigInts`, it returns all integers as `bigint`; without, it throws on an integer
-   * beyond 2^53.
+   * Prepares a statement. With `readBigInts`, the statement returns all integers as `bigint`. Without `readBigInts`,
+   * the statement throws on an integer beyond 2^53.
    */
   prepare(sql: string, options?: { readonly readBigInts?: boolean }): SqliteStatement;
   /** Runs one statement or several, without parameters. */
@@ -74,7 +74,8 @@ export function commitOnce<R>(
     throw toError(toFailure(error));
   }
   try {
-    // No other connection can change the delivery during this transaction, so `work` runs only if it can be settled.
+    // No other connection can change the delivery during this transaction, so `work` runs only if the delivery can be
+    // settled.
     const running = ownStatement(() => findRunning(connection, lease));
     if (running === undefined) throw leaseLost(lease);
     ownStatement(() => connection.run('SAVEPOINT payments_inbox_work'));
@@ -115,23 +116,26 @@ function runWork<R>(connection: SqliteConnection, work: (tx: SqliteTransaction) 
   }
 }
 
-/** The savepoint no longer exists if `work` ended its transaction, even if `work` began another. */
+/**
+ * Releases the savepoint of `work`. The savepoint no longer exists if `work` ended its transaction, even if `work`
+ * began another transaction.
+ */
 function releaseSavepoint(connection: SqliteConnection): void {
   try {
     connection.run('RELEASE payments_inbox_work');
   } catch (error) {
     if (primaryCode(error) !== 1) throw toError(toFailure(error));
     throw new TypeError(
-      'The callback of context.commit ended its transaction. What it wrote until then may have been committed, ' +
-        'or rolled back, without the delivery: take the COMMIT or ROLLBACK out of it.',
+      'The callback of context.commit ended its transaction, so its earlier writes may have been committed or rolled ' +
+        'back without the delivery. Remove the COMMIT or ROLLBACK from the callback.',
       { cause: error },
     );
   }
 }
 
 /**
- * Runs a statement of the inbox, whose errors must not look like errors of the application's SQL, except an error with the
- * given code.
+ * Runs a statement of the inbox, whose errors must not look like errors of the application's SQL. An error with the
+ * code `except` is thrown unchanged.
  */
 function ownStatement<T>(act: () => T, except?: number): T {
   try {
@@ -145,17 +149,21 @@ function ownStatement<T>(act: () => T, except?: number): T {
 function leaseLost({ id, handler }: Lease): PaymentsError {
   return new PaymentsError(
     'lease_lost',
-    `The lease of "${handler}" on event "${id}" was lost before its commit: its worker was declared dead, or the ` +
-      'delivery was settled already. Nothing of the commit was stored; the worker that has the lease now settles it.',
+    `The lease of "${handler}" on event "${id}" was lost before the commit, because its worker was declared dead or ` +
+      'the delivery was already settled. Nothing was committed. The worker that now has the lease settles the ' +
+      'delivery.',
   );
 }
 
-/** Parts of a script that contain no keywords: strings, quoted names, comments. */
+/** The parts of a script that contain no keywords: strings, quoted names and comments. */
 const QUOTED = /'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|\[[^\]]*\]|--[^\n]*|\/\*[^]*?(?:\*\/|$)/g;
-// This does not match ROLLBACK TO a savepoint, which stays within the transaction.
+// The pattern does not match ROLLBACK TO a savepoint, which stays within the transaction.
 const CONTROL = /(?:^|;)\s*(?:BEGIN|COMMIT|END|ROLLBACK(?!\s+(?:TRANSACTION\s+)?TO\b))\b/i;
 
-/** Whether a script begins or ends a transaction. A script with a trigger is allowed: its body has a BEGIN and an END. */
+/**
+ * Whether a script begins or ends a transaction. A script with a trigger is allowed, because the body of a trigger has
+ * a BEGIN and an END.
+ */
 function isTransactionControl(sql: string): boolean {
   const bare = sql.replace(QUOTED, ' ');
   return CONTROL.test(bare) && !/\bTRIGGER\b/i.test(bare);
@@ -164,7 +172,9 @@ function isTransactionControl(sql: string): boolean {
 /** SQLite's result code for a statement that the authorizer denied. */
 const DENIED = 23;
 
-/** A {@link SqliteTransaction} on `database`, which throws after its end. */
+/**
+ * Returns a {@link SqliteTransaction} on `database`. The methods of the result throw after the end of the transaction.
+ */
 function transactionOn(database: DriverDatabase, isOver: () => boolean): SqliteTransaction {
   const within = <T>(act: () => T): T => {
     if (!isOver()) return act();
@@ -225,8 +235,8 @@ export const UNSAFE_PRAGMAS: ReadonlySet<string> = new Set([
 
 /**
  * Makes SQLite reject every statement that would end the transaction or change how the connection works, at any place
- * in a script, while `inUse` returns true. On a Node without `setAuthorizer` it has no effect; there, a statement that
- * ends the transaction makes the release of the commit's savepoint fail.
+ * in a script, while `inUse` returns true. On a Node without `setAuthorizer`, this function has no effect. There, a
+ * statement that ends the transaction makes the release of the commit's savepoint fail.
  */
 export function protect(database: DriverDatabase, inUse: () => boolean): void {
   database.setAuthorizer?.((action, first) => {
@@ -242,8 +252,8 @@ export function protect(database: DriverDatabase, inUse: () => boolean): void {
 
 function isControl(): TypeError {
   return new TypeError(
-    'The work of a context.commit must not begin or end a transaction, attach a database or change how the ' +
-      'connection keeps data safe: the inbox commits the transaction together with the delivery. ' +
+    'The callback of context.commit must not begin or end a transaction, attach a database or change the safety ' +
+      'settings of the connection, because the inbox commits the transaction together with the delivery. ' +
       'To roll back, throw an error.',
   );
 }

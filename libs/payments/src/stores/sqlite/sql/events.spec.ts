@@ -22,7 +22,7 @@ function countStatements(text: string): { count: number } {
 }
 
 describe('finds, lists, counts and pruning on SQLite', () => {
-  it('a list finds a few matching events among several slices of others', async () => {
+  it('a list finds a few matching events among several slices of other events', async () => {
     const worker = inbox.worker();
     const receiveMany = (count: number, handlers: string[], first: number) => {
       const events = Array.from({ length: count }, (_, n) =>
@@ -60,7 +60,7 @@ describe('finds, lists, counts and pruning on SQLite', () => {
     await expect(list({}, 'x')).rejects.toThrow('"next" of the previous page');
   });
 
-  it('list() ends a page after it has read 20,000 events, and the next page continues there', async () => {
+  it('list() ends a page after it has read 20,000 events, and the next page continues after these events', async () => {
     inbox.connection.exec(`
       INSERT INTO payments_inbox_event (seq, company, id, event_type, occurred_at, received_at, digest, stale, unhandled,
           source, reference)
@@ -127,7 +127,7 @@ describe('finds, lists, counts and pruning on SQLite', () => {
     });
   });
 
-  it('IN-07 prune passes an event that was received while the clock was a year ahead, and keeps it', async () => {
+  it('IN-07 prune keeps an event that was received while the clock was a year ahead, and continues after this event', async () => {
     const { now } = inbox;
     inbox.now += 31_536_000_000;
     inbox.receive({ id: 'future', handlers: [] });

@@ -38,7 +38,7 @@ function planOf(sql: string): string {
 }
 
 describe('open expectations on SQLite', () => {
-  it('EX-14 receive runs one more statement for an event that can fulfil, and none for other events', () => {
+  it('EX-14 receive runs one more statement for an event that can fulfil expectations, but not for other events', () => {
     const run = (fulfils: boolean, id: string) => {
       statements = [];
       inbox.receive({ id, orderingKey: 'tx', reference: 'order', fulfils });
@@ -53,7 +53,7 @@ describe('open expectations on SQLite', () => {
     expect(plan).toContain('expectation_reference (reference=? AND company=?)');
   });
 
-  it('EX-14 due polls are found with one index, and the next one too', async () => {
+  it('EX-14 due polls and the time of the next poll are found with one index', async () => {
     await expectMany(SLICE);
     const { expectations } = inbox.store();
     expect(await expectations.nextPollInMs()).toBe(0);
@@ -67,7 +67,7 @@ describe('open expectations on SQLite', () => {
     expect(plan).not.toContain('TEMP B-TREE');
   });
 
-  it('EX-11 many polls are released and made due with one statement, which looks each one up', async () => {
+  it('EX-11 one statement releases many polls, another makes them due, and both look up each poll in an index', async () => {
     await expectMany(30);
     const { expectations } = inbox.store();
     const leases = await expectations.claimPolls({ limit: 20, leaseMs: 1000 });
@@ -82,7 +82,7 @@ describe('open expectations on SQLite', () => {
     for (const plan of [release, pollNow]) expect(plan).not.toContain('SCAN x');
   });
 
-  it('EX-14 a list lets other operations run after each slice, however many expectations it compares', async () => {
+  it('EX-14 a list lets other operations run after each slice, for any number of expectations', async () => {
     await expectMany(2 * SLICE);
     const filter = { state: 'waiting', company: 'nobody' } as const;
     let turns = 0;
@@ -126,7 +126,7 @@ describe('open expectations on SQLite', () => {
     }
   });
 
-  it('EX-12 a list finds a few matching expectations among several slices of others', async () => {
+  it('EX-12 a list finds a few matching expectations among several slices of other expectations', async () => {
     await expectMany(2 * SLICE);
     const filter = { company: 'acme', search: 'order-' };
     const { expectations } = inbox.store();
@@ -138,7 +138,7 @@ describe('open expectations on SQLite', () => {
     expect(found[0]).toBe(`order-${2 * SLICE - 2}`);
   });
 
-  it('IN-42 a list compares at most 20,000 expectations with the filter, and the next page continues there', async () => {
+  it('IN-42 a page of a list reads at most 20,000 expectations, and the next page continues after these expectations', async () => {
     await expectMany(21_000);
     const filter = { search: 'order-', company: 'nobody' };
     const { expectations } = inbox.store();
@@ -153,7 +153,7 @@ describe('open expectations on SQLite', () => {
     expect(second).toEqual({ expectations: [], next: null });
   });
 
-  it('EX-07 counts read at most 10,001 index entries each', async () => {
+  it('EX-07 each count reads at most 10,001 index entries', async () => {
     await expectMany(3);
     expect(await inbox.store().expectations.counts()).toEqual({
       waiting: { count: 3, more: false },

@@ -24,7 +24,10 @@ export class SqliteExpectationOperations extends SqlExpectations {
     this.sql.wakes = true;
   }
 
-  /** The store uses {@link expectWithin}, because a transaction on SQLite is synchronous. */
+  /**
+   * Always throws. For a transaction of the application, the store uses {@link expectWithin}, because that transaction
+   * is synchronous.
+   */
   protected override inTransaction(): never {
     throw new TypeError('The thread cannot use a transaction of the application.');
   }
@@ -50,7 +53,7 @@ export class SqliteExpectationOperations extends SqlExpectations {
     if (receipt?.outcome === 'outdated') {
       const { result, detail } = outcome;
       const unchanged = { settled: false, result, detail, changed: false, nextPollInMs: null };
-      // The store adds the body of the event, which it has sent.
+      // The store adds the body of the event to the receipt.
       return { ...unchanged, state: row.state, receipt: receipt as StoreReceipt };
     }
     const id = rival?.id ?? (isFound ? receipt!.id : null);
@@ -68,7 +71,7 @@ export class SqliteExpectationOperations extends SqlExpectations {
   }
 }
 
-/** Stores an expectation in a transaction of the application, before it returns. */
+/** Stores an expectation synchronously, in a transaction of the application. */
 export function expectWithin(
   connection: SqliteConnection,
   expectation: NewExpectation,
@@ -91,7 +94,10 @@ interface LeasedRow {
   readonly transaction_id: string | null;
 }
 
-/** The stored events of the expectation's transaction that are handled once per transaction, of these types. */
+/**
+ * Returns the stored events of these types that belong to the transaction of the expectation and are handled once per
+ * transaction.
+ */
 function storedEvents(
   connection: SqliteConnection,
   { company, transaction_id }: LeasedRow,

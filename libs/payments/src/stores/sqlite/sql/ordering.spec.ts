@@ -18,7 +18,7 @@ const pending = () =>
   );
 
 describe('the deliveries of one ordering key on SQLite', () => {
-  it('IN-33 all deliveries of one ordering key but one wait, so that claims do not read them', () => {
+  it('IN-33 all deliveries of an ordering key except one wait, so that claims do not read the waiting deliveries', () => {
     const worker = inbox.worker();
     for (let n = 0; n < 50; n += 1) inbox.receive({ id: `k${n}`, orderingKey: 'k' });
     inbox.receive({ id: 'other', orderingKey: 'free' });
@@ -83,7 +83,7 @@ describe('the deliveries of one ordering key on SQLite', () => {
     expect(inbox.claim(other).map(({ id }) => id)).toEqual(['next']);
   });
 
-  it('redriven deliveries of an ordering key wait from the next claim on while one of them runs', () => {
+  it('the next claim makes a redriven delivery wait while another delivery of its ordering key runs', () => {
     const worker = inbox.worker();
     inbox.receive({ id: 'dead', orderingKey: 'k' });
     const [lease] = inbox.claim(worker);
@@ -99,7 +99,7 @@ describe('the deliveries of one ordering key on SQLite', () => {
     ]);
   });
 
-  it('an outcome releases a delivery that began to wait earlier in the same batch', async () => {
+  it('an outcome makes a waiting delivery claimable, even if the delivery began to wait in the same batch', async () => {
     const worker = inbox.worker();
     const assign = { workerId: worker, handlers: ['book'] };
     for (const orderingKey of ['a', 'b', 'c'])

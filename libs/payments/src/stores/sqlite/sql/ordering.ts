@@ -19,9 +19,9 @@ const RUNNING = `EXISTS (SELECT 1 FROM payments_inbox_delivery INDEXED BY paymen
 const BUSY = `${RUNNING} OR ${due('waiting')} OR ${due('due')}`;
 
 /**
- * Whether a due delivery must wait for its turn: another delivery of its handler and ordering key runs or is claimable
- * now. When an attempt of the key ends, the next delivery becomes claimable. So a claim reads one delivery of a key, not
- * its whole backlog. Suspects do not count.
+ * Whether a due delivery must wait for its turn, because another delivery of its handler and ordering key runs or is
+ * claimable now. When an attempt of the key ends, the next delivery becomes claimable. Therefore, a claim reads one
+ * delivery of a key, not the whole backlog of the key. Suspects do not count.
  */
 export function isOrderingBusy(
   connection: SqliteConnection,
@@ -32,7 +32,7 @@ export function isOrderingBusy(
   return ordering !== null && isTrue(connection, BUSY, [handler, ordering, clock]);
 }
 
-/** Whether a delivery of that ordering key runs. */
+/** Whether a delivery of the handler and ordering key runs. */
 export function isOrderingRunning(
   connection: SqliteConnection,
   handler: string,
@@ -66,9 +66,10 @@ export function newerHandled(
 }
 
 /**
- * Makes the next waiting delivery of an ordering key claimable, if no delivery of the key runs. Call it after the
- * delivery `seq` of the key was settled, freed or skipped. The next delivery is the earliest due and keeps its due time,
- * so it stays before deliveries of the key that were received later. Returns whether there was a waiting delivery.
+ * Makes the next waiting delivery of an ordering key claimable, if no delivery of the key runs. Call this function
+ * after the delivery `seq` of the key was settled, freed or skipped. The next delivery is the waiting delivery that was
+ * due first. The next delivery keeps its due time, so it stays before deliveries of the key that were received later.
+ * Returns whether there was a waiting delivery.
  */
 export function releaseNext(connection: SqliteConnection, seq: number, handler: string): boolean {
   if (!hasWaiting(connection, handler)) return false;
@@ -90,7 +91,10 @@ export function releaseNext(connection: SqliteConnection, seq: number, handler: 
   return true;
 }
 
-/** Whether a delivery of the handler waits. Most handlers have none, so one look-up serves all outcomes of a batch. */
+/**
+ * Whether a delivery of the handler waits. Most handlers have no waiting delivery, so one look-up is enough for all
+ * outcomes of a batch.
+ */
 function hasWaiting(connection: SqliteConnection, handler: string): boolean {
   return connection.cached(`waiting ${handler}`, () => {
     const sql = `SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_queue
@@ -99,7 +103,7 @@ function hasWaiting(connection: SqliteConnection, handler: string): boolean {
   });
 }
 
-/** Call it after a delivery of the handler began to wait. */
+/** Clears the cached result of {@link hasWaiting}. Call this function after a delivery of the handler began to wait. */
 export function beganToWait(connection: SqliteConnection, handler: string): void {
   connection.uncache(`waiting ${handler}`);
 }

@@ -14,7 +14,7 @@ import { ANY_DUE, beganToWait, COUNTS_ONCE, isOrderingBusy } from './ordering.js
 import { fromStored, orderingOf, toStored } from '../../sql/sql-connection.js';
 import { catalogVersion, isLive, unpaused } from './workers.js';
 
-/** How many other events of the same payment transaction are stored with the first event. */
+/** The maximum number of repeats that are stored for an event. */
 const MAX_REPEATS = 20;
 
 /** A receipt whose claimed deliveries lack the body. */
@@ -22,7 +22,10 @@ export interface Receipt extends Omit<StoreReceipt, 'claimed'> {
   readonly claimed: readonly Omit<ClaimedDelivery, 'raw'>[];
 }
 
-/** Stores new events, each with its deliveries, and reports the events that are known already. */
+/**
+ * Stores new events, each with its deliveries. Returns a receipt for each event, including events that were already
+ * stored.
+ */
 export function receive(sql: SqliteSql, events: readonly IncomingEvent[]): Receipt[] {
   return events.map((event) => {
     const digest = hash('sha256', event.raw, 'buffer');
@@ -45,7 +48,7 @@ export function receive(sql: SqliteSql, events: readonly IncomingEvent[]): Recei
 }
 
 /**
- * The receipt of an event that is stored already, or whose payment transaction has another event already; `undefined`
+ * Returns the receipt of an event that is already stored, or whose transaction already has another event; `undefined`
  * for a new event.
  */
 function findKnown(
@@ -78,12 +81,12 @@ function findKnown(
   return { id: fromStored(first.id), outcome: 'duplicate' };
 }
 
-/** Whether the event is handled once per transaction, and has one. */
+/** Whether the event is handled once per transaction, and has a transaction. */
 function isOnce({ oncePerTransaction, orderingKey }: IncomingEvent): boolean {
   return oncePerTransaction && orderingKey !== null;
 }
 
-/** Stores the event and its body. Returns the number of the new event; `null` if the event is known. */
+/** Stores the event and its body. Returns the number of the new event; `null` if the event is already stored. */
 function insertEvent(
   { connection, times }: SqliteSql,
   event: IncomingEvent,
@@ -123,7 +126,7 @@ function insertEvent(
   return seq;
 }
 
-/** Adds the deliveries of a new event; returns those that run at once, in their first attempt. */
+/** Adds the deliveries of a new event. Returns the deliveries that run immediately, in their first attempt. */
 function insertDeliveries(
   { connection, times }: SqliteSql,
   { company, id, source, orderingKey, handlers, assign }: IncomingEvent,
@@ -165,7 +168,10 @@ interface OpenRow {
   readonly fulfilled_transaction: string | null;
 }
 
-/** Fulfils the open expectations of an event's transaction and reference with the stored event of the id `storedId`. */
+/**
+ * Fulfils the open expectations that match the transaction or reference of an event. The stored event with the id
+ * `storedId` fulfils them.
+ */
 export function fulfil(
   sql: SqliteSql,
   { company, orderingKey, reference }: Pick<IncomingEvent, 'company' | 'orderingKey' | 'reference'>,
@@ -197,7 +203,7 @@ export function fulfil(
   });
 }
 
-/** Fulfils an expectation with a stored event, if it is open. Returns how the event was received. */
+/** Fulfils an expectation with a stored event, if the expectation is open. Returns the source of the event. */
 export function fulfilWith(
   { connection, times }: SqliteSql,
   seq: number,

@@ -90,7 +90,7 @@ function add(
   return true;
 }
 
-/** Marks pending and dead deliveries skipped. */
+/** Marks pending and dead deliveries as skipped. Returns the number of skipped deliveries. */
 export function skip(sql: SqliteSql, selections: readonly DeliverySelection[]): number {
   const { connection, times } = sql;
   let skipped = 0;

@@ -9,12 +9,12 @@ import { toStored } from '../../sql/sql-connection.js';
 /** The fields of a lease that identify it. */
 export type LeaseName = Pick<Lease, 'seq' | 'handler' | 'token'>;
 
-/** Marks a delivery done. */
+/** Marks a delivery as done. */
 export function complete(sql: SqliteSql, lease: LeaseName): SettleResult {
   return settle(sql, lease, 'done', 'finished_at = ?, crashes = 0', [sql.times.wall]);
 }
 
-/** Stores a failed attempt: the delivery is due again in `retryInMs`, or dead if that is `null`. */
+/** Stores a failed attempt. The delivery is due again in `retryInMs` milliseconds, or dead if `retryInMs` is `null`. */
 export function fail(
   sql: SqliteSql,
   lease: LeaseName,
@@ -34,7 +34,7 @@ export function fail(
   return settle(sql, lease, 'pending', `${set}, queue = 'due', due_at = ?`, [...failed, dueAt]);
 }
 
-/** Makes a running delivery pending again, due in `dueInMs`, without counting the attempt. */
+/** Makes a running delivery pending again and due in `dueInMs` milliseconds, without counting the attempt. */
 export function release(sql: SqliteSql, lease: LeaseName, dueInMs = 0): SettleResult {
   const set = `queue = ${FREED_QUEUE}, attempts = attempts - 1, due_at = ?`;
   return settle(sql, lease, 'pending', set, [sql.times.clock + Math.round(dueInMs)]);
@@ -43,7 +43,7 @@ export function release(sql: SqliteSql, lease: LeaseName, dueInMs = 0): SettleRe
 /** SQL for the queue of a delivery that becomes pending again without an outcome. */
 export const FREED_QUEUE = "iif(crashes > 0, 'suspect', 'due')";
 
-/** Selects a delivery only if it runs under the token of the lease. No clock is compared. */
+/** SQL: selects a delivery only if the delivery runs under the token of the lease. The condition compares no clock. */
 const FENCE = "event = ? AND handler = ? AND token = ? AND state = 'running'";
 
 const LOST: SettleResult = { settled: false, nextDue: false };
@@ -65,14 +65,14 @@ function settle(
   return { settled: true, nextDue };
 }
 
-/** The columns of a running delivery to whose history an attempt is added. */
+/** The columns of a running delivery from which a history entry is made. */
 export interface RunningRow {
   readonly attempts: number;
   readonly started_at: number;
   readonly history: string;
 }
 
-/** The delivery, if it still runs under this lease. */
+/** Returns the delivery, if it still runs under this lease. */
 export function findRunning(
   connection: SqliteConnection,
   { seq, handler, token }: LeaseName,

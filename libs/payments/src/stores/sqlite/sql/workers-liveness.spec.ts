@@ -27,27 +27,27 @@ const check = (now: number, rows: WorkerRow[]): string[] =>
   liveness.check(rows, now).map(({ id }) => id);
 
 describe('a worker in WorkerLiveness', () => {
-  it('IN-12 a worker is dead if a check reads the same heartbeat for longer than its lease', () => {
+  it('IN-12 a worker is dead if checks read the same heartbeat for longer than the lease of the worker', () => {
     expect(check(1, [worker('a', 0)])).toEqual([]);
     expect(check(1 + LEASE, [worker('a', 0)])).toEqual([]);
     expect(check(2 + LEASE, [worker('a', 0)])).toEqual(['a']);
     expect(check(2 + LEASE, [worker('a', LEASE)])).toEqual([]);
   });
 
-  it('IN-36 a worker is dead by the process clock of the checking process', () => {
+  it('IN-36 the process clock of the checking process decides when a worker is dead', () => {
     for (const time of [1000, 1000 + LEASE]) {
       expect(check(time, [worker('a', -24 * HOUR)])).toEqual([]);
     }
     expect(check(1001 + LEASE, [worker('a', -24 * HOUR)])).toEqual(['a']);
   });
 
-  it('IN-36 a worker stays alive if the checking process made no check for long', () => {
+  it('IN-36 a worker stays alive if the checking process made no check for a long time', () => {
     check(0, [worker('a', 0)]);
     expect(check(2 * LEASE, [worker('a', 2 * LEASE - 10)])).toEqual([]);
   });
 
   it.each([HOUR, -HOUR])(
-    'IN-36 a worker stays alive with heartbeats if the clock of the checking process is off by %d ms',
+    'IN-36 a worker that sends heartbeats stays alive if the clock of the checking process is off by %d ms',
     (ahead) => {
       for (let time = 0; time < 10 * LEASE; time += LEASE / 4) {
         expect(check(time + ahead, [worker('a', time)])).toEqual([]);
@@ -55,7 +55,7 @@ describe('a worker in WorkerLiveness', () => {
     },
   );
 
-  it('a retired worker is removed at the end of its grace, at once for a grace of 0', () => {
+  it('a retired worker is removed at the end of its grace period, or immediately if the grace period is 0', () => {
     check(0, [worker('a', 0), worker('b', 0)]);
     expect(check(20, [worker('a', 10, 1, 0), worker('b', 10, 1, 100)])).toEqual(['a']);
     expect(check(119, [worker('b', 10, 1, 100)])).toEqual([]);
@@ -66,7 +66,7 @@ describe('a worker in WorkerLiveness', () => {
 describe('the age of a heartbeat', () => {
   afterEach(() => void jest.restoreAllMocks());
 
-  it('IN-12 the age of a heartbeat counts from the time at which it was read, also if the request waited for a lock', async () => {
+  it('IN-12 the age of a heartbeat counts from the time of its first read, even if the request waited for a lock', async () => {
     let machineMs = 0;
     jest.spyOn(process.hrtime, 'bigint').mockImplementation(() => BigInt(machineMs) * 1_000_000n);
     const inbox = await SqliteDatabase.open();

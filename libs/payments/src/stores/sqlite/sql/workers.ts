@@ -28,8 +28,8 @@ export async function heartbeat(sql: SqliteSql, workerId: string): Promise<Heart
 }
 
 /**
- * Notes the heartbeats of all workers, because the age of a heartbeat counts from the first time that it was read. Call it with
- * the result of a change of the workers, whose statements have run.
+ * Records the heartbeats of all workers, because the age of a heartbeat counts from the first time that the heartbeat
+ * was read. Call this function after a change of the workers. Returns `changed`, the result of that change.
  */
 export function noteHeartbeats<T>(sql: SqliteSql, changed: T): T {
   deadWorkers(sql);
@@ -52,7 +52,7 @@ export function catalogVersion(connection: SqliteConnection): number {
   });
 }
 
-/** Removes paused handlers and repeated names. */
+/** Returns the handlers without paused handlers and repeated names. */
 export function unpaused(connection: SqliteConnection, handlers: readonly string[]): string[] {
   const paused = connection.cached('paused', () =>
     connection
@@ -63,13 +63,16 @@ export function unpaused(connection: SqliteConnection, handlers: readonly string
   return [...new Set(handlers)].filter((handler) => !paused.includes(handler));
 }
 
-/** The workers that send no heartbeats. Call it in a transaction that writes, so that no heartbeat is stored meanwhile. */
+/**
+ * Returns the workers that send no heartbeats. Call this function in a transaction that writes, so that no heartbeat is
+ * stored meanwhile.
+ */
 function deadWorkers({ connection, times }: SqliteSql): WorkerRow[] {
   const rows = connection.all<WorkerRow>(
     'SELECT id, lease_ms, heartbeat_at, retired FROM payments_inbox_worker',
   );
   const liveness = connection.state(WorkerLiveness);
-  // The time now, not that of the request, which may have waited for a lock.
+  // The current time, not the time of the request, because the request may have waited for a lock.
   return liveness.check(rows, connection.machine() + times.processOffset);
 }
 
@@ -90,10 +93,10 @@ interface OrphanRow extends RunningRow {
 }
 
 /**
- * Frees the running deliveries of all workers that have no row. Some of these workers were removed long ago: one of
- * their claims took effect late.
+ * Frees the running deliveries of all workers that have no row. A worker that was removed long ago can have such a
+ * delivery, if one of its claims took effect late.
  *
- * @param retired the workers whose grace has ended. Their deliveries are not suspects.
+ * @param retired the workers whose grace period has ended. The deliveries of these workers do not become suspects.
  */
 function freeOrphans(sql: SqliteSql, retired: ReadonlySet<string>): void {
   const { connection, times } = sql;
@@ -129,14 +132,18 @@ export interface WorkerRow {
 }
 
 /**
- * Finds the workers of a file that send no heartbeats. It compares no clocks of different processes, because they may differ by
- * any amount after a jump of the wall clock: a change of `heartbeat_at` is a heartbeat, and its age counts from the check
- * that first read it, by this process's monotonic clock.
+ * Finds the workers of a file that send no heartbeats. The class does not compare clocks of different processes,
+ * because such clocks may differ by any amount after a jump of the wall clock. A change of `heartbeat_at` is a
+ * heartbeat. The age of a heartbeat counts from the check that first read the change, by the monotonic clock of this
+ * process.
  */
 export class WorkerLiveness {
   #known = new Map<string, { readonly heartbeatAt: number; readonly since: number }>();
 
-  /** Takes the rows of all workers that are stored `now`; returns those that are dead, or whose grace has ended. */
+  /**
+   * Returns the workers that are dead, or whose grace period has ended. `rows` must contain all workers that are stored
+   * at the time `now`.
+   */
   check(rows: readonly WorkerRow[], now: number): WorkerRow[] {
     const known = this.#known;
     this.#known = new Map();
@@ -145,7 +152,7 @@ export class WorkerLiveness {
       const since = last?.heartbeatAt === heartbeatAt ? last.since : now;
       this.#known.set(id, { heartbeatAt, since });
       const ageMs = now - since;
-      // A grace of 0 ends at once.
+      // A grace period of 0 ends immediately.
       return retired === 1 ? ageMs >= lease_ms : ageMs > lease_ms;
     });
   }

@@ -76,7 +76,7 @@ describe('a batch', () => {
     expect(responses[1]).toMatchObject({ value: { version: 1, handlers: [{ name: 'book' }] } });
   });
 
-  it('a batch wakes the workers if one of its calls made a delivery due, whatever later calls do', async () => {
+  it('a batch wakes the workers if one of its calls made a delivery due, even if a later call makes none due', async () => {
     const [id, next] = ['a', 'b'].map((name) => inbox.receive({ id: name, orderingKey: 't' }));
     inbox.receive({ id: 'other', handlers: ['mail'] });
     const request = { workerId: inbox.worker(), wanted: [{ handler: 'mail', limit: 1 }] };
@@ -98,7 +98,7 @@ describe('a batch', () => {
     expect(inbox.store().nextDueInMs(['book'])).toBeNull();
   });
 
-  it('a batch stores nothing of a batch whose only call fails, and the next batch succeeds', async () => {
+  it('a batch whose only call fails stores nothing, and the next batch succeeds', async () => {
     const [a, b] = [receiveCall('a'), receiveCall('b', { handlers: ['twice', 'twice'] })];
     const both = { ...a, args: [[...eventsOf(a), ...eventsOf(b)]] };
     expect(await run([both])).toEqual([
@@ -109,7 +109,7 @@ describe('a batch', () => {
     expect(stored()).toEqual(['c']);
   });
 
-  it('a batch rejects calls on a full disk with the fix and without the body, and the next batch succeeds', async () => {
+  it('a batch on a full disk rejects with an error that names the fix and not the body, and the next batch succeeds', async () => {
     const { page_count } = connection.get<{ page_count: number }>('PRAGMA page_count')!;
     connection.exec(`PRAGMA max_page_count = ${page_count + 2}`);
     const raw = Buffer.alloc(50_000, 'card 4111111111111111 ');

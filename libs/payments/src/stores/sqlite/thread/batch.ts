@@ -5,7 +5,10 @@ import type { Operation, OperationName } from '../sqlite-operations.js';
 import { storedClock, sync } from './database-file.js';
 import type { Call, Outcome, Outcomes } from './messages.js';
 
-/** Runs work one after the other: an operation may be an async function, and transactions of one database must not overlap. */
+/**
+ * Runs one task after the other, because a task may be an async function and transactions of one database must not
+ * overlap.
+ */
 export class Turns {
   #last: Promise<unknown> = Promise.resolve();
 
@@ -16,7 +19,7 @@ export class Turns {
   }
 }
 
-/** The rule of an operation. */
+/** Returns the rule of an operation. */
 export function ruleOf(name: OperationName): Operation[0] {
   return OPERATIONS[name][0];
 }
@@ -28,7 +31,8 @@ export function isWrite(name: OperationName): boolean {
 }
 
 /**
- * Runs an operation that is no write: a read, or an operation that begins transactions of its own, each of which takes a turn.
+ * Runs an operation that is not a write: a read, or an operation that begins its own transactions. Each of these
+ * transactions takes a turn.
  */
 export async function runAlone(
   connection: SqliteConnection,
@@ -61,21 +65,23 @@ export async function runAlone(
 }
 
 /**
- * By how many milliseconds the stored clock may be behind before a batch stores a later one, or ahead before the store
- * gets it.
+ * The milliseconds by which the stored clock may differ. If the stored clock is further behind, a batch stores a later
+ * clock. If the stored clock is further ahead, the store gets the stored clock.
  */
 const CLOCK_SLACK_MS = 500;
 
 /**
- * Group commit: runs several writes in one transaction, so that one fsync serves all. If one write fails, all of them run
- * again in a new transaction, each in its own savepoint, so that the failure does not affect the others. They use no
- * savepoints the first time, because SQLite copies each page that changes in a savepoint. If the transaction itself fails,
- * all calls fail.
+ * Group commit: runs several writes in one transaction, so that one fsync is enough for all of them. If one write
+ * fails, all of them run again in a new transaction, each in its own savepoint, so that the failure does not affect the
+ * others. The first transaction has no savepoints, because SQLite copies each page that changes in a savepoint. If the
+ * transaction itself fails, all calls fail.
  *
- * All processes of the database use the latest of their clocks. If the stored clock is ahead of the calls, another process has a
- * later clock, and the calls use it. If the stored clock is too far behind, the transaction stores the clock of the calls.
+ * All processes of the database use the latest of their clocks. If the stored clock is ahead of the calls, another
+ * process has a later clock, and the calls use that clock. If the stored clock is too far behind, the transaction
+ * stores the clock of the calls.
  *
- * Operations may be async functions, but they await only what is resolved already: no message is read before the end.
+ * Operations may be async functions, but they await only promises that are already resolved. Therefore, no message is
+ * read before the end of the batch.
  */
 export async function runBatch(
   connection: SqliteConnection,
@@ -87,7 +93,7 @@ export async function runBatch(
     let isRunning = false;
     try {
       retryWhileBusy(busyTimeoutMs, () => connection.run('BEGIN IMMEDIATE'));
-      // No other process can change what the cache has until the end of the transaction.
+      // Until the end of the transaction, no other process can change the values in the cache.
       connection.resetCache(true);
       const aheadMs = storedClock(connection).clock - times.clock;
       const clock = times.clock + Math.max(0, aheadMs);
@@ -96,7 +102,8 @@ export async function runBatch(
       isRunning = true;
       for (const call of calls) outcomes.push(await runOne(sql, call));
       isRunning = false;
-      // A batch of claims stores no clock: most claims of an idle inbox find nothing, and the clock would cost an fsync.
+      // A batch of claims stores no clock, because most claims of an idle inbox find nothing, and the clock would cost
+      // an fsync.
       const isFarBehind = aheadMs <= -CLOCK_SLACK_MS;
       if (isFarBehind && !calls.every(({ name }) => name.startsWith('claim'))) {
         sync(connection, sql.times);
@@ -126,15 +133,18 @@ async function writeInSavepoint(sql: SqliteSql, call: Call): Promise<Outcome> {
       connection.run('ROLLBACK TO payments_inbox_call');
       connection.run('RELEASE payments_inbox_call');
     } catch {
-      // SQLite has rolled the whole transaction back, for example because the disk is full: nothing of the batch is
-      // stored.
+      // SQLite has rolled the whole transaction back, for example because the disk is full. Then nothing of the batch
+      // is stored.
       throw error;
     }
     return { failure: toFailure(error) };
   }
 }
 
-/** Runs a write. One that may change cached values runs without the cache, and empties it for the writes after it. */
+/**
+ * Runs a write. A write that may change cached values runs without the cache, and empties the cache for the following
+ * writes.
+ */
 function write(sql: SqliteSql, call: Call): Promise<Outcome> {
   if (ruleOf(call.name) === 'cached') return perform(sql, call);
   sql.connection.resetCache(false);

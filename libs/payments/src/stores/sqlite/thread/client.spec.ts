@@ -38,7 +38,7 @@ describe('SqliteClient with a thread whose disk is slow', () => {
     rmSync(folder, { recursive: true });
   });
 
-  it('SqliteClient rejects calls that time out, and further calls until the thread responds to those', async () => {
+  it('SqliteClient rejects calls that time out, and rejects further calls until the thread responds to the late calls', async () => {
     const call = () => client.run([{ name: 'pause', args: ['book', true] }]);
     // The thread may take longer than this time limit to start.
     await client.open().catch(() => {});
@@ -54,7 +54,7 @@ describe('SqliteClient with a thread whose disk is slow', () => {
     }
   });
 
-  it('SqliteClient survives if no thread can be started after one has ended, and starts one later', async () => {
+  it('SqliteClient survives a failed restart of its thread, and starts a thread with a later call', async () => {
     await client.open().catch(() => {});
     const sync = () => client.run([{ name: 'sync', args: [] }]);
     // Node throws when a thread cannot be started, here because it cannot copy the function.

@@ -10,13 +10,16 @@ import type { StoreClock } from '../store-clock.js';
 import { adopt } from './messages.js';
 import type { Call, FromThread, Opened, Outcome, ThreadData, ToThread } from './messages.js';
 
-/** Milliseconds from an unexpected end of the thread to the start of another, which looks for writes of other processes. */
+/**
+ * The milliseconds from an unexpected end of the thread to the start of another thread, which looks for writes of other
+ * processes.
+ */
 const RESTART_MS = 1000;
 
-/** Number of a checkpoint. The calls of a message have numbers from 1. */
+/** The number of a checkpoint. Messages with calls have numbers from 1. */
 const CHECKPOINT = 0;
 
-/** Calls of one message, or a checkpoint, without a response. */
+/** The calls of one message, or a checkpoint, that have no response yet. */
 interface Waiting {
   readonly resolve: (outcomes: readonly Outcome[]) => void;
   readonly reject: (error: Error) => void;
@@ -24,18 +27,20 @@ interface Waiting {
 }
 
 /**
- * Sends calls to the thread: starts it, starts another thread after an unexpected end, and ends every call within a bounded
- * time.
+ * Starts the thread and sends calls to it. The client starts another thread after an unexpected end, and ends every
+ * call within a bounded time.
  */
 export class SqliteClient {
-  /** Two waits for a lock, because a batch may run twice, and 5 s for the work. */
+  /**
+   * The timeout of a call in milliseconds: two waits for a lock, because a batch may run twice, and 5 s for the work.
+   */
   readonly #timeoutMs: number;
   readonly #waiting = new Map<number, Waiting>();
-  /** The messages that timed out. The thread still has them. */
+  /** The numbers of the messages that timed out. The thread has not responded to them yet. */
   readonly #late = new Set<number>();
-  /** How many threads have ended unexpectedly. */
+  /** The number of threads that have ended unexpectedly. */
   unexpectedEnds = 0;
-  /** Resolves when the thread makes no checkpoint, so that it does not use the file if it has no call. */
+  /** Resolves when the thread makes no checkpoint. After that, a thread without a call does not use the file. */
   ready: Promise<unknown> = Promise.resolve();
   #worker: Worker | undefined;
   /** The file that the thread runs; {@link open} sets it. */
@@ -72,13 +77,15 @@ export class SqliteClient {
   /**
    * Runs one read, or several writes in one transaction.
    *
-   * @throws PaymentsError `inbox_unavailable` if the thread ended, or did not respond in time: then the calls may take effect
-   *   later. TypeError if an argument is no plain data.
+   * @throws PaymentsError `inbox_unavailable` if the thread ended or did not respond in time. Without a response, the
+   *   calls may take effect later. TypeError if an argument is not plain data.
    */
   async run(calls: readonly Call[]): Promise<readonly Outcome[]> {
     if (this.#closed !== undefined) throw unavailable('is closed.');
     if (this.#late.size > 0) {
-      throw unavailable('does not respond, and accepts no operation for now: its disk is slow.');
+      throw unavailable(
+        'does not respond and accepts no operation for now, because its disk is slow.',
+      );
     }
     this.#start();
     if (this.#waiting.size === 0) this.#worker?.ref();
@@ -87,7 +94,7 @@ export class SqliteClient {
     try {
       this.#post({ kind: 'run', number, calls, times: this.clock.read() });
     } catch (error) {
-      const message = 'The SQLite inbox received a value that is no plain data.';
+      const message = 'The SQLite inbox received a value that is not plain data.';
       this.#end(number)?.reject(new TypeError(message, { cause: error }));
     }
     return done;
@@ -100,7 +107,7 @@ export class SqliteClient {
     });
   }
 
-  /** Runs the calls that were made before, and ends the thread. Later calls reject. */
+  /** Waits for the calls that were made before, and ends the thread. Later calls reject. */
   close(): Promise<void> {
     return (this.#closed ??= this.#close());
   }
@@ -125,20 +132,25 @@ export class SqliteClient {
     const worker = new Worker(this.#file!, {
       name: 'payments-inbox',
       workerData: { sqliteInboxThread: this.settings } satisfies ThreadData,
-      // Without the application's own loaders. The main thread has printed the ExperimentalWarning already.
+      // The thread runs without the application's own loaders. The main thread has already printed the
+      // ExperimentalWarning.
       execArgv: ['--disable-warning=ExperimentalWarning'],
     });
     this.#worker = worker;
     this.#opening = Promise.withResolvers();
-    // Without `open`, nobody handles this rejection.
+    // Without a call of `open`, no other code handles this rejection.
     this.#opening.promise.catch(() => {});
-    let reason = unavailable('lost its thread, which ended unexpectedly; another one is started.');
+    let reason = unavailable(
+      'lost its thread, which ended unexpectedly. It starts another thread.',
+    );
     worker.on('message', (message: FromThread) => {
       if (message.kind === 'failed') reason = toError(message.failure);
       else this.#take(message);
     });
     worker.on('error', (error) => {
-      reason = unavailable(`lost its thread, to: ${error.message}. Another one is started.`);
+      reason = unavailable(
+        `lost its thread after an error: ${error.message}. It starts another thread.`,
+      );
     });
     worker.on('exit', () => this.#ended(worker, reason));
   }
@@ -157,7 +169,7 @@ export class SqliteClient {
     } else {
       if (message.checkpoint) {
         this.ready = this.#done(CHECKPOINT);
-        // Perhaps nobody waits for it.
+        // Prevents an unhandled rejection if no caller awaits it.
         this.ready.catch(() => {});
       }
       if (message.ahead !== null) this.clock.advanceTo(message.ahead);
@@ -179,7 +191,7 @@ export class SqliteClient {
     this.#late.add(number);
     this.#end(number)?.reject(
       unavailable(
-        `did not respond within ${this.#timeoutMs} ms: its disk is slow or the file is locked. ` +
+        `did not respond within ${this.#timeoutMs} ms, because its disk is slow or the file is locked. ` +
           'The operation may take effect later.',
       ),
     );
@@ -190,7 +202,7 @@ export class SqliteClient {
     if (this.#waiting.size === 0 && this.#closed === undefined) this.#worker?.unref();
   }
 
-  /** The next call starts another thread. */
+  /** Rejects the calls of a thread that has ended. The next call starts another thread. */
   #ended(worker: Worker, reason: PaymentsError): void {
     if (this.#worker !== worker) return;
     this.#worker = undefined;
@@ -206,8 +218,8 @@ export class SqliteClient {
     try {
       this.#start();
     } catch {
-      // Node throws, for example, if the system allows the process no further thread. In this timer, the error would end the
-      // process. The next call, at the latest that of a heartbeat, tries again and reports the error.
+      // Node throws, for example, if the system allows the process no further thread. In this timer, the error would
+      // end the process. The next call, at the latest the next heartbeat, tries again and reports the error.
     }
   }
 }
@@ -227,7 +239,9 @@ const FIX =
 export async function findThreadFile(threadPath: string | undefined): Promise<string> {
   const path = threadPath ?? (await ownEntry());
   if (existsSync(path)) return path;
-  throw optionsInvalid(`the worker thread of the SQLite inbox does not exist: ${path}. ${FIX}`);
+  throw optionsInvalid(
+    `the file of the worker thread of the SQLite inbox does not exist: ${path}. ${FIX}`,
+  );
 }
 
 /** Defined only if a test runner or a bundler has compiled this file to CommonJS. */

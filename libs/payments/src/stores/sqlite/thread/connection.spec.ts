@@ -36,7 +36,7 @@ describe('SqliteConnection', () => {
     expect([pragma(writer, 'foreign_keys'), pragma(committer, 'foreign_keys')]).toEqual([1, 1]);
   });
 
-  it('SqliteConnection binds numbered parameters by their numbers, also a number that occurs twice', () => {
+  it('SqliteConnection binds numbered parameters by their numbers, even if a number occurs twice', () => {
     expect(writer.get('SELECT ?2 AS b, ?1 AS a, ?2 AS again', [1, 2])).toEqual({
       b: 2,
       a: 1,
@@ -65,7 +65,7 @@ describe('SqliteConnection', () => {
     committer.rollback();
   });
 
-  it('SqliteConnection throws errors other than a lock at once', () => {
+  it('SqliteConnection does not retry an action after an error that is not caused by a lock', () => {
     let tries = 0;
     const attempt = () => {
       tries += 1;

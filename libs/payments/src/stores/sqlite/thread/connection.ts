@@ -9,10 +9,10 @@ import type {
   StoreLayout,
 } from '../../sql/sql-connection.js';
 
-/** A value in SQLite: a number with a fraction is REAL, a number without one and a `bigint` are INTEGER. */
+/** A value in SQLite. A number with a fraction is REAL. A number without a fraction and a `bigint` are INTEGER. */
 export type SqliteValue = null | number | bigint | string | Uint8Array;
 
-/** A row, by column name. */
+/** A row: the value of each column, by column name. */
 export type SqliteRow = Record<string, SqliteValue>;
 
 /** The part of `node:sqlite`'s `StatementSync` that the inbox uses. */
@@ -31,7 +31,7 @@ export interface DriverDatabase {
   exec(sql: string): void;
   prepare(sql: string): DriverStatement;
   close(): void;
-  /** Since Node 24.10. */
+  /** Sets the function that allows or denies statements. Node has this method since version 24.10. */
   setAuthorizer?(
     authorizer: (action: number, first: string | null, second: string | null) => number,
   ): void;
@@ -41,14 +41,14 @@ export interface DriverDatabase {
 export type Driver = new (file: string) => DriverDatabase;
 
 /**
- * Loads `node:sqlite` when the store opens, not before: its import prints an ExperimentalWarning, which applications
- * with another inbox should not see.
+ * Loads `node:sqlite` when the store opens, not before, because its import prints an ExperimentalWarning, which
+ * applications with another inbox should not see.
  */
 export async function loadDriver(): Promise<Driver> {
   return driverOf(await import('node:sqlite'));
 }
 
-/** The database class: `DatabaseSync` since Node 22, and `Database` in later releases of Node. */
+/** Returns the database class, which is `DatabaseSync` since Node 22 and `Database` in later releases of Node. */
 export function driverOf(module: object): Driver {
   const { DatabaseSync, Database } = module as { DatabaseSync?: Driver; Database?: Driver };
   const driver = DatabaseSync ?? Database;
@@ -60,15 +60,18 @@ export function driverOf(module: object): Driver {
 
 /** The time of an operation in whole milliseconds, by the clocks of the process that requested it. */
 export interface Times {
-  /** The wall clock, for receipts, history and retention. It may jump. */
+  /** The wall clock, for receipts, history and retention. The wall clock may jump. */
   readonly wall: number;
-  /** The store clock, for due times. It continues after a restart, and all processes of one file use the same. */
+  /**
+   * The store clock, for due times. The store clock continues after a restart, and all processes of one file use the
+   * same clock.
+   */
   readonly clock: number;
-  /** The process clock (`PaymentsRuntime.monotonic()`) less {@link machineMs}, for intervals within this process. */
+  /** The process clock (`PaymentsRuntime.monotonic()`) minus {@link machineMs}, for intervals within this process. */
   readonly processOffset: number;
 }
 
-/** The machine's monotonic clock in milliseconds. It is the same in all threads. */
+/** Returns the machine's monotonic clock in milliseconds, which is the same in all threads. */
 export function machineMs(): number {
   return Number(process.hrtime.bigint()) / 1e6;
 }
@@ -80,7 +83,10 @@ export type StoredClock = Pick<Times, 'wall' | 'clock'>;
 export class SqliteConnection {
   /** Whether the callback of a `context.commit` uses the connection now. */
   inUse = false;
-  /** `indexes`: that of the parameter for each placeholder; `null` if the placeholders take the parameters in order. */
+  /**
+   * The prepared statements. `indexes` has the index of the parameter for each placeholder, or is `null` if the
+   * placeholders take the parameters in order.
+   */
   readonly #statements = new Map<
     string,
     { readonly statement: DriverStatement; readonly indexes: readonly number[] | null }
@@ -94,7 +100,7 @@ export class SqliteConnection {
     readonly machine: () => number = machineMs,
   ) {}
 
-  /** Runs one statement or several, without parameters, and does not keep them prepared. */
+  /** Runs one or several statements without parameters, and does not keep them prepared. */
   exec(sql: string): void {
     this.database.exec(sql);
   }
@@ -106,8 +112,8 @@ export class SqliteConnection {
   }
 
   /**
-   * Runs an `INSERT` of one row. Returns the row's number, or `null` if a conflict prevented the insert. It is faster
-   * than `RETURNING`, for which SQLite creates a temporary table.
+   * Runs an `INSERT` of one row. Returns the row's number, or `null` if a conflict prevented the insert. The method is
+   * faster than `RETURNING`, for which SQLite creates a temporary table.
    */
   insert(sql: string, parameters: readonly unknown[] = []): number | null {
     const { statement, values } = this.#bound(sql, parameters);
@@ -115,7 +121,7 @@ export class SqliteConnection {
     return Number(changes) === 0 ? null : Number(lastInsertRowid);
   }
 
-  /** The first row. */
+  /** Returns the first row. */
   // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the SQL defines the columns of a row
   get<Row = SqliteRow>(sql: string, parameters: readonly unknown[] = []): Row | undefined {
     const { statement, values } = this.#bound(sql, parameters);
@@ -127,7 +133,7 @@ export class SqliteConnection {
     return statement.all(...values) as Row[];
   }
 
-  /** Rolls the transaction back, if one is open: SQLite itself rolls back after some errors. */
+  /** Rolls back the transaction if it is still open, because SQLite itself rolls back after some errors. */
   rollback(): void {
     try {
       this.run('ROLLBACK');
@@ -153,7 +159,7 @@ export class SqliteConnection {
     this.#cache = on ? new Map() : null;
   }
 
-  /** The object of that class that belongs to this connection. */
+  /** Returns the object of the class `type` that belongs to this connection. */
   state<T>(type: new () => T): T {
     const found = this.#states.get(type) ?? new type();
     this.#states.set(type, found);
@@ -187,8 +193,8 @@ const NUMBERED = /[?$](\d+)/g;
 const CAST = /::\w+(?:\[\])?/g;
 
 /**
- * A connection for one operation, at the time of the process that requested it. It runs the statements of `stores/sql/`; SQLite
- * returns each result at once.
+ * A connection for one operation, at the time of the process that requested it. The class runs the statements of
+ * `stores/sql/`. SQLite returns each result synchronously.
  */
 export class SqliteSql implements SqlDatabase {
   /** Whether a delivery or a poll may have become due. The operation sets it. */
@@ -198,7 +204,7 @@ export class SqliteSql implements SqlDatabase {
   constructor(
     readonly connection: SqliteConnection,
     readonly times: Times,
-    /** Runs `work` in a transaction. Default: the operation itself runs in a transaction, or needs none. */
+    /** Runs `work` in a transaction. Default: the operation itself runs in a transaction, or needs no transaction. */
     private readonly begin?: <T>(work: (sql: SqliteSql) => T | Promise<T>) => Promise<T>,
   ) {}
 
@@ -235,7 +241,7 @@ export class SqliteSql implements SqlDatabase {
   }
 }
 
-/** One index has all queues of deliveries. */
+/** The layout of SQLite, in which one index contains all queues of deliveries. */
 const LAYOUT: StoreLayout = {
   bodies: `(SELECT e.*, b.raw, b.headers FROM payments_inbox_event e
     LEFT JOIN payments_inbox_body b ON b.event = e.seq)`,
@@ -251,7 +257,7 @@ const LAYOUT: StoreLayout = {
   unqueued: 'queue = NULL',
 };
 
-/** The dialect of SQLite at a time. */
+/** Returns the dialect of SQLite for the times of an operation. */
 export function dialectAt({ wall, clock }: Times): SqlDialect {
   return {
     table: (name) => `payments_inbox_${name}`,
@@ -269,12 +275,12 @@ export function dialectAt({ wall, clock }: Times): SqlDialect {
   };
 }
 
-/** Lets the thread run what has arrived meanwhile. */
+/** Lets the thread run the messages that have arrived. */
 export function pause(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** A value as SQLite binds it. */
+/** Returns a value in the form that SQLite can bind. */
 export function toBound(value: SqlValue): string | number | null | Uint8Array {
   if (typeof value === 'boolean') return value ? 1 : 0;
   if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return value;
@@ -285,8 +291,8 @@ const sleeper = new Int32Array(new SharedArrayBuffer(4));
 
 /**
  * Calls `act` again while another connection holds the lock, for at most `ms` milliseconds; then throws the last error.
- * It tries every few milliseconds, because SQLite's own wait sleeps up to 100 ms between two tries and so rarely finds
- * the short time between two transactions of a busy process.
+ * The function tries every few milliseconds, because SQLite's own wait sleeps up to 100 ms between two tries and
+ * therefore rarely finds the short time between two transactions of a busy process.
  */
 export function retryWhileBusy<T>(ms: number, act: () => T): T {
   const end = performance.now() + ms;
@@ -299,7 +305,10 @@ export function retryWhileBusy<T>(ms: number, act: () => T): T {
   }
 }
 
-/** Blocks the thread for a few milliseconds after an error; returns `false` if no other connection holds the lock, or after `end`. */
+/**
+ * Blocks the thread for a few milliseconds if another connection holds the lock. Returns `false`, without waiting,
+ * after any other error or after `end`.
+ */
 export function waitForLock(error: unknown, end: number): boolean {
   if (!isBusy(error) || performance.now() > end) return false;
   Atomics.wait(sleeper, 0, 0, 1 + Math.random() * 3);
@@ -315,12 +324,12 @@ export interface ThreadFailure {
 /** The fix for each of SQLite's primary result codes (https://www.sqlite.org/rescode.html). */
 const FIXES: Readonly<Record<number, string>> = {
   5: 'Another connection locked the file for longer than "busyTimeoutMs": look for a long transaction.',
-  8: 'The process needs to write the file and its folder.',
+  8: 'The process must be allowed to write to the file and its folder.',
   10: "The file's disk reported an error: read the log of the system.",
   11: 'The file is damaged: restore it from a backup.',
   13: 'Free some space on its disk.',
   14: 'Its folder must exist, and the process must be allowed to write in it.',
-  26: 'The file is no SQLite database: give "file" another path.',
+  26: 'The file is not a SQLite database: set "file" to another path.',
 };
 
 /** SQLite's primary result code (https://www.sqlite.org/rescode.html); `undefined` for other errors. */
@@ -334,7 +343,10 @@ export function isBusy(error: unknown): boolean {
   return primaryCode(error) === 5;
 }
 
-/** Describes an error without any stored data: SQLite's messages contain names of tables, never values. */
+/**
+ * Describes an error. The description contains no stored data, because SQLite's messages contain names of tables but
+ * never values.
+ */
 export function toFailure(error: unknown): ThreadFailure {
   if (error instanceof PaymentsError) return { code: error.code, message: error.message };
   const message = (error instanceof Error ? error.message : String(error)).replace(/\.$/, '');

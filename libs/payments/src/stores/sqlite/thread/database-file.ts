@@ -4,7 +4,7 @@ import { protect } from '../sql/commit.js';
 import { retryWhileBusy, SqliteConnection } from './connection.js';
 import type { Driver, StoredClock, Times } from './connection.js';
 
-/** Only the owner of the file can read and write it. */
+/** The mode of a file that only its owner can read and write. */
 const PRIVATE = 0o600;
 /** The permissions of the group and of others. */
 const SHARED = 0o077;
@@ -30,8 +30,8 @@ export function createPrivateFile(file: string): void {
 }
 
 /**
- * A warning if users other than the owner can access the files of an open database, with the command that fixes it.
- * Nothing if they cannot, and on Windows, where modes have no meaning.
+ * Returns a warning if users other than the owner can access the files of an open database, with the command that fixes
+ * this. Returns an empty array if they cannot, and on Windows, where modes have no meaning.
  */
 export function sharedFilesWarning(file: string): string[] {
   if (process.platform === 'win32') return [];
@@ -44,17 +44,17 @@ export function sharedFilesWarning(file: string): string[] {
   const found = shared.map(({ path, mode }) => `${path} (mode 0${mode.toString(8)})`).join(', ');
   const command = `chmod 600 ${shared.map(({ path }) => quoted(path)).join(' ')}`;
   return [
-    'The SQLite inbox stores payment data, and permissions of its files allow other users of this machine to access ' +
-      `them: ${found}. Run: ${command}`,
+    'The SQLite inbox stores payment data, and the permissions of its files allow other users of this machine to ' +
+      `access them: ${found}. Run: ${command}`,
   ];
 }
 
-/** A path as one word of a shell command. */
+/** Returns a path as one word of a shell command. */
 function quoted(path: string): string {
   return /^[\w/.,:@%+=-]+$/.test(path) ? path : `'${path.replaceAll("'", String.raw`'\''`)}'`;
 }
 
-/** The first SQLite without the WAL-reset bug. */
+/** The first version of SQLite without the WAL-reset bug. */
 const SAFE_VERSION = '3.51.3';
 
 /** The version of the SQLite library in use. */
@@ -76,7 +76,7 @@ export function isOldSqlite(version: string): boolean {
 }
 
 /**
- * A warning if this SQLite has the WAL-reset bug; it says which versions of Node fix it.
+ * Returns a warning if this SQLite has the WAL-reset bug. The warning names the versions of Node that fix the bug.
  *
  * @throws PaymentsError `options_invalid` unless the bug is allowed.
  */
@@ -92,12 +92,12 @@ export function oldSqliteWarning(version: string, isAllowed: boolean): string[] 
   throw optionsInvalid(`${reason}. To start anyway, set "allowOldSqlite: true" of sqliteInbox().`);
 }
 
-/** How long SQLite itself waits for a lock, in milliseconds, before {@link retryWhileBusy} takes over. */
+/** The time for which SQLite itself waits for a lock, in milliseconds, before {@link retryWhileBusy} tries again. */
 const BUSY_SLICE_MS = 10;
 
 /**
- * Opens the connection of the thread. A commit of this connection returns when it is on the disk. The connection blocks
- * its thread while it waits for a lock, so the event loop that serves requests must not use it.
+ * Opens the connection of the thread. A commit of this connection returns when the commit is on the disk. The
+ * connection blocks its thread while it waits for a lock, so the event loop that serves requests must not use it.
  */
 export function openWriter(driver: Driver, file: string, busyTimeoutMs: number): SqliteConnection {
   const connection = new SqliteConnection(new driver(file));
@@ -111,8 +111,8 @@ export function openWriter(driver: Driver, file: string, busyTimeoutMs: number):
         `the file cannot be used with a write-ahead log (it stays in mode ${mode?.journal_mode})`,
       );
     });
-    // fullfsync is for macOS only, where a plain fsync does not reach the disk. 64 MB of cache: ids have no order, so
-    // inserts read pages all over the index of ids.
+    // fullfsync is for macOS only, where a plain fsync does not reach the disk. The cache has 64 MB, because ids have
+    // no order and inserts read pages from all parts of the index of ids.
     connection.exec(
       'PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;' +
         'PRAGMA wal_autocheckpoint = 0; PRAGMA foreign_keys = ON; PRAGMA cache_size = -64000',
@@ -125,10 +125,10 @@ export function openWriter(driver: Driver, file: string, busyTimeoutMs: number):
 }
 
 /**
- * Opens the connection of the event loop, for `context.commit`. It never waits for a lock and never makes a checkpoint.
- * Its commits append to the write-ahead log without an fsync: {@link sync}, which the thread runs, makes them durable.
- * `synchronous` is `NORMAL`, not `OFF`: with `OFF` SQLite would not sync the header of a log that it restarts, and a
- * power loss could corrupt the file.
+ * Opens the connection of the event loop, for `context.commit`. The connection never waits for a lock and never makes a
+ * checkpoint. Its commits append to the write-ahead log without an fsync. {@link sync}, which the thread runs, makes
+ * these commits durable. `synchronous` is `NORMAL`, not `OFF`, because with `OFF` SQLite would not sync the header of a
+ * log that it restarts, and a power loss could corrupt the file.
  */
 export function openCommitter(driver: Driver, file: string): SqliteConnection {
   const connection = new SqliteConnection(new driver(file));
@@ -145,15 +145,21 @@ export function openCommitter(driver: Driver, file: string): SqliteConnection {
   }
 }
 
-/** Write-ahead log pages at which the thread starts a checkpoint: SQLite's own default. */
+/**
+ * The number of pages in the write-ahead log at which the thread starts a checkpoint. The number is SQLite's own
+ * default.
+ */
 const CHECKPOINT_PAGES = 1000;
 
-/** The number of pages while many calls arrive, which would wait for the checkpoint: 16 MB. */
+/**
+ * The number of pages (16 MB) at which the thread starts a checkpoint while many calls arrive, which would wait for the
+ * checkpoint.
+ */
 const CHECKPOINT_PAGES_BUSY = 4000;
 
-/** Whether it is time for a checkpoint. `busy`: the last transaction had several calls. */
+/** Whether it is time for a checkpoint. `busy` is whether the last transaction had several calls. */
 export function isLogLong(connection: SqliteConnection, busy: boolean): boolean {
-  // SQLite before 3.51 does not know NOOP, and makes a PASSIVE checkpoint.
+  // SQLite before 3.51 does not support NOOP, and makes a PASSIVE checkpoint instead.
   const { log, checkpointed } = checkpoint(connection, 'NOOP');
   return log - checkpointed >= (busy ? CHECKPOINT_PAGES_BUSY : CHECKPOINT_PAGES);
 }
@@ -167,7 +173,7 @@ export function isLogLong(connection: SqliteConnection, busy: boolean): boolean 
 export function shortenLog(connection: SqliteConnection): void {
   const { log, checkpointed } = checkpoint(connection, 'PASSIVE');
   try {
-    // Zeros store no time, because the time of the calls is not known here.
+    // Zeros leave the stored clock unchanged, because the time of the calls is not known here.
     if (checkpointed === log) sync(connection, { clock: 0, wall: 0 });
   } catch {
     // The next commit restarts the log.
@@ -179,7 +185,10 @@ export function emptyLog(connection: SqliteConnection): void {
   checkpoint(connection, 'TRUNCATE');
 }
 
-/** If the checkpoint fails, the log keeps all committed data: the next call tries again, or the next process reads it. */
+/**
+ * Makes a checkpoint. If the checkpoint fails, the log keeps all committed data. The next call tries again, or the next
+ * process reads the log.
+ */
 function checkpoint(
   connection: SqliteConnection,
   mode: string,
@@ -192,10 +201,10 @@ function checkpoint(
 }
 
 /**
- * A write whose commit syncs the write-ahead log, and with it every earlier commit in the log: the log is one file,
- * written in the order of the commits and read back in that order. A commit that has left the log is in the database
- * file, because a checkpoint syncs the log before it copies from it, and the database file before the log restarts.
- * The write also stores the clock.
+ * Makes a write whose commit syncs the write-ahead log. The commit also syncs every earlier commit in the log, because
+ * the log is one file, which is written and read in the order of the commits. A commit that is no longer in the log is
+ * in the database file. A checkpoint syncs the log before it copies the log, and syncs the database file before the log
+ * restarts. The write also stores the clock.
  */
 export function sync(
   connection: SqliteConnection,
@@ -207,7 +216,7 @@ export function sync(
   );
 }
 
-/** The clock as the last {@link sync} stored it. */
+/** Returns the clock that the last {@link sync} stored. */
 export function storedClock(connection: SqliteConnection): StoredClock {
   return connection.get<StoredClock>('SELECT wall, clock FROM payments_inbox_meta')!;
 }

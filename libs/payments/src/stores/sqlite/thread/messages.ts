@@ -19,7 +19,7 @@ export interface Call {
 /** How a {@link Call} ended. */
 export type Outcome = { readonly value: unknown } | { readonly failure: ThreadFailure };
 
-/** How calls ended, in their order. */
+/** The outcomes of calls, in the order of the calls. */
 export interface Outcomes {
   readonly outcomes: readonly Outcome[];
   /** Whether a delivery or a poll may have become due. */
@@ -39,7 +39,7 @@ export type ToThread =
     }
   | { readonly kind: 'close' };
 
-/** The thread has opened the file. `warnings`: what the log says about it. */
+/** The thread has opened the file. `warnings` contains the warnings to log. */
 export interface Opened {
   readonly kind: 'opened';
   readonly warnings: readonly string[];
@@ -54,12 +54,16 @@ export type FromThread =
   /** `checkpoint`: the thread now makes a checkpoint, and then sends `ready`. */
   | ({ readonly kind: 'done'; readonly number: number; readonly checkpoint: boolean } & Outcomes)
   | { readonly kind: 'ready' }
-  /** Another process wrote. */
+  /** Another process wrote to the file. */
   | { readonly kind: 'changed' };
 
-// Structured clone copies arguments to the thread and results from it. A body is sent only once, on receipt and in a claim.
+// Structured clone copies the arguments and results of each call. Therefore, the body of an event is only in the
+// arguments of a receive and in the result of a claim.
 
-/** An argument as the store sends it: bodies of events are copies, and leases have only the fields that identify them. */
+/**
+ * Returns an argument as the store sends it. Bodies of events are copied, and leases have only the fields that identify
+ * them.
+ */
 export function toSent(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(toSent);
   if (typeof value !== 'object' || value === null) return value;
@@ -78,8 +82,8 @@ export function withBodies(receipt: Receipt, { raw }: IncomingEvent): StoreRecei
 }
 
 /**
- * Copies a result that `postMessage` created in Node's own realm. A test runner with realms of its own, such as Jest, would
- * find its objects different from equal objects of the application. Bytes become a `Buffer` without a copy.
+ * Copies a result that `postMessage` created in Node's own realm. In a test runner with its own realms, such as Jest,
+ * these objects would not equal the objects of the application. Bytes become a `Buffer` without a copy.
  */
 export function adopt<T>(value: T): T;
 export function adopt(value: unknown): unknown {

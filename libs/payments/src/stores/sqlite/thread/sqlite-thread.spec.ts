@@ -98,7 +98,7 @@ describe('SqliteServer', () => {
     expect(commits).toEqual([FULL]);
   });
 
-  it('SqliteServer runs each transaction of a long operation alone, and other messages between them', async () => {
+  it('SqliteServer runs the transactions of a long operation one by one, and other messages between the transactions', async () => {
     await run(Array.from({ length: 150 }, (_, n) => receive(`event-${n}`)));
     connection.run(
       "UPDATE payments_inbox_delivery SET state = 'done', queue = NULL, due_at = NULL",
@@ -113,7 +113,7 @@ describe('SqliteServer', () => {
     expect(done.map(({ number }) => number)).toEqual([sent - 2, sent, sent - 1]);
   });
 
-  it('IN-36 SqliteServer stores the clock with a write, at most every 500 ms, and never an earlier clock', async () => {
+  it('IN-36 SqliteServer stores the clock with a write, at most every 500 ms, and never stores an earlier clock', async () => {
     const stored: number[] = [];
     for (const clock of [1_000_000, 1_000_499, 1_000_500, 1_000_100]) {
       await run([receive(String(clock))], at(clock));
@@ -130,7 +130,7 @@ describe('SqliteServer', () => {
     expect(ahead).toBe(5_000_000);
   });
 
-  it('SqliteServer reports a write of another process, once', async () => {
+  it('SqliteServer reports a write of another process exactly once', async () => {
     const other = new (await loadDriver())(join(folder, 'inbox.db'));
     other.exec("INSERT INTO payments_inbox_pause VALUES ('book')");
     other.close();
@@ -147,7 +147,7 @@ describe('SqliteServer', () => {
     expect(connection.get('SELECT syncs FROM payments_inbox_meta')).toMatchObject({ syncs });
   });
 
-  it('SqliteServer keeps the write-ahead log short, and makes the commit that restarts it', async () => {
+  it('SqliteServer keeps the write-ahead log short, and makes the commit that restarts the log', async () => {
     if (isOldSqlite(sqliteVersion(await loadDriver()))) return;
     const frames = () => connection.get<{ log: number }>('PRAGMA wal_checkpoint(NOOP)')!.log;
     let announced = 0;

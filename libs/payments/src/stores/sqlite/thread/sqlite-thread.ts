@@ -18,9 +18,9 @@ import {
 } from './database-file.js';
 import type { FromThread, ThreadData, ToThread } from './messages.js';
 
-// The entry of the worker thread that has the database: the thread waits for the disk, so the event loop does not.
-// The main thread imports this file too, but only to read `threadUrl`, and an application may itself run in a worker.
-// So the file opens the database only in a worker that SqliteClient started.
+// This file is the entry of the worker thread that uses the database. The thread waits for the disk, so that the event
+// loop does not. The main thread imports this file too, but only to read `threadUrl`, and an application may itself run
+// in a worker. Therefore, the file opens the database only in a worker that SqliteClient started.
 
 /**
  * URL of this file, or of the bundle that a bundler merged it into. `undefined` in a bundle whose format has no
@@ -28,10 +28,10 @@ import type { FromThread, ThreadData, ToThread } from './messages.js';
  */
 export const threadUrl: string | undefined = import.meta.url;
 
-/** Milliseconds between two checks whether another process wrote to the file. */
+/** The milliseconds between two checks for writes of other processes to the file. */
 const WAKE_POLL_MS = 250;
 
-/** Runs the calls of the store: the writes of one message in one transaction, and a read at once. */
+/** Runs the calls of the store. The writes of one message run in one transaction, and a read runs immediately. */
 export class SqliteServer {
   readonly #turns = new Turns();
   readonly #poll: NodeJS.Timeout;
@@ -70,7 +70,10 @@ export class SqliteServer {
     this.#send({ kind: 'ready' });
   }
 
-  /** Changes when another connection commits (https://www.sqlite.org/pragma.html#pragma_data_version). */
+  /**
+   * Returns a number that changes when another connection commits
+   * (https://www.sqlite.org/pragma.html#pragma_data_version).
+   */
   #readDataVersion(): number {
     try {
       return this.connection.get<{ data_version: number }>('PRAGMA data_version')!.data_version;
@@ -93,7 +96,7 @@ export class SqliteServer {
 }
 
 const { sqliteInboxThread } = (workerData ?? {}) as Partial<ThreadData>;
-// The promise is not awaited here: `require()` does not load a module that has a top-level `await`.
+// The promise is not awaited here, because `require()` does not load a module that has a top-level `await`.
 if (parentPort !== null && sqliteInboxThread !== undefined) {
   void serve(parentPort, sqliteInboxThread);
 }
@@ -110,7 +113,7 @@ async function serve(port: MessagePort, settings: SqliteSettings): Promise<void>
     migrate(connection, busyTimeoutMs);
     const clock = storedClock(connection);
     const warnings = [...oldSqlite, ...sharedFilesWarning(file)];
-    // The server keeps the thread alive, so all that can fail comes before it.
+    // The server keeps the thread alive, so every step that can fail comes before it.
     void new SqliteServer(port, connection, busyTimeoutMs);
     send({ kind: 'opened', warnings, clock });
   } catch (error) {
