@@ -66,7 +66,7 @@ describeInBrowser('accessibility of the inbox console', (browser) => {
     expect((await app.states('evt_1'))['Orders.markPaid']).toBe('dead');
   });
 
-  it('the console shows since when the server is not reachable, and continues when it is reachable again', async () => {
+  it('the console shows since when the server is not reachable, and continues when the server is reachable again', async () => {
     await using app = await ConsoleApplication.start();
     const [proxy, url] = await TcpProxy.before(app.url);
     await using _ = proxy;
@@ -86,7 +86,7 @@ describeInBrowser('accessibility of the inbox console', (browser) => {
     expect(await page.evaluate(() => 'loadedOnce' in globalThis)).toBe(true);
   });
 
-  it('the console sends no request while the page is hidden, and one as soon as it is visible', async () => {
+  it('the console sends no request while its page is hidden, and sends a request as soon as the page is visible', async () => {
     await using app = await ConsoleApplication.start();
     const page = await app.open(browser());
     await page.clock.install();
@@ -294,7 +294,7 @@ describeInBrowser('keyboard shortcuts of the inbox console', (browser) => {
     await arrived(page, /#\/events$/);
   });
 
-  it('the console says that it has no page for an unknown address, and links to the overview', async () => {
+  it('the console shows a message for an unknown address, with a link to the overview', async () => {
     await using console = await start(browser, 'nonsense');
     const { page } = console;
     for (const place of [

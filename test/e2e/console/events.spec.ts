@@ -100,7 +100,7 @@ consoleOnEachAdapter((start) => {
     '__proto__',
     'x'.repeat(255),
     '🔑'.repeat(127),
-  ])('finds, redrives and skips an event with the id %j', async (id) => {
+  ])('the console finds, skips and redrives an event with the id %j', async (id) => {
     await using app = await start();
     await app.deliver({ id }, 'dead');
     expect(await app.get(eventPath(id))).toMatchObject({ status: 200, body: { id } });

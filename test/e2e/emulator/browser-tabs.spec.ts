@@ -28,7 +28,7 @@ async function shows(page: Page, tab: string, heading: string): Promise<void> {
 }
 
 describeInBrowser('the tabs of the emulator', (browser) => {
-  it('the tabs stay open after a reload, and the back button returns to the earlier tab', async () => {
+  it('the selected tab stays open after a reload, and the back button returns to the earlier tab', async () => {
     const page = await browser().page();
     await page.goto(`${emulator.baseUrl}/emulator`);
     const tabs = [
@@ -78,7 +78,7 @@ describeInBrowser('the tabs of the emulator', (browser) => {
     expect(await page.getByRole('searchbox').inputValue()).toBe('b.t');
   });
 
-  it('the tabs show how many faults are on, with a link to them and a button that switches them off', async () => {
+  it('the tabs show how many faults are on, with a link to these faults and a button that switches them off', async () => {
     const page = await browser().page();
     for (const tab of ['payments', 'deliveries', 'credentials'] as const) {
       emulator.setFaults({ delivery: { drop: {} }, api: { truncate: {} } });
@@ -247,7 +247,7 @@ describeInBrowser('payments and deliveries on the page of the emulator', (browse
     await page.getByText('EUR 350.00', { exact: true }).waitFor();
   });
 
-  it('the payments tab lists the ten newest payments, and more on request', async () => {
+  it('the payments tab lists the ten newest payments, and more payments after a click', async () => {
     for (let number = 1; number <= 12; number++) {
       emulator.createPayout({ ...payment, externalReference: `order-${number}` });
     }
@@ -327,7 +327,7 @@ describeInBrowser('a delayed response on the page', (browser) => {
     );
   });
 
-  it('a delayed response keeps a selection that the user makes while a fault is being switched on', async () => {
+  it('a delayed response does not change a selection that the user makes while a fault is being switched on', async () => {
     const page = await browser().page();
     const { held, release } = await holdFirst(page, /\/faults\/delivery\/tamperSignature$/, 'PUT');
     await page.goto(tabUrl(emulator, 'faults'));

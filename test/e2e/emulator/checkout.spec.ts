@@ -160,7 +160,7 @@ describe('the one-time code', () => {
     );
   });
 
-  it('the one-time code is invalid after three wrong tries, until another one is sent', async () => {
+  it('the one-time code is invalid after three wrong inputs, until another code is sent', async () => {
     const customer = new CheckoutCustomer(emulator);
     const code = await customer.requestCode();
     const wrong = { code: otherThan(code) };
@@ -172,7 +172,7 @@ describe('the one-time code', () => {
     expect(await customer.send('code', { code: next })).toContain('Code accepted');
   });
 
-  it('the one-time code does not count input that is not six digits as a try', async () => {
+  it('the limit of wrong inputs for the one-time code does not count inputs that are not six digits', async () => {
     const customer = new CheckoutCustomer(emulator);
     await customer.requestCode();
     expect(await customer.send('code', { code: '12' })).toContain('The code has six digits.');
@@ -191,7 +191,7 @@ describe('the one-time code', () => {
     expect(late.status).toBe('pending');
   });
 
-  it('the one-time code is valid once, and invalid after another one is sent', async () => {
+  it('the one-time code is valid once, and invalid after another code is sent', async () => {
     const customer = new CheckoutCustomer(emulator);
     const first = await customer.requestCode();
     const second = codeIn(await customer.send('resend'));
@@ -210,7 +210,7 @@ describe('the one-time code', () => {
     expect(await other.send('code', { code })).toContain('The code is wrong');
   });
 
-  it('the one-time code repeats with the seed', async () => {
+  it('the one-time code is the same for the same seed', async () => {
     const codes: string[] = [];
     for (let run = 0; run < 2; run++) {
       await using seeded = await PaymentsEmulator.start({ seed: 'codes' });

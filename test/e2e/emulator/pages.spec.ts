@@ -38,7 +38,7 @@ describe("the emulator's pages", () => {
     expect(await program.json()).toMatchObject({ emulator: 'payments-emulator' });
   });
 
-  it("the emulator's pages are where the root address redirects to, with and without a control token", async () => {
+  it("the root address redirects to the emulator's pages, with and without a control token", async () => {
     await using remote = await PaymentsEmulator.start({ host: '0.0.0.0' });
     for (const url of [emulator.baseUrl, emulator.productionBaseUrl, remote.baseUrl]) {
       const response = await fetch(url, { redirect: 'manual' });
@@ -126,7 +126,7 @@ describe("the emulator's pages", () => {
 });
 
 describe('the controls used by the pages', () => {
-  it('the controls of the pages change one fault at a time; the others keep their remaining counts', async () => {
+  it('the controls of the pages change one fault at a time; the other faults keep their remaining counts', async () => {
     const url = `${controls}/companies/default/faults`;
     emulator.setFaults({ delivery: { drop: { next: 2 } }, api: { slow: { ms: 1 } } });
     emulator.sendEvent({ eventType: 'x' });

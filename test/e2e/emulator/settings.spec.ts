@@ -70,7 +70,7 @@ describe('the settings that payments-emulator prints', () => {
     },
   );
 
-  it('AP-16 the printed settings are the same at the next start with the same --seed, and differ without it', async () => {
+  it('AP-16 the printed settings are the same at the next start with the same --seed, and differ without --seed', async () => {
     const start = async (...flags: string[]): Promise<string> => {
       const { out } = await emulatorInProcess(...flags);
       return settingsIn(out).replace(/^.*BASE_URL.*\n/m, '');

@@ -494,7 +494,7 @@ class Orders {
 }
 
 onOneAdapter('newerHandled() of the context', (start) => {
-  it('a handler learns that it has completed a later event of the transaction', async () => {
+  it('newerHandled() is true if the handler has handled a later event of the same transaction', async () => {
     await using app = await start({ providers: [Orders] });
     const send = async (id: string, second: number, transactionId = 't-1') => {
       const timestamp = new Date(Date.UTC(2026, 0, 1, 0, 0, second)).toISOString();
