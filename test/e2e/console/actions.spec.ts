@@ -228,7 +228,7 @@ consoleOnEachAdapter((start) => {
     expect((await app.get('/api/events?state=stale')).body['events']).toEqual([]);
   });
 
-  it('the console adds a delivery for the given handler if a selected event has none', async () => {
+  it('the console adds a delivery for the given handler if a selected event has no delivery for it', async () => {
     await using app = await start({ providers: [Receipts] });
     await app.deliver({ id: 'e-1', eventType: 'payout.settled' });
     await app.deliver({ id: 'e-2' }, 'dead');

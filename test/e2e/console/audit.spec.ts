@@ -132,7 +132,7 @@ consoleOnEachAdapter((start) => {
     expect(await idsOf('show=actions&limit=2')).toEqual([5, 4]);
   });
 
-  it('the audit trail names the first 5 selected events, and shortens long texts', async () => {
+  it('the audit trail of the console names the first 5 selected events, and shortens long texts', async () => {
     await using app = await start({ console: { who } });
     const ids = Array.from({ length: 12 }, (_, n) => `e-${n}`);
     await app.post('skip', selected(...ids));

@@ -83,7 +83,7 @@ consoleOnEachAdapter((start) => {
   it.each([
     ['an instance', guarded({ users: { ops: PASSWORD } })],
     ['a class', { guards: [OperatorsOnly], imports: [VaultModule] }],
-  ])('a guard that is %s logs how many wrong passwords it rejected', async (_, console) => {
+  ])('BasicAuthGuard as %s logs how many wrong passwords it rejected', async (_, console) => {
     const app = await start({ console });
     for (let count = 0; count < 5; count += 1) await app.get('', basic('ops', 'wrong'));
     await app[Symbol.asyncDispose]();

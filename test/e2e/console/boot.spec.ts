@@ -68,7 +68,7 @@ describe('console boot', () => {
     },
   );
 
-  it('the console starts without a guard in development, and warns', async () => {
+  it('the console starts without a guard in development, and logs a warning', async () => {
     setEnvironment('development');
     await using app = await ConsoleApplication.start({ console: { guards: [] } });
     expect(app.log.filter((line) => /^warn .*ops\/payments.*no guard/.test(line))).toHaveLength(1);

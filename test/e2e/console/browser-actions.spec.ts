@@ -363,7 +363,7 @@ describeInBrowser('the audit trail of the inbox console', (browser) => {
     await page.getByRole('heading', { level: 1, name: 'transaction.completed' }).waitFor();
   });
 
-  it('the audit page shows rejected actions with their cause, HTML as plain text, and U+202E as an escape', async () => {
+  it('the audit page of the console shows rejected actions with their cause, HTML as plain text, and U+202E as an escape', async () => {
     await using app = await ConsoleApplication.start();
     await app.receive({ id: 'evt_1' });
     const page = await app.open(browser(), 'audit');

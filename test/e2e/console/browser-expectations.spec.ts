@@ -145,7 +145,7 @@ describeInBrowser('expectations in the inbox console', (browser) => {
     });
   });
 
-  it('EX-12 the console makes polls of one expectation, or of all on the page, due now after a confirmation', async () => {
+  it('EX-12 after a confirmation, the console makes the polls of one expectation, or of all expectations on the page, due now', async () => {
     await using book = await openBook();
     const { service } = book;
     const page = await book.app.open(browser(), 'expectations?show=overdue');

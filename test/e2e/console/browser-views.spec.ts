@@ -425,7 +425,7 @@ describeInBrowser('the plots of the inbox console', (browser) => {
     });
   });
 
-  it('the console plots one unit per plot, with the totals of the range and the minutes that are not counted', async () => {
+  it('each plot of the console has one unit, the totals of the range, and the minutes that are not counted yet', async () => {
     const page = await app.open(browser());
     await closedMinutes(page, (place) => ({
       received: place < 10 ? 3 : 0,

@@ -111,7 +111,7 @@ consoleOnEachAdapter((start) => {
     expect((await app.post('redrive', { events })).body).toEqual({ events: 1, deliveries: 1 });
   });
 
-  it('the console separates the events of companies', async () => {
+  it('the console shows the right event if two companies have events with the same id', async () => {
     const payments = {
       companies: [
         company('north', 'whsec_aaaaaaaaaaaaaaaa'),

@@ -278,7 +278,7 @@ consoleOnEachAdapter((start) => {
     },
   );
 
-  it('without a guard, the console accepts a request with every header of a browser', async () => {
+  it('without a guard, the console accepts a request with all headers that browsers send', async () => {
     process.env['NODE_ENV'] = 'development';
     await using app = await start({ console: { guards: [] } });
     const response = await app.get('/api/overview', { ...BROWSER_HEADERS, host: 'localhost' });

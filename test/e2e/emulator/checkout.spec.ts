@@ -132,7 +132,7 @@ describe('the hosted checkout', () => {
     expect(await closing.send('pay')).toContain('You can close this page');
   });
 
-  it('the hosted checkout restarts after a reset', async () => {
+  it('the hosted checkout starts again from its first step after a reset of the emulator', async () => {
     await using seeded = await PaymentsEmulator.start({ seed: 'checkout' });
     const open = () => seeded.createCheckoutInvoice({ amount: 1, externalReference: 'x' });
     const { checkoutUrl } = open();

@@ -292,7 +292,7 @@ describe('SE-14 the payments-emulator command with NODE_ENV=production', () => {
     process.env['NODE_ENV'] = NODE_ENV;
   });
 
-  it('SE-14 the payments-emulator command with NODE_ENV=production exits with 2 and names the flag that allows it', async () => {
+  it('SE-14 the payments-emulator command with NODE_ENV=production exits with 2 and names the flag --allow-production', async () => {
     expect(await commandInProcess()).toEqual({
       code: 2,
       out: '',

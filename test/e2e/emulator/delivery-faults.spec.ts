@@ -222,7 +222,7 @@ describe('the seed', () => {
   });
 });
 
-it('reset cancels delayed deliveries', async () => {
+it('reset() cancels delayed deliveries', async () => {
   emulator.setFaults({ delivery: { delay: { ms: 3_600_000 } } });
   emulator.sendEvent({ eventType: 'x' });
   await until(() => emulator.deliveries().length === 1);
@@ -254,7 +254,7 @@ describe('an outage of all deliveries', () => {
     expect(receiver.received.map(({ event }) => event.eventType)).toEqual(['later', 'later']);
   });
 
-  it('the fault off drops attempts that were delayed before it was switched on', async () => {
+  it('the fault off drops attempts that were delayed before the fault was switched on', async () => {
     emulator.setFaults({ delivery: { delay: { ms: 60_000 } } });
     emulator.sendEvent({ eventType: 'x' });
     await until(() => emulator.deliveries().length === 1);

@@ -122,7 +122,7 @@ describe('PaymentsEmulator.start', () => {
 });
 
 describe('reset', () => {
-  it('reset() restores the state of the start, with the same addresses and credentials', async () => {
+  it('reset() restores the state that the emulator had at its start, with the same addresses and credentials', async () => {
     await using receiver = await WebhookReceiver.start();
     await using emulator = await PaymentsEmulator.start({
       webhookUrl: receiver.url,

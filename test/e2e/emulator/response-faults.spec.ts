@@ -132,7 +132,7 @@ describe('response faults of the API', () => {
     expect(await statuses(1)).toEqual([200]);
   });
 
-  it('response faults apply only to calls with a token of the company, and to no control', async () => {
+  it('response faults apply only to calls with a token of the company, and not to controls', async () => {
     setApiFaults({ error: {} });
     const other = emulator.createCompany();
     const theirs = await getToken(emulator, { baseUrl: emulator.baseUrl, ...other });

@@ -240,7 +240,7 @@ onMemoryAndSqlite((data) => {
     },
   );
 
-  it('EX-15 the id is attached although the store fails for a moment after the request', async () => {
+  it('EX-15 request() attaches the id although the store fails for a moment after the request', async () => {
     await using app = await ExpectingApplication.start(await data());
     const { expectations } = storeOf(app);
     const attach = expectations.attach.bind(expectations);

@@ -162,7 +162,7 @@ it('EX-06 an error of interpret with a long message is logged once', async () =>
   }
 });
 
-it('EX-02 interpret gets the transaction and the payment that it belongs to', async () => {
+it('EX-02 interpret() gets the transaction and the expected payment of this transaction', async () => {
   const seen: unknown[] = [];
   const interpret = (...args: unknown[]) => {
     seen.push(args);
