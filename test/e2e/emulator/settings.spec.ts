@@ -121,7 +121,7 @@ describe('payments-emulator --save-env', () => {
     return seenByShell('sh', settingsIn(out));
   }
 
-  it('AP-16 --save-env saves the settings for dotenv and Node, readable by the owner only', async () => {
+  it('AP-16 --save-env saves the settings in a file for dotenv and Node that only the owner can read', async () => {
     const file = join(folder, '.env');
     const printed = await save(file);
     expect(await seenByNode(file)).toEqual(printed);
@@ -144,14 +144,18 @@ describe('payments-emulator --save-env', () => {
   });
 
   it.each([
-    ['another variable line', 'PAYMENTS_CLIENT_SECRET=real\n', 'PAYMENTS_CLIENT_SECRET'],
     [
-      'the lines of an earlier start point to another service',
+      'another line sets a variable to another value',
+      'PAYMENTS_CLIENT_SECRET=real\n',
+      'PAYMENTS_CLIENT_SECRET',
+    ],
+    [
+      'the lines of an earlier start contain the URL of another service',
       '# Written by payments-emulator --save-env, which replaces these lines at each start:\n' +
         'PAYMENTS_BASE_URL=https://payments.example.com\n',
       'PAYMENTS_BASE_URL',
     ],
-  ])('AP-16 --save-env does not start if %s has another value', async (_, text, name) => {
+  ])('AP-16 the emulator does not start with --save-env if %s', async (_, text, name) => {
     const file = join(folder, '.env');
     await writeFile(file, text);
     expect(await commandInProcess(...FREE_PORTS, '--save-env', file)).toEqual({

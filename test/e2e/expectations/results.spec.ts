@@ -89,7 +89,7 @@ it.each<[string, () => unknown, string]>([
   ['returns another text', () => 'complete', 'a value of type string'],
   ['returns an unknown type', () => ({ eventType: 'x', data: {} }), 'reconcile.eventTypes'],
   ['returns a reserved type', () => ({ eventType: '@payments/overdue' }), 'reconcile.eventTypes'],
-  ['returns no object as data', () => ({ ...TOO_BIG, data: 'paid' }), 'an object as "data"'],
+  ['returns a text as data', () => ({ ...TOO_BIG, data: 'paid' }), 'an object as "data"'],
   [
     'returns a Date as data',
     () => ({ ...TOO_BIG, data: new Date(0) }),
@@ -103,7 +103,7 @@ it.each<[string, () => unknown, string]>([
     'another transaction',
   ],
   [
-    'returns an id that is no text',
+    'returns an id that is not a text',
     () => ({ ...TOO_BIG, data: { transactionId: 1 } }),
     'another transaction',
   ],

@@ -85,7 +85,7 @@ onMemoryAndSqlite((data) => {
 });
 
 it.each([
-  ['returns no text', async () => 7, 'it returned a value of type number'],
+  ['returns a number', async () => 7, 'it returned a value of type number'],
   ['returns an empty text', async () => '', 'must return a transaction id'],
   [
     'throws',
