@@ -72,7 +72,7 @@ consoleOnEachAdapter((start) => {
     ['another scheme', { authorization: `Bearer ${PASSWORD}` }],
     ['credentials that are not base64', { authorization: 'Basic %%%' }],
     ['empty credentials', { authorization: 'Basic ' }],
-  ])('the console rejects %s', async (_, headers) => {
+  ])('the console rejects a request with %s', async (_, headers) => {
     await using app = await start({ console: guarded({ users: { ann: PASSWORD } }) });
     expect(await app.get('/api/overview', headers)).toMatchObject({
       status: 401,

@@ -91,7 +91,7 @@ consoleOnEachAdapter((start) => {
       'the page of the console on a port',
       { origin: 'https://shop.example:8443', host: 'Shop.Example:8443' },
     ],
-    ['an address typed by hand', { 'sec-fetch-site': 'none' }],
+    ['a browser in which the operator typed the address', { 'sec-fetch-site': 'none' }],
     ['a program', {}],
   ])('the console accepts requests from %s', async (_title, headers) => {
     await using app = await start();

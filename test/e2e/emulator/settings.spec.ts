@@ -49,9 +49,9 @@ const seenByDotenv = (file: string): Promise<string[]> =>
 describe('the settings that payments-emulator prints', () => {
   it.each([
     ['generated values', []],
-    ['awkward values', ['--client-secret', ' a b$c#d`e"f\\n ', '--webhook-secret', "it's #1 "]],
+    ['special characters', ['--client-secret', ' a b$c#d`e"f\\n ', '--webhook-secret', "it's #1 "]],
   ])(
-    'AP-16 the printed settings work in a shell and as .env file with dotenv and Node: %s',
+    'AP-16 the printed settings work in a shell and as a .env file with dotenv and Node: %s',
     async (_, flags) => {
       const { out } = await emulatorInProcess('--client-id', 'shop', ...flags);
       const lines = settingsIn(out);
