@@ -54,8 +54,7 @@ const SETTLE: Record<string, (store: InboxStore, lease: Lease) => Promise<Settle
 };
 
 const settleCases = Object.entries(SETTLE).map(([end, settle]): InboxContractCase => ({
-  title:
-    `IN-16 the longest waiting delivery of a key is claimable after the running delivery ${end}`,
+  title: `IN-16 the longest waiting delivery of a key is claimable after the running delivery ${end}`,
   async run(inbox) {
     const { other, lease, waiting } = await startBusyKey(inbox);
     deepEqual(await settle(inbox.store, lease), { settled: true, nextDue: true });

@@ -236,8 +236,7 @@ export const timeCases: readonly InboxContractCase[] = [
     },
   },
   ...[-HOUR_MS, HOUR_MS].map((jumpMs): InboxContractCase => ({
-    title:
-      `IN-36 a jump of the wall clock by ${jumpMs / HOUR_MS} h delays no delivery and runs no delivery twice`,
+    title: `IN-36 a jump of the wall clock by ${jumpMs / HOUR_MS} h delays no delivery and runs no delivery twice`,
     needs: 'hostClock',
     async run({ store, another, advance, jumpWallClock }) {
       const [worker, other] = await twoWorkers({ store, another });

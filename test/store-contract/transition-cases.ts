@@ -252,8 +252,7 @@ export const transitionCases: readonly InboxContractCase[] = [
     },
   },
   ...[1, 2].map((seed): InboxContractCase => ({
-    title:
-      `IN-16 IN-35 120 random operations of two workers leave no delivery unfinished (seed ${seed})`,
+    title: `IN-16 IN-35 120 random operations of two workers leave no delivery unfinished (seed ${seed})`,
     async run({ store, another, advance }) {
       await new Interleaving([store, await another()], advance, seed).run(120);
     },

@@ -22,7 +22,7 @@ async function sqliteFile() {
 }
 
 consoleOnEachAdapter((start) => {
-  it('the console redrives and skips the deliveries that match a filter; without a state, the dead ones', async () => {
+  it('the console redrives and skips the deliveries that match a filter, and only dead deliveries if the filter has no state', async () => {
     await using app = await start();
     for (const id of ['evt-1', 'evt-2', 'f-1']) await app.deliver({ id }, 'dead');
     await app.deliver({ id: 'evt-3' });
@@ -121,7 +121,7 @@ consoleOnEachAdapter((start) => {
     expect(app.log.join('\n')).not.toContain('Jane Roe');
   });
 
-  it('the console redrives pending, dead and skipped deliveries of selected events, and done ones only with force', async () => {
+  it('the console redrives pending, dead and skipped deliveries of selected events, and done deliveries only with force', async () => {
     await using app = await start();
     await app.deliver({ id: 'pending' }, 'pending');
     await app.deliver({ id: 'done' });
@@ -153,7 +153,7 @@ consoleOnEachAdapter((start) => {
     });
   });
 
-  it('the console runs each delivery of a selected event once, even if one is done before the next is redriven', async () => {
+  it('the console runs each delivery of a selected event once, even if one delivery is done before the next delivery is redriven', async () => {
     await using app = await start({ providers: [Receipts] });
     await app.deliver({ id: 'e-1' }, 'dead');
     const inbox = app.merchant.app.get(PaymentInbox);
@@ -208,7 +208,7 @@ consoleOnEachAdapter((start) => {
     ]);
   });
 
-  it('SE-09 the console lists stale events and runs them with the existing handlers, selected or all', async () => {
+  it('SE-09 the console lists stale events, and runs the existing handlers for selected or all stale events', async () => {
     await using app = await start({ payments: { webhook: { maxAgeMs: 60_000 } } });
     const timestamp = new Date(app.runtime.now() - 120_000).toISOString();
     for (const id of ['e-1', 'e-2', 'e-3']) await app.deliver({ id, timestamp });
@@ -228,7 +228,7 @@ consoleOnEachAdapter((start) => {
     expect((await app.get('/api/events?state=stale')).body['events']).toEqual([]);
   });
 
-  it('the console adds a delivery for the given handler if a selected event has none', async () => {
+  it('the console adds a delivery for the given handler if a selected event has no delivery for it', async () => {
     await using app = await start({ providers: [Receipts] });
     await app.deliver({ id: 'e-1', eventType: 'payout.settled' });
     await app.deliver({ id: 'e-2' }, 'dead');
@@ -248,7 +248,7 @@ consoleOnEachAdapter((start) => {
     );
   });
 
-  it('the console redrives and skips stored deliveries to a handler of another process', async () => {
+  it('the console redrives and skips stored deliveries for a handler of another process', async () => {
     await using app = await start();
     for (const id of ['evt-1', 'evt-2', 'evt-3']) await app.deliver({ id }, 'dead');
     app.merchant.app.get(PaymentInbox).handlers = async () => [];

@@ -92,7 +92,7 @@ const MAINS: Record<string, { providers: object[]; main: (app: INestApplication)
 
 consoleOnEachAdapter((start) => {
   it.each(Object.entries(MAINS))(
-    'the console is not changed by global interceptors, pipes and filters %s, and respects the global guard',
+    'the console applies the global guard, but no global interceptors, pipes and filters, if they are %s',
     async (_, { providers, main }) => {
       await using app = await start({
         controllers: [Cats],
@@ -174,7 +174,7 @@ consoleOnEachAdapter((start) => {
     expect(app.log.filter((line) => /^(?:error|fatal)/.test(line))).toEqual([]);
   });
 
-  it('the console logs an error of a guard, and does not send its message', async () => {
+  it('the console logs an error of a guard, and its response does not contain the message of the error', async () => {
     const failing: CanActivate = {
       canActivate: () => {
         throw new Error('ldap://10.0.0.7 refused');

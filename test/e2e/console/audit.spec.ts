@@ -132,7 +132,7 @@ consoleOnEachAdapter((start) => {
     expect(await idsOf('show=actions&limit=2')).toEqual([5, 4]);
   });
 
-  it('the audit trail names the first 5 selected events, and shortens long texts', async () => {
+  it('the audit trail of the console names the first 5 selected events, and shortens long texts', async () => {
     await using app = await start({ console: { who } });
     const ids = Array.from({ length: 12 }, (_, n) => `e-${n}`);
     await app.post('skip', selected(...ids));
@@ -175,7 +175,7 @@ consoleOnEachAdapter((start) => {
     expect(app.log).toContain(line);
   });
 
-  it('the console calls "who" for the name, and does nothing if it throws', async () => {
+  it('the console calls "who" for the name of the operator, and performs no action if "who" throws', async () => {
     let failing = false;
     const who = ({ headers }: { headers: object }) => {
       if (failing) throw new Error('no session of 10.0.0.7');
@@ -192,7 +192,7 @@ consoleOnEachAdapter((start) => {
     expect((await app.get('/api/overview')).body).toMatchObject({ stats: { paused: [] } });
   });
 
-  it('the console awaits the promise of "who", and does nothing if it rejects', async () => {
+  it('the console awaits the promise of "who", and performs no action if the promise rejects', async () => {
     let session: Promise<string | undefined> = Promise.resolve('ann');
     await using app = await start({ console: { who: () => session } });
     expect((await app.get('/api/overview')).body).toMatchObject({ who: 'ann' });

@@ -72,7 +72,7 @@ consoleOnEachAdapter((start) => {
     ['another scheme', { authorization: `Bearer ${PASSWORD}` }],
     ['credentials that are not base64', { authorization: 'Basic %%%' }],
     ['empty credentials', { authorization: 'Basic ' }],
-  ])('the console rejects %s', async (_, headers) => {
+  ])('the console rejects a request with %s', async (_, headers) => {
     await using app = await start({ console: guarded({ users: { ann: PASSWORD } }) });
     expect(await app.get('/api/overview', headers)).toMatchObject({
       status: 401,
@@ -83,7 +83,7 @@ consoleOnEachAdapter((start) => {
   it.each([
     ['an instance', guarded({ users: { ops: PASSWORD } })],
     ['a class', { guards: [OperatorsOnly], imports: [VaultModule] }],
-  ])('a guard that is %s logs how many wrong passwords it rejected', async (_, console) => {
+  ])('BasicAuthGuard as %s logs how many wrong passwords it rejected', async (_, console) => {
     const app = await start({ console });
     for (let count = 0; count < 5; count += 1) await app.get('', basic('ops', 'wrong'));
     await app[Symbol.asyncDispose]();
@@ -215,7 +215,7 @@ consoleOnEachAdapter((start, name) => {
     expect(app.log.join('\n')).not.toMatch(/guess|ann/);
   });
 
-  it('SE-13 the console lets 6 attempts of a name through a network with ten wrong passwords wait, and prefers clients without wrong passwords', async () => {
+  it('SE-13 the console lets 6 attempts of a name wait if they come from a network with ten wrong passwords, and prefers clients without wrong passwords', async () => {
     const runtime = new FakeRuntime();
     const users = { ann: PASSWORD };
     await using app = await start({ ...trusting(), console: guarded({ users, runtime }) });

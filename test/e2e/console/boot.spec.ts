@@ -68,7 +68,7 @@ describe('console boot', () => {
     },
   );
 
-  it('the console starts without a guard in development, and warns', async () => {
+  it('the console starts without a guard in development, and logs a warning', async () => {
     setEnvironment('development');
     await using app = await ConsoleApplication.start({ console: { guards: [] } });
     expect(app.log.filter((line) => /^warn .*ops\/payments.*no guard/.test(line))).toHaveLength(1);
@@ -146,7 +146,7 @@ consoleOnEachAdapter((start) => {
     expect(await app.get('')).toMatchObject({ status: 200 });
   });
 
-  it('the console responds only to this machine without a guard', async () => {
+  it('without a guard, the console responds only to requests from this machine', async () => {
     setEnvironment('development');
     await using app = await start({ console: { guards: [] } });
     const { port } = new URL(app.merchant.url);
@@ -184,7 +184,7 @@ consoleOnEachAdapter((start) => {
 consoleOnEachAdapter((start) => {
   const SETTINGS: Record<string, [(app: INestApplication) => unknown, string]> = {
     'a global prefix': [(app) => app.setGlobalPrefix('shop/api'), `/shop/api${PATH}`],
-    'a global prefix that excludes it': [
+    'a global prefix that excludes the console': [
       (app) => app.setGlobalPrefix('api', { exclude: ['ops/payments{/*rest}'] }),
       PATH,
     ],

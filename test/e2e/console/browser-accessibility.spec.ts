@@ -35,7 +35,7 @@ async function tabTo(page: Page, target: Locator): Promise<void> {
 }
 
 describeInBrowser('accessibility of the inbox console', (browser) => {
-  it('the console can be used with the keyboard only: search, open an event, redrive it', async () => {
+  it('an operator can search, open and redrive an event in the console with the keyboard only', async () => {
     await using app = await ConsoleApplication.start();
     app.handlers.trouble = 'the ledger is closed';
     await app.receive({ id: 'evt_1' }, { id: 'evt_2' });
@@ -66,7 +66,7 @@ describeInBrowser('accessibility of the inbox console', (browser) => {
     expect((await app.states('evt_1'))['Orders.markPaid']).toBe('dead');
   });
 
-  it('the console shows since when the server is not reachable, and continues when it is reachable again', async () => {
+  it('the console shows since when the server is not reachable, and continues when the server is reachable again', async () => {
     await using app = await ConsoleApplication.start();
     const [proxy, url] = await TcpProxy.before(app.url);
     await using _ = proxy;
@@ -86,7 +86,7 @@ describeInBrowser('accessibility of the inbox console', (browser) => {
     expect(await page.evaluate(() => 'loadedOnce' in globalThis)).toBe(true);
   });
 
-  it('the console sends no request while the page is hidden, and one as soon as it is visible', async () => {
+  it('the console sends no request while its page is hidden, and sends a request as soon as the page is visible', async () => {
     await using app = await ConsoleApplication.start();
     const page = await app.open(browser());
     await page.clock.install();
@@ -110,7 +110,7 @@ describeInBrowser('accessibility of the inbox console', (browser) => {
     await page.getByText('No event received yet.').waitFor();
   });
 
-  it('the console keeps the page of the list in the address, for reload, back and forward', async () => {
+  it('the console keeps the page of the list in the address, so that reload, back and forward work', async () => {
     await using app = await ConsoleApplication.start();
     await app.receive(...Array.from({ length: 51 }, (_, index) => ({ id: `evt_${index}` })));
     const page = await app.open(browser(), 'events?order=oldest');
@@ -189,7 +189,7 @@ async function start(browser: () => Parameters<ConsoleApplication['open']>[0], p
 }
 
 describeInBrowser('keyboard shortcuts of the inbox console', (browser) => {
-  it('the console opens its pages with g and a letter', async () => {
+  it('the console opens its pages with the key g and a letter', async () => {
     await using console = await start(browser);
     const { page } = console;
     for (const [key, heading] of [
@@ -209,7 +209,7 @@ describeInBrowser('keyboard shortcuts of the inbox console', (browser) => {
     expect(await page.evaluate('location.hash')).toBe('#/');
   });
 
-  it('the console sets the focus to the search with /, also from a page without a search', async () => {
+  it('the console sets the focus to the search with the key /, also from a page without a search', async () => {
     await using console = await start(browser);
     const { page } = console;
     await page.keyboard.press('/');
@@ -239,7 +239,7 @@ describeInBrowser('keyboard shortcuts of the inbox console', (browser) => {
     await arrived(page, /#\/events\/default\/evt_2$/);
   });
 
-  it('the console moves through rows without a link', async () => {
+  it('the console moves with j and k through rows that have no link, and Enter opens nothing there', async () => {
     await using console = await start(browser, 'audit');
     const { page } = console;
     const entry = { at: '2026-11-20T08:00:00.000Z', who: 'ann', action: 'pause', event: null };
@@ -294,7 +294,7 @@ describeInBrowser('keyboard shortcuts of the inbox console', (browser) => {
     await arrived(page, /#\/events$/);
   });
 
-  it('the console says that it has no page for an unknown address, and links to the overview', async () => {
+  it('the console shows a message for an unknown address, with a link to the overview', async () => {
     await using console = await start(browser, 'nonsense');
     const { page } = console;
     for (const place of [

@@ -63,7 +63,7 @@ describeInBrowser('actions of the inbox console in a browser', (browser) => {
     ).toBeGreaterThan(0);
   });
 
-  it('SE-09 the console shows stale events in the overview and the list, and runs one from its page', async () => {
+  it('SE-09 the console shows stale events in the overview and the list, and runs a stale event from the page of the event', async () => {
     await using app = await ConsoleApplication.start();
     await app.receive({ id: 'evt_old', timestamp: '2026-01-01T00:00:00.000Z' });
     expect(app.handlers.ran).toEqual([]);
@@ -162,7 +162,7 @@ describeInBrowser('actions of the inbox console in a browser', (browser) => {
     ).toBeGreaterThan(0);
   });
 
-  it('the console runs deliveries that are done again only if the operator selects it', async () => {
+  it('the console redrives done deliveries only if the operator selects this option', async () => {
     await using app = await ConsoleApplication.start();
     await app.receive({ id: 'evt_1', eventType: 'webhook.test' });
     const page = await app.open(browser(), 'events/default/evt_1');
@@ -195,7 +195,7 @@ describeInBrowser('actions of the inbox console in a browser', (browser) => {
     expect(lines).toHaveLength(2);
   });
 
-  it('the console forgets a handler that only the database knows, and skips its deliveries', async () => {
+  it('the console forgets a handler that is only in the database, and skips its deliveries', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'payments-forget-'));
     const inbox = () => sqliteInbox({ file: join(folder, 'inbox.db') });
     const fail = () => {
@@ -332,7 +332,7 @@ describeInBrowser('the dialog of the inbox console', (browser) => {
 });
 
 describeInBrowser('the audit trail of the inbox console', (browser) => {
-  it('the console shows who did what, when and with which result, and which payloads were viewed', async () => {
+  it('the audit page of the console shows each action with its operator, time and result, and each view of a payload', async () => {
     await using app = await ConsoleApplication.start();
     app.handlers.trouble = 'the ledger is closed';
     await app.receive({ id: 'evt_1' });
@@ -363,7 +363,7 @@ describeInBrowser('the audit trail of the inbox console', (browser) => {
     await page.getByRole('heading', { level: 1, name: 'transaction.completed' }).waitFor();
   });
 
-  it('the audit page shows rejected actions with their cause, HTML as plain text, and U+202E as an escape', async () => {
+  it('the audit page of the console shows rejected actions with their cause, HTML as plain text, and U+202E as an escape', async () => {
     await using app = await ConsoleApplication.start();
     await app.receive({ id: 'evt_1' });
     const page = await app.open(browser(), 'audit');

@@ -51,7 +51,7 @@ describeInBrowser('expectations in the inbox console', (browser) => {
     });
     afterAll(() => book?.[Symbol.asyncDispose]());
 
-    it('EX-12 the console lists expected payments, filters them and finds one by its transaction id', async () => {
+    it('EX-12 the console lists and filters expected payments, and finds a payment by its transaction id', async () => {
       const page = await book.app.open(browser());
       await page.getByRole('link', { name: 'Expectations', exact: true }).click();
       await page.getByText('5 expectations on this page').waitFor();
@@ -99,7 +99,7 @@ describeInBrowser('expectations in the inbox console', (browser) => {
       }
     });
 
-    it('EX-12 the page of an event shows whether a webhook or a poll brought it', async () => {
+    it('EX-12 the page of an event shows whether the event came by webhook or by poll', async () => {
       const page = await book.app.open(browser(), 'expectations');
       const facts = page.locator('.facts');
       await row(page, 'order-found').getByRole('link').click();
@@ -145,7 +145,7 @@ describeInBrowser('expectations in the inbox console', (browser) => {
     });
   });
 
-  it('EX-12 an operator asks now about one expectation, or about all on the page, after a confirmation', async () => {
+  it('EX-12 after a confirmation, the console makes the polls of one expectation, or of all expectations on the page, due now', async () => {
     await using book = await openBook();
     const { service } = book;
     const page = await book.app.open(browser(), 'expectations?show=overdue');

@@ -81,7 +81,7 @@ describeInBrowser('views of the inbox console', (browser) => {
     expect(await list.locator('.events tbody tr').count()).toBe(1);
   });
 
-  it('the console shows the newest webhook request apart from polls, in amber if the next is late', async () => {
+  it('the console shows the time of the newest webhook request separately from polls, in amber if the next request is late', async () => {
     await using app = await ConsoleApplication.start();
     await app.receive({ id: 'evt_1' });
     const page = await app.open(browser());
@@ -146,7 +146,7 @@ async function delayed(page: Page, empty: number): Promise<string[]> {
 }
 
 describeInBrowser('a list of rare events in the console', (browser) => {
-  it('the console continues after empty responses until it finds the event', async () => {
+  it('the console searches for a rare event with further requests after empty responses until it finds the event', async () => {
     await using app = await ConsoleApplication.start();
     await app.receive({ id: 'evt_1' });
     const page = await app.open(browser());
@@ -157,7 +157,7 @@ describeInBrowser('a list of rare events in the console', (browser) => {
     expect(await page.getByRole('link', { name: 'Search older events' }).count()).toBe(0);
   });
 
-  it('the console stops after 25 empty responses, and continues on request', async () => {
+  it('the console stops the search for a rare event after 25 empty responses, and continues after a click', async () => {
     await using app = await ConsoleApplication.start();
     await app.receive({ id: 'evt_1' });
     const page = await app.open(browser());
@@ -185,7 +185,7 @@ async function broken(): Promise<ConsoleApplication> {
 }
 
 describeInBrowser('failures in the inbox console', (browser) => {
-  it('the console groups failures with their number of deliveries, and links to the list and an example', async () => {
+  it('the console groups failures with their number of deliveries, and links to the list of their events and to an example', async () => {
     await using app = await broken();
     const page = await app.open(browser());
     await page.getByRole('link', { name: '4 dead', exact: true }).first().click();
@@ -221,7 +221,7 @@ describeInBrowser('failures in the inbox console', (browser) => {
     expect(await app.states('evt_4')).toMatchObject({ 'Orders.markPaid': 'dead' });
   });
 
-  it('the console says that there are no failures', async () => {
+  it('the console shows a message if there are no failures', async () => {
     await using app = await ConsoleApplication.start();
     const page = await app.open(browser(), 'failures');
     await page.getByText('No failed delivery.').waitFor();
@@ -236,7 +236,7 @@ describeInBrowser('the list of events in the inbox console', (browser) => {
     currency: 'KES',
   };
 
-  it('a row shows reference, amount, transaction and the time of receipt with its zone', async () => {
+  it('a row of the list of events shows reference, amount, transaction and the time of receipt with its zone', async () => {
     await using app = await ConsoleApplication.start();
     await app.receive({ id: 'evt_1', data: PAYMENT });
     const page = await app.open(browser(), 'events', { timezoneId: 'Africa/Nairobi' });
@@ -266,7 +266,7 @@ describeInBrowser('the list of events in the inbox console', (browser) => {
     await page.getByText('No such event.').waitFor();
   });
 
-  it('a search is in the address, and survives a reload and the back button', async () => {
+  it('the search of the list of events is in the address, and remains after a reload and the back button', async () => {
     await using app = await ConsoleApplication.start();
     await app.receive(
       { id: 'evt_1', data: PAYMENT },
@@ -295,7 +295,7 @@ describeInBrowser('the list of events in the inbox console', (browser) => {
 const EVENT = 'events/default/evt_1';
 
 describeInBrowser('times in the inbox console', (browser) => {
-  it('the console keeps an unchanged filter time exactly: its milliseconds, and its hour when clocks go back', async () => {
+  it('the console keeps the milliseconds of an unchanged filter time, and its hour in the night when clocks go back', async () => {
     await using app = await ConsoleApplication.start();
     const [from, to] = ['2026-10-25T01:30:15.250Z', '2026-10-25T02:30:00.001Z'];
     const place = `events?${new URLSearchParams({ from, to })}`;
@@ -314,7 +314,7 @@ describeInBrowser('times in the inbox console', (browser) => {
     expect(params().get('to')).toBe(to);
   });
 
-  it('the console shows when a delivery is due, and the remaining minutes only if they exceed clock differences', async () => {
+  it('the console shows when a delivery is due, and the remaining time only if it is longer than usual clock differences', async () => {
     await using app = await ConsoleApplication.start();
     await app.receive({ id: 'evt_1' });
     const page = await app.open(browser(), '', { timezoneId: 'UTC' });
@@ -378,7 +378,7 @@ describeInBrowser('the plots of the inbox console', (browser) => {
   });
   afterAll(() => app?.[Symbol.asyncDispose]());
 
-  it('the console repaints the plots if the color scheme changes, and describes them as text and table', async () => {
+  it('the console repaints the plots if the color scheme changes, and describes the plots as text and as a table', async () => {
     const page = await app.open(browser(), '', { colorScheme: 'light' });
     await closedMinutes(page, (place) => (place === 5 ? { received: 1, done: 2 } : {}));
     await page.reload();
@@ -398,7 +398,7 @@ describeInBrowser('the plots of the inbox console', (browser) => {
     app.session.open = true;
   });
 
-  it('the console plots a day per 15 minutes: counts by their mean, times by the slowest minute', async () => {
+  it('the plots of a day have a point per 15 minutes: the mean of the counts and the time of the slowest minute', async () => {
     const page = await app.open(browser(), '?minutes=1440');
     await closedMinutes(page, () => ({}));
     await page.reload();
@@ -425,7 +425,7 @@ describeInBrowser('the plots of the inbox console', (browser) => {
     });
   });
 
-  it('the console plots one unit per plot, with the totals of the range and the minutes that are not counted', async () => {
+  it('each plot of the console has one unit, the totals of the range, and the minutes that are not counted yet', async () => {
     const page = await app.open(browser());
     await closedMinutes(page, (place) => ({
       received: place < 10 ? 3 : 0,
@@ -450,7 +450,7 @@ describeInBrowser('the plots of the inbox console', (browser) => {
     expect(await page.getByText('not counted yet', { exact: true }).count()).toBe(4);
   });
 
-  it('the console hatches the time after the last closed minute, and draws no line there', async () => {
+  it('the plots of the console hatch the time after the last closed minute, and have no line there', async () => {
     const page = await app.open(browser(), '?minutes=15');
     await changed(page, 'overview', (overview) => ({
       ...overview,
@@ -489,7 +489,7 @@ describeInBrowser('the plots of the inbox console', (browser) => {
     expect(await share('.at', 0.3, 0.7)).toBeLessThan(0.01);
   });
 
-  it('the console plots 15 minutes per minute', async () => {
+  it('the plots of 15 minutes have a point per minute', async () => {
     const page = await app.open(browser());
     await closedMinutes(page, (place) => ({ received: place === 14 ? 1 : place > 14 ? 7 : 0 }));
     await page.getByRole('button', { name: '15 min' }).click();
@@ -517,7 +517,7 @@ describeInBrowser('the plots of the inbox console', (browser) => {
     await eventually(async () => expect(await painted()).toBeGreaterThan(0));
   });
 
-  it('IN-38 the console shows until when minutes are closed, and from when on they are complete', async () => {
+  it('IN-38 the console shows the end of the last closed minute, and the time from which the minutes are complete', async () => {
     const page = await app.open(browser());
     let completeFrom = '2026-11-20T08:00:00.000Z';
     const none = { received: 0, done: 0, failed: 0, dead: 0, p50Ms: null, p95Ms: null };

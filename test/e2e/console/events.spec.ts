@@ -100,7 +100,7 @@ consoleOnEachAdapter((start) => {
     '__proto__',
     'x'.repeat(255),
     '🔑'.repeat(127),
-  ])('finds, redrives and skips an event with the id %j', async (id) => {
+  ])('the console finds, skips and redrives an event with the id %j', async (id) => {
     await using app = await start();
     await app.deliver({ id }, 'dead');
     expect(await app.get(eventPath(id))).toMatchObject({ status: 200, body: { id } });
@@ -111,7 +111,7 @@ consoleOnEachAdapter((start) => {
     expect((await app.post('redrive', { events })).body).toEqual({ events: 1, deliveries: 1 });
   });
 
-  it('the console separates the events of companies', async () => {
+  it('the console shows the right event if two companies have events with the same id', async () => {
     const payments = {
       companies: [
         company('north', 'whsec_aaaaaaaaaaaaaaaa'),

@@ -113,7 +113,7 @@ consoleOnEachAdapter((start) => {
     ]);
   });
 
-  it('EX-12 the console shows whether a webhook or a poll brought an event, and when the newest of both was received', async () => {
+  it('EX-12 the console shows whether an event came by webhook or by poll, and the times of the newest event of each source', async () => {
     await using service = await TransactionService.start();
     await using app = await start({ payments: service.options });
     service.statuses.set('t-1', 'complete');

@@ -140,7 +140,7 @@ consoleOnEachAdapter((start) => {
     });
   });
 
-  it('the console responds to HEAD as to GET, without the body', async () => {
+  it('the console responds to HEAD with the same headers as to GET, and without a body', async () => {
     await using app = await start();
     for (const path of ['', '/', '/assets/console.js', '/api/overview']) {
       const head = await app.merchant.exchange(PATH + path, { method: 'HEAD' });

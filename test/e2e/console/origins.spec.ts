@@ -39,12 +39,12 @@ const FOREIGN: [string, Record<string, string>, RegExp][] = [
   ['a page with the origin "null"', { origin: 'null' }, /differs from the host of the request/],
   ['a page of a file', { origin: 'file://' }, /differs from the host of the request/],
   [
-    'an origin that is not an origin',
+    'a page with an origin that is not valid',
     { origin: 'shop.example' },
     /differs from the host of the request/,
   ],
   [
-    'two origins',
+    'a page with two origins',
     { origin: 'https://shop.example https://evil.example' },
     /differs from the host of the request/,
   ],
@@ -81,14 +81,17 @@ consoleOnEachAdapter((start) => {
   );
 
   it.each<[string, Record<string, string>]>([
-    ['its own page', { 'sec-fetch-site': 'same-origin', origin: 'http://shop.example' }],
-    ['its own page behind a proxy that ends TLS', { origin: 'https://shop.example' }],
+    ['the page of the console', { 'sec-fetch-site': 'same-origin', origin: 'http://shop.example' }],
+    ['the page of the console behind a proxy that ends TLS', { origin: 'https://shop.example' }],
     [
-      'its own page, with the default port in Host',
+      'the page of the console, with the default port in Host',
       { origin: 'https://shop.example', host: 'shop.example:443' },
     ],
-    ['its own page on a port', { origin: 'https://shop.example:8443', host: 'Shop.Example:8443' }],
-    ['an address typed by hand', { 'sec-fetch-site': 'none' }],
+    [
+      'the page of the console on a port',
+      { origin: 'https://shop.example:8443', host: 'Shop.Example:8443' },
+    ],
+    ['a browser in which the operator typed the address', { 'sec-fetch-site': 'none' }],
     ['a program', {}],
   ])('the console accepts requests from %s', async (_title, headers) => {
     await using app = await start();
@@ -104,7 +107,7 @@ consoleOnEachAdapter((start) => {
     expect(await app.get('/api/overview', headers)).toMatchObject({ status: 403 });
   });
 
-  it('the console allows links from other sites to the page, but no frames', async () => {
+  it('the console allows other sites to link to the page, but not to frame it', async () => {
     await using app = await start();
     const page = await app.get('', { host, 'sec-fetch-site': 'cross-site' });
     expect(page).toMatchObject({ status: 200, headers: { 'x-frame-options': 'DENY' } });
@@ -112,8 +115,12 @@ consoleOnEachAdapter((start) => {
   });
 
   it.each<[string, Record<string, string>, number]>([
-    ['without its header', withoutHeader, 403],
-    ['with another value of its header', { ...ACTION, 'x-payments-console': 'true' }, 403],
+    ['without the header of the console', withoutHeader, 403],
+    [
+      'with another value of the header of the console',
+      { ...ACTION, 'x-payments-console': 'true' },
+      403,
+    ],
     ['as a form', { ...ACTION, 'content-type': 'application/x-www-form-urlencoded' }, 415],
     ['as text', { ...ACTION, 'content-type': 'text/plain' }, 415],
     [
@@ -271,7 +278,7 @@ consoleOnEachAdapter((start) => {
     },
   );
 
-  it('without a guard, the console accepts a request with every header of a browser', async () => {
+  it('without a guard, the console accepts a request with all headers that browsers send', async () => {
     process.env['NODE_ENV'] = 'development';
     await using app = await start({ console: { guards: [] } });
     const response = await app.get('/api/overview', { ...BROWSER_HEADERS, host: 'localhost' });

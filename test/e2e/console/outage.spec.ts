@@ -80,7 +80,7 @@ consoleOnEachAdapter((start) => {
     },
   );
 
-  it('the console responds 500 for an error of the program, and logs it with its stack', async () => {
+  it('the console responds 500 for a programming error, and logs the error with its stack', async () => {
     await using app = await start();
     const inbox = app.merchant.app.get(PaymentInbox);
     inbox.get = async () => {

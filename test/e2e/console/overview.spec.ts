@@ -229,7 +229,7 @@ consoleOnEachAdapter((start) => {
     expect(app.actions.join()).not.toContain('HTTP 503');
   });
 
-  it('the console shows new failures at once after an action, although it keeps the groups for seconds', async () => {
+  it('the console shows new failures at once after an action, although it caches the groups of failures for seconds', async () => {
     await using app = await start({ providers: [Ledger] });
     await fail(app);
     const [, account] = await groupsOf(app);

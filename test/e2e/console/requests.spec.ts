@@ -144,7 +144,7 @@ const BODIES: [string, string, unknown, string][] = [
 
 consoleOnEachAdapter((start) => {
   it.each(QUERIES)(
-    'GET %s: 400 with a message that names what is allowed',
+    'the console responds 400 to GET %s, with a message that names the allowed fields or values',
     async (path, message) => {
       await using app = await start();
       expect(await app.get(path)).toMatchObject({
@@ -188,7 +188,8 @@ consoleOnEachAdapter((start) => {
     expect(await app.post('delete', {})).toMatchObject({
       status: 404,
       body: {
-        error: 'There is no such action. The actions are redrive, skip, pause, resume, forget, ask.',
+        error:
+          'There is no such action. The actions are redrive, skip, pause, resume, forget, ask.',
       },
     });
   });

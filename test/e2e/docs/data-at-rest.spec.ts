@@ -42,7 +42,7 @@ describe('docs/data-at-rest.md', () => {
     ['a key that is too short', 'k1:c2hvcnQ='],
     ['a key without an id', `:${OLD.split(':')[1]}`],
     ['two keys with the same id', `${OLD},${OLD}`],
-  ])('SE-11 the codec of the guide rejects %s', (_what, keys) => {
+  ])('SE-11 the codec of docs/data-at-rest.md rejects %s', (_what, keys) => {
     expect(() => new Codec(keys)).toThrow('Each body key must be "id:key"');
   });
 
@@ -111,7 +111,7 @@ describe('docs/data-at-rest.md', () => {
       });
     });
 
-    it('SE-11 the application detects a body that was moved to another event, and does not handle it', async () => {
+    it('SE-11 the application detects a body that was moved to another event, and does not handle that event', async () => {
       const stored = await content();
       const handled: unknown[] = [];
       await using running = await start(stored, new Codec(OLD), ({ data }) => {
@@ -138,7 +138,7 @@ describe('docs/data-at-rest.md', () => {
       expect(deliveries[0]!.lastError).toContain('event evt_large (company default)');
     });
 
-    it('SE-11 the application handles an event whose key was missing after a redrive with the key', async () => {
+    it('SE-11 after a redrive with the key, the application handles an event whose key was missing', async () => {
       const seen: string[] = [];
       await using running = await start(await content(), new Codec(OLD), ({ id }) => {
         seen.push(id);
@@ -163,7 +163,7 @@ describe('docs/data-at-rest.md', () => {
       expect(await oldBodies(inbox, soon)).toEqual([]);
     });
 
-    it('SE-11 the application reads bodies stored before encryption with acceptPlain, and rejects them without it', async () => {
+    it('SE-11 the application reads unencrypted stored bodies with acceptPlain, and rejects these bodies without acceptPlain', async () => {
       await using running = await start(await content(), null);
       const { app, inbox, used } = running;
       await post(app, 'evt_plain');

@@ -14,8 +14,8 @@ const AsyncFunction = (async () => undefined).constructor as new (
   ...source: string[]
 ) => (...values: unknown[]) => Promise<unknown>;
 
-describe("the README's examples", () => {
-  it("the README's examples start an emulator, set the webhook, complete a payment, reset and close", async () => {
+describe('the examples in the README of the emulator', () => {
+  it('the examples in the README of the emulator start an emulator, set the webhook, complete a payment, reset and close', async () => {
     await using receiver = await WebhookReceiver.start();
     const applicationUrl = new URL(receiver.url).origin;
     const example = new AsyncFunction('PaymentsEmulator', 'applicationUrl', examples[0] ?? '');
@@ -25,7 +25,7 @@ describe("the README's examples", () => {
     ]);
   });
 
-  it("the README's examples contain a valid fault plan", async () => {
+  it('the examples in the README of the emulator contain a valid fault plan', async () => {
     await using emulator = await PaymentsEmulator.start();
     await new AsyncFunction('emulator', examples[1] ?? '')(emulator);
     expect(Object.keys(emulator.faults())).toEqual(['delivery', 'token', 'api']);

@@ -126,7 +126,7 @@ describe('docs/expectations.md', () => {
     expect(await state('order-1')).toBe('fulfilled');
   });
 
-  it('docs/expectations.md shows a find that throws unless the response lists one transaction or none', async () => {
+  it('docs/expectations.md shows a find() that throws unless the response lists one transaction or no transaction', async () => {
     const found = (transactions: unknown) =>
       page.reconcile.find!(
         'order-1',

@@ -57,7 +57,7 @@ describe('docs/handle-events.md', () => {
     program.remove();
   });
 
-  it('docs/handle-events.md shows handlers that take an event of their type', async () => {
+  it('docs/handle-events.md shows handlers that run for an event of their type', async () => {
     payments.respond('GET', '/v1/transactions/{id}', { status: 'complete' });
     const event = paymentEvent('transaction.completed', { externalReference: 'order-1' });
     expect(await deliver(app, event)).toMatchObject({ status: 200, body: { status: 'handled' } });

@@ -4,10 +4,13 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { EMULATOR, FREE_PORTS, runEmulator } from '../../support/emulator/emulator-process.js';
 import { WebhookReceiver } from '../../support/emulator/webhook-receiver.js';
 import { eventually } from '../../support/time/waiting.js';
+
+// Each command is a process of its own, and a busy machine starts a process in seconds.
+jest.setTimeout(300_000);
 
 const page = await readFile(new URL('../../../docs/local-development.md', import.meta.url), 'utf8');
 

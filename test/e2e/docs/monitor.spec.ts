@@ -40,13 +40,13 @@ describe('docs/monitor.md, section Observers', () => {
   });
   afterAll(() => program.remove());
 
-  it('TE-01 the page lists every method of an observer', () => {
+  it('TE-01 docs/monitor.md lists every method of an observer', () => {
     const page = readFileSync(join(import.meta.dirname, '../../../docs/monitor.md'), 'utf8');
     const listed = [...page.matchAll(/^\| `(\w+)` +\|/gm)].map(([, name]) => name);
     expect(listed).toEqual(expect.arrayContaining([...OBSERVER_METHODS]));
   });
 
-  it('TE-01 the recipe for Sentry reports a dead delivery, with the stack of the handler', async () => {
+  it('TE-01 the recipe for Sentry in docs/monitor.md reports a dead delivery, with the stack of the handler', async () => {
     const captured: { error: Error; hint: object }[] = [];
     const recipe = (await load('sentry-observer.js', 'sentryObserver')) as Recipe;
     const observers = [recipe((error, hint) => captured.push({ error, hint }))];
@@ -66,7 +66,7 @@ describe('docs/monitor.md, section Observers', () => {
     });
   });
 
-  it('TE-01 the recipe for Slack posts one message a minute about a handler', async () => {
+  it('TE-01 the recipe for Slack in docs/monitor.md posts one message per minute about a handler', async () => {
     const posts: unknown[] = [];
     const slack = createServer((request, response) => {
       void text(request).then((body) => {

@@ -26,7 +26,7 @@ describe('docs/troubleshoot.md', () => {
     }
   });
 
-  it('docs/troubleshoot.md uses only codes that exist in its tables of symptoms', () => {
+  it('the tables of symptoms in docs/troubleshoot.md contain only codes that exist', () => {
     const symptoms = page.slice(0, page.indexOf('## Error codes'));
     const named = [...symptoms.matchAll(/`([a-z]+(?:_[a-z]+)+)`/g)].map(([, code]) => code!);
     expect(named).toContain('signature_mismatch');

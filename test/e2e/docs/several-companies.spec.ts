@@ -51,7 +51,7 @@ describe('the guides for companies and secrets', () => {
     return app.init();
   };
 
-  it('docs/several-companies.md has a list of companies and a handler that calls for its company', async () => {
+  it('docs/several-companies.md has a list of companies, and a handler that calls the service for the company of its event', async () => {
     expect(companies.complaints).toEqual([]);
     const { Payments } = await load<{ Payments: Type }>(companies, 'payments.module.js');
     const { Orders } = await load<{ Orders: Type<{ paid: Set<string> }> }>(companies, 'orders.js');
@@ -85,7 +85,7 @@ describe('the guides for companies and secrets', () => {
     ).toMatchObject({ status: 401, body: { code: 'company_unknown' } });
   });
 
-  it('docs/rotate-secrets.md accepts the old and the new webhook secret, and no other', async () => {
+  it('docs/rotate-secrets.md shows an application that accepts the old and the new webhook secret, and no other secret', async () => {
     expect(rotation.complaints).toEqual([]);
     const { payments } = await load<{ payments: DynamicModule }>(rotation, 'payments.module.js');
     const started = await start(payments);

@@ -28,7 +28,7 @@ describe('The search of the documentation site', () => {
   // As VitePress does, which puts the source of the function into the site.
   const rank = runInNewContext(`(${searchRank.toString()})`) as typeof searchRank;
 
-  it('the search ranks each page of the sidebar above the API reference and the decisions', () => {
+  it('the search of the documentation site ranks each page of the sidebar above the API reference and the decisions', () => {
     const others = ['/api/index#paymentinbox', '/decisions/0018-a-decision#context'];
     for (const link of links.filter((page) => !/^\/(api|decisions)\//.test(page))) {
       for (const other of others) expect(rank(`${link}#section`)).toBeGreaterThan(rank(other));

@@ -185,7 +185,7 @@ describe('controls of transactions', () => {
     expect((await post(`${controls}/transactions`, { kind: 'loan', ...payment })).status).toBe(400);
   });
 
-  it('the transaction controls decline a transaction: it fails, sends no event and cannot be completed', async () => {
+  it('a transaction that the transaction controls decline has failed, sends no event and cannot be completed', async () => {
     const { transactionId } = emulator.createStkPush(payment);
     const url = `${controls}/transactions/${transactionId}`;
     expect(await json(post(`${url}/fail`))).toMatchObject({ status: 'failed', transactionId });

@@ -65,7 +65,7 @@ describeInBrowser('fault switches on the page', (browser) => {
     },
   );
 
-  it('the fault switches send their settings at once if the fault is on, and otherwise when it is switched on', async () => {
+  it('the fault switches send their settings at once if the fault is on, and otherwise when the fault is switched on', async () => {
     const page = await browser().page();
     await openFaults(page, emulator);
     const duplicate = faultSwitch(page, 'delivery', 'duplicate');
@@ -107,7 +107,7 @@ describeInBrowser('fault switches on the page', (browser) => {
     });
   });
 
-  it('the fault switches do not send the former value of a field while the page loads the new one', async () => {
+  it('the fault switches do not send the former value of a field while the page loads the new value', async () => {
     const page = await browser().page();
     await openFaults(page, emulator);
     const duplicate = faultSwitch(page, 'delivery', 'duplicate');
@@ -150,7 +150,7 @@ describeInBrowser('fault switches on the page', (browser) => {
     expect(await wrong.switch.isChecked()).toBe(false);
   });
 
-  it('the fault switches show that a fault is used up', async () => {
+  it('the fault switches show that a fault with a limited number of uses is used up', async () => {
     emulator.setFaults({ delivery: { drop: { next: 1 } } });
     const page = await browser().page();
     await openFaults(page, emulator);

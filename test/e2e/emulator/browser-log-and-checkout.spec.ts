@@ -97,7 +97,7 @@ describeInBrowser('the delivery log in a browser', (browser) => {
 }`);
   });
 
-  it('redelivers, and shows the new attempt', async () => {
+  it('the delivery log redelivers an event, and shows the new attempt', async () => {
     receiver.respondWith(500, 200);
     emulator.sendEvent({ eventType: 'x.y' });
     await emulator.idle();
@@ -319,7 +319,7 @@ describeInBrowser('the STK push prompt', (browser) => {
   const prompt = (page: Page, title: string) =>
     page.getByRole('article').filter({ has: page.getByRole('heading', { name: title }) });
 
-  it('the STK push prompt shows a new prompt automatically, and does not send the PIN of a payment', async () => {
+  it('the page of STK push prompts shows a new prompt automatically, and does not send the PIN of a payment', async () => {
     const page = await browser().page();
     const sent: string[] = [];
     page.on('request', (request) => sent.push(`${request.url()} ${request.postData()}`));
@@ -343,7 +343,7 @@ describeInBrowser('the STK push prompt', (browser) => {
     expect(sent.filter((each) => /\b9876\b/.test(each))).toEqual([]);
   });
 
-  it('the STK push prompt fails the transaction if the customer cancels the prompt', async () => {
+  it('an STK push prompt that the customer cancels makes its transaction fail', async () => {
     const push = emulator.createStkPush(payment);
     const page = await browser().page();
     await page.goto(`${emulator.baseUrl}/emulator/stk`);
@@ -355,7 +355,7 @@ describeInBrowser('the STK push prompt', (browser) => {
     expect(receiver.received).toEqual([]);
   });
 
-  it('the STK push prompt filters prompts by company, phone number and transaction', async () => {
+  it('the page of STK push prompts filters prompts by company, phone number and transaction', async () => {
     emulator.createCompany({ companyId: 'other' });
     const theirs = emulator.createStkPush({ ...payment, companyId: 'other', amount: 2 });
     emulator.createStkPush({ ...payment, amount: 3, phoneNumber: '+15550100123' });
@@ -377,7 +377,7 @@ describeInBrowser('the STK push prompt', (browser) => {
     await eventually(async () => expect(await amounts()).toEqual(['2', '3', '4']));
   });
 
-  it('the STK push prompt escapes markup, works with the keyboard only and fits a narrow screen', async () => {
+  it('the page of STK push prompts escapes markup, works with the keyboard only and fits a narrow screen', async () => {
     const push = emulator.createStkPush({ amount: 7, externalReference: MARKUP.repeat(3) });
     const page = await browser().page({ viewport: { width: 390, height: 800 } });
     await page.goto(`${emulator.baseUrl}/emulator/stk`);

@@ -28,7 +28,7 @@ async function shows(page: Page, tab: string, heading: string): Promise<void> {
 }
 
 describeInBrowser('the tabs of the emulator', (browser) => {
-  it('the tabs stay open after a reload, and the back button returns to the earlier tab', async () => {
+  it('the selected tab stays open after a reload, and the back button returns to the earlier tab', async () => {
     const page = await browser().page();
     await page.goto(`${emulator.baseUrl}/emulator`);
     const tabs = [
@@ -78,7 +78,7 @@ describeInBrowser('the tabs of the emulator', (browser) => {
     expect(await page.getByRole('searchbox').inputValue()).toBe('b.t');
   });
 
-  it('the tabs show how many faults are on, with a link to them and a button that switches them off', async () => {
+  it('the tabs show how many faults are on, with a link to these faults and a button that switches them off', async () => {
     const page = await browser().page();
     for (const tab of ['payments', 'deliveries', 'credentials'] as const) {
       emulator.setFaults({ delivery: { drop: {} }, api: { truncate: {} } });
@@ -93,7 +93,7 @@ describeInBrowser('the tabs of the emulator', (browser) => {
     }
   });
 
-  it('the pages show the clock of the emulator next to the real time if they differ', async () => {
+  it('the pages of the emulator show its clock next to the real time if they differ', async () => {
     const day = 86_400_000;
     await using early = await PaymentsEmulator.start({ clock: new ManualClock(Date.now() - day) });
     const page = await browser().page();
@@ -128,7 +128,7 @@ describeInBrowser('the tabs of the emulator', (browser) => {
 });
 
 describeInBrowser('an emulator that other machines can reach, in a browser', (browser) => {
-  it('SE-14 a reachable emulator shows its pages to a browser that sends the control token as password', async () => {
+  it('SE-14 an emulator that other machines can reach shows its pages to a browser that sends the control token as password', async () => {
     await using emulator = await PaymentsEmulator.start({ host: '0.0.0.0' });
     const password = emulator.controlToken!;
     const page = await browser().page({ httpCredentials: { username: 'any', password } });
@@ -201,7 +201,7 @@ describeInBrowser('payments and deliveries on the page of the emulator', (browse
     expect(page.url()).toContain(push.transactionId);
   });
 
-  it('every payment and every delivery has a row with its reference and its amount', async () => {
+  it('the page of the emulator has a row with reference and amount for every payment and every delivery', async () => {
     for (const amount of [350, 1e12, 0.125]) {
       const paid = emulator.createPayout({ amount, externalReference: `order-${amount}` });
       emulator.complete(paid.transactionId);
@@ -233,7 +233,7 @@ describeInBrowser('payments and deliveries on the page of the emulator', (browse
     );
   });
 
-  it('the pages show the currency of the option `currency`', async () => {
+  it('the pages of the emulator show the currency of the option `currency`', async () => {
     await using other = await PaymentsEmulator.start({ currency: 'EUR' });
     other.createStkPush(payment);
     const { checkoutUrl } = other.createCheckoutInvoice({ ...payment, amount: 350 });
@@ -247,7 +247,7 @@ describeInBrowser('payments and deliveries on the page of the emulator', (browse
     await page.getByText('EUR 350.00', { exact: true }).waitFor();
   });
 
-  it('the payments tab lists the ten newest payments, and more on request', async () => {
+  it('the payments tab lists the ten newest payments, and more payments after a click', async () => {
     for (let number = 1; number <= 12; number++) {
       emulator.createPayout({ ...payment, externalReference: `order-${number}` });
     }
@@ -327,7 +327,7 @@ describeInBrowser('a delayed response on the page', (browser) => {
     );
   });
 
-  it('a delayed response keeps a selection that the user makes while a fault is being switched on', async () => {
+  it('a delayed response does not change a selection that the user makes while a fault is being switched on', async () => {
     const page = await browser().page();
     const { held, release } = await holdFirst(page, /\/faults\/delivery\/tamperSignature$/, 'PUT');
     await page.goto(tabUrl(emulator, 'faults'));
@@ -345,7 +345,7 @@ describeInBrowser('a delayed response on the page', (browser) => {
     );
   });
 
-  it('the page shows the result of an attempt that ends while its details are loading', async () => {
+  it('the page of the emulator shows the result of an attempt that ends while its details are loading', async () => {
     emulator.setFaults({ delivery: { delay: { ms: 600_000 } } });
     const page = await browser().page();
     const record = /\/emulator\/deliveries\/[\da-f-]{36}$/;

@@ -132,7 +132,7 @@ describe('the hosted checkout', () => {
     expect(await closing.send('pay')).toContain('You can close this page');
   });
 
-  it('the hosted checkout restarts after a reset', async () => {
+  it('the hosted checkout starts again from its first step after a reset of the emulator', async () => {
     await using seeded = await PaymentsEmulator.start({ seed: 'checkout' });
     const open = () => seeded.createCheckoutInvoice({ amount: 1, externalReference: 'x' });
     const { checkoutUrl } = open();
@@ -160,7 +160,7 @@ describe('the one-time code', () => {
     );
   });
 
-  it('the one-time code is invalid after three wrong tries, until another one is sent', async () => {
+  it('the one-time code is invalid after three wrong inputs, until another code is sent', async () => {
     const customer = new CheckoutCustomer(emulator);
     const code = await customer.requestCode();
     const wrong = { code: otherThan(code) };
@@ -172,7 +172,7 @@ describe('the one-time code', () => {
     expect(await customer.send('code', { code: next })).toContain('Code accepted');
   });
 
-  it('the one-time code does not count input that is not six digits as a try', async () => {
+  it('the limit of wrong inputs for the one-time code does not count inputs that are not six digits', async () => {
     const customer = new CheckoutCustomer(emulator);
     await customer.requestCode();
     expect(await customer.send('code', { code: '12' })).toContain('The code has six digits.');
@@ -191,7 +191,7 @@ describe('the one-time code', () => {
     expect(late.status).toBe('pending');
   });
 
-  it('the one-time code is valid once, and invalid after another one is sent', async () => {
+  it('the one-time code is valid once, and invalid after another code is sent', async () => {
     const customer = new CheckoutCustomer(emulator);
     const first = await customer.requestCode();
     const second = codeIn(await customer.send('resend'));
@@ -210,7 +210,7 @@ describe('the one-time code', () => {
     expect(await other.send('code', { code })).toContain('The code is wrong');
   });
 
-  it('the one-time code repeats with the seed', async () => {
+  it('the one-time code is the same for the same seed', async () => {
     const codes: string[] = [];
     for (let run = 0; run < 2; run++) {
       await using seeded = await PaymentsEmulator.start({ seed: 'codes' });

@@ -16,7 +16,7 @@ useEmulator((started) => ({ receiver, emulator } = started));
 const run = (...args: string[]) => commandInProcess(...args, '--url', emulator.baseUrl);
 
 describe('payments-emulator webhooks, complete, decline and fault', () => {
-  it('payments-emulator webhooks switches an outage of deliveries on and off, also of another company', async () => {
+  it('payments-emulator webhooks switches an outage of deliveries on and off, also for another company', async () => {
     emulator.createCompany({ companyId: 'other' });
     expect(await run('webhooks', 'off')).toEqual({ code: 0, out: 'webhooks     off\n', err: '' });
     expect(emulator.faults()).toEqual({ delivery: { off: true } });
@@ -28,7 +28,7 @@ describe('payments-emulator webhooks, complete, decline and fault', () => {
     ]);
   });
 
-  it('payments-emulator complete and decline end a transaction, and fail for one that has ended', async () => {
+  it('payments-emulator complete and decline end a transaction, and fail for a transaction that has ended', async () => {
     const { transactionId: paid } = emulator.createStkPush(payment);
     const { transactionId: declined } = emulator.createStkPush(payment);
     expect(await run('complete', paid)).toMatchObject({ code: 0, out: `completed    ${paid}\n` });

@@ -97,7 +97,7 @@ describe('SE-14 the control token of an emulator that listens on all addresses',
     expect((await ask('GET', '/emulator/overview', token())).status).toBe(200);
   });
 
-  it('SE-14 the control token does not permit pages of other origins, although a browser sends it automatically', async () => {
+  it('SE-14 the control token does not permit requests from pages of other origins, although a browser sends the token automatically', async () => {
     const headers = { ...token(), origin: 'https://evil.example' };
     expect((await ask('GET', '/emulator/overview', headers)).status).toBe(403);
   });
@@ -151,7 +151,7 @@ describe('SE-14 the webhook URL of an emulator that other machines can reach', (
     ]);
   });
 
-  it('SE-14 a webhook URL may be private with allowPrivateWebhooks; the log keeps a part of the responses', async () => {
+  it('SE-14 a webhook URL may be private with allowPrivateWebhooks, and the log keeps only a part of each response', async () => {
     await using receiver = await WebhookReceiver.start();
     receiver.respond = (_, response) =>
       response
@@ -246,7 +246,7 @@ describe('SE-14 the payments-emulator command with --host 0.0.0.0', () => {
     expect(without.err).toMatch(/requires its control token.*--control-token/);
   });
 
-  it('SE-14 payments-emulator --host 0.0.0.0 requires no token on a loopback address, unless one is given', async () => {
+  it('SE-14 payments-emulator on a loopback address requires no control token, unless a token is given', async () => {
     const { emulator: open, out } = await emulatorInProcess();
     expect((await fetch(`${open.baseUrl}/emulator/companies`)).status).toBe(200);
     expect(out).not.toMatch(/^ {2}token /m);
@@ -292,7 +292,7 @@ describe('SE-14 the payments-emulator command with NODE_ENV=production', () => {
     process.env['NODE_ENV'] = NODE_ENV;
   });
 
-  it('SE-14 the payments-emulator command with NODE_ENV=production exits with 2 and names the flag that allows it', async () => {
+  it('SE-14 the payments-emulator command with NODE_ENV=production exits with 2 and names the flag --allow-production', async () => {
     expect(await commandInProcess()).toEqual({
       code: 2,
       out: '',

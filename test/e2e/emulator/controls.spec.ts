@@ -20,7 +20,7 @@ let controls: string;
 useEmulator((started) => ({ receiver, emulator, controls } = started));
 
 describe('controls over HTTP', () => {
-  it('the controls create and return a company that is ready to use', async () => {
+  it('the controls of the emulator create and return a company that is ready to use', async () => {
     const given = { companyId: 'acme', clientId: 'acme-id', webhookUrl: receiver.url };
     const response = await post(`${controls}/companies`, given);
     expect(response.status).toBe(201);
@@ -33,7 +33,7 @@ describe('controls over HTTP', () => {
     expect((await requestToken(request)).status).toBe(200);
   });
 
-  it('the controls respond with 409 if an id or client id is in use, and with 404 if an id does not exist', async () => {
+  it('the controls of the emulator respond with 409 if an id or client id is in use, and with 404 if an id does not exist', async () => {
     expect((await post(`${controls}/companies`, { companyId: 'default' })).status).toBe(409);
     const { clientId } = emulator.company;
     expect((await post(`${controls}/companies`, { clientId })).status).toBe(409);
@@ -45,7 +45,7 @@ describe('controls over HTTP', () => {
     expect((await get(`${controls}/checkout/none`)).status).toBe(404);
   });
 
-  it('the controls change single fields of a webhook', async () => {
+  it('the controls of the emulator change single fields of a webhook', async () => {
     const url = `${controls}/companies/default/webhook`;
     const { webhookSecret } = emulator.company;
     expect((await put(url, { active: false })).status).toBe(200);
@@ -58,7 +58,7 @@ describe('controls over HTTP', () => {
     expect(emulator.company.webhook).toEqual({ url: null, secret: 'new', active: true });
   });
 
-  it('the controls rotate webhook secrets and client secrets', async () => {
+  it('the controls of the emulator rotate webhook secrets and client secrets', async () => {
     const before = emulator.company;
     const rotated = await json(post(`${controls}/companies/default/webhook-secret`));
     expect(rotated['webhookSecret']).not.toBe(before.webhookSecret);
@@ -72,13 +72,13 @@ describe('controls over HTTP', () => {
     expect(company['clientSecret']).toBe(before.clientSecret);
   });
 
-  it('the controls revoke tokens', async () => {
+  it('the controls of the emulator revoke tokens', async () => {
     const token = await getToken(emulator);
     expect((await post(`${controls}/companies/default/revoke-tokens`)).status).toBe(204);
     expect((await get(`${emulator.baseUrl}/v1/transactions/none`, token)).status).toBe(401);
   });
 
-  it('the controls set and return faults', async () => {
+  it('the controls of the emulator set and return faults', async () => {
     const url = `${controls}/companies/default/faults`;
     const plan = { delivery: { duplicate: { copies: 1 } }, api: { error: { next: 2 } } };
     expect(await json(put(url, plan))).toEqual(plan);
@@ -92,7 +92,7 @@ describe('controls over HTTP', () => {
     expect(emulator.faults()).toEqual(plan);
   });
 
-  it('the controls respond with 400 to a body with more than 500 levels, and accept one with fewer', async () => {
+  it('the controls of the emulator respond with 400 to a body with more than 500 levels, and accept a body with fewer levels', async () => {
     const nested = (levels: number) =>
       post(`${controls}/events`, {
         eventType: 'x.y',
@@ -106,14 +106,14 @@ describe('controls over HTTP', () => {
     expect((await nested(498)).status).toBe(201);
   });
 
-  it('the controls send an event of any type', async () => {
+  it('the controls of the emulator send an event of any type', async () => {
     const sent = await json(post(`${controls}/events`, { eventType: 'x.y', data: { a: 1 } }));
     await emulator.idle();
     expect(receiver.first.event).toEqual(sent);
     expect((await post(`${controls}/events`, { eventType: 'x\ny' })).status).toBe(400);
   });
 
-  it('the controls filter the delivery log, and redeliver', async () => {
+  it('the controls of the emulator filter the delivery log, and redeliver an event', async () => {
     receiver.respondWith(500, 200);
     const event = emulator.sendEvent({ eventType: 'one' });
     await emulator.idle();
@@ -133,20 +133,20 @@ describe('controls over HTTP', () => {
     expect((await get(`${controls}/deliveries?limit=many`)).status).toBe(400);
   });
 
-  it('the controls end delays with flush', async () => {
+  it('the control flush ends the delays of deliveries', async () => {
     emulator.setFaults({ delivery: { delay: { ms: 3_600_000 } } });
     emulator.sendEvent({ eventType: 'x' });
     expect((await post(`${controls}/deliveries/flush`)).status).toBe(204);
     expect(receiver.received).toHaveLength(1);
   });
 
-  it('the controls restore the state of the start with reset', async () => {
+  it('the control reset restores the state that the emulator had at its start', async () => {
     emulator.createCompany();
     expect((await post(`${controls}/reset`)).status).toBe(204);
     expect(emulator.companies()).toHaveLength(1);
   });
 
-  it('the controls describe the emulator', async () => {
+  it('the controls of the emulator return a description of the emulator', async () => {
     expect(await json(get(controls))).toMatchObject({
       emulator: 'payments-emulator',
       environment: 'sandbox',
@@ -154,7 +154,7 @@ describe('controls over HTTP', () => {
     });
   });
 
-  it('the controls reject invalid input and name each invalid field', async () => {
+  it('the controls of the emulator reject invalid input and name each invalid field', async () => {
     const response = await post(`${controls}/companies`, {
       clientId: 'a:b',
       webhookUrl: 'ftp://shop.example',
@@ -184,7 +184,7 @@ describe('controls over HTTP', () => {
   });
 });
 
-it("the emulator serves none of the emulator's own endpoints under /v1", async () => {
+it('the emulator serves none of its own endpoints under /v1', async () => {
   const token = await getToken(emulator, sandbox(emulator));
   for (const path of ['companies', 'reset', 'checkout-invoices', 'transactions']) {
     expect((await post(`${emulator.baseUrl}/v1/${path}`, {})).status).toBe(404);
@@ -227,7 +227,7 @@ describe('same-origin protection of the controls', () => {
     expect(await status({}, path, 'POST')).toBe(303);
   });
 
-  it('the emulator accepts forms only at the checkout', async () => {
+  it('the emulator accepts forms only on the checkout page', async () => {
     const form = { body: 'eventType=x.y', method: 'POST' };
     const headers = { 'content-type': 'application/x-www-form-urlencoded' };
     expect((await fetch(`${emulator.baseUrl}/emulator/events`, { ...form, headers })).status).toBe(
@@ -235,7 +235,7 @@ describe('same-origin protection of the controls', () => {
     );
   });
 
-  it('the emulator applies to percent-encoded paths', async () => {
+  it('the emulator rejects requests from pages of other origins to percent-encoded paths', async () => {
     const origin = 'https://evil.example';
     expect(await status({ origin }, '/%65mulator/companies')).toBe(403);
   });
@@ -255,7 +255,7 @@ describe('same-origin protection of the controls', () => {
     expect(await status({ 'sec-fetch-site': 'none', 'sec-fetch-mode': 'navigate' })).toBe(200);
   });
 
-  it('the emulator allows links from other sites to the checkout', async () => {
+  it('the emulator allows links from other sites to the checkout page', async () => {
     const { transactionId } = emulator.createCheckoutInvoice(payment);
     const navigation = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate' };
     expect(await status(navigation, `/emulator/checkout/${transactionId}`)).toBe(200);

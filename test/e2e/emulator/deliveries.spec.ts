@@ -74,7 +74,7 @@ describe('the event of a completed transaction', () => {
 });
 
 describe('a delivery', () => {
-  it('a delivery is acknowledged by every 2xx status, and by no other', async () => {
+  it('a delivery is acknowledged by every 2xx status, and by no other status', async () => {
     receiver.respondWith(204, 500, 404, 401);
     for (let payments = 0; payments < 4; payments++) {
       pay();

@@ -80,7 +80,7 @@ describe('delivery faults', () => {
   });
 
   it.each(['value', 'respace', 'truncate'] as const)(
-    'tamperBody (%s): the signature does not match the body',
+    'after the fault tamperBody (%s), the signature does not match the body',
     async (how) => {
       const [received] = await arrived({ tamperBody: { how } });
       expect(signature(receiver.first)).toMatch(/^sha512=[0-9a-f]{128}$/);
@@ -124,7 +124,7 @@ describe('delivery faults', () => {
     expect(signature(receiver.first)).not.toBe(sign(receiver.first));
   });
 
-  it('tamperBody with next: the retry of a rejected delivery is not tampered', async () => {
+  it('the fault tamperBody with next does not change the retry of a rejected delivery', async () => {
     receiver.respond = (received, response) => {
       response.statusCode = signature(received) === sign(received) ? 200 : 401;
       response.end();
@@ -156,7 +156,7 @@ describe('delivery faults', () => {
     expect(receiver.received.map(({ event }) => event.eventType)).toEqual(['ours']);
   });
 
-  it('delivery faults stop when the plan is replaced', async () => {
+  it('delivery faults stop when the fault plan is replaced', async () => {
     await arrived({ drop: {} });
     expect(await arrived({})).toHaveLength(1);
     expect(emulator.faults()).toEqual({ delivery: {} });
@@ -222,7 +222,7 @@ describe('the seed', () => {
   });
 });
 
-it('reset cancels delayed deliveries', async () => {
+it('reset() cancels delayed deliveries', async () => {
   emulator.setFaults({ delivery: { delay: { ms: 3_600_000 } } });
   emulator.sendEvent({ eventType: 'x' });
   await until(() => emulator.deliveries().length === 1);
@@ -254,7 +254,7 @@ describe('an outage of all deliveries', () => {
     expect(receiver.received.map(({ event }) => event.eventType)).toEqual(['later', 'later']);
   });
 
-  it('the fault off drops attempts that were delayed before it was switched on', async () => {
+  it('the fault off drops attempts that were delayed before the fault was switched on', async () => {
     emulator.setFaults({ delivery: { delay: { ms: 60_000 } } });
     emulator.sendEvent({ eventType: 'x' });
     await until(() => emulator.deliveries().length === 1);
@@ -299,7 +299,7 @@ describe('an outage of all deliveries', () => {
     expect(await emulator.redeliver(dropped?.id ?? '')).toMatchObject({ state: 'delivered' });
   });
 
-  it('setFault() changes one fault, keeps the counts of the others, and rejects invalid values', async () => {
+  it('setFault() changes one fault, keeps the counts of the other faults, and rejects invalid values', async () => {
     emulator.setFaults({ delivery: { drop: { next: 2 } } });
     emulator.sendEvent({ eventType: 'x' });
     await emulator.idle();

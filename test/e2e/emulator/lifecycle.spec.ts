@@ -37,7 +37,7 @@ describe('PaymentsEmulator.start', () => {
     expect(emulator.company).toMatchObject(given);
   });
 
-  it('PaymentsEmulator.start() generates random credentials, and the same ones for the same seed', async () => {
+  it('PaymentsEmulator.start() generates random credentials, and the same credentials for the same seed', async () => {
     const companyOf = async (seed?: string) => {
       await using emulator = await PaymentsEmulator.start({ seed });
       return emulator.company;
@@ -99,7 +99,7 @@ describe('PaymentsEmulator.start', () => {
     expect(() => emulator.createCompany()).toThrow('maxCompanies');
   });
 
-  it('the emulator calls onDelivery after each attempt, and logs an error that it throws', async () => {
+  it('the emulator calls onDelivery after each attempt, and logs an error that onDelivery throws', async () => {
     await using receiver = await WebhookReceiver.start();
     const calls: string[] = [];
     await using emulator = await PaymentsEmulator.start({
@@ -124,7 +124,7 @@ describe('PaymentsEmulator.start', () => {
 });
 
 describe('reset', () => {
-  it('reset() restores the state of the start, with the same addresses and credentials', async () => {
+  it('reset() restores the state that the emulator had at its start, with the same addresses and credentials', async () => {
     await using receiver = await WebhookReceiver.start();
     await using emulator = await PaymentsEmulator.start({
       webhookUrl: receiver.url,
@@ -165,7 +165,7 @@ describe('reset', () => {
     expect((await get(url, await getToken(emulator))).status).toBe(404);
   });
 
-  it('reset() makes a seeded emulator repeat its ids', async () => {
+  it('after reset(), an emulator with a seed generates the same ids again', async () => {
     await using emulator = await PaymentsEmulator.start({ seed: 'a' });
     const { transactionId } = emulator.createStkPush(payment);
     await emulator.reset();

@@ -38,7 +38,7 @@ describe("the emulator's pages", () => {
     expect(await program.json()).toMatchObject({ emulator: 'payments-emulator' });
   });
 
-  it("the emulator's pages are where the root address redirects to, with and without a control token", async () => {
+  it("the root address redirects to the emulator's pages, with and without a control token", async () => {
     await using remote = await PaymentsEmulator.start({ host: '0.0.0.0' });
     for (const url of [emulator.baseUrl, emulator.productionBaseUrl, remote.baseUrl]) {
       const response = await fetch(url, { redirect: 'manual' });
@@ -126,7 +126,7 @@ describe("the emulator's pages", () => {
 });
 
 describe('the controls used by the pages', () => {
-  it('the controls of the pages change one fault at a time; the others keep their remaining counts', async () => {
+  it('the controls for the pages of the emulator change one fault at a time; the other faults keep their remaining counts', async () => {
     const url = `${controls}/companies/default/faults`;
     emulator.setFaults({ delivery: { drop: { next: 2 } }, api: { slow: { ms: 1 } } });
     emulator.sendEvent({ eventType: 'x' });
@@ -149,7 +149,7 @@ describe('the controls used by the pages', () => {
     expect(emulator.faults()).toEqual({ delivery: { duplicate: { copies: 3 } } });
   });
 
-  it('the controls of the pages return pages of the log, newest first, without bodies or headers', async () => {
+  it('the controls for the pages of the emulator return pages of the log, newest first, without bodies or headers', async () => {
     emulator.createCompany({ companyId: 'other', webhookUrl: receiver.url });
     for (const eventType of ['a.one', 'a.two', 'b.three']) {
       emulator.sendEvent({ eventType });
@@ -186,7 +186,7 @@ describe('the controls used by the pages', () => {
   });
 
   it.each([7, null, { id: 'x' }])(
-    "the controls of the pages search the log if an event's transactionId is %j",
+    "the controls for the pages of the emulator search the log if an event's transactionId is %j",
     async (transactionId) => {
       emulator.sendEvent({ eventType: 'odd', data: { transactionId } });
       await emulator.idle();
@@ -203,7 +203,7 @@ describe('the controls used by the pages', () => {
     },
   );
 
-  it('the controls of the pages return the state of the emulator without a secret', async () => {
+  it('the controls for the pages of the emulator return the state of the emulator without a secret', async () => {
     emulator.setFaults({ api: { truncate: {} } });
     emulator.sendEvent({ eventType: 'x' });
     await emulator.idle();
@@ -230,7 +230,7 @@ describe('the controls used by the pages', () => {
   });
 
   it.each(['', '/overview', '/companies', '/companies/default', '/companies/none', '/deliveries'])(
-    'the controls of the pages are sent with no-store, nosniff and same-origin headers: /emulator%s',
+    'the controls for the pages of the emulator are sent with no-store, nosniff and same-origin headers: /emulator%s',
     async (path) => {
       const { headers } = await get(`${controls}${path}`);
       expect(headers.get('cache-control')).toBe('no-store');
@@ -239,7 +239,7 @@ describe('the controls used by the pages', () => {
     },
   );
 
-  it("the controls of the pages return the emulator's clock and the real time", async () => {
+  it('the controls for the pages of the emulator return its clock and the real time', async () => {
     const clock = new ManualClock(Date.parse('2026-03-01T08:00:00Z'));
     await using other = await PaymentsEmulator.start({ clock });
     const before = Date.now();
@@ -249,7 +249,7 @@ describe('the controls used by the pages', () => {
     expect(Date.parse(String(realTime))).toBeLessThanOrEqual(Date.now());
   });
 
-  it('the controls of the pages return reference and amount of a delivery and of its redelivery', async () => {
+  it('the controls for the pages of the emulator return reference and amount of a delivery and of its redelivery', async () => {
     const paid = emulator.createPayout({ ...payment, amount: 12.5 });
     emulator.complete(paid.transactionId);
     await emulator.idle();
@@ -263,7 +263,7 @@ describe('the controls used by the pages', () => {
     ]);
   });
 
-  it('the controls of the pages return at most 200 companies', async () => {
+  it('the controls for the pages of the emulator return at most 200 companies', async () => {
     for (let number = 0; number < 205; number++)
       emulator.createCompany({ companyId: `c${number}` });
     const overview = (await (await get(`${controls}/overview`)).json()) as {

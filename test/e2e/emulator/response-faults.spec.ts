@@ -132,7 +132,7 @@ describe('response faults of the API', () => {
     expect(await statuses(1)).toEqual([200]);
   });
 
-  it('response faults apply only to calls with a token of the company, and to no control', async () => {
+  it('response faults apply only to calls with a token of the company, and not to controls', async () => {
     setApiFaults({ error: {} });
     const other = emulator.createCompany();
     const theirs = await getToken(emulator, { baseUrl: emulator.baseUrl, ...other });
@@ -161,7 +161,7 @@ describe('response faults of the token endpoint', () => {
   const fail = (faults: TokenFaults) => emulator.setFaults({ token: faults });
   const request = () => requestToken(sandbox(emulator));
 
-  it('error and reset: emulate an outage', async () => {
+  it('the faults error and reset emulate an outage of the token endpoint', async () => {
     fail({ error: { next: 1 }, reset: { next: 1 } });
     expect(await errorCodeOf(request())).toBe('ECONNRESET');
     expect((await request()).status).toBe(503);
@@ -201,7 +201,7 @@ describe('response faults of the token endpoint', () => {
     },
   );
 
-  it('expiresIn without a value: omits expires_in', async () => {
+  it('the fault expiresIn without a value omits expires_in', async () => {
     fail({ expiresIn: {} });
     expect(await json(request())).not.toHaveProperty('expires_in');
   });
@@ -262,7 +262,7 @@ describe('faults of transaction lookups', () => {
     expect([await read(transaction), (await find()).length]).toEqual(['pending', 1]);
   });
 
-  it('the fault notFound with next hides a transaction that many times, and keeps next for older transactions', async () => {
+  it('the fault notFound with next hides a transaction for that number of lookups, and does not count lookups of older transactions', async () => {
     await using merchant = await startMerchant();
     const { clock, emulator, read } = merchant;
     const old = emulator.createStkPush(payment);
@@ -278,7 +278,7 @@ describe('faults of transaction lookups', () => {
     expect([await read(recent), await read(recent)]).toEqual([404, 'pending']);
   });
 
-  it('the fault otherStatus contradicts a completed transaction that many times, without changing it', async () => {
+  it('the fault otherStatus contradicts a completed transaction in the given number of lookups, and does not change the transaction', async () => {
     await using merchant = await startMerchant();
     const { emulator, read } = merchant;
     emulator.setFaults({ api: { otherStatus: { next: 2 } } });

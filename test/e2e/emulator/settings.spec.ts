@@ -49,9 +49,9 @@ const seenByDotenv = (file: string): Promise<string[]> =>
 describe('the settings that payments-emulator prints', () => {
   it.each([
     ['generated values', []],
-    ['awkward values', ['--client-secret', ' a b$c#d`e"f\\n ', '--webhook-secret', "it's #1 "]],
+    ['special characters', ['--client-secret', ' a b$c#d`e"f\\n ', '--webhook-secret', "it's #1 "]],
   ])(
-    'AP-16 the printed settings work in a shell and as .env file with dotenv and Node: %s',
+    'AP-16 the printed settings work in a shell and as a .env file with dotenv and Node: %s',
     async (_, flags) => {
       const { out } = await emulatorInProcess('--client-id', 'shop', ...flags);
       const lines = settingsIn(out);
@@ -70,7 +70,7 @@ describe('the settings that payments-emulator prints', () => {
     },
   );
 
-  it('AP-16 the printed settings are the same at the next start with the same --seed, and differ without it', async () => {
+  it('AP-16 the printed settings are the same at the next start with the same --seed, and differ without --seed', async () => {
     const start = async (...flags: string[]): Promise<string> => {
       const { out } = await emulatorInProcess(...flags);
       return settingsIn(out).replace(/^.*BASE_URL.*\n/m, '');
@@ -121,7 +121,7 @@ describe('payments-emulator --save-env', () => {
     return seenByShell('sh', settingsIn(out));
   }
 
-  it('AP-16 --save-env saves the settings for dotenv and Node, readable by the owner only', async () => {
+  it('AP-16 --save-env saves the settings in a file for dotenv and Node that only the owner can read', async () => {
     const file = join(folder, '.env');
     const printed = await save(file);
     expect(await seenByNode(file)).toEqual(printed);
@@ -144,14 +144,18 @@ describe('payments-emulator --save-env', () => {
   });
 
   it.each([
-    ['another variable line', 'PAYMENTS_CLIENT_SECRET=real\n', 'PAYMENTS_CLIENT_SECRET'],
     [
-      'the lines of an earlier start point to another service',
+      'another line sets a variable to another value',
+      'PAYMENTS_CLIENT_SECRET=real\n',
+      'PAYMENTS_CLIENT_SECRET',
+    ],
+    [
+      'the lines of an earlier start contain the URL of another service',
       '# Written by payments-emulator --save-env, which replaces these lines at each start:\n' +
         'PAYMENTS_BASE_URL=https://payments.example.com\n',
       'PAYMENTS_BASE_URL',
     ],
-  ])('AP-16 --save-env does not start if %s has another value', async (_, text, name) => {
+  ])('AP-16 the emulator does not start with --save-env if %s', async (_, text, name) => {
     const file = join(folder, '.env');
     await writeFile(file, text);
     expect(await commandInProcess(...FREE_PORTS, '--save-env', file)).toEqual({

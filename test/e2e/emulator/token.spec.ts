@@ -62,7 +62,7 @@ describe('POST /v1/auth/token', () => {
 
   const type = { 'content-type': 'application/json' };
   it.each([
-    ['no Authorization', { ...type }],
+    ['a request without Authorization', { ...type }],
     ['an unknown client id', { ...type, authorization: basic('nobody', 'secret') }],
   ])('POST /v1/auth/token responds with 401 to %s', async (_, headers) => {
     expect((await requestToken(sandbox(emulator), { headers })).status).toBe(401);
@@ -76,9 +76,9 @@ describe('POST /v1/auth/token', () => {
   });
 
   it.each([
-    ['no body', null],
+    ['a request without a body', null],
     ['an empty object', '{}'],
-    ['another grant', '{"grant_type":"password"}'],
+    ['another grant type', '{"grant_type":"password"}'],
     ['a grant that is not a string', '{"grant_type":["client_credentials"]}'],
     ['a grant under __proto__', '{"__proto__":{"grant_type":"client_credentials"}}'],
     ['an array', '["client_credentials"]'],

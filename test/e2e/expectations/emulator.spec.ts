@@ -92,7 +92,7 @@ beforeEach(() => {
 });
 
 describe('expectations against the emulator', () => {
-  it('EX-04 a poll finds a payment of an outage of deliveries, and a late webhook request changes nothing', async () => {
+  it('EX-04 a poll finds a payment from an outage of webhook requests, and a late webhook request changes nothing', async () => {
     await using both = await startBoth({ delivery: { off: true } });
     const { emulator, expectations } = both;
     const { transactionId } = emulator.createStkPush(payment);
@@ -106,7 +106,7 @@ describe('expectations against the emulator', () => {
     expect(handled).toEqual(['transaction.completed by poll']);
   });
 
-  it('EX-05 a webhook request fulfils the expectation, and the module asks the service nothing', async () => {
+  it('EX-05 a webhook request fulfils the expectation, and the module makes no poll', async () => {
     await using both = await startBoth({ api: { error: {} } });
     const { emulator, expectations } = both;
     await expectations.expect({ reference, schedule: LATER });
@@ -141,7 +141,7 @@ describe('expectations against the emulator', () => {
     ['503', { error: {} }],
     ['an incomplete response', { truncate: {} }],
   ])(
-    'EX-06 polls that get %s are unknown, and a later poll finds the payment',
+    'EX-06 polls that get %s have the result unknown, and a later poll finds the payment',
     async (_, api = {}) => {
       await using both = await startBoth({ delivery: { off: true }, api }, LATER);
       const { emulator, expectations } = both;
@@ -158,7 +158,7 @@ describe('expectations against the emulator', () => {
     },
   );
 
-  it('EX-06 a transaction that the service hides for a while after its creation is found afterwards', async () => {
+  it('EX-06 a poll finds a transaction that the service did not show for a while after its creation', async () => {
     await using both = await startBoth({
       delivery: { off: true },
       api: { notFound: { forMs: 60_000 } },
@@ -197,7 +197,7 @@ describe('expectations against the emulator', () => {
     expect(app.log.matching(/contradicts the inbox/)).toHaveLength(1);
   });
 
-  it('EX-09 find resolves a payment whose id is not known, and only payments of the own company', async () => {
+  it('EX-09 find() finds a payment whose id is not known, and only payments of the company of the expectation', async () => {
     await using both = await startBoth({ delivery: { off: true } }, LATER);
     const { emulator, expectations } = both;
     emulator.createStkPush({ ...payment, companyId: 'other' });
@@ -212,7 +212,7 @@ describe('expectations against the emulator', () => {
     await eventually(() => expect(handled).toEqual(['transaction.completed by poll']));
   });
 
-  it('EX-04 payments of two companies with the same reference are found with the access token of each', async () => {
+  it('EX-04 payments of two companies with the same reference are found with the access token of each company', async () => {
     await using both = await startBoth({ delivery: { off: true } });
     const { emulator, expectations } = both;
     emulator.setFault('delivery', 'off', true, 'other');
@@ -232,7 +232,7 @@ describe('expectations against the emulator', () => {
     );
   });
 
-  it('EX-07 a payment that completes long after its expectation is overdue still fulfils it', async () => {
+  it('EX-07 a payment that completes long after its expectation became overdue still fulfils the expectation', async () => {
     await using both = await startBoth({}, [1]);
     const { clock, emulator, expectations } = both;
     const { transactionId } = emulator.createStkPush(payment);

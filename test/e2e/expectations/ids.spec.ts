@@ -17,7 +17,7 @@ async function webhook({ app }: ExpectingApplication, id: string): Promise<numbe
 }
 
 onMemoryAndSqlite((data) => {
-  it('EX-04 a webhook request with the id of the event of an expectation is handled, in both orders', async () => {
+  it('EX-04 a webhook request whose event id is "expectation:" and a reference is handled, before and after expect()', async () => {
     await using app = await ExpectingApplication.start(await data());
     expect(await webhook(app, 'expectation:order-1')).toBe(200);
     expect(await app.expectations.expect({ reference: 'order-1', transactionId: 't-1' })).toBe(
@@ -34,7 +34,7 @@ onMemoryAndSqlite((data) => {
     expect((await app.find(2)).state).toBe('waiting');
   });
 
-  it('EX-04 a webhook request with the id of the event of a poll is handled, in both orders', async () => {
+  it('EX-04 a webhook request with the event id of a poll is handled, before and after the poll', async () => {
     await using app = await ExpectingApplication.start(await data());
     for (const n of [1, 2]) {
       await app.expect(n);
@@ -63,7 +63,7 @@ onMemoryAndSqlite((data) => {
     expect(app.books.overdue).toMatchObject([{ data: { reference: 'order-1' } }]);
   });
 
-  it('EX-04 polls of two transactions whose ids and types read the same together are both handled', async () => {
+  it('EX-04 polls of two transactions are both handled if their ids and event types are the same text when joined', async () => {
     const eventTypes = { b: 'transaction.completed', c: 'x:transaction.completed' };
     const interpret = Object.assign(
       ({ status }: { status?: unknown }) => ({ eventType: eventTypes[status as 'b' | 'c'] }),
@@ -82,7 +82,7 @@ onMemoryAndSqlite((data) => {
   });
 });
 
-it('EX-04 a codec gets the same id for the body of an event of the service when it encodes and decodes', async () => {
+it('EX-04 encode() and decode() of a codec get the same id for the body of an event of the service', async () => {
   const ids: string[] = [];
   const code = (body: Uint8Array, { id }: { id: string }) => {
     ids.push(id);

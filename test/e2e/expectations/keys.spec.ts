@@ -25,7 +25,7 @@ onMemoryAndSqlite((data) => {
     expect(await app.find(1)).toMatchObject(before);
   });
 
-  it('EX-01 cancel() ends an expectation: it is not polled, and its webhook request is still handled', async () => {
+  it('EX-01 an expectation that cancel() has ended is not polled, and its webhook request is still handled', async () => {
     await using app = await ExpectingApplication.start(await data());
     await app.expect(1);
     expect(await app.expectations.cancel('order-1')).toBe(true);
@@ -64,7 +64,7 @@ it.each<[string, ExpectOptions, string]>([
   ['an empty transaction id', { reference: 'r', transactionId: '' }, '"transactionId" must be'],
   ['an invalid company', { reference: 'r', company: 'a/b' }, '"company" must be'],
   ['an invalid date', { reference: 'r', dueBy: new Date(Number.NaN) }, '"dueBy" must be'],
-  ['no date', { reference: 'r', dueBy: date.toISOString() as never }, '"dueBy" must be'],
+  ['a date as text', { reference: 'r', dueBy: date.toISOString() as never }, '"dueBy" must be'],
   ['an empty schedule', { reference: 'r', schedule: [] }, '"schedule" must be'],
   ['a descending schedule', { reference: 'r', schedule: [2, 1] }, 'ascending'],
 ])('EX-01 expect() with %s throws a TypeError', async (_, payment, message) => {
@@ -93,11 +93,11 @@ it('EX-02 without the option "reconcile", expect() throws an error that names th
 });
 
 it.each<[string, unknown, string]>([
-  ['no object', 'byStatus', '"reconcile" must be'],
+  ['a text instead of an object', 'byStatus', '"reconcile" must be'],
   ['no interpret', {}, '"reconcile.interpret" must be'],
   ['an unknown name', { ...RECONCILE, interval: 1 }, 'no option "reconcile.interval"'],
-  ['a find that is no function', { ...RECONCILE, find: 't-1' }, '"reconcile.find" must be'],
-  ['a schedule that is no list', { ...RECONCILE, schedule: 1000 }, '"reconcile.schedule" must be'],
+  ['a text as find', { ...RECONCILE, find: 't-1' }, '"reconcile.find" must be'],
+  ['a number as schedule', { ...RECONCILE, schedule: 1000 }, '"reconcile.schedule" must be'],
   ['a pattern as event type', { ...RECONCILE, eventTypes: ['a.*'] }, '"reconcile.eventTypes"'],
   [
     'a reserved event type',

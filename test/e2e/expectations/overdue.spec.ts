@@ -49,7 +49,7 @@ onMemoryAndSqlite((data) => {
     });
   });
 
-  it('EX-07 a webhook request after the end fulfils an overdue expectation, and its handlers run', async () => {
+  it('EX-07 a late webhook request fulfils an overdue expectation, and its handlers run', async () => {
     await using app = await ExpectingApplication.start(await data());
     app.respond(1, apiError(404));
     await app.expect(1, { dueBy: PAST });
@@ -71,7 +71,7 @@ onMemoryAndSqlite((data) => {
     expect(app.books.booked).toEqual(['transaction.completed t-1 poll']);
   });
 
-  it('EX-07 a fulfilled expectation does not become overdue, also if a later poll contradicts it', async () => {
+  it('EX-07 a fulfilled expectation does not become overdue, also if a later poll contradicts its event', async () => {
     await using app = await ExpectingApplication.start(await data());
     app.respond(1, { status: 'complete' }, { status: 'declined' });
     await app.expect(1, { dueBy: PAST });
@@ -127,7 +127,7 @@ it('EX-07 without dueBy, an expectation is overdue after the last poll of its sc
   expect(data).toMatchObject({ dueBy: null, createdAt: '2026-01-01T00:00:00.000Z', polls: 2 });
 });
 
-it('EX-07 polls that are later than dueBy do not take place, except one at dueBy', async () => {
+it('EX-07 polls that are scheduled later than dueBy do not take place, except one poll at dueBy', async () => {
   const runtime = new TestRuntime();
   await using app = await ExpectingApplication.start(MEMORY, {
     reconcile: { ...RECONCILE, schedule: [1000, 60_000] },

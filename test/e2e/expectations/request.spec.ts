@@ -104,7 +104,7 @@ onMemoryAndSqlite((data) => {
   });
 
   it.each(MAY_EXIST)(
-    'EX-15 after %s the expectation stays, also of a second click',
+    'EX-15 after %s, request() keeps the expectation, also after a second call',
     async (cause) => {
       await using app = await ExpectingApplication.start(await data());
       app.api.respond('POST', PATH, apiError(cause, { ...POST, ...statusOf(cause) }));
@@ -121,7 +121,7 @@ onMemoryAndSqlite((data) => {
   );
 
   it.each([...NOT_REQUESTED_CODES])(
-    'EX-15 EX-16 after %s the expectation that the call created is cancelled, and opened again by the next call',
+    'EX-15 EX-16 after %s, the expectation that the call created is cancelled, and opened again by the next call',
     async (code) => {
       await using app = await ExpectingApplication.start(await data());
       app.api.respond('POST', PATH, apiError(code, POST));
@@ -146,7 +146,7 @@ onMemoryAndSqlite((data) => {
     expect((await app.find(1)).state).toBe('waiting');
   });
 
-  it('EX-15 the expectation stays if a call before the failed one may have created the payment', async () => {
+  it('EX-15 request() keeps the expectation if a call before the failed call may have created the payment', async () => {
     await using app = await ExpectingApplication.start(await data());
     app.api.respond('POST', PATH, { transactionId: 't-1' });
     app.api.respond('POST', '/v1/notes', apiError('token_unavailable', POST));
@@ -166,9 +166,9 @@ onMemoryAndSqlite((data) => {
   });
 
   it.each([
-    ['finds the transaction', async () => 't-1', 1, 't-1'],
-    ['finds none', async () => null, 2, 't-2'],
-  ])('EX-09 EX-15 after an unknown outcome, %s by find', async (_, find, count, transactionId) => {
+    ['attaches the transaction that find() returns', async () => 't-1', 1, 't-1'],
+    ['sends the request again if find() returns nothing', async () => null, 2, 't-2'],
+  ])('EX-09 EX-15 after outcome_unknown, request() %s', async (_, find, count, transactionId) => {
     await using app = await startWithFind(await data(), find);
     app.api.respond('POST', PATH, apiError('outcome_unknown', POST), { transactionId: 't-2' });
     expect(await caught(request(app))).toBe('outcome_unknown');
@@ -177,7 +177,7 @@ onMemoryAndSqlite((data) => {
     expect(await app.find(1)).toMatchObject({ state: 'waiting', transactionId });
   });
 
-  it('EX-15 nothing is sent while find fails, and a later call asks again', async () => {
+  it('EX-15 request() sends nothing while find() fails, and a later call of request() calls find() again', async () => {
     let failures = 2;
     await using app = await startWithFind(await data(), async () => {
       if (failures-- > 0) throw apiError(503);
@@ -190,7 +190,7 @@ onMemoryAndSqlite((data) => {
     expect(posts(app)).toBe(1);
   });
 
-  it('EX-15 a second call finds the id that the response of the first did not have', async () => {
+  it('EX-15 a second call of request() finds the id that the response to the first call did not contain', async () => {
     let found: string | null = null;
     await using app = await startWithFind(await data(), async () => found);
     app.api.respond('POST', PATH, {});
@@ -225,7 +225,7 @@ onMemoryAndSqlite((data) => {
   });
 
   it.each([['expect'], ['startRequest']] as const)(
-    'EX-15 nothing is sent while the store rejects %s',
+    'EX-15 request() sends nothing while the store rejects the operation %s',
     async (operation) => {
       await using app = await ExpectingApplication.start(await data());
       const { expectations } = storeOf(app);
@@ -240,7 +240,7 @@ onMemoryAndSqlite((data) => {
     },
   );
 
-  it('EX-15 the id is attached although the store fails for a moment after the request', async () => {
+  it('EX-15 request() attaches the id although the store fails for a moment after the request', async () => {
     await using app = await ExpectingApplication.start(await data());
     const { expectations } = storeOf(app);
     const attach = expectations.attach.bind(expectations);
@@ -254,7 +254,7 @@ onMemoryAndSqlite((data) => {
     expect(await app.find(1)).toMatchObject({ transactionId: 't-1' });
   });
 
-  it('EX-16 an expectation that is cancelled during its request stays cancelled, and that is logged', async () => {
+  it('EX-16 an expectation that is cancelled during its request stays cancelled, and request() logs an error', async () => {
     await using app = await ExpectingApplication.start(await data());
     app.api.respond('POST', PATH, async () => {
       expect(await app.expectations.cancel(REFERENCE)).toBe(true);
@@ -268,7 +268,7 @@ onMemoryAndSqlite((data) => {
 });
 
 describe('request() after a failure', () => {
-  it('EX-15 a find that does not return ends after 20 s, its signal aborts, and nothing is sent', async () => {
+  it('EX-15 request() stops waiting for find() after 20 s, aborts its signal, and sends nothing', async () => {
     const runtime = new TestRuntime();
     let signal: AbortSignal | undefined;
     const find: ReconcileOptions['find'] = (_reference, _api, options) => {

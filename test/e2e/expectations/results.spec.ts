@@ -37,7 +37,7 @@ onMemoryAndSqlite((data) => {
     expect(app.books.booked).toHaveLength(1);
   });
 
-  it('EX-06 404, 5xx, timeouts, a missing token and a failed connection are unknown, and the payment is polled again', async () => {
+  it('EX-06 after 404, 5xx, timeouts, a missing token or a failed connection, the result is unknown, and the payment is polled again', async () => {
     await using app = await ExpectingApplication.start(await data());
     await app.expect(1);
     const failures = [
@@ -89,7 +89,7 @@ it.each<[string, () => unknown, string]>([
   ['returns another text', () => 'complete', 'a value of type string'],
   ['returns an unknown type', () => ({ eventType: 'x', data: {} }), 'reconcile.eventTypes'],
   ['returns a reserved type', () => ({ eventType: '@payments/overdue' }), 'reconcile.eventTypes'],
-  ['returns no object as data', () => ({ ...TOO_BIG, data: 'paid' }), 'an object as "data"'],
+  ['returns a text as data', () => ({ ...TOO_BIG, data: 'paid' }), 'an object as "data"'],
   [
     'returns a Date as data',
     () => ({ ...TOO_BIG, data: new Date(0) }),
@@ -103,12 +103,12 @@ it.each<[string, () => unknown, string]>([
     'another transaction',
   ],
   [
-    'returns an id that is no text',
+    'returns an id that is not a text',
     () => ({ ...TOO_BIG, data: { transactionId: 1 } }),
     'another transaction',
   ],
 ])(
-  'EX-02 an interpret that %s is unknown, logged once, and the payment is polled again',
+  'EX-02 if interpret() %s, the result is unknown and is logged once, and the payment is polled again',
   async (_, interpret, detail) => {
     let result = interpret;
     const reconcile = {
@@ -135,7 +135,7 @@ it.each<[string, () => unknown, string]>([
   },
 );
 
-it('EX-06 an unknown result is logged once as long as it stays the same', async () => {
+it('EX-06 an unknown result is logged once as long as its cause stays the same', async () => {
   const runtime = new TestRuntime();
   await using app = await ExpectingApplication.start(MEMORY, { runtime });
   await app.expect(1);
@@ -162,7 +162,7 @@ it('EX-06 an error of interpret with a long message is logged once', async () =>
   }
 });
 
-it('EX-02 interpret gets the transaction and the payment that it belongs to', async () => {
+it('EX-02 interpret() gets the transaction and the expected payment of this transaction', async () => {
   const seen: unknown[] = [];
   const interpret = (...args: unknown[]) => {
     seen.push(args);

@@ -81,7 +81,7 @@ it('EX-03 an expectation with its own schedule is polled at the times of that sc
   }
 });
 
-it('EX-03 polls above the rate of a company are postponed, and delay no other company', async () => {
+it('EX-03 polls above the rate of a company are postponed, and delay the polls of no other company', async () => {
   const runtime = new TestRuntime();
   const api = new FakePaymentsApi().respond('GET', '/v1/transactions/{id}', { status: 'new' });
   const companies = [company('busy', 'whsec_busy'), company('calm', 'whsec_calm')];
@@ -132,7 +132,7 @@ it('EX-19 a company whose service does not respond delays the polls of no other 
   responds.resolve();
 });
 
-it('EX-03 a poll that takes longer than 20 s is unknown, its signal aborts, and it is repeated', async () => {
+it('EX-03 a poll that takes longer than 20 s has the result unknown, its signal aborts, and the poll is repeated', async () => {
   const runtime = new TestRuntime();
   let aborted: AbortSignal | undefined;
   const find = (_: string, __: unknown, { signal }: { signal: AbortSignal }) => {
@@ -179,7 +179,7 @@ describe('on sqlite', () => {
     expect(await app.find(1)).toMatchObject({ state: 'fulfilled', polls: 2 });
   });
 
-  it('EX-03 two instances make one poll at a time of an expectation', async () => {
+  it('EX-03 two instances together make one poll of an expectation at a time', async () => {
     const data = await durable.data();
     const api = new FakePaymentsApi();
     await using a = await ExpectingApplication.start(data, {}, api);

@@ -10,7 +10,7 @@ import { eventually } from '../../support/time/waiting.js';
 import { settled } from '../../support/inbox/settled.js';
 
 onEachInbox((data) => {
-  it('EX-04 an event that a poll finds is stored, shown and handled like one of a webhook request', async () => {
+  it('EX-04 an event that a poll finds is stored, shown and handled like an event of a webhook request', async () => {
     await using app = await ExpectingApplication.start(await data());
     await app.expect(1);
     app.respond(1, { status: 'complete', amount: 350 });
@@ -96,7 +96,7 @@ onEachInbox((data) => {
     },
   );
 
-  it('EX-05 an event of another transaction is handled, and the money of the expected one is found', async () => {
+  it('EX-05 an event of another transaction is handled, and a poll still finds the expected payment', async () => {
     await using app = await ExpectingApplication.start(await data());
     await app.expect(1);
     app.respond(1, { status: 'complete' });
@@ -193,7 +193,7 @@ onEachDurableInbox((durable) => {
     expect(a.books.all + b.books.all).toBe(numbers.length);
   });
 
-  it('EX-04 a process without "reconcile" knows from the inbox which events fulfil expectations', async () => {
+  it('EX-04 a process without "reconcile" reads from the inbox which events fulfil expectations', async () => {
     const data = await durable.data();
     await using a = await ExpectingApplication.start(data, { oncePerTransaction: [] });
     await a.expect(1);

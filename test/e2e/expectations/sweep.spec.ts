@@ -14,7 +14,7 @@ import { settled } from '../../support/inbox/settled.js';
 const ALL = { from: new Date(0), to: new Date('2999-01-01') };
 
 onMemoryAndSqlite((data) => {
-  it('EX-11 sweep() polls every open payment of a time, and changes nothing in a dry run', async () => {
+  it('EX-11 sweep() polls every open payment of a period, and changes nothing in a dry run', async () => {
     await using app = await ExpectingApplication.start(await data());
     app.api.respond('GET', '/v1/transactions/{id}', { status: 'processing' });
     await app.expect('late', { dueBy: new Date(0) });
@@ -43,7 +43,7 @@ onMemoryAndSqlite((data) => {
     expect(await app.expectations.sweep(ALL)).toEqual({ expectations: 0, polls: 0 });
   });
 
-  it('EX-11 sweep() leaves out payments that were expected before or after its time', async () => {
+  it('EX-11 sweep() leaves out payments that were expected before or after its period', async () => {
     await using app = await ExpectingApplication.start(await data());
     await app.expect(1);
     const { createdAt } = await app.find(1);
@@ -85,7 +85,7 @@ onMemoryAndSqlite((data) => {
 });
 
 it.each([
-  ['returns no text', async () => 7, 'it returned a value of type number'],
+  ['returns a number', async () => 7, 'it returned a value of type number'],
   ['returns an empty text', async () => '', 'must return a transaction id'],
   [
     'throws',
@@ -94,7 +94,7 @@ it.each([
     },
     'no search',
   ],
-])('EX-09 a find() that %s is unknown, and no transaction is attached', async (_, find, detail) => {
+])('EX-09 a poll whose find() %s is unknown and attaches no id', async (_, find, detail) => {
   const reconcile = { ...RECONCILE, find: find as () => Promise<string> };
   await using app = await ExpectingApplication.start(MEMORY, { reconcile });
   await app.expectations.expect({ reference: 'order-1' });
@@ -104,7 +104,7 @@ it.each([
   expect(transactionId).toBeNull();
 });
 
-it('EX-09 without find(), a payment without a transaction id is unknown until an id is attached', async () => {
+it('EX-09 without find(), polls of a payment without a transaction id are unknown until an id is attached', async () => {
   await using app = await ExpectingApplication.start(MEMORY);
   await app.expectations.expect({ reference: 'order-1' });
   expect((await app.ask(1)).lastPoll!.detail).toContain('"reconcile.find" is not set');
@@ -113,7 +113,7 @@ it('EX-09 without find(), a payment without a transaction id is unknown until an
   expect((await app.ask(1)).state).toBe('fulfilled');
 });
 
-it('EX-11 sweep() spreads the polls of each company by the rate of polls', async () => {
+it('EX-11 sweep() limits the polls of each company to maxPollsPerSecond', async () => {
   const runtime = new TestRuntime();
   const companies = [company('a', 'whsec_a'), company('b', 'whsec_b')];
   const reconcile = { ...RECONCILE, maxPollsPerSecond: 2 };

@@ -19,7 +19,7 @@ class AllowAll implements CanActivate {
 const CODE = { code: 'handlers_invalid' };
 
 onOneAdapter('handlers that cannot work', (start) => {
-  it('IN-37 the application does not boot if two handlers have the same default name; the error names both and the fix', async () => {
+  it('IN-37 the application does not boot if two handlers have the same default name; the error names both handlers and the fix', async () => {
     @Injectable()
     class Others {
       @OnPaymentEvent('a')
@@ -34,7 +34,7 @@ onOneAdapter('handlers that cannot work', (start) => {
     );
   });
 
-  it('IN-37 the application boots with two handlers of the same type and method name if one sets another name', async () => {
+  it('IN-37 the application boots with two handlers of the same type and method name if one of them sets another name', async () => {
     @Injectable()
     class Others {
       @OnPaymentEvent('a', { name: 'others' })
@@ -64,7 +64,7 @@ onOneAdapter('handlers that cannot work', (start) => {
     expect(app.url).toContain('http');
   });
 
-  it('WH-18 the application does not boot if a class with a handler is both provider and controller', async () => {
+  it('WH-18 the application does not boot if a class with a handler is both a provider and a controller', async () => {
     @Controller('twice')
     class Twice {
       @OnPaymentEvent('a')

@@ -97,7 +97,7 @@ onOneAdapter('copies of an event', (start) => {
     [['other.type'], ['e-1', 'e-2'], 'handled'],
     [[], ['e-1', 'e-2'], 'handled'],
   ] as const)(
-    'WH-23 with oncePerTransaction %j, handles events %j of the same transaction, the last as %s',
+    'WH-23 with oncePerTransaction %j, the application handles the events %j of one transaction, and the status of the last event is %s',
     async (oncePerTransaction, ids, status) => {
       reset();
       gate.open();

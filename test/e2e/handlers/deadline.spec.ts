@@ -25,7 +25,7 @@ class Slow {
 }
 
 onOneAdapter('the deadline of the response', (start) => {
-  it('the application responds 503 at the deadline; the handler continues, and a copy of the event waits for it', async () => {
+  it('the application responds 503 at the deadline; the handler continues, and a copy of the event waits for the handler', async () => {
     gate = new Gate();
     contexts = [];
     const runtime = new FakeRuntime();

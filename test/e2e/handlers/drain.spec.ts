@@ -53,7 +53,7 @@ function closing(app: { app: { close(): Promise<void> } }) {
 const aFewTurns = (): Promise<void> => turns(20);
 
 onEachAdapter((start) => {
-  it('IN-24 close() waits for a running handler, lets its sender get the response 200, and leaves no timer', async () => {
+  it('IN-24 close() waits for a running handler, responds 200 to its webhook request, and leaves no timer', async () => {
     const runtime = reset();
     await using app = await start({ providers: [Slow], payments: { runtime } });
     const response = app.send(webhookRequest());
@@ -162,7 +162,7 @@ onOneAdapter('the end of handlers', (start) => {
     expect(runtime.pending).toBe(0);
   });
 
-  it('IN-24 the application closes the application once if close() is called twice', async () => {
+  it('IN-24 the application closes once if close() is called twice', async () => {
     reset();
     gate.open();
     await using app = await start({ providers: [Slow] });

@@ -160,7 +160,7 @@ onOneAdapter('handlers that fail', (start) => {
     afterAll(() => app.app.close());
 
     it.each(THROWN)(
-      'WH-24 the application stores and logs %s that a handler throws, and does not send it to the sender',
+      'WH-24 the application stores and logs %s that a handler throws, and does not put it into the response',
       async (id, make, expected) => {
         thrown = make;
         const response = await app.send(webhookRequest({ id, eventType }));

@@ -116,7 +116,7 @@ onOneAdapter('exception filters of handlers', (start) => {
   it.each(
     HOSTS.flatMap(([where, base]) => KINDS.map(([kind, of]) => [where, kind, base, of] as const)),
   )(
-    'WH-19 the application runs the filter of %s of %s, and its return value decides whether the error is handled',
+    'WH-19 the application runs the filter of %s of %s, and the value that the filter returns decides whether the error is handled',
     async (_where, _kind, base, of) => {
       await using app = await boot(base, of);
       for (const eventType of ['handles', 'handles later']) {
@@ -145,7 +145,7 @@ onOneAdapter('exception filters of handlers', (start) => {
     },
   );
 
-  it('WH-19 the application runs no filter for an error that it does not catch, or for a handler that succeeds', async () => {
+  it('WH-19 the application runs no filter for an error that the filter does not catch, or for a handler that succeeds', async () => {
     await using other = await boot(Other, Injectable());
     expect(await run(other, 'handles')).toMatchObject({
       status: 503,

@@ -87,7 +87,7 @@ onOneAdapter('global enhancers', (start) => {
     it.each([
       ['APP_GUARD, APP_PIPE, APP_INTERCEPTOR and APP_FILTER', Scope.DEFAULT],
       ['request-scoped APP_GUARD, APP_PIPE, APP_INTERCEPTOR and APP_FILTER', Scope.REQUEST],
-    ])(`WH-19 runs no provider of %s for a handler on ${kind}`, async (_, scope) => {
+    ])(`WH-19 the module runs no provider of %s for a handler on ${kind}`, async (_, scope) => {
       called = [];
       const { providers = [], controllers = [] } = metadata() as {
         providers?: never[];

@@ -55,7 +55,7 @@ const LAYOUTS: [string, Setup][] = [
 onOneAdapter('the order of closing', (start) => {
   for (const isGlobal of [false, true]) {
     it.each(LAYOUTS)(
-      `WH-27 drains before %s closes the database that a handler uses (isGlobal: ${isGlobal})`,
+      `WH-27 the application drains before %s closes the database that a handler uses (isGlobal: ${isGlobal})`,
       async (_, metadata) => {
         gate = new Gate();
         events = [];

@@ -379,7 +379,7 @@ onOneAdapter('scopes of handlers', (start) => {
     ],
     ['a request-scoped controller', { controllers: [ScopedController] }],
   ])(
-    'WH-18 the application runs each event on a new instance if the handler is %s, with the event as REQUEST',
+    'WH-18 the application handles each event with a new instance if the handler is %s, and provides the event as REQUEST',
     async (_, metadata) => {
       notes = [];
       await using app = await start(metadata);
@@ -396,7 +396,7 @@ onOneAdapter('scopes of handlers', (start) => {
     },
   );
 
-  it('WH-18 the application runs each attempt of each request-scoped handler on a new instance', async () => {
+  it('WH-18 the application runs each attempt of each request-scoped handler with a new instance', async () => {
     notes = [];
     let failures = 1;
     @Injectable({ scope: Scope.REQUEST })
@@ -463,7 +463,7 @@ onOneAdapter('scopes of handlers', (start) => {
     expect(notes.map(({ instance }) => instance instanceof Subclass)).toEqual([true]);
   });
 
-  it('WH-18 the application runs all events on the one instance of a singleton', async () => {
+  it('WH-18 the application handles all events with the only instance of a singleton', async () => {
     let made = 0;
     let ran = 0;
     @Injectable()
@@ -494,7 +494,7 @@ class Orders {
 }
 
 onOneAdapter('newerHandled() of the context', (start) => {
-  it('a handler learns that it has completed a later event of the transaction', async () => {
+  it('newerHandled() is true if the handler has handled a later event of the same transaction', async () => {
     await using app = await start({ providers: [Orders] });
     const send = async (id: string, second: number, transactionId = 't-1') => {
       const timestamp = new Date(Date.UTC(2026, 0, 1, 0, 0, second)).toISOString();

@@ -31,13 +31,13 @@ onOneAdapter('logs of handlers', (start) => {
     expect(app.log.matching(/^warn .*handler/)).toEqual([]);
   });
 
-  it('WH-28 the application warns at boot if the application has no handler, and logs no route if it has none', async () => {
+  it('WH-28 the application warns at boot if it has no handler, and logs no webhook route if webhookPath is false', async () => {
     await using app = await start({ payments: { webhookPath: false } });
     expect(app.log.matching(/^warn .*no payment handler.*@OnPaymentEvent/)).toHaveLength(1);
     expect(app.log.matching(/Webhook route/)).toEqual([]);
   });
 
-  it('WH-29 the application warns of events without a handler, once per minute and type, with a suggested type', async () => {
+  it('WH-29 the application warns about events without a handler, once per minute and type, with a suggested type', async () => {
     const runtime = new FakeRuntime();
     await using app = await start({ providers: [Orders], payments: { runtime } });
     const send = async (eventType: string, id?: string): Promise<void> => {
@@ -87,7 +87,7 @@ onOneAdapter('logs of handlers', (start) => {
     expect(app.log.matching(/No handler takes/)).toHaveLength(101);
   });
 
-  it('WH-29 WH-10 the application does not warn of a webhook.test event or count it as unhandled', async () => {
+  it('WH-29 WH-10 the application does not warn about a webhook.test event or count it as unhandled', async () => {
     await using app = await start({ providers: [Orders] });
     await app.send(webhookRequest({ eventType: 'webhook.test' }));
     expect(app.log.matching(/No handler takes/)).toEqual([]);

@@ -20,7 +20,7 @@ describe('the base URL', () => {
     'https://payments.example.com/V1//',
     'https://gateway.example.com/payments/v1',
   ])(
-    'HT-32 the base URL %s is rejected at boot with the advice to drop the /v1',
+    'HT-32 the base URL %s is rejected at boot with the advice to remove the /v1',
     async (baseUrl) => {
       const booted = boot(baseUrl);
       await expect(booted).rejects.toMatchObject({ code: 'options_invalid' });

@@ -60,7 +60,7 @@ describe('loading axios and undici', () => {
   });
 
   it.each(['@nestjs/axios', 'axios', 'undici'])(
-    'a call without the package %s rejects with the command that installs it',
+    'a call without the package %s rejects with an error that contains the command to install the package',
     async (name) => {
       const script = `
         let missing = true;

@@ -42,7 +42,7 @@ describeWithEachAdapter('calls that fail with an unknown outcome', (harness) => 
     },
   );
 
-  it('HT-24 on a kept-alive connection that closes, a POST is outcome_unknown and a GET is retried', async () => {
+  it('HT-24 on a kept-alive connection that closes, a POST rejects with outcome_unknown and a GET is retried', async () => {
     const { service } = harness;
     const { payments, runtime } = await harness.boot();
     await payments.post('/v1/things');
@@ -60,7 +60,7 @@ describeWithEachAdapter('calls that fail with an unknown outcome', (harness) => 
   it.each([
     ['attemptTimeoutMs', { attemptTimeoutMs: 1_000 }],
     ['deadlineMs', { deadlineMs: 1_000 }],
-  ])('HT-24 a POST that takes longer than %s is outcome_unknown', async (_, options) => {
+  ])('HT-24 a POST that takes longer than %s rejects with outcome_unknown', async (_, options) => {
     harness.service.onCall = silence;
     const { payments, runtime } = await harness.boot(options);
     const call = payments.post('/v1/things');
@@ -78,7 +78,7 @@ describeWithEachAdapter('calls that fail with an unknown outcome', (harness) => 
     [429, 'rate_limited'],
     [500, 'server_error'],
     [503, 'server_error'],
-  ])('HT-24 a %i is the outcome of a POST, which is not repeated', async (status, code) => {
+  ])('HT-24 a POST with the response %i rejects and is not repeated', async (status, code) => {
     harness.service.onCall = json(status, {}, { 'retry-after': '1' });
     const { payments } = await harness.boot();
     const call = payments.post('/v1/things');
@@ -110,7 +110,7 @@ describeWithEachAdapter('calls that fail with an unknown outcome', (harness) => 
 describe('calls that fail, with api.agents', () => {
   const harness = apiHarness();
 
-  it('HT-24 a POST is retried if no connection opened, then is connection_failed or timeout', async () => {
+  it('HT-24 a POST is retried if no connection opened, and then rejects with connection_failed or timeout', async () => {
     const { service } = harness;
     let mode: 'works' | 'fails' | 'hangs' = 'works';
     const lookup: LookupFunction = (name, options, callback) => {
@@ -149,7 +149,7 @@ describe('calls that fail, with api.agents', () => {
     expect(service.calls).toHaveLength(1);
   });
 
-  it('HT-24 if a kept-alive connection of api.agents closes, a POST on it is sent once and rejects with outcome_unknown', async () => {
+  it('HT-24 a POST on a kept-alive connection of api.agents that closes is sent once and rejects with outcome_unknown', async () => {
     const { service } = harness;
     const agent = new http.Agent({ keepAlive: true });
     const { payments } = await harness.boot({ agents: { http: agent } });

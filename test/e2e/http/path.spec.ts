@@ -66,7 +66,7 @@ describeWithEachAdapter('paths and redirects', (harness) => {
   });
 
   it.each([301, 302, 303, 307, 308])(
-    'HT-22 a %i is not followed, and the error names its status and the host of its location',
+    'HT-22 a redirect with status %i is not followed, and the error names its status and the host of its location',
     async (status) => {
       const elsewhere = await ScriptedService.start();
       const { service } = harness;

@@ -30,7 +30,7 @@ describeWithEachAdapter('responses of the service', (harness) => {
     [500, 'server_error'],
     [503, 'server_error'],
   ])(
-    'HT-25 a %i causes the error %s with status, body, request id and Retry-After',
+    'HT-25 a response with status %i causes the error %s with status, body, request id and Retry-After',
     async (status, code) => {
       const body = { error: 'details-4711' };
       const headers = { 'x-request-id': 'req-1', 'retry-after': '3' };
@@ -59,7 +59,7 @@ describeWithEachAdapter('responses of the service', (harness) => {
     },
   );
 
-  it('HT-25 an error has a text body as text, and the request id of the response', async () => {
+  it('HT-25 an error contains a text body as text, and the request id of the response', async () => {
     const { payments } = await harness.boot({ retry: false });
     harness.service.onCall = (_, response) =>
       response.writeHead(500, { 'x-request-id': 'abc' }).end('<h1>Oh</h1>');
@@ -82,7 +82,7 @@ describeWithEachAdapter('responses of the service', (harness) => {
     ['invalid JSON', text(200, '{"a":', 'application/json'), '{"a":'],
     ['an empty body', text(200, ''), undefined],
     ['an empty body with a JSON type', text(200, '', 'application/json'), undefined],
-    ['a 204', (_: unknown, r: ServerResponse) => r.writeHead(204).end(), undefined],
+    ['a 204 response', (_: unknown, r: ServerResponse) => r.writeHead(204).end(), undefined],
   ] as [string, Script, unknown][])(
     'HT-26 a call resolves to the documented value for %s',
     async (_, script, body) => {
@@ -119,7 +119,7 @@ describeWithEachAdapter('responses of the service', (harness) => {
     expect(seen?.headers['content-length']).toBe('0');
   });
 
-  it('HT-27 a response of exactly maxResponseBytes is read, and one byte more is an error', async () => {
+  it('HT-27 a response of exactly maxResponseBytes is read, and a response with one byte more causes an error', async () => {
     harness.service.onCall = text(200, 'x'.repeat(1000));
     const { payments } = await harness.boot({ maxResponseBytes: 1000 });
     await expect(payments.get('/v1/things')).resolves.toHaveLength(1000);
@@ -139,7 +139,7 @@ describeWithEachAdapter('responses of the service', (harness) => {
     await expect(payments.get('/v1/things')).rejects.toMatchObject({ code: 'response_too_large' });
   });
 
-  it('HT-27 the error for a 404 with a huge body has its status and the first 64 KiB', async () => {
+  it('HT-27 the error for a 404 response with a huge body contains the status and the first 64 KiB', async () => {
     harness.service.onCall = (_, response) => {
       response.writeHead(404);
       Readable.from(zeros(512)).pipe(response);

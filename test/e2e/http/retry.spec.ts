@@ -137,7 +137,7 @@ describeWithEachAdapter('retries of a GET', (harness) => {
     expect(runtime.pending).toBe(0);
   });
 
-  it('HT-23 the deadline includes the lookup of the company; a missing company is company_unknown', async () => {
+  it('HT-23 the deadline includes the lookup of the company; a missing company causes company_unknown', async () => {
     const companies = new Map();
     const { payments, runtime } = await harness.boot({}, companies);
     await expect(payments.getTransaction('1')).rejects.toMatchObject({ code: 'company_unknown' });

@@ -33,7 +33,7 @@ async function traceOf(store: StoreName, where: string, folder: string): Promise
 /** The files outside `stores/` that the page lists for a store. */
 function documented(store: StoreName): string[] {
   const page = readFileSync(PAGE, 'utf8');
-  const [, section = ''] = page.split('## The way of one webhook request\n');
+  const [, section = ''] = page.split('## Path of one webhook request\n');
   const rows = section.split('\n## ')[0]!.matchAll(/^\d+\. `([^`]+)`(?: \(([^)]+)\))?$/gm);
   return Array.from(rows, ([, file, only]) => ({ file: file!, only }))
     .filter(({ only }) => only === undefined || only.split(', ').includes(store))

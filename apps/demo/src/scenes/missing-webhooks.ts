@@ -14,7 +14,8 @@ const BOOKING_MS = 1000;
 
 /** The shop asks the service about each order whose payment no webhook request has reported. */
 export const missingWebhooks: Scene = {
-  title: 'The webhook is switched off for good, and the shop finds every payment by asking the service',
+  title:
+    'The webhook is switched off for good, and the shop finds every payment by asking the service',
   async play({ customer, deliveries, emulator, pay, report }) {
     const before = deliveries.length;
     emulator.setFaults({ delivery: { off: true } });

@@ -32,12 +32,9 @@ describe('parseBody', () => {
     ['42', 'text/plain', '42'],
     ['42', 'application/json; charset=utf-8', 42],
     ['{"a":', 'application/json', '{"a":'],
-  ])(
-    'parseBody() of the text %p with the content type %p returns %p',
-    (text, type, value) => {
-      expect(parseBody(bytes(text), type)).toEqual(value);
-    },
-  );
+  ])('parseBody() of the text %p with the content type %p returns %p', (text, type, value) => {
+    expect(parseBody(bytes(text), type)).toEqual(value);
+  });
 });
 
 const NOW = Date.UTC(2026, 0, 1, 12);
