@@ -118,8 +118,8 @@ export class SignInLimiter {
   }
 
   /**
-   * Returns a pair that signed in. Returns `undefined` if the pair has not signed in, its sign-in is too old, it sends
-   * wrong passwords, or it has too many concurrent checks.
+   * Returns the record of a pair of name and network from which an operator signed in. Returns `undefined` if there is no
+   * such record, the sign-in is too old, wrong passwords come from the pair, or too many of its checks are running.
    */
   #known(pair: string): SignedIn | undefined {
     const known = this.#signedIn.get(pair);

@@ -135,7 +135,7 @@ consoleOnEachAdapter((start) => {
     expect(body).toEqual({ events: 0, deliveries: 0 });
     expect(await app.get(eventPath('e-1', 'east'))).toMatchObject({
       status: 404,
-      body: { error: expect.stringMatching(/no such event/) },
+      body: { error: expect.stringMatching(/has no event with this id/) },
       headers: { 'x-frame-options': 'DENY' },
     });
   });

@@ -117,8 +117,10 @@ export class ConsoleApplication implements AsyncDisposable {
     place = '',
     { at = this.url, ...options }: BrowserContextOptions & { at?: string } = {},
   ): Promise<Page> {
-    const httpCredentials = { ...OPERATOR, origin: new URL(at).origin };
-    const page = await browser.page({ httpCredentials, ...options });
+    // Not `httpCredentials`: with them, Playwright intercepts every request.
+    const { username, password } = OPERATOR;
+    const authorization = `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
+    const page = await browser.page({ extraHTTPHeaders: { authorization }, ...options });
     await page.goto(`${at}#/${place}`);
     return page;
   }

@@ -7,7 +7,7 @@ export class CompanyFaults {
 
   constructor(readonly plan: FaultPlan) {}
 
-  /** Decides whether a fault applies this time. If the fault applies because of its `next`, decreases the `next`. */
+  /** Decides whether a fault applies this time. Reduces the remaining count of a fault that has a `next`. */
   applies(trigger: FaultTrigger | undefined, random: RandomStream): boolean {
     if (!trigger) return false;
     const remaining = this.#remaining.get(trigger) ?? trigger.next ?? 0;

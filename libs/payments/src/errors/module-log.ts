@@ -14,11 +14,11 @@ export interface LogSubject {
 }
 
 /**
- * The message of a log line about a company, an event or a handler. Loggers that print text print the sentence; loggers
- * that print JSON print the sentence and the fields.
+ * The message of a log line about a company, an event or a handler. Loggers that print text print the text; loggers
+ * that print JSON print the text and the fields.
  *
  * - Nest's `ConsoleLogger` prints text with `util.inspect`, and JSON with `JSON.stringify`.
- * - nestjs-pino copies the own properties. pino's name for the sentence is `msg`.
+ * - nestjs-pino copies the own properties. pino prints the property `msg` as the text of the line.
  * - nest-winston copies the own properties and reads `message`.
  *
  * A logger of the application may expect a string, so all methods of strings work too.

@@ -88,7 +88,7 @@ it.each([
   },
 );
 
-it('IN-41 after the process ended during three polls of a payment, the service is not asked, and the payment becomes overdue', async () => {
+it('IN-41 if the process died in each of the last three polls of a payment, the payment becomes overdue without another request', async () => {
   const { poll, find, api, claim, runtime } = await claimed();
   let last = await find();
   for (let n = 0; n < 3; n += 1) {
@@ -109,7 +109,7 @@ it('IN-41 after the process ended during three polls of a payment, the service i
   });
 });
 
-it('EX-07 after the process ended during three polls of a payment, the last poll before it is overdue asks the service', async () => {
+it('EX-07 if the process died in each of the last three polls of a payment, the last poll before it is overdue sends a request', async () => {
   const { poll, find, api, claim, runtime } = await claimed('t-1', {}, { dueInMs: 600_000 });
   for (let n = 0; n < 2; n += 1) {
     runtime.advance(46_000);

@@ -42,10 +42,7 @@ import type { ResolvedReconcileOptions } from './reconcile-options.js';
 const MAX_RUNNING = 500;
 /** Maximum number of polls that one claim leases. The number is small, so that no receive waits for the claim. */
 const BATCH = 10;
-/**
- * The wait before the next claim if a claim found only polls to postpone, in milliseconds. Meanwhile, the store serves
- * receives.
- */
+/** Milliseconds before the next claim, after a claim whose polls all had to be postponed. Meanwhile, the store serves receives. */
 const PACE_MS = 5;
 /** How long a suspect is postponed while another suspect runs, in milliseconds. See {@link Poller}. */
 const SUSPECT_MS = 1000;

@@ -110,7 +110,7 @@ describe('suspects of an InboxWorker', () => {
     expect(await harness.isDone('pending', 'g')).toBe(true);
   });
 
-  it('IN-25 a suspect is freed and not counted if the claim of other deliveries after it failed', async () => {
+  it('IN-25 if the claim after a suspect fails, the worker frees the suspect and counts no attempt', async () => {
     const processes = await CrashingProcesses.open();
     await processes.crashWhileRunning('suspect');
     const harness = processes.start(null);

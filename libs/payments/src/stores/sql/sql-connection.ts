@@ -168,8 +168,8 @@ export const notOnce = (event: string): string =>
 /**
  * Reads a page of a list in slices, so that no statement takes long and other operations can run between two slices.
  *
- * @param slice reads the next rows after a row. The result `next` is the last row that was compared with the filter, or
- *   `null` at the end
+ * @param slice reads the rows after a row. In its result, `next` is the row after which the next slice starts: the last
+ *   row that this slice compared with the filter, or `null` if no rows are left
  */
 export async function readPage<Row extends At, At extends { readonly seq: number }>(
   limit: number,

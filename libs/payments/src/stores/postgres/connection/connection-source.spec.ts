@@ -5,7 +5,7 @@ import { systemRuntime } from '../../../runtime/payments-runtime.js';
 import { ConnectionSource } from './connection-source.js';
 
 describe('ConnectionSource', () => {
-  it('ConnectionSource survives a connection error in the packet that ends the handshake', async () => {
+  it('ConnectionSource survives an error of the server that arrives in the same packet as the end of the handshake', async () => {
     const client = Object.assign(new EventEmitter(), { release: () => {} });
     const pool = Object.assign(new EventEmitter(), {
       // The pool of pg does the same: it removes its error listener, calls back, and then reads the rest of the packet.
