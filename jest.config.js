@@ -13,7 +13,7 @@ export default {
   // Prints results only; the log of a test is printed if the test fails.
   testEnvironment: '<rootDir>/test/support/jest/quiet-environment.js',
   // Jest leaves one core of two to itself; most tests wait for processes, so two workers take half the time.
-  maxWorkers: 3,
+  maxWorkers: '100%',
   workerIdleMemoryLimit: '1GB',
   // Long enough for a machine that is busy with something else.
   testTimeout: 90_000,
