@@ -211,7 +211,8 @@ export const assignCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'newerHandled returns the right result for a delivery that was assigned on receipt',
+    title:
+      'newerHandled is true for a delivery that was assigned on receipt if a newer event is done',
     async run({ store }) {
       const worker = await TestWorker.start(store);
       const at = (time: string) => new Date(`2026-11-20T${time}.000Z`);

@@ -88,7 +88,7 @@ export const catalogCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-32 a handler of a live worker was last seen at most a heartbeat ago',
+    title: 'IN-32 the last-seen time of a handler with a live worker is at most one heartbeat old',
     async run({ store, advance }) {
       const worker = await TestWorker.start(store, [book]);
       const [first] = (await store.catalog()).handlers;

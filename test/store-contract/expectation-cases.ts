@@ -137,7 +137,7 @@ export async function references(
 /** How expectations are stored, changed, listed, requested and pruned. */
 export const expectationCases: readonly InboxContractCase[] = [
   {
-    title: 'EX-01 EX-20 expect stores an expectation, and repeating it changes nothing',
+    title: 'EX-01 EX-20 expect stores an expectation, and a repeated call changes nothing',
     async run({ store, another }) {
       const first = expected({ reference: 'Zahlung 1 _%', dueInMs: 4000 });
       const other = (await another()).expectations;
@@ -363,7 +363,7 @@ export const expectationCases: readonly InboxContractCase[] = [
   },
   {
     title:
-      'EX-15 a request is accepted after an id is attached, and no request is granted for an ended payment',
+      'EX-15 no request is granted after an id is attached to the expectation or the expectation ends',
     async run({ store }) {
       const { expectations } = store;
       const start = async ({ reference }: NewExpectation) => {

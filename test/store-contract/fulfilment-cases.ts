@@ -90,7 +90,7 @@ export const fulfilmentCases: readonly InboxContractCase[] = [
   },
   {
     title:
-      'EX-05 an expectation with an attached id only records the id of an event of another transaction',
+      'EX-05 an event of another transaction does not fulfil an expectation with an attached id, but is recorded in it',
     async run({ store, another }) {
       const one = await expectOne(store, { transactionId: 'tx 1', reference: 'order' });
       const other = fulfilling({ orderingKey: 'tx 2', reference: 'order' });

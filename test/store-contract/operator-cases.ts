@@ -47,7 +47,7 @@ export const operatorCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-20 a redrive runs a done delivery again only if it is forced',
+    title: 'IN-20 a redrive runs a done delivery again only if the redrive is forced',
     async run({ store }) {
       const worker = await TestWorker.start(store);
       const { id } = await deadAndDone(worker);

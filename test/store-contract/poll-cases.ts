@@ -338,7 +338,7 @@ export const pollCases: readonly InboxContractCase[] = [
   },
   {
     title:
-      'EX-11 pollNow makes polls due, including polls of fulfilled but not of cancelled expectations',
+      'EX-11 pollNow makes polls of waiting and fulfilled expectations due, but not of cancelled expectations',
     async run({ store, another, advance }) {
       const { expectations } = await another();
       const later = { firstPollInMs: 60_000 };

@@ -32,7 +32,7 @@ async function ids(
 /** The data that operators read: lists of events, and statistics. */
 export const queryCases: readonly InboxContractCase[] = [
   {
-    title: 'list returns events in either order, page by page',
+    title: 'list returns events page by page, with the oldest or the newest event first',
     async run({ store, advance }) {
       const expected: string[] = [];
       for (let index = 0; index < 7; index += 1) {
@@ -47,7 +47,7 @@ export const queryCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'list applies every filter, and several at once',
+    title: 'list applies each filter, and several filters together',
     async run({ store, advance }) {
       const a = incoming({ id: 'alpha', orderingKey: 'tx_1%' });
       const b = incoming({ id: 'beta', eventType: 'payout.settled', company: 'umbrella' });
@@ -110,7 +110,7 @@ export const queryCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'pages of a list repeat and miss no event while new events are received',
+    title: 'pages of a list neither repeat nor miss an event while new events are received',
     async run({ store }) {
       const before = Array.from({ length: 6 }, () => incoming());
       await store.receive(before);
@@ -125,7 +125,7 @@ export const queryCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'list orders events by number of receipt, even after the wall clock was set back',
+    title: 'list returns events in the order of receipt, even after the wall clock was set back',
     needs: 'hostClock',
     async run({ store, jumpWallClock }) {
       await store.receive([incoming({ id: 'first' })]);

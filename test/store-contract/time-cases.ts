@@ -160,7 +160,7 @@ export const timeCases: readonly InboxContractCase[] = [
   },
   {
     title:
-      'SE-09 the tombstone of an event from the future is kept until the event is older than the retention',
+      'SE-09 the tombstone of an event whose time is in the future is kept until the event is older than the retention',
     async run({ store, advance }) {
       const probe = incoming({ handlers: [] });
       await store.receive([probe]);

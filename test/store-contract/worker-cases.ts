@@ -199,7 +199,7 @@ export const workerCases: readonly InboxContractCase[] = [
   },
   {
     title:
-      'IN-24 a retired worker keeps its deliveries during its grace period, even after its lease',
+      'IN-24 a retired worker keeps its deliveries during its grace period, even after the end of its lease',
     async run(inbox) {
       const { worker, other, event, lease } = await running(inbox);
       const { store, advance } = inbox;

@@ -52,7 +52,7 @@ const SHARED = /allow other users/;
     expect(created).toEqual(PRIVATE);
   });
 
-  it('SE-11 a warning at boot names the files that others may access, their modes and the fix', async () => {
+  it('SE-11 a warning at boot names the files that other users may access, their modes and the fix', async () => {
     const folder = join(harness.folder, "the shop's data");
     mkdirSync(folder);
     const file = join(folder, 'inbox.db');
@@ -73,7 +73,7 @@ const SHARED = /allow other users/;
     await second.close();
   });
 
-  it('SE-11 the warning at boot names only the file that others may access', async () => {
+  it('SE-11 the warning at boot names only the file that other users may access', async () => {
     await harness.open();
     chmodSync(`${harness.file}-wal`, 0o620);
     await harness.open();

@@ -67,7 +67,7 @@ describe('messages of a SQLite inbox to its thread', () => {
     expect(sent()).toEqual([['receive'], ['receive', 'claim']]);
   });
 
-  it('a read is sent to the thread at once, even while the thread runs a transaction', async () => {
+  it('a read is sent to the thread immediately, even while the thread runs a transaction', async () => {
     const store = await openIdle();
     const unblockWrites = blockWrites();
     const received = store.receive([incoming()]);

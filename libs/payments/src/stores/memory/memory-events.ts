@@ -26,7 +26,7 @@ export class MemoryEvent {
    */
   digest: string | null = null;
   repeats: StoredEvent['repeats'] = NONE;
-  /** The deliveries. A tombstone keeps them, because their ordering keys record which events were handled. */
+  /** The deliveries. A tombstone keeps its deliveries, because their ordering keys record which events were handled. */
   deliveries: readonly MemoryDelivery[] = NONE;
   /** The time, on the monotonic clock, when the last delivery of the event finished; `null` until then. */
   finishedAt: number | null = null;
@@ -50,7 +50,10 @@ export class MemoryEvent {
   }
 }
 
-/** Returns one key for a company and a name within the company. The id of a company contains no line break. */
+/**
+ * Returns one key for a company and a name within the company. A line break separates the two, because the id of a
+ * company never contains one.
+ */
 export const keyOf = (company: string, name: string): string => `${company}\n${name}`;
 
 /** A delivery in the memory store. */
@@ -126,7 +129,10 @@ class OrderingKey implements Queued<OrderingKey> {
 
 /** The deliveries of one handler, by ordering key. */
 export class HandlerQueue {
-  /** The ordering keys with pending deliveries, except keys whose first due delivery waits for a running delivery. */
+  /**
+   * The ordering keys with pending deliveries, except keys whose first delivery is due while another delivery of the
+   * key runs.
+   */
   readonly #claimable = new PriorityQueue<OrderingKey>((a, b) =>
     dueBefore(a.pending!.first!, b.pending!.first!),
   );
@@ -206,7 +212,7 @@ export type MemoryLimits = Readonly<Record<'maxEvents' | 'maxBytes' | 'retainEve
 /** The events of a memory store, within its limits. */
 export class EventIndex {
   readonly #byId = new Map<string, MemoryEvent>();
-  /** The events that are stored once per transaction, by type and transaction. */
+  /** The events of the types that are stored once per transaction, by type and transaction. */
   readonly #once = new Map<string, Map<string, MemoryEvent>>();
   // An event whose deliveries have all finished is in one of the next two queues.
   readonly #finished = new PriorityQueue<MemoryEvent>(finishedBefore);
@@ -234,7 +240,7 @@ export class EventIndex {
     return this.#once.get(eventType)?.get(keyOf(company, transactionId));
   }
 
-  /** Returns the stored event that `row` is a copy of; `undefined` if `row` is no copy. */
+  /** Returns the stored event that `row` is a copy of; `undefined` if `row` is not a copy. */
   original(row: MemoryEvent): MemoryEvent | undefined {
     const original = this.#byId.get(row.idKey);
     if (original !== undefined || !row.isOnce || row.event.stale) return original;
@@ -249,8 +255,8 @@ export class EventIndex {
   }
 
   /**
-   * Makes a stale event the event of its transaction. Returns `false`, and changes nothing, if the transaction already
-   * has another event of the type.
+   * Makes a stale event count as the event of its transaction. Returns `false`, and changes nothing, if the transaction
+   * already has another event of the type.
    */
   refresh(row: MemoryEvent): boolean {
     if (row.isOnce && this.#ofType(row).has(row.transaction!)) return false;
@@ -396,8 +402,8 @@ export class PriorityQueue<T extends Queued<T>> {
   readonly #items: T[] = [];
 
   /**
-   * @param before returns whether the first item comes before the second. The result must not change while both are
-   * queued.
+   * @param before returns whether the first item comes before the second. The result must not change while both items
+   *   are queued.
    */
   constructor(private readonly before: (a: T, b: T) => boolean) {}
 

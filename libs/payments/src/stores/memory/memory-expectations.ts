@@ -41,8 +41,8 @@ interface Row extends Queued<Row> {
   readonly stored: Mutable<StoredExpectation>;
   readonly createdMs: number;
   /**
-   * The time when the next poll is due or, while a poll is leased, when the lease ends. Without a scheduled poll, the
-   * row is in no queue.
+   * The time when the next poll is due or, while a poll is leased, when the lease ends. A row without a scheduled poll
+   * is in no queue.
    */
   pollMs: number;
   leased: boolean;

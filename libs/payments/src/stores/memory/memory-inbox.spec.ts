@@ -50,7 +50,7 @@ describe('memoryStore', () => {
     expect(await completeFrom()).toBe(660_000);
   });
 
-  it('receive rejects a batch that does not fit with inbox_full, and copies within a batch need room only once', async () => {
+  it('receive rejects with inbox_full if a batch does not fit, and copies within a batch need room only once', async () => {
     await start({ maxEvents: 2 });
     const batch = [event('a'), event('b'), event('c')];
     await expect(store.receive(batch)).rejects.toMatchObject({ code: 'inbox_full' });

@@ -174,7 +174,7 @@ function isFailed({ lastError, isOpen, state }: MemoryDelivery): boolean {
   return lastError !== null && (isOpen || state === 'dead');
 }
 
-/** The number of events in one slice. */
+/** The number of events that are read in one slice. */
 const SLICE = 5000;
 
 /**

@@ -63,8 +63,8 @@ const WARNING =
  * replays the event. Events of any age are handled unless `webhook.maxAgeMs` is set, because a late event is more
  * likely than a replay.
  *
- * Use it for tests, for development, and for applications whose handlers are quick and idempotent. Under
- * `NODE_ENV=production` it logs one warning at boot.
+ * Use this inbox for tests, for development, and for applications whose handlers are quick and idempotent. Under
+ * `NODE_ENV=production` the inbox logs one warning at boot.
  *
  * @throws PaymentsError `options_invalid`.
  */
@@ -221,7 +221,7 @@ export function memoryStore(limits: MemoryLimits, runtime: PaymentsRuntime): Inb
     return move(delivery, 'pending', dueAt);
   }
 
-  /** Changes the state. Returns whether another delivery of the same ordering key became claimable. */
+  /** Changes the state of a delivery. Returns whether another delivery of the same ordering key became claimable. */
   function move(
     delivery: MemoryDelivery,
     state: Exclude<DeliveryState, 'running'>,
@@ -246,8 +246,8 @@ export function memoryStore(limits: MemoryLimits, runtime: PaymentsRuntime): Inb
     if (delivery?.state === 'running' || (delivery?.state === 'done' && !force)) return false;
     if (delivery === undefined) {
       if (row.deliveries.length === 0 && row.event.stale) {
-        // From now on, the stale event is the event of its transaction, unless the transaction already has another
-        // event.
+        // From now on, the stale event counts as the event of its transaction, unless the transaction already has
+        // another event.
         if (!events.refresh(row)) return false;
         if (fulfils?.includes(row.event.eventType)) expectations.fulfil(row.event, row.event);
       }

@@ -17,10 +17,11 @@ import { workerFunctions } from './sql/workers.js';
 export const MIGRATIONS: readonly ((schema: string) => string)[] = [version1];
 
 /**
- * Returns the SQL that creates the functions. A migration creates the functions again after its steps, so a change of a
- * function needs a new version of the schema, whose step may be empty. A process of the previous version calls the same
- * functions until it ends. Therefore, a function must keep its parameters and results. For PostgreSQL, a function with
- * other parameters is another function. A function with other results needs another name.
+ * Returns the SQL that creates the functions. A migration runs its steps and then creates all functions again.
+ * Therefore, a change of a function needs a new version of the schema, but the step to this version may be empty. A
+ * process of the previous version calls the same functions until it ends. Therefore, a function must keep its
+ * parameters and results. A function with other parameters may have the same name, because PostgreSQL then keeps both
+ * functions. A function with other results needs another name.
  */
 export function functions(name: string): string {
   const schema = quoted(name);

@@ -16,7 +16,7 @@ export type PostgresTransaction = PoolClient;
 
 /** An open transaction of the application, as a {@link RunTransaction} passes it to the inbox. */
 export interface OpenTransaction {
-  /** The transaction of the ORM or query builder. `context.commit` passes it to its work. */
+  /** The transaction of the ORM or query builder. `context.commit` passes this transaction to its `work`. */
   readonly tx: unknown;
   /**
    * Runs one statement in the transaction. The statement is a `SELECT` with the placeholders `$1`, `$2`, …, each once

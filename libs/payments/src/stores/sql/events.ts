@@ -87,7 +87,10 @@ interface DeliveryRow extends HistoryRow {
   readonly due_at: number | null;
 }
 
-/** Where a list reads its events: from a few known events, or from an index that contains all events that can match. */
+/**
+ * The source from which a list reads events: either a few known events, or an index that contains all events that can
+ * match.
+ */
 interface Source {
   /** SQL: the events as `s`, joined to the rows of the index that finds them. */
   readonly rows: (list: ParameterList) => string;
@@ -180,7 +183,10 @@ export class SqlEvents {
     });
   }
 
-  /** Counts with one statement, which reads at most {@link COUNT_CAP} + 1 index entries for each number. */
+  /**
+   * Counts events and deliveries with one statement, which reads at most {@link COUNT_CAP} + 1 index entries for each
+   * number.
+   */
   async stats(): Promise<InboxStats> {
     const { dialect } = this.database;
     const list = new ParameterList();
@@ -407,7 +413,7 @@ export class SqlEvents {
     ];
   }
 
-  /** Returns the range of the numbers of the events that were received in the time range of a filter. */
+  /** Returns a range of event numbers that contains all events received in the time range of a filter. */
   async #rangeOf(connection: SqlConnection, { from, to }: EventFilter): Promise<NumberRange> {
     const first = async (time: number): Promise<number> =>
       (await connection.get<{ seq: number }>(firstSince(this.#table('event')), [time]))!.seq;
@@ -485,7 +491,7 @@ export class SqlEvents {
     return this.database.dialect.table(name);
   }
 
-  /** Returns SQL for a table with its alias, which is read by one of its indexes. */
+  /** Returns SQL that reads a table, which is given with an alias, by one of the indexes of the table. */
   #by(table: string, index: string): string {
     const [name] = table.split(' ');
     return `${this.#table(table)} ${this.database.dialect.index(`${name}_${index}`)}`;
@@ -503,8 +509,9 @@ function isWithoutDeliveries(state: EventFilter['state']): state is 'unhandled' 
 }
 
 /**
- * SQL for the number that separates the events received before a time from the other events, if times of receipt are in
- * the order of numbers. The binary search reads about as many events as the largest number has bits.
+ * SQL for the number of the first event that was not received before a time. A binary search finds this number, if the
+ * times of receipt are in the order of the numbers. The search reads about log2(n) events, where n is the largest
+ * number.
  */
 function firstSince(event: string): string {
   const middle = '((s.low + s.high) / 2)';

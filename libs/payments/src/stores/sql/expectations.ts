@@ -32,14 +32,14 @@ export const OPEN = "state IN ('waiting', 'overdue')";
 /** SQL: removes the next poll of an expectation. A running poll keeps its lease. */
 export const UNSCHEDULED = 'next_poll_at = CASE WHEN leased THEN next_poll_at END';
 
-/** SQL: whether an expectation has the name in the first two parameters, which {@link nameOf} returns. */
+/** SQL: whether an expectation has the reference and the company of the first two parameters; see {@link nameOf}. */
 const NAMED = 'reference = $1 AND company = $2';
 
 function nameOf(company: string, reference: string): [reference: string, company: string] {
   return [toStored(reference), toStored(company)];
 }
 
-/** SQL: reopens an expectation that an event of another transaction fulfilled by its reference. */
+/** SQL: reopens an expectation that was fulfilled by an event with the same reference but another transaction. */
 const REOPENED = `state = 'waiting', other_event_id = fulfilled_id, fulfilled_at = NULL, fulfilled_by = NULL,
   fulfilled_id = NULL, fulfilled_type = NULL, fulfilled_transaction = NULL`;
 
@@ -567,7 +567,8 @@ function prefixesOf(text: string): Condition[] {
 function timesOf({ from, to }: ExpectationFilter, after: Position | null): Condition[] {
   const found: Condition[] = [];
   if (from !== undefined) found.push([null, 'x.created_at >= ?::bigint', from.getTime()]);
-  // Not together with an earlier position, because SQLite would then read the index from the time `to` on.
+  // With an earlier position, the condition on `to` is left out, because SQLite would otherwise read the index from
+  // `to` on.
   if (to !== undefined && !(after !== null && after.created_at < to.getTime())) {
     found.push([null, 'x.created_at < ?::bigint', to.getTime()]);
   }

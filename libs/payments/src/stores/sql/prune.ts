@@ -24,7 +24,7 @@ export interface PruneRequest extends Request {
 
 export interface Pruned {
   readonly changed: number;
-  /** Whether no old event is left to read and a slice of the kept events has been read. */
+  /** Whether all old events and one slice of the kept events have been read. */
   readonly done: boolean;
   /** The number of the kept event that was read last. */
   readonly lastKept: number;
@@ -50,8 +50,9 @@ export class Pruning {
 
 /**
  * Deletes ended expectations and expired tombstones, then the bodies of old events, and then the bodies of kept events
- * that have finished since. One call deletes at most `limit` of these. The class reads each event once, in the order of
- * the event numbers, and adds the events that it cannot prune to the table `kept`.
+ * that have finished since. One call deletes at most `limit` of these expectations, tombstones and bodies. The class
+ * reads each event once, in the order of the event numbers, and adds the events that it cannot prune to the table
+ * `kept`.
  */
 export class SqlPruning {
   constructor(private readonly database: SqlDatabase) {}
@@ -81,9 +82,10 @@ export class SqlPruning {
 
   /**
    * Prunes the next old events, and adds the unfinished events to the table `kept`. Returns the number of pruned
-   * events: 0 if all events of the slice must be kept, `null` if no old event is left. An event from the future is kept
-   * too, because the clock was wrong when the event was received. The two statements at the end are not in one
-   * transaction, because receives would wait for the row of `meta` if this process stopped between the statements.
+   * events: 0 if all events of the slice must be kept, `null` if no old event is left. An event whose time of receipt
+   * is in the future is kept too, because the clock was wrong when the event was received. The two statements at the
+   * end are not in one transaction, because receives would wait for the row of `meta` if this process stopped between
+   * the statements.
    */
   async #passEvents(bodiesMs: number, limit: number): Promise<number | null> {
     const [event, meta, kept] = ['event', 'meta', 'kept'].map((name) => this.#table(name));
@@ -131,7 +133,10 @@ export class SqlPruning {
     return { changed: pruned.size, lastKept: isLast ? 0 : read.at(-1)!.seq };
   }
 
-  /** Reads the events whose numbers the statement `numbers` selects as `seq`, in the order of the numbers. */
+  /**
+   * Reads the events with the numbers that the statement `numbers` selects as `seq`. Returns them in the order of the
+   * numbers.
+   */
   async #read(
     bodiesMs: number,
     numbers: string,
@@ -141,7 +146,8 @@ export class SqlPruning {
     const now = this.database.dialect.now('wall', list);
     const old = `${now} - ${list.add(bodiesMs, 'bigint')}`;
     const pruned = `e.seq IS NULL OR ${this.database.dialect.layout.pruned}`;
-    // A subquery, because the planner of PostgreSQL runs it for each number. For a join, it could read all deliveries.
+    // A subquery, because PostgreSQL runs a subquery for each number. With a join, PostgreSQL could read all
+    // deliveries.
     const unfinished = `(SELECT count(*) FROM ${this.#table('delivery')} d
       WHERE d.event = e.seq AND d.state NOT IN ('done', 'skipped'))`;
     return this.database.transaction((connection) =>

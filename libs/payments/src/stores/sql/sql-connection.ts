@@ -202,8 +202,8 @@ const PLAIN = /^[\x20-\x7e]*$/;
 
 /**
  * Escapes the characters of a text that a database cannot store. PostgreSQL cannot store U+0000 or a lone surrogate,
- * and some programs read a text of SQLite only up to the first U+0000. A text from JSON may contain both. {@link
- * fromStored} returns exactly the original text, and different texts stay different.
+ * and some programs read a text of SQLite only up to the first U+0000. A text from JSON may contain these characters.
+ * {@link fromStored} returns exactly the original text, and different texts stay different.
  */
 export function toStored(text: string): string {
   if (PLAIN.test(text)) return text;
@@ -222,7 +222,8 @@ export function fromStored(text: string): string {
 /**
  * Returns the hash of a company and a stored ordering key. Deliveries of one handler with the same hash never run at
  * the same time. The hash has 16 bytes and is much shorter than most keys, so its indexes have far fewer pages. Two
- * keys have the same hash by chance only once in 2^128. The id of a company contains no line break.
+ * keys have the same hash by chance only once in 2^128. A line break separates the company and the key, because the id
+ * of a company never contains one.
  */
 export function orderingOf(company: string, orderingKey: string | null): Buffer | null {
   if (orderingKey === null) return null;

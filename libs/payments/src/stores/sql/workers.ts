@@ -27,8 +27,8 @@ export const REMOVE_WORKER: CatalogChange = {
 };
 
 /**
- * Makes the lease of a worker end after the milliseconds in the second parameter. After that, a heartbeat removes the
- * worker.
+ * Retires a worker. The second parameter is the grace period in milliseconds. After this period, the next heartbeat of
+ * any worker removes the retired worker.
  */
 export const RETIRE: CatalogChange = {
   name: 'retire',
@@ -76,7 +76,7 @@ const SKIPPED_AT_ONCE = 500;
 
 interface CatalogRow {
   readonly version: number;
-  /** `null` in the only row of an empty catalog. */
+  /** The name of the handler. An empty catalog has one row, whose name is `null`. */
   readonly name: string | null;
   readonly patterns: string;
   readonly first_seen: number;

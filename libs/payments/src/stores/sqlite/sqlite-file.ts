@@ -16,7 +16,7 @@ import { openCommitter } from './thread/database-file.js';
 import { toSent } from './thread/messages.js';
 import type { Call, Outcome } from './thread/messages.js';
 
-/** The milliseconds for which the event loop runs commits before it does other work. */
+/** The length of a turn in milliseconds. In a turn, the event loop runs commits before it does other work. */
 const TURN_MS = 10;
 
 /** A write that waits for the thread. */

@@ -12,13 +12,13 @@ import { adopt } from './thread/messages.js';
 import type { Call } from './thread/messages.js';
 
 /**
- * Returns the clock to which the times of a database in memory are relative. The result is not the clock of the
- * machine, because an operation never waits for a lock.
+ * Returns a constant instead of the clock of the machine. The time of an operation in memory needs no correction by a
+ * clock, because the operation never waits for a lock.
  */
 const machineMs = (): number => 0;
 
 /**
- * A database in memory. Stores that share it use it in turns. Otherwise, a transaction could contain statements of
+ * A database in memory. Stores that share the database take turns. Otherwise, a transaction could contain statements of
  * several stores.
  */
 export class MemoryDatabase {

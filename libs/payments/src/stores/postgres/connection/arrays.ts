@@ -1,8 +1,8 @@
 import type { Parameter } from './connection-source.js';
 
 /**
- * The columns of rows that a statement takes as one array for each column. A column has its type in SQL and a function
- * that returns the value for a row.
+ * The columns of rows that are passed to a statement as one array for each column. Each column has its type in SQL, and
+ * a function that returns the value of the column for a row.
  */
 export type Columns<Row> = Readonly<
   Record<
@@ -14,15 +14,17 @@ export type Columns<Row> = Readonly<
   >
 >;
 
-/** The names and types of the arrays in SQL: `p_company text[], p_id text[]` with the prefix `p_`. */
+/**
+ * Returns the names and types of the arrays in SQL, for example `p_company text[], p_id text[]` with the prefix `p_`.
+ */
 export function declarationOf(columns: Columns<never>, prefix: string): string {
   const parameters = Object.entries(columns).map(([name, [type]]) => `${prefix}${name} ${type}[]`);
   return parameters.join(', ');
 }
 
 /**
- * Returns the rows as one array for each column. The array of a column without values is empty, because `unnest` fills
- * short arrays with NULL.
+ * Returns the rows as one array for each column. If all values of a column are NULL, its array is empty, because
+ * `unnest` fills short arrays with NULL.
  */
 export function arraysOf<Row>(columns: Columns<Row>, rows: readonly Row[]): Parameter[] {
   return Object.values(columns).map(([type, valueOf]) => {
@@ -33,13 +35,13 @@ export function arraysOf<Row>(columns: Columns<Row>, rows: readonly Row[]): Para
   });
 }
 
-/** Placeholders with the types of a declaration: `$1::text[], $2::text[]`. */
+/** Returns a placeholder with the type of each parameter in a declaration, for example `$1::text[], $2::text[]`. */
 export function placeholdersFor(declaration: string): string {
   const types = parametersOf(declaration).map(([, type]) => type);
   return types.map((type, index) => `$${index + 1}::${type}`).join(', ');
 }
 
-/** The names in a declaration: `p_company, p_id`. */
+/** Returns the names of the parameters in a declaration, for example `p_company, p_id`. */
 export function namesIn(declaration: string): string {
   return parametersOf(declaration)
     .map(([name]) => name)
@@ -52,7 +54,7 @@ function parametersOf(declaration: string): [name: string, type: string][] {
     .map((parameter) => parameter.trim().split(' ') as [name: string, type: string]);
 }
 
-/** The elements of an array of numbers or booleans, from the text that PostgreSQL writes for it. */
+/** Returns the elements of an array of numbers or booleans, from PostgreSQL's text for the array. */
 export function elementsOf(array: string | null | undefined): string[] {
   return array == null ? [] : array.slice(1, -1).split(',');
 }
@@ -78,7 +80,7 @@ export function byteaArray(items: readonly (Buffer | null)[]): Buffer {
   return binaryArray(BYTEA, lengths, (array, at, index) => items[index]!.copy(array, at));
 }
 
-/** A `text[]` in PostgreSQL's binary format, in which no character has to be escaped. */
+/** Returns a `text[]` in PostgreSQL's binary format, in which no character has to be escaped. */
 export function textArray(items: readonly (string | null)[]): Buffer {
   const lengths = items.map((item) => (item === null ? NULL_LENGTH : Buffer.byteLength(item)));
   return binaryArray(TEXT, lengths, (array, at, index) => array.write(items[index]!, at));

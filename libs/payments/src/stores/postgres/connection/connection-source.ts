@@ -9,7 +9,9 @@ import { abortableDelay, withTimeLimit } from '../../../runtime/deadline.js';
 import type { PaymentsRuntime } from '../../../runtime/payments-runtime.js';
 import type { ResolvedPostgresOptions } from '../postgres-options.js';
 
-/** The inbox could not reach the database, or a statement failed. The operation can be retried. */
+/**
+ * The error that is thrown if the inbox cannot reach the database or a statement fails. The operation can be retried.
+ */
 export class PostgresInboxError extends PaymentsError {
   constructor(
     message: string,
@@ -20,7 +22,7 @@ export class PostgresInboxError extends PaymentsError {
   }
 }
 
-/** SQL states of a prepared statement that is missing, or that exists although it should not. */
+/** SQL states of a server that does not have the prepared statement (26000), or already has it (42P05). */
 const PREPARED_STATEMENT_LOST = /^(26000|42P05)$/;
 const POOLER_HINT =
   '. The cause is a pooler that gives each transaction another connection and does not support prepared statements ' +
@@ -163,14 +165,12 @@ export class Connection {
 }
 
 /**
- * The maximum idle time of a transaction on the inbox's own pool, in milliseconds. After this time, its process must be
- * hanging.
+ * The maximum idle time of a transaction on the inbox's own pool, in milliseconds. If a transaction is idle for longer,
+ * its process must be hanging.
  */
 const IDLE_IN_TRANSACTION_MS = 60_000;
 const KEEP_ALIVE_MS = 10_000;
-/**
- * The maximum number of repeats of a statement after a deadlock or a conflict, in which the statement had no effect.
- */
+/** The maximum number of repeats of a statement that had no effect because of a deadlock or a conflict. */
 const MAX_REPEATS = 3;
 
 /** The exports of the `pg` package that the inbox uses. */
@@ -197,7 +197,7 @@ export async function createPool(options: ResolvedPostgresOptions): Promise<Pool
  * Loads `pg` on first use, because `pg` is an optional peer dependency, which an application with another inbox does
  * not install.
  *
- * @throws PaymentsError `options_invalid` if it is not installed.
+ * @throws PaymentsError `options_invalid` if `pg` is not installed.
  */
 export async function loadPgDriver(
   load: () => Promise<unknown> = () => import('pg'),
@@ -216,8 +216,8 @@ export async function loadPgDriver(
 }
 
 /**
- * Runs the inbox's statements on connections of the pool. A failure rejects with `inbox_unavailable` within a bounded
- * time.
+ * Runs the inbox's statements on connections of the pool. If a statement fails, the call rejects with
+ * `inbox_unavailable` within a bounded time.
  */
 export class ConnectionSource {
   readonly #log: ThrottledLog;
@@ -406,7 +406,8 @@ const NOT_READY = /^(57P03|53300)$/;
  * because a deployment may start the database and the application at the same time. Returns the default isolation level
  * of the database.
  *
- * @throws PaymentsError `inbox_unavailable`, with the cause and the options that may be wrong; `options_invalid`
+ * @throws PaymentsError `inbox_unavailable`, with the cause and the options that may be wrong; `options_invalid` if the
+ *   version or the encoding of the database is not supported
  */
 export async function reachServer(
   source: Pick<ConnectionSource, 'query'>,

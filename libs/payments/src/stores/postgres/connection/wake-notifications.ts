@@ -6,17 +6,14 @@ import type { PaymentsRuntime } from '../../../runtime/payments-runtime.js';
 import type { ResolvedPostgresOptions } from '../postgres-options.js';
 import type { ConnectionSource } from './connection-source.js';
 
-/**
- * The interval in which at most one notification is sent, in milliseconds. More notifications would contain nothing
- * new.
- */
+/** Milliseconds in which at most one notification is sent. A second notification would contain nothing new. */
 const NOTIFY_INTERVAL_MS = 25;
 
 /**
- * Notifies all processes that deliveries have become due. The notification is sent after the transaction instead of in
- * the transaction, because a PostgreSQL server commits only one notifying transaction at a time, including its wait for
- * the disk. If the process ends before it has sent a notification, the other processes find the deliveries when they
- * next look for due deliveries.
+ * Notifies all processes that deliveries have become due. The notification is sent after the transaction, not in it.
+ * Otherwise, transactions would wait for each other, because PostgreSQL commits only one transaction with a
+ * notification at a time, including the wait for the disk. If the process ends before it has sent a notification, the
+ * other processes find the deliveries when they next look for due deliveries.
  */
 export class WakeNotifier {
   #state: 'idle' | 'sent' | 'repeat' = 'idle';
@@ -64,9 +61,9 @@ export class WakeNotifier {
 }
 
 /**
- * Calls its listeners when a process sends a notification, every `pollMs` milliseconds, and after each new connection,
- * because notifications before the connection are lost. The class connects when the first listener is added, and
- * reconnects with backoff when the connection is cut.
+ * Calls its listeners when a process sends a notification, and also every `pollMs` milliseconds. The class also calls
+ * its listeners after each new connection, because notifications are lost while there is no connection. The class
+ * connects when the first listener is added, and reconnects with backoff when the connection is cut.
  */
 export class WakeListener {
   readonly #listeners = new Set<() => void>();
@@ -121,7 +118,7 @@ export class WakeListener {
     });
   }
 
-  /** Never rejects. */
+  /** Connects and subscribes to the notifications. Never rejects. */
   async #connect(): Promise<void> {
     let client: Client;
     try {

@@ -1,6 +1,6 @@
 /**
- * The settings of a table with many changes. A vacuum starts after a fixed number of changes, not after a share of the
- * table.
+ * The storage parameters of a table whose rows change often. A vacuum starts after a fixed number of changes, not after
+ * changes to a fixed share of the rows.
  */
 const VACUUM_OFTEN = `
   autovacuum_vacuum_scale_factor = 0,

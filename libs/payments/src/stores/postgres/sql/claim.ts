@@ -11,23 +11,26 @@ import { fromStored, toStored } from '../../sql/sql-connection.js';
  * and the lock table of the database has a limited size.
  */
 const MAX_CLAIM = 500;
-/**
- * The duration from which a search is slow, in milliseconds. Without dead index entries, a search takes less than 1 ms.
- */
+/** Milliseconds from which a search counts as slow. Without dead index entries, a search takes less than 1 ms. */
 const SLOW_MS = 10;
 /**
- * The milliseconds before its cursor at which a claim starts. A transaction commits later than the times that it
- * writes. Therefore, a delivery that is due before the cursor may appear after the cursor has moved.
+ * A claim starts this many milliseconds before its cursor. A transaction commits later than the times that it writes.
+ * Therefore, a delivery that is due before the cursor may become visible after the cursor has moved.
  */
 const OVERLAP_MS = 1000;
-/** The milliseconds between two claims that start at the first delivery while searches are slow. */
+/**
+ * While searches are slow, one claim in this many milliseconds starts at the first delivery instead of at its cursor.
+ */
 const FULL_SEARCH_MS = 5000;
 /**
  * The maximum number of searches of one claim for a handler. A claim searches again after it found deliveries that it
  * could not lease.
  */
 const MAX_SEARCHES = 8;
-/** Minimum number of deliveries that a search reads after a search found busy keys, whose backlogs may be long. */
+/**
+ * Minimum number of deliveries that the next search reads if a search has found busy keys. Busy keys may have long
+ * backlogs.
+ */
 const MIN_WINDOW = 200;
 /** The maximum number of suspects that the claim of a suspect reads. */
 const SUSPECT_WINDOW = 50;
@@ -37,7 +40,7 @@ const CLAIMED_TYPES = `o_seq bigint, o_company text, o_id text, o_handler text, 
   o_attempt integer, o_crashes integer, o_received_at bigint, o_source text, o_raw bytea,
   o_type text, o_traceparent text`;
 
-/** The values of {@link CLAIMED_TYPES}: of an event `e` and its leased delivery `l`. */
+/** The values of the columns {@link CLAIMED_TYPES}, from an event `e` and its leased delivery `l`. */
 const CLAIMED_VALUES = `
   e.seq, e.company, e.id, l.handler, l.token, l.attempts, l.crashes, e.received_at, e.source, e.raw,
   e.event_type, substring(e.headers FROM '"traceparent":"([0-9a-f-]+)"')`;
@@ -126,11 +129,11 @@ export function claims(
 }
 
 /**
- * The due times at which the claims of each handler start. While a transaction is open elsewhere, the database cannot
- * remove the index entries of claimed deliveries, and a claim that starts at the first entry reads all of them.
- * Therefore, while searches are slow, the claims of a handler start at a cursor: the due time of the first delivery
- * that the previous claim found. If the transaction of a delivery took long, the delivery may appear before the cursor.
- * Therefore, one claim every few seconds starts at the first entry.
+ * The cursors of the claims of each handler: the due times at which the claims may start. While a transaction is open
+ * elsewhere, the database cannot remove the index entries of claimed deliveries, and a claim that starts at the first
+ * entry reads all of them. Therefore, while searches are slow, the claims of a handler start at a cursor: the due time
+ * of the first delivery that the previous claim found. If the transaction of a delivery took long, the delivery may
+ * appear before the cursor. Therefore, one claim every few seconds starts at the first entry.
  */
 export class ClaimCursors {
   /** The cursors by handler, in milliseconds since the epoch, by the store clock. */
@@ -154,8 +157,8 @@ export class ClaimCursors {
   }
 
   /**
-   * Returns the due time at which the claim of each handler starts, in milliseconds since the epoch; `null` means at
-   * the first delivery.
+   * Returns the due time at which the claim of each handler starts, in milliseconds since the epoch; `null` means that
+   * the claim starts at the first delivery.
    */
   startsOf(handlers: readonly string[]): (number | null)[] {
     return handlers.map((handler) => {
@@ -175,9 +178,9 @@ export class ClaimCursors {
 }
 
 /**
- * The function `claim` leases deliveries, with several statements in one round trip. None of them waits for the lock of
+ * The function `claim` leases deliveries, with several statements in one round trip. No statement waits for the lock of
  * a key or for a row. `ordering.ts` describes the locks. In addition to the deliveries, `claim` returns a row for each
- * handler, with the cursor before which it found no due delivery and the duration of its first search.
+ * handler. This row has the duration of the first search, and a cursor before which the claim found no due delivery.
  */
 export const claimFunctions = (schema: string): string => `
 CREATE OR REPLACE FUNCTION ${schema}.claim(p_worker uuid, p_handlers text[], p_limits integer[], p_since_ms bigint[])

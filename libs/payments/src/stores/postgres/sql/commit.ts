@@ -18,8 +18,8 @@ import { FINISHED } from './settle.js';
 import { toStored } from '../../sql/sql-connection.js';
 
 /**
- * The time for which the store tries to read the outcome of a COMMIT that got no response, in milliseconds. A restart
- * of the database takes some seconds.
+ * Milliseconds for which the store tries to read the outcome of a COMMIT that got no response. A restart of the
+ * database takes some seconds.
  */
 const OUTCOME_MS = 15_000;
 const OUTCOME_PAUSE_MS = 100;
@@ -34,7 +34,7 @@ const TRANSACTION_ENDED = -1;
 
 type Work<R> = (tx: PostgresTransaction) => R | Promise<R>;
 
-/** What the work returned, and the result of the function `finish`. */
+/** The result of the work, and the result of the function `finish`. */
 interface Done<R> {
   readonly result: R;
   readonly finished: number;
@@ -121,8 +121,9 @@ export function committing(
       );
     }
     if ('thrown' in done) throw done.thrown;
-    // A runner that resolved may have rolled back, because a COMMIT after a failed statement rolls back without an
-    // error. A runner that rejected may have committed, because the connection may have been cut before the response.
+    // A `runTransaction` that resolved may have rolled back, because a COMMIT after a failed statement rolls back
+    // without an error. A `runTransaction` that rejected may have committed, because the connection may have been cut
+    // before the response.
     if (await wasCommitted(lease)) return committed(lease, done);
     throw runnerFailure?.thrown ?? rolledBack();
   }
@@ -243,7 +244,10 @@ function doneOf(response: Parameters<typeof firstValueOf>[0], lease: Lease): num
   throw leaseLost(lease);
 }
 
-/** Whether an earlier statement of the transaction had failed, and the work caught its error. */
+/**
+ * Whether a statement was rejected because an earlier statement of its transaction failed and the work caught the
+ * error.
+ */
 function isAborted(error: unknown): boolean {
   return sqlStateOf(error) === '25P02';
 }

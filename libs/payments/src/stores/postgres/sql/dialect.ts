@@ -71,7 +71,7 @@ export const LOOKED_UP = 'OFFSET 0';
 export const NOW_MS = 'floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
 
 /**
- * SQL: whether an event counts as the only event of the transaction and type of another event. The SQL reads
+ * SQL: whether `event` has the same transaction and type as `other`, and counts as their only event. The SQL reads
  * `event_once`.
  */
 export const isOnceOf = (event: string, other: string): string =>

@@ -17,8 +17,8 @@ const SETTLE_PARAMETERS = `p_seq bigint, p_token bigint, p_result text, p_detail
   p_keep_lost boolean, p_event_types text[], p_contradiction text`;
 
 /**
- * The expectations of a PostgreSQL inbox. A function of the database settles a poll that may store an event, because a
- * process that stops in the middle of such a transaction would delay the receives of other processes.
+ * The expectations of a PostgreSQL inbox. A poll that may store an event is settled by one call of a database function.
+ * With several statements, a process that stopped between two of them would delay the receives of other processes.
  */
 export class PostgresExpectations extends SqlExpectations {
   readonly #settlePoll: PreparedStatement;

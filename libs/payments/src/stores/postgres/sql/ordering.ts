@@ -9,7 +9,7 @@ import { BY_INDEX, indexed, LOOKED_UP, NOW_MS } from './dialect.js';
  */
 const MAX_KEYS = 1000;
 
-/** A handler and an ordering that sort before all others, because no handler has an empty name. */
+/** The name of a handler and the hash of an ordering key that sort before all others, because no name is empty. */
 const BEFORE_ALL_KEYS = ['', '00000000-0000-0000-0000-000000000000'];
 
 /** SQL for the number of the advisory lock of an ordering key and handler. */
@@ -45,26 +45,28 @@ export async function newerHandled(
 }
 
 /**
- * These rules ensure that two deliveries of one ordering key and handler never run at the same time, and that every waiting
- * delivery becomes claimable in the end:
+ * These rules ensure that two deliveries of one ordering key and handler never run at the same time, and that every
+ * waiting delivery becomes claimable in the end:
  *
  * 1. A claim or a receive that is about to run a delivery first takes the advisory lock of the key without waiting, and
- *    keeps it until its transaction ends. The claim or receive skips a key whose lock another transaction has.
+ *    keeps it until its transaction ends. The claim or receive skips a key if another transaction holds the lock of the
+ *    key.
  * 2. After that, a *new* statement checks whether a delivery of the key is running. The snapshot of the statement is
  *    younger than the lock, so the statement sees what other transactions committed before they released the lock. The
  *    rule needs READ COMMITTED, because one snapshot for the whole transaction would be older than the lock. If a
  *    delivery runs, the due delivery is marked as waiting.
- * 3. A transaction that settles a running delivery first updates it, then waits for the lock, and then makes the next
- *    waiting delivery claimable in a new statement. So either the claim of rule 2 sees that the running delivery was
- *    settled, or this new statement sees the waiting delivery.
- * 4. Redrive and skip take the advisory lock before they lock pending deliveries. So no other transaction has locked the
- *    waiting delivery of rule 3.
+ * 3. A transaction that settles a running delivery first updates the delivery, then waits for the lock, and then makes
+ *    the next waiting delivery claimable in a new statement. So either the claim of rule 2 sees that the running
+ *    delivery was settled, or this new statement sees the waiting delivery.
+ * 4. Redrive and skip take the advisory lock before they lock pending deliveries. So no other transaction has locked
+ *    the waiting delivery of rule 3.
  * 5. In any case, a unique index on running deliveries prevents a second running delivery of a key and handler.
  *
  * A transaction that waits for several locks takes them in sorted order. A claim or a settle that holds a lock waits
  * only for the disk; redrive and skip wait for claims. Therefore, these operations cannot deadlock. `forgetHandler`
  * skips deliveries without these locks, because no live worker has registered the handler. A settle of a process that
- * has just ended may wait for `forgetHandler`. If the two deadlock, the failed statement is repeated.
+ * has just ended may wait for `forgetHandler`. If `forgetHandler` and the settle deadlock, the failed statement is
+ * repeated.
  */
 export const orderingFunctions = (schema: string): string => `
 -- This function and the next one inherit the settings of the functions that call them; see BY_INDEX.
@@ -156,7 +158,7 @@ export function forgottenReleases(
   schema: string,
 ): () => Promise<boolean> {
   const text = `SELECT * FROM ${schema}.release_forgotten($1::text, $2::uuid)`;
-  // The last key that the previous call checked. The next call continues after it.
+  // The last key that the previous call checked. The next call continues after this key.
   let after = BEFORE_ALL_KEYS;
   return async () => {
     const [row] = await source.query(text, after);

@@ -73,8 +73,8 @@ const EVENT_COLUMNS: Columns<NewEvent> = {
 };
 
 /**
- * The parameters of `receive` for each event. In addition to the columns, they contain the catalog version, and whether
- * and with which reference the event fulfils expectations.
+ * The parameters of `receive` for each event. In addition to the columns, the parameters contain the catalog version,
+ * whether the event can fulfil expectations, and the reference of these expectations.
  */
 const EVENT_PARAMETERS: Columns<NewEvent> = {
   ...EVENT_COLUMNS,
@@ -136,10 +136,16 @@ export function receiver(
   };
 }
 
-/** An event that was not stored: its position from 1, the outcome, and the id of the stored event that it conflicts with. */
+/**
+ * An event that was not stored: its position in the batch (from 1), the outcome, and the id of the stored event that it
+ * conflicts with.
+ */
 type NotStored = [position: number, outcome: StoreReceipt['outcome'], id: string | null];
 
-/** An expectation that an event fulfilled: the position of the event from 1, and the fields of the expectation. */
+/**
+ * An expectation that an event fulfilled: the position of the event in the batch (from 1), and the fields of the
+ * expectation.
+ */
 type Fulfilled = [position: number, reference: string, transactionId: string | null, by: string];
 
 /** The events of one call of the function `receive`. */
@@ -275,7 +281,7 @@ const eventRows = (...columns: string[]): string =>
 
 /**
  * The function `receive` stores the events that are new. The function returns one row: the number of each stored event,
- * whether each delivery runs under its worker, and the outcomes of the events that were not stored. The function has
+ * whether each delivery was leased to its worker, and the outcomes of the events that were not stored. The function has
  * several small statements, because PostgreSQL takes longer to set up one join of all these arrays than to run the
  * join.
  *

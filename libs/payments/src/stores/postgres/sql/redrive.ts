@@ -54,7 +54,8 @@ const lockSelected = (schema: string): string => `
 
 /**
  * The function `redrive` locks the events before the deliveries. The function waits for an event that is being pruned,
- * and then ignores the event. It locks all rows in order, so that the requests of two operators cannot deadlock.
+ * and then ignores the event. It locks all rows in one fixed order, so that the requests of two operators cannot
+ * deadlock.
  */
 export const redriveFunctions = (schema: string): string => `
 CREATE OR REPLACE FUNCTION ${schema}.redrive(p_companies text[], p_ids text[], p_handlers text[], p_due_ms bigint[],

@@ -50,7 +50,7 @@ class SlowDatabase {
 }
 
 describe('Settlements', () => {
-  it('Settlements writes the first outcome immediately, and the outcomes that arrive during its statement together', async () => {
+  it('Settlements writes the first outcome immediately, and writes the outcomes that arrive meanwhile together', async () => {
     const database = new SlowDatabase();
     const first = database.settle(1);
     await turn();

@@ -15,15 +15,15 @@ import { isValueError, PostgresInboxError, prepared } from '../connection/connec
 import { BY_INDEX, NOW_MS, withoutPartialIndex } from './dialect.js';
 import { MAX_DELAY_MS, toStored } from '../../sql/sql-connection.js';
 
-/** The delay before an outcome is written again if another transaction has locked the delivery, in milliseconds. */
+/** Milliseconds between two tries to write an outcome while another transaction has locked the delivery. */
 const LOCKED_RETRY_MS = 10;
 
-/** The outcome of an attempt, to write to the delivery of its lease. */
+/** The outcome of an attempt, which is written to the delivery of the lease. */
 interface LeaseOutcome {
   readonly lease: Lease;
   readonly kind: 'done' | 'failed' | 'released';
   readonly error: string | null;
-  /** Milliseconds until the delivery is due again; `null` if it is finished. */
+  /** Milliseconds until the delivery is due again; `null` if the delivery is finished. */
   readonly dueInMs: number | null;
 }
 
@@ -43,7 +43,7 @@ const SETTLE_PARAMETERS = declarationOf(OUTCOME_COLUMNS, 'p_');
  * statement. The function resolves when its outcome is committed. If another transaction has locked the delivery, the
  * function waits.
  *
- * @param timeoutMs how long another transaction may keep a delivery locked
+ * @param timeoutMs the milliseconds for which another transaction may keep a delivery locked
  */
 export function settlements(
   source: Pick<ConnectionSource, 'query'>,
@@ -85,7 +85,7 @@ export function settlements(
   };
 }
 
-/** Indexes from 0, for an array that PostgreSQL returned with positions from 1. */
+/** Returns indexes from 0, for an array in which PostgreSQL returned positions from 1. */
 function indexesOf(array: string | null | undefined): Set<number> {
   return new Set(elementsOf(array).map((position) => Number(position) - 1));
 }

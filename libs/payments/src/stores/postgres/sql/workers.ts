@@ -7,10 +7,7 @@ import type { ConnectionSource, ResultRow } from '../connection/connection-sourc
 import { BY_INDEX, dialectOf, NOW_MS } from './dialect.js';
 import { historyWith } from './settle.js';
 
-/**
- * The duration from which a search for lost deliveries is slow, in milliseconds. A search usually takes a few
- * milliseconds.
- */
+/** Milliseconds from which a search for lost deliveries counts as slow. A search usually takes a few milliseconds. */
 const SLOW_MS = 1000;
 /** The pause after a slow search, as a multiple of the duration of the search. */
 const SLOW_PAUSE = 3;

@@ -9,7 +9,7 @@ import { beganToWait, isOrderingRunning } from './ordering.js';
 import { fromStored } from '../../sql/sql-connection.js';
 import { isLive, unpaused } from './workers.js';
 
-/** The number of deliveries of a handler after which a claim stops making deliveries wait. The next claim continues. */
+/** After a claim has marked this many deliveries of a handler as waiting, it stops, and the next claim continues. */
 const MAX_WAITING = 500;
 
 /** SQL: makes a delivery wait for its turn. */
@@ -38,7 +38,7 @@ function claimOf(
   const claimed: ClaimedDelivery[] = [];
   let madeWaiting = 0;
   while (claimed.length < limit && madeWaiting <= MAX_WAITING) {
-    // If one delivery of a busy key is due, more of the key are likely to follow.
+    // If one delivery of a busy key is due, more deliveries of the key are likely to follow.
     const size = madeWaiting === 0 ? limit - claimed.length : MAX_WAITING;
     const rows = connection.all<{ event: number; ordering: Uint8Array | null }>(
       `SELECT event, ordering FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_queue
@@ -74,7 +74,7 @@ interface LeasedRow {
   readonly headers: string;
 }
 
-/** Finds the trace context in the JSON of stored headers, which escapes all other quotes. */
+/** Finds the trace context in the JSON of stored headers, in which quotes within values are escaped. */
 const TRACEPARENT = /"traceparent":"([\da-f-]+)"/;
 
 /**

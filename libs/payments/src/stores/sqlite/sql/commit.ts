@@ -216,7 +216,7 @@ const DETACH = 25;
 
 const [OK, DENY] = [0, 1];
 
-/** Pragmas that would make later commits of the connection less safe, block for longer, or fail. */
+/** Pragmas after which later commits of the connection would be less safe, block for longer, or fail. */
 export const UNSAFE_PRAGMAS: ReadonlySet<string> = new Set([
   'busy_timeout',
   'checkpoint_fullfsync',
@@ -234,9 +234,10 @@ export const UNSAFE_PRAGMAS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Makes SQLite reject every statement that would end the transaction or change how the connection works, at any place
- * in a script, while `inUse` returns true. On a Node without `setAuthorizer`, this function has no effect. There, a
- * statement that ends the transaction makes the release of the commit's savepoint fail.
+ * Makes SQLite reject every statement that would end the transaction or change how the connection works, while `inUse`
+ * returns true. Such a statement is rejected at any place in a script. On a version of Node without `setAuthorizer`,
+ * this function has no effect. There, a statement that ends the transaction makes the release of the commit's savepoint
+ * fail.
  */
 export function protect(database: DriverDatabase, inUse: () => boolean): void {
   database.setAuthorizer?.((action, first) => {

@@ -21,7 +21,7 @@ const BUSY = `${RUNNING} OR ${due('waiting')} OR ${due('due')}`;
 /**
  * Whether a due delivery must wait for its turn, because another delivery of its handler and ordering key runs or is
  * claimable now. When an attempt of the key ends, the next delivery becomes claimable. Therefore, a claim reads one
- * delivery of a key, not the whole backlog of the key. Suspects do not count.
+ * delivery of a key, not the whole backlog of the key. A suspect that is due does not make the delivery wait.
  */
 export function isOrderingBusy(
   connection: SqliteConnection,

@@ -83,7 +83,7 @@ export function findRunning(
   );
 }
 
-/** Adds an attempt to a history, and removes the oldest if there are more than {@link HISTORY_LENGTH}. */
+/** Adds an attempt to a history, and removes the oldest attempt if there are more than {@link HISTORY_LENGTH}. */
 export function withAttempt(
   { attempts, started_at, history }: RunningRow,
   endedAt: number,

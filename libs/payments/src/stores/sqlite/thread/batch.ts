@@ -32,7 +32,7 @@ export function isWrite(name: OperationName): boolean {
 
 /**
  * Runs an operation that is not a write: a read, or an operation that begins its own transactions. Each of these
- * transactions takes a turn.
+ * transactions waits for its turn.
  */
 export async function runAlone(
   connection: SqliteConnection,
@@ -65,8 +65,8 @@ export async function runAlone(
 }
 
 /**
- * The milliseconds by which the stored clock may differ. If the stored clock is further behind, a batch stores a later
- * clock. If the stored clock is further ahead, the store gets the stored clock.
+ * The milliseconds by which the stored clock may differ from the clock of the calls. If the stored clock is further
+ * behind, a batch stores a later clock. If the stored clock is further ahead, the store gets the stored clock.
  */
 const CLOCK_SLACK_MS = 500;
 

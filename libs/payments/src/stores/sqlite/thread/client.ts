@@ -11,12 +11,12 @@ import { adopt } from './messages.js';
 import type { Call, FromThread, Opened, Outcome, ThreadData, ToThread } from './messages.js';
 
 /**
- * The milliseconds from an unexpected end of the thread to the start of another thread, which looks for writes of other
- * processes.
+ * The milliseconds from an unexpected end of the thread to the start of another thread. Without a thread, the store
+ * would not notice the writes of other processes.
  */
 const RESTART_MS = 1000;
 
-/** The number of a checkpoint. Messages with calls have numbers from 1. */
+/** The message number that means a checkpoint. Messages with calls have numbers from 1. */
 const CHECKPOINT = 0;
 
 /** The calls of one message, or a checkpoint, that have no response yet. */

@@ -197,7 +197,7 @@ const CAST = /::\w+(?:\[\])?/g;
  * `stores/sql/`. SQLite returns each result synchronously.
  */
 export class SqliteSql implements SqlDatabase {
-  /** Whether a delivery or a poll may have become due. The operation sets it. */
+  /** Whether a delivery or a poll may have become due. The operation sets this field. */
   wakes = false;
   #dialect: SqlDialect | undefined;
 
@@ -290,8 +290,8 @@ export function toBound(value: SqlValue): string | number | null | Uint8Array {
 const sleeper = new Int32Array(new SharedArrayBuffer(4));
 
 /**
- * Calls `act` again while another connection holds the lock, for at most `ms` milliseconds; then throws the last error.
- * The function tries every few milliseconds, because SQLite's own wait sleeps up to 100 ms between two tries and
+ * Calls `act`, and repeats the call while another connection holds the lock. After `ms` milliseconds, throws the last
+ * error. The function tries every few milliseconds. SQLite's own wait sleeps up to 100 ms between two tries, and
  * therefore rarely finds the short time between two transactions of a busy process.
  */
 export function retryWhileBusy<T>(ms: number, act: () => T): T {
@@ -362,7 +362,7 @@ export function toError({ code, message }: ThreadFailure): PaymentsError {
   return new PaymentsError(code, message);
 }
 
-/** Creates an `inbox_unavailable` error; `message` continues "The SQLite inbox ". */
+/** Creates an `inbox_unavailable` error with the text "The SQLite inbox ", followed by `message`. */
 export function unavailable(message: string): PaymentsError {
   return new PaymentsError('inbox_unavailable', `The SQLite inbox ${message}`);
 }

@@ -31,7 +31,7 @@ export function createPrivateFile(file: string): void {
 
 /**
  * Returns a warning if users other than the owner can access the files of an open database, with the command that fixes
- * this. Returns an empty array if they cannot, and on Windows, where modes have no meaning.
+ * this. Returns an empty array if other users cannot access the files, and on Windows, where modes have no meaning.
  */
 export function sharedFilesWarning(file: string): string[] {
   if (process.platform === 'win32') return [];
@@ -152,8 +152,8 @@ export function openCommitter(driver: Driver, file: string): SqliteConnection {
 const CHECKPOINT_PAGES = 1000;
 
 /**
- * The number of pages (16 MB) at which the thread starts a checkpoint while many calls arrive, which would wait for the
- * checkpoint.
+ * The number of pages (16 MB) at which the thread starts a checkpoint while many calls arrive. The number is higher,
+ * because the calls would wait for the checkpoint.
  */
 const CHECKPOINT_PAGES_BUSY = 4000;
 
@@ -165,10 +165,10 @@ export function isLogLong(connection: SqliteConnection, busy: boolean): boolean 
 }
 
 /**
- * Makes a checkpoint, without waiting for other connections. Only the thread makes checkpoints, so that the event loop never
- * waits for their fsyncs. The first commit after a checkpoint restarts the log and syncs its header. The thread makes that
- * commit too, so that the next commit on the event loop does not wait for the disk. (A reader can delay the restart. Then one
- * commit of the event loop may wait for one fsync.)
+ * Makes a checkpoint, without waiting for other connections. Only the thread makes checkpoints, so that the event loop
+ * never waits for the fsyncs of a checkpoint. The first commit after a checkpoint restarts the log and syncs its
+ * header. The thread makes that commit too, so that the next commit on the event loop does not wait for the disk. (A
+ * reader can delay the restart. Then one commit of the event loop may wait for one fsync.)
  */
 export function shortenLog(connection: SqliteConnection): void {
   const { log, checkpointed } = checkpoint(connection, 'PASSIVE');
