@@ -56,7 +56,7 @@ describe('the report', () => {
     expect(merged).not.toContain('replaced');
   });
 
-  it('the report shows the median, the middle half, and the median ratio of the first contender to each other contender', () => {
+  it('the report shows the median and the middle half of each contender, and the median ratio of the first contender to every other one', () => {
     expect(cellsOf(table)).toEqual([
       ['', 'events/s', 'middle half', 'first / this'],
       ['ours', '1,200', '1,100 – 2,100', ''],
@@ -115,7 +115,7 @@ describe('the report', () => {
 describe('the sizing', () => {
   const costs = { appCpuMs: 0.5, databaseCpuMs: 0.25, walBytes: 2000, storedBytes: 1000 };
 
-  it('the sizing plans half of each core, and at least two instances', () => {
+  it('the sizing plans to use half of each core, and at least two instances', () => {
     expect(sizeFor(10, costs)).toMatchObject({ instances: 2, databaseCores: 1, connections: 26 });
     expect(sizeFor(10_000, costs)).toMatchObject({
       instances: 10,

@@ -25,7 +25,7 @@ describe('statistics', () => {
     expect(quantile([0, 10], 0.25)).toBe(2.5);
   });
 
-  it('medianOfPairs returns the median of the comparisons of each round, not a comparison of the medians', () => {
+  it('medianOfPairs compares the two values of each round and returns the median of these comparisons, not a comparison of the medians', () => {
     // Other load slowed both contenders down in the second round.
     const ratio = medianOfPairs([10, 100, 10], [20, 200, 20], (a, b) => a / b);
     expect(ratio).toBe(0.5);

@@ -22,11 +22,11 @@ describe('check(): overlapping attempts', () => {
     ]);
   });
 
-  it('check() allows an overlap after the first process lost its lease', () => {
+  it('check() allows two attempts to overlap after the first process lost its lease', () => {
     expect(rules({ processes: withHeartbeats(stopped), faults: stop })).toEqual([]);
   });
 
-  it('check() allows an overlap if the second process was blocked between its claim and its attempt', () => {
+  it('check() allows two attempts to overlap if the second process was blocked between its claim and its attempt', () => {
     const journal = [
       ...heartbeats(0, 1250),
       ...heartbeats(2600, 5000),
@@ -38,7 +38,7 @@ describe('check(): overlapping attempts', () => {
     expect(rules({ processes: [whole, blocked], faults: block })).toEqual([]);
   });
 
-  it('check() reports an overlap after the first worker retired', () => {
+  it('check() reports two attempts that overlap after the store retired the first process', () => {
     const retired = [
       ...heartbeats(0, 1250),
       { kind: 'worker-retired', at: 1300, worker: 'w' } as const,
@@ -46,7 +46,7 @@ describe('check(): overlapping attempts', () => {
     expect(rules({ processes: withHeartbeats(retired) })).toEqual(['overlapping-attempts']);
   });
 
-  it('check() reports an overlap that begins before the lease of the first process has expired', () => {
+  it('check() reports two attempts that overlap before the lease of the first process has expired', () => {
     const late = [...heartbeats(0, 2000), ...heartbeats(3500, 5000)];
     expect(rules({ processes: withHeartbeats(late), faults: stop })).toEqual([
       'overlapping-attempts',
@@ -55,7 +55,7 @@ describe('check(): overlapping attempts', () => {
 });
 
 describe('check(): heartbeats', () => {
-  it('check() expects no heartbeats after the runner killed a process, even if the runner notices the end later', () => {
+  it('check() expects no heartbeats after the runner killed a process, even if the runner notices the end of the process later', () => {
     const processes = [{ name: 'p', journal: heartbeats(0, 1250), endedAt: 4000 }];
     const kill = [{ kind: 'kill', process: 'p', from: 1300, to: 4000 } as const];
     expect(rules({ processes, faults: kill })).toEqual([]);
@@ -78,7 +78,7 @@ describe('check(): heartbeats', () => {
     expect(rules({ processes: [{ name: 'p', journal, endedAt: 4000 }] })).toEqual([]);
   });
 
-  it('check() reports missing heartbeats before a retirement that the store confirmed', () => {
+  it('check() reports heartbeats that are missing before the store retired the process', () => {
     const journal: JournalEntry[] = [
       ...heartbeats(0, 1250),
       { kind: 'heartbeat-started', at: 3000 },

@@ -62,7 +62,7 @@ describe('check()', () => {
       ['missing-dead-letter'],
     ],
     [
-      'a counted attempt that ended in a crash of another delivery',
+      'a counted attempt that ended because another delivery crashed the process',
       { stored: [stored('a', { deliveries: [done('audit', { attempts: 2 })] }), GOOD.stored[1]!] },
       ['attempt-counted'],
     ],
@@ -76,7 +76,7 @@ describe('check()', () => {
     expect(rules(changes)).toEqual(expected);
   });
 
-  it('check() allows counted attempts that failed, or that were lost while they were suspects', () => {
+  it('check() allows counted attempts that failed, or that were lost while their delivery was a suspect', () => {
     const history = [
       { outcome: 'failed', error: 'Error' },
       { outcome: 'lost', error: null },
@@ -90,7 +90,7 @@ describe('check()', () => {
     expect(rules(changes)).toEqual(['attempt-counted']);
   });
 
-  it('check() requires effects of a new handler for events after the store recorded it, and reports them for earlier events', () => {
+  it('check() requires effects of a new handler for events that arrive after the store recorded the handler, and reports its effects for earlier events', () => {
     const points = effect('points', 'a', 'x');
     const effects = [...GOOD.effects, points, effect('points', 'b', 'y')];
     const after = { from: 800, to: 900 };

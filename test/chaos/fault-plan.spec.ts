@@ -12,7 +12,7 @@ describe('planFaults()', () => {
     expect(plan('a')).not.toEqual(plan('b'));
   });
 
-  it('planFaults() plans one deploy in the middle, and all kinds of faults in order of time within the run', () => {
+  it('planFaults() plans one deploy in the middle of the run, and all kinds of faults in order of time', () => {
     for (const seed of ['a', 'b', 'c']) {
       const faults = plan(seed, { ...RUN, seconds: 60 });
       const [deploy, ...more] = faults.filter(({ kind }) => kind === 'deploy');
@@ -32,7 +32,7 @@ describe('planFaults()', () => {
     expect([...kinds].toSorted()).toEqual(['block', 'clock', 'deploy', 'drain', 'kill', 'stop']);
   });
 
-  it('planFaults() plans stops and blocks that last longer than the lease', () => {
+  it('planFaults() plans to stop and to block processes for longer than the lease', () => {
     const durations = plan('a', { ...RUN, seconds: 60 }).flatMap(({ kind, ms }) =>
       kind === 'stop' || kind === 'block' ? [ms] : [],
     );

@@ -99,12 +99,12 @@ describe('checkPayments()', () => {
       ['declared-failed'],
     ],
     [
-      'a paid payment that is overdue for the application',
+      'a paid payment that is handled as overdue',
       { effects: [...GOOD.effects, effect('overdue', 'payment-0')] },
       ['unexpected-effect'],
     ],
     [
-      'a paid payment that still waits',
+      'a paid payment whose expectation still waits',
       withExpectation(0, { state: 'waiting' }),
       ['not-fulfilled'],
     ],

@@ -25,7 +25,7 @@ describe('The catalogue of mutants', () => {
   });
 
   it.each(MUTANTS)(
-    '$promise: "$fault" applies to $file, and its specs name the promise',
+    '$promise: the mutant "$fault" applies to $file, and its specs name the promise',
     (mutant) => {
       expect(mutate(read(mutant.file), mutant)).not.toBe(read(mutant.file));
       expect(mutant.specs.length > 0 || mutant.smoke !== undefined).toBe(true);

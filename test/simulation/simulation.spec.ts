@@ -19,7 +19,7 @@ const play = (events: readonly EventPlan[], steps: readonly Step[]): Promise<str
   playInMemory({ seed: 1, events, steps });
 
 describe('the inbox, with simulated faults', () => {
-  it('in random scenarios, every acknowledged event becomes final and no effect exists twice', async () => {
+  it('in random scenarios, all deliveries of every acknowledged event reach a final state, and no effect exists twice', async () => {
     const property = fc.asyncProperty(scenarios(VIRTUAL), async (scenario: Scenario) => {
       const wrong = await playInMemory(scenario);
       if (wrong.length > 0) throw new Error(wrong[0]);
@@ -109,7 +109,7 @@ describe('the inbox, with simulated faults', () => {
     ['after the poll', [...expected, polled, send]],
     ['at the time of the poll', [...expected, { step: 'pass time', ms: 1_000 }, send, polled]],
     ['twice', [...expected, send, polled, { ...send, step: 'send under another id' }]],
-  ])('EX-04 a webhook %s runs the handlers of the payment once', async (_order, steps) => {
+  ])('EX-04 a webhook sent %s runs the handlers of the payment once', async (_order, steps) => {
     expect(await play([event()], steps)).toEqual([]);
   });
 

@@ -31,11 +31,11 @@ describe('the inbox, with simulated faults in real time', () => {
   });
   afterAll(() => server.end(), 60_000);
 
-  it('every acknowledged event on SQLite becomes final, and each effect exists once', async () => {
+  it('on SQLite, all deliveries of every acknowledged event reach a final state, and each effect exists once', async () => {
     expect(await wrongs('SQLite', playInSqlite)).toEqual([]);
   });
 
-  it('every acknowledged event on PostgreSQL becomes final, and each effect exists once', async () => {
+  it('on PostgreSQL, all deliveries of every acknowledged event reach a final state, and each effect exists once', async () => {
     const play = async (scenario: Scenario) =>
       playInPostgres(scenario, await server.createDatabase());
     expect(await wrongs('PostgreSQL', play)).toEqual([]);

@@ -89,7 +89,7 @@ describe('npm run chaos', () => {
     expect(result!.counts.payments.byWebhook).toBe(0);
   });
 
-  it('EX-13 npm run chaos --no-webhooks exits with 1 and reports each of three mistakes with purchases', async () => {
+  it('EX-13 npm run chaos --no-webhooks exits with 1 and reports each of three mistakes that an application makes in its purchases', async () => {
     const args = ['--seconds', '5', '--store', 'sqlite', '--no-webhooks'];
     const { code, json } = await chaos({}, ...args, '--application', PAYMENT_MUTANT);
     const rules = new Set(

@@ -416,7 +416,7 @@ describe('on memory', () => {
     expect(service.payments.get('order')).toHaveLength(1);
   });
 
-  it('EX-15 the expectation is cancelled if request() only reads before its call fails without an effect', async () => {
+  it('EX-15 the expectation is cancelled if request() made only GET calls before a POST that provably had no effect', async () => {
     const service = new FakeService();
     await using app = await service.start(MEMORY);
     const call = app.expectations.request<Invoice>(
@@ -452,7 +452,7 @@ describe('on memory', () => {
     expect(service.posts()).toBe(0);
   });
 
-  it('EX-15 request() throws the error of the service while the store is down, and sends no other request until its lease ends', async () => {
+  it('EX-15 if the store is down, request() throws the error of the service, and no second request is sent until the lease of the first request ends', async () => {
     const service = new FakeService();
     await using app = await service.start(MEMORY);
     const { expectations } = storeOf(app);
@@ -472,7 +472,7 @@ describe('on memory', () => {
     expect(service.posts()).toBe(2);
   });
 
-  it('EX-15 a payment whose response has no id is not requested again, and a poll finds it if the store was down meanwhile', async () => {
+  it('EX-15 a payment whose response has no id is not requested again, and a poll finds the payment, even if the store was down when the request ended', async () => {
     const service = new FakeService();
     await using app = await service.start(MEMORY);
     const { expectations } = storeOf(app);

@@ -104,7 +104,7 @@ describeInBrowser('the appearance of the shop', (browser) => {
     await row.getByText('KES\u00a01,000,000.00').waitFor();
   });
 
-  it('every time in the shop has the same format and its age as tooltip: in the ledger, and in the message about a lost connection', async () => {
+  it('every timestamp in the shop has the same format, and its age as a tooltip: in the ledger, and in the message about a lost connection', async () => {
     const page = await open(PAGES[1], 1280);
     await page.route('**/events', (route) => route.abort());
     await page.reload();

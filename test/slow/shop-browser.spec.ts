@@ -179,7 +179,7 @@ describeInBrowser('the shop in a browser', (browser) => {
     });
   });
 
-  it('a page shows that the shop is not reachable, and shows the payment that arrived meanwhile after the restart', async () => {
+  it('a page of the shop shows that the shop is not reachable, and after the restart shows the payment that was completed during the outage', async () => {
     const SHOP_DATA = mkdtempSync(join(tmpdir(), 'shop-browser-'));
     const redeliver = [...Array<number>(10).fill(500), ...Array<number>(10).fill(5000)];
     await using emulator = await PaymentsEmulator.start({ redeliver });

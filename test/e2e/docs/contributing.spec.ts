@@ -33,7 +33,7 @@ function pathsOf(row: string): { path: string; folder: string }[] {
 }
 
 describe('CONTRIBUTING.md', () => {
-  it(`CONTRIBUTING.md names only paths that exist in the table "${HEADING}"`, () => {
+  it(`the table "${HEADING}" in CONTRIBUTING.md names only paths that exist`, () => {
     const paths = rows().flatMap(pathsOf);
     expect(paths.length).toBeGreaterThan(60);
     const missing = paths.filter(({ path, folder }) =>

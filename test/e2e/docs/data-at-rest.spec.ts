@@ -31,7 +31,7 @@ describe('docs/data-at-rest.md', () => {
   });
   afterAll(() => program.remove());
 
-  it('docs/data-at-rest.md shows code that compiles with strict', () => {
+  it('docs/data-at-rest.md shows code that compiles with strict type checks', () => {
     expect(program.files).toEqual(['aes-body-codec.ts', 'app.module.ts', 'old-bodies.ts']);
     expect(program.complaints).toEqual([]);
   });

@@ -15,7 +15,7 @@ const AsyncFunction = (async () => undefined).constructor as new (
 ) => (...values: unknown[]) => Promise<unknown>;
 
 describe('the examples in the README of the emulator', () => {
-  it('the examples in the README of the emulator start an emulator, set the webhook, complete a payment, reset and close', async () => {
+  it('the examples in the README of the emulator start an emulator, set the webhook, complete a payment, and reset and close the emulator', async () => {
     await using receiver = await WebhookReceiver.start();
     const applicationUrl = new URL(receiver.url).origin;
     const example = new AsyncFunction('PaymentsEmulator', 'applicationUrl', examples[0] ?? '');

@@ -150,7 +150,7 @@ describe('docs/expectations.md', () => {
     }
   });
 
-  it('docs/expectations.md shows an application and a command that requests one payment', async () => {
+  it('docs/expectations.md shows an application, and a command that requests one payment even if the command runs twice', async () => {
     const port = await freePort();
     const { clientId, clientSecret, webhookSecret } = emulator.company;
     emulator.setWebhook({ url: `http://127.0.0.1:${port}/webhooks/payments` });

@@ -9,11 +9,11 @@ const promises = readPromises(readFileSync(join(root, 'docs/promises.md'), 'utf8
 const proofs = findProofs(root);
 
 describe('The promises', () => {
-  it('the promises have at least one test each whose title starts with the id', () => {
+  it('each promise has at least one test whose title starts with the id of the promise', () => {
     expect([...promises.keys()].filter((id) => !proofs.has(id))).toEqual([]);
   });
 
-  it('the promises contain every id that a test names', () => {
+  it('docs/promises.md contains every promise id that a test title starts with', () => {
     expect([...proofs.keys()].filter((id) => !promises.has(id))).toEqual([]);
   });
 });

@@ -28,7 +28,7 @@ describe('The quick start', () => {
   });
   afterAll(() => program.remove());
 
-  it('docs/getting-started.md shows code that compiles with strict', () => {
+  it('docs/getting-started.md shows code that compiles with strict type checks', () => {
     expect(program.files.slice(0, 3)).toEqual([
       'src/orders.ts',
       'src/app.module.ts',

@@ -26,7 +26,7 @@ describe('docs/troubleshoot.md', () => {
     }
   });
 
-  it('the tables of symptoms in docs/troubleshoot.md contain only codes that exist', () => {
+  it('the tables of symptoms in docs/troubleshoot.md contain only error codes that exist', () => {
     const symptoms = page.slice(0, page.indexOf('## Error codes'));
     const named = [...symptoms.matchAll(/`([a-z]+(?:_[a-z]+)+)`/g)].map(([, code]) => code!);
     expect(named).toContain('signature_mismatch');
@@ -59,7 +59,7 @@ describe('docs/settings.md', () => {
     ['reconcile.', { reconcile: { interpret: () => 'unknown', nope: 1 } as never }],
     ['api.retry.', { api: { retry: { nope: 1 } as object } }],
   ])(
-    'docs/settings.md contains every option "%s…" that PaymentsModule accepts',
+    'docs/settings.md contains every option that PaymentsModule accepts with the prefix "%s"',
     async (prefix, unknown) => {
       const names = await namesIn(() => PaymentsModule.forRoot({ ...options, ...unknown }));
       expect(names.filter((name) => !headings(page).includes(prefix + name))).toEqual([]);
@@ -102,7 +102,7 @@ describe('The generators of the reference', () => {
     return optionSections(folder, [group]);
   };
 
-  it('the generators of the reference list type, bounds, default and meaning of an option', () => {
+  it('the generators of the reference show the type, the bounds, the default and the meaning of an option', () => {
     const text = `interface Options {
       /** Waits {@link Other} this long. 1 to 10. Default 5. More. */
       waitMs?: number;

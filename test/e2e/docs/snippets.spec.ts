@@ -35,17 +35,17 @@ describe('TypeScript code in the documentation', () => {
     });
   }, 120_000);
 
-  it('TypeScript code in the documentation is found at least in README.md and in two guides', () => {
+  it('the check of TypeScript code in the documentation includes README.md and two guides', () => {
     expect([...errors.keys()]).toEqual(
       expect.arrayContaining(['README.md', 'docs/handle-events.md', 'docs/request-a-payment.md']),
     );
   });
 
-  it('TypeScript code in the documentation compiles under strict on every page', () => {
+  it('TypeScript code in the documentation compiles with strict type checks on every page', () => {
     expect([...errors].filter(([, messages]) => messages.length > 0)).toEqual([]);
   });
 
-  it.each(Object.entries(SMOKE_PARTS))('%s is compiled by the smoke test "%s"', (code, part) => {
+  it.each(Object.entries(SMOKE_PARTS))('code of %s compiles in smoke test "%s"', (code, part) => {
     const source = readFileSync(join(root, `test/smoke/parts/${part}.ts`), 'utf8');
     expect(source).toContain(code.split(':')[0]);
   });

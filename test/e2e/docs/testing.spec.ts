@@ -11,7 +11,7 @@ describe('docs/testing.md', () => {
   });
   afterAll(() => program.remove());
 
-  it('AP-14 docs/testing.md shows code that compiles with strict', () => {
+  it('AP-14 docs/testing.md shows code that compiles with strict type checks', () => {
     expect(program.complaints).toEqual([]);
     expect(program.files).toHaveLength(11);
   });

@@ -149,7 +149,7 @@ describe('calls that fail, with api.agents', () => {
     expect(service.calls).toHaveLength(1);
   });
 
-  it('HT-24 a POST on a kept-alive connection of api.agents that closes is sent once and rejects with outcome_unknown', async () => {
+  it('HT-24 a POST is sent once and rejects with outcome_unknown if its kept-alive connection of api.agents closes', async () => {
     const { service } = harness;
     const agent = new http.Agent({ keepAlive: true });
     const { payments } = await harness.boot({ agents: { http: agent } });

@@ -26,7 +26,7 @@ describeWithEachAdapter('paths and redirects', (harness) => {
     ['half a surrogate pair', '/v1/\ud800'],
     ['an incomplete percent encoding', '/v1/100%'],
     ['userinfo', '@evil.example/'],
-    ['a number in place of a string', 42 as never],
+    ['the type number instead of string', 42 as never],
   ])('HT-21 a path with %s causes a TypeError before a token request is sent', async (_, path) => {
     const { payments } = await harness.boot();
     for (const method of ['GET', 'POST'] as const) {
@@ -66,7 +66,7 @@ describeWithEachAdapter('paths and redirects', (harness) => {
   });
 
   it.each([301, 302, 303, 307, 308])(
-    'HT-22 a redirect with status %i is not followed, and the error names its status and the host of its location',
+    'HT-22 a redirect with status %i is not followed, and the error names the status and the host of the Location header',
     async (status) => {
       const elsewhere = await ScriptedService.start();
       const { service } = harness;

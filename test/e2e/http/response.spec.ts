@@ -59,7 +59,7 @@ describeWithEachAdapter('responses of the service', (harness) => {
     },
   );
 
-  it('HT-25 an error contains a text body as text, and the request id of the response', async () => {
+  it('HT-25 the error for a response with a text body contains the text, and the request id of the response', async () => {
     const { payments } = await harness.boot({ retry: false });
     harness.service.onCall = (_, response) =>
       response.writeHead(500, { 'x-request-id': 'abc' }).end('<h1>Oh</h1>');

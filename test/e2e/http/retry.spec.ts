@@ -83,12 +83,12 @@ describeWithEachAdapter('retries of a GET', (harness) => {
   });
 
   it.each([
-    ['seconds', () => '7', 7 * SECOND],
+    ['a number of seconds', () => '7', 7 * SECOND],
     ['a date', (now: number) => new Date(now + 8 * SECOND).toUTCString(), 8 * SECOND],
     ['a date that has passed', (now: number) => new Date(now - 9e6).toUTCString(), 150],
-    ['seconds over maxRetryAfterMs', () => '3600', 9 * SECOND],
-    ['an invalid form', () => '-5', 150],
-  ])('HT-23 a call waits for a Retry-After in %s', async (_, header, wait) => {
+    ['longer than maxRetryAfterMs', () => '3600', 9 * SECOND],
+    ['invalid', () => '-5', 150],
+  ])('HT-23 a retry waits as documented if Retry-After is %s', async (_, header, wait) => {
     const application = await harness.boot({ retry: { maxRetryAfterMs: 9 * SECOND } });
     const retryAfter = header(application.runtime.now());
     harness.service.queue.push(json(429, {}, { 'retry-after': retryAfter }));

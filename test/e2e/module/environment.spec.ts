@@ -78,7 +78,7 @@ describe('paymentsConfig', () => {
     ['PAYMENTS_WEBHOOK_SECRET_PREVIOUS', () => `'${PRIVATE}'\n`, 'ends with a line break and is'],
     ['PAYMENTS_WEBHOOK_SECRET_PREVIOUS', () => `\`${PRIVATE}\``, 'is surrounded by quotes'],
   ] as const)(
-    'HT-32 the boot fails if the value of %s has white space or quotes around it, for example from %s',
+    'HT-32 the boot fails if the value of %s has white space or quotes around it (%s)',
     async (name, wrap, fault) => {
       process.env[name] = wrap(process.env[name] ?? '');
       const { error, shown } = await bootFailure(payments());

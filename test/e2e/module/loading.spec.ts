@@ -120,7 +120,7 @@ describe('imports of the package', () => {
       ['@opentelemetry/api', '@opentelemetry/core', '@opentelemetry/sdk-trace'],
     ],
   ])(
-    'AP-10 an import of %s loads only %j of all stores, drivers, HTTP clients, validators and telemetry',
+    'AP-10 of all stores, drivers, HTTP clients, validators and telemetry packages, an import of %s loads only %j',
     async (entry, expected) => {
       expect(await loadedBy(entry)).toEqual(expected);
     },

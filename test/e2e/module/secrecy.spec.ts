@@ -117,7 +117,7 @@ describe('the options that readPaymentsEnvironment() returns', () => {
     }
   });
 
-  it('a spread copies the secrets of the options of readPaymentsEnvironment()', () => {
+  it('an object spread copies the secrets of the options that readPaymentsEnvironment() returns', () => {
     const secrets = {
       clientSecret: CLIENT_SECRET,
       webhookSecret: [WEBHOOK_SECRET, PREVIOUS_SECRET],

@@ -27,7 +27,7 @@ describe('The release check', () => {
     expect(releaseProblems(read, false)).toEqual([]);
   });
 
-  it('the release check accepts one version, with a section and a date in the changelog', () => {
+  it('the release check accepts packages of one version that has a section and a date in the changelog', () => {
     expect(releaseProblems(workspace, true)).toEqual([]);
   });
 

@@ -22,7 +22,7 @@ describe('health of an application with @nestjs/terminus', () => {
   const durable = (name: string) =>
     sqliteInbox({ file: join(folder, `${name}.db`), allowOldSqlite: true });
 
-  it('TE-07 readiness is up and shows the oldest pending age, dead deliveries, overdue payments and paused handlers', async () => {
+  it('TE-07 readiness is up and shows the age of the oldest unfinished delivery, dead deliveries, overdue payments and paused handlers', async () => {
     await using app = await startWithHealth(durable('details'), {}, { reconcile: RECONCILE });
     expect(await healthOf(app, 'ready')).toMatchObject({
       status: 200,

@@ -105,7 +105,7 @@ describe('log lines', () => {
     );
   });
 
-  it('TE-08 a log line in text format contains only its sentence, and no fields', async () => {
+  it('TE-08 a log line in text format contains only its message, and no fields', async () => {
     using written = new WrittenLog();
     await run({ main: (app) => app.useLogger(new ConsoleLogger({ colors: false })) });
     const text = written.lines.join('\n');

@@ -103,9 +103,9 @@ describe('an instrumentation that fails', () => {
   const FAILING: readonly [string, PaymentsInstrumentation][] = [
     ['throws in startSpan()', { startSpan: fail }],
     ['returns nothing', { startSpan: () => undefined }],
-    ['throws in run() before the work', span({ run: fail })],
+    ['throws in run() before it calls work()', span({ run: fail })],
     [
-      'throws in run() after the work',
+      'throws in run() after it called work()',
       span({
         run: (work) => {
           work();
@@ -113,9 +113,9 @@ describe('an instrumentation that fails', () => {
         },
       }),
     ],
-    ['never calls the work', span({ run: () => {} })],
+    ['never calls work()', span({ run: () => {} })],
     [
-      'calls the work twice',
+      'calls work() twice',
       span({
         run: (work) => {
           work();
@@ -126,7 +126,7 @@ describe('an instrumentation that fails', () => {
     ['throws in end()', span({ end: fail })],
     ['rejects in startSpan()', { startSpan: reject }],
     ['rejects in run()', span({ run: reject })],
-    ['rejects in run() after the work', span({ run: (work) => (work(), reject()) })],
+    ['rejects in run() after it called work()', span({ run: (work) => (work(), reject()) })],
     ['rejects in end()', span({ end: reject })],
     ['returns null in startSpan()', { startSpan: () => null as never }],
     ['rejects in attach()', { attach: reject }],

@@ -217,7 +217,7 @@ describe('classes of observers', () => {
     return WebhookApplication.start({ imports: [Tracking], providers: [Books], payments });
   };
 
-  it('TE-01 the module finds the provider of an observer in any module', async () => {
+  it('TE-01 PaymentsModule finds the provider of an observer in any module of the application', async () => {
     await using app = await start([Tracker]);
     await post(app, 'e-1');
     expect(seen).toEqual(['e-1']);
@@ -281,7 +281,7 @@ onMemoryAndSqlite((data) => {
     ]);
   });
 
-  it('TE-01 an observer gets each fulfilled expectation, even if one transaction id is the start of another id', async () => {
+  it('TE-01 an observer gets each fulfilled expectation, even if one transaction id is a prefix of another', async () => {
     const { app, observed } = await start();
     await using _ = app;
     const numbers = Array.from({ length: 25 }, (_n, index) => Number(`1${index}`));
@@ -454,11 +454,11 @@ describe('a filter or an interceptor of a handler that throws', () => {
   it.each([
     ['a filter throws the error of the handler', UseFilters(Rethrows), 'Error: the ledger is down'],
     [
-      'the error of an interceptor has the error of the handler as its cause',
+      'an interceptor throws an error whose cause is the error of the handler',
       UseInterceptors(Wraps),
       'Error: wrapped (cause: Error: the ledger is down)',
     ],
-  ])('TE-02 if %s, the attempt has only the thrown error', async (_what, decorator, error) => {
+  ])('TE-02 if %s, the attempt has only the last error', async (_what, decorator, error) => {
     expect((await failed(decorator, LEDGER)).lastError).toBe(error);
   });
 

@@ -28,7 +28,7 @@ describe('calls of the service', () => {
     return { service, traces, api: app.app.get(PaymentsApiService), [Symbol.asyncDispose]: end };
   };
 
-  it('TE-03 a call of the service is a CLIENT span with method, path template, server and status, and a child of the active span', async () => {
+  it('TE-03 a call to the service has a CLIENT span with method, path template, server and status, and this span is a child of the active span', async () => {
     await using run = await start();
     const { api, service, traces } = run;
     await traces.provider.getTracer('test').startActiveSpan('handler', async (span) => {
@@ -71,7 +71,7 @@ describe('calls of the service', () => {
 });
 
 describe('polls of the service', () => {
-  it('TE-03 a poll is a CLIENT span with its result, and is the parent of the receive span of the found event', async () => {
+  it('TE-03 a poll has a CLIENT span with its result, and this span is the parent of the receive span of the found event', async () => {
     const traces = new Traces();
     await using app = await ExpectingApplication.start(MEMORY, { observers: traces.observers });
     app.respond(1, apiError(503), { status: 'complete' });

@@ -116,7 +116,7 @@ describe('reads of the gauges', () => {
     expect(reads).toBe(2);
   });
 
-  it('TE-04 no second read starts while the store does not respond', async () => {
+  it('TE-04 the gauges start no second read of the store while the store does not respond to the first read', async () => {
     const now = jest.spyOn(performance, 'now').mockReturnValue(5000);
     undo.push(() => now.mockRestore());
     const metrics = new Metrics();
@@ -207,7 +207,7 @@ describe('reads of the gauges', () => {
       },
     ],
   ])(
-    'TE-04 an application starts and closes if attach() of an observer %s',
+    'TE-04 an application starts and closes even if attach() of an observer %s',
     async (_what, attachBroken) => {
       const metrics = new Metrics();
       const observers: PaymentsInstrumentation[] = [{ attach: attachBroken }, metrics.observer];

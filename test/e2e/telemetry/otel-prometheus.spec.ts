@@ -138,7 +138,7 @@ describe('the metrics that Prometheus scrapes', () => {
     expect(Object.fromEntries(scraped(page))).toEqual(Object.fromEntries(rows));
   });
 
-  it('TE-05 docs/monitor.md names the values of the attributes source, status, outcome, state and result that occur', () => {
+  it('TE-05 docs/monitor.md names every value of the attributes source, status, outcome, state and result that Prometheus gets', () => {
     const table = monitorPage();
     const values = [
       ...page.matchAll(

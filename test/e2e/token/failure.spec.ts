@@ -68,7 +68,7 @@ describe('calls while the token endpoint fails', () => {
   it.each([
     ['seconds', () => '60'],
     ['a date', (now: number) => new Date(now + 60 * SECOND).toUTCString()],
-  ])('TK-09 a Retry-After in %s delays the next token request', async (_, retryAfter) => {
+  ])('TK-09 a Retry-After with %s delays the next token request', async (_, retryAfter) => {
     const { service } = harness;
     const { payments, runtime } = await harness.boot();
     service.onToken = json(429, {}, { 'retry-after': retryAfter(runtime.now()) });

@@ -175,7 +175,7 @@ describe('the lifetime of a token', () => {
     ['with an hour as expires_in', () => '3599'],
     ['with the time left as expires_in', (left: number) => String(Math.floor(left / SECOND))],
   ])(
-    'TK-07 a token endpoint gets few requests if it returns the same token until the token expires, %s',
+    'TK-07 a token endpoint that returns the same token %s gets few requests until the token expires',
     async (_, expiresIn) => {
       const application = await harness.boot();
       const { service } = harness;

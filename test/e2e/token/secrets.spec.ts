@@ -21,7 +21,7 @@ const echo =
   };
 
 describeWithEachAdapter('secrets of the API client', (harness) => {
-  it('TK-18 no error, log line or exposed object of the module contains a secret, token or Basic value', async () => {
+  it('TK-18 no error, log line or exposed object of the module contains a secret, a token or Basic credentials', async () => {
     const { service } = harness;
     const company = testCompany(service.baseUrl, {
       clientId: CLIENT_ID,

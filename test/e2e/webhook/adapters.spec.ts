@@ -122,7 +122,7 @@ describe.each(ADAPTER_OPTIONS)(
       },
     );
 
-    it('WH-30 the module verifies a request that is not a stream with the bytes of its property body', async () => {
+    it('WH-30 if a webhook request is not a stream, the module verifies the bytes in the property body of the request', async () => {
       await expectHandled((request, { body }) => ({ ...request, fields: { body, on: undefined } }));
     });
 
@@ -173,7 +173,7 @@ describe.each(ADAPTER_OPTIONS)(
 
     describe.each(OPTIONAL)('WH-30 header %s', (name) => {
       it.each(ODD_VALUES)(
-        `a verified webhook request is accepted if ${name} is %s`,
+        `a verified webhook request is accepted even if its header ${name} is %s`,
         async (_what, value) => {
           await expectHandled((request) => ({
             ...request,

@@ -130,7 +130,7 @@ describe.each(['express', 'fastify'] as const)('webhook.before on %s', (adapter)
     ]);
   });
 
-  it('SE-05 an allowlist behind a proxy uses the client address of the framework', async () => {
+  it('SE-05 behind a proxy, an allowlist uses the client address that the framework determines', async () => {
     await start(
       ({ request }) =>
         (request as { ip: string }).ip === '203.0.113.7' ? undefined : { status: 403 },
@@ -210,7 +210,7 @@ describe.each(['express', 'fastify'] as const)('webhook.before on %s', (adapter)
   it.each([
     ['throws', () => Promise.reject(new Error('the limiter is down'))],
     ['returns null', () => null],
-  ])('SE-05 webhook.before causes 503 and logs the cause once if it %s', async (_, before) => {
+  ])('SE-05 the response is 503, with one log line, if webhook.before %s', async (_, before) => {
     await start(before as AdmissionCheck);
     for (let n = 0; n < 20; n += 1) {
       expect(await sendValid()).toMatchObject({ status: 503, body: { code: 'request_rejected' } });
@@ -220,7 +220,7 @@ describe.each(['express', 'fastify'] as const)('webhook.before on %s', (adapter)
     expect(orders.seen).toEqual([]);
   });
 
-  it('SE-05 webhook.before causes 503 if it takes longer than "bodyTimeoutMs", and the request is no longer pending', async () => {
+  it('SE-05 if webhook.before takes longer than "bodyTimeoutMs", the webhook request gets 503 and is no longer pending', async () => {
     let hanging = true;
     await start(async () => (hanging ? new Promise<undefined>(() => {}) : undefined));
     const idle = await timersAtRest(runtime);

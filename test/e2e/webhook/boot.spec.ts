@@ -85,7 +85,7 @@ describe.each(ADAPTER_OPTIONS)('booting on $adapter with $option', ({ adapter, o
   });
 });
 
-it('WH-12 a request before the application is initialised is not handled, and a later global prefix applies', async () => {
+it('WH-12 before app.init(), a webhook request gets 404, and a global prefix can still be set', async () => {
   const app = await NestFactory.create(merchant(PaymentsModule.forRoot(OPTIONS)), {
     logger: false,
   });

@@ -60,7 +60,7 @@ const REQUESTS: readonly [string, Exchange, path?: string][] = [
     { headers: { ...json, 'Content-Encoding': 'gzip' }, body: gzipSync('{"a":1}') },
   ],
   [
-    'a +json content type',
+    'a body with a +json content type',
     { headers: { 'Content-Type': 'application/vnd.api+json' }, body: bytes('{"a":1}') },
   ],
   ['a form', { headers: form, body: bytes('a=1&b[c]=2&d=%C3%BC') }],
@@ -70,34 +70,38 @@ const REQUESTS: readonly [string, Exchange, path?: string][] = [
     { headers: { 'Content-Type': 'application/octet-stream' }, body: Buffer.alloc(9, 1) },
   ],
   [
-    'multipart',
+    'a multipart body',
     {
       headers: { 'Content-Type': 'multipart/form-data; boundary=x' },
       body: bytes('--x\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n--x--\r\n'),
     },
   ],
-  ['no content type', { body: bytes('{"a":1}') }],
-  ['no body', {}],
+  ['a body without a content type', { body: bytes('{"a":1}') }],
+  ['a request without a body', {}],
   ['a webhook request', signedWebhook({ webhookSecret: SECRET })],
   ['a PUT', { method: 'PUT', headers: json, body: bytes('{"a":1}') }],
   ['a PATCH', { method: 'PATCH', headers: json, body: bytes('{"a":1}') }],
   ['a DELETE with a body', { method: 'DELETE', headers: json, body: bytes('{"a":1}') }],
   ['a GET', { method: 'GET' }],
   ['a HEAD', { method: 'HEAD' }],
-  ['the parent of the webhook path', { headers: json, body: bytes('{"a":1}') }, '/webhooks'],
   [
-    'a path below the webhook path',
+    'a request to the parent of the webhook path',
+    { headers: json, body: bytes('{"a":1}') },
+    '/webhooks',
+  ],
+  [
+    'a request to a path below the webhook path',
     { headers: json, body: bytes('{"a":1}') },
     '/webhooks/payments/a/b',
   ],
   [
-    'a path that continues the webhook path without a slash',
+    'a request to a path that continues the webhook path without a slash',
     { headers: json, body: bytes('{"a":1}') },
     '/webhooks/paymentsx',
   ],
-  ['an unknown path', { headers: json, body: bytes('{"a":1}') }, '/nowhere'],
+  ['a request to an unknown path', { headers: json, body: bytes('{"a":1}') }, '/nowhere'],
   ['malformed JSON at an unknown path', { headers: json, body: bytes('{') }, '/nowhere'],
-  ['a path that is not a URI', { headers: json, body: bytes('{"a":1}') }, '/%FF'],
+  ['a request to a path that is not a URI', { headers: json, body: bytes('{"a":1}') }, '/%FF'],
 ];
 
 type Main = (app: INestApplication) => void;
@@ -179,7 +183,7 @@ describe.each(SETUPS)(
 );
 
 describe.each(ADAPTER_OPTIONS)('WH-12 limits on $adapter with $option', ({ adapter, option }) => {
-  it('WH-12 the webhook route has its own body limit, below and above the limits of other routes', async () => {
+  it('WH-12 the webhook route has its own body limit, which can be below or above the limits of other routes', async () => {
     await using app = await WebhookApplication.start({
       adapter: adapter === 'fastify' ? new FastifyAdapter({ bodyLimit: 64 }) : new ExpressAdapter(),
       nest: BODY_OPTIONS[option]!,

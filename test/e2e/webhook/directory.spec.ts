@@ -58,7 +58,7 @@ function useDirectory(adapter: string): DirectoryContext {
 describe.each(Object.keys(ADAPTERS))('a company directory on %s', (adapter) => {
   const directory = useDirectory(adapter);
 
-  it('WH-15 a directory is called with the id in the path, and its company is cached for 60 s', async () => {
+  it('WH-15 a company directory is called with the id in the path, and the returned company is cached for 60 s', async () => {
     expect(await directory.sendTo('acme')).toMatchObject({ status: 200 });
     directory.runtime.advance(59_999);
     expect(await directory.sendTo('acme')).toMatchObject({ status: 200 });
@@ -68,7 +68,7 @@ describe.each(Object.keys(ADAPTERS))('a company directory on %s', (adapter) => {
     expect(directory.merchants.lookups).toEqual(['acme', 'acme']);
   });
 
-  it('no error is logged if the sender closes the connection before the directory returns', async () => {
+  it('no error is logged if the sender closes the connection before the company directory returns', async () => {
     const lookup = Promise.withResolvers<Company>();
     directory.merchants.result = () => lookup.promise;
     const sender = await RawConnection.open(directory.application.url);
@@ -89,7 +89,7 @@ describe.each(Object.keys(ADAPTERS))('a company directory on %s', (adapter) => {
   });
 
   it.each([undefined, null])(
-    'WH-15 a directory that returns %p causes 401, and is called again after 5 s',
+    'WH-15 a company directory that returns %p causes 401, and is called again after 5 s',
     async (nothing) => {
       directory.merchants.result = () => nothing;
       expect(await directory.sendTo('bolt')).toMatchObject({
@@ -110,13 +110,13 @@ describe.each(Object.keys(ADAPTERS))('a company directory on %s', (adapter) => {
     },
   );
 
-  it('WH-15 a directory is called with "default" if the path names no company', async () => {
+  it('WH-15 a company directory is called with "default" if the path names no company', async () => {
     directory.merchants.result = (id) => (id === 'default' ? { ...ACME, id } : undefined);
     expect(await directory.sendTo('default')).toMatchObject({ status: 200 });
     expect(directory.merchants.lookups).toEqual(['default']);
   });
 
-  it('WH-15 a directory is called once for webhook requests that arrive at the same time', async () => {
+  it('WH-15 a company directory is called once for webhook requests that arrive at the same time', async () => {
     const waiting: ((found: Company) => void)[] = [];
     directory.merchants.result = async () =>
       new Promise<Company>((resolve) => waiting.push(resolve));
@@ -130,7 +130,7 @@ describe.each(Object.keys(ADAPTERS))('a company directory on %s', (adapter) => {
     expect(directory.merchants.lookups).toEqual(['acme', 'bolt']);
   });
 
-  it('SE-02 a directory is not called for webhook requests without a signature or with an invalid id', async () => {
+  it('SE-02 a company directory is not called for webhook requests without a signature or with an invalid company id', async () => {
     const signed = signedWebhook(ACME);
     for (const header of [undefined, 'sha512=zz']) {
       const headers = { 'X-Webhook-Signature': header };
@@ -147,7 +147,7 @@ describe.each(Object.keys(ADAPTERS))('a company directory on %s', (adapter) => {
     expect(directory.merchants.lookups).toEqual([]);
   });
 
-  it('WH-15 a directory may return an ORM entity, whose fields are getters', async () => {
+  it('WH-15 a company directory may return an ORM entity, whose fields are getters', async () => {
     class Entity {
       get id() {
         return 'acme';
@@ -171,7 +171,7 @@ describe.each(Object.keys(ADAPTERS))('a company directory on %s', (adapter) => {
     });
   });
 
-  it('WH-16 a new secret from a directory is accepted when the cached company is a minute old', async () => {
+  it('WH-16 a new secret from a company directory is accepted when the cached company is a minute old', async () => {
     directory.merchants.result = () => ({ ...ACME, webhookSecret: ['whsec_next', 'whsec_acme'] });
     expect(await directory.sendTo('acme')).toMatchObject({ status: 200 });
     directory.merchants.result = () => ({ ...ACME, webhookSecret: 'whsec_next' });
@@ -182,7 +182,7 @@ describe.each(Object.keys(ADAPTERS))('a company directory on %s', (adapter) => {
     });
   });
 
-  it('SE-06 a directory that throws causes 503 and one log line, and is called again after 1 s', async () => {
+  it('SE-06 a company directory that throws causes 503 and one log line, and is called again after 1 s', async () => {
     directory.merchants.result = () => {
       throw new RangeError('connection to 10.0.0.7 refused');
     };
@@ -216,12 +216,12 @@ describe('failures of a company directory', () => {
     Promise.all(Array.from({ length: count }, async (_, n) => directory.sendTo(`${name}-${n}`)));
 
   it.each([
-    ['a string', () => Promise.reject('down')],
-    ['undefined', () => Promise.reject(undefined)],
-    ['no company', () => 'acme'],
-    ['a company without a secret', () => ({ ...ACME, webhookSecret: '' })],
-    ['a company with a bad address', () => ({ ...ACME, baseUrl: 'payments' })],
-  ])('WH-15 a directory that returns %s causes 503 and one log line', async (_, result) => {
+    ['rejects with a string', () => Promise.reject('down')],
+    ['rejects with undefined', () => Promise.reject(undefined)],
+    ['returns a string', () => 'acme'],
+    ['returns a company without a secret', () => ({ ...ACME, webhookSecret: '' })],
+    ['returns a company with a bad address', () => ({ ...ACME, baseUrl: 'payments' })],
+  ])('WH-15 a company directory that %s causes 503 and one log line', async (_, result) => {
     directory.merchants.result = result;
     expect(await directory.sendTo('acme')).toMatchObject({
       status: 503,
@@ -231,7 +231,7 @@ describe('failures of a company directory', () => {
     expect(directory.application.log.lines[0]).toMatch(/^error .*acme/);
   });
 
-  it('SE-06 a directory is called at most 50 times per second for companies without a valid signature', async () => {
+  it('SE-06 a company directory is called at most 50 times per second for companies for which no webhook request with a valid signature has arrived', async () => {
     expect(await directory.sendTo('acme')).toMatchObject({ status: 200 });
     directory.runtime.advance(60_000);
     directory.merchants.lookups.length = 0;
@@ -261,7 +261,7 @@ describe('failures of a company directory', () => {
     expect(await directory.sendTo('bolt')).toMatchObject({ status: 401 });
   });
 
-  it('SE-07 a directory that returns a company with another id causes 401, and nothing is stored', async () => {
+  it('SE-07 a company directory that returns a company with another id causes 401, and nothing is stored', async () => {
     // This directory ignores case, as some databases do.
     directory.merchants.result = (id) => (id.toLowerCase() === 'acme' ? ACME : undefined);
     const signed = signedWebhook(ACME);
@@ -288,7 +288,7 @@ describe('failures of a company directory', () => {
     expect(await directory.application.send(signed)).toMatchObject({ status: 200 });
   });
 
-  it('SE-06 a directory is called at most "webhook.maxLookupsPerSecond" times per second', async () => {
+  it('SE-06 a company directory is called at most "webhook.maxLookupsPerSecond" times per second', async () => {
     const merchants = new Merchants();
     await using app = await WebhookApplication.start({
       payments: {
@@ -306,7 +306,7 @@ describe('failures of a company directory', () => {
 });
 
 describe.each(Object.keys(ADAPTERS))('a company directory with other options on %s', (adapter) => {
-  it('SE-06 a directory that throws causes 503 with Retry-After in a controller of the application', async () => {
+  it('SE-06 a company directory that throws causes 503 with Retry-After in a controller of the application', async () => {
     const merchants = new Merchants();
     merchants.result = () => {
       throw new Error('connection refused');

@@ -93,7 +93,7 @@ async function start(adapter: AbstractHttpAdapter, option: string): Promise<Webh
 describe.each(staged(DRAINED))(
   'WH-13 a body that $title has read, with $option',
   ({ adapter, option }) => {
-    it('WH-13 a webhook request whose body was read gets 500, and one log line per minute names cause and fix', async () => {
+    it('WH-13 a webhook request whose body other code has read gets 500, and one log line per minute names cause and fix', async () => {
       await using app = await start(adapter(), option);
       for (const path of PATHS) {
         const response = await app.send(signedWebhook(COMPANY), { path });
@@ -111,7 +111,7 @@ describe.each(staged(DRAINED))(
       );
     });
 
-    it('WH-13 another content type or an encoded body gets 415, even if the body was read', async () => {
+    it('WH-13 a webhook request with another content type or an encoded body gets 415, even if other code has read the body', async () => {
       await using app = await start(adapter(), option);
       const signed = signedWebhook(COMPANY);
       const xml = { headers: { 'Content-Type': 'application/xml' } };
@@ -146,7 +146,7 @@ class Unguarded {
 }
 
 it.each(Object.keys(ADAPTERS))(
-  'WH-04 WebhookGuard as a global guard rejects bytes over the limit that a parser kept, on %s',
+  'WH-04 on %s, WebhookGuard as a global guard rejects a body over the limit, even if a parser has kept its bytes',
   async (adapter) => {
     await using app = await WebhookApplication.start({
       adapter: ADAPTERS[adapter]!(),

@@ -108,7 +108,7 @@ describe.each(Object.keys(ADAPTERS))('faults on %s', (adapter) => {
     expect(result.text).not.toContain('a-private-reason');
   });
 
-  it('SE-03 an asynchronous webhook.before that rejects causes no unhandled rejection if the webhook is busy', async () => {
+  it('SE-03 an asynchronous webhook.before that rejects a webhook request causes no unhandled rejection if "maxPending" requests are pending', async () => {
     const gate = new Gate();
     await using app = await WebhookApplication.start({
       adapter: ADAPTERS[adapter]!(),

@@ -185,7 +185,7 @@ describe.each(ADAPTER_OPTIONS)('the endpoint on $adapter with $option', ({ adapt
     expect(app.log.lines).toEqual([]);
   });
 
-  it('WH-16 a webhook request with the previous secret is accepted while both secrets are listed, and no other secret is', async () => {
+  it('WH-16 while the current and the previous secret are listed, webhook requests with either secret are accepted, and all others are rejected', async () => {
     for (const [webhookSecret, status] of [
       [SECRET, 200],
       [PREVIOUS, 200],
@@ -204,7 +204,7 @@ describe.each(ADAPTER_OPTIONS)('the endpoint on $adapter with $option', ({ adapt
     expect(orders.seen).toHaveLength(2);
   });
 
-  it('SE-02 a webhook path with a trailing slash gets 200 on Express, and 401 for an empty company on Fastify', async () => {
+  it('SE-02 a webhook request to a path with a trailing slash gets 200 on Express, and 401 on Fastify because the company id is empty', async () => {
     const { status } = await app.send(signedWebhook(COMPANY), { path: '/webhooks/payments/' });
     expect(status).toBe(adapter === 'express' ? 200 : 401);
     const unsigned = { path: '/webhooks/payments/', headers: { 'X-Webhook-Signature': undefined } };

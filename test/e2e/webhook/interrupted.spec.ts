@@ -49,7 +49,7 @@ describe.each(Object.keys(ADAPTERS))('interrupted requests on %s', (adapter) => 
   afterEach(async () => app.app.close());
 
   it.each(['/webhooks/payments', '/method/of'])(
-    'SE-08 a sender at %s that closes its connection during a lookup causes no log line',
+    'SE-08 a sender at %s that closes its connection during the lookup of its company causes no log line',
     async (path) => {
       await start();
       let closed = 0;
@@ -77,7 +77,7 @@ describe.each(Object.keys(ADAPTERS))('interrupted requests on %s', (adapter) => 
     },
   );
 
-  it('SE-03 a webhook request that the application delays after its body is rejected in favour of a newer request', async () => {
+  it('SE-03 if the application delays a webhook request after its body has been read, the request is rejected in favour of a newer request', async () => {
     const gate = new Gate();
     let held = false;
     const hold = async (): Promise<void> => {
@@ -113,7 +113,7 @@ describe('a hook of Fastify that decompresses bodies', () => {
   });
   afterEach(async () => app.app.close());
 
-  it('SE-02 a hook that decompresses bodies does not end the process if its stream fails after the rejection', async () => {
+  it('SE-02 a hook that decompresses bodies does not end the process if its stream fails after the webhook request was rejected', async () => {
     const signed = signedWebhook({ webhookSecret: SECRET });
     const headers = { ...signed.headers, 'Content-Encoding': 'gzip' };
     for (let n = 0; n < 2; n += 1) {

@@ -30,7 +30,7 @@ const WRONG: readonly [string, object, ...RegExp[]][] = [
   ],
   ['a query in the baseUrl', { baseUrl: `https://x.example?key=${PRIVATE}` }, /"baseUrl".*query/],
   [
-    'an http: baseUrl beyond loopback',
+    'an http: baseUrl that is not a loopback address',
     { baseUrl: 'http://x.example' },
     /"baseUrl".*"allowInsecureHttp: true"/,
   ],
@@ -100,11 +100,15 @@ const WRONG: readonly [string, object, ...RegExp[]][] = [
     /"webhook\.bodyLimitBytes".*whole number of bytes.*a text of 3 characters/,
   ],
   [
-    'a body limit too small',
+    'a body limit that is too small',
     { webhook: { bodyLimitBytes: 1023 } },
     /from 1024 to 67108864; it is 1023.*1048576/,
   ],
-  ['a body limit too large', { webhook: { bodyLimitBytes: 67_108_865 } }, /from 1024 to 67108864/],
+  [
+    'a body limit that is too large',
+    { webhook: { bodyLimitBytes: 67_108_865 } },
+    /from 1024 to 67108864/,
+  ],
   [
     'a limit of 0 company lookups',
     { webhook: { maxLookupsPerSecond: 0 } },
@@ -129,13 +133,13 @@ const WRONG: readonly [string, object, ...RegExp[]][] = [
     /"webhook\.before" must be a function/,
   ],
   [
-    'a body timeout beyond the deadline',
+    'a body timeout that is longer than the deadline',
     { deadlineMs: 1000, webhook: { bodyTimeoutMs: 1001 } },
     /"webhook\.bodyTimeoutMs".*from 100 to 1000; it is 1001/,
   ],
   ['a maxPending of 0', { webhook: { maxPending: 0 } }, /"webhook\.maxPending".*from 1 to 100000/],
   [
-    'fewer pending bytes than a body may have',
+    'a maxPendingBytes below bodyLimitBytes',
     { webhook: { bodyLimitBytes: 4096, maxPendingBytes: 4095 } },
     /"webhook\.maxPendingBytes".*from 4096 to 4294967296/,
   ],

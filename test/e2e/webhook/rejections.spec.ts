@@ -137,7 +137,7 @@ describe.each(['express', 'fastify'] as const)('rejected webhook requests on %s'
   };
   afterEach(async () => app.app.close());
 
-  it(`SE-08 ${COUNT[adapter]} rejected webhook requests of all kinds write fewer than 20 log lines, one per code`, async () => {
+  it(`SE-08 ${COUNT[adapter]} rejected webhook requests of all kinds cause fewer than 20 log lines, one per code`, async () => {
     await start();
     const kinds = Object.entries(REJECTED);
     const each = Math.ceil(COUNT[adapter] / kinds.length / CONNECTIONS) * CONNECTIONS;
@@ -161,7 +161,7 @@ describe.each(['express', 'fastify'] as const)('rejected webhook requests on %s'
     expect(app.log.lines.length).toBeLessThan(20 - kinds.length);
   });
 
-  it('SE-08 40 rejected webhook requests are counted in the log, a minute later or when the application closes', async () => {
+  it('SE-08 the number of rejected webhook requests is logged after a minute, or when the application closes', async () => {
     await start();
     await send(REJECTED.signature_mismatch[1], 40);
     expect(app.log.matching(/signature_mismatch/)).toHaveLength(1);
@@ -177,7 +177,7 @@ describe.each(['express', 'fastify'] as const)('rejected webhook requests on %s'
     expect(app.log.lines).toHaveLength(3);
   });
 
-  it('SE-08 webhook requests that are rejected because of a limit of capacity or time write one log line per code', async () => {
+  it('SE-08 webhook requests that are rejected because of a limit of capacity or time cause one log line per code', async () => {
     await start({ maxPending: 50, bodyTimeoutMs: 1000 });
     const slow: RawConnection[] = [];
     const head = bytes(signed).subarray(0, -signed.body.byteLength);

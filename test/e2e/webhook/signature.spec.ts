@@ -44,7 +44,7 @@ describe.each(Object.keys(ADAPTERS))('signature vectors on %s', (adapter) => {
   });
   afterAll(async () => app.app.close());
 
-  it.each(cases)('Signature: "$name" over HTTP is $expect', async (vector) => {
+  it.each(cases)('Signature: the vector "$name" results in $expect over HTTP', async (vector) => {
     const response = await app.exchange(`/webhooks/payments/${companyOf(vector)}`, {
       headers: [
         'Content-Type',

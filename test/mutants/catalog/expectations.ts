@@ -139,7 +139,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     file: `${EXPECTATIONS}/payment-expectations.ts`,
     replace: "effect === 'never' && created ? 'cancelled' : effect",
     by: "effect === 'never' ? 'cancelled' : effect",
-    specs: [`${E2E}/expectations/request.spec.ts`],
+    specs: [`${E2E}/expectations/request-method.spec.ts`],
   },
   {
     promise: 'EX-15',
@@ -147,7 +147,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     file: `${EXPECTATIONS}/payment-expectations.ts`,
     replace: "  'authentication_failed',\n] as const",
     by: "  'authentication_failed',\n  'conflict',\n] as const",
-    specs: [`${E2E}/expectations/request.spec.ts`],
+    specs: [`${E2E}/expectations/request-method.spec.ts`],
   },
   {
     promise: 'EX-07',
@@ -171,7 +171,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/stores/memory/memory-expectations.ts',
     replace: "if (stored.state === 'cancelled') return 'cancelled';",
     by: "if (stored.state === 'overdue') return 'cancelled';",
-    specs: [`${E2E}/expectations/request.spec.ts`],
+    specs: [`${E2E}/expectations/request-method.spec.ts`],
   },
   {
     promise: 'EX-15',

@@ -136,6 +136,6 @@ export const WEBHOOK_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/nest-internals.ts',
     replace: 'guards: [...metadataList(GUARDS, controller), ...metadataList(GUARDS, handler)]',
     by: 'guards: metadataList(GUARDS, handler)',
-    specs: ['test/e2e/webhook/controller.spec.ts'],
+    specs: ['test/e2e/webhook/own-controllers.spec.ts'],
   },
 ];
