@@ -92,7 +92,7 @@ beforeEach(() => {
 });
 
 describe('expectations against the emulator', () => {
-  it('EX-04 a poll finds a payment from an outage of webhook requests, and a late webhook request changes nothing', async () => {
+  it('EX-04 a poll finds a payment that completed during a webhook outage, and a late webhook request changes nothing', async () => {
     await using both = await startBoth({ delivery: { off: true } });
     const { emulator, expectations } = both;
     const { transactionId } = emulator.createStkPush(payment);

@@ -25,7 +25,7 @@ onMemoryAndSqlite((data) => {
     expect(await app.find(1)).toMatchObject(before);
   });
 
-  it('EX-01 an expectation that cancel() has ended is not polled, and its webhook request is still handled', async () => {
+  it('EX-01 an expectation is not polled after cancel(), and a webhook request for the payment is still handled', async () => {
     await using app = await ExpectingApplication.start(await data());
     await app.expect(1);
     expect(await app.expectations.cancel('order-1')).toBe(true);

@@ -301,7 +301,7 @@ describe('request() after a failure', () => {
     expect(posts(app)).toBe(1);
   });
 
-  it('EX-15 the message of an unknown outcome names the fix', async () => {
+  it('EX-15 the message of the error outcome_unknown names the fix', async () => {
     await using app = await ExpectingApplication.start(MEMORY);
     app.api.respond('POST', PATH, apiError('outcome_unknown', POST));
     await caught(request(app));

@@ -55,7 +55,7 @@ onMemoryAndSqlite((data) => {
     expect((await expectations.sweep(query)).expectations).toBe(1);
   });
 
-  it('EX-09 find() resolves a payment whose request had an unknown outcome, without a second request', async () => {
+  it('EX-09 find() finds the payment of a request with an unknown outcome, and no second request is sent', async () => {
     const api = new FakePaymentsApi();
     const find = async (reference: string, calls: PaymentsApi) => {
       const found = await calls.get('/v1/search', { query: { reference } });
@@ -94,7 +94,7 @@ it.each([
     },
     'no search',
   ],
-])('EX-09 a poll whose find() %s is unknown and attaches no id', async (_, find, detail) => {
+])('EX-09 if find() %s, the result is unknown, and no id is set', async (_, find, detail) => {
   const reconcile = { ...RECONCILE, find: find as () => Promise<string> };
   await using app = await ExpectingApplication.start(MEMORY, { reconcile });
   await app.expectations.expect({ reference: 'order-1' });
@@ -104,7 +104,7 @@ it.each([
   expect(transactionId).toBeNull();
 });
 
-it('EX-09 without find(), polls of a payment without a transaction id are unknown until an id is attached', async () => {
+it('EX-09 without find(), polls of a payment without a transaction id have the result unknown until an id is attached', async () => {
   await using app = await ExpectingApplication.start(MEMORY);
   await app.expectations.expect({ reference: 'order-1' });
   expect((await app.ask(1)).lastPoll!.detail).toContain('"reconcile.find" is not set');

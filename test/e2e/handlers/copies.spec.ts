@@ -60,7 +60,7 @@ onOneAdapter('copies of an event', (start) => {
     expect(gate.entered).toBe(1);
   });
 
-  it('WH-21 the application responds 503 to waiting copies of an event after a failure, and retries for the next copy', async () => {
+  it('WH-21 if a handler fails, the application responds 503 to waiting copies of the event, and the next copy runs the handler again', async () => {
     reset();
     broken = true;
     await using app = await start({ providers: [Orders] });

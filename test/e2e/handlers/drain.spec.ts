@@ -108,7 +108,7 @@ onOneAdapter('the end of handlers', (start) => {
     expect(gate.entered).toBe(1);
   });
 
-  it('IN-24 the application starts no delivery that waits for a free slot during a drain, and responds 503', async () => {
+  it('IN-24 during a drain, the application starts no delivery that waits for a free slot, and responds 503', async () => {
     const runtime = reset();
     const worker = { concurrency: 1 };
     await using app = await start({ providers: [Slow], payments: { runtime, worker } });

@@ -72,7 +72,7 @@ describe('the activity of an inbox in memory', () => {
     }
   });
 
-  it('PaymentInbox shows the capabilities and the handlers of a memory inbox', async () => {
+  it('PaymentInbox returns the capabilities and the handlers of a memory inbox', async () => {
     await using app = await start();
     expect(inboxOf(app).capabilities).toMatchObject({ durable: false, shared: false });
     await eventually(async () =>

@@ -18,7 +18,7 @@ async function codeOf(work: Promise<unknown>): Promise<string> {
 }
 
 onEachDurableInbox((durable) => {
-  it('IN-21 a commit whose work throws has no effect, and the delivery runs again', async () => {
+  it('IN-21 a commit whose function throws has no effect, and the delivery runs again', async () => {
     const data = await durable.data();
     const seen: string[][] = [];
     const handle: Handle = async (event, context) => {

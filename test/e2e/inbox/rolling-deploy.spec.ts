@@ -115,7 +115,7 @@ describe('on sqlite', () => {
     await eventually(() => expect(handled('mail')).toEqual(['again']));
   });
 
-  it('IN-32 an event type that only the new version of a handler takes runs only in processes of the new version', async () => {
+  it('IN-32 an event whose type only the new version of a handler takes is handled only by processes of the new version', async () => {
     const data = await durable.data();
     const ran: string[] = [];
     @Injectable()

@@ -34,15 +34,16 @@ import { StoredBodies } from './store/body-codec.js';
 export interface ListQuery extends EventFilter {
   /**
    * Selects only events with a delivery whose last error is in the same group as this error; see
-   * {@link PaymentInbox.failures}. If `handler` or `state` is set, this delivery must match it. Other events are
-   * removed from the page that the other fields select, so the page may have fewer events than `limit`.
+   * {@link PaymentInbox.failures}. If `handler` or `state` is set, this delivery must match it. The page is first read
+   * without this field. Events without such a delivery are then removed, so the page may have fewer events than
+   * `limit`.
    */
   readonly error?: string;
   /** Whether the newest or the oldest received events are first. Default `newest`. */
   readonly order?: 'newest' | 'oldest';
   /** Maximum number of events on a page, 1 to 1,000. Default 50. */
   readonly limit?: number;
-  /** The `next` of the previous page. Default: `null`, for the first page. */
+  /** The value of `next` in the previous page. Default: `null`, for the first page. */
   readonly after?: string | null;
 }
 
@@ -80,11 +81,12 @@ export class PaymentInbox {
 
   /**
    * Resolves once the event is safe: it is stored durably or, if the inbox is not durable, its handlers have succeeded.
-   * The response to the webhook request may be 2xx only after the event is safe. If the deadline passes first, the
-   * inbox still stores or handles the event.
+   * The response to the webhook request may be 2xx only after the event is safe. If the deadline passes before that,
+   * the inbox still stores or handles the event.
    *
-   * @throws PaymentInboxError `inbox_unavailable` if the store is down or the application closes, `inbox_full`,
-   *   `handlers_failed` and `deadline_passed`. The response must then be 503, so that the sender sends the event again.
+   * @throws PaymentInboxError with the code `inbox_unavailable` (the store is down, or the application is closing),
+   *   `inbox_full`, `handlers_failed` or `deadline_passed`. The response must then be 503, so that the sender sends the
+   *   event again.
    */
   receive(verified: VerifiedEvent): Promise<InboxReceipt> {
     return this.receiver.receive(verified);
@@ -120,8 +122,8 @@ export class PaymentInbox {
 
   /**
    * Removes a handler from the inbox if no running process has registered it. The handler gets no deliveries of new
-   * events, and its pending and dead deliveries are skipped. A process that registers the handler later adds it again,
-   * for events from then on.
+   * events, and its pending and dead deliveries are skipped. If a process registers the handler later, the handler is
+   * added again and gets the events that are received after that.
    *
    * @returns the number of skipped deliveries; `null` if a running process has the handler, so that nothing was
    *   changed.
@@ -145,8 +147,8 @@ export class PaymentInbox {
 
   /**
    * Returns a page of events, without their bodies, headers and histories. One call compares at most 20,000 events with
-   * the filter, so a page may have fewer events than `limit`, or none, although more events match: continue until
-   * `next` is `null`. The memory inbox compares all its events.
+   * the filter, so a page may have fewer events than `limit`, or none, although more events match. Therefore, read
+   * pages until `next` is `null`. The memory inbox has no such limit.
    *
    * @throws TypeError if `limit`, `after`, `from` or `to` is invalid.
    */

@@ -143,7 +143,7 @@ describe('InboxMaintenance', () => {
     expect(runtime.pending).toBe(0);
   });
 
-  it('EX-03 the maintenance reports once a day that no process polls waiting expectations, but no orphaned handler', async () => {
+  it('EX-03 if no process polls waiting expectations, the maintenance reports this once a day, and reports no orphaned handler', async () => {
     let count = 0;
     const counts = async () => ({ waiting: { count, more: false } });
     const expectations = { counts } as unknown as InboxStore['expectations'];
@@ -186,7 +186,7 @@ describe('InboxMaintenance', () => {
     ]);
   });
 
-  it('IN-32 the maintenance reports a handler that no process has registered for an hour at its start and once per day', async () => {
+  it('IN-32 the maintenance reports, at its start and then once per day, a handler that no process has registered for an hour', async () => {
     const { runtime, seen, maintenance } = maintenanceWith();
     seen('here', 2 * HOUR);
     seen('deploying', HOUR - 60_000);

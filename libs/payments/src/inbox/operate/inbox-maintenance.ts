@@ -12,10 +12,13 @@ import { WORKER_OPTIONS } from '../work/worker-options.js';
 import type { ResolvedWorkerOptions } from '../work/worker-options.js';
 
 /**
- * Maximum number of events that one batch deletes. The number is small, so that a receive never waits for the batch.
+ * Maximum number of events that one batch deletes. The number is small, so that storing a new event never has to wait
+ * for a batch.
  */
 const BATCH = 500;
-/** The pause between two batches, in milliseconds. Receives and claims run during this pause. */
+/**
+ * The pause between two batches, in milliseconds. During this pause, events are received and deliveries are claimed.
+ */
 const BETWEEN_BATCHES_MS = 20;
 /** The pause between two rounds, in milliseconds. */
 const BETWEEN_ROUNDS_MS = 60_000;
@@ -63,7 +66,7 @@ export class InboxMaintenance {
     this.#next(BETWEEN_ROUNDS_MS, () => this.#startRound());
   }
 
-  /** Starts no further step. Resolves once the running step has ended. */
+  /** Stops the maintenance. Resolves once the batch or report that is running has ended. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#cancel();
@@ -106,9 +109,8 @@ export class InboxMaintenance {
   }
 
   /**
-   * Logs one line about handlers for which the inbox stores deliveries although this process does not register them.
-   * After a method was renamed, this line is the first hint, because {@link #reportOrphans} reports the old name only
-   * after an hour.
+   * Logs one line with the handlers that are in the handler catalog but not registered by this process. After a method
+   * was renamed, this line is the first hint, because {@link #reportOrphans} reports the old name only after an hour.
    */
   async #reportAtStart(): Promise<void> {
     await this.#reportOrphans();
@@ -159,7 +161,7 @@ export class InboxMaintenance {
     }
   }
 
-  /** Logs that no process polls, if an expectation is waiting for its payment. */
+  /** If an expectation is waiting for its payment, logs that no process polls. */
   async #reportNoPolls(lastSeenAt: Date): Promise<void> {
     const { waiting } = await this.store.expectations.counts();
     if (waiting.count === 0) return;

@@ -11,14 +11,17 @@ import type {
 } from '../store/inbox-store.js';
 import { assertTimes } from '../store/stored-event.js';
 
-/** Number of events per call to the store. The number is small, so that a receive never waits long for the call. */
+/**
+ * Number of events per call to the store. The number is small, so that storing a new event never has to wait long for
+ * the call.
+ */
 const PAGE = 100;
 /** The default of `ratePerSecond`. */
 const DEFAULT_RATE = 100;
 /** The default of `state`. */
 const DEFAULT_STATE = 'dead';
 
-/** Selects the deliveries that `PaymentInbox.skip()` skips: deliveries in `state`, of the events that match. */
+/** Selects the deliveries that `PaymentInbox.skip()` skips. They are in `state`, and their events match the filter. */
 export interface DeliveryQuery extends EventFilter {
   /**
    * State of the deliveries. Default `dead`. With `unhandled` or `stale`, nothing is skipped, because events in these
@@ -51,7 +54,10 @@ export interface RedriveQuery extends DeliveryQuery {
 export interface SelectionResult {
   /** Number of matching events with at least one delivery to change. */
   readonly events: number;
-  /** Number of deliveries that changed. In a dry run: the number that would change, if no body is pruned meanwhile. */
+  /**
+   * Number of deliveries that changed. In a dry run: the number that would change. The real run changes fewer if the
+   * bodies of some events are pruned first.
+   */
   readonly deliveries: number;
 }
 
@@ -124,8 +130,9 @@ export class InboxRedrive {
   }
 
   /**
-   * Reads the matching events page by page, oldest first, and adds the counts of each page to `result`. The cursor is
-   * the number of an event in the order of receipt, so changes to deliveries hide no event.
+   * Reads the matching events page by page, oldest first, and adds the counts of each page to `result`. Each page
+   * begins after the last event of the page before, in the order of receipt. Changes to deliveries do not affect this
+   * order, so no event is left out.
    */
   async #each(
     filter: EventFilter,
@@ -148,7 +155,7 @@ export class InboxRedrive {
   }
 }
 
-/** The error for a handler name that no process has registered. */
+/** Returns the error for a handler name that no process has registered. */
 export function unknownHandler(name: string, known: readonly string[]): TypeError {
   const names = known.toSorted().join(', ') || 'none';
   return new TypeError(`No handler is named "${name}". Known handlers: ${names}.`);
@@ -178,7 +185,7 @@ function filterOf(query: RedriveQuery, state: EventFilter['state']): EventFilter
   };
 }
 
-/** Returns the handlers of those deliveries of an event that match the query. */
+/** Returns the names of the handlers whose delivery of the event matches the query. */
 export function matchingHandlers(
   { deliveries }: StoredEvent,
   { handler, error }: Pick<DeliveryQuery, 'handler' | 'error'>,
@@ -192,7 +199,8 @@ export function matchingHandlers(
 }
 
 /**
- * Whether the last error of a delivery has the {@link errorGroup} of `error`. Without `error`, each delivery matches.
+ * Whether the last error of a delivery is in the same {@link errorGroup} as `error`. Without `error`, each delivery
+ * matches.
  */
 function hasError(delivery: StoredDelivery | undefined, error: string | undefined): boolean {
   if (error === undefined) return true;
@@ -240,8 +248,9 @@ export interface Failures {
 }
 
 /**
- * Number of characters at the start of an error, without its ids and numbers, that decide its group. The end is not
- * compared, because stores cut two long errors of one group at different places.
+ * Number of characters that are compared to find the group of an error: the start of the error, after its ids and
+ * numbers were replaced. The end is not compared, because a store cuts long errors, and two errors of one group can be
+ * cut at different places.
  */
 const COMPARED = 300;
 /** Number of errors that are grouped before the process does other work. */

@@ -121,7 +121,7 @@ describe('EventReceiver: deliveries assigned on receipt', () => {
     expect(woken).toEqual([]);
   });
 
-  it('a handler gets the parsed event only if the application has no access to this event, unlike in a controller', async () => {
+  it('a handler gets the event that the receiver parsed only if no controller of the application has access to this event', async () => {
     for (const unshared of [false, true]) {
       const { receive, parsed } = processWith({ ...STORED, claimed: CLAIMED });
       await receive({}, 0, unshared);
@@ -175,7 +175,7 @@ describe('EventReceiver: deliveries assigned on receipt', () => {
     expect(started).toHaveLength(11);
   });
 
-  it('a failed receive calls start(null) of its reservation once, because the event may be stored', async () => {
+  it('if receive() of the store fails, the receiver calls start(null) of the reservation once, because the event may be stored', async () => {
     const { receive, started } = processWith(new Error('cut'));
     await expect(receive()).rejects.toMatchObject({ code: 'inbox_unavailable' });
     expect(started).toEqual([null]);
@@ -187,7 +187,7 @@ describe('EventReceiver: deliveries assigned on receipt', () => {
     expect(started).toEqual([[]]);
   });
 
-  it('a failed load of the catalog frees the reserved slots', async () => {
+  it('if the catalog cannot be loaded, the receiver frees the reserved slots', async () => {
     const { receive, started } = processWith(OUTDATED);
     await expect(receive()).rejects.toMatchObject({ code: 'inbox_unavailable' });
     expect(started).toEqual([[]]);

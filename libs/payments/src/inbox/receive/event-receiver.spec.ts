@@ -64,7 +64,7 @@ describe('EventReceiver', () => {
     expect(worker.ran).toEqual(['a']);
   });
 
-  it('no outcome watch stays open after an event was stored after its deadline', async () => {
+  it('the receiver ends the outcome watch of an event that was stored after its deadline', async () => {
     const { runtime, store, worker, outcomes, receive } = receiver({ deadlineMs: 1000 });
     worker.handle = () => new Promise<void>(() => {});
     const storeReceive = store.receive.bind(store);
@@ -195,7 +195,7 @@ describe('oncePerTransaction', () => {
   const COMPLETED = { eventType: 'transaction.completed' };
   const repeats = () => log.filter((line) => line.includes('has the transaction of'));
 
-  it('WH-23 a second transaction.completed event of a transaction is a duplicate, and is noted and logged', async () => {
+  it('WH-23 a second transaction.completed event of a transaction is a duplicate, is added to the first event, and is logged', async () => {
     const { worker, receive, find, store } = receiver();
     expect(await receive('a', { transactionId: 'T' }, COMPLETED)).toMatchObject({
       status: 'handled',

@@ -88,8 +88,8 @@ export class VerifiedEvent {
 
   /**
    * The id under which the event is stored: the service's id, or `service:` and the service's id if the module itself
-   * could store another event under the same id. Without this prefix, one of the two events would be a duplicate of the
-   * other.
+   * could store another event under the same id. Without this prefix, the inbox would treat one of the two events as a
+   * duplicate of the other.
    */
   get storedId(): string {
     const { id } = this.#event;
@@ -115,10 +115,10 @@ export class VerifiedEvent {
   }
 }
 
-/** Maximum number of times that an event is received again because the handler catalog changed meanwhile. */
+/** Maximum number of times that storing an event is repeated because the handler catalog changed. */
 const MAX_CATALOG_CHANGES = 10;
 
-/** An event as it was passed to the store, and what the store returned. */
+/** An event as it was passed to the store, and the receipt that the store returned. */
 interface ReceivedEvent {
   readonly event: IncomingEvent;
   readonly receipt: StoreReceipt;
@@ -144,8 +144,8 @@ export interface InboxReceipt {
 }
 
 /**
- * The error that `PaymentInbox.receive()` throws if the event is not safe yet. `receive()` throws no other error.
- * `code` is `inbox_unavailable`, `inbox_full`, `handlers_failed` or `deadline_passed`.
+ * The error that `PaymentInbox.receive()` throws if the event is neither stored durably nor handled. `receive()` throws
+ * no other error. `code` is `inbox_unavailable`, `inbox_full`, `handlers_failed` or `deadline_passed`.
  *
  * If a controller throws this error, the response is 503, so that the sender sends the event again. Nest's own
  * exception filter, Express and Fastify read the getters of this class, as they do with errors of `http-errors`.
@@ -201,8 +201,8 @@ export class EventReceiver {
   /**
    * See `PaymentInbox.receive()`. An event whose deadline has passed is still stored.
    *
-   * @param unshared whether the application has no access to the parsed event: the first handler then gets the parsed
-   *   event and need not parse the body again
+   * @param unshared whether only the module has access to the parsed event. If so, the first handler gets the parsed
+   *   event, and the body is not parsed again
    */
   async receive(verified: VerifiedEvent, unshared = false): Promise<InboxReceipt> {
     const { deadlineMs } = this.options;
@@ -325,7 +325,7 @@ export class EventReceiver {
    * `null` if the event is not to be stored. Does not wait for the handlers, even if the store is not durable, because
    * the worker retries them.
    *
-   * @throws the error of `store`; the event was possibly not stored.
+   * @throws the error of `store`. It is then unknown whether the event was stored.
    */
   async receiveOwn(verified: VerifiedEvent, store: StoreEvent): Promise<void> {
     await this.#observed(verified, store);
@@ -338,8 +338,8 @@ export class EventReceiver {
   }
 
   /**
-   * Stores an event with `receive`. Resolves once the event is as durable as the store makes it, or with `null` if
-   * `receive` did not store the event.
+   * Stores an event with `receive`. Resolves once the event is stored with the durability that the store offers, or
+   * with `null` if `receive` did not store the event.
    */
   async #store(verified: VerifiedEvent, receive: StoreEvent): Promise<ReceivedEvent | null> {
     const { company, event, storedId, raw } = verified;
@@ -363,7 +363,7 @@ export class EventReceiver {
     );
   }
 
-  /** The event as the store receives it. No delivery is assigned to a worker yet. */
+  /** Returns the event in the form that the store receives, without deliveries that are assigned to a worker. */
   #incoming(verified: VerifiedEvent, raw: Buffer, summary: StoredSummary | null): IncomingEvent {
     const { company, event, storedId, headers, source } = verified;
     const { eventType, timestamp } = event;
@@ -493,7 +493,7 @@ function receiptOf({ receipt, event }: ReceivedEvent, safe: 'stored' | 'handled'
 }
 
 /**
- * Whether an event is older than `webhook.maxAgeMs`, so that the inbox may have deleted the event's id. Events of the
+ * Whether an event is older than `webhook.maxAgeMs`. The inbox may have deleted the id of such an event. Events of the
  * type `webhook.test` are never stale, because a replay of such an event changes no payment.
  */
 export function isStale(
@@ -593,7 +593,9 @@ const UNITS = [
   ['second', 1000],
 ] as const;
 
-/** Returns a duration in words, in the largest unit that fits into the duration at least once, rounded down. */
+/**
+ * Returns a duration in words, for example `2 hours`: in the largest unit of which it has at least one, rounded down.
+ */
 function inWords(ms: number): string {
   const [unit, size] = UNITS.find((one) => ms >= one[1]) ?? UNITS[3];
   const count = Math.floor(ms / size);
@@ -651,8 +653,8 @@ function isText(value: unknown): value is string {
 }
 
 /**
- * Returns the start of a text; `null` for an empty text and for other values. Replaces half of a character at the end
- * of the text, and null characters, by U+FFFD.
+ * Returns a text cut to the maximum length of the field; `null` for an empty text and for other values. Replaces null
+ * characters by U+FFFD, and also a character of two UTF-16 units that was cut in half.
  */
 function bounded(field: keyof typeof LENGTHS, value: unknown): string | null {
   return isText(value)

@@ -13,23 +13,24 @@ export interface ReceiveOptions {
   /**
    * Event types that are handled once per transaction. A second event of the same company, type and
    * `data.transactionId` is a duplicate, even if its id differs. The webhook request of the duplicate gets a 200
-   * response, and no handler runs. The module logs the duplicate, and the first event lists it in
-   * `StoredEvent.repeats`. The types must be exact, without `*`. An event of another type, or without a transaction id,
-   * is a duplicate only if its id is known. The module adds the types of `reconcile.eventTypes`. Default
-   * `['transaction.completed']`; `[]` for none.
+   * response, and no handler runs. The module logs the duplicate, and adds it to `StoredEvent.repeats` of the first
+   * event. The types must be exact, without `*`. An event of another type, or without a transaction id, is a duplicate
+   * only if its id is known. The module adds the types of `reconcile.eventTypes`. Default `['transaction.completed']`;
+   * `[]` for none.
    */
   oncePerTransaction?: readonly string[];
   /**
-   * Time limit for a webhook request, in milliseconds from its arrival. If the event is not safe by then, the response
-   * is 503. The limit must be less than the sender's time limit of 30 s. 100 to 29,000. Default 25,000.
+   * Time limit for a webhook request, in milliseconds from its arrival. If the event is neither stored durably nor
+   * handled by then, the response is 503. The limit must be less than the sender's time limit of 30 s. 100 to 29,000.
+   * Default 25,000.
    */
   deadlineMs?: number;
   /**
-   * Returns what lists of events show, and searches find, besides the transaction: a reference, an amount and a
-   * currency. The module calls this function once for each received event. If the function fails, the event has no
-   * summary, and nothing else changes. The summary is stored as plain text next to the event, even with a `bodyCodec`.
-   * Default: `externalReference` or `accountReference`, `amount` and `currency` of the event's `data`. `null` stores no
-   * summary.
+   * Returns the summary of an event: a reference, an amount and a currency. Lists of events show the summary, and
+   * searches find events by the reference. The module calls this function once for each received event. If the function
+   * fails, the event has no summary, and nothing else changes. The summary is stored as plain text next to the event,
+   * even with a `bodyCodec`. Default: `externalReference` or `accountReference`, `amount` and `currency` of the event's
+   * `data`. `null` stores no summary.
    */
   summary?: ((event: PaymentEvent) => EventSummary | null | undefined) | null;
 }
@@ -86,8 +87,8 @@ export function resolveReceiveOptions(
  * Returns the maximum age of an event in milliseconds, `Infinity` for no limit. `option` is `webhook.maxAgeMs`, and
  * `retainIdsMs` is how long a durable inbox stores the ids of events.
  *
- * @throws PaymentsError `options_invalid` if ids are deleted before events reach the maximum age, because a replay
- *   between these two times would run its handlers again.
+ * @throws PaymentsError `options_invalid` if ids are deleted before events reach the maximum age, because a copy of an
+ *   event that arrives between these two times would run the handlers again.
  */
 export function resolveMaxAge(
   option: number | false | undefined,

@@ -57,7 +57,7 @@ describe('countActivity', () => {
     );
   });
 
-  it('IN-38 countActivity() reads at least 100,000 events, and is complete from the minute after the oldest of them', async () => {
+  it('IN-38 countActivity() reads at least 100,000 events, and its counts are complete from the minute after the oldest of these events', async () => {
     const { read, completeFrom } = await count([slice(90, 998), slice(70, 996), slice(50, 993)]);
     expect(read).toEqual([
       [Number.MAX_SAFE_INTEGER, 989],
@@ -67,7 +67,7 @@ describe('countActivity', () => {
     expect(completeFrom).toEqual(new Date(994 * MINUTE_MS));
   });
 
-  it('IN-38 countActivity() is complete from the first minute if it read every event and no event was deleted since then', async () => {
+  it('IN-38 the counts of countActivity() are complete from the first minute if it read every event and no event was deleted since then', async () => {
     const { read, completeFrom, minutes } = await count([slice(90, 995)]);
     expect(read).toHaveLength(2);
     expect(completeFrom).toEqual(minutes[0]!.startsAt);

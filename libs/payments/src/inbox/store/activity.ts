@@ -2,7 +2,7 @@ import type { ActivityCounts, ActivityMinute, InboxActivity } from './stored-eve
 
 const MINUTE_MS = 60_000;
 /**
- * How long after its end a minute is closed, in milliseconds. Transactions that began in the minute have usually
+ * Milliseconds from the end of a minute until the minute is closed. Transactions that began in the minute have usually
  * committed by then.
  */
 const CLOSING_MS = 10_000;
@@ -41,11 +41,11 @@ interface Tally extends Record<'received' | 'failed' | 'dead', number> {
  * Computes the activity of the last closed minutes from the newest events, slice by slice, so that other operations can
  * run between two slices.
  *
- * @param minutes how many minutes
+ * @param minutes the number of minutes
  * @param nowMs the time by the store clock
- * @param deletedMs events that were received until this time may be deleted
- * @param readSlice reads a slice of the newest events before a number in the order of receipt, and their activity from
- *   a given minute on
+ * @param deletedMs the time up to which received events may have been deleted
+ * @param readSlice returns the activity, from the minute `fromMinute` on, of a slice of events: the newest events that
+ *   were received before the event with the number `before`
  */
 export async function countActivity(
   minutes: number,

@@ -124,7 +124,7 @@ describe('Batcher', () => {
     expect(store.ids.map(({ length }) => length)).toEqual([400, 200, 900, 2, 1]);
   });
 
-  it('Batcher rejects all queued requests if the database is not reachable, and writes later ones', async () => {
+  it('Batcher rejects all queued requests if the database is not reachable, and writes later requests', async () => {
     const store = new SlowStore();
     const added = await store.addInTurns(['a'], ['b'], ['c'], ['d']);
     const failed = Promise.allSettled(added);

@@ -11,7 +11,10 @@ const MANY_ITEMS = 100;
 const MAX_ITEMS = 500;
 /** Maximum number of bytes in one call, except for a single request with more bytes. */
 const MAX_BYTES = 4 * 1024 ** 2;
-/** Limits of items and bytes in the queue. The limits apply if the database is slower than the requests. */
+/**
+ * Limits of items and bytes in the queue. The queue reaches these limits if requests arrive faster than the database
+ * writes them.
+ */
 const MAX_QUEUED_ITEMS = 20_000;
 const MAX_QUEUED_BYTES = 256 * 1024 ** 2;
 
@@ -22,7 +25,10 @@ export interface BatcherOptions<Item, Result> {
   /** Maximum number of calls at the same time. If one call waits for another process, the other calls continue. */
   readonly maxCalls: number;
   readonly bytesOf: (item: Item) => number;
-  /** Whether a value of one item caused an error, so that the other items of the call can be written. */
+  /**
+   * Whether an error was caused by a value in one of the items. If so, the other items of the call can still be
+   * written.
+   */
   readonly isValueError: (error: unknown) => boolean;
 }
 

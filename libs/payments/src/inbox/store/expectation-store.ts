@@ -31,7 +31,7 @@ export type ExpectationState = 'waiting' | 'fulfilled' | 'overdue' | 'cancelled'
  */
 export type PollResult = 'event' | 'pending' | 'unknown' | 'contradiction';
 
-/** The detail of a {@link PollResult} `contradiction`. */
+/** Returns the detail of a {@link PollResult} `contradiction`. */
 export function contradictionDetail(
   foundType: string,
   stored: { readonly id: string; readonly eventType: string },
@@ -76,19 +76,19 @@ export interface StoredExpectation {
    * schedule.
    */
   readonly dueBy: Date | null;
-  /** Delays of the polls after the creation, in milliseconds, ascending. */
+  /** Milliseconds from the creation of the expectation to each of its polls, ascending. */
   readonly schedule: readonly number[];
   readonly state: ExpectationState;
   /** When the expectation was stored, or opened again, by the store clock. */
   readonly createdAt: Date;
   /**
-   * Milliseconds since {@link createdAt}. If the store has a clock that does not follow changes of the system time,
-   * this clock is used. The time of the next poll is computed from this age.
+   * Milliseconds since {@link createdAt}. If the store has a clock that does not follow changes of the system time, the
+   * age is measured with this clock. The time of the next poll is computed from this age.
    */
   readonly ageMs: number;
   /** How many polls have ended. */
   readonly polls: number;
-  /** How many polls in a row were lost, because their process ended before the poll. */
+  /** How many polls in a row were lost. A poll is lost if its process ends before the poll ends. */
   readonly lostPolls: number;
   /** The last poll; `null` before the first. */
   readonly lastPoll: {
@@ -110,8 +110,8 @@ export interface StoredExpectation {
   /** One line about the last poll that contradicted the inbox, at most 1,000 characters; `null` if there was none. */
   readonly contradiction: string | null;
   /**
-   * Id of the last event of another transaction with the same reference: the customer may have paid twice. That event
-   * did not fulfil the expectation. `null` without such an event.
+   * Id of the last event of another transaction with the same reference; `null` without such an event. The event did
+   * not fulfil the expectation, and may mean that the customer has paid twice.
    */
   readonly otherEventId: string | null;
 }
@@ -146,7 +146,7 @@ export interface PollOutcome {
   readonly againInMs?: number | null;
 }
 
-/** The delay until the next poll of an expectation that stays open, in milliseconds; `null` if none is scheduled. */
+/** Returns the milliseconds until the next poll of an expectation that stays open; `null` if none is scheduled. */
 export function nextDelayMs({ next, againInMs = null }: PollOutcome): number | null {
   if (typeof next === 'number') return next;
   return next === 'overdue' ? againInMs : null;
@@ -157,9 +157,8 @@ export interface PollSettlement {
   readonly lease: PollLease;
   readonly outcome: PollOutcome;
   /**
-   * With the result `event`: the event that the poll found, with `oncePerTransaction`.
-   * Otherwise, with `next: 'overdue'`: the event for the handlers of overdue payments, or `null` if there is no such
-   * handler.
+   * With the result `event`: the event that the poll found; its `oncePerTransaction` must be `true`. Otherwise, with
+   * `next: 'overdue'`: the event for the handlers of overdue payments, or `null` if there is no such handler.
    */
   readonly event: IncomingEvent | null;
   /**
@@ -167,7 +166,7 @@ export interface PollSettlement {
    * event is a contradiction, and whether an expectation is overdue.
    */
   readonly eventTypes: readonly string[];
-  /** Whether {@link StoredExpectation.lostPolls} stays as it is, because the service was not asked. */
+  /** Whether {@link StoredExpectation.lostPolls} is left unchanged, because the poll sent no request to the service. */
   readonly keepLost: boolean;
 }
 
@@ -209,8 +208,8 @@ export interface StartedRequest {
   /** The state of the request before this call. The state is also `accepted` if a transaction id is attached. */
   readonly previous: RequestState;
   /**
-   * The right to end the request; `null` if the caller must not send a request, because a request is running or
-   * accepted, or the expectation is fulfilled or cancelled.
+   * The token to pass to {@link ExpectationStore.endRequest}; `null` if the caller must not send a request, because a
+   * request is running or accepted, or the expectation is fulfilled or cancelled.
    */
   readonly token: number | null;
 }
@@ -221,7 +220,7 @@ export interface ExpectationFilter {
   /** Only expectations with this transaction id. */
   readonly transactionId?: string;
   readonly state?: ExpectationState;
-  /** Only fulfilled expectations whose event was received in this way. */
+  /** Only expectations that were fulfilled by an event from this source. */
   readonly fulfilledBy?: 'webhook' | 'poll';
   /** Only expectations with a contradiction. */
   readonly contradictory?: boolean;
@@ -236,7 +235,7 @@ export interface ExpectationFilter {
 /** A page of expectations. */
 export interface ExpectationPage {
   readonly expectations: readonly StoredExpectation[];
-  /** Pass it as `after` for the next page; `null` on the last page. */
+  /** The value to pass as `after` to get the next page; `null` on the last page. */
   readonly next: string | null;
 }
 
@@ -263,13 +262,13 @@ export interface ExpectationName {
  * `IncomingEvent.fulfils` is set and the receipt is `stored` or `duplicate`. Such an event fulfils each `waiting` or
  * `overdue` expectation whose transaction id is the event's ordering key. If an expectation has no transaction id, its
  * reference is compared with `IncomingEvent.reference` instead. The fulfilled expectation contains the stored event and
- * the source of that event, has no next poll, and is in `StoreReceipt.fulfilled`. If an expectation has the event's
- * reference but another transaction (its own, or the transaction of the event that fulfilled it), only its
- * {@link StoredExpectation.otherEventId} is set, unless the expectation is cancelled. If no expectation is stored,
- * `receive` runs no additional statement.
+ * the source of that event, has no next poll, and is in `StoreReceipt.fulfilled`. An expectation may have the event's
+ * reference but belong to another transaction, through its own transaction id or through the event that fulfilled it.
+ * The event then only sets the {@link StoredExpectation.otherEventId} of this expectation, or changes nothing if the
+ * expectation is cancelled. If no expectation is stored, `receive` runs no additional statement.
  *
- * **Polls.** A poll is claimed for a limited time. If it is not settled or released before its lease ends, the poll is
- * lost, and due again. Polls are idempotent, so two polls may overlap; only the newest lease is valid.
+ * **Polls.** A poll is claimed for a limited time. A poll that is not settled or released before its lease ends is
+ * lost, and is due again. Polls are idempotent, so two polls may overlap; only the newest lease is valid.
  *
  * Pruning deletes fulfilled and cancelled expectations that were created and fulfilled more than `tombstonesMs` ago.
  * Pruning never deletes a waiting or overdue expectation.
@@ -278,9 +277,9 @@ export interface ExpectationStore {
   /**
    * Stores an expectation in the state `waiting`, with its first poll due in `firstPollInMs`. With `tx`, stores the
    * expectation in this open transaction of the application, which must be on the database of the store. A cancelled
-   * expectation with the same reference is opened again, as a new expectation; a request that is still running for it
-   * continues. Returns `false`, and changes nothing, if the company has an expectation with this reference in another
-   * state.
+   * expectation with the same reference is opened again, as a new expectation. A request that is still running for the
+   * cancelled expectation continues. Returns `false`, and changes nothing, if the company has an expectation with this
+   * reference in another state.
    *
    * @throws TypeError if the store cannot use `tx`. PaymentsError `inbox_full`.
    */
@@ -291,13 +290,14 @@ export interface ExpectationStore {
    *
    * - `attached` if the id was set, or the expectation has this id already.
    * - `conflict` if the expectation has another id, which it keeps, or if another expectation of the company that is
-   *   not cancelled has this id. A response to another payment must not hide this payment.
+   *   not cancelled has this id. The id of another payment is not attached, because its events would then fulfil this
+   *   expectation.
    * - `cancelled` if the expectation is cancelled.
    * - `unknown` if there is no such expectation.
    *
-   * Only `attached` changes anything. The request of the expectation is then `accepted`, and
-   * {@link StoredExpectation.lostPolls} is 0. Calls for two expectations at the same moment may both attach the same
-   * id. The event of that transaction then fulfils both expectations.
+   * With `conflict`, `cancelled` and `unknown`, nothing is changed. With `attached`, the request of the expectation is
+   * `accepted`, and {@link StoredExpectation.lostPolls} is 0. Calls for two expectations at the same moment may both
+   * attach the same id. The event of that transaction then fulfils both expectations.
    *
    * If the expectation had no transaction id, and an event of another transaction had fulfilled it by its reference,
    * the expectation is `waiting` again and has a poll due now. The id of that event becomes
@@ -313,9 +313,9 @@ export interface ExpectationStore {
   cancel(company: string, reference: string): Promise<boolean>;
 
   /**
-   * Begins a request for the payment: grants the token, unless a request is running or accepted, or the expectation is
-   * neither waiting nor overdue. A request that does not end within `leaseMs` is `unknown` from then on. Resolves with
-   * `undefined` if there is no such expectation.
+   * Begins a request for the payment, and returns a token for {@link endRequest}. Returns no token if a request is
+   * running or accepted, or if the expectation is fulfilled or cancelled. A request that does not end within `leaseMs`
+   * is `unknown` from then on. Resolves with `undefined` if there is no such expectation.
    */
   startRequest(
     company: string,
@@ -338,7 +338,8 @@ export interface ExpectationStore {
 
   /**
    * Returns expectations by creation, newest first, `limit` at a time (1 to 1,000). A call may end after it has
-   * compared 20,000 expectations with the filter. The page then contains the expectations that match, and a `next`.
+   * compared 20,000 expectations with the filter. The page then contains the matching expectations that were found so
+   * far, and `next` continues the list.
    */
   list(query: {
     readonly filter: ExpectationFilter;
@@ -347,9 +348,9 @@ export interface ExpectationStore {
   }): Promise<ExpectationPage>;
 
   /**
-   * Leases due polls, the earliest due first, at most `limit`, for `leaseMs`. A poll whose lease has ended is due, and
-   * {@link StoredExpectation.lostPolls} increases by one. Returns no polls while polls are paused (`@payments/poll` or
-   * `*`).
+   * Leases at most `limit` due polls for `leaseMs` milliseconds, the earliest due first. A poll whose lease has ended
+   * is due, and {@link StoredExpectation.lostPolls} increases by one. Returns no polls while polls are paused
+   * (`@payments/poll` or `*`).
    */
   claimPolls(request: {
     readonly limit: number;
@@ -357,7 +358,8 @@ export interface ExpectationStore {
   }): Promise<readonly ClaimedPoll[]>;
 
   /**
-   * Makes claimed polls due in `dueInMs[i]` without recording a poll. Ignores leases that are not valid any more.
+   * Ends leases without recording a poll: the poll of lease `i` is due again in `dueInMs[i]` milliseconds. Ignores
+   * leases that are not valid any more.
    */
   releasePolls(leases: readonly PollLease[], dueInMs: readonly number[]): Promise<void>;
 
@@ -366,8 +368,8 @@ export interface ExpectationStore {
    * same transaction:
    *
    * - With the result `event`: receives the event and fulfils the expectation with it. If the expectation is cancelled,
-   *   the event is received too, and the expectation stays cancelled. However, if the inbox has an event of the
-   *   transaction with another of `eventTypes`, but no event with the type of the found event, the found event is not
+   *   the event is received too, and the expectation stays cancelled. However, if the inbox has stored an event of this
+   *   transaction, but only with other types of `eventTypes` than the type of the found event, the found event is not
    *   received. The recorded result is then `contradiction`, its detail is also stored as
    *   {@link StoredExpectation.contradiction}, and the stored event fulfils the expectation if it is open.
    * - With `next: 'overdue'`, if the expectation is still `waiting`: a stored event of its transaction with one of
@@ -378,9 +380,9 @@ export interface ExpectationStore {
   settlePoll(settlement: PollSettlement): Promise<SettledPoll>;
 
   /**
-   * Makes polls due: the poll of selection `i` in `dueInMs[i]`, or earlier if it is already due earlier. Ignores
-   * cancelled expectations and running polls. Reduces `lostPolls` to at most 2, so that an expectation whose polls were
-   * lost gets one more try. Returns how many polls it made due.
+   * Makes polls due: the poll of selection `i` becomes due in `dueInMs[i]` milliseconds, unless it is due earlier.
+   * Ignores cancelled expectations and running polls. Reduces `lostPolls` to at most 2, because after 3 lost polls in a
+   * row, at most the last poll of a schedule sends a request to the service. Returns how many polls it made due.
    */
   pollNow(selections: readonly ExpectationName[], dueInMs: readonly number[]): Promise<number>;
 

@@ -62,7 +62,7 @@ describe('HandlerCatalogCache', () => {
     expect(cache.current.version).toBe(7);
   });
 
-  it('concurrent calls of refresh() share one query, later calls send another', async () => {
+  it('concurrent calls of refresh() share one query, and a later call sends another query', async () => {
     let loads = 0;
     const cache = cacheOf(async () => catalog((loads += 1)));
     await Promise.all([cache.refresh(), cache.refresh(), cache.refresh()]);

@@ -22,7 +22,7 @@ export interface InboxHandler {
   /** When a process first registered the handler, by the store clock; `null` if it is not registered yet. */
   readonly firstSeenAt: Date | null;
   /**
-   * When a running process last had the handler registered, to the accuracy of a heartbeat; `null` if it is not
+   * The last time at which a process with this handler was running, to the accuracy of a heartbeat; `null` if it is not
    * registered yet.
    */
   readonly lastSeenAt: Date | null;

@@ -30,7 +30,7 @@ export interface SettleResult {
 
 /** The result of {@link InboxStore.commit}. */
 export interface CommitResult<R> extends Pick<SettleResult, 'nextDue'> {
-  /** The return value of the work. */
+  /** The return value of the function `work`. */
   readonly result: R;
 }
 
@@ -42,7 +42,7 @@ export interface HandlerDeclaration {
   readonly patterns: readonly string[];
 }
 
-/** The facts with which a worker registers. */
+/** What a worker passes to the store when it registers. */
 export interface WorkerRegistration {
   /** Id of the worker: a UUID. Each registration has a new id. */
   readonly id: string;
@@ -54,7 +54,7 @@ export interface WorkerRegistration {
 /** A handler that a process has registered in the store. */
 export interface KnownHandler extends HandlerDeclaration {
   readonly firstSeenAt: Date;
-  /** When a live worker last had the handler registered, to the accuracy of a heartbeat. */
+  /** The last time at which a worker with this handler was live, to the accuracy of a heartbeat. */
   readonly lastSeenAt: Date;
 }
 
@@ -72,11 +72,11 @@ export interface HeartbeatResult {
    * were freed.
    */
   readonly alive: boolean;
-  /** Whether suspects of the worker's handlers are pending, except suspects of paused handlers. */
+  /** Whether a suspect is pending for one of the worker's handlers that is not paused. */
   readonly suspects: boolean;
 }
 
-/** Which deliveries to claim. */
+/** Selects the deliveries to claim. */
 export interface ClaimRequest {
   /** Id of a registered worker. */
   readonly workerId: string;
@@ -84,7 +84,7 @@ export interface ClaimRequest {
   readonly wanted: readonly { readonly handler: string; readonly limit: number }[];
 }
 
-/** Which suspect to claim. */
+/** Selects the suspect to claim. A suspect is a delivery whose process died during an attempt. */
 export interface SuspectRequest {
   /** Id of a registered worker. */
   readonly workerId: string;
@@ -100,8 +100,8 @@ export interface InboxCapabilities {
   readonly durable: boolean;
   /**
    * Whether several processes may share the store. A store that is not shared has only one worker, which lives as long
-   * as the store. Such a store may leave out what follows from the death of a worker, so it frees no delivery and has
-   * no suspects.
+   * as the store. Such a store need not handle the death of a worker. It may therefore never free a delivery and never
+   * have suspects.
    */
   readonly shared: boolean;
   /** Whether `context.commit` works, which stores the handler's effects and the settled delivery in one transaction. */
@@ -116,20 +116,20 @@ export interface InboxCapabilities {
  *
  * **Leases.** A worker (one per process) registers, sends heartbeats, and leases the deliveries that it runs. A running
  * delivery stores the worker's id and a fencing token. {@link complete}, {@link fail}, {@link release} and
- * {@link commit} succeed exactly if the delivery is `running` and the token is the current one. These operations
- * compare no clock. The clock only decides when a worker that sends no heartbeats is dead.
+ * {@link commit} succeed exactly if the delivery is `running` and the token is the current one. No clock decides
+ * whether these operations succeed. The clock only decides when a worker that sends no heartbeats is dead.
  *
  * **Unknown outcomes.** A rejected operation may have taken effect, for example if the connection was cut before the
- * response arrived. After a {@link claim}, a {@link claimSuspect} or an assigning {@link receive} has rejected, the
- * worker may lease deliveries that it never received, and no process would ever free them. The worker therefore
- * registers under a new id. The worker continues the heartbeats of the old id until the attempts and the other claims
- * under the old id have ended. Then the worker retires the old id with a grace of 0.
+ * response arrived. After {@link claim}, {@link claimSuspect}, or {@link receive} with `assign` has rejected, the
+ * worker may hold the leases of deliveries that it never received, and no process would ever free them. The worker
+ * therefore registers under a new id. The worker continues the heartbeats of the old id until the attempts and the
+ * other claims under the old id have ended. Then the worker retires the old id with a grace of 0 ms.
  *
  * **Ordering.** Two deliveries of one company, handler and ordering key never run at the same time. While one of them
  * is running, a due delivery of the same key waits. Claims do not read waiting deliveries, so the cost of a claim does
  * not depend on the backlog of one key. When a delivery stops being `running`, or a pending delivery is skipped, the
- * next waiting delivery of its key (the earliest due) becomes claimable. This next delivery is due now, or keeps its
- * earlier due time.
+ * next waiting delivery of its key (the earliest due) becomes claimable. The store sets the due time of this delivery
+ * to now, or keeps its earlier due time.
  *
  * `Tx` is the type of the transaction that {@link commit} passes to its work.
  */
@@ -192,9 +192,9 @@ export interface InboxStore<Tx = unknown> {
 
   /**
    * Stores events, each with a delivery to each of its handlers. An event that is already stored, or is in the same
-   * call twice, is not stored again; its receipt reports this. Resolves once the events are as durable as the store
-   * makes them, with a receipt for each event, in the order of the events. Rejects within a bounded time if the store
-   * is down.
+   * call twice, is not stored again; its receipt reports this. Resolves once the events are stored with the durability
+   * that the store offers. The result has a receipt for each event, in the order of the events. Rejects within a
+   * bounded time if the store is down.
    *
    * A delivery to a handler in {@link IncomingEvent.assign} is leased to that worker, exactly as a claim would lease
    * it, if the handler is not paused and no delivery of its ordering key and handler is running, waiting, or pending
@@ -206,19 +206,19 @@ export interface InboxStore<Tx = unknown> {
 
   /**
    * Leases due pending deliveries to the worker, except suspects. For each handler, leases the earliest due deliveries
-   * first, at most as many as its limit. Counts an attempt of each leased delivery. Leases no delivery of a paused
-   * handler. If another delivery of its ordering key is running for the handler, a due delivery waits from now on. A
-   * store may lease nothing to a worker that is not live, in this method and in {@link receive}. If a store leases a
-   * delivery to such a worker, the next heartbeat of any worker frees the delivery.
+   * first, at most as many as its limit. Increases the number of attempts of each leased delivery by one. Leases no
+   * delivery of a paused handler. A due delivery waits from now on if the handler is running another delivery with the
+   * same ordering key. A store may lease nothing to a worker that is not live, in this method and in {@link receive}.
+   * If a store leases a delivery to such a worker, the next heartbeat of any worker frees the delivery.
    */
   claim(request: ClaimRequest): Promise<ClaimedDelivery[]>;
 
-  /** Leases at most one suspect of the named handlers, the earliest due. */
+  /** Leases the earliest due suspect of the named handlers, or returns `null` if no suspect is due. */
   claimSuspect(request: SuspectRequest): Promise<ClaimedDelivery | null>;
 
   /**
-   * Whether the handler of a delivery has done another event of the same company and ordering key whose own time
-   * (`occurredAt`) is later. A later event whose body was pruned counts as done by every handler.
+   * Whether the handler of a delivery is done with a later event of the same company and ordering key. Events are
+   * compared by their own time (`occurredAt`). A later event whose body was pruned counts as done by every handler.
    */
   newerHandled(lease: Lease): Promise<boolean>;
 
@@ -266,13 +266,14 @@ export interface InboxStore<Tx = unknown> {
 
   /**
    * Returns events in the order of receipt, newest or oldest first, `limit` at a time (1 to 1,000). A call may end
-   * after it has compared 20,000 events with the filter. The page then contains the events that match, and a `next`.
+   * after it has compared 20,000 events with the filter. The page then contains the matching events that were found so
+   * far, and `next` continues the list.
    */
   list(query: {
     readonly filter: EventFilter;
     readonly order: 'newest' | 'oldest';
     readonly limit: number;
-    /** The `next` of the previous page; `null` for the first page. */
+    /** The value of `next` in the previous page; `null` for the first page. */
     readonly after: string | null;
   }): Promise<EventPage>;
 
@@ -299,14 +300,14 @@ export interface InboxStore<Tx = unknown> {
   /**
    * Makes dead, skipped and pending deliveries due again, and done deliveries if `force` is set. Ignores running
    * deliveries and pruned events. Adds a delivery if the event has no delivery to the handler. `dueInMs[i]` is the
-   * delay until selection `i` becomes due; a pending delivery becomes due then or earlier, never later. The attempts of
-   * a delivery start from 0 again, unless it was pending. Returns how many deliveries it changed or added; a pending
+   * delay until selection `i` becomes due; a pending delivery that is due earlier keeps its due time. The attempts of a
+   * delivery start from 0 again, unless it was pending. Returns how many deliveries it changed or added; a pending
    * delivery counts as changed.
    *
-   * The first delivery that is added to a stale event makes the event count as the event of its transaction. The event
-   * is then not stale any more, and fulfils expectations as on receipt if `fulfils` contains its type. As the reference
-   * of this event, the databases use the reference in its {@link IncomingEvent.summary}, because they store no other
-   * reference. If another event already counts as the event of the transaction, no delivery is added; see
+   * When the first delivery is added to a stale event, the event begins to count as the event of its transaction. The
+   * event is then not stale any more, and fulfils expectations as on receipt if `fulfils` contains its type. As the
+   * reference of this event, the databases use the reference in its {@link IncomingEvent.summary}, because they store
+   * no other reference. If another event already counts as the event of the transaction, no delivery is added; see
    * {@link IncomingEvent.oncePerTransaction}.
    */
   redrive(
@@ -332,14 +333,15 @@ export interface InboxStore<Tx = unknown> {
    * Deletes old data, at most `limit` events at a time (1 to 10,000):
    *
    * - the bodies and deliveries of events that were received more than `bodiesMs` ago and whose deliveries are all done
-   *   or skipped. A tombstone stays.
+   *   or skipped. A tombstone of each event is kept.
    * - tombstones of events that were received more than `tombstonesMs` ago and whose own time (`occurredAt`) is also
-   *   more than `tombstonesMs` ago. The tombstone of an event from the future stays longer, so that every deleted event
-   *   is older than `tombstonesMs`.
+   *   more than `tombstonesMs` ago. An event whose own time is in the future keeps its tombstone longer, so that every
+   *   deleted event is older than `tombstonesMs`.
    * - expectations; see {@link ExpectationStore}.
    *
-   * Returns how many events and expectations it changed. A call reads a bounded number of the old events that were not
-   * finished when they became old, so an event that has finished since then may be pruned by a later call.
+   * Returns how many events and expectations it changed. An event with an unfinished delivery is not pruned when it
+   * becomes old. Each call checks only a limited number of such events again, so an event whose deliveries have
+   * finished may be pruned only by a later call.
    */
   prune(request: {
     readonly bodiesMs: number;
@@ -352,6 +354,6 @@ export interface InboxStore<Tx = unknown> {
 export interface InboxDefinition {
   /** Name of the inbox in messages, for example `memory`. */
   readonly name: string;
-  /** A new store that is not opened yet. The store uses the clock of `runtime` if it has no clock of its own. */
+  /** Creates a store without opening it. The store uses the clock of `runtime` if it has no clock of its own. */
   create(runtime: PaymentsRuntime): InboxStore;
 }

@@ -18,7 +18,7 @@ export type DeliveryState = 'pending' | 'running' | 'done' | 'dead' | 'skipped';
  * - `unhandled`: no handler took the event's type.
  * - `stale`: the event was too old when it was received; see {@link StoredEvent.stale}.
  *
- * A redrive can add deliveries to an unhandled or stale event. After that, the event is not in that state any more.
+ * A redrive can add deliveries to an unhandled or stale event. An event with a delivery is neither unhandled nor stale.
  * Tombstones and `webhook.test` events are neither `unhandled` nor `stale`.
  */
 export type EventState = DeliveryState | 'unhandled' | 'stale';
@@ -34,7 +34,7 @@ export interface DeliveryAttempt {
   /**
    * - `done`: the handler succeeded.
    * - `failed`: the handler failed, or did not run because the delivery had no attempts left.
-   * - `lost`: the process died or was cut off before the attempt had a result.
+   * - `lost`: the process died, or sent no heartbeats for `leaseMs`, before the attempt had a result.
    */
   readonly outcome: 'done' | 'failed' | 'lost';
   /** One line about the failure, at most 1,000 characters; `null` unless the outcome is `failed`. */
@@ -70,8 +70,8 @@ export interface StoredDelivery {
 export type EventSource = PaymentEventSource;
 
 /**
- * The result of the option `summary`: what lists show of an event, and what searches find, besides its transaction.
- * Fields that are missing or have another type are not stored.
+ * The result of the option `summary`. Lists show the summary next to the event's transaction, and searches find the
+ * event by its reference. Fields that are missing or have another type are not stored.
  */
 export interface EventSummary {
   /** The application's reference of the payment, for example an order number. Cut to 200 characters. */
@@ -132,7 +132,7 @@ export interface IncomingEvent extends Pick<
    * `null`.
    */
   readonly reference: string | null;
-  /** What lists show of the event; `null` if they show no summary. */
+  /** The summary that lists show of the event; `null` if the event has no summary. */
   readonly summary: StoredSummary | null;
   /** Whether the event fulfils expectations of its transaction and reference; see {@link ExpectationStore}. */
   readonly fulfils: boolean;
@@ -144,8 +144,8 @@ export interface StoreReceipt {
    * - `stored`: the event is new.
    * - `duplicate`: the event is known. Nothing was stored, except that an event with another id is added once to
    *   {@link StoredEvent.repeats} of the first event.
-   * - `conflict`: the stored event with this id has another {@link IncomingEvent.raw}. The first event is kept. With a
-   *   `bodyCodec`, the receiver decodes and compares the bodies itself.
+   * - `conflict`: the stored event with this id has a different body ({@link IncomingEvent.raw}). The first event is
+   *   kept. With a `bodyCodec`, the receiver decodes and compares the bodies itself.
    * - `outdated`: the event is new, but {@link IncomingEvent.catalogVersion} is not the current version. Nothing was
    *   stored: call {@link InboxStore.catalog} and receive the event again.
    */
@@ -199,8 +199,8 @@ export interface ClaimedDelivery extends Lease, Pick<StoredEvent, 'receivedAt' |
   /** The stored body. */
   readonly raw: Buffer;
   /**
-   * How many attempts in a row were lost because their process died or was cut off. A delivery with at least one such
-   * attempt is a suspect, because it may have caused the death of the process.
+   * How many attempts in a row were lost because their process died or sent no heartbeats for `leaseMs`. A delivery
+   * with at least one such attempt is a suspect, because it may have caused the death of the process.
    */
   readonly crashes: number;
   /**
@@ -299,11 +299,11 @@ export interface EventFilter {
   /** Only events with these ids, at most 1,000. */
   readonly ids?: readonly string[];
   readonly eventType?: string;
-  /** Only events that were received in this way. */
+  /** Only events that were received from this source. */
   readonly source?: PaymentEventSource;
   /**
    * Only events that were received at this time or later. In a database, an event may be left out if the clock was set
-   * back by more than a minute and therefore showed this time, or {@link to}, twice.
+   * back by more than a minute and then passed this time, or {@link to}, a second time.
    */
   readonly from?: Date;
   /** Only events that were received before this time. */
@@ -328,7 +328,7 @@ export interface EventFilter {
 export interface EventPage {
   /** The events, without bodies, headers and histories: `raw` is `null`, and the other fields are empty. */
   readonly events: readonly StoredEvent[];
-  /** Pass it as `after` for the next page, even if this page is empty; `null` on the last page. */
+  /** The value to pass as `after` to get the next page, even if this page is empty; `null` on the last page. */
   readonly next: string | null;
 }
 
@@ -345,7 +345,7 @@ export function parseCursor(after: unknown, pattern: RegExp): RegExpExecArray {
   );
 }
 
-/** Reads the `next` of a page of events: the number of its last event. */
+/** Converts the `next` of a page of events to the number of the last event of this page. */
 export function parseSeq(next: string): number {
   return Number(parseCursor(next, /^\d{1,16}$/)[0]);
 }
@@ -399,14 +399,17 @@ export interface CappedCount {
   readonly more: boolean;
 }
 
-/** Returns the capped count for a number of rows that was counted up to {@link COUNT_CAP} + 1. */
+/** Converts a number of rows to a capped count. It is enough to count the rows up to {@link COUNT_CAP} + 1. */
 export function capped(count: number): CappedCount {
   return { count: Math.min(count, COUNT_CAP), more: count > COUNT_CAP };
 }
 
 /** Counts for a dashboard or a scraper. */
 export interface InboxStats {
-  /** Number of unfinished deliveries by handler and state. Pairs without deliveries are absent. */
+  /**
+   * Number of unfinished deliveries by handler and state. A combination of handler and state without deliveries has no
+   * entry.
+   */
   readonly deliveries: readonly ({
     readonly handler: string;
     readonly state: 'pending' | 'running' | 'dead';
@@ -428,7 +431,7 @@ export interface FailureCount {
   readonly handler: string;
   /** The last error of the deliveries, exactly as stored. */
   readonly error: string;
-  /** `dead`, or `retrying`: pending or running, after an attempt that failed or was lost. */
+  /** State of the deliveries. `retrying` means pending or running, after an attempt that failed or was lost. */
   readonly state: 'dead' | 'retrying';
   readonly count: number;
   /** The earliest time at which the last attempt of one of these deliveries ended. */
@@ -453,8 +456,8 @@ export interface InboxActivity {
   readonly minutes: readonly ActivityMinute[];
   /**
    * From this minute on, {@link minutes} counts every event and all attempts of these events. `completeFrom` is the
-   * start of the first minute, unless the inbox received more than 100,000 events since then, or deletes events
-   * earlier. Before this minute, only events among the 100,000 newest are counted.
+   * start of the first minute, unless the inbox has received more than 100,000 events since then, or may have deleted
+   * events that it received since then. Before this minute, only events among the 100,000 newest are counted.
    */
   readonly completeFrom: Date;
 }

@@ -18,7 +18,7 @@ const failing: InboxStore['commit'] = async () => {
 };
 
 describe('AttemptCommit', () => {
-  it('commit() passes the lease to the store and the transaction to the work, and returns the result of the work', async () => {
+  it('commit() passes the lease to the store and the transaction to its function, and returns the result of the function', async () => {
     const given: unknown[] = [];
     const commit = at(async (lease, work) => {
       given.push(lease);

@@ -27,18 +27,16 @@ import type { ClaimedDelivery, InboxStore, Lease, SettleResult } from '../store/
 import type { HandlerPolicy } from './worker-options.js';
 
 /**
- * How long an attempt that could not be settled waits for the end of its own commit, in milliseconds. A commit that
- * takes longer has not succeeded, because it still runs its work.
+ * Milliseconds that an attempt waits at most for the end of its own commit if the attempt could not be settled. A
+ * commit that takes longer has not succeeded, because it still runs the function that was passed to it.
  */
 const COMMIT_RESPONSE_MS = 5000;
 /**
- * How long the slot of a delivery that needs another version of its handler stays taken, in milliseconds. During this
- * time, a process with that version can claim the delivery.
+ * Milliseconds for which a released delivery keeps its slot if only another version of its handler takes the event.
+ * During this time, a process with that version can claim the delivery.
  */
 const OTHER_VERSION_MS = 1000;
-/**
- * How long a handler may take to end after its time limit, before it counts as ignoring its signal, in milliseconds.
- */
+/** Milliseconds after the time limit of a handler. If the handler still runs then, it counts as ignoring its signal. */
 const END_MS = 500;
 
 /** The services that all attempts of this process share. */
@@ -59,7 +57,7 @@ export interface AttemptServices {
   ignoringSignal: number;
 }
 
-/** How an attempt ended, for the receiver and for `PaymentInbox.runDue()`, which wait for it. */
+/** How an attempt ended. The receiver and `PaymentInbox.runDue()` wait for this outcome. */
 export type AttemptOutcome = 'done' | 'failed';
 
 /** A value that a handler threw, wrapped in an object because a handler can throw `undefined`. */
@@ -72,15 +70,15 @@ export interface AttemptResult {
   readonly outcome: AttemptOutcome;
   /** Whether another delivery to the handler became due. */
   readonly nextDue: boolean;
-  /** In how many milliseconds this delivery is due again; `null` if the worker schedules no retry. */
+  /** Milliseconds until this delivery is due again; `null` if the worker schedules no retry. */
   readonly retryInMs: number | null;
   /** The outcome for observers. */
   readonly observed: ObserverInfo['attemptEnded']['outcome'];
   /** When the outcome was stored, by the monotonic clock of the runtime. */
   readonly endedAt: number;
   /**
-   * The error of the handler; `null` if it succeeded. If {@link outcome} is `done`, the handler failed after its
-   * commit.
+   * The error of the handler; `null` if it succeeded. An error with the {@link outcome} `done` means that the handler
+   * failed after its commit.
    */
   readonly failure: HandlerFailure | null;
 }
@@ -257,7 +255,10 @@ export class Attempt {
     });
   }
 
-  /** Logs how the handler ends after its time limit. If the handler does not end soon, counts it and logs a warning. */
+  /**
+   * Logs how the handler ends after its time limit. If the handler still runs after {@link END_MS}, counts the handler
+   * in `ignoringSignal` and logs a warning.
+   */
   #afterTimeLimit(handled: Promise<HandlerFailure | null>): void {
     const { delivery, services } = this;
     const { handler } = delivery;
@@ -390,7 +391,7 @@ export class Attempt {
     return `of event ${id} (company ${company}) to ${handler}`;
   }
 
-  /** Resolves after `ms` milliseconds, or as soon as the application aborts the handler's signal because it closes. */
+  /** Resolves after `ms` milliseconds, or as soon as the closing application aborts the handler's signal. */
   #wait(ms: number): Promise<void> {
     if (this.#closing) return Promise.resolve();
     return new Promise((resolve) => {
@@ -408,8 +409,8 @@ export class Attempt {
 }
 
 /**
- * Returns the error of an attempt after the last attempt that the retry schedule allows. Such an attempt happens if the
- * last attempt was lost, or if the schedule allowed more attempts before.
+ * Returns the error of an attempt whose number is above the maximum of the retry schedule. Such an attempt happens if
+ * the last allowed attempt ended without a result, or if the maximum was lowered after earlier attempts.
  */
 function outOfAttempts(
   { attempt, crashes }: ClaimedDelivery,
@@ -423,7 +424,10 @@ function outOfAttempts(
   return new PaymentsError('unrecoverable', message);
 }
 
-/** The context of one attempt. A context is created for each attempt, so it copies the body only on first use. */
+/**
+ * The context of one attempt. The body is copied only when the handler first uses it, because each attempt creates a
+ * context.
+ */
 class AttemptContext implements PaymentEventContext {
   readonly company: string;
   readonly handler: string;

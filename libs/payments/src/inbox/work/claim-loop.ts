@@ -9,7 +9,7 @@ import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
  * wake-up.
  */
 const MAX_SLEEP_MS = 30_000;
-/** The time until the next claim, in milliseconds, if something is due that the last claim did not return. */
+/** Milliseconds until the next claim if something is due that the last claim did not return. */
 const CLAIM_AGAIN_MS = 100;
 
 /** What a {@link ClaimLoop} claims: deliveries, or polls. */
@@ -24,7 +24,7 @@ export interface ClaimSource {
    * due, and `undefined` if the time is not known, so that the loop sets no timer.
    */
   nextDueInMs(): Promise<number | null | undefined>;
-  /** Called before the claim for something that has become due. */
+  /** Called when something has become due, before it is claimed. */
   onDue(): void;
   /** Called when a claim found nothing due. */
   onNothingDue(): void;
@@ -113,7 +113,7 @@ export class ClaimLoop {
     if (this.#again) this.claimSoon();
   }
 
-  /** Starts the backoff. Until it has ended, nothing is claimed, even if the loop is woken. */
+  /** Starts the backoff. Until the backoff has ended, nothing is claimed, even if the loop is woken. */
   #backOff(): void {
     if (!this.source.active()) return;
     this.#backingOff = true;

@@ -12,7 +12,7 @@ function caughtUp(limit: number): HandlerSlots {
 const claimed = (count: number) => Array.from({ length: count }, () => ({ handler: 'h' }));
 
 describe('HandlerSlots', () => {
-  it('the first claim requests all slots, and later claims request slots only after a full claim or a wake-up', () => {
+  it('the first claim requests all slots, and later claims request slots only after a wake-up or a claim that filled its slots', () => {
     const slots = new HandlerSlots();
     slots.add('h', 4);
     const first = slots.requestForClaim();

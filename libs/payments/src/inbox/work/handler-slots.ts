@@ -2,7 +2,7 @@ interface Slots {
   readonly limit: number;
   /** Number of slots that are reserved, taken for a claim, or taken by a running handler. */
   used: number;
-  /** Number of used slots, plus the number of deliveries whose handler has ended but that are not settled yet. */
+  /** Number of used slots, plus the number of deliveries that are not settled yet although their handler has ended. */
   leased: number;
   /** Whether the last claim filled all of its slots, so that more deliveries may be due. */
   backlog: boolean;
@@ -66,8 +66,8 @@ export class HandlerSlots {
   }
 
   /**
-   * Takes one slot of each of these handlers that has a free slot and no known backlog. If a delivery may be due that
-   * no claim has looked for yet, leaves one slot for that claim. Returns the handlers whose slot was taken.
+   * Takes one slot of each of these handlers that has a free slot and no known backlog. If a delivery may have become
+   * due since the last claim, leaves one slot for the next claim. Returns the handlers whose slot was taken.
    */
   reserve(handlers: readonly string[]): string[] {
     return handlers.filter((handler) => {

@@ -110,7 +110,7 @@ describe('suspects of an InboxWorker', () => {
     expect(await harness.isDone('pending', 'g')).toBe(true);
   });
 
-  it('IN-25 if the claim after a suspect fails, the worker frees the suspect and counts no attempt', async () => {
+  it('IN-25 if the worker has claimed a suspect and its next claim fails, the suspect is freed and its attempt is not counted', async () => {
     const processes = await CrashingProcesses.open();
     await processes.crashWhileRunning('suspect');
     const harness = processes.start(null);

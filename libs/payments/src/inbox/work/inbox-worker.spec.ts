@@ -109,7 +109,7 @@ describe('InboxWorker', () => {
     expect(await harness.isDone('pending', 'works')).toBe(true);
   });
 
-  it('a handler without free slots causes no claim, and a claim after a full claim requests all free slots', async () => {
+  it('a handler without free slots causes no claim, and the claim after one that filled its slots requests all free slots', async () => {
     const harness = new WorkerHarness({ concurrency: 4 });
     const ends = blockHandlers(harness);
     const requests = recordClaims(harness);
@@ -145,7 +145,7 @@ describe('InboxWorker', () => {
     respond();
   });
 
-  it('the worker claims while deliveries are settled, but leases at most twice its slots', async () => {
+  it('the worker claims while deliveries are settled, but leases at most twice as many deliveries as it has slots', async () => {
     const harness = new WorkerHarness({ concurrency: 5 });
     const settle = delaySettlements(harness);
     for (let i = 0; i < 20; i += 1) await harness.receive(`e-${i}`);
@@ -307,7 +307,7 @@ describe('InboxWorker: wake-ups', () => {
     expect(requests).toHaveLength(2);
   });
 
-  it('a wake-up for a handler of other processes does not query the store', async () => {
+  it('a wake-up for a handler that only other processes register causes no query of the store', async () => {
     const harness = await started(new WorkerHarness());
     let reads = 0;
     const nextDueInMs = harness.store.nextDueInMs.bind(harness.store);
@@ -401,7 +401,7 @@ describe('the drain of an InboxWorker', () => {
     expect(requests).toEqual([]);
   });
 
-  it('IN-24 if a handler ignores its signal, its delivery stays leased for the grace, and other processes run it after that', async () => {
+  it('IN-24 if a handler ignores its signal, its delivery stays leased for the grace period, and other processes run it later', async () => {
     const harness = await started(await WorkerHarness.shared({ drainMs: 50 }));
     harness.handle = () => new Promise(() => {});
     await harness.receive('hangs', 'key');
@@ -434,7 +434,7 @@ describe('the drain of an InboxWorker', () => {
     expect(harness.runtime.pending).toBe(0);
   });
 
-  it('IN-24 an attempt that ends within the grace is settled', async () => {
+  it('IN-24 an attempt that ends within the grace period of drain() is settled', async () => {
     const harness = await started(new WorkerHarness({ drainMs: 50 }));
     let end = () => {};
     harness.handle = () => new Promise<void>((resolve) => (end = resolve));

@@ -25,7 +25,7 @@ import { WorkerHeartbeat } from './worker-heartbeat.js';
 import { policyOf, WORKER_OPTIONS } from './worker-options.js';
 import type { HandlerPolicy, ResolvedWorkerOptions } from './worker-options.js';
 
-/** Passes the outcomes of attempts to the watches of their events. */
+/** Passes the outcome of each attempt to every {@link OutcomeWatch} of its event. */
 export class OutcomeWatches {
   /** The watches by company and event. */
   readonly #watches = new Map<string, Set<OutcomeWatch>>();
@@ -118,7 +118,7 @@ interface RunDueCall {
 
 /** How long handlers may take to end after a closing application aborted their signals, in milliseconds. */
 const ABORTED_MS = 500;
-/** How long a delivery stays leased if its handler still runs after {@link ABORTED_MS}, in milliseconds. */
+/** Milliseconds for which a delivery stays leased if its handler still runs after {@link ABORTED_MS}. */
 const GRACE_MS = 10_000;
 
 /**
@@ -403,7 +403,8 @@ export class InboxWorker {
 
   /**
    * Claims a suspect before other deliveries, unless this process already runs a suspect. A suspect may have caused the
-   * death of its process. If this process dies too, the attempt of only one suspect is counted.
+   * death of its process. Because a process runs only one suspect at a time, an attempt of only one suspect is counted
+   * if this process dies.
    */
   async #claimSuspect(workerId: string, free: readonly string[]): Promise<ClaimedDelivery | null> {
     const handlers = free.filter((handler) => this.#withSuspects.has(handler));
@@ -440,8 +441,8 @@ export class InboxWorker {
   }
 
   /**
-   * Starts an attempt of a delivery. The worker id leases the delivery, and the slot for it is taken. Resolves when the
-   * attempt has ended.
+   * Starts an attempt of a delivery. Before the call, the delivery must be leased to the worker `id`, and its slot must
+   * be taken. Resolves when the attempt has ended.
    */
   async #start(
     delivery: ClaimedDelivery,

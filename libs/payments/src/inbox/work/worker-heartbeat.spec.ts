@@ -28,7 +28,7 @@ describe('WorkerHeartbeat', () => {
     expect(other.ran).toEqual([]);
   });
 
-  it('IN-13 a worker without heartbeats for many leases keeps deliveries that no process freed', async () => {
+  it('IN-13 a worker that sent no heartbeats for many lease times keeps its deliveries if no process has freed them', async () => {
     const harness = await started(await WorkerHarness.shared({ leaseMs: 1000 }));
     let end = () => {};
     harness.handle = () => new Promise<void>((resolve) => (end = resolve));
@@ -113,7 +113,7 @@ describe('WorkerHeartbeat', () => {
     expect(await harness.delivery('a')).toMatchObject({ state: 'done', attempts: 1 });
   });
 
-  it('a delivery that was assigned under an id that was replaced meanwhile starts', async () => {
+  it('a delivery starts although its worker id was replaced while the store assigned the delivery', async () => {
     const harness = await started(new WorkerHarness({ leaseMs: 3000 }));
     const reservation = harness.worker.reserve(['h'])!;
     harness.store.heartbeat = () => new Promise(() => {});
@@ -279,7 +279,7 @@ describe('a worker that was declared dead', () => {
     expect(harness.ran[0]!.context.signal.aborted).toBe(false);
   });
 
-  it('IN-14 the attempts of a replaced id that is declared dead are aborted once', async () => {
+  it('IN-14 if a worker id is replaced and then declared dead, its attempts are aborted once', async () => {
     const harness = await started(new WorkerHarness({ leaseMs: 3000 }));
     harness.handle = () => new Promise(() => {});
     await harness.assign('a');
@@ -320,7 +320,7 @@ describe('a worker that was declared dead', () => {
     expect(harness.ran[0]!.context.signal.aborted).toBe(false);
   });
 
-  it('IN-25 a delivery that could not be released is freed', async () => {
+  it('IN-25 a delivery is freed if a worker that was declared dead could not release it', async () => {
     const harness = await started(await WorkerHarness.shared({ leaseMs: 3000 }));
     const release = harness.store.release.bind(harness.store);
     const reservation = harness.worker.reserve(['h'])!;
@@ -450,7 +450,7 @@ describe('WorkerHeartbeat: lost responses of the store', () => {
     expect(await harness.delivery('lost')).toMatchObject({ state: 'done', attempts: 1 });
   });
 
-  it('IN-16 a worker id does not retire during a claim, so no delivery of the claim is freed and runs twice', async () => {
+  it('IN-16 a worker id does not retire during a claim, because the deliveries of the claim would be freed and run twice', async () => {
     const harness = await started(await WorkerHarness.shared());
     const { store } = harness;
     const claim = store.claim.bind(store);

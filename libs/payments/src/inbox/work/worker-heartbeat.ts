@@ -43,7 +43,8 @@ export interface RegisteredWorker {
 
 /**
  * Registers this process as a worker, sends a heartbeat every quarter of `leaseMs`, and registers again under a new id
- * if the store declared the worker dead. A failed heartbeat changes nothing: only the store declares a worker dead.
+ * if the store declared the worker dead. A failed heartbeat changes nothing, because only the store declares a worker
+ * dead.
  */
 export class WorkerHeartbeat {
   /** The worker id to claim with. */
@@ -133,7 +134,7 @@ export class WorkerHeartbeat {
     if (left === 0 && this.#former.has(id) && !this.#failing) this.#send();
   }
 
-  /** Stops the heartbeats. Running deliveries stay leased for `graceMs` more. Never rejects. */
+  /** Stops the heartbeats. Running deliveries stay leased for `graceMs` more milliseconds. Never rejects. */
   async retire(graceMs: number): Promise<void> {
     this.#stopped = true;
     this.#cancel();

@@ -40,16 +40,16 @@ export interface WorkerOptions {
   /** How long a closing application waits for running handlers, in milliseconds. 0 to 600,000. Default 20,000. */
   drainMs?: number;
   /**
-   * How long after its receipt an event is stored with its body, in milliseconds, if all its deliveries are done or
-   * skipped. After that, only a tombstone is stored, which has the event's id but not its body. 1,000 to 31,536,000,000
-   * (a year). Default 604,800,000 (7 days).
+   * Milliseconds from the receipt of an event until its body is deleted, if all its deliveries are done or skipped.
+   * After that, only a tombstone is stored, which has the event's id but not its body. 1,000 to 31,536,000,000 (a
+   * year). Default 604,800,000 (7 days).
    */
   retainEventsMs?: number;
   /**
-   * How long the id of an event is stored, in milliseconds, so that copies of the event are duplicates. The time counts
-   * from the receipt of the event or from the event's own time, whichever is later. A copy that arrives after this time
-   * is too old to be handled; see `webhook.maxAgeMs`. At least `retainEventsMs`, at most 315,360,000,000 (10 years).
-   * Default 2,592,000,000 (30 days).
+   * Milliseconds for which the id of an event is stored, so that copies of the event are recognised as duplicates. The
+   * time counts from the receipt of the event or from the event's own time, whichever is later. A copy that arrives
+   * after this time is too old to be handled; see `webhook.maxAgeMs`. At least `retainEventsMs`, at most
+   * 315,360,000,000 (10 years). Default 2,592,000,000 (30 days).
    */
   retainIdsMs?: number;
 }
