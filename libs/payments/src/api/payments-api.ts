@@ -36,7 +36,7 @@ export interface RequestOptions extends CallOptions {
    * instead of the path. Default: the path, with `{id}` in place of each segment that contains a digit.
    */
   pathTemplate?: string;
-  /** The value to send as JSON. `undefined` sends no body. A GET or HEAD must have none. */
+  /** The value to send as JSON. `undefined` sends no body. A GET or HEAD must have no body. */
   body?: unknown;
 }
 

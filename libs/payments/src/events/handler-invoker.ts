@@ -177,7 +177,7 @@ function handlerParam(type: number, property: unknown, args: readonly unknown[])
   return typeof property === 'string' ? event[property] : event;
 }
 
-/** Maximum length of each description if two errors are described together, in characters. */
+/** Maximum number of characters in each description if two errors are described together. */
 const MAX_LENGTH = 450;
 /** Maximum number of errors in a chain of causes that are compared. */
 const MAX_CAUSES = 10;

@@ -95,7 +95,7 @@ export interface WebhookOptions {
   maxPendingBytes?: number;
   /**
    * Maximum number of lookups per second, and maximum number of lookups at the same time, in a {@link CompanyDirectory}
-   * for companies that never sent a webhook request with a valid signature. Above this limit, the response is 503, and
+   * for companies that never had a webhook request with a valid signature. Above this limit, the response is 503, and
    * the service may send the event again. Lookups for the application's own calls are not limited. 1 to 10,000. Default
    * 50.
    */
