@@ -64,7 +64,7 @@ describe('BoundedBuffer.release', () => {
     expect([body.bytes.length, body.capacity]).toEqual([0, 0]);
   });
 
-  it('release() does not free the memory of a body of one chunk, which belongs to its sender', () => {
+  it('release() does not free the memory of a body of one chunk, because the memory belongs to the sender of the chunk', () => {
     const chunk = bytes('one');
     const body = new BoundedBuffer(10);
     body.add(chunk);
