@@ -56,8 +56,8 @@ export interface ApiResponse<T = unknown> {
 }
 
 /**
- * The body of `GET /v1/transactions/{id}`. The service does not document its fields, so this type declares none: pass
- * your own type to the method.
+ * The body of `GET /v1/transactions/{id}`. The service does not document its fields, so this type declares no fields.
+ * Pass your own type to the method.
  */
 export type PaymentTransaction = Readonly<Record<string, unknown>>;
 

@@ -292,8 +292,8 @@ interface HttpTransport {
  * One request through an adapter of axios itself. With the adapter `http`, `unsent` is true until the connection is
  * open (for https: until the TLS handshake is done), because Node.js writes nothing before that.
  *
- * Other adapters ignore the replaced transport, so `unsent` stays false, because it is unknown whether they sent
- * anything.
+ * Other adapters ignore the replaced transport. For these adapters, `unsent` stays false, because it is unknown whether
+ * they sent anything.
  */
 class AxiosExchange implements Exchange {
   readonly config: AxiosRequestConfig;

@@ -31,7 +31,7 @@ export type PaymentsErrorCode =
   | 'company_unknown'
   /**
    * The signature is valid, but the body is not an event. Fix: the message names the field; ask the operator of the
-   * service why it sends this body.
+   * service why the service sends this body.
    */
   | 'payload_invalid'
   /**

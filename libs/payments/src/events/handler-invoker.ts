@@ -122,7 +122,8 @@ function withFilters(
 const HANDLER_PARAMS = 'nestjs-payments:params';
 
 /**
- * Key of the event parameter. The key is that of a request body, because `@Body()` and `@Payload()` select the event.
+ * Key of the event parameter. The event has the key of a request body, so that `@Body()` and `@Payload()` select the
+ * event.
  */
 const EVENT_PARAM = `${BODY_PARAM}:0`;
 const CONTEXT_PARAM = 'context:1';

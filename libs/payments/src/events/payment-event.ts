@@ -219,7 +219,7 @@ function parseJson(raw: Uint8Array): unknown {
  * Deletes `__proto__` keys at every depth. A reviver for `JSON.parse` would be shorter, but takes four times as long as
  * the rest of the parsing.
  *
- * @throws RangeError if the body is nested too deeply to recurse. Later code that recurses would also fail.
+ * @throws RangeError if the body is nested too deeply to recurse, because later code that recurses would also fail.
  */
 function dropProto(body: object): void {
   if (Object.hasOwn(body, '__proto__')) delete (body as Record<string, unknown>)['__proto__'];

@@ -145,8 +145,8 @@ export class PaymentExpectations {
    * The expectation stays stored if the payment may exist, so that a poll or a webhook request can fulfil it. The
    * expectation is cancelled only if this call created it and the error is one of {@link NOT_REQUESTED_CODES}. If the
    * outcome of an earlier request is unknown, `reconcile.find` decides: the transaction that it finds is attached; if
-   * it finds no transaction, the request is sent again. Without `find`, the request is sent again only if it is
-   * `repeatable`.
+   * it finds no transaction, the request is sent again. Without the option `find`, the request is sent again only if
+   * `repeatable` is `true`.
    *
    * If the transaction id cannot be stored within 10 s after a successful request, an error is logged. The result then
    * contains the id and `attached: false`: call {@link attach} with this id later.
@@ -250,9 +250,9 @@ export class PaymentExpectations {
    * reference is opened again, as a new expectation. Returns `false`, and changes nothing, if the company has an
    * expectation with the reference in another state.
    *
-   * The inbox stores ended expectations and the ids of events for `worker.retainIdsMs`. If a payment was handled longer
-   * than this time ago and you expect it again, the module polls, finds and handles the payment again. Therefore, check
-   * the application's own tables first.
+   * The inbox stores ended expectations and the ids of events for `worker.retainIdsMs`. If you expect a payment again
+   * more than `worker.retainIdsMs` after it was handled, the module polls, finds and handles the payment again.
+   * Therefore, check the application's own tables first.
    *
    * @throws TypeError for a value out of bounds, if there is neither a reference nor a transaction id, or if the inbox
    *   cannot use `tx`. PaymentsError `options_invalid` without the option `reconcile`; `inbox_full` if the inbox is
@@ -301,7 +301,8 @@ export class PaymentExpectations {
    * event of this transaction fulfils the expectation. Resolves with
    *
    * - `attached`;
-   * - `conflict` if the expectation has another id, which it keeps, or another expectation of the company has this id;
+   * - `conflict` if the expectation already has another id, which does not change, or if another expectation of the
+   *   company has this id;
    * - `cancelled` if the expectation is cancelled and therefore not polled: call {@link expect} with the id if the
    *   payment exists;
    * - `unknown` if there is no such expectation.

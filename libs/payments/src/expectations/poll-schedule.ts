@@ -142,8 +142,8 @@ export class PollLimits {
 
   /**
    * Returns 0 if a poll of the company may start now, and counts the poll as running until {@link ended} is called.
-   * Otherwise returns the milliseconds until the caller should try again. Each postponed poll gets its own time, so
-   * that not all of them become due at once.
+   * Otherwise returns the milliseconds until the caller should try again. Each postponed poll gets a different time, so
+   * that not all postponed polls become due at once.
    */
   admit(company: string): number {
     const now = this.runtime.monotonic();

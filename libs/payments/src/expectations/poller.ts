@@ -57,8 +57,8 @@ const ASK_MS = 20_000;
 /** How long a claimed poll is leased, in milliseconds: {@link ASK_MS} and time for the store. */
 const POLL_LEASE_MS = 30_000;
 /**
- * Maximum number of polls in a row of one payment that did not end because their process ended. After so many such
- * polls, the module calls the service only in the last poll before the payment becomes overdue.
+ * Maximum number of consecutive polls of one payment that were interrupted by the end of their process. After this
+ * number of polls, the module calls the service only in the last poll before the payment becomes overdue.
  */
 const MAX_LOST = 3;
 /** The longest `Retry-After` that a poll obeys, in milliseconds. */
@@ -249,7 +249,7 @@ export class Poller implements InboxCompanion {
     const isLast = () => state === 'waiting' && this.#next(expectation, ageMs) === 'overdue';
     const mayAsk = lostPolls < MAX_LOST || (lostPolls === MAX_LOST && isLast());
     const found = mayAsk ? await this.#ask(expectation, signal) : lost(expectation);
-    // The result of an aborted poll says nothing about the payment.
+    // The result of an aborted poll does not show the state of the payment.
     signal.throwIfAborted();
     const elapsedMs = ageMs + this.runtime.monotonic() - readAt;
     const isEvent = found.result === 'event';

@@ -112,9 +112,9 @@ export interface ObserverInfo {
     /** HTTP method, in capitals. */
     readonly method: string;
     /**
-     * Path template, for example `/v1/transactions/{id}`. If the call has no template, the path with `{id}` in place of
-     * each segment that contains a digit. A name or an e-mail address in a path is not replaced, so give a
-     * `pathTemplate` for such paths.
+     * Path template, for example `/v1/transactions/{id}`. If the call has no template, the value is the path with
+     * `{id}` in place of each segment that contains a digit. A name or an e-mail address in a path is not replaced, so
+     * give a `pathTemplate` for such paths.
      */
     readonly path: string;
     /** Status of the last response; `null` if there was none. */

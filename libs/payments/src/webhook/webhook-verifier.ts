@@ -136,7 +136,7 @@ const STORED_HEADERS = [
   'traceparent',
 ] as const;
 
-/** Maximum number of characters that are stored of one header. */
+/** Maximum number of characters of one header that are stored. */
 const MAX_HEADER_LENGTH = 256;
 
 /**

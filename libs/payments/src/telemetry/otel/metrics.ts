@@ -204,8 +204,8 @@ export function startGauges(meter: Meter, inbox: ObservedInbox): () => void {
   );
   const reader = new InboxReader(inbox);
   /**
-   * All handlers seen so far. Each of them is always observed, because the SDK for Node repeats the last value of a
-   * series that is not observed any more.
+   * All handlers seen so far. Each of these handlers is always observed, because the SDK for Node repeats the last
+   * value of a series that is not observed any more.
    */
   const names = new Set<string>();
   const observe = async (result: BatchObservableResult): Promise<void> => {
