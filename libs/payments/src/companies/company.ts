@@ -2,7 +2,7 @@ import { createHmac, createSecretKey, randomBytes } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import { isBlank, optionsInvalid, surroundingFault } from '../errors/option-checks.js';
 
-/** The syntax of a company id. The limit is 100 characters, because Fastify by default rejects longer path parameters. */
+/** Syntax of a company id. The limit is 100 characters, because Fastify by default rejects longer path parameters. */
 const ID = /^[A-Za-z0-9._~-]{1,100}$/;
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
 
