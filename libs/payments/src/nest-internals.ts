@@ -131,10 +131,10 @@ class EmptyObject extends Readable {
 }
 
 /**
- * Returns the stream that a `preParsing` hook of Fastify passes to the parser in place of a body of `length` bytes that
- * was read. The parser must not parse unverified bytes, and must not wait for a stream that has ended. Changes
- * `headers`: removes a Content-Length of 0, with which Fastify would report a missing body, and makes Content-Type one
- * string.
+ * Returns a stream that takes the place of a body of `length` bytes that the module has read: a `preParsing` hook of
+ * Fastify passes the stream to the parser. The parser must not parse unverified bytes, and must not wait for a stream
+ * that has ended. Changes `headers`: removes a Content-Length of 0, with which Fastify would report a missing body, and
+ * makes Content-Type one string.
  */
 export function emptyFastifyBody(headers: IncomingHttpHeaders, length: number): Readable {
   if (length === 0) delete headers['content-length'];
@@ -169,9 +169,9 @@ export function moduleRefOf({ host }: NestHost): ModuleRef {
 
 /**
  * Returns a factory. For a method of the host, the factory creates a function that runs the method with the guards,
- * pipes, interceptors and filters of the method and its class. Those of the whole application do not run, because they
- * are written for HTTP requests: for example, a guard that requires a session would reject every event. Therefore, the
- * factory has an empty application configuration.
+ * pipes, interceptors and filters of the method and its class. Global guards, pipes, interceptors and filters do not
+ * run, because they are written for HTTP requests: for example, a guard that requires a session would reject every
+ * event. Therefore, the factory has an empty application configuration.
  *
  * Nest searches for the module of a class among providers only. For a controller, Nest would find no module and skip
  * the guards. Therefore, the factory contains only the module of the host.
@@ -191,8 +191,8 @@ export function isolatedContexts(moduleRef: ModuleRef, { host }: NestHost): Exte
 /**
  * Makes Nest stop the module with this provider first. Nest starts modules by their distance from the root module, the
  * farthest first, and stops them in reverse; a global module has the largest distance. Without this function, Nest
- * could close the database of a running handler before the handler has ended. This function sets a distance below that
- * of the root module.
+ * could close the database of a running handler before the handler has ended. This function sets the distance of the
+ * module to a value below that of the root module.
  */
 export function stopFirst(modules: ModulesContainer, provider: Type): void {
   for (const module of modules.values()) {
@@ -216,8 +216,8 @@ export function importersOfSeveral(
 }
 
 /**
- * Whether a module itself imports another module. Nest also adds all global modules to the imports of every module. The
- * global modules follow the module's own imports, and start with Nest's core module.
+ * Whether a module itself imports another module. Nest also adds all global modules to the imports of every module. In
+ * this list, the global modules follow the module's own imports, and the first of them is Nest's core module.
  */
 function imports(importing: NestModule, imported: NestModule): boolean {
   if (!imported.isGlobal) return importing.imports.has(imported);

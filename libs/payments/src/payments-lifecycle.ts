@@ -25,8 +25,8 @@ import type { ModuleRuntime } from './runtime/payments-runtime.js';
 import { Observers } from './telemetry/observers.js';
 
 /**
- * When the shutdown hooks are checked, in milliseconds after the start. Until then, the application may still call
- * `enableShutdownHooks()`, also after `listen()`.
+ * Milliseconds from the start until the module checks whether shutdown hooks are enabled. Until this check, the
+ * application may still call `enableShutdownHooks()`, also after `listen()`.
  */
 const SHUTDOWN_CHECK_MS = 5000;
 

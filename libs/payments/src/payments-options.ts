@@ -74,8 +74,8 @@ export interface PaymentsModuleOptions extends ReceiveOptions {
    */
   reconcile?: ReconcileOptions;
   /**
-   * Observers of what the module does. Each is an object, or the class of a provider with the default scope in any
-   * module, which `PaymentsModule` finds at boot. Default: none.
+   * Observers of what the module does. Each is an object or a class. For a class, `PaymentsModule` finds the provider
+   * at boot, in any module; the provider must have the default scope. Default: none.
    */
   observers?: readonly (PaymentsObserver | Type<PaymentsObserver>)[];
   /** Clocks, timers, randomness and environment, for tests. Default: those of Node.js. */
@@ -260,8 +260,9 @@ function isDirectory(
 }
 
 /**
- * Returns a function that calls the function of the option `name`. If a promise rejects that this function started and
- * did not await, the rejection is logged, at most once per minute and option. Returns any other value unchanged.
+ * Returns a function that calls the function of the option `name`. If this function starts a promise without awaiting
+ * it and the promise rejects, the rejection is logged, at most once per minute and option. If `option` is not a
+ * function, returns it unchanged.
  */
 type GuardOption = <F>(name: string, option: F) => F;
 

@@ -76,7 +76,7 @@ describe('AccessToken', () => {
     expect(await next).toBe('two');
   });
 
-  it('AccessToken drops the error that a request threw, because it may contain credentials', async () => {
+  it('AccessToken drops the error that a request threw, because the error may contain credentials', async () => {
     const { token, requests } = emptyToken();
     const call = token.get();
     requests[0]?.fail(new Error('Basic c2VjcmV0'));
@@ -86,7 +86,7 @@ describe('AccessToken', () => {
     expect(error.message).not.toContain('Basic');
   });
 
-  it('AccessToken discards the result of a request that invalidate() replaced, and gives its callers the new token', async () => {
+  it('AccessToken discards the result of a request that invalidate() replaced, and gives the callers of this request the new token', async () => {
     const { token, requests, runtime } = await fetchedToken();
     runtime.advance(3_575_000);
     const waiting = token.get();

@@ -34,11 +34,14 @@ const aborted = (): PaymentsError =>
   new PaymentsError('aborted', 'The wait for an access token was aborted');
 
 /**
- * How long no token request is sent after the service rejected the credentials, in milliseconds. The time is long,
+ * Milliseconds during which no token request is sent after the service rejected the credentials. The time is long,
  * because a person has to correct the credentials.
  */
 const CREDENTIALS_WAIT_MS = 30_000;
-/** The longest `Retry-After` that is obeyed, in milliseconds. A wrong value must not stop payments for a day. */
+/**
+ * The longest `Retry-After` that is obeyed, in milliseconds. Without this limit, a wrong `Retry-After` could stop
+ * payments for a day.
+ */
 const MAX_RETRY_AFTER_MS = 300_000;
 /** The shortest and the longest wait after the token endpoint returned the current token again, in milliseconds. */
 const SAME_TOKEN_WAIT_MS = { min: 1_000, max: 30_000 };
@@ -95,7 +98,7 @@ export class AccessToken {
    * Drops a token that the service rejected with 401, so that `get()` fetches a new one.
    *
    * Does nothing if the token is not the current one. Also does nothing during the backoff after an earlier rejection:
-   * `get()` then returns the same token, so the caller can give up, because another attempt would fail too.
+   * `get()` then returns the same token. The caller sees this and can give up, because another attempt would fail too.
    */
   invalidate(rejected: string): void {
     if (this.#current?.value !== rejected) return;
@@ -114,7 +117,7 @@ export class AccessToken {
     if (this.#current?.value === token) this.#rejectionBackoff.succeed();
   }
 
-  /** Aborts the request under way, cancels its timer and rejects all further calls. */
+  /** Aborts the token request under way, cancels the timer of this request and rejects all further calls. */
   close(): void {
     this.#closed = true;
     this.#current = undefined;
@@ -220,8 +223,9 @@ export class AccessToken {
 }
 
 /**
- * Delays token requests after each failure in a row: by 0.5 s, then 1 s, 2 s, up to 30 s. There is no jitter, because
- * callers get the wait as `retryAfterMs`. Times are on the monotonic clock, in milliseconds.
+ * Delays token requests after failures in a row: by 0.5 s after the first, then 1 s, 2 s, up to 30 s. The wait has no
+ * jitter, because its exact length is given to callers as `retryAfterMs`. Times are on the monotonic clock, in
+ * milliseconds.
  */
 class TokenBackoff {
   readonly #backoff = new Backoff({ random: () => 0 }, { firstMs: 500, maxMs: 30_000 });
@@ -245,18 +249,18 @@ class TokenBackoff {
 }
 
 /**
- * Keeps the access token of each company. A company whose base URL or credentials were changed gets a new token, so two
- * companies, two hosts or two secrets never share a token.
+ * Keeps the access token of each company. Each token belongs to one company with one base URL and one pair of
+ * credentials. A company gets a new token if its base URL or credentials change.
  *
- * If the cache is full, it drops the least recently used token. The cache does not close this token, because calls may
- * be waiting for it.
+ * If the cache is full, it drops the least recently used token. The cache does not close a token that it drops, because
+ * calls may be waiting for the token.
  */
 export class TokenCache {
   readonly #tokens = new Map<string, AccessToken>();
 
   /**
    * @param capacity maximum number of tokens in the cache
-   * @param create creates the token of a company; it sends no request before its first use
+   * @param create creates the token of a company; the token sends no request before its first use
    */
   constructor(
     private readonly capacity: number,
@@ -439,7 +443,7 @@ const SOFT_MS = 120_000;
  */
 const HARD_MS = 30_000;
 
-/** A point in time on both clocks, in milliseconds. */
+/** A point in time on the wall clock and on the monotonic clock, in milliseconds. */
 export interface Instant {
   wall: number;
   monotonic: number;
@@ -447,7 +451,7 @@ export interface Instant {
 
 /** How long a token can be used, and when to renew it. */
 export interface TokenLife {
-  /** When the token expires, on each clock. The token is expired as soon as one of the clocks has passed its time. */
+  /** When the token expires, on each clock. The token has expired as soon as either clock has reached this time. */
   ends: Instant;
   /** If fewer milliseconds than this are left, a new token is fetched in the background. */
   softMs: number;
@@ -475,8 +479,8 @@ export function parseLifetimeMs(expiresIn: unknown): number | undefined {
  * Calculates how long a token can be used and when to renew it.
  *
  * @param sent when the token request was sent; the service counts the lifetime from a later time
- * @param random from 0 to 1, for jitter of a quarter of `softMs`, so that processes that started together do not renew
- *   together
+ * @param random from 0 to 1; shortens `softMs` by up to a quarter, so that processes that started together do not renew
+ *   their tokens at the same time
  */
 export function tokenLife(sent: Instant, lifetimeMs: number, random: number): TokenLife {
   return {
@@ -487,8 +491,9 @@ export function tokenLife(sent: Instant, lifetimeMs: number, random: number): To
 }
 
 /**
- * Returns the milliseconds until a token expires: the smaller value of two clocks, because the wall clock may have been
- * set back, and the monotonic clock may have stopped while the machine was suspended.
+ * Returns the milliseconds until a token expires: the smaller of the values of the two clocks. Either clock alone can
+ * give too large a value: the wall clock may have been set back, and the monotonic clock may have stopped while the
+ * machine was suspended.
  */
 export function remainingMs(life: TokenLife, now: Instant): number {
   return Math.min(life.ends.wall - now.wall, life.ends.monotonic - now.monotonic);

@@ -10,8 +10,8 @@ export interface ApiErrorFacts {
   /** HTTP method, in capitals. */
   method: string;
   /**
-   * Path template, like `/v1/transactions/{id}`. If the call has no template, the path with `{id}` in place of each
-   * segment that contains a digit.
+   * Path template, like `/v1/transactions/{id}`. If the call has no template, the value is the path with `{id}` in
+   * place of each segment that contains a digit.
    */
   path: string;
   /** Number of requests that were started for this call. Token requests do not count. */
@@ -111,7 +111,7 @@ export function redirectError(
   return new PaymentsApiError('redirect_not_followed', message, facts);
 }
 
-/** Creates the error for a call that its caller, its deadline or the shutdown of the application ended. */
+/** Creates the error for a call that was ended by its caller, by its deadline or by the shutdown of the application. */
 export function endedError(
   facts: CallFacts,
   reason: DeadlineEnd,

@@ -23,7 +23,7 @@ export interface HttpAgents {
 
 /**
  * The policy for retries of GET and HEAD requests. Requests with other methods are retried only if no byte can have
- * reached the service, never because of `statuses`.
+ * reached the service; `statuses` does not apply to these requests.
  */
 export interface RetryPolicy {
   /** Number of attempts, including the first. 1 to 10. Default 3; 1 means no retry. */
@@ -87,7 +87,7 @@ export interface PaymentsApiOptions {
    */
   adapter?: HttpAdapter;
   /**
-   * Agents that replace the module's own, with the adapter `'http'`: for a proxy (`https-proxy-agent`), a client
+   * Agents that replace the module's own agents if the adapter is `'http'`: for a proxy (`https-proxy-agent`), a client
    * certificate or a private certificate authority. The limits of these agents replace `maxSockets` and apply to token
    * requests too. The application closes the agents. Default: agents of the module.
    *
@@ -96,9 +96,9 @@ export interface PaymentsApiOptions {
    */
   agents?: HttpAgents;
   /**
-   * A dispatcher of undici 7 or later that replaces the module's own, with the adapter `'undici'`: for a proxy
-   * (`EnvHttpProxyAgent`), a client certificate or a mock. The limits of the dispatcher replace `maxSockets` and apply
-   * to token requests too. The application closes the dispatcher. Default: a dispatcher of the module.
+   * A dispatcher of undici 7 or later that replaces the module's own dispatcher if the adapter is `'undici'`: for a
+   * proxy (`EnvHttpProxyAgent`), a client certificate or a mock. The limits of the dispatcher replace `maxSockets` and
+   * apply to token requests too. The application closes the dispatcher. Default: a dispatcher of the module.
    *
    * @example
    * ```ts
@@ -108,8 +108,8 @@ export interface PaymentsApiOptions {
   dispatcher?: Dispatcher;
   /**
    * The `HttpService` that sends calls and token requests, for a mock or for interceptors. **The interceptors of this
-   * service see client credentials and tokens.** The adapter and the agents of the service are used, unless `adapter`
-   * or `agents` are given too. The settings of the service for redirects, proxies, status codes and limits are ignored.
+   * `HttpService` see client credentials and tokens.** The adapter and the agents of the `HttpService` are used, unless
+   * `adapter` or `agents` are given too. Its settings for redirects, proxies, status codes and limits are ignored.
    * Default: an `HttpService` of the module's own, which shares nothing with the global axios.
    */
   http?: HttpService;

@@ -137,10 +137,10 @@ describe.each(['undici', 'http'] as const)('connections with the adapter %s', (a
     expect(await result).toMatchObject({ kind: 'failure', unsent: true });
   });
 
-  it('TK-20 the transport closes used, idle and opening connections when the transport closes', async () => {
+  it('TK-20 close() of the transport closes used, idle and opening connections', async () => {
     const { url, seen, respond } = await manualService();
     const hanging = await listen(createServer((socket) => socket.resume()));
-    // Longer than a test may take, so that the connection that is being opened does not time out.
+    // The timeout is longer than a test may take, so that the opening connection does not time out.
     const calls = transport({ attemptTimeoutMs: 300_000 });
     const idle = calls.send(request(url));
     await until(() => seen.length === 1);

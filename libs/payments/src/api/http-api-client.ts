@@ -204,8 +204,8 @@ class ApiCall {
   }
 
   /**
-   * Returns both token headers: one with the token, and `false` for the other, which also removes a header that axios
-   * would add.
+   * Returns values for both token headers: the token for the header in use, and `false` for the other header, so that
+   * axios does not add it.
    */
   #tokenHeaders(token: string): Record<string, string | false> {
     const value = `Bearer ${token}`;

@@ -72,7 +72,7 @@ export function errorCode(error: unknown): string | undefined {
     .find((code) => typeof code === 'string');
 }
 
-/** Whether the error proves that no connection was opened: DNS or `connect` caused it. */
+/** Whether the error proves that no connection was opened, because DNS or `connect` caused the error. */
 export function neverConnected(error: unknown): boolean {
   const causes = rootCauses(error);
   return (
@@ -189,9 +189,9 @@ export function shownHeaders(
 }
 
 /**
- * Returns the id that the service gave the request, from the header that is usual for it, because the service documents
- * none. `undefined` if there is no id, if the id contains the token, or if it is longer than 200 characters or contains
- * characters other than printable ASCII.
+ * Returns the id that the service gave the request, from `X-Request-Id`. The service documents no header for this id;
+ * this header is the usual one. Returns `undefined` if there is no id, if the id contains the token, or if it is longer
+ * than 200 characters or contains characters other than printable ASCII.
  */
 export function requestIdOf(
   headers: Readonly<Record<string, string>>,

@@ -36,7 +36,7 @@ export interface RequestOptions extends CallOptions {
    * instead of the path. Default: the path, with `{id}` in place of each segment that contains a digit.
    */
   pathTemplate?: string;
-  /** The value to send as JSON. `undefined` sends no body. A GET or HEAD must have none. */
+  /** The value to send as JSON. `undefined` sends no body. A GET or HEAD must have no body. */
   body?: unknown;
 }
 
@@ -56,8 +56,8 @@ export interface ApiResponse<T = unknown> {
 }
 
 /**
- * The body of `GET /v1/transactions/{id}`. The service does not document its fields, so this type declares none: pass
- * your own type to the method.
+ * The body of `GET /v1/transactions/{id}`. The service does not document its fields, so this type declares no fields.
+ * Pass your own type to the method.
  */
 export type PaymentTransaction = Readonly<Record<string, unknown>>;
 

@@ -50,8 +50,9 @@ const REQUEST: AxiosRequestConfig = Object.freeze({
 });
 
 /**
- * Sends requests through Nest's `HttpService` over connections either for calls or for token requests. A `Transport`
- * never passes an axios error to its caller, because an axios error contains the request with its credentials.
+ * Sends requests through Nest's `HttpService`. An instance sends either calls or token requests, so these two have
+ * separate connections. A `Transport` never passes an axios error to its caller, because an axios error contains the
+ * request with its credentials.
  */
 export class Transport {
   #opened: Promise<[HttpService, Connections]> | undefined;
@@ -59,7 +60,7 @@ export class Transport {
   constructor(
     private readonly options: ResolvedApiOptions,
     private readonly purpose: ConnectionPurpose,
-    /** Called if a promise rejects that an interceptor of the application's `HttpService` did not await. */
+    /** Called if an interceptor of the application's `HttpService` did not await a promise and the promise rejects. */
     private readonly onRejection: (reason: unknown) => void = () => {},
   ) {}
 
@@ -213,7 +214,8 @@ interface Connections {
  */
 const IDLE_MS = 4_000;
 /**
- * How much longer than its request a connection may take to open, in milliseconds, so that the request times out first.
+ * Milliseconds that are added to the time limit of a request to get the time limit for opening its connection. With the
+ * longer limit, the request times out first.
  */
 const CONNECT_GRACE_MS = 1_000;
 
@@ -290,8 +292,8 @@ interface HttpTransport {
  * One request through an adapter of axios itself. With the adapter `http`, `unsent` is true until the connection is
  * open (for https: until the TLS handshake is done), because Node.js writes nothing before that.
  *
- * Other adapters ignore the replaced transport, so `unsent` stays false, because it is unknown whether they sent
- * anything.
+ * Other adapters ignore the replaced transport. For these adapters, `unsent` stays false, because it is unknown whether
+ * they sent anything.
  */
 class AxiosExchange implements Exchange {
   readonly config: AxiosRequestConfig;
@@ -329,7 +331,7 @@ type Headers = Record<string, string | string[] | undefined>;
 
 /**
  * One request through undici, as an adapter for axios. The exchange collects the chunks of the body up to the limit,
- * without a stream unless the body is compressed. `unsent` is true until undici starts to write the request.
+ * and uses a stream only if the body is compressed. `unsent` is true until undici starts to write the request.
  */
 export class UndiciExchange implements Exchange, Undici.Dispatcher.DispatchHandler {
   readonly config: AxiosRequestConfig = { adapter: (config) => this.#send(config) };

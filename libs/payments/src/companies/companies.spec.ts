@@ -36,7 +36,7 @@ describe('SharedSecrets', () => {
     expect(secrets.add(company('dock', 'three', 'five'))).toBe('bolt');
   });
 
-  it('SE-10 SharedSecrets accepts a company that has a secret twice, or is added again', () => {
+  it('SE-10 SharedSecrets accepts a company that lists the same secret twice, and a company that is added again', () => {
     const secrets = new SharedSecrets();
     expect(secrets.add(company('acme', 'one', 'one'))).toBeUndefined();
     expect(secrets.add(company('acme', 'one'))).toBeUndefined();

@@ -2,7 +2,7 @@ import { createHmac, createSecretKey, randomBytes } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import { isBlank, optionsInvalid, surroundingFault } from '../errors/option-checks.js';
 
-/** At most 100 characters, because Fastify by default accepts no longer path parameter. */
+/** Syntax of a company id. The limit is 100 characters, because Fastify by default rejects longer path parameters. */
 const ID = /^[A-Za-z0-9._~-]{1,100}$/;
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
 
@@ -25,8 +25,9 @@ export interface Company {
    * accepted, so that a rotation loses no event. 1 to 10 secrets, none of them empty or surrounded by white space or
    * quotes.
    *
-   * Two companies must not have the same secret, because an event for one company would be accepted for the other. In a
-   * list of companies this is an error at boot; if a directory returns such companies, a warning is logged.
+   * Two companies must not have the same secret, because an event for one company would be accepted for the other. If
+   * two companies in a list have the same secret, the application does not boot; if a directory returns two such
+   * companies, a warning is logged.
    */
   webhookSecret: string | readonly string[];
   /** Address of the service for this company. Default: the module's `baseUrl`. */
@@ -36,8 +37,8 @@ export interface Company {
 /**
  * Finds a company in the application's own database.
  *
- * Results are cached: a company for 60 s; the result that there is no company, or one with another id, for 5 s; a
- * failure for 1 s. For ids that never had a webhook request with a valid signature, the module makes at most
+ * Results are cached: a failure for 1 s, a missing company or a company with a wrong id for 5 s, and a company for 60
+ * s. For ids that never had a webhook request with a valid signature, the module makes at most
  * `webhook.maxLookupsPerSecond` lookups per second. Therefore, strangers cannot cause a query with every request.
  *
  * @example

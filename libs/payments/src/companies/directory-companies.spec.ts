@@ -86,7 +86,7 @@ describe('DirectoryCompanies', () => {
     expect(await companies.find('acme')).toMatchObject({ id: 'acme' });
   });
 
-  it('DirectoryCompanies finds a removed company again 5 s after it is added again', async () => {
+  it('DirectoryCompanies finds a company at most 5 s after the application has restored the removed company', async () => {
     await companies.find('acme');
     runtime.advance(60_000);
     respond = () => undefined;
@@ -120,7 +120,7 @@ describe('DirectoryCompanies', () => {
     expect(await forWebhook('cafe')).toBe('cafe');
   });
 
-  it('SE-06 DirectoryCompanies does not limit lookups of ids that had a valid signature, until their company is removed', async () => {
+  it('SE-06 DirectoryCompanies does not limit lookups of ids that had a request with a valid signature, until their company is removed', async () => {
     await forWebhook('acme');
     companies.verified('acme');
     runtime.advance(60_000);

@@ -12,7 +12,8 @@ import type {
 } from './company.js';
 
 /**
- * How long results are cached, in milliseconds: a company, no company (or a company with another id), and a failure.
+ * How long each kind of result is cached, in milliseconds: a company, a missing company (or one with a wrong id), and a
+ * failure.
  */
 const FOUND_MS = 60_000;
 const NOT_FOUND_MS = 5000;
@@ -37,7 +38,10 @@ interface FoundEntry extends CacheEntry {
 
 /** Limits of the lookups in the application's directory. */
 export interface LookupLimits {
-  /** Maximum number of lookups per second, and also at the same time, for ids that had no valid signature yet. */
+  /**
+   * Maximum number of lookups per second, and maximum number at the same time, for ids that never had a webhook request
+   * with a valid signature.
+   */
   readonly maxLookupsPerSecond: number;
   /**
    * Maximum duration of a lookup, and maximum time from the arrival of a webhook request to the end of its lookup, both
@@ -225,8 +229,8 @@ const MAX_VERIFIED = 100_000;
 
 /**
  * Limits the lookups that anybody can cause by sending webhook requests for invented ids: at most `perSecond` lookups
- * per second, and at most `perSecond` at the same time. Ids that had a valid signature are exempt. The budget stores
- * the 100,000 exempt ids that were used last.
+ * per second, and at most `perSecond` at the same time. Ids that had a webhook request with a valid signature are
+ * exempt. The budget stores the 100,000 exempt ids that were used last.
  */
 export class LookupBudget {
   readonly #rate: RateLimit;

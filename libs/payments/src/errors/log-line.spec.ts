@@ -7,21 +7,21 @@ const line = new LogLine('It failed.', DELIVERY);
 const FIELDS = { message: 'It failed.', company: 'acme', eventId: 'e-1', handler: 'book' };
 
 describe('LogLine', () => {
-  it('LogLine has the sentence, company, event id and handler of a delivery as own properties, and nothing else', () => {
+  it('LogLine has the text, company, event id and handler of a delivery as own properties, and nothing else', () => {
     const { message: msg, ...fields } = FIELDS;
     expect(Object.assign({}, line)).toEqual({ msg, ...fields });
     expect(Object.keys(new LogLine('It failed.', { company: 'acme' }))).toEqual(['msg', 'company']);
   });
 
-  it('JSON.stringify() writes a LogLine as an object with the sentence and the fields', () => {
+  it('JSON.stringify() writes a LogLine as an object with the text and the fields', () => {
     expect(JSON.parse(JSON.stringify({ message: line }))).toEqual({ message: FIELDS });
   });
 
-  it.each([null, 5])('util.inspect() with depth %p prints the sentence of a LogLine', (depth) => {
+  it.each([null, 5])('util.inspect() with depth %p prints the text of a LogLine', (depth) => {
     expect(inspect(line, { depth })).toBe('It failed.');
   });
 
-  it('util.inspect() prints the sentence and the fields of a LogLine within another object', () => {
+  it('util.inspect() prints the text and the fields of a LogLine that is a field of another object', () => {
     expect(inspect({ message: line }, { depth: 5 })).toBe(inspect({ message: FIELDS }));
   });
 
@@ -36,7 +36,7 @@ describe('LogLine', () => {
     expect(/failed/.test(text)).toBe(true);
   });
 
-  it('LogLine.append() adds text to the sentence and keeps the fields', () => {
+  it('LogLine.append() appends a text to the text of the line and keeps the fields', () => {
     expect(line.append(' Twice.').toJSON()).toEqual({ ...FIELDS, message: 'It failed. Twice.' });
   });
 });

@@ -44,7 +44,7 @@ export class LogLine {
     return this.msg.length;
   }
 
-  /** Returns the same line with a text added to the sentence. */
+  /** Returns a line with the same fields, and with `text` appended to the text of this line. */
   append(text: string): LogLine {
     const { msg, company, eventId: id, handler } = this;
     return new LogLine(`${msg}${text}`, { company, id, handler });
@@ -63,7 +63,7 @@ export class LogLine {
     return { message, ...fields };
   }
 
-  /** Returns the sentence or, if the line is a field of another object, the sentence and the fields. */
+  /** Returns the text of the line or, if the line is a field of another object, the text and the fields. */
   [inspect.custom](depth: number | null, options: InspectOptions): unknown {
     return depth === options.depth ? this.msg : this.toJSON();
   }
@@ -95,14 +95,14 @@ interface Subject {
   latest: Line;
 }
 
-/** Maximum number of subjects in one line about several subjects. */
+/** Maximum number of subjects that one line names. */
 const MAX_LISTED = 10;
 
 /**
- * Logs problems that may repeat: at most one line per subject and minute, with the number of suppressed lines. A minute
- * after a line, a timer logs how many further lines were suppressed, in one line for all subjects, so that their number
- * is logged also if a problem does not occur again. Memory and the number of lines are limited for any number of
- * subjects.
+ * Logs problems that may repeat: at most one line per subject and minute, with the number of suppressed lines. One
+ * minute after a line, a timer logs how many lines were suppressed since then, in one line for all subjects. Therefore,
+ * this number is logged even if a problem does not occur again. Memory and the number of lines are limited for any
+ * number of subjects.
  *
  * Subjects appear in the log, so their names must be clear to the reader of the log. A message can be a function, which
  * is called only if the line is logged.
@@ -201,7 +201,7 @@ function summaryOf(subjects: readonly (readonly [string, Subject])[]): Line {
   return { level, message: `Lines were suppressed since the previous ones: ${listed.join(', ')}.` };
 }
 
-/** Prints a warning of Node.js, because the logger of the application is what failed. */
+/** Prints a warning of Node.js. The logger of the application is not used, because this logger has failed. */
 const warn = (message: unknown): void => process.emitWarning(String(message), 'PaymentsWarning');
 const failures = new ThrottledLog({ warn, error: warn }, systemRuntime);
 

@@ -18,8 +18,8 @@ export type PaymentsErrorCode =
    */
   | 'signature_malformed'
   /**
-   * None of the company's webhook secrets gives the signature of the received bytes. Fix: set `webhookSecret` to the
-   * secret that the service has for this company and environment, and turn off everything in the proxy that changes
+   * The signature does not match the received bytes with any webhook secret of the company. Fix: set `webhookSecret` to
+   * the secret that the service has for this company and environment, and turn off everything in the proxy that changes
    * bodies.
    */
   | 'signature_mismatch'
@@ -31,7 +31,7 @@ export type PaymentsErrorCode =
   | 'company_unknown'
   /**
    * The signature is valid, but the body is not an event. Fix: the message names the field; ask the operator of the
-   * service why it sends this body.
+   * service why the service sends this body.
    */
   | 'payload_invalid'
   /**
@@ -69,9 +69,9 @@ export type PaymentsErrorCode =
   /**
    * Other code read the body of the webhook request before the module could, so the signature cannot be checked. Fix:
    * if main.ts adds a body parser before Nest creates the application, add the parser later or exclude the webhook
-   * route from it. On Fastify, middleware of `app.use()` and of modules runs first: exclude the webhook route from it,
-   * or keep the bytes as `request.rawBody`. If `WebhookGuard` is a global guard, apply it to the route with
-   * `@UseGuards` instead.
+   * route from it. On Fastify, middleware of `app.use()` and of modules runs before this module: exclude the webhook
+   * route from it, or keep the bytes as `request.rawBody`. If `WebhookGuard` is a global guard, apply it to the route
+   * with `@UseGuards` instead.
    */
   | 'raw_body_unavailable'
   // Group: Receiving and handling events
@@ -83,8 +83,8 @@ export type PaymentsErrorCode =
   | 'directory_unavailable'
   /**
    * The database of the inbox failed or did not respond, or the application is starting or closing. Fix: the message or
-   * the log names the error of the database; repair the database. Work continues without a restart. The service does
-   * not promise to send the event again.
+   * the log names the error of the database; repair the database. After the repair, work continues without a restart.
+   * The service does not promise to send the event again.
    */
   | 'inbox_unavailable'
   /**

@@ -4,9 +4,8 @@ import type { PaymentsErrorCode } from './payments-error-code.js';
  * Base class of all errors that this package throws, except for invalid arguments (an absolute URL, an empty id), which
  * cause a `TypeError`.
  *
- * `code` is stable and meant for programs; `message` names the cause and the fix and is meant for people.
- * Neither contains a secret, a token, a signature or a payload, and neither do the results of `JSON.stringify` and
- * `util.inspect`.
+ * `code` is stable and meant for programs; `message` names the cause and the fix and is meant for people. These two
+ * properties, and the results of `JSON.stringify` and `util.inspect`, contain no secret, token, signature or payload.
  *
  * @example
  * ```ts

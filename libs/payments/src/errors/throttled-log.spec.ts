@@ -80,7 +80,7 @@ describe('ThrottledLog', () => {
     expect(runtime.pending).toBe(0);
   });
 
-  it('ThrottledLog ignores an error of the logger in its timer', () => {
+  it('ThrottledLog ignores an error that a message function throws when a timer fires', () => {
     log.warn('a', 'A failed.');
     log.warn('a', () => {
       throw new Error('full disk');
@@ -88,7 +88,7 @@ describe('ThrottledLog', () => {
     expect(() => runtime.advance(60_000)).not.toThrow();
   });
 
-  it('ThrottledLog.error() logs at the level error, and both levels together log one line per subject', () => {
+  it('ThrottledLog.error() logs at the level error, and errors and warnings about one subject share one line per minute', () => {
     log.error('a', 'A failed.');
     log.warn('a', 'A failed.');
     log.error('a', 'A failed.');

@@ -30,7 +30,7 @@ const OURS = Symbol.for('nestjs-payments:unhandled-rejection');
 interface Listener {
   (reason: unknown): void;
   [OURS]: {
-    /** Whether a function that this copy guards started the rejected promise. */
+    /** Whether the rejected promise was started by a function that this copy guards. */
     owns(): boolean;
     /** Removes the listener until the next turn of the event loop. */
     pause(): void;
@@ -50,9 +50,9 @@ const listener: Listener = Object.assign(onRejection, {
 let applications = 0;
 
 /**
- * Keeps the process running if a promise rejects that a function of the application, such as a handler or an observer,
- * started and did not await; see {@link guard}. By default, Node would exit, which would interrupt all other attempts
- * in the process.
+ * Keeps the process running if a function of the application, such as a handler or an observer, starts a promise and
+ * does not await it, and the promise then rejects; see {@link guard}. By default, Node would exit, which would
+ * interrupt all other attempts in the process.
  *
  * Any other rejection has the same effect as without this class: other listeners receive it. If there is no other
  * listener, Node follows its flag `--unhandled-rejections`.

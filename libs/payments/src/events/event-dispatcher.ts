@@ -7,8 +7,8 @@ import type { PaymentHandler } from './handler-registry.js';
 import type { PaymentEvent, PaymentEventContext } from './payment-event.js';
 
 /**
- * The error for a delivery whose event type the handler of this process does not handle. During a deployment, two
- * versions of a handler run at the same time, and the delivery was stored for the other version.
+ * The error for a delivery with an event type that the handler in this process does not handle. During a deployment,
+ * two versions of a handler run at the same time, and the delivery was stored for the other version.
  */
 export class OtherVersionError extends PaymentsError {
   /** Whether `thrown` is an OtherVersionError. Never throws. */

@@ -92,7 +92,7 @@ export class HandlerExplorer {
   }
 }
 
-/** Reflect keys of `@UseGuards()` and similar decorators, and the method of each enhancer that Nest calls. */
+/** Reflect keys of `@UseGuards()` and similar decorators, each with the method that Nest calls on such an enhancer. */
 const ENHANCERS: ReadonlyMap<string, string> = new Map([
   [GUARDS, 'canActivate'],
   [PIPES, 'transform'],
@@ -101,10 +101,10 @@ const ENHANCERS: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * Checks that Nest has an instance of every guard, pipe, interceptor and filter of the handler that is given as a
- * class. Nest creates these instances when it reads the class of a provider. Nest does not read the class of a provider
- * that is a value or made by a factory, and silently skips an enhancer without an instance. A handler without its guard
- * would run for every event, so the application does not boot.
+ * Checks that Nest has an instance of every guard, pipe, interceptor and filter that a decorator of the handler names
+ * as a class. Nest creates these instances when it reads the class of a provider. Nest does not read the class of a
+ * provider that is a value or made by a factory, and silently skips an enhancer without an instance. A handler without
+ * its guard would run for every event, so the application does not boot.
  *
  * @throws PaymentsError `handlers_invalid`, naming the enhancer and the fix.
  */

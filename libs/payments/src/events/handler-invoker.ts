@@ -122,7 +122,8 @@ function withFilters(
 const HANDLER_PARAMS = 'nestjs-payments:params';
 
 /**
- * Key of the event parameter. The key is that of a request body, because `@Body()` and `@Payload()` select the event.
+ * Key of the event parameter. The event has the key of a request body, so that `@Body()` and `@Payload()` select the
+ * event.
  */
 const EVENT_PARAM = `${BODY_PARAM}:0`;
 const CONTEXT_PARAM = 'context:1';
@@ -177,7 +178,7 @@ function handlerParam(type: number, property: unknown, args: readonly unknown[])
   return typeof property === 'string' ? event[property] : event;
 }
 
-/** Maximum length of each description if two errors are described together, in characters. */
+/** Maximum number of characters in each description if two errors are described together. */
 const MAX_LENGTH = 450;
 /** Maximum number of errors in a chain of causes that are compared. */
 const MAX_CAUSES = 10;

@@ -130,7 +130,10 @@ export function assertPattern(pattern: unknown): asserts pattern is string {
 /** Maximum number of edits between a handled event type and its probable misspelling. */
 const MAX_EDITS = 2;
 
-/** Returns the exact event type among the patterns that `eventType` probably misspells, or `undefined`. */
+/**
+ * Returns the exact event type in `patterns` of which `eventType` is probably a misspelling; `undefined` if there is
+ * none.
+ */
 export function similarType(eventType: string, patterns: Iterable<string>): string | undefined {
   let closest: string | undefined;
   let fewest = MAX_EDITS + 1;

@@ -67,8 +67,9 @@ export type MatchedType<T extends PaymentEventType> = T extends '*' | `${string}
 /**
  * Makes the method a handler: it runs for every event of the given types, once per event. Apply the decorator to
  * methods of providers and controllers. You can apply the decorator several times to one method. Subclasses inherit the
- * handler; a method that overrides it needs its own decorator. If several classes inherit a method, all but one need an
- * override with a `name`. The module finds handlers when the application starts, except those of lazily loaded modules.
+ * handler; a method that overrides it needs its own decorator. If several classes inherit a handler, all but one of the
+ * classes must override the method and give it another `name`. The module finds handlers when the application starts,
+ * except those of lazily loaded modules.
  *
  * A type is exact (`transaction.completed`), a family (`transaction.*`, at any depth) or `*` for all types.
  *
@@ -84,7 +85,8 @@ export type MatchedType<T extends PaymentEventType> = T extends '*' | `${string}
  * otherwise the attempt fails.
  *
  * @throws TypeError if a type is not a valid pattern, an option is out of bounds, or several decorators on one method
- *   contradict each other. Also if the decorator is applied to anything other than a method with a string as its name.
+ *   contradict each other. Throws a TypeError also if the decorator is applied to anything other than a method with a
+ *   string as its name.
  * @example
  * ```ts
  * @OnPaymentEvent('transaction.completed')
@@ -102,14 +104,14 @@ export function OnPaymentEvent<
 }
 
 /**
- * Makes the method a handler of expected payments that become overdue. A payment is overdue if the schedule of its
- * polls, or its `dueBy`, has ended, and neither a webhook request nor a poll has led to an event. Overdue does not mean
- * failed: an event that arrives later is handled as usual. The handler runs at least once per expectation, through the
- * inbox, with the retries, guards and limits of {@link OnPaymentEvent}. The event has the payload
+ * Makes the method a handler of expected payments that become overdue. A payment is overdue if its `dueBy` has passed
+ * or the schedule of its polls has ended, and neither a webhook request nor a poll has led to an event. Overdue does
+ * not mean failed: an event that arrives later is handled as usual. The handler runs at least once per expectation,
+ * through the inbox, with the retries, guards and limits of {@link OnPaymentEvent}. The event has the payload
  * {@link PaymentOverdueData}, and `context.source` is `overdue`. An event of the payment may arrive while the handler
  * runs or waits for a retry: `PaymentExpectations.get()` returns the current state.
  *
- * @throws TypeError as {@link OnPaymentEvent}.
+ * @throws TypeError in the same cases as {@link OnPaymentEvent}.
  * @example
  * ```ts
  * @OnPaymentOverdue()
@@ -152,7 +154,7 @@ function handlerDecorator<T extends string, D extends object>(
 }
 
 /**
- * @throws TypeError unless it is a method of instances with a string as its name, because the explorer finds no other
+ * @throws TypeError unless `method` is a string and the name of an instance method, because the explorer finds no other
  *   methods.
  */
 function methodOf(target: object, method: unknown, descriptor?: PropertyDescriptor): object {

@@ -14,7 +14,7 @@ describe('parseEnvelope', () => {
     expect(({} as Record<string, unknown>)['polluted']).toBeUndefined();
   });
 
-  it('parseEnvelope() drops __proto__ keys inside arrays and keys with a unicode escape', () => {
+  it('parseEnvelope() drops __proto__ keys inside arrays, and __proto__ keys that contain a unicode escape', () => {
     const body = `{"id":"e-1","eventType":"t","timestamp":"2026-11-20T10:00:00.000Z","data":{"a":[1,[{"\\u005f_proto__":{"b":1},"c":null}]]}}`;
     const { a } = parseEnvelope(Buffer.from(body)).data as { a: [number, [object]] };
     expect(Object.getOwnPropertyNames(a[1][0])).toEqual(['c']);

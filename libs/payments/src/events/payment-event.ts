@@ -93,7 +93,7 @@ export interface PaymentEvent<T extends PaymentEventType = string, D = PaymentEv
 /**
  * Data about one attempt of a handler. The handler gets the context with the event. Pass the object itself to other
  * functions: a copy (`{ ...context }`) lacks `raw` and `signal`, which are getters. `Tx` is the transaction type of the
- * inbox in use, such as `PostgresTransaction`; `C` is the type of `commit`; by default it follows from `Tx`.
+ * inbox in use, such as `PostgresTransaction`; `C` is the type of `commit`, which by default follows from `Tx`.
  */
 export interface PaymentEventContext<Tx = unknown, C = Commit<Tx>> {
   /** Id of the event's company: the company whose secret signed the webhook request, or whose payment was polled. */
@@ -123,7 +123,7 @@ export interface PaymentEventContext<Tx = unknown, C = Commit<Tx>> {
    */
   readonly newerHandled: () => Promise<boolean>;
   /**
-   * Aborts if the attempt takes longer than `timeoutMs`. Also aborts if the process was disconnected for so long that
+   * Aborts if the attempt takes longer than `timeoutMs`. Also aborts if the process sent no heartbeat in time, so that
    * another process may run the delivery, or if the application closes and its drain time is over. Pass the signal to
    * `fetch`, to `PaymentsApiService` and to every other call that takes long.
    */
@@ -134,12 +134,12 @@ export interface PaymentEventContext<Tx = unknown, C = Commit<Tx>> {
    * after the commit, the delivery stays done. E-mail and calls to other systems are not part of the transaction.
    *
    * Resolves with what `work` returns. Await the promise: otherwise the handler does not fail if its commit fails. An
-   * attempt commits at most once. If it never commits, the worker settles the attempt when the handler has returned,
-   * and the handler's effects happen at least once.
+   * attempt commits at most once. If an attempt never commits, the worker stores its outcome when the handler has
+   * returned, and the handler's effects happen at least once.
    *
-   * @throws PaymentsError `lease_lost` if the delivery now belongs to another attempt, `commit_unsupported` if the inbox
-   *   has no transactions, `commit_rejected` for a second commit; and what `work` throws. In each case nothing of `work`
-   *   is stored.
+   * @throws PaymentsError `lease_lost` if the delivery now belongs to another attempt, `commit_unsupported` if the
+   *   inbox has no transactions, `commit_rejected` for a second commit; and what `work` throws. In each of these cases,
+   *   nothing that `work` wrote is stored.
    * @example
    * ```ts
    * await context.commit((tx) => ledger.book(tx, transaction));
@@ -219,7 +219,7 @@ function parseJson(raw: Uint8Array): unknown {
  * Deletes `__proto__` keys at every depth. A reviver for `JSON.parse` would be shorter, but takes four times as long as
  * the rest of the parsing.
  *
- * @throws RangeError if the body is nested too deeply to recurse. Later code that recurses would also fail.
+ * @throws RangeError if the body is nested too deeply to recurse, because later code that recurses would also fail.
  */
 function dropProto(body: object): void {
   if (Object.hasOwn(body, '__proto__')) delete (body as Record<string, unknown>)['__proto__'];

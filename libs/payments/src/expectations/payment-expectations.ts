@@ -34,13 +34,13 @@ const REQUEST_MS = 60_000;
 /** Time limit of `reconcile.find` before a request, in milliseconds. */
 const FIND_MS = 20_000;
 /**
- * A request that did not begin within this time is not sent, because the rest of {@link REQUEST_MS} is for its
- * response.
+ * Milliseconds within which a request must begin. A later request is not sent, because the rest of {@link REQUEST_MS}
+ * is reserved for the response.
  */
 const BEGIN_MS = 30_000;
 /** How long {@link PaymentExpectations.request} tries to store the transaction id while the store is down, in milliseconds. */
 const ATTACH_MS = 10_000;
-/** Expectations per call of the store in {@link PaymentExpectations.sweep}. */
+/** Number of expectations that {@link PaymentExpectations.sweep} reads from the store at a time. */
 const PAGE = 500;
 
 /** A payment that the application expects; see `PaymentExpectations.expect()`. */
@@ -74,7 +74,8 @@ export type RequestedPayment<R> =
       /**
        * Whether the id was attached to the expectation. If not, there is no id, or attaching it failed, for example
        * because the application has cancelled the expectation meanwhile. The reason for the failure is logged as an
-       * error. Then only the reference and `reconcile.find` lead to the payment.
+       * error. Without an attached id, the module can find the transaction only by the reference, with
+       * `reconcile.find`.
        */
       readonly attached: boolean;
       /** What the callback returned. */
@@ -136,16 +137,16 @@ export class PaymentExpectations {
   }
 
   /**
-   * Requests a payment in such a way that no crash, error or second click loses it. Stores the expectation, calls
-   * `send`, and attaches the transaction id that `attach` reads from the response. Call the method again with the same
-   * reference after any error, or for a second click: it sends a request only if no other request is under way or
-   * accepted.
+   * Requests a payment so that no crash or error loses the payment, and no second click requests the payment again.
+   * Stores the expectation, calls `send`, and attaches the transaction id that `attach` reads from the response. Call
+   * the method again with the same reference after any error and for a second click: the new call sends a request only
+   * if no other request is under way or accepted.
    *
    * The expectation stays stored if the payment may exist, so that a poll or a webhook request can fulfil it. The
    * expectation is cancelled only if this call created it and the error is one of {@link NOT_REQUESTED_CODES}. If the
    * outcome of an earlier request is unknown, `reconcile.find` decides: the transaction that it finds is attached; if
-   * it finds no transaction, the request is sent again. Without `find`, the request is sent again only if it is
-   * `repeatable`.
+   * it finds no transaction, the request is sent again. Without the option `find`, the request is sent again only if
+   * `repeatable` is `true`.
    *
    * If the transaction id cannot be stored within 10 s after a successful request, an error is logged. The result then
    * contains the id and `attached: false`: call {@link attach} with this id later.
@@ -167,8 +168,9 @@ export class PaymentExpectations {
       readonly attach: (response: R) => string | null | undefined;
       /**
        * Whether a request whose outcome is unknown may be sent again, because the service creates one payment for all
-       * requests with the same reference or idempotency key. The contract of the service does not show whether it does,
-       * so the default is `false`: such a request is sent again only if `reconcile.find` finds no transaction.
+       * requests with the same reference or idempotency key. The contract of the service does not show whether the
+       * service creates only one payment. Therefore, the default is `false`: a request with an unknown outcome is sent
+       * again only if `reconcile.find` finds no transaction.
        */
       readonly repeatable?: boolean;
     },
@@ -248,12 +250,13 @@ export class PaymentExpectations {
    * reference is opened again, as a new expectation. Returns `false`, and changes nothing, if the company has an
    * expectation with the reference in another state.
    *
-   * The inbox stores the ids of events, and ended expectations, for `worker.retainIdsMs`. A payment that was handled
-   * longer ago and is expected again is polled, found and handled again. Therefore, check the application's own tables
-   * first.
+   * The inbox stores ended expectations and the ids of events for `worker.retainIdsMs`. If you expect a payment again
+   * more than `worker.retainIdsMs` after it was handled, the module polls, finds and handles the payment again.
+   * Therefore, check the application's own tables first.
    *
    * @throws TypeError for a value out of bounds, if there is neither a reference nor a transaction id, or if the inbox
-   *   cannot use `tx`. PaymentsError `options_invalid` without the option `reconcile`, `inbox_full`.
+   *   cannot use `tx`. PaymentsError `options_invalid` without the option `reconcile`; `inbox_full` if the inbox is
+   *   full.
    */
   async expect(
     payment: ExpectOptions,
@@ -261,11 +264,11 @@ export class PaymentExpectations {
       tx,
     }: {
       /**
-       * The open transaction of the application in which to store the expectation. PostgreSQL: an object with
+       * The application's open transaction, in which the module stores the expectation. PostgreSQL: an object with
        * `query(text, values)`, such as a client of `pg` or an `EntityManager` of TypeORM. SQLite: an object with
        * `prepare(sql)` on the file of the inbox, such as the transaction of `context.commit`, a `DatabaseSync` of
-       * `node:sqlite`, or a `Database` of better-sqlite3. The memory inbox has no transactions. Default: a transaction
-       * of its own.
+       * `node:sqlite`, or a `Database` of better-sqlite3. The memory inbox has no transactions. Default: the module
+       * uses a separate transaction.
        */
       readonly tx?: unknown;
     } = {},
@@ -298,7 +301,8 @@ export class PaymentExpectations {
    * event of this transaction fulfils the expectation. Resolves with
    *
    * - `attached`;
-   * - `conflict` if the expectation has another id, which it keeps, or another expectation of the company has this id;
+   * - `conflict` if the expectation already has another id, which does not change, or if another expectation of the
+   *   company has this id;
    * - `cancelled` if the expectation is cancelled and therefore not polled: call {@link expect} with the id if the
    *   payment exists;
    * - `unknown` if there is no such expectation.
@@ -342,8 +346,8 @@ export class PaymentExpectations {
   }
 
   /**
-   * Returns a page of expectations, the newest first. A page with a `next` may have fewer than `limit` expectations,
-   * because a call compares at most 20,000 expectations with the filter.
+   * Returns a page of expectations, the newest first. One call compares at most 20,000 expectations with the filter, so
+   * a page can have fewer than `limit` expectations although there are more pages. On the last page, `next` is `null`.
    *
    * @param query `limit`: expectations on a page, 1 to 1,000, 50 by default. `after`: `next` of the previous page.
    * @throws TypeError if `limit`, `after`, `from` or `to` is invalid.
@@ -385,8 +389,9 @@ export class PaymentExpectations {
 
   /**
    * Polls every waiting or overdue expectation that was created between `from` and `to`, for example after an outage.
-   * The polls of each company start at `reconcile.maxPollsPerSecond`. Returns how many such `expectations` there are, and
-   * how many `polls` it makes due: one for each of them, except those whose poll is running; 0 in a dry run.
+   * The polls of each company start at `reconcile.maxPollsPerSecond`. Returns two numbers: `expectations` is the number
+   * of these expectations, and `polls` is the number of polls that became due. An expectation whose poll is running
+   * already does not count in `polls`. In a dry run, `polls` is 0.
    *
    * @throws TypeError for a value out of bounds. PaymentsError `options_invalid` without the option `reconcile`.
    * @example
@@ -535,7 +540,7 @@ export class PaymentExpectations {
   }
 }
 
-/** Why an id was not attached, and what to do. */
+/** The reasons why an id was not attached, each with what to do, for the log. */
 const NOT_ATTACHED = {
   conflict:
     'the expectation has another transaction id, or another expectation has this id. The response may belong to ' +
@@ -554,8 +559,8 @@ function assertTransactionId(value: unknown, name = '"transactionId"'): void {
 
 /**
  * The codes of errors that prove that the service accepted no request, so that no payment exists. After any other error
- * of a request, the payment may exist. This includes 408, 409, 429, every redirect, and every other status that the
- * contract of the service does not show.
+ * of a request, the payment may exist. For example, the payment may exist after a 408, 409 or 429, after a redirect,
+ * and after every other status that the contract of the service does not show.
  *
  * - `invalid_credentials`, `token_unavailable`: there was no token, so the request was not sent.
  * - `company_unknown`, `directory_unavailable`: the company has no credentials, or they could not be looked up, so the
@@ -593,10 +598,10 @@ function effectOf(error: unknown): Effect {
 const CHANGING: readonly string[] = ['post', 'put', 'patch', 'delete', 'request'];
 
 /**
- * Wraps an API. `effectAfter(error, before)` returns what is known about the effect after a request that failed with
- * this error. A request for a payment can consist of several calls, and only the last of them fails. `before` is what
- * was known before this request. `before` counts too, because an error that proves that this request had no effect
- * proves nothing about an earlier request.
+ * Wraps an API to record the effects of calls that change something. `effectAfter(error, before)` returns what is known
+ * about the effect after a request that failed with this error. A request for a payment can consist of several calls,
+ * and only the last of them fails. `before` is what was known before this request. `before` counts too: the error can
+ * prove that this request had no effect, but it proves nothing about earlier requests.
  */
 function trackChanges(api: PaymentsApi): {
   readonly api: PaymentsApi;

@@ -141,7 +141,7 @@ describe('PollLimits', () => {
     expect(limits.admit('hangs')).toBe(0);
   });
 
-  it('EX-20 PollLimits starts no poll of a company for the time that its service asked for, and starts polls of other companies', () => {
+  it('EX-20 PollLimits starts no poll of a company until the wait that its service asked for is over, but starts polls of other companies', () => {
     const { runtime, limits } = limitsOf(1);
     limits.refuse('a', 5000);
     expect(limits.admit('a')).toBe(6000);

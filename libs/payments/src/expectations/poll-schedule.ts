@@ -28,11 +28,12 @@ type PollTimes = Pick<StoredExpectation, 'schedule' | 'dueBy' | 'createdAt'>;
 
 /**
  * Returns the milliseconds from now until the next poll. `overdue` if `dueBy` has passed or, without `dueBy`, if the
- * schedule has ended. A poll after the last delay of the schedule, or later than `dueBy`, takes place at `dueBy`.
+ * schedule has ended. If the schedule has no further delay, or if the next delay ends after `dueBy`, the next poll
+ * takes place at `dueBy`.
  *
- * Every poll of the schedule takes place, even if no process was running or a clock jumped. A late poll follows the
- * previous poll after the difference of their two delays. Additional polls, for example of `askNow()`, do not shorten
- * the schedule.
+ * Every poll of the schedule takes place, even if no process was running or a clock jumped. If polls are late, the wait
+ * for the next poll is the difference between its delay and the previous delay in the schedule. Additional polls, for
+ * example of `askNow()`, do not shorten the schedule.
  *
  * @param polls how many polls have ended
  * @param elapsedMs milliseconds since the creation
@@ -109,7 +110,9 @@ export function isPollSchedule(value: unknown): value is readonly number[] {
   );
 }
 
-/** Maximum number of companies with stored limits. Above it, the limits of companies without polls are removed. */
+/**
+ * Maximum number of companies with stored limits. If there are more, the limits of companies without polls are removed.
+ */
 const MAX_COMPANIES = 1000;
 
 interface CompanyLimit {
@@ -127,7 +130,7 @@ interface CompanyLimit {
 
 /**
  * Limits the polls of each company in this process: how many start per second (a token bucket), and how many run at the
- * same time, so that a company whose service hangs does not delay the polls of other companies.
+ * same time. Therefore, a company whose service hangs does not delay the polls of other companies.
  */
 export class PollLimits {
   readonly #companies = new Map<string, CompanyLimit>();
@@ -138,8 +141,9 @@ export class PollLimits {
   ) {}
 
   /**
-   * Returns 0 if a poll of the company may start now, and counts it until {@link ended}. Otherwise returns in how many
-   * milliseconds to try again. Each postponed poll gets its own time, so that not all of them become due at once.
+   * Returns 0 if a poll of the company may start now, and counts the poll as running until {@link ended} is called.
+   * Otherwise returns the milliseconds until the caller should try again. Each postponed poll gets a different time, so
+   * that not all postponed polls become due at once.
    */
   admit(company: string): number {
     const now = this.runtime.monotonic();
@@ -185,7 +189,7 @@ export class PollLimits {
     return known;
   }
 
-  /** Removes companies whose polls would start at once. */
+  /** Removes the limits of companies that delay no poll at present. */
   #removeIdle(now: number): void {
     for (const [company, { at, running, refusedUntil, postponedUntil }] of this.#companies) {
       const isIdle =

@@ -57,7 +57,7 @@ it('EX-04 a poll whose event cannot be stored is retried until its lease ends, a
   expect(await find()).toMatchObject({ state: 'waiting', polls: 0 });
 });
 
-it('EX-06 an aborted poll is released and records nothing', async () => {
+it('EX-06 an aborted poll is released, and the store records no result for the poll', async () => {
   const { poll, find, api, claim } = await claimed();
   const abort = new AbortController();
   api.respond('GET', TRANSACTION, () => {
@@ -109,7 +109,7 @@ it('IN-41 if the process died in each of the last three polls of a payment, the 
   });
 });
 
-it('EX-07 if the process died in each of the last three polls of a payment, the last poll before it is overdue sends a request', async () => {
+it('EX-07 if the process died in each of the last three polls of a payment, the last poll before the payment becomes overdue sends a request', async () => {
   const { poll, find, api, claim, runtime } = await claimed('t-1', {}, { dueInMs: 600_000 });
   for (let n = 0; n < 2; n += 1) {
     runtime.advance(46_000);
@@ -165,7 +165,7 @@ it('EX-06 the signal of the call to the service is aborted when the signal of th
   expect(seen?.aborted).toBe(true);
 });
 
-it('EX-07 an overdue event is stored for a handler that another process has registered meanwhile', async () => {
+it('EX-07 an overdue event is stored for a handler that only another process has registered', async () => {
   const { store, runtime, poll, find, api, claim } = await claimed();
   const handlers = [{ name: 'remind', patterns: ['@payments/overdue'] }];
   await store.register({ id: 'w 2', leaseMs: 60_000, handlers });

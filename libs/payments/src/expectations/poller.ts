@@ -40,9 +40,15 @@ import type { ResolvedReconcileOptions } from './reconcile-options.js';
 
 /** Maximum number of polls that run in this process at the same time, for all companies together. */
 const MAX_RUNNING = 500;
-/** Maximum number of polls that one claim leases. The number is small, so that no receive waits for the claim. */
+/**
+ * Maximum number of polls that one claim leases. The number is small, so that a claim does not delay the storing of
+ * received events.
+ */
 const BATCH = 10;
-/** Milliseconds before the next claim, after a claim whose polls all had to be postponed. Meanwhile, the store serves receives. */
+/**
+ * Milliseconds before the next claim, after a claim whose polls all had to be postponed. In this time, the store can
+ * store received events.
+ */
 const PACE_MS = 5;
 /** How long a suspect is postponed while another suspect runs, in milliseconds. See {@link Poller}. */
 const SUSPECT_MS = 1000;
@@ -51,8 +57,8 @@ const ASK_MS = 20_000;
 /** How long a claimed poll is leased, in milliseconds: {@link ASK_MS} and time for the store. */
 const POLL_LEASE_MS = 30_000;
 /**
- * Maximum number of polls of a payment in a row during which the process may end. After that, only the last poll before
- * the payment becomes overdue asks the service.
+ * Maximum number of consecutive polls of one payment that were interrupted by the end of their process. After this
+ * number of polls, the module calls the service only in the last poll before the payment becomes overdue.
  */
 const MAX_LOST = 3;
 /** The longest `Retry-After` that a poll obeys, in milliseconds. */
@@ -80,13 +86,16 @@ type AskResult =
 interface PollEnd {
   /** Milliseconds until the next poll of the payment; `null` if none is scheduled. */
   readonly nextPollInMs: number | null;
-  /** For how many milliseconds no further poll of the company starts, because the service asked for a wait. */
+  /**
+   * Milliseconds during which no further poll of the company starts, because the service responded with 429 and a
+   * `Retry-After`.
+   */
   readonly refusedMs: number;
 }
 
 /**
  * Claims the polls that are due, and runs them, within limits for each company. A poll is a suspect if a process ended
- * while it ran this poll before. Suspects run one at a time in each process, so that a poll that ends its process
+ * while it ran this poll before. Suspects run one at a time in each process, so that a poll that crashes its process
  * interrupts few other polls.
  */
 @Injectable()
@@ -143,7 +152,7 @@ export class Poller implements InboxCompanion {
     this.#loop.claimSoon();
   }
 
-  /** Claims in `ms` milliseconds, because a poll becomes due then. */
+  /** Schedules a claim in `ms` milliseconds, because a poll becomes due then. */
   wakeIn(ms: number): void {
     if (this.#limits !== null) this.#loop.wakeIn(ms);
   }
@@ -173,7 +182,7 @@ export class Poller implements InboxCompanion {
     return false;
   }
 
-  /** Returns 0 if the poll may run now, and otherwise in how many milliseconds to try again. */
+  /** Returns 0 if the poll may run now, and otherwise the milliseconds until the poll becomes due again. */
   #admit({ expectation: { company, lostPolls } }: ClaimedPoll): number {
     const isSuspect = lostPolls > 0;
     if (isSuspect && this.#suspectRuns) return SUSPECT_MS;
@@ -240,7 +249,7 @@ export class Poller implements InboxCompanion {
     const isLast = () => state === 'waiting' && this.#next(expectation, ageMs) === 'overdue';
     const mayAsk = lostPolls < MAX_LOST || (lostPolls === MAX_LOST && isLast());
     const found = mayAsk ? await this.#ask(expectation, signal) : lost(expectation);
-    // The result of an aborted poll says nothing about the payment.
+    // The result of an aborted poll does not show the state of the payment.
     signal.throwIfAborted();
     const elapsedMs = ageMs + this.runtime.monotonic() - readAt;
     const isEvent = found.result === 'event';
@@ -295,8 +304,8 @@ export class Poller implements InboxCompanion {
   }
 
   /**
-   * Reads the transaction of an expected payment from the service, and lets `interpret` decide its meaning. The result of
-   * a failed call, of an error of `find` or `interpret`, and of an invalid return value of these two is `unknown`.
+   * Reads the transaction of an expected payment from the service, and lets `interpret` decide its meaning. The result
+   * is `unknown` if the call to the service fails, or if `find` or `interpret` throws or returns an invalid value.
    *
    * @throws what the store throws if it cannot attach the transaction that `find` returned.
    */

@@ -13,9 +13,9 @@ export const RECONCILE_OPTIONS = Symbol('PAYMENTS_RECONCILE_OPTIONS');
  *
  * - `pending`: the transaction is not complete. The payment is polled again.
  * - `unknown`: the application cannot interpret the transaction. The payment is polled again.
- * - an object: the transaction has reached the state that a webhook request with this event type would report. `data`
- *   is the payload of the event: an object that JSON can represent. The module adds `transactionId` if it is missing.
- *   Default: only `transactionId`.
+ * - an object: the transaction has reached the state that a webhook request with the event type `eventType` would
+ *   report. `data` is the payload of the event: an object that JSON can represent. The module adds `transactionId` if
+ *   it is missing. Default: only `transactionId`.
  */
 export type Interpretation =
   'pending' | 'unknown' | { readonly eventType: string; readonly data?: object };
@@ -41,16 +41,16 @@ export interface InterpretTransaction {
 export interface ReconcileOptions {
   /**
    * Returns the meaning of a transaction, or a promise of it. The service does not document the body of
-   * `GET /v1/transactions/{id}`, so the application decides; {@link byStatus} reads `status`. If `interpret` throws or
-   * rejects, or returns anything else, or `data` of another transaction, the result is `unknown`.
+   * `GET /v1/transactions/{id}`, so the application decides; {@link byStatus} reads `status`. The result is `unknown`
+   * if `interpret` throws, rejects, returns an invalid value, or returns the `data` of another transaction.
    */
   interpret: InterpretTransaction;
   /**
    * Returns the id of the transaction with the application's reference, for an expectation without a transaction id.
    * Return `null` or `undefined` only if the service certainly has no such transaction yet, because `request()` then
    * sends a request again. Throw if the response is not what you expect. `api` calls the service for the company of the
-   * expectation. Pass on `options`, which contains a signal. Default: none; an expectation without a transaction id is
-   * polled only after an id is attached.
+   * expectation. Pass `options` to each call, because it contains a signal. Default: none; an expectation without a
+   * transaction id is polled only after an id is attached.
    */
   find?: (
     reference: string,
@@ -65,9 +65,9 @@ export interface ReconcileOptions {
   schedule?: readonly number[];
   /**
    * The event types that `interpret` can return: 1 to 100 exact types, without `*`. Events of these types fulfil
-   * expectations and are handled once per transaction (see `oncePerTransaction`), so that a webhook request and a poll
-   * of a transaction run its handlers once. Events of other types do not fulfil expectations. Default:
-   * `interpret.eventTypes`, which {@link byStatus} sets; without it, `['transaction.completed']`.
+   * expectations. They are handled once per transaction (see `oncePerTransaction`), even if both a webhook request and
+   * a poll report the transaction. Events of other types do not fulfil expectations. Default: `interpret.eventTypes`,
+   * which {@link byStatus} sets; without it, `['transaction.completed']`.
    */
   eventTypes?: readonly string[];
   /**
@@ -77,7 +77,7 @@ export interface ReconcileOptions {
   maxPollsPerSecond?: number;
   /**
    * Maximum number of polls of one company that run at the same time in this process, so that a company whose service
-   * does not respond does not delay other companies. 1 to 100. Default 5. All companies together: 500.
+   * does not respond does not delay other companies. 1 to 100. Default 5. The limit for all companies together is 500.
    */
   concurrency?: number;
 }
@@ -142,9 +142,9 @@ function areEventTypes(types: unknown): types is readonly string[] {
 }
 
 /**
- * Creates an `interpret` that reads the `status` of a transaction. For a listed status, it returns an event of the type
- * listed for this status, with the transaction as `data`, because both have the same fields. Any other status is
- * `pending`; a transaction without a status is `unknown`.
+ * Creates an `interpret` that reads the `status` of a transaction. For a listed status, the function returns an event
+ * of the type listed for this status. The `data` of the event is the whole transaction, because both have the same
+ * fields. Any other status is `pending`; a transaction without a status is `unknown`.
  *
  * @param eventTypes the event type of each final status
  * @throws TypeError if an event type is invalid, or if there is no event type.

@@ -39,7 +39,7 @@ describe('BoundedBuffer', () => {
   it('HT-27 SE-01 BoundedBuffer allocates at most its limit and at most twice its content, if filled byte by byte', () => {
     const body = new BoundedBuffer(50_000);
     const byte = bytes('x');
-    // Not an expect() per byte: 60,000 of them take seconds.
+    // expect() is not called for each byte, because 60,000 calls take seconds.
     const lengthsOverLimit: number[] = [];
     for (let length = 1; length <= 60_000; length += 1) {
       body.add(byte);
@@ -64,7 +64,7 @@ describe('BoundedBuffer.release', () => {
     expect([body.bytes.length, body.capacity]).toEqual([0, 0]);
   });
 
-  it('release() does not free the memory of a body of one chunk, which belongs to its sender', () => {
+  it('release() does not free the memory of a body of one chunk, because the memory belongs to the sender of the chunk', () => {
     const chunk = bytes('one');
     const body = new BoundedBuffer(10);
     body.add(chunk);

@@ -24,7 +24,7 @@ it('ModuleRuntime calls back after a delay that is too long for one timer', () =
   expect([calls, timers.pending]).toEqual([1, 0]);
 });
 
-it('ModuleRuntime cancels a long delay in each of its timers', () => {
+it('ModuleRuntime can cancel a long delay during each of the timers that make up the delay', () => {
   const timers = new NodeTimers();
   for (const afterMs of [0, MAX_MS + 1, 3 * MAX_MS + 1]) {
     const cancel = new ModuleRuntime(timers).schedule(4 * MAX_MS, () => {

@@ -1,6 +1,6 @@
 /**
- * Clocks, timers, randomness and the name of the environment. All code in this package uses this object for them, so
- * that tests can control them.
+ * Clocks, timers, randomness and the name of the environment. All code in this package uses this object instead of
+ * those of Node.js, so that tests can control time and randomness.
  */
 export interface PaymentsRuntime {
   /** The wall clock, in milliseconds since the epoch. This clock may jump forwards and backwards. */

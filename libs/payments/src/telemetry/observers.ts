@@ -61,7 +61,7 @@ export interface ObserverInfo {
     readonly source: 'webhook' | 'poll' | 'overdue';
     /** When the event was received, by the store clock, in milliseconds since the epoch. */
     readonly receivedAtMs: number;
-    /** How long before the start of the attempt the event was received, in milliseconds. */
+    /** Milliseconds from the receipt of the event to the start of the attempt. */
     readonly ageMs: number;
   };
   /** An attempt ended, and its outcome was stored or could not be stored. */
@@ -80,8 +80,8 @@ export interface ObserverInfo {
     /** Milliseconds until the next attempt; `null` if none is scheduled. */
     readonly retryInMs: number | null;
     /**
-     * The error as the inbox stores it: one line of at most 1,000 characters; `null` if the handler succeeded. With the
-     * outcome `done`: the handler failed after its commit.
+     * The error as the inbox stores it: one line of at most 1,000 characters; `null` if the handler succeeded. An error
+     * with the outcome `done` means that the handler failed after its commit.
      */
     readonly error: string | null;
     /** The code of the error, if it is a `PaymentsError`: `handler_timeout`, for example. */
@@ -112,9 +112,9 @@ export interface ObserverInfo {
     /** HTTP method, in capitals. */
     readonly method: string;
     /**
-     * Path template, for example `/v1/transactions/{id}`. If the call has no template, the path with `{id}` in place of
-     * each segment that contains a digit. A name or an e-mail address in a path stays, so give a `pathTemplate` for
-     * such paths.
+     * Path template, for example `/v1/transactions/{id}`. If the call has no template, the value is the path with
+     * `{id}` in place of each segment that contains a digit. A name or an e-mail address in a path is not replaced, so
+     * give a `pathTemplate` for such paths.
      */
     readonly path: string;
     /** Status of the last response; `null` if there was none. */
@@ -170,8 +170,8 @@ export type TracedOperation =
       'durationMs' | 'status' | 'handlers'
     >)
   /**
-   * `traceparent` is that of the span that received the event. It and `eventType` are `null` if the event could not be
-   * read.
+   * `traceparent` is that of the span that received the event. Both `traceparent` and `eventType` are `null` if the
+   * event could not be read.
    */
   | ({
       readonly kind: 'attempt';
@@ -186,7 +186,10 @@ export type TracedOperation =
 
 /** The result of the work of a span. */
 export interface SpanResult {
-  /** The outcome of an attempt, the result of a poll, the status of a receipt; `failed` or `succeeded` otherwise. */
+  /**
+   * The outcome of an attempt, the result of a poll or the status of a receipt; for other work, `failed` or
+   * `succeeded`.
+   */
   readonly outcome: string;
   /** The error in one line; `null` if the work succeeded. */
   readonly error: string | null;
@@ -246,7 +249,7 @@ type ObserverOption = PaymentsObserver | Type<PaymentsObserver>;
 export interface OperationEnd<R> {
   /** The result; `undefined` if the work threw. */
   readonly value: R | undefined;
-  /** What the work threw. `error` is its description, `errorCode` its code. */
+  /** What the work threw. `error` describes the thrown value, and `errorCode` is its code. */
   readonly thrown: unknown;
   readonly error: string | null;
   readonly errorCode: PaymentsErrorCode | null;
@@ -425,7 +428,9 @@ export class Observers implements OnModuleInit {
     }
   }
 
-  /** Logs the rejection of a promise that an observer returned. By default, Node would exit because of it. */
+  /**
+   * Logs the rejection of a promise that an observer returned. By default, Node would exit because of such a rejection.
+   */
   #handleRejection(method: string, result: unknown): void {
     if (typeof (result as PromiseLike<unknown> | null)?.then !== 'function') return;
     Promise.resolve(result).catch((error: unknown) => this.#failed(method, error));

@@ -66,7 +66,7 @@ export async function deliver(
   });
 }
 
-/** Loads the plugins of Fastify, because Fastify responds with 404 to every request until then. */
+/** Loads the plugins of Fastify, because Fastify responds with 404 to every request before its plugins are loaded. */
 async function loadFastifyPlugins(app: INestApplication): Promise<void> {
   const adapter = app.getHttpAdapter();
   if (adapter.getType() !== 'fastify') return;

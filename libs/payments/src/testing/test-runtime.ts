@@ -10,7 +10,7 @@ interface Timer {
 export interface TestRuntimeOptions {
   /** Start time of the clock. Default 2026-01-01T00:00:00Z. */
   now?: Date;
-  /** The return value of `random()`, from 0 (included) to 1 (excluded). Default 0.5, the middle of every jitter. */
+  /** Return value of `random()`, from 0 (included) to 1 (excluded). Default 0.5, the middle of every jitter range. */
   random?: number;
 }
 

@@ -92,7 +92,7 @@ describe('PendingRequests', () => {
     await expect(other.request.until(Promise.resolve(1))).resolves.toBe(1);
   });
 
-  it('SE-03 PendingRequests stays within both limits, and returns to zero after any sequence of calls', () => {
+  it('SE-03 PendingRequests stays within both limits during any sequence of calls, and its counts are zero after all requests are released', () => {
     const step = fc.record({
       call: fc.constantFrom('add', 'add', 'reserve', 'reserve', 'release', 'reject', 'wait'),
       which: fc.nat(20),

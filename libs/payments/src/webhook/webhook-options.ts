@@ -95,7 +95,7 @@ export interface WebhookOptions {
   maxPendingBytes?: number;
   /**
    * Maximum number of lookups per second, and maximum number of lookups at the same time, in a {@link CompanyDirectory}
-   * for companies that never sent a webhook request with a valid signature. Above this limit, the response is 503, and
+   * for companies that never had a webhook request with a valid signature. Above this limit, the response is 503, and
    * the service may send the event again. Lookups for the application's own calls are not limited. 1 to 10,000. Default
    * 50.
    */
@@ -106,9 +106,9 @@ export interface WebhookOptions {
    * the event is stored as `stale`, and its handlers run only after a redrive. A copy of an event that is still stored
    * is a duplicate at any age.
    *
-   * 1,000 to 315,360,000,000 (10 years), with a durable inbox at most `worker.retainIdsMs`; `false` for no limit. Default:
-   * `worker.retainIdsMs` with a durable inbox; `false` with the memory inbox, because it loses all ids at a restart, after
-   * which a late event is likelier than a replay.
+   * 1,000 to 315,360,000,000 (10 years), with a durable inbox at most `worker.retainIdsMs`; `false` for no limit.
+   * Default: `worker.retainIdsMs` with a durable inbox; `false` with the memory inbox. The memory inbox has no limit by
+   * default, because it loses all ids at a restart, and after a restart, a late event is likelier than a replay.
    *
    * A process whose clock is slow computes too small an age for events, so it can accept a replay whose id is already
    * deleted. If your clocks can differ, set the limit lower than `worker.retainIdsMs` by more than this difference.

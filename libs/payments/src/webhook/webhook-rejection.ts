@@ -70,8 +70,8 @@ export class RequestClosedError extends Error {
 
 /**
  * Returns the response to a webhook request that failed with an error. The response contains the code and message of an
- * error of this package. The response does not describe any other error, because such an error may contain secrets; its
- * status is then 503, so that the service sends the event again.
+ * error of this package. For any other error, the status is 503, so that the service sends the event again, and the
+ * response does not describe the error, because the error may contain secrets.
  */
 export function rejectionResponse(error: unknown): WebhookResponse {
   if (error instanceof AdmissionCheckError) {

@@ -215,9 +215,9 @@ export class WebhookEndpoint implements OnModuleInit {
   }
 
   /**
-   * Resolves at the end of this turn of the event loop, for all responses of the turn together. Responses that are
-   * written one after the other cost the operating system less than responses that alternate with other work. Measured
-   * under load, this saves 5 µs of 64 µs per webhook request.
+   * Resolves at the end of this turn of the event loop. All responses of the turn wait for the same promise, so that
+   * they are written one after the other. Responses that are written one after the other cost the operating system less
+   * than responses that alternate with other work. Measured under load, this saves 5 µs of 64 µs per webhook request.
    */
   #endOfTurn(): Promise<void> {
     this.#turn ??= new Promise((resolve) => {

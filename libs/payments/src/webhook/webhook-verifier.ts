@@ -78,8 +78,8 @@ export class WebhookVerifier {
   }
 
   /**
-   * Returns the result that the admission of a request would have had. Used if the request was not admitted, because
-   * `WebhookGuard` is a global guard and its route was not known.
+   * Returns the result that the admission of a request would have had. Used for a request that did not pass the
+   * admission, because `WebhookGuard` is a global guard and the module did not know the route.
    */
   #withoutAdmission({ headers }: WebhookRequest): Pick<PendingRequest, 'signatures' | 'since'> {
     const signatures = parseSignatures(headerText(headers[SIGNATURE_HEADER]));
@@ -136,7 +136,7 @@ const STORED_HEADERS = [
   'traceparent',
 ] as const;
 
-/** Maximum number of characters that are stored of one header. */
+/** Maximum number of characters of one header that are stored. */
 const MAX_HEADER_LENGTH = 256;
 
 /**

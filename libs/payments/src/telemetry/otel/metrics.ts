@@ -19,10 +19,10 @@ const LONG = [...SHORT.slice(1), 300, 900, 3600, 10_800, 43_200, 86_400, 259_200
 
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
-/** The value of an attribute that replaces all values that are not named. */
+/** The attribute value that replaces all values that are not reported by name. */
 const OTHER = '_OTHER';
 
-/** Maximum number of event types of the service that are named in one process. */
+/** Maximum number of event types of the service that one process reports by name. */
 const MAX_EVENT_TYPES = 50;
 const MAX_COMPANIES = 1000;
 
@@ -204,8 +204,8 @@ export function startGauges(meter: Meter, inbox: ObservedInbox): () => void {
   );
   const reader = new InboxReader(inbox);
   /**
-   * All handlers seen so far. Each of them is always observed, because the SDK for Node repeats the last value of a
-   * series that is not observed any more.
+   * All handlers seen so far. Each of these handlers is always observed, because the SDK for Node repeats the last
+   * value of a series that is not observed any more.
    */
   const names = new Set<string>();
   const observe = async (result: BatchObservableResult): Promise<void> => {

@@ -72,7 +72,7 @@ function receive(event: Operation<'receive'>): SpanPlan {
 
 /**
  * Returns the plan of an attempt's span. The span begins a new trace, because an attempt may run days after the
- * receipt, and has a link to the span of the receipt.
+ * receipt. The span has a link to the span of the receipt.
  */
 function attempt(info: Operation<'attempt'>): SpanPlan {
   const { eventType } = info;
