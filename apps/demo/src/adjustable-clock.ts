@@ -1,6 +1,9 @@
 import type { EmulatorClock } from 'payments-emulator';
 
-/** The system clock with an offset. An advance of the clock makes tokens expire at once. Timers are not affected. */
+/**
+ * The system clock with an offset. If the clock advances past the expiry of a token, the token expires at once. The
+ * offset does not affect timers.
+ */
 export class AdjustableClock implements EmulatorClock {
   #offsetMs = 0;
 

@@ -15,13 +15,14 @@ const OLD_SECRET = 'whsec_of_yesterday';
 const NEW_SECRET = 'whsec_of_today';
 
 /**
- * The lease of the inbox of a shop, in milliseconds. It is shorter than the default of ten seconds, so that the
+ * The lease of the inbox of a shop, in milliseconds. The lease is shorter than the default of ten seconds, so that the
  * recovery after SIGKILL is fast.
  */
 const LEASE_MS = '1500';
 
 /**
- * Pause between the polls of an expected payment, in milliseconds. It is much shorter than the default of the module.
+ * Pause between the polls of an expected payment, in milliseconds. This pause is much shorter than the default of the
+ * module.
  */
 export const POLL_INTERVAL_MS = 3000;
 

@@ -8,7 +8,7 @@ import { TELEMETRY_SCENES } from './scenes/telemetry.js';
 
 /** Options of the demo. */
 export interface DemoOptions extends EnvironmentOptions {
-  /** Whether the demo ends after the check of the ledger. Otherwise it runs until `signal` aborts. */
+  /** Whether the demo ends after the check of the ledger. Otherwise the demo runs until `signal` aborts. */
   readonly once: boolean;
   /** How long a check waits for the expected result, in milliseconds. */
   readonly waitMs: number;

@@ -51,7 +51,7 @@ describe('LoadBalancer', () => {
     ]);
   });
 
-  it('LoadBalancer tries the next shop after a refused connection, and responds with 502 after a crash and with 503 without a shop', async () => {
+  it('LoadBalancer tries the next shop after a refused connection, and responds with 502 after a crash and with 503 if no shop is reachable', async () => {
     const seen: string[] = [];
     const crashing = await shop((request) => void request.socket.destroy());
     const healthy = await shop((request, response) => {

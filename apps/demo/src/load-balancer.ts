@@ -9,9 +9,9 @@ import { pipeline } from 'node:stream/promises';
 const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'transfer-encoding']);
 
 /**
- * A load balancer, which has one address for several shops. It forwards each request to the next shop, and streams the
- * response, because server-sent events never end. If a shop crashes during a request, the response is 502, because the
- * outcome is unknown. The payments service then sends the webhook request again.
+ * A load balancer, which has one address for several shops. The load balancer forwards each request to the next shop.
+ * It streams each response, because a response with server-sent events never ends. If a shop crashes during a request,
+ * the response is 502, because the outcome is unknown. The payments service then sends the webhook request again.
  */
 export class LoadBalancer implements AsyncDisposable {
   /** The addresses of the shops, without a path. */

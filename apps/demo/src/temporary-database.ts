@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { PostgresServer } from 'test-postgres';
 
-/** An empty database for shops. Its disposal removes the database. */
+/** An empty database for shops. Disposing of this object removes the database. */
 export interface TemporaryDatabase extends AsyncDisposable {
   readonly name: 'SQLite' | 'PostgreSQL';
   /** The environment variables of a shop that uses the database. */

@@ -65,7 +65,7 @@ function usePageCursor() {
  *
  * @param {string} before
  * @param {(page: Page) => void} onPage
- * @returns {() => void} cancels it
+ * @returns {() => void} cancels the request and its retries
  */
 function loadPage(before, onPage) {
   const abort = new AbortController();

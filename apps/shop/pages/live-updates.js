@@ -1,7 +1,10 @@
 import { html } from 'htm/preact';
 import { Time } from './format.js';
 
-/** The shop sends a heartbeat every 15 seconds. After three missing heartbeats, the connection is considered dead. */
+/**
+ * Milliseconds without an event after which the page treats the connection as lost. The shop sends a heartbeat every 15
+ * seconds.
+ */
 const SILENCE_MS = 45_000;
 
 /** Delay before the page reopens a rejected stream, in milliseconds. The browser itself reopens an interrupted stream. */
@@ -15,7 +18,7 @@ const RETRY_MS = 2000;
  * @param {(state: T) => void} onState
  * @param {(since: Date | null) => void} onConnection called with the time when the connection is lost, and with `null`
  *   when it is restored
- * @returns {() => void} stops following
+ * @returns {() => void} closes the connection
  */
 export function followEvents(url, onState, onConnection) {
   /** @type {EventSource} */

@@ -5,8 +5,8 @@ import type { Attributes } from '@opentelemetry/api';
 const TRANSACTION = 'messaging.message.conversation_id';
 
 /**
- * Calls `work` in a span of the shop. This span is below the active span, which is the span of the attempt if a handler
- * runs. Without an SDK of OpenTelemetry in the process, nothing is recorded.
+ * Calls `work` in a span of the shop. The new span is a child of the active span. If a handler calls this function, the
+ * active span is the span of the attempt. Without an SDK of OpenTelemetry in the process, nothing is recorded.
  */
 export function inSpan<T>(
   name: string,

@@ -1,6 +1,6 @@
 /** @typedef {import('./api.js').Minute} Minute */
 
-/** Maximum number of points of a plot, so that a day is still readable. */
+/** Maximum number of points of a plot, so that the plot of a day is readable. */
 const POINTS = 100;
 /** Possible numbers of minutes per point. Each number divides an hour evenly. */
 const SIZES = [1, 5, 15, 30, 60];
@@ -15,7 +15,8 @@ export function groupSize(minutes) {
 }
 
 /**
- * Groups minutes by the clock. A group has the mean count per minute, and the times of its slowest minute.
+ * Groups minutes. Each group starts at a full hour or at an equal part of an hour, for example at 10:00, 10:15 and
+ * 10:30. A group has the mean count per minute, and the times of its slowest minute.
  *
  * @param {Minute[]} activity oldest first
  * @returns {Minute[]}

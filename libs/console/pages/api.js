@@ -10,7 +10,7 @@
  * @typedef {import('nestjs-payments').DeliveryState} State
  * @typedef {Json<import('nestjs-payments').StoredDelivery>} Delivery `history` is empty in a list
  * @typedef {Omit<Json<import('nestjs-payments').StoredEvent>, 'raw'> & { payload?: string | null }} StoredEvent `payload` is
- * missing in a list, and `repeats` is empty there
+ * missing in a list, and `repeats` is empty in a list
  * @typedef {Json<import('nestjs-payments').ActivityCounts>} Counts
  * @typedef {Json<import('nestjs-payments').CappedCount>} CappedCount
  * @typedef {Json<import('nestjs-payments').InboxStats>} Stats
@@ -53,8 +53,8 @@ export class ApiError extends Error {
 }
 
 /**
- * Builds an address from the page's own address, without credentials, because a page that was opened as
- * `https://name:password@host/` must not fetch addresses with credentials.
+ * Builds an address from the page's own address, without credentials. A browser does not fetch addresses with
+ * credentials, and the page may have been opened as `https://name:password@host/`.
  *
  * @param {string} path
  */

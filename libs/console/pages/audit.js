@@ -7,7 +7,7 @@ import { auditLink, eventLink } from './route.js';
 
 /** @typedef {import('./api.js').AuditEntry} AuditEntry */
 
-/** How many entries the page shows first, and on request. */
+/** How many entries the page shows at first, and after a click on "Show all". */
 const FEW = 100;
 const ALL = 1000;
 

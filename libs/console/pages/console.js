@@ -36,7 +36,7 @@ function Console() {
   const trail = useRef(new Map());
   const list = useRef('#/events');
   if (route.view === 'events') list.current = hash;
-  // Without the filter: if only the filter changes, the focus stays in its field.
+  // This text does not contain the filter, so that the focus stays in the filter's field if only the filter changes.
   const where = `${hash.replace(/\?.*/s, '')} ${route.params.after ?? ''}`;
 
   useEffect(() => {

@@ -27,7 +27,7 @@ const SHOWN = {
  *
  * @param {object} props
  * @param {Record<string, string>} props.params
- * @param {Map<string, string>} props.trail by the cursor of a page, the link to the previous page
+ * @param {Map<string, string>} props.trail for the cursor of each page, the link to the previous page
  * @param {number} props.acted number of actions performed
  * @param {(action: import('./actions.js').Action) => void} props.ask
  */
@@ -218,7 +218,7 @@ function Row({ one, ask }) {
 }
 
 /**
- * Whether an expectation is overdue and the last response of the service was that the customer has not paid.
+ * Whether an expectation is overdue, and the customer has not paid according to the last response of the service.
  *
  * @param {Expectation} one
  */

@@ -34,7 +34,7 @@ export function filterOf(params) {
  */
 export function Filters({ params, handlers, types, companies, onFilter }) {
   const form = useRef(/** @type {HTMLFormElement | null} */ (null));
-  /** The text that each time field shows. The parameter of the field may be more precise. */
+  /** The text that each time field shows. The parameter in the address can be more precise than this text. */
   const times = useRef(/** @type {Record<string, string>} */ ({}));
   const key = JSON.stringify(params);
   useEffect(() => {
@@ -162,7 +162,7 @@ function filterText(name, value) {
   return `${name === 'from' ? 'from' : 'before'} ${time}`;
 }
 
-/** @param {string} iso @returns {string} in the form of a datetime-local field; empty if it is not a time */
+/** @param {string} iso @returns {string} the time in the form of a datetime-local field; empty if `iso` is not a time */
 function toLocal(iso) {
   const date = new Date(iso);
   if (Number.isNaN(date.getTime())) return '';

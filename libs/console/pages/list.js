@@ -21,7 +21,7 @@ const MAX_REQUESTS = 25;
  * @param {object} props
  * @param {Record<string, string>} props.params
  * @param {readonly string[]} props.handlers
- * @param {Map<string, string>} props.trail by the cursor of a page, the link to the previous page
+ * @param {Map<string, string>} props.trail for the cursor of each page, the link to the previous page
  * @param {number} props.acted number of actions performed
  * @param {(action: import('./actions.js').Action) => void} props.ask
  */
@@ -168,7 +168,7 @@ function changed(added, missing, later) {
 }
 
 /**
- * The number of events on the page and, if the filter is about deliveries, the number of matching deliveries, because
+ * The number of events on the page and, if the filter selects deliveries, the number of matching deliveries, because
  * the overview counts deliveries.
  *
  * @param {readonly import('./api.js').StoredEvent[]} events

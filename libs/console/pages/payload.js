@@ -11,7 +11,7 @@ const MAX_INDENTATION = 40;
  * Indents JSON and keeps its values as text: numbers keep all digits, strings keep their escapes, and duplicate keys remain.
  *
  * @param {string} text
- * @returns {string | null} `null` if it is not JSON
+ * @returns {string | null} `null` if the text is not JSON
  */
 export function indented(text) {
   try {

@@ -168,7 +168,7 @@ function faint(colour) {
 }
 
 /**
- * The ticks around the values, so that every grid line has a label.
+ * Returns the first and the last tick of the axis. All values are between these ticks, and every grid line has a label.
  *
  * @param {number | null} min
  * @param {number | null} max

@@ -25,7 +25,7 @@ import { Minutes, valueOf } from './plot-table.js';
  * @property {string} title
  * @property {readonly Line[]} lines
  * @property {(value: number) => string} show
- * @property {boolean} [log] whether the axis is logarithmic; times are, counts are not
+ * @property {boolean} [log] whether the axis is logarithmic, which it is for times and not for counts
  */
 
 /** @type {readonly PlotKind[]} */
@@ -62,7 +62,7 @@ const PLOTS = [
 /**
  * @param {object} props
  * @param {Minute[]} props.activity
- * @param {string | null} props.completeFrom from when on `activity` is complete; `null`: all of it
+ * @param {string | null} props.completeFrom the time from which `activity` is complete; `null` if all of it is complete
  * @param {string} props.now
  * @param {string} props.range label of the time range of `activity`
  */

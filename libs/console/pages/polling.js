@@ -11,13 +11,14 @@ const EVERY_MS = 2000;
 const PAUSE_FACTOR = 19;
 
 /**
- * The result of `load`. `load` is called every two seconds while the page is visible, until the server rejects a call.
+ * The result of `load`. `load` is called every two seconds while the page is visible, until the server responds that
+ * the operator is not signed in or not allowed.
  *
  * @template T
  * @typedef {object} Polled
  * @property {T | undefined} value the last result, which is kept while the server is not reachable
  * @property {ApiError | null} error the error of the last call
- * @property {Date | null} since time of the first failed call in a row
+ * @property {Date | null} since time of the first call that failed after the last successful call
  * @property {() => void} reload calls `load` now
  */
 
@@ -89,8 +90,9 @@ export function usePolled(key, load, acted = 0) {
 }
 
 /**
- * The content of a page until its first result: that the page loads, or why the server rejects the request. The notices
- * at the top of the page show whether the server is not reachable or the operator is not signed in.
+ * What a page shows until its first result: a note that the page is loading, or the reason why the server rejected the
+ * request. The notices at the top of the page show whether the server is not reachable or the operator is not signed
+ * in.
  *
  * @param {{ error: ApiError | null }} props
  */

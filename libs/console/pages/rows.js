@@ -7,7 +7,8 @@ import { eventLink, listLink } from './route.js';
 /** @typedef {import('./api.js').StoredEvent} StoredEvent */
 
 /**
- * Returns a key that identifies an event. Neither part of the key can contain a line break.
+ * Returns a key that identifies an event. The key is unique, because neither the company nor the id can contain a line
+ * break.
  *
  * @param {{ company: string, id: string }} event
  */

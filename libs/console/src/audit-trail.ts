@@ -16,8 +16,8 @@ const INTERVAL_MS = 60_000;
 /** Maximum number of remembered views. Views above this number are logged each time. */
 const MAX_REMEMBERED = 1_000;
 /**
- * Maximum number of actions, and of views, that the page can show. The two limits are separate, so that views displace
- * no action.
+ * Maximum number of actions, and of views, that the page can show. The two limits are separate, so that many views do
+ * not remove actions from the page.
  */
 export const MAX_ENTRIES = 500;
 /** Maximum length of a text in an entry, in characters. The log contains the whole text. */
@@ -81,8 +81,8 @@ export class AuditTrail {
   }
 
   /**
-   * Records an action that was performed. `kept` is `false` for an action that only counted deliveries. Such an action
-   * is logged, but the page does not show it.
+   * Records an action that was performed. `kept` is `false` for an action that only counted deliveries. An action that
+   * only counted deliveries is logged, but the page does not show the action.
    */
   performed(
     who: string | null,

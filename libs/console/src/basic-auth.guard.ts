@@ -25,9 +25,9 @@ interface BasicCredentials {
  * Passwords are compared in constant time. Guesses are limited per user name over all clients. Ten wrong passwords per
  * minute cause no delay. After more wrong passwords, each check waits up to 3 seconds, and at most 1,200 passwords per
  * minute are checked. At most 120 of these passwords may come from networks that sent ten wrong passwords, for example
- * from a proxy. A client that signed in with the same name from the same network (IPv4 address, /48 of IPv6) within 12
- * hours does not wait. `request.ip` identifies the client, so configure which proxies the application trusts. Wrong
- * passwords are logged at most once per minute.
+ * from a proxy. A client that signed in with the same name from the same network (IPv4 address, /48 of IPv6) within the
+ * last 12 hours does not wait. `request.ip` identifies the client, so configure which proxies the application trusts.
+ * Wrong passwords are logged at most once per minute.
  *
  * @example
  * ```ts
@@ -133,7 +133,10 @@ export class BasicAuthGuard implements CanActivate, OnApplicationShutdown {
   }
 }
 
-/** Returns the name and password of an `Authorization` header, in Unicode's form C; `null` if the header has none. */
+/**
+ * Returns the name and password of an `Authorization` header, in Unicode's form C; `null` if the header contains no
+ * name and password.
+ */
 function parseBasic(header: string | undefined): BasicCredentials | null {
   const [, encoded] = /^basic +([\w+/=-]{1,2000})$/i.exec(header?.trim() ?? '') ?? [];
   if (encoded === undefined) return null;

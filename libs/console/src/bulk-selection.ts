@@ -52,7 +52,8 @@ export class BulkSelection {
 
   /**
    * Calls `act` for the events that have no delivery, or no delivery to the given handler. Events without a delivery
-   * are requested as `unhandled` or `stale`, which excludes tombstones.
+   * are selected by the state `unhandled` or `stale`, so that events whose data is deleted (tombstones) are not
+   * selected.
    */
   async withoutDelivery(
     act: (query: Group & { state?: 'unhandled' | 'stale' }) => Promise<SelectionResult>,

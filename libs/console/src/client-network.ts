@@ -9,18 +9,18 @@ import type { ConsoleRequest } from './console-request.js';
 const SITE_GROUPS = 3;
 
 /**
- * Returns the address of the client, as far as the application trusts its proxies. If the forwarded value is not an IP
- * address, returns the address of the connection.
+ * Returns the address of the client: the value that a trusted proxy forwarded if this value is an IP address, otherwise
+ * the address of the connection.
  */
 export function clientAddress({ ip, socket }: ConsoleRequest): string {
   return ip !== undefined && isIP(ip) !== 0 ? ip : (socket.remoteAddress ?? '');
 }
 
 /**
- * Returns the networks that a request came through. The first is the network of {@link clientAddress}. If that address
- * was forwarded, and the application trusts too many proxies, the client may have invented the address. Therefore two
- * networks follow that the client cannot invent: the network of the address that the nearest proxy added to
- * `X-Forwarded-For`, and the network of the connection.
+ * Returns the networks that a request came through. The first network is the network of {@link clientAddress}. If that
+ * address was forwarded, and the application trusts too many proxies, the client may have invented the address.
+ * Therefore the result also contains two networks that the client cannot invent: the network of the address that the
+ * nearest proxy added to `X-Forwarded-For`, and the network of the connection.
  */
 export function networksOfClient(request: ConsoleRequest): readonly [string, ...string[]] {
   const address = clientAddress(request);

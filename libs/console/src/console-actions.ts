@@ -91,7 +91,7 @@ export class ConsoleActions {
     );
   }
 
-  /** @param stored whether to include handlers that only a stored delivery or a pause names */
+  /** @param stored whether to include handlers that are known only from a stored delivery or a pause */
   async #requireKnown(handler: string | undefined, stored = true): Promise<void> {
     if (handler === undefined) return;
     const names = await this.inbox.call(async (inbox) => {

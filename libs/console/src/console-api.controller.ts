@@ -117,8 +117,8 @@ function withPayload({ raw, deliveries, ...event }: StoredEvent): object {
 }
 
 /**
- * Throws a response 400 for a TypeError, which a store throws if a cursor is not valid. Only the store can check a
- * cursor, because each store has its own form of cursors. Rethrows all other errors.
+ * Throws an exception with the status 400 for a TypeError, which a store throws if a cursor is not valid. Only the
+ * store can check a cursor, because each store has its own form of cursors. Rethrows all other errors.
  */
 function asBadCursor(error: unknown): never {
   if (!(error instanceof TypeError)) throw error;

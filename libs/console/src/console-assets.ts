@@ -27,7 +27,7 @@ const TYPES: Readonly<Record<string, string>> = {
 
 /**
  * Third-party files. `bare` is the name in an import, and `asset` is the name in the URL. `file` is the name of the
- * file next to the main file of the module `found`.
+ * file, which is in the folder of the main file of the module `found`.
  */
 const LIBRARIES = [
   { bare: 'preact', asset: 'preact.mjs', found: 'preact', file: 'preact.mjs' },

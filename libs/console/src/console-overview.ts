@@ -14,15 +14,17 @@ import { CONSOLE_OPTIONS } from './console-options.js';
 import type { ResolvedConsoleOptions } from './console-options.js';
 
 /**
- * How long counts are reused, in milliseconds. Many open consoles then query the store no more often than one console.
+ * How long counts are reused, in milliseconds. Therefore many open consoles query the store no more often than one
+ * console does.
  */
 const FRESH_MS = 1000;
 /** How long the activity of closed minutes is reused, in milliseconds, because activity is expensive to compute. */
 const ACTIVITY_FRESH_MS = 10_000;
 
 /**
- * How long the failures and the newest events are reused, in milliseconds. Both are expensive: the failures group up to
- * 10,000 failed deliveries, and a list of the events of one source may compare 20,000 events.
+ * How long the failures and the newest events are reused, in milliseconds. Both queries are expensive: the query for
+ * failures groups up to 10,000 failed deliveries, and the query for the newest event of a source may compare 20,000
+ * events.
  */
 const SEARCH_FRESH_MS = 4000;
 
@@ -31,7 +33,8 @@ const GAPS_FROM = 100;
 /** Minimum number of gaps that are needed to compute the usual gap. */
 const MIN_GAPS = 10;
 /**
- * The next webhook request is late after this multiple of the usual gap, and at the earliest after {@link MIN_LATE_MS}.
+ * The next webhook request counts as late after this multiple of the usual gap, and at the earliest after
+ * {@link MIN_LATE_MS}.
  */
 const LATE_FACTOR = 3;
 const MIN_LATE_MS = 60_000;
@@ -42,13 +45,13 @@ export interface ConsoleHandler {
   /** Whether this process has registered the handler. */
   readonly here: boolean;
   /**
-   * When a running process last had the handler; `null` if the store contains only deliveries or a pause of the
-   * handler.
+   * When a process that has registered the handler last ran; `null` if the store contains only deliveries or a pause of
+   * the handler.
    */
   readonly lastSeenAt: Date | null;
   /**
-   * Counts of the handler over the minutes of {@link InboxOverview.activity}, with `p50Ms` and `p95Ms` of the slowest
-   * minute.
+   * Counts of the handler in all minutes of {@link InboxOverview.activity}. `p50Ms` and `p95Ms` are those of the
+   * slowest minute.
    */
   readonly activity: ActivityCounts;
 }
@@ -59,7 +62,8 @@ export interface NewestEvents {
   readonly poll: Date | null;
   readonly overdue: Date | null;
   /**
-   * The usual time between two webhook requests, which is the 90th percentile. `null` if there were too few requests.
+   * The usual time between two webhook requests: the 90th percentile of the recent gaps. `null` if there were too few
+   * requests.
    */
   readonly usualGapMs: number | null;
   /** Whether the next webhook request is late compared with the usual gap, or no recent event came by webhook. */
@@ -103,8 +107,8 @@ type InboxState = Omit<InboxOverview, 'activity' | 'completeFrom' | 'handlers' |
 @Injectable()
 export class ConsoleOverview {
   /**
-   * Cached results, by query. Activity has one entry per number of minutes (1 to 1,440), so the size of the cache is
-   * bounded.
+   * Cached results, by query. The cache has one entry of activity for each requested number of minutes (1 to 1,440), so
+   * its size is bounded.
    */
   readonly #cache = new Map<string, { until: number; result: Promise<unknown> }>();
 

@@ -20,7 +20,7 @@ export interface ConsoleRequest {
   readonly params?: Readonly<Record<string, string>>;
   /** The body, as the application's body parser set it. */
   readonly body?: unknown;
-  /** Address of the client, as far as the application trusts its proxies. */
+  /** Address of the client: the address that a proxy forwarded if the application trusts the proxy. */
   readonly ip?: string;
   readonly socket: { readonly remoteAddress?: string };
   /** The user, if a guard or middleware of the application has set one. */

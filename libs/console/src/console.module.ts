@@ -26,7 +26,7 @@ import { ThrottlerExemption, TrailingSlashRoutes } from './nest-internals.js';
 import { ApiOriginGuard, PageOriginGuard } from './request-origin.guard.js';
 import { ResponseWriter } from './response-writer.js';
 
-/** Checks the guards when the application boots, because `.env` files have been read by then. */
+/** Checks the guards when the application boots, not earlier, because `NODE_ENV` may come from a `.env` file. */
 @Injectable()
 class GuardCheck implements OnModuleInit {
   readonly #logger = new Logger('PaymentsConsole');

@@ -28,8 +28,8 @@ export class ThrottlerExemption implements OnModuleInit {
   ) {}
 
   /**
-   * Exempts the controllers in this phase of the boot, because the options of `ThrottlerModule.forRootAsync()` are
-   * known then.
+   * Exempts the controllers in this phase of the boot and not earlier, because the options of
+   * `ThrottlerModule.forRootAsync()` are not known earlier.
    */
   onModuleInit(): void {
     for (const { name = 'default' } of this.#throttlers()) {

@@ -62,7 +62,7 @@ export class ApiOriginGuard extends PageOriginGuard {
 }
 
 /**
- * Rejects a request that does not come from this machine, for a console without a guard. Checks the address and the
+ * For a console without a guard, rejects a request that does not come from this machine. Checks the address and the
  * host name, because the name of another site may resolve to 127.0.0.1 (DNS rebinding).
  */
 function requireThisMachine(request: ConsoleRequest): void {

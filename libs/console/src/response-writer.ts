@@ -2,8 +2,8 @@ import { Injectable } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 
 /**
- * Headers of every response. These headers forbid a browser to run scripts of the response, to frame, store or sniff
- * the response, and to let other sites read it.
+ * Headers of every response. The headers forbid a browser to run scripts of the response, to show the response in a
+ * frame, to store the response, to guess its type, and to let other sites read it.
  */
 const RESPONSE_HEADERS: Readonly<Record<string, string>> = {
   'content-security-policy': "default-src 'none'; base-uri 'none'; frame-ancestors 'none'",

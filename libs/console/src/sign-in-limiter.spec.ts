@@ -195,7 +195,7 @@ describe('SignInLimiter', () => {
     expect(clients.runtime.pending).toBe(waiting + 1);
   });
 
-  it('SignInLimiter remembers the last 1,000 pairs of user name and network that signed in', async () => {
+  it('SignInLimiter remembers the user name and the network of the last 1,000 sign-ins', async () => {
     const clients = new Clients();
     for (let n = 0; n < 1001; n += 1) await clients.try(everyTime(n), true);
     for (let n = 0; n < 10; n += 1) await clients.try(`192.0.2.${n}`);

@@ -12,7 +12,8 @@ const MAX_WRONG = UNDELAYED + MAX_DELAY_MS / STEP_MS;
 /** Maximum number of attempts of one user name that wait or are checked at the same time. */
 const SLOTS_PER_NAME = 60;
 /**
- * Maximum number of these attempts from networks that sent {@link SUSPECT} or more wrong passwords in the last minutes.
+ * How many of the {@link SLOTS_PER_NAME} attempts may come from networks that sent {@link SUSPECT} or more wrong
+ * passwords in the last minutes.
  */
 const SUSPECT_SLOTS = 6;
 /** Number of wrong passwords that makes a network suspect. */
@@ -76,17 +77,17 @@ interface Attempt {
  * Up to 10 wrong passwords per minute of one user name cause no delay. After more wrong passwords, each check waits:
  * 0.1 s, 0.2 s and so on up to 3 s, for right and wrong passwords alike. At most 60 attempts of a user name wait or are
  * checked at the same time, so at most 1,200 per minute are checked. At most 6 of these 60 attempts may come through
- * networks that sent 10 or more wrong passwords in the last minutes, which is 120 checks per minute. A proxy may be
- * such a network, too, because its clients may invent their addresses.
+ * networks that sent 10 or more wrong passwords in the last minutes, which is 120 checks per minute. The network of a
+ * proxy may be one of these networks, because clients behind the proxy may invent their addresses.
  *
  * If no slot is free, the new attempt takes the slot of a waiting attempt whose networks sent more wrong passwords in
- * the last minutes. If both sent the same number, the new attempt takes the slot only if it repeats a rejected attempt
- * and the waiting attempt does not. A client that invents an address for each attempt never repeats an attempt. If the
- * new attempt gets no slot, the limiter rejects it and does not check the password.
+ * the last minutes. If the networks of both attempts sent the same number, the new attempt takes the slot only if it
+ * repeats a rejected attempt and the waiting attempt does not. A client that invents an address for each attempt never
+ * repeats an attempt. If the new attempt gets no slot, the limiter rejects it and does not check the password.
  *
- * A client whose network signed in with the same user name within 12 hours is not delayed, unless this network itself
- * sends more than 10 wrong passwords per minute. The memory of the limiter is bounded. Existing and unknown user names
- * are treated alike.
+ * A client whose network signed in with the same user name within the last 12 hours is not delayed, unless this network
+ * itself sends more than 10 wrong passwords per minute. The memory of the limiter is bounded. Existing and unknown user
+ * names are treated alike.
  */
 export class SignInLimiter {
   readonly #key = randomBytes(32);
@@ -193,7 +194,7 @@ export class SignInLimiter {
   /**
    * Returns the rank of an attempt. The attempt with the highest rank loses its slot. The rank is the number of wrong
    * passwords of the attempt's networks. If these numbers are equal, an attempt that repeats no rejected attempt has
-   * the higher rank. A proxy that all attempts share does not change their order.
+   * the higher rank. If all attempts come through the same proxy, the proxy does not change their order.
    */
   #rankOf({ networks, repeated }: Attempt): number {
     let wrong = 0;

@@ -3,9 +3,9 @@ import { useEffect, useState } from 'preact/hooks';
 import { withQuery } from './api.js';
 
 /**
- * What the page shows: a tab, a company, and the filter and the open delivery of the delivery log. An empty company
- * means the first company or, in the delivery log, all companies. The page's URL contains the address, so that a reload
- * and a link show the same content.
+ * The state of the page that its URL contains: the tab, the company, and, for the delivery log, the filter and the
+ * expanded delivery. An empty company means the first company or, in the delivery log, all companies. Because the URL
+ * contains this state, a reload and a link show the same content.
  * @typedef {{ tab: string, company: string, state: string, search: string, delivery: string }} Address
  */
 
@@ -31,7 +31,8 @@ function readAddress() {
 }
 
 /**
- * Returns the URL of an address. Only the delivery log has a filter and deliveries.
+ * Returns the URL of an address. The URL contains the filter and the expanded delivery only if the tab is the delivery
+ * log.
  *
  * @param {Partial<Address>} address
  */
@@ -72,7 +73,7 @@ export function useAddress() {
   };
 }
 
-/** A link to an address. With `go`, the link opens without loading the page again. */
+/** A link to an address. If `go` is given, a click opens the address without loading the page again. */
 export function TabLink({ to, go, children, ...attributes }) {
   const follow = (event) => {
     const opensElsewhere = event.ctrlKey || event.metaKey || event.shiftKey || event.altKey;

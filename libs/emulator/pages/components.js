@@ -23,8 +23,8 @@ export function ConnectionStatus({ error }) {
 }
 
 /**
- * The name of the emulator, and the links to all pages and tabs. `current` is a tab, or `stk`. With `go`, the tabs open
- * without loading the page again.
+ * The name of the emulator, and the links to all pages and tabs. `current` is the name of the current tab, or `stk` on
+ * the page of STK push prompts. If `go` is given, a click on a tab does not load the page again.
  */
 export function PageHeader({ current, company = '', go, overview }) {
   return html`<header class="head">
@@ -48,7 +48,7 @@ export function PageHeader({ current, company = '', go, overview }) {
   </header>`;
 }
 
-/** A selection field for a company. With `all`, the empty value selects all companies. */
+/** A selection field for a company. If `all` is set, the field also offers all companies, with the empty value. */
 export function CompanySelect({ companies, value, onChoose, all = false, label = 'Company' }) {
   return html`<label>
     ${label}

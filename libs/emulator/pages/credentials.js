@@ -3,7 +3,10 @@ import { useState } from 'preact/hooks';
 import { Problem } from './components.js';
 import { call, useAction } from './api.js';
 
-/** A company's credentials. The page requests them only when the user shows them. */
+/**
+ * A company's credentials. The page requests the credentials only after the user has clicked the button that shows
+ * them.
+ */
 export function Credentials({ company, hosts }) {
   const [shown, setShown] = useState(/** @type {any} */ (undefined));
   const { busy, problem, run } = useAction();

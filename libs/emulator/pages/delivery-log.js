@@ -6,7 +6,10 @@ import { call, useAction, usePolling, withQuery } from './api.js';
 
 const STATES = ['waiting', 'sending', 'delivered', 'failed', 'dropped', 'skipped', 'cancelled'];
 
-/** Returns the number of rows of a page. A phone shows fewer rows, so that the end of the list is near. */
+/**
+ * Returns the number of rows of a page. A phone shows fewer rows, so that the user need not scroll far to the end of
+ * the list.
+ */
 const pageSize = () => (matchMedia('(max-width: 40rem)').matches ? 10 : 25);
 
 /**

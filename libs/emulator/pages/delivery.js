@@ -8,7 +8,7 @@ const STYLES = { delivered: 'good', failed: 'bad', dropped: 'bad', cancelled: 'b
 
 /**
  * One attempt: a line that expands to the request and the response. The page's URL contains the id of the attempt that
- * was expanded last. `linked` is true for this attempt.
+ * was expanded last. `linked` is true if the URL contains the id of the attempt.
  */
 export function Delivery({ delivery, currency, withCompany, linked, onLink, onChanged, onSearch }) {
   const [open, setOpen] = useState(linked);
@@ -106,8 +106,8 @@ function Detail({ id, delivery, currency, onChanged, onSearch }) {
 }
 
 /**
- * Returns the complete record of a delivery. The page requests it when the user opens the delivery, and when the state
- * of the delivery changes.
+ * Returns the complete record of a delivery. The page requests the record when the user opens the delivery, and when
+ * the state of the delivery changes.
  */
 function useRecord(delivery) {
   const [record, setRecord] = useState(/** @type {any} */ (undefined));
@@ -159,7 +159,8 @@ ${pretty && formatted !== undefined ? formatted : text}</pre>`;
 
 /**
  * Formats JSON with line breaks and indentation. Values keep their original text, such as the digits of numbers and the
- * escapes of strings. Indentation stops at 40 levels, because each line would repeat it.
+ * escapes of strings. Levels deeper than 40 are not indented further, because wide indentation in every line would make
+ * the text much longer.
  */
 function prettify(text) {
   try {

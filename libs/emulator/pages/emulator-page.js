@@ -38,8 +38,8 @@ function EmulatorPage() {
 }
 
 /**
- * The selection of the company, and the faults of this company that are on. The delivery log has its own selection,
- * which contains "all".
+ * The selection field for the company, and the faults that are on for this company. The delivery log has its own
+ * selection field, with which the user can also select all companies.
  */
 function Toolbar({ overview, company, tab, go, refresh, onChoose }) {
   const { companies, companyCount } = overview;

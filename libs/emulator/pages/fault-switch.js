@@ -120,7 +120,7 @@ export function FaultSwitch({ companyId, target, fault, value, onChanged }) {
   }
 }
 
-/** Whether a fault has applied `next` times and does not apply any more. */
+/** Whether a fault with a limited number of uses has no use left. */
 export function isUsedUp(value) {
   return value?.next === 0 && !(value.probability > 0);
 }

@@ -32,8 +32,9 @@ function enabledFaults(plan) {
 }
 
 /**
- * The faults of a company that are on, at the top of every tab. With `brief`, shows only the number of these faults and
- * a link to the tab Faults. Otherwise shows a button for each fault, which switches the fault off.
+ * Shows at the top of every tab which faults are on for a company. If `brief` is set, shows only the number of these
+ * faults and a link to the tab Faults. Otherwise, shows a button for each of these faults, which switches the fault
+ * off.
  */
 export function FaultsOn({ company, onChanged, go, brief }) {
   const { busy, problem, run } = useAction();

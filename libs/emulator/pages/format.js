@@ -49,7 +49,7 @@ function relative(time) {
  * Formats an amount with the currency, thousands separators and all its decimals, at least two.
  *
  * @param {number} amount
- * @param {string} currency the emulator's option `currency`; the service's fields have none
+ * @param {string} currency the emulator's option `currency`, because the service's fields contain no currency
  */
 export function formatAmount(amount, currency) {
   return `${currency} ${AMOUNT.format(amount)}`;

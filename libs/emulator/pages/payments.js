@@ -45,7 +45,10 @@ export function Payments({ company, go, currency }) {
   </div>`;
 }
 
-/** The form that creates a payment. It is closed on a narrow screen, so that the list is visible. */
+/**
+ * The form that creates a payment. On a narrow screen, the form is closed at first, so that the list of payments is
+ * visible.
+ */
 function Create({ company, currency, onCreated }) {
   const { busy, problem, run } = useAction();
   const [open] = useState(() => matchMedia('(min-width: 62rem)').matches);

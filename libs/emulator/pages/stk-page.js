@@ -7,7 +7,7 @@ import { call, useAction, usePolling, withQuery } from './api.js';
 const query = new URLSearchParams(location.search);
 const digitsOf = (text) => text.replace(/[^\d+]/g, '');
 
-/** The customer's phone, with the STK push prompts to pay or cancel. */
+/** The page that represents the customer's phone. The customer pays or cancels the STK push prompts on this page. */
 function StkPage() {
   const { data: overview, error } = usePolling('overview');
   const [company, setCompany] = useState(query.get('company') ?? '');

@@ -1,4 +1,4 @@
-/** The reason why the emulator rejected a control. The union is closed. */
+/** The reason why the emulator rejected a control: one of these four codes. */
 export type EmulatorErrorCode =
   /** There is no company, transaction or delivery with this id: it never existed, or a bounded store removed it. */
   | 'not_found'
@@ -11,7 +11,7 @@ export type EmulatorErrorCode =
   /** The emulator has been closed. */
   | 'closed';
 
-/** An error about a valid control that the emulator could not execute. */
+/** An error about a control that the emulator could not execute although its input is valid. */
 export class EmulatorError extends Error {
   override readonly name = 'EmulatorError';
 
@@ -25,7 +25,8 @@ export class EmulatorError extends Error {
 }
 
 /**
- * An error about the invalid input of a control. It is a `TypeError`, because invalid input is a mistake of the caller.
+ * An error about the invalid input of a control. The error is a `TypeError`, because invalid input is a mistake of the
+ * caller.
  */
 export class EmulatorInputError extends TypeError {
   override readonly name = 'EmulatorInputError';

@@ -7,15 +7,16 @@ import type { NetworkAccess, NetworkOptions } from './network-access.js';
 import type { EmulatorClock } from './runtime/emulator-clock.js';
 
 /**
- * Options of an emulator. All are optional. The fields of {@link NewCompany} describe the company that the emulator
- * starts with. The id of this company defaults to `default`. The fields of {@link NetworkOptions} set the emulator's
- * addresses, and which machines can reach them.
+ * Options of an emulator. All options are optional. The fields of {@link NewCompany} describe the company that the
+ * emulator starts with. The id of this company defaults to `default`. The fields of {@link NetworkOptions} set the
+ * emulator's addresses, and which machines can reach them.
  */
 export interface PaymentsEmulatorOptions extends NewCompany, NetworkOptions {
   /**
-   * Ids of the companies that the emulator starts with, 1 to 100, for an application with several companies. An id is a
-   * letter, then up to 63 letters, digits, `_` or `-`. Two ids must differ in more than case, `-` and `_`. The webhook
-   * URL of each company is `webhookUrl`, a slash and the company's id. The emulator generates the credentials of these
+   * Ids of the companies that the emulator starts with, 1 to 100, for an application with several companies. An id
+   * starts with a letter, followed by up to 63 letters, digits, `_` or `-`. Ids that differ only in upper and lower
+   * case, or in `-` and `_`, count as equal, because they give the same names of environment variables. The webhook URL
+   * of each company is `webhookUrl`, a slash and the company's id. The emulator generates the credentials of these
    * companies. Default: one company with the id `companyId`.
    */
   readonly companies?: readonly string[] | undefined;
@@ -63,11 +64,14 @@ export interface PaymentsEmulatorOptions extends NewCompany, NetworkOptions {
   readonly concurrency?: number | undefined;
   /** Maximum number of attempts in the delivery log, 1 to 1,000,000. Default: 1,000. */
   readonly logSize?: number | undefined;
-  /** Maximum number of transactions, 1 to 1,000,000. The oldest is removed first. Default: 10,000. */
+  /**
+   * Maximum number of transactions, 1 to 1,000,000. If there are more, the emulator removes the oldest transaction.
+   * Default: 10,000.
+   */
   readonly maxTransactions?: number | undefined;
   /** Maximum number of companies, 1 to 100,000. Default: 1,000. */
   readonly maxCompanies?: number | undefined;
-  /** Faults of the first company from the start of the emulator on. Default: none. */
+  /** Faults that are on for the first company when the emulator starts. Default: none. */
   readonly faults?: FaultPlan | undefined;
   /** Response bodies that the service does not document. Default: the emulator's own response bodies. */
   readonly shapes?: Partial<ResponseShapes> | undefined;
@@ -76,7 +80,7 @@ export interface PaymentsEmulatorOptions extends NewCompany, NetworkOptions {
    * Default: none.
    */
   readonly onDelivery?: ((delivery: DeliveryRecord) => void) | undefined;
-  /** Clock of all lifetimes, waits and timestamps. Default: the system clock. */
+  /** The clock that the emulator uses for all lifetimes, waits and timestamps. Default: the system clock. */
   readonly clock?: EmulatorClock | undefined;
   /**
    * The function that sends the deliveries. Default: Node's `fetch`. If webhook URLs must be public, the default

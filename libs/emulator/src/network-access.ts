@@ -15,8 +15,9 @@ export interface NetworkAccess {
 export interface NetworkOptions {
   /**
    * The address to listen on. Default: `127.0.0.1`, this machine only. If this address or a public URL is not loopback,
-   * other machines can reach the emulator. In this case, the controls require `controlToken`, webhook URLs must point
-   * to public addresses, and the delivery log keeps only 256 bytes and the `Content-Type` of each response.
+   * other machines can reach the emulator. For an emulator that other machines can reach, the controls require
+   * `controlToken`, webhook URLs must point to public addresses, and the delivery log keeps only 256 bytes and the
+   * `Content-Type` of each response.
    */
   readonly host?: string | undefined;
   /** URL of the sandbox host as clients see it, without a path. Default: `http://host:port`. */

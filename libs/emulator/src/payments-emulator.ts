@@ -31,8 +31,8 @@ import { triggerEvent } from './trigger/trigger-event.js';
 import type { TriggerInput } from './trigger/trigger-input.js';
 
 /**
- * A running emulator of the payments service. It has two hosts, sandbox and production, and controls, which are available
- * as methods and, over HTTP, under `/emulator/`.
+ * A running emulator of the payments service. The emulator has two hosts, sandbox and production. Its controls are
+ * available as methods of this class and, over HTTP, under `/emulator/`.
  *
  * Methods throw `EmulatorInputError` (a `TypeError`) for invalid input, and `EmulatorError` for other errors.
  *
@@ -136,7 +136,7 @@ export class PaymentsEmulator implements AsyncDisposable {
     this.#core.faults.set(this.#core.companies.get(companyId).companyId, plan);
   }
 
-  /** Returns a company's current fault plan, in which each `next` is the remaining count. */
+  /** Returns a company's current fault plan, in which the field `next` of a fault contains its remaining count. */
   faults(companyId?: string): FaultPlan {
     return this.#core.faults.get(this.#core.companies.get(companyId).companyId);
   }
@@ -243,8 +243,8 @@ export class PaymentsEmulator implements AsyncDisposable {
   }
 
   /**
-   * Restores the state that the emulator had after its start, on the same addresses: cancels deliveries, revokes all
-   * tokens, and resets companies, credentials, transactions, faults and the delivery log.
+   * Restores the state that the emulator had after its start. The addresses of the emulator stay the same. Cancels
+   * deliveries, revokes all tokens, and resets companies, credentials, transactions, faults and the delivery log.
    */
   async reset(): Promise<void> {
     if (this.#closing) throw new EmulatorError('closed', 'the emulator has been closed');

@@ -66,7 +66,7 @@ consoleOnEachAdapter((start) => {
     expect(await app.states('done')).toEqual({ 'Orders.markPaid': 'done' });
   });
 
-  it('the console rejects and logs a request to forget a handler that a running process has', async () => {
+  it('the console rejects and logs a request to forget a handler that a running process has registered', async () => {
     await using app = await start();
     await app.deliver({ id: 'e-1' }, 'dead');
     const handler = 'Orders.markPaid';
@@ -172,7 +172,7 @@ consoleOnEachAdapter((start) => {
     expect(app.orders.seen).toEqual(['e-1', 'e-1']);
   });
 
-  it('the console runs unhandled events with the handlers that exist now', async () => {
+  it('the console runs an unhandled event with the handlers that were added after the receipt of the event', async () => {
     await using app = await start({ providers: [Receipts] });
     const inbox = app.merchant.app.get(PaymentInbox);
     await app.deliver({ id: 'e-1', eventType: 'nobody.knows' });
@@ -263,7 +263,7 @@ consoleOnEachAdapter((start) => {
   });
 });
 
-it('the console forgets a handler that no running process has, skips its deliveries, and logs the operator', async () => {
+it('the console forgets a handler that no running process has registered, skips its deliveries, and logs the operator', async () => {
   await using file = await sqliteFile();
   const { inbox } = file;
   const old = await ConsoleApplication.start({

@@ -92,7 +92,7 @@ const MAINS: Record<string, { providers: object[]; main: (app: INestApplication)
 
 consoleOnEachAdapter((start) => {
   it.each(Object.entries(MAINS))(
-    'the console applies the global guard, but no global interceptors, pipes and filters, if they are %s',
+    'the console applies the global guard, but not the global interceptors, pipes and filters, which are all %s',
     async (_, { providers, main }) => {
       await using app = await start({
         controllers: [Cats],

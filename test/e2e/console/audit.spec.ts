@@ -66,7 +66,7 @@ consoleOnEachAdapter((start) => {
     expect(views(app)).toEqual([]);
   });
 
-  it('the console writes one line per view for names with any characters', async () => {
+  it('the console writes one log line per view of a payload, whatever characters the name of the operator and the id of the event contain', async () => {
     await using app = await start({ console: { who: () => 'ann"\u2028: redrive\u202e' } });
     await app.deliver({ id: 'e\u2028"1' });
     await app.get(`/api/event?company=default&id=${encodeURIComponent('e\u2028"1')}`);
@@ -75,7 +75,7 @@ consoleOnEachAdapter((start) => {
     ]);
   });
 
-  it('the audit trail of the console has each action with operator, time, selection and result', async () => {
+  it('the audit trail of the console contains each action with operator, time, selection and result', async () => {
     await using app = await start({ console: { who } });
     const since = new Date(app.runtime.now()).toISOString();
     const post = (action: string, body: object, name: string) =>

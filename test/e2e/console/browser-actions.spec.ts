@@ -258,7 +258,7 @@ async function afterAnOutage(): Promise<ConsoleApplication> {
 }
 
 describeInBrowser('the dialog of the inbox console', (browser) => {
-  it('the dialog of the console can be confirmed if counting exceeds the time limit, and shows a note', async () => {
+  it('if counting the deliveries exceeds the time limit, the dialog of the console shows a note, and the operator can still confirm the action', async () => {
     await using app = await afterAnOutage();
     const page = await app.open(browser());
     // The test ends the time limits itself.
@@ -293,7 +293,7 @@ describeInBrowser('the dialog of the inbox console', (browser) => {
     await page.getByText('51 deliveries of 51 events redriven.').waitFor();
   });
 
-  it('the dialog of the console cannot be confirmed if counting is rejected', async () => {
+  it('if the server rejects the request to count the deliveries, the operator cannot confirm the action in the dialog of the console', async () => {
     await using app = await afterAnOutage();
     const page = await app.open(browser(), 'events?state=dead');
     await page.getByLabel('All on this page').check();
@@ -304,7 +304,7 @@ describeInBrowser('the dialog of the inbox console', (browser) => {
     expect(await dialog.locator('button[type=submit]').isDisabled()).toBe(true);
   });
 
-  it('the dialog of the console names dead deliveries for a filter without a state, and all deliveries with force', async () => {
+  it('for a filter without a state, the dialog of the console names dead deliveries, or all deliveries if the operator selects force', async () => {
     await using app = await afterAnOutage();
     const page = await app.open(browser(), 'events?handler=Orders.markPaid&search=evt');
     await page.getByText('50 events on this page').waitFor();

@@ -44,7 +44,7 @@ async function openBook() {
 }
 
 describeInBrowser('expectations in the inbox console', (browser) => {
-  describe('of one book, which only the last test changes', () => {
+  describe('with expectations that only the last test changes', () => {
     let book: Awaited<ReturnType<typeof openBook>>;
     beforeAll(async () => {
       book = await openBook();
@@ -109,7 +109,7 @@ describeInBrowser('expectations in the inbox console', (browser) => {
       await facts.getByText('webhook: the service sent it').waitFor();
     });
 
-    it('EX-12 the console shows a contradiction and invisible characters of a result', async () => {
+    it('EX-12 the console marks an expectation whose result contradicts an earlier result, and shows invisible characters of the result as escapes', async () => {
       const page = await book.app.open(browser());
       await changed(page, 'expectations', (body) => ({
         ...body,

@@ -185,7 +185,7 @@ async function broken(): Promise<ConsoleApplication> {
 }
 
 describeInBrowser('failures in the inbox console', (browser) => {
-  it('the console groups failures with their number of deliveries, and links to the list of their events and to an example', async () => {
+  it('the console groups failures, shows the number of deliveries of each group, and links to the events of the group and to an example', async () => {
     await using app = await broken();
     const page = await app.open(browser());
     await page.getByRole('link', { name: '4 dead', exact: true }).first().click();
@@ -295,7 +295,7 @@ describeInBrowser('the list of events in the inbox console', (browser) => {
 const EVENT = 'events/default/evt_1';
 
 describeInBrowser('times in the inbox console', (browser) => {
-  it('the console keeps the milliseconds of an unchanged filter time, and its hour in the night when clocks go back', async () => {
+  it('if the operator does not change the time in a filter, the console keeps its milliseconds, and its hour in the night when clocks go back', async () => {
     await using app = await ConsoleApplication.start();
     const [from, to] = ['2026-10-25T01:30:15.250Z', '2026-10-25T02:30:00.001Z'];
     const place = `events?${new URLSearchParams({ from, to })}`;
@@ -425,7 +425,7 @@ describeInBrowser('the plots of the inbox console', (browser) => {
     });
   });
 
-  it('each plot of the console has one unit, the totals of the range, and the minutes that are not counted yet', async () => {
+  it('each plot of the console has one unit, and shows the totals of the range and the minutes that are not counted yet', async () => {
     const page = await app.open(browser());
     await closedMinutes(page, (place) => ({
       received: place < 10 ? 3 : 0,

@@ -158,7 +158,7 @@ consoleOnEachAdapter((start) => {
     expect(body).toMatchObject({ stats: { paused: ['*'] } });
   });
 
-  it('the console reads the closed minutes at most every 10 seconds per range, and again a second after an error', async () => {
+  it('the console reads the closed minutes at most every 10 seconds per time range, and again one second after an error', async () => {
     await using app = await start();
     const inbox = app.merchant.app.get(PaymentInbox);
     const activity = inbox.activity.bind(inbox);

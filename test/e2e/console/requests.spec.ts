@@ -194,7 +194,7 @@ consoleOnEachAdapter((start) => {
     });
   });
 
-  it('the console writes one log line per request for requests with any characters', async () => {
+  it('the console writes one log line per request, whatever characters the request contains', async () => {
     await using app = await start();
     const handler = 'x\n[Nest] LOG "root": redrive everything';
     await app.post('pause', { handler });

@@ -185,7 +185,7 @@ describe('controls of transactions', () => {
     expect((await post(`${controls}/transactions`, { kind: 'loan', ...payment })).status).toBe(400);
   });
 
-  it('a transaction that the transaction controls decline has failed, sends no event and cannot be completed', async () => {
+  it('after the transaction controls have declined a transaction, the transaction has failed, no event is sent, and the transaction cannot be completed', async () => {
     const { transactionId } = emulator.createStkPush(payment);
     const url = `${controls}/transactions/${transactionId}`;
     expect(await json(post(`${url}/fail`))).toMatchObject({ status: 'failed', transactionId });

@@ -38,7 +38,7 @@ const plan = () => emulator.faults() as Plan;
 
 describeInBrowser('fault switches on the page', (browser) => {
   it.each(['delivery', 'token', 'api'])(
-    'the fault switches of the target %s explain single faults, switch them on and off and show their state',
+    'the fault switches of the target %s explain each fault, switch it on and off, and show its state',
     async (target) => {
       const response = await fetch(`${emulator.baseUrl}/emulator/faults`);
       const targets = (await response.json()) as Record<string, { faults: Record<string, Fault> }>;

@@ -180,7 +180,7 @@ describeInBrowser('security and accessibility of the delivery log', (browser) =>
     expect(await page.evaluate('window.ran')).toBeUndefined();
   });
 
-  it('the delivery log loads no secret before the user shows the credentials', async () => {
+  it('the delivery log loads no secret until the user clicks the button that shows the credentials', async () => {
     const { clientSecret, webhookSecret } = emulator.company;
     const page = await browser().page();
     const received: string[] = [];

@@ -49,7 +49,7 @@ describeInBrowser('the tabs of the emulator', (browser) => {
     await shows(page, 'Payments', 'Payments of company default');
   });
 
-  it('the tabs keep the selected company, and a link to a tab contains it', async () => {
+  it('the tabs keep the selected company, and a link to a tab contains the company', async () => {
     emulator.createCompany({ companyId: 'other' });
     const page = await browser().page();
     await page.goto(tabUrl(emulator, 'faults'));
@@ -62,7 +62,7 @@ describeInBrowser('the tabs of the emulator', (browser) => {
     await shows(page, 'Credentials', 'Credentials of company other');
   });
 
-  it('the tabs keep the filter of the delivery log for the back button', async () => {
+  it('the back button restores the filter of the delivery log', async () => {
     for (const eventType of ['a.one', 'b.two']) {
       emulator.sendEvent({ eventType });
       await emulator.idle();
@@ -93,7 +93,7 @@ describeInBrowser('the tabs of the emulator', (browser) => {
     }
   });
 
-  it('the pages of the emulator show its clock next to the real time if they differ', async () => {
+  it('the pages of the emulator show the time of its clock and the real time if the two times differ', async () => {
     const day = 86_400_000;
     await using early = await PaymentsEmulator.start({ clock: new ManualClock(Date.now() - day) });
     const page = await browser().page();
@@ -260,7 +260,7 @@ describeInBrowser('payments and deliveries on the page of the emulator', (browse
     expect(await page.getByRole('button', { name: 'Show more' }).count()).toBe(0);
   });
 
-  it('the payments tab does not overwrite the text that the user types when new data arrive', async () => {
+  it('when new data arrive, the payments tab does not overwrite the text that the user is typing', async () => {
     const page = await browser().page();
     await page.goto(`${emulator.baseUrl}/emulator`);
     await page.getByLabel('Reference').fill('half-typed');

@@ -45,7 +45,7 @@ describe('the hosted checkout', () => {
     expect(customer.status).toBe('pending');
   });
 
-  it('the hosted checkout declines a payment: the transaction fails, no event is sent, and it cannot be paid', async () => {
+  it('the hosted checkout declines a payment: the transaction fails, no event is sent, and the invoice can no longer be paid', async () => {
     const customer = new CheckoutCustomer(emulator);
     await customer.confirm();
     expect(await customer.send('decline')).toContain('>Declined<');

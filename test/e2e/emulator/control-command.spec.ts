@@ -269,7 +269,7 @@ describe('emulator.trigger', () => {
     });
   });
 
-  it('trigger() rejects fields that the given transaction determines', async () => {
+  it('trigger() rejects an amount if the id of a transaction is given', async () => {
     const wrong = { eventType: 'transaction.completed', transactionId: 'x', amount: 5 };
     await expect(emulator.trigger(wrong)).rejects.toThrow(
       'amount is not allowed with transactionId',

@@ -45,7 +45,7 @@ describe('delivery faults', () => {
     ]);
   });
 
-  it('the fault reorder sends a window of deliveries completely, in another order', async () => {
+  it('the fault reorder sends all deliveries of a window, in another order', async () => {
     const received = await arrived({ reorder: { window: 5 } }, 5);
     expect(amounts(received)).not.toEqual([1, 2, 3, 4, 5]);
     expect(new Set(amounts(received))).toEqual(new Set([1, 2, 3, 4, 5]));
@@ -124,7 +124,7 @@ describe('delivery faults', () => {
     expect(signature(receiver.first)).not.toBe(sign(receiver.first));
   });
 
-  it('the fault tamperBody with next does not change the retry of a rejected delivery', async () => {
+  it('the fault tamperBody with next: 1 changes the first attempt, and not the retry after its rejection', async () => {
     receiver.respond = (received, response) => {
       response.statusCode = signature(received) === sign(received) ? 200 : 401;
       response.end();
@@ -142,7 +142,7 @@ describe('delivery faults', () => {
     expect(signature(receiver.first)).toBe(sign(receiver.first));
   });
 
-  it('the fault redeliver replaces the schedule of the emulator', async () => {
+  it('the fault redeliver replaces the redelivery schedule of the emulator', async () => {
     receiver.respondWith(500);
     expect(await arrived({ redeliver: [1_000, 2_000] })).toHaveLength(3);
   });
@@ -162,7 +162,7 @@ describe('delivery faults', () => {
     expect(emulator.faults()).toEqual({ delivery: {} });
   });
 
-  it('the returned fault plan contains the remaining count of next', async () => {
+  it('the returned fault plan contains the remaining count of a fault in the field next', async () => {
     await arrived({ drop: { next: 3 } }, 2);
     expect(emulator.faults()).toEqual({ delivery: { drop: { next: 1 } } });
   });

@@ -59,7 +59,7 @@ describe("the emulator's pages", () => {
     }
   });
 
-  it("the emulator's pages are sent with a policy against foreign content and framing", async () => {
+  it("the emulator's pages are sent with a content security policy that forbids foreign content and framing", async () => {
     for (const path of pages()) {
       const { headers } = await open(path);
       const policy = headers.get('content-security-policy') ?? '';
@@ -90,7 +90,7 @@ describe("the emulator's pages", () => {
     }
   });
 
-  it("the emulator's pages serve all files of the folder and no others", async () => {
+  it("the emulator's pages can load all files of the folder of the pages, and no other file", async () => {
     const files = (await readdir(new URL('pages/', home))).filter((file) =>
       /\.(js|css)$/.test(file),
     );
@@ -111,7 +111,7 @@ describe("the emulator's pages", () => {
     }
   });
 
-  it("the emulator's pages are all contained in the packed package", async () => {
+  it("the emulator's pages are complete in the packed npm package", async () => {
     const { stdout } = await promisify(execFile)(
       'npm',
       ['pack', '--dry-run', '--json', '--ignore-scripts'],
@@ -186,7 +186,7 @@ describe('the controls used by the pages', () => {
   });
 
   it.each([7, null, { id: 'x' }])(
-    "the controls for the pages of the emulator search the log if an event's transactionId is %j",
+    'the controls for the pages of the emulator can search the log even if the transactionId of an event is %j',
     async (transactionId) => {
       emulator.sendEvent({ eventType: 'odd', data: { transactionId } });
       await emulator.idle();
@@ -230,7 +230,7 @@ describe('the controls used by the pages', () => {
   });
 
   it.each(['', '/overview', '/companies', '/companies/default', '/companies/none', '/deliveries'])(
-    'the controls for the pages of the emulator are sent with no-store, nosniff and same-origin headers: /emulator%s',
+    'the responses to the pages of the emulator have no-store, nosniff and same-origin headers: /emulator%s',
     async (path) => {
       const { headers } = await get(`${controls}${path}`);
       expect(headers.get('cache-control')).toBe('no-store');
@@ -239,7 +239,7 @@ describe('the controls used by the pages', () => {
     },
   );
 
-  it('the controls for the pages of the emulator return its clock and the real time', async () => {
+  it('the controls for the pages of the emulator return the time of its clock and the real time', async () => {
     const clock = new ManualClock(Date.parse('2026-03-01T08:00:00Z'));
     await using other = await PaymentsEmulator.start({ clock });
     const before = Date.now();

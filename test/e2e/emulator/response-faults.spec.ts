@@ -250,7 +250,7 @@ async function startMerchant() {
 }
 
 describe('faults of transaction lookups', () => {
-  it('the fault notFound with forMs hides a transaction until it is old enough', async () => {
+  it('the fault notFound with forMs hides a transaction until the transaction is forMs milliseconds old', async () => {
     await using merchant = await startMerchant();
     const { clock, emulator, read, find } = merchant;
     emulator.setFaults({ api: { notFound: { forMs: 60_000 } } });
@@ -262,7 +262,7 @@ describe('faults of transaction lookups', () => {
     expect([await read(transaction), (await find()).length]).toEqual(['pending', 1]);
   });
 
-  it('the fault notFound with next hides a transaction for that number of lookups, and does not count lookups of older transactions', async () => {
+  it('the fault notFound with next: 2 and forMs hides a young transaction in two lookups, and does not count lookups of older transactions', async () => {
     await using merchant = await startMerchant();
     const { clock, emulator, read } = merchant;
     const old = emulator.createStkPush(payment);

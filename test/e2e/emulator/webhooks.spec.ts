@@ -42,7 +42,7 @@ describe("a company's webhook", () => {
     expect(headers['x-webhook-signature']).toBe(signatureOf(body, after));
   });
 
-  it("a company's webhook has a separate URL, secret and active flag for each company", async () => {
+  it('the webhook of each company has its own URL, secret and active flag', async () => {
     await using theirs = await WebhookReceiver.start();
     const other = emulator.createCompany({
       companyId: 'other',

@@ -58,7 +58,7 @@ describeInBrowser('expected orders of the shop in a browser', (browser) => {
   const transactionOf = (externalReference: string): string =>
     emulator.transactions({ externalReference })[0]!.transactionId;
 
-  it('EX-13 the order page shows that the shop waits for confirmation, and later that the shop found the payment by asking', async () => {
+  it('EX-13 the order page shows that the shop waits for confirmation, and later that the shop found the payment by asking the service', async () => {
     const page = await open(shop, 'asked');
     await shows(page, 'Waiting for confirmation', /Do not pay twice/);
     emulator.complete(transactionOf('asked'));
@@ -76,7 +76,7 @@ describeInBrowser('expected orders of the shop in a browser', (browser) => {
     expect(await page.getByRole('link', { name: /^Pay/ }).count()).toBe(0);
   });
 
-  it('EX-13 the order page shows that a payment is overdue, and that the payment is paid if its event arrives later', async () => {
+  it('EX-13 the order page shows that a payment is overdue, and that the order is paid if the event of the payment arrives later', async () => {
     await using hasty = await start('400');
     const page = await open(hasty, 'overdue');
     await shows(page, 'Overdue', /This does not mean that it failed/);

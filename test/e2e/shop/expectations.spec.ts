@@ -136,7 +136,7 @@ describe.each([
       emulator.setWebhook({ url: shop.webhookUrl });
     });
 
-    it('EX-13 the shop books an order only after the service neither hides the transaction nor responds with errors', async () => {
+    it('EX-13 the shop books an order only when the service returns the transaction and no longer responds with errors', async () => {
       const off = { delivery: { off: true } } as const;
       emulator.setFaults({ ...off, api: { notFound: { next: 3 } } });
       await shop.createOrder('hidden', 9);

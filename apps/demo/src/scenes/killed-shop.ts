@@ -5,11 +5,11 @@ const ORDERS = ['rice-14', 'beans-15', 'salt-16', 'oil-17', 'flour-18', 'maize-1
 /** Orders that are paid while the killed shop is down. */
 const LATE = ['eggs-20', 'honey-21'] as const;
 
-/** Duration of the API calls, in milliseconds. It is long, so that SIGKILL interrupts running handlers. */
+/** Duration of the API calls, in milliseconds. The calls are slow, so that SIGKILL interrupts running handlers. */
 const API_DELAY_MS = 700;
 /**
- * Pauses between redeliveries, in milliseconds. They are short at first, then long enough for a shop to start on a busy
- * machine.
+ * Pauses between redeliveries, in milliseconds. The pauses are short at first, then long enough for a shop to start on
+ * a busy machine.
  */
 const REDELIVER_MS = [...Array<number>(10).fill(500), ...Array<number>(10).fill(5000)];
 /** Time for the leases to expire and for a shop to start on a busy machine, in milliseconds. */

@@ -10,7 +10,10 @@ const PRODUCTS = [
   ['bread', 120],
 ] as const;
 
-/** The numbers of payments in the rounds, in a cycle. They differ, because the load of a shop varies. */
+/**
+ * The numbers of payments in the rounds. After the last number, the list is repeated. The numbers differ, because the
+ * load of a shop varies.
+ */
 const PAYMENTS_PER_ROUND = [2, 5, 3, 7, 4, 1, 6];
 
 const PAUSE_MS = 3000;

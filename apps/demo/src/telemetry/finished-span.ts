@@ -21,8 +21,8 @@ export interface FinishedSpan {
 }
 
 /**
- * A message of a shop to the demo. It contains the address of the metrics of the shop, or a span that has ended. The
- * address is sent once.
+ * A message of a shop to the demo. The message contains a span that has ended, or the address of the metrics of the
+ * shop, which the shop sends once.
  */
 export type TelemetryMessage = { readonly metricsUrl: string } | { readonly span: FinishedSpan };
 

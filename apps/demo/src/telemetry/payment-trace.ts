@@ -1,9 +1,9 @@
 import type { CollectedSpan } from './telemetry-collector.js';
 
-/** A span, and the spans that are its children or are linked to it. */
+/** A span, with the spans that are children of this span or are linked to this span. */
 export interface TraceNode {
   readonly span: CollectedSpan;
-  /** Whether the span is linked to the span above. Otherwise it is a child of the span above. */
+  /** Whether the span is linked to the span above. Otherwise the span is a child of the span above. */
   readonly linked: boolean;
   /** The spans below this span, in the order of their start. */
   readonly below: readonly TraceNode[];
@@ -32,9 +32,9 @@ const EXPECTED_PATHS: readonly (readonly string[])[] = [
 ];
 
 /**
- * Returns the traces of a payment as trees, in the order of their start. A trace belongs to the payment if one of its
- * spans has the id of the transaction, or if it is linked to a span of such a trace. A linked trace is below the span
- * to which it is linked.
+ * Returns the traces of a payment as trees, in the order of their start. A trace belongs to the payment if a span of
+ * the trace has the id of the transaction. All traces that are linked to these traces belong to the payment, too. A
+ * linked trace is below the span to which it is linked.
  */
 export function paymentTraces(spans: readonly CollectedSpan[], transactionId: string): TraceNode[] {
   const found = spansOf(spans, transactionId).toSorted((a, b) => a.startMs - b.startMs);
@@ -77,7 +77,7 @@ export function titleOf({ kind, name, attributes }: CollectedSpan): string {
     : name;
 }
 
-/** Returns the titles of the spans that the traces of a payment must contain, and that these traces do not contain. */
+/** Returns the titles of the expected spans that are missing in the traces of a payment. */
 export function missingSpans(traces: readonly TraceNode[]): string[] {
   const missing = EXPECTED_PATHS.flatMap((path) => {
     let nodes = traces;

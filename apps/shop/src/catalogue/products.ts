@@ -1,6 +1,9 @@
 /** A product of the shop. */
 export interface Product {
-  /** The id of the product. It is the prefix of the references of the product's orders, and the name of the picture. */
+  /**
+   * The id of the product, which is also the prefix of the references of the product's orders, and the name of the
+   * picture.
+   */
   readonly id: string;
   readonly name: string;
   readonly description: string;

@@ -9,9 +9,9 @@ import type { LedgerRow, LedgerTotalsRow } from './ledger-rows.js';
 import { ShopDatabase } from './shop-database.js';
 
 /**
- * The statements that create the tables. The pool sends them as one message, which PostgreSQL runs as one transaction.
- * If several instances start at the same time, the lock makes them create the tables one after the other. Without the
- * lock, an instance could fail in spite of IF NOT EXISTS.
+ * The statements that create the tables. The pool sends the statements as one message, which PostgreSQL runs as one
+ * transaction. If several instances start at the same time, the lock makes them create the tables one after the other.
+ * Without the lock, an instance could fail in spite of IF NOT EXISTS.
  *
  * Amounts are stored as doubles, as they arrive in JSON. Sums are calculated in whole cents.
  */
@@ -66,7 +66,8 @@ export class PostgresShopDatabase extends ShopDatabase<PostgresTransaction> {
     pool.on('error', ({ message }) =>
       logger.warn(`An idle connection to PostgreSQL was lost: ${message}`),
     );
-    // If a connection is lost while a transaction uses it, or before its promise resolves, the next statement fails.
+    // If a connection is lost while a transaction uses it, the next statement fails. Without this listener, the error
+    // would end the process.
     pool.on('connect', (client) => client.on('error', () => {}));
     try {
       await pool.query(TABLES);

@@ -4,8 +4,9 @@ import type { LedgerEntry, LedgerPage, LedgerTotals, Payment } from '../ledger/l
 import type { CreateOrderDto, Order, OrderProblem, OrderWithPayments } from '../orders/order.js';
 
 /**
- * The database of the shop: orders, ledger and inbox. All three are in one database, so that one transaction records a
- * payment and completes its delivery. After a crash, the database contains both changes or neither.
+ * The database of the shop: orders, ledger and inbox. Because one database contains the ledger and the inbox, one
+ * transaction records a payment and completes its delivery. After a crash, the database contains both changes or
+ * neither.
  *
  * `Tx` is the type of this transaction, which `context.commit` of the inbox passes to the handler.
  */
@@ -26,7 +27,10 @@ export abstract class ShopDatabase<Tx = unknown> implements OnApplicationShutdow
   /** Finds the orders with these references, in one query. References without an order are omitted. */
   abstract findOrders(references: readonly string[]): Promise<OrderWithPayments[]>;
 
-  /** Stores why an order has no payment, in a transaction of the inbox. A declined payment does not become overdue. */
+  /**
+   * Stores why an order has no payment, in a transaction of the inbox. An order with the problem `declined` keeps this
+   * problem.
+   */
   abstract setProblem(tx: Tx, reference: string, problem: OrderProblem): void | Promise<void>;
 
   /** Stores the checkout address of an order, unless the order has one already. */
@@ -53,11 +57,12 @@ export abstract class ShopDatabase<Tx = unknown> implements OnApplicationShutdow
   abstract ledgerPage(limit: number, before?: string): Promise<LedgerPage>;
 
   /**
-   * Returns the sums of all entries. This reads the whole ledger, so call it only if {@link ledgerVersion} has changed.
+   * Returns the sums of all entries. The method reads the whole ledger, so call it only if the result of
+   * {@link ledgerVersion} has changed.
    */
   abstract ledgerTotals(): Promise<LedgerTotals>;
 
-  /** Returns a text that changes with each new entry. This is fast for a ledger of any size. */
+  /** Returns a text that changes with each new entry. This method is fast for a ledger of any size. */
   abstract ledgerVersion(): Promise<string>;
 
   /** Closes the connections. Nest calls this method last, when no handler and no request runs any more. */

@@ -45,7 +45,10 @@ export class SqliteShopDatabase extends ShopDatabase<SqliteTransaction> {
   private constructor(
     file: string,
     private readonly database: DatabaseSync,
-    /** The connection for writes. Its transactions stay open while this process reads with the other connection. */
+    /**
+     * The connection for writes. While a transaction of this connection is open, the process can read with the other
+     * connection.
+     */
     private readonly writer: DatabaseSync,
   ) {
     super();
@@ -61,8 +64,8 @@ export class SqliteShopDatabase extends ShopDatabase<SqliteTransaction> {
     closeSync(openSync(file, 'a', 0o600));
     const connections = [new DatabaseSync(file), new DatabaseSync(file)] as const;
     try {
-      // The inbox writes to the file too. In its own thread, it makes the checkpoints for its writes and for those of
-      // the shop.
+      // The inbox writes to the file too. The thread of the inbox makes the checkpoints for the writes of the inbox and
+      // for the writes of the shop.
       for (const connection of connections)
         connection.exec('PRAGMA busy_timeout = 5000; PRAGMA wal_autocheckpoint = 0');
       connections[0].exec(TABLES);

@@ -1,7 +1,7 @@
 import { Controller, Get } from '@nestjs/common';
 import { markup, PageHeaders, renderPage } from '../pages/page.js';
 
-/** The page of the ledger, `GET /ledger`. Its script reads the API. */
+/** The page of the ledger, `GET /ledger`. The script of the page reads the API. */
 @Controller('ledger')
 export class LedgerPageController {
   @Get()

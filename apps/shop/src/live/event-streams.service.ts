@@ -20,8 +20,8 @@ import type { Observable } from 'rxjs';
 const MAX_STREAMS = 1000;
 
 /**
- * Interval of heartbeats in milliseconds. They prevent proxies from closing a stream, and show the page that the shop
- * is reachable.
+ * Interval of heartbeats in milliseconds. Heartbeats prevent proxies from closing a stream, and show the page that the
+ * shop is reachable.
  */
 const HEARTBEAT_MS = 15_000;
 
@@ -29,8 +29,8 @@ const HEARTBEAT_MS = 15_000;
 const RETRY_MS = 1000;
 
 /**
- * The streams of server-sent events for open pages. Their number is limited. Heartbeats keep them open, and they end
- * when the shop closes.
+ * The streams of server-sent events for open pages. The number of streams is limited. Heartbeats keep the streams open,
+ * and all streams end when the shop closes.
  */
 @Injectable()
 export class EventStreamsService implements OnModuleDestroy {

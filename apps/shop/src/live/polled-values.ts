@@ -3,8 +3,8 @@ import { Observable } from 'rxjs';
 import type { Subscriber } from 'rxjs';
 
 /**
- * Interval between two reads, in milliseconds. After this time at most, a page shows the changes of another instance of
- * the shop.
+ * Interval between two reads, in milliseconds. A page shows the changes of another instance of the shop after this time
+ * at the latest.
  */
 const POLL_MS = 1000;
 
@@ -20,8 +20,8 @@ interface Watcher<T> {
 
 /**
  * Values that pages watch. `PolledValues` reads the values of all watched keys together at regular intervals, and
- * therefore also finds the changes of other processes. It also reads the values for each new watcher and on
- * {@link refresh}. Without watchers, it reads nothing.
+ * therefore also finds the changes of other processes. `PolledValues` also reads the values for each new watcher, and
+ * when {@link refresh} is called. Without watchers, it reads nothing.
  */
 export class PolledValues<T> {
   readonly #logger = new Logger(PolledValues.name);

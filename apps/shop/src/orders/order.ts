@@ -22,7 +22,7 @@ export class CreateOrderDto {
  */
 export type OrderProblem = 'declined' | 'overdue';
 
-/** An order as it is stored. Its payments are in the ledger. */
+/** An order as the shop stores it. The payments of the order are in the ledger. */
 export interface Order {
   /** The merchant's name for the order. The payments service calls this name `externalReference`. */
   readonly reference: string;
@@ -42,8 +42,8 @@ export interface OrderWithPayments extends Order {
 /** An order as the API returns it. */
 export interface OrderView extends Pick<Order, 'reference' | 'amount' | 'checkoutUrl'> {
   /**
-   * `paid` if the payments of the order cover its amount. `overdue` means that the result of the payment is unknown. It
-   * does not mean that the payment failed.
+   * `paid` if the payments of the order cover its amount. `overdue` means that the result of the payment is unknown.
+   * `overdue` does not mean that the payment failed.
    */
   readonly status: 'pending' | 'paid' | OrderProblem;
   /** Present if the shop found a payment by asking the service, because no webhook request had arrived. */

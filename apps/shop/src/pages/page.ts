@@ -13,7 +13,7 @@ export class Html {
   constructor(readonly text: string) {}
 }
 
-/** A template tag for HTML. It escapes all values except {@link Html}. */
+/** A template tag for HTML. The tag escapes all values except {@link Html}. */
 // The name `html` would make Prettier reformat the templates, including the import map, whose hash is in the policy.
 export function markup(
   strings: TemplateStringsArray,

@@ -48,8 +48,9 @@ export class PaymentHandler {
    * Records a payment once, even if several events report the payment. If this method throws, the payments module
    * retries the delivery.
    *
-   * The slow API call comes first. `commit` comes last: one transaction adds the ledger entry and completes the
-   * delivery, so that neither a crash nor an attempt in another process loses or duplicates the payment.
+   * The slow API call comes before `commit`, so that no transaction is open during the call. `commit` comes last,
+   * because one transaction then adds the ledger entry and completes the delivery. Therefore neither a crash nor an
+   * attempt in another process loses or duplicates the payment.
    */
   @OnPaymentEvent('transaction.completed', { name: 'record-payment', data: CompletedPaymentDto })
   async recordPayment(

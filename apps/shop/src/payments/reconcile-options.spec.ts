@@ -16,7 +16,7 @@ describe('find() of reconcileOptions()', () => {
   });
 
   it.each([undefined, null, {}, '', [{}], [null]])(
-    'find() of the shop rejects the transactions %j, which do not prove that no payment exists',
+    'find() of the shop rejects the response %j, which does not show whether a payment exists',
     async (transactions) => {
       await expect(found(transactions)).rejects.toThrow();
     },

@@ -53,8 +53,8 @@ interface SeeOther {
 }
 
 /**
- * Endpoints that only the emulator has: the hosted checkout at `checkoutUrl`. They require no control token, because
- * customers have none.
+ * Endpoints that only the emulator has: the hosted checkout at `checkoutUrl`. These endpoints require no control token,
+ * because customers have none.
  */
 @Controller('emulator/checkout')
 @WithoutControlToken()

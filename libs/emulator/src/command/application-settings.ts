@@ -25,8 +25,9 @@ export function applicationSettings(emulator: PaymentsEmulator): Setting[] {
 }
 
 /**
- * Returns `NAME=value`, quoted so that sh, dotenv and Node's `--env-file` read the same value. Returns undefined if no
- * quoting achieves this, for example if the value contains both kinds of quotes.
+ * Returns `NAME=value`, quoted so that sh, dotenv and Node's `--env-file` read the same value. Returns undefined if
+ * neither kind of quotes gives the same value in all of these programs, for example if the value contains both kinds of
+ * quotes.
  */
 export function assignment([name, value]: Setting): string | undefined {
   if (/^[\w./:@%+-]+$/.test(value)) return `${name}=${value}`;
@@ -34,6 +35,6 @@ export function assignment([name, value]: Setting): string | undefined {
   if (/[\x00-\x1f\x7f]/.test(value)) return undefined;
   // dotenv treats a backslash before the closing quote as an escape.
   if (!/'|\\$/.test(value)) return `${name}='${value}'`;
-  // Within double quotes, sh expands the first four characters, and an interactive shell the last one.
+  // Within double quotes, sh treats the first four of these characters specially, and an interactive shell also `!`.
   return /["$`\\!]/.test(value) ? undefined : `${name}="${value}"`;
 }

@@ -50,7 +50,9 @@ const FLAGS = {
   version: { type: 'boolean', short: 'v' },
 } as const;
 
-/** The default ports of the command. They are fixed, so that a configuration can contain them. */
+/**
+ * The default ports of the command. The ports are fixed, so that the configuration of an application can contain them.
+ */
 export const DEFAULT_PORT = 4010;
 export const DEFAULT_PRODUCTION_PORT = 4011;
 
@@ -113,8 +115,8 @@ function whole(flag: string, text: string | undefined): number | undefined {
 }
 
 /**
- * Parses a redelivery schedule. `1s,30s,5m`, for example, are the waits before the further attempts. `none` means that
- * there is no further attempt.
+ * Parses a redelivery schedule. For example, `1s,30s,5m` means that the emulator waits for 1 s, 30 s and 5 min before
+ * the further attempts. `none` means that there is no further attempt.
  */
 function schedule(text: string | undefined): number[] | undefined {
   if (text === undefined) return undefined;

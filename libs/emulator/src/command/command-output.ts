@@ -10,8 +10,8 @@ export interface CommandOutput {
 }
 
 /**
- * Returns the text that is printed when the emulator listens. The settings are `export` lines without comments. They
- * work if they are pasted into a shell, and if they are saved in a `.env` file for dotenv or Node's `--env-file`.
+ * Returns the text that is printed when the emulator listens. The settings are `export` lines without comments. The
+ * lines work if they are pasted into a shell, and if they are saved in a `.env` file for dotenv or Node's `--env-file`.
  */
 export function describeStart(emulator: PaymentsEmulator, envFile?: string): string {
   const { baseUrl, productionBaseUrl, seed, controlToken } = emulator;

@@ -37,7 +37,7 @@ const FLAGS = {
 /** The commands that {@link runControl} runs. */
 export const CONTROL_COMMANDS: readonly string[] = ['webhooks', 'complete', 'decline', 'fault'];
 
-/** A request of a command, and the text that is printed if the emulator accepts the request. */
+/** The request that a command sends, and the text that the command prints if the emulator accepts the request. */
 interface ControlCommand {
   readonly request: ControlRequest;
   readonly done: string;

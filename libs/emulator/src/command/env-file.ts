@@ -12,7 +12,8 @@ const COMMENT =
  * Saves settings in a `.env` file. Replaces the lines of an earlier start and keeps all other lines. A new file is readable
  * by its owner only.
  *
- * @throws Error if another line sets one of the settings to another value. The file is then unchanged.
+ * @throws Error if another line sets one of the settings to another value. In this case, the function does not change
+ *   the file.
  */
 export async function saveEnvFile(file: string, settings: readonly Setting[]): Promise<void> {
   const before = await read(file);

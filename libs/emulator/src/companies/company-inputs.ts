@@ -8,7 +8,7 @@ import {
   IsWebhookUrl,
 } from './company-validators.js';
 
-/** Selects the company of a control. */
+/** Selects the company to which a control applies. */
 export class CompanyInput {
   /** Id of the company. Default: the company that the emulator started with. */
   @IsOptional()

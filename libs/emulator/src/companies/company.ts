@@ -53,7 +53,7 @@ export interface Company {
   readonly tokenGeneration: Record<Environment, number>;
 }
 
-/** Copies a company into its public form. */
+/** Returns a copy of a company in the form in which the emulator's API returns companies. */
 export function toCredentials(company: Company): CompanyCredentials {
   return {
     companyId: company.companyId,

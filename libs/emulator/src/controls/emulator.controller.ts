@@ -18,7 +18,10 @@ export class EmulatorController {
     private readonly address: EnvironmentAddress,
   ) {}
 
-  /** Responds to a browser with the page of payments, deliveries, faults and credentials, and to a program with a description. */
+  /**
+   * Responds to a browser with the page of payments, deliveries, faults and credentials, and to a program with a
+   * description of the emulator in JSON.
+   */
   @Get()
   describe(
     @Req() request: FastifyRequest,
@@ -32,7 +35,7 @@ export class EmulatorController {
     return { emulator: 'payments-emulator', environment, url, seed: this.core.random.seed };
   }
 
-  /** The faults that a plan may have, with their fields. */
+  /** Returns the faults that a plan may contain, with their fields. */
   @Get('faults')
   faults(): typeof FAULTS {
     return FAULTS;

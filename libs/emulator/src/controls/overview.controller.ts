@@ -17,7 +17,7 @@ interface Overview {
   readonly environment: Environment;
   /** The time of the emulator's clock. ISO 8601, UTC. */
   readonly now: string;
-  /** The time of the system clock. ISO 8601, UTC. It differs from `now` if the emulator uses another clock. */
+  /** The time of the system clock. ISO 8601, UTC. This time differs from `now` if the emulator uses another clock. */
   readonly realTime: string;
   /** The code of the currency that the pages show with amounts. */
   readonly currency: string;

@@ -38,7 +38,7 @@ export interface Delivery {
     | 'amount'
     | 'copy'
   >;
-  /** Number of the event among the events of the company. The faults of the event depend on this number. */
+  /** Number of the event, counted separately for each company. The faults of the event depend on this number. */
   readonly eventNumber: number;
   readonly company: Company;
   /** The event's bytes, before any tampering. */

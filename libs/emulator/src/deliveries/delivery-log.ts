@@ -10,7 +10,7 @@ export interface LoggedDelivery {
   readonly original: Uint8Array;
 }
 
-/** The delivery log. Its size is bounded, and the oldest attempt is removed first. */
+/** The delivery log. If it is full, a new attempt replaces the oldest attempt. */
 export class DeliveryLog {
   readonly #entries = new Map<string, LoggedDelivery>();
 
@@ -82,8 +82,8 @@ export class DeliveryLog {
 }
 
 /**
- * Returns the time that the page shows and orders by. An attempt can be sent later than another attempt that was
- * created after it.
+ * Returns the time of an attempt that the page shows, and by which the page sorts attempts. The order of sending can
+ * differ from the order of creation.
  */
 function timeOf({ sentAt, createdAt }: DeliveryRecord): string {
   return sentAt ?? createdAt;

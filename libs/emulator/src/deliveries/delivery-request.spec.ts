@@ -36,7 +36,7 @@ describe('signDelivery compared with the test vectors', () => {
   const mismatched = cases.filter((each) => each.header && each.expect === 'signature_mismatch');
 
   it.each(mismatched)(
-    'signDelivery() computes another signature than the vector: $name',
+    'signDelivery() computes a signature that differs from the wrong signature of the vector: $name',
     ({ secrets, body, header }) => {
       for (const secret of secrets) {
         const signature = signDelivery(Buffer.from(body, 'base64'), secret);

@@ -52,8 +52,8 @@ export function composeRequest(parts: DeliveryParts): DeliveryRequest {
 }
 
 /**
- * Computes the value of `X-Webhook-Signature`: `sha512=` and the HMAC-SHA512 of the raw body with the company's webhook
- * secret (in UTF-8) as key, in lower-case hex.
+ * Computes the value of `X-Webhook-Signature`: `sha512=`, followed by the HMAC-SHA512 of the raw body in lower-case
+ * hex. The key of the HMAC is the company's webhook secret in UTF-8.
  */
 export function signDelivery(body: Uint8Array, secret: string): string {
   return `sha512=${createHmac('sha512', secret).update(body).digest('hex')}`;

@@ -14,8 +14,8 @@ export interface SenderOptions {
   /** Time limit of the whole attempt, in milliseconds. */
   readonly timeoutMs: number;
   /**
-   * Whether other machines can reach the emulator. If so, the log keeps less of the response, because users of these
-   * machines could otherwise read responses of hosts that they cannot reach.
+   * Whether other machines can reach the emulator. For an emulator that other machines can reach, the log keeps less of
+   * each response. Otherwise, users of other machines could read responses of hosts that only this machine can reach.
    */
   readonly remoteAccess: boolean;
 }
@@ -96,8 +96,8 @@ function failureOfError(
 }
 
 /**
- * Reads the first bytes of the body. Ignores the rest. Also ignores errors, because the status has already been
- * received.
+ * Reads the first bytes of the body, and ignores the rest. Ignores errors while reading, because the status of the
+ * response is already known.
  */
 async function readStart(response: Response, bytes: number): Promise<string> {
   const chunks: Uint8Array[] = [];

@@ -46,8 +46,8 @@ export async function isPublicHost(
 
 /**
  * Creates a `fetch` for deliveries. The function connects to public addresses only. It resolves a host name once and
- * connects to the addresses that it has checked, so that DNS rebinding has no effect. It follows no redirects, and
- * keeps only the header `Content-Type` of a response.
+ * connects to the addresses that it has checked, so that DNS rebinding has no effect. The function follows no
+ * redirects, and keeps only the header `Content-Type` of a response.
  */
 export function publicFetch(options: PublicFetchOptions = {}): typeof globalThis.fetch {
   const { lookup = systemLookup, isPublic = isPublicAddress } = options;

@@ -8,7 +8,8 @@ type StartTurn = () => Promise<void>;
 
 /**
  * Delays a company's deliveries until enough of them are waiting, then releases them in another order, one at a time.
- * They are not released concurrently, because the same seed would then not give the same order of arrival.
+ * The deliveries are not sent concurrently, because they could then arrive in another order each time, even with the
+ * same seed.
  */
 export class ReorderWindow {
   #waiting: StartTurn[] = [];
@@ -18,7 +19,10 @@ export class ReorderWindow {
     private readonly nextStream: () => RandomStream,
   ) {}
 
-  /** Resolves when the delivery's turn starts. `maxWaitMs` counts from the first waiting delivery. */
+  /**
+   * Resolves when the delivery's turn starts. The time `maxWaitMs` begins when the first delivery of the window starts
+   * to wait.
+   */
   enter(window: number, maxWaitMs: number, signal: AbortSignal): Promise<EndTurn> {
     return new Promise((start) => {
       const waiting = this.#waiting;

@@ -17,7 +17,7 @@ describe('CompanyFaults', () => {
     expect(decisions({}, 3)).toEqual([true, true, true]);
   });
 
-  it('CompanyFaults applies a fault with `next` exactly `next` times', () => {
+  it('CompanyFaults applies a fault with `next: 2` exactly twice, and a fault with `next: 0` never', () => {
     expect(decisions({ next: 2 }, 4)).toEqual([true, true, false, false]);
     expect(decisions({ next: 0 }, 2)).toEqual([false, false]);
   });
@@ -31,11 +31,11 @@ describe('CompanyFaults', () => {
     expect(decisions({ probability: 1 }, 100)).not.toContain(false);
   });
 
-  it('CompanyFaults applies a fault with `next` and `probability` the first `next` times, and then at random', () => {
+  it('CompanyFaults applies a fault with `next: 2` and a probability twice, and then at random', () => {
     expect(decisions({ next: 2, probability: 0 }, 4)).toEqual([true, true, false, false]);
   });
 
-  it('CompanyFaults returns the plan with the remaining counts', () => {
+  it('CompanyFaults returns the plan with the remaining counts in the field `next`', () => {
     const plan = { delivery: { drop: { next: 2 }, redeliver: [1] }, api: { reset: { next: 5 } } };
     const company = new CompanyFaults(plan);
     company.applies(plan.delivery.drop, newStream());

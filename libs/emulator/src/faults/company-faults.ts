@@ -1,13 +1,16 @@
 import type { RandomStream } from '../runtime/random-source.js';
 import type { FaultDelay, FaultPlan, FaultTrigger } from './fault-plan.js';
 
-/** The fault plan of one company, with the remaining count of each fault that has a `next`. */
+/** The fault plan of one company, with the remaining count of each fault that has the field `next`. */
 export class CompanyFaults {
   readonly #remaining = new Map<FaultTrigger, number>();
 
   constructor(readonly plan: FaultPlan) {}
 
-  /** Decides whether a fault applies this time. Reduces the remaining count of a fault that has a `next`. */
+  /**
+   * Decides whether a fault applies this time. Reduces the remaining count of a fault that has the field `next`, until
+   * the count is 0.
+   */
   applies(trigger: FaultTrigger | undefined, random: RandomStream): boolean {
     if (!trigger) return false;
     const remaining = this.#remaining.get(trigger) ?? trigger.next ?? 0;
@@ -19,7 +22,7 @@ export class CompanyFaults {
     return random.float() < trigger.probability;
   }
 
-  /** Returns the current plan, in which each `next` is the remaining count. */
+  /** Returns the current plan, in which the field `next` of a fault contains its remaining count. */
   remaining(): FaultPlan {
     const targets = Object.entries(this.plan).map(([target, faults]) => [
       target,

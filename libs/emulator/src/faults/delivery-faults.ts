@@ -5,7 +5,7 @@ import type { DeliveryFaults } from './fault-plan.js';
 
 /** The faults of one event and all its deliveries. */
 export interface DrawnEventFaults {
-  /** Number of the event among the events of the company. It starts at 0. */
+  /** Number of the event, counted separately for each company, from 0. */
   readonly number: number;
   /** The fault because of which no attempt of the event is sent. Undefined if attempts are sent. */
   readonly unsent: 'off' | 'drop' | undefined;
@@ -23,7 +23,7 @@ export interface DrawnAttemptFaults {
   readonly oldSecret: boolean;
 }
 
-/** Draws the faults of one event. `redeliver` is the schedule that applies if the plan has none. */
+/** Draws the faults of one event. `redeliver` is the schedule that applies if the plan contains no schedule. */
 export function drawEventFaults(
   company: CompanyFaults,
   { number, random }: { readonly number: number; readonly random: RandomStream },

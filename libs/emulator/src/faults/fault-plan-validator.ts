@@ -22,8 +22,8 @@ export function validateFaultPlan(plan: unknown): FaultPlan {
 }
 
 /**
- * Creates the check of a fault. The value must be an object that has only the fields of a trigger and the fields of the
- * fault, unless the fault is `true` or a list.
+ * Creates the check of a fault. A valid value is an object that has only the fields of a trigger and the fields of the
+ * fault. Some faults accept only `true` or only a list instead.
  */
 function checkOf({ only, fields = {} }: FaultDefinition): Check {
   if (only === true) {
@@ -39,7 +39,7 @@ function checkOf({ only, fields = {} }: FaultDefinition): Check {
   return (value) => firstProblem(value, checks, required);
 }
 
-/** Returns the first error in an object as a path and the accepted values: `.api.slow.ms must be …`. */
+/** Returns the first error in an object as a path and the accepted values, for example `.api.slow.ms must be …`. */
 function firstProblem(
   value: unknown,
   checks: Readonly<Record<string, Check>>,

@@ -1,16 +1,19 @@
 /**
- * Determines when a fault applies. Without fields, the fault always applies. With `next` only, the fault applies the
- * next n times, then never. With `probability` only, the fault applies at random, and the same seed repeats the
- * decisions. With both fields, the fault applies the next n times, then at random.
+ * Determines when a fault applies. Without fields, the fault always applies. With `next: 3` only, the fault applies
+ * three times, and then never again. With `probability` only, the fault applies at random, and the same seed repeats
+ * the decisions. With `next: 3` and `probability`, the fault applies three times, and then at random.
  */
 export interface FaultTrigger {
-  /** How many times the fault applies next, regardless of the probability. 0 to 1,000,000. */
+  /** The fault applies this many times, regardless of `probability`. 0 to 1,000,000. */
   readonly next?: number | undefined;
   /** The probability that the fault applies, from 0 (never) to 1 (always). */
   readonly probability?: number | undefined;
 }
 
-/** A time in milliseconds, 0 to 3,600,000: one value, or a range for a random value, which the same seed repeats. */
+/**
+ * A time in milliseconds, 0 to 3,600,000: one value, or a range from which a random value is drawn. The same seed
+ * repeats the random values.
+ */
 export type FaultDelay = number | readonly [min: number, max: number];
 
 /**
@@ -19,9 +22,9 @@ export type FaultDelay = number | readonly [min: number, max: number];
  */
 export interface DeliveryFaults {
   /**
-   * An outage of all deliveries: the emulator sends no attempt and keeps no attempt for later. It logs all attempts as
-   * `dropped`, including scheduled retries. It still sends manual redeliveries. The webhook stays active, and its
-   * settings do not show the outage.
+   * An outage of all deliveries: the emulator sends no attempt and keeps no attempt for later. The emulator logs all
+   * attempts as `dropped`, including scheduled retries, but still sends manual redeliveries. The webhook stays active,
+   * and its settings do not show the outage.
    */
   readonly off?: true | undefined;
   /** The emulator never sends the event. */
@@ -31,9 +34,9 @@ export interface DeliveryFaults {
   /** Delays each delivery by `ms`. The fault is decided separately for each copy. */
   readonly delay?: (FaultTrigger & { readonly ms: FaultDelay }) | undefined;
   /**
-   * Delays deliveries until `window` of them are waiting (2 to 1,000; default: 4) or the first delivery has waited
-   * `maxWaitMs` milliseconds (0 to 3,600,000; default: 1,000). Then sends them one at a time, in an order that always
-   * differs from the original order.
+   * Delays deliveries until `window` deliveries are waiting (2 to 1,000; default: 4), or until the first delivery has
+   * waited for `maxWaitMs` milliseconds (0 to 3,600,000; default: 1,000). Then sends the waiting deliveries one at a
+   * time, in an order that always differs from the original order.
    */
   readonly reorder?:
     | (FaultTrigger & {
@@ -54,7 +57,10 @@ export interface DeliveryFaults {
   readonly tamperSignature?:
     | (FaultTrigger & { readonly how?: 'digit' | 'missing' | 'malformed' | 'scheme' | undefined })
     | undefined;
-  /** Signs with the secret before the last rotation, or with an unrelated secret if there was no rotation. */
+  /**
+   * Signs with the secret that was valid before the last rotation, or with an unrelated secret if there was no
+   * rotation.
+   */
   readonly oldSecret?: FaultTrigger | undefined;
   /**
    * Redelivery schedule of failed deliveries: milliseconds (0 to 86,400,000) before each further attempt, at most 20
@@ -73,18 +79,18 @@ export interface ResponseFaults {
   readonly slow?: (FaultTrigger & { readonly ms: FaultDelay }) | undefined;
   /** Resets the connection without a response, `before` (default) or `after` the request takes effect. */
   readonly reset?: (FaultTrigger & { readonly when?: 'before' | 'after' | undefined }) | undefined;
-  /** Responds with 401, whatever the token or the credentials are. */
+  /** Responds with 401, even if the token or the credentials are valid. */
   readonly unauthorized?: FaultTrigger | undefined;
   /** Responds with a server error. `status`: 500 to 599. Default: 503. */
   readonly error?: (FaultTrigger & { readonly status?: number | undefined }) | undefined;
   /** Responds with 429. `retryAfter`: seconds, or the complete header value. Default: 1. */
   readonly rateLimit?:
     (FaultTrigger & { readonly retryAfter?: number | string | undefined }) | undefined;
-  /** Sends half of the response and closes the connection. The request takes effect. */
+  /** Sends half of the response and closes the connection, after the request has taken effect. */
   readonly truncate?: FaultTrigger | undefined;
   /**
-   * Pads the response to `bytes` (1 to 1,073,741,824; default: 16,777,216). The size is counted before the `encoding`,
-   * which is `identity` (default) or `gzip`. The request takes effect.
+   * Pads the response to `bytes` (1 to 1,073,741,824; default: 16,777,216), after the request has taken effect. The
+   * size is counted before the `encoding`, which is `identity` (default) or `gzip`.
    */
   readonly oversize?:
     | (FaultTrigger & {
@@ -138,7 +144,7 @@ export interface FaultPlan {
 /** The faults of one target of a plan: `delivery`, `token` or `api`. */
 export type FaultsOf<T extends keyof FaultPlan> = NonNullable<FaultPlan[T]>;
 
-/** Returns what a value must be; undefined if the value is valid. */
+/** Returns an error message that names the accepted values, or undefined if the value is valid. */
 export type Check = (value: unknown) => string | undefined;
 
 /** A field of a fault: the values that the emulator accepts, and its control on the page. */
@@ -146,9 +152,9 @@ export interface FaultField {
   readonly label: string;
   /** How the page reads typed text. `delay`: milliseconds, or a range `min-max`; `list`: milliseconds, separated by commas. */
   readonly kind: 'number' | 'delay' | 'choice' | 'list' | 'json' | 'text';
-  /** The words of a `choice`. */
+  /** The accepted values of a field of the kind `choice`. */
   readonly options?: readonly string[];
-  /** The text that the page shows first. */
+  /** The text that the page shows before the user types or selects another text. */
   readonly value?: string;
   readonly required?: true;
   readonly check: Check;
@@ -160,7 +166,10 @@ export interface FaultDefinition {
   readonly description: string;
   /** The fields in addition to `next` and `probability`. */
   readonly fields?: Readonly<Record<string, FaultField>>;
-  /** For a value that is no object: `true`, or a list. The fault then has no `next` and no `probability`. */
+  /**
+   * Set for a fault whose value is not an object but `true` or a list. Such a fault does not have the fields `next` and
+   * `probability`.
+   */
   readonly only?: FaultField | true;
 }
 
@@ -184,7 +193,7 @@ const whole =
 
 const milliseconds = whole(0, 3_600_000, 'milliseconds');
 
-/** The checks of the fields that each fault has, unless its value is no object. */
+/** The checks of the fields `next` and `probability`, which every fault whose value is an object can have. */
 export const TRIGGER: Readonly<Record<keyof FaultTrigger, Check>> = {
   next: whole(0, 1_000_000, 'times'),
   probability: (value) =>
@@ -198,7 +207,7 @@ const retryAfter: Check = (value) =>
     ? undefined
     : whole(0, 86_400, 'seconds')(value) && 'must be seconds from 0 to 86400, or a header value';
 
-/** A field with one word of several. The first one is the default. */
+/** Creates a field that accepts one of the given words. The first word is the default. */
 function choice(label: string, ...options: string[]): FaultField {
   return {
     label,
@@ -426,7 +435,10 @@ const API: DefinitionsOf<ApiFaults> = {
   },
 };
 
-/** All faults, in the order in which the page shows them. As JSON, they have no checks. */
+/**
+ * All faults, in the order in which the page shows them. The JSON form of this constant contains no checks, because
+ * checks are functions.
+ */
 export const FAULTS: {
   readonly [T in keyof FaultPlan]-?: {
     readonly title: string;

@@ -12,8 +12,8 @@ import type { DrawnTokenFaults } from './token-faults.js';
 import { drawTokenFaults } from './token-faults.js';
 
 /**
- * The fault plans of all companies. Each event, attempt, response and token has its own random stream, and the name of
- * the stream contains a number. Therefore the faults do not depend on concurrent events or requests.
+ * The fault plans of all companies. Each event, attempt, response and token has a number, and a random stream whose
+ * name contains this number. Therefore concurrent events or requests do not change the faults.
  */
 export class FaultStore {
   readonly #companies = new Map<string, CompanyFaults>();
@@ -50,7 +50,7 @@ export class FaultStore {
     );
   }
 
-  /** Returns the current plan, in which each `next` is the remaining count. */
+  /** Returns the current plan, in which the field `next` of a fault contains its remaining count. */
   get(companyId: string): FaultPlan {
     return this.#of(companyId).remaining();
   }
@@ -111,7 +111,7 @@ export class FaultStore {
   }
 }
 
-/** Creates a plan of one fault. It uses `fromEntries`, which treats `__proto__` as an ordinary name. */
+/** Creates a plan of one fault. Uses `fromEntries`, because `fromEntries` treats `__proto__` as an ordinary name. */
 function planOfOne(target: string, name: string, value: unknown): unknown {
   return Object.fromEntries([[target, Object.fromEntries([[name, value]])]]);
 }

@@ -21,8 +21,8 @@ export interface LookedUpTransaction {
 }
 
 /**
- * Draws the faults of one transaction that a response contains. A fault that cannot apply to the transaction does not
- * decrease its `next`.
+ * Draws the faults of one transaction that a response contains. If a fault cannot apply to the transaction, the
+ * remaining count of the fault stays the same.
  */
 export function drawLookupFaults(
   company: CompanyFaults,

@@ -20,8 +20,8 @@ interface ErrorDescription {
 }
 
 /**
- * Responds to errors. Under `/emulator/`, the body is the emulator's own; under `/v1`, it has the configured shape. The
- * service does not document its error bodies.
+ * Responds to errors. Under `/emulator/`, the body has the emulator's own form. Under `/v1`, the body has the form that
+ * the option `shapes` sets. The service does not document its error bodies.
  */
 @Catch()
 export class ErrorFilter implements ExceptionFilter {

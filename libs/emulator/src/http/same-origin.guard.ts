@@ -6,9 +6,9 @@ import { isLoopback } from '../companies/webhook-url.js';
 import { EnvironmentAddress } from './environment-address.js';
 
 /**
- * Rejects requests from web pages of other origins. On a loopback address, the controls require no token; elsewhere, a
- * browser sends the token automatically. Without this guard, any web page in a developer's browser could therefore pay
- * invoices or read credentials.
+ * Rejects requests from web pages of other origins. On a loopback address, the controls require no token. On other
+ * addresses, a browser adds the token to every request automatically. Without this guard, any web page in a developer's
+ * browser could therefore pay invoices or read credentials.
  */
 @Injectable()
 export class SameOriginGuard implements CanActivate {

@@ -20,7 +20,10 @@ export const STYLE_SHEETS: readonly string[] = [
   'checkout.css',
 ];
 
-/** The emulator's own files: `pages/` is next to `src/` and, in the installed package, next to `dist/`. */
+/**
+ * The folder of the emulator's own page files. The folder is next to `src/` in the repository, and next to `dist/` in
+ * the installed package.
+ */
 const OWN_FOLDER = new URL('../../pages/', import.meta.url);
 
 /** Libraries that the pages import by name, and the file names under which they are served. */

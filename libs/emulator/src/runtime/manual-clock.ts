@@ -42,8 +42,8 @@ export class ManualClock implements EmulatorClock {
   }
 
   /**
-   * Moves the time forward by `ms` milliseconds and fires the timers that become due, in the order of their due times,
-   * including timers that are set by the callbacks.
+   * Moves the time forward by `ms` milliseconds, and fires the timers that become due, in the order of their due times.
+   * Also fires due timers that the callbacks set.
    *
    * @throws TypeError if `ms` is negative or not a number
    */

@@ -15,14 +15,14 @@ export interface RandomStream {
  * All random values of an emulator, generated from one seed. Ids, secrets and the signing key come from a keyed hash, whose
  * strength depends on the length of the seed. Fault decisions come from a small, fast generator.
  *
- * Each value has a name. Streams with different names are independent: two concurrent deliveries draw the same numbers,
- * regardless of which delivery starts first.
+ * Each value has a name, and streams with different names are independent. Therefore the numbers that a delivery draws
+ * do not depend on which of two concurrent deliveries starts first.
  */
 export class RandomSource {
   /** The seed in use: the given seed, or 32 random bytes as hex. */
   readonly seed: string;
   readonly #counters = new Map<string, number>();
-  /** A random part of the name of every id, which changes at each reset. Empty without `freshIds`. */
+  /** Random text that is hashed into every id, and that each reset replaces. Empty if `freshIds` is false. */
   #idSalt: string[] = [];
 
   /** @param freshIds whether {@link id} returns other ids after each start and reset, even with the same seed */
@@ -48,23 +48,23 @@ export class RandomSource {
     };
   }
 
-  /** Returns the next UUID (in the form of version 4) of a purpose. The same seed gives the same UUIDs. */
+  /** Returns the next UUID (in the form of version 4) for a purpose. The same seed gives the same UUIDs. */
   uuid(purpose: string): string {
     return this.#uuid(purpose, []);
   }
 
-  /** Returns the next UUID of a purpose. The same seed gives the same UUIDs, unless `freshIds` is set. */
+  /** Returns the next UUID for a purpose. The same seed gives the same UUIDs, unless `freshIds` is set. */
   id(purpose: string): string {
     return this.#uuid(purpose, this.#idSalt);
   }
 
-  /** Returns the next secret of a purpose: `prefix` and 48 hex digits. */
+  /** Returns the next secret for a purpose: `prefix` and 48 hex digits. */
   secret(prefix: string, purpose: string): string {
     const bytes = this.bytes('secret', purpose, this.#next(purpose));
     return prefix + bytes.subarray(0, 24).toString('hex');
   }
 
-  /** Returns the next code of a purpose. The code has `length` decimal digits, 1 to 9. */
+  /** Returns the next code for a purpose. The code has `length` decimal digits, 1 to 9. */
   digits(length: number, purpose: string): string {
     const number = this.bytes('digits', purpose, this.#next(purpose)).readUInt32BE(0);
     return String(number % 10 ** length).padStart(length, '0');

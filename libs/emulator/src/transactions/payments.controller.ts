@@ -13,9 +13,9 @@ import { toTransactionFields } from './transaction.js';
 import { NewPayment, PaymentQuery } from './transaction-inputs.js';
 
 /**
- * Endpoints that only the emulator has. They create and find payments, because the service does not document endpoints
- * for these operations. They require the company's access token, like the service's endpoints. A merchant calls these
- * endpoints with its ordinary client, at paths from the client's configuration.
+ * Endpoints that only the emulator has. These endpoints create and find payments, because the service does not document
+ * endpoints for these operations. They require the company's access token, like the service's endpoints. A merchant
+ * calls these endpoints with its ordinary client, at paths from the client's configuration.
  */
 @Controller('emulator')
 @WithoutControlToken()

@@ -25,7 +25,7 @@ const AMOUNT = {
 
 /** A payment to create: the body of `POST /emulator/checkout-invoices`, `/emulator/stk-pushes` and `/emulator/payouts`. */
 export class NewPayment {
-  /** The amount, above 0 and at most 1,000,000,000,000. It is sent unchanged, as a JSON number. */
+  /** The amount, above 0 and at most 1,000,000,000,000, which the emulator sends unchanged as a JSON number. */
   @IsNumber({ allowInfinity: false, allowNaN: false }, AMOUNT)
   @Min(Number.MIN_VALUE, AMOUNT)
   @Max(1_000_000_000_000, AMOUNT)

@@ -13,7 +13,7 @@ export interface TransactionStoreOptions {
   readonly pendingStatus: string;
   /** The status after a decline. The service does not document this status. */
   readonly failedStatus: string;
-  /** Maximum number of transactions. The oldest is removed first. */
+  /** Maximum number of transactions. If there are more, the oldest transaction is removed. */
   readonly maxTransactions: number;
   /** Returns the URL of an invoice's checkout page. */
   readonly checkoutUrl: (environment: Environment, transactionId: string) => string;

@@ -54,8 +54,8 @@ export interface Transaction {
 }
 
 /**
- * The fields of a transaction that the service documents. They are the event's `data`, and the emulator's default
- * response to `GET /v1/transactions/{id}`.
+ * The fields of a transaction that the service documents. These fields are the event's `data`, and the emulator's
+ * default response to `GET /v1/transactions/{id}`.
  */
 export interface TransactionFields {
   readonly transactionId: string;
