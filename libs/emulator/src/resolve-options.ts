@@ -58,6 +58,8 @@ export function resolveOptions(
     problems.push(`${name} must be ${description}`);
     return defaultValue;
   };
+  const status = (name: 'pendingStatus' | 'failedStatus', defaultValue: string): string =>
+    text(name, /^(?!complete$).{1,64}$/, '1 to 64 characters other than "complete"', defaultValue);
   const url = (name: 'publicUrl' | 'productionPublicUrl'): string | undefined => {
     const value = options[name];
     if (value === undefined) return undefined;
@@ -86,18 +88,8 @@ export function resolveOptions(
     seed: options.seed,
     freshIds: options.freshIds ?? false,
     tokenLifetime: whole('tokenLifetime', 'seconds', { min: 1, max: 86_400, default: 3599 }),
-    pendingStatus: text(
-      'pendingStatus',
-      /^(?!complete$).{1,64}$/,
-      '1 to 64 characters other than "complete"',
-      'pending',
-    ),
-    failedStatus: text(
-      'failedStatus',
-      /^(?!complete$).{1,64}$/,
-      '1 to 64 characters other than "complete"',
-      'failed',
-    ),
+    pendingStatus: status('pendingStatus', 'pending'),
+    failedStatus: status('failedStatus', 'failed'),
     currency: text('currency', /^[A-Z]{3}$/, 'three capital letters, such as KES', 'KES'),
     deliveryTimeout: whole('deliveryTimeout', 'milliseconds', {
       min: 1,
@@ -148,7 +140,8 @@ function companiesOf(options: PaymentsEmulatorOptions, problems: string[]): NewC
   const valid = ids.length > 0 && ids.length <= 100 && ids.every((id) => COMPANY_ID.test(id));
   if (!valid || names.size < ids.length) {
     problems.push(
-      'companies must be 1 to 100 different ids, each of a letter and up to 63 letters, digits, _ or -, such as acme,umbrella',
+      'companies must be 1 to 100 ids, each of a letter and up to 63 letters, digits, _ or -, such as acme,umbrella. ' +
+        'Ids that differ only in case, _ or - are not different, because their settings would have the same names.',
     );
   }
   return ids.map((companyId) => ({

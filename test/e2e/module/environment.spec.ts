@@ -68,18 +68,18 @@ describe('paymentsConfig', () => {
   });
 
   it.each([
-    ['PAYMENTS_CLIENT_ID', (value: string) => `${value}\n`, 'ends with a line break'],
-    ['PAYMENTS_CLIENT_SECRET', (value: string) => `"${value}"`, 'is surrounded by quotes'],
-    ['PAYMENTS_CLIENT_SECRET', (value: string) => `'${value}'`, 'is surrounded by quotes'],
-    ['PAYMENTS_CLIENT_SECRET', (value: string) => `\`${value}\``, 'is surrounded by quotes'],
-    ['PAYMENTS_WEBHOOK_SECRET', (value: string) => `  ${value}`, 'begins with white space'],
-    ['PAYMENTS_WEBHOOK_SECRET', (value: string) => `"${value}"`, 'is surrounded by quotes'],
-    ['PAYMENTS_WEBHOOK_SECRET', (value: string) => `\`${value}\``, 'is surrounded by quotes'],
-    ['PAYMENTS_WEBHOOK_SECRET_PREVIOUS', () => `'${PRIVATE}'\n`, 'ends with a line break and is'],
-    ['PAYMENTS_WEBHOOK_SECRET_PREVIOUS', () => `\`${PRIVATE}\``, 'is surrounded by quotes'],
+    ['PAYMENTS_CLIENT_ID', 'ends with a line break', (value: string) => `${value}\n`],
+    ['PAYMENTS_CLIENT_SECRET', 'is surrounded by quotes', (value: string) => `"${value}"`],
+    ['PAYMENTS_CLIENT_SECRET', 'is surrounded by quotes', (value: string) => `'${value}'`],
+    ['PAYMENTS_CLIENT_SECRET', 'is surrounded by quotes', (value: string) => `\`${value}\``],
+    ['PAYMENTS_WEBHOOK_SECRET', 'begins with white space', (value: string) => `  ${value}`],
+    ['PAYMENTS_WEBHOOK_SECRET', 'is surrounded by quotes', (value: string) => `"${value}"`],
+    ['PAYMENTS_WEBHOOK_SECRET', 'is surrounded by quotes', (value: string) => `\`${value}\``],
+    ['PAYMENTS_WEBHOOK_SECRET_PREVIOUS', 'ends with a line break and is surrounded by quotes', () => `'${PRIVATE}'\n`],
+    ['PAYMENTS_WEBHOOK_SECRET_PREVIOUS', 'is surrounded by quotes', () => `\`${PRIVATE}\``],
   ] as const)(
     'HT-32 the boot fails if the value of %s has white space or quotes around it (%s)',
-    async (name, wrap, fault) => {
+    async (name, fault, wrap) => {
       process.env[name] = wrap(process.env[name] ?? '');
       const { error, shown } = await bootFailure(payments());
       expect(error).toMatchObject({ code: 'options_invalid' });

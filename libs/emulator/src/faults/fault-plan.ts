@@ -185,11 +185,11 @@ type FieldsOf<T> = keyof T extends never
   : { readonly fields: { readonly [F in keyof T]-?: FaultField } };
 
 const whole =
-  (min: number, max: number, unit: string): Check =>
+  (min: number, max: number, unit?: string): Check =>
   (value) =>
     Number.isInteger(value) && (value as number) >= min && (value as number) <= max
       ? undefined
-      : `must be a whole number of ${unit} from ${min} to ${max}`;
+      : `must be a whole number ${unit === undefined ? '' : `of ${unit} `}from ${min} to ${max}`;
 
 const milliseconds = whole(0, 3_600_000, 'milliseconds');
 
@@ -259,7 +259,7 @@ const RESPONSE: DefinitionsOf<ResponseFaults> = {
         label: 'status',
         kind: 'number',
         value: '503',
-        check: whole(500, 599, 'HTTP status'),
+        check: whole(500, 599),
       },
     },
   },
@@ -363,7 +363,7 @@ const DELIVERY: DefinitionsOf<DeliveryFaults> = {
       check: (value) =>
         Array.isArray(value) &&
         value.length <= 20 &&
-        value.every((ms) => !whole(0, 86_400_000, '')(ms))
+        value.every((ms) => !whole(0, 86_400_000)(ms))
           ? undefined
           : 'must be a list of at most 20 waits in milliseconds, each from 0 to 86400000',
     },

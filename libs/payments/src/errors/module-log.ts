@@ -29,8 +29,8 @@ export class LogLine {
   declare readonly eventId?: string;
   declare readonly handler?: string;
 
-  constructor(sentence: string, { company, id, handler }: LogSubject) {
-    this.msg = sentence;
+  constructor(text: string, { company, id, handler }: LogSubject) {
+    this.msg = text;
     if (company !== undefined) this.company = company;
     if (id !== undefined) this.eventId = id;
     if (handler !== undefined) this.handler = handler;

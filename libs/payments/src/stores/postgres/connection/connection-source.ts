@@ -427,7 +427,7 @@ export async function reachServer(
       if (!mayRecover || runtime.monotonic() + waitMs > end) {
         const times = tries === 1 ? '1 try' : `${tries} tries`;
         throw new PostgresInboxError(
-          `${error.message}. The application gives up after ${times} and does not start. Check that the database is running, ` +
+          `${error.message.replace(/\.$/, '')}. The application gives up after ${times} and does not start. Check that the database is running, ` +
             'and that "connectionString" or "pool" of postgresInbox (without either, PGHOST and the other variables of ' +
             'PostgreSQL) is right. To wait longer for a database that starts later, raise "startTimeoutMs".',
           error.sqlState,
