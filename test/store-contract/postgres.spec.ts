@@ -61,7 +61,7 @@ describe('the contract, on PostgreSQL', () => {
       const open = async (clockOffsetMs = 0): Promise<InboxStore> => {
         const runtime = { ...systemRuntime, now: () => Date.now() + clockOffsetMs };
         const connectionString = url.href;
-        const options = { connectionString, schema, poolSize: 4, connectTimeoutMs: 1000 };
+        const options = { connectionString, schema, poolSize: 4 };
         const store = postgresInbox(options).create(runtime);
         await store.open();
         stores.push(store);

@@ -398,7 +398,7 @@ describeInBrowser('the plots of the inbox console', (browser) => {
     app.session.open = true;
   });
 
-  it('the plots of a day have a point per 15 minutes: the mean of the counts and the time of the slowest minute', async () => {
+  it('the plots of a day have one point per 15 minutes, with the mean of the counts and the times of the slowest minute', async () => {
     const page = await app.open(browser(), '?minutes=1440');
     await closedMinutes(page, () => ({}));
     await page.reload();

@@ -9,8 +9,8 @@ import { eventually } from '../../support/time/waiting.js';
 import { webhookRequest } from '../../support/webhook/handler-application.js';
 import { inboxOf, post, startOn, states } from '../../support/inbox/inbox-application.js';
 import type { Handle } from '../../support/inbox/inbox-application.js';
-import { onEachInbox } from '../../support/inbox/inbox-content.js';
-import type { InboxContent } from '../../support/inbox/inbox-content.js';
+import { onEachInbox } from '../../support/inbox/each-inbox.js';
+import type { InboxContent } from '../../support/inbox/each-inbox.js';
 import { ReadmeProgram } from '../../support/docs/readme-program.js';
 
 type AesBodyCodec = new (keys: string, options?: { acceptPlain?: boolean }) => BodyCodec;

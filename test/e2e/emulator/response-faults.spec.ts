@@ -290,7 +290,7 @@ describe('faults of transaction lookups', () => {
     expect(await read(transaction)).toBe('complete');
   });
 
-  it('the fault otherStatus returns the given status in both lookups, and does not affect declined transactions', async () => {
+  it('the fault otherStatus returns the given status in the lookup by id and in the lookup by reference, and does not affect declined transactions', async () => {
     await using merchant = await startMerchant();
     const { emulator, read, find } = merchant;
     emulator.setFaults({ api: { otherStatus: { status: 'reversed' } } });

@@ -82,7 +82,7 @@ onMemoryAndSqlite((data) => {
   });
 });
 
-it('EX-04 encode() and decode() of a codec get the same id for the body of an event of the service', async () => {
+it('EX-04 encode() and decode() of the body codec are called with the same event id', async () => {
   const ids: string[] = [];
   const code = (body: Uint8Array, { id }: { id: string }) => {
     ids.push(id);

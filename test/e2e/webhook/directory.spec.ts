@@ -182,7 +182,7 @@ describe.each(Object.keys(ADAPTERS))('a company directory on %s', (adapter) => {
     });
   });
 
-  it('SE-06 a company directory that throws causes 503 and one log line, and is called again after 1 s', async () => {
+  it('SE-06 if a company directory throws, the response is 503 with one log line, and the directory is called again after 1 s', async () => {
     directory.merchants.result = () => {
       throw new RangeError('connection to 10.0.0.7 refused');
     };
@@ -306,7 +306,7 @@ describe('failures of a company directory', () => {
 });
 
 describe.each(Object.keys(ADAPTERS))('a company directory with other options on %s', (adapter) => {
-  it('SE-06 a company directory that throws causes 503 with Retry-After in a controller of the application', async () => {
+  it('SE-06 if a company directory throws, a controller of the application responds with 503 and Retry-After', async () => {
     const merchants = new Merchants();
     merchants.result = () => {
       throw new Error('connection refused');

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { ManagedApplication } from '../managed-application.ts';
+import { InstalledApplication } from '../installed-application.ts';
 import { PNPM, YARN_PNP } from '../package-managers.ts';
 import type { SmokePart } from '../smoke-part.ts';
 
@@ -34,9 +34,9 @@ export const part: SmokePart = {
       for (const manager of [PNPM, YARN_PNP]) {
         const title = `AP-03 ${manager.name}, ${name}`;
         const home = join(folder, `${manager.command}-${application.type}`);
-        let managed: ManagedApplication | undefined;
+        let managed: InstalledApplication | undefined;
         await checks.that(`${title}: installs without a warning`, async () => {
-          managed = await ManagedApplication.install(home, manager, application, context);
+          managed = await InstalledApplication.install(home, manager, application, context);
         });
         // In Node 22.13, an ES module that `require()` loads resolves its imports without PnP.
         const newestOnly = manager === YARN_PNP && application.type === 'commonjs';

@@ -120,7 +120,7 @@ describe('DirectoryCompanies', () => {
     expect(await forWebhook('cafe')).toBe('cafe');
   });
 
-  it('SE-06 DirectoryCompanies does not limit lookups of ids that had a request with a valid signature, until their company is removed', async () => {
+  it('SE-06 after a request with a valid signature, DirectoryCompanies does not limit lookups of the company until it is removed', async () => {
     await forWebhook('acme');
     companies.verified('acme');
     runtime.advance(60_000);

@@ -253,7 +253,7 @@ export interface Failures {
  * cut at different places.
  */
 const COMPARED = 300;
-/** Number of errors that are grouped before the process does other work. */
+/** Number of errors that are grouped without a pause. After them, the event loop can run other work. */
 const AT_ONCE = 500;
 
 /** Returns the start of the error without its ids and numbers. Errors with the same result are one group. */

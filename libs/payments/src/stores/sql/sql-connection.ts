@@ -117,7 +117,7 @@ export interface StoreLayout {
   readonly unqueued: string;
 }
 
-/** The maximum number of rows that one statement of a list or a count reads, which takes a few milliseconds. */
+/** Maximum number of rows that one statement reads for a list or a count. Such a statement takes a few milliseconds. */
 export const SLICE = 2000;
 
 /** The longest delay that is stored: 100 years, in milliseconds. */

@@ -86,7 +86,7 @@ export interface StatementResult {
   readonly command: string;
   /** The number of rows that the statement changed or returned. */
   readonly count: number;
-  /** The columns of the rows, with the numbers of their types. */
+  /** The columns of the rows: the name of each column, and PostgreSQL's id (OID) of its type. */
   readonly columns: readonly { readonly name: string; readonly dataTypeID: number }[];
 }
 

@@ -161,8 +161,8 @@ const QUOTED = /'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|\[[^\]]*\]|--[^\n]*|\/\*[^
 const CONTROL = /(?:^|;)\s*(?:BEGIN|COMMIT|END|ROLLBACK(?!\s+(?:TRANSACTION\s+)?TO\b))\b/i;
 
 /**
- * Whether a script begins or ends a transaction. A script with a trigger is allowed, because the body of a trigger has
- * a BEGIN and an END.
+ * Whether a script begins or ends a transaction. Returns `false` for a script with the word TRIGGER, because the BEGIN and
+ * the END in the body of a trigger do not begin or end a transaction.
  */
 function isTransactionControl(sql: string): boolean {
   const bare = sql.replace(QUOTED, ' ');

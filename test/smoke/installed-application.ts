@@ -12,7 +12,7 @@ const PEERS: Readonly<Record<string, string>> = {
 };
 
 /** The application of `fixtures/handling`, installed with a package manager. */
-export class ManagedApplication {
+export class InstalledApplication {
   readonly #folder: string;
   readonly #nodeOptions: string;
 
@@ -27,7 +27,7 @@ export class ManagedApplication {
     manager: PackageManager,
     application: { type: string; dependencies: Readonly<Record<string, string>> },
     { payments }: SmokeContext,
-  ): Promise<ManagedApplication> {
+  ): Promise<InstalledApplication> {
     const tool = join(home, 'tool');
     await mkdir(tool, { recursive: true });
     await writeJson(join(tool, 'package.json'), {
@@ -53,7 +53,7 @@ export class ManagedApplication {
     const { output } = await succeed(process.execPath, [program, 'install'], { cwd: folder });
     if (manager.warning.test(output)) throw new Error(output);
     await compileHandling(folder);
-    return new ManagedApplication(folder, manager.nodeOptions(folder));
+    return new InstalledApplication(folder, manager.nodeOptions(folder));
   }
 
   /** @throws with the application's output if it does not receive and handle a signed webhook request. */
