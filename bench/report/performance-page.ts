@@ -49,7 +49,7 @@ function section(name: string, row: RowResult): string {
 function measuredOn({ date, machine, versions: { node }, busyBefore }: RowResult): string {
   const busy =
     busyBefore > 0.15
-      ? ' Other processes used the machine when the row began, so its ratios are more reliable than its figures.'
+      ? ' Other processes used the machine when this measurement began, so the ratios are more reliable than the other figures.'
       : '';
   return `Measured on ${date}: ${machine}, Node ${node}.${busy}`;
 }

@@ -70,7 +70,7 @@ export function sizing(costs: Costs): string {
       ['processor time of the application', `${figure(costs.appCpuMs)} ms`],
       ['processor time of PostgreSQL', `${figure(costs.databaseCpuMs)} ms`],
       ['write-ahead log', `${figure(costs.walBytes)} bytes`],
-      ['disk, while its body is stored', `${figure(costs.storedBytes)} bytes`],
+      ['disk, while the body of the event is stored', `${figure(costs.storedBytes)} bytes`],
     ]),
     markdownTable([
       ['', 'one company, 10 events/s', 'ten thousand companies, 10,000 events/s'],

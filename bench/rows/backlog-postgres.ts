@@ -94,10 +94,12 @@ export const backlogPostgres: Row = {
       table(
         `Claiming ${CLAIMED} deliveries of a handler without a backlog`,
         claimOthers,
-        backlogs.map(({ name }) => atMost(1.5, name, empty.name, 'within 1.5 of no backlog')),
+        backlogs.map(({ name }) =>
+          atMost(1.5, name, empty.name, 'at most 1.5 times the time without a backlog'),
+        ),
       ),
       table(
-        'Statistics',
+        'Reading the statistics',
         timedStats,
         backlogs.map(({ name }) => ({
           text: 'at most 20 ms',

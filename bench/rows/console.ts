@@ -82,13 +82,14 @@ function questionTable(database: string, app: CommandProcess, events: number, sc
   };
   const contenders = [...questions, overview];
   return {
-    title: `${database}: p95 with ${events.toLocaleString('en')} events`,
+    title: `${database}: p95 of each query with ${events.toLocaleString('en')} events`,
     unit: 'ms',
     better: 'lower',
     contenders,
     targets: contenders.map(({ name }) => atMostMs(name, 100)),
     notes: [
-      'The events have three companies. One in 200 has a dead delivery, and one in 2,000 a delivery that waits for a retry.',
+      'The events belong to three companies. One event in 200 has a dead delivery, and one event in 2,000 has ' +
+        'a delivery that waits for a retry.',
     ],
   };
 }
@@ -130,7 +131,7 @@ function costTable(
     },
   });
   return {
-    title: `${database}: processor time of one core`,
+    title: `${database}: processor time as a share of one core`,
     unit: '%',
     better: 'lower',
     contenders: [cost(OPEN, () => loadOverview(app)), cost(CLOSED, () => Promise.resolve())],
@@ -144,6 +145,9 @@ function costTable(
         bound: 1,
       },
     ],
-    notes: ['With the processes of the database server that serve the application.'],
+    notes: [
+      'For PostgreSQL, the processor time includes the processes of the database server that serve the ' +
+        'application.',
+    ],
   };
 }

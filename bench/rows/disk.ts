@@ -38,12 +38,12 @@ export const disk: Row = {
     };
     const grouped = await open('grouped', {});
     const widths = [1, 16, 64, 256].map((width): Table => ({
-      title: `store.receive(), ${width} concurrent calls, each of which resolves when its event is on the disk`,
+      title: `store.receive() until its event is on the disk, ${width} at a time`,
       unit: 'events/s',
       better: 'higher',
       contenders: [
         receives('group commit', grouped, width, sized(scale, Math.max(100, width * 4))),
-        receives('a commit each', grouped, 1, sized(scale, Math.max(100, width * 4))),
+        receives('one commit per event', grouped, 1, sized(scale, Math.max(100, width * 4))),
       ],
       targets: [],
     }));

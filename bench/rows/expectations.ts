@@ -112,7 +112,7 @@ async function claimTable(
     unit: 'ms',
     better: 'lower',
     contenders,
-    targets: [atMost(1.5, most, fewest, `within 1.5 of ${fewest}`)],
+    targets: [atMost(1.5, most, fewest, `at most 1.5 times the time with ${fewest}`)],
   };
 }
 
@@ -145,7 +145,7 @@ function idleTable(without: CommandProcess, withPolls: CommandProcess, scale: Sc
     contenders: [idle(WITH, withPolls), idle(WITHOUT, without)],
     targets: [
       {
-        text: 'no more than without polls, except for one at the edge of the interval',
+        text: 'at most one more than without polls (at the edge of the interval)',
         of: 'difference',
         subject: WITH,
         against: WITHOUT,
@@ -174,7 +174,7 @@ async function receiveTable(
   };
   const [busy, idle] = [`while ${count.toLocaleString('en')} polls are due`, 'no poll is due'];
   return {
-    title: `${database}: p99 of the responses at ${PER_SECOND} events/s`,
+    title: `${database}: p99 of the response time at ${PER_SECOND} events/s`,
     unit: 'ms',
     better: 'lower',
     contenders: [
@@ -199,7 +199,7 @@ async function receiveTable(
         },
       },
     ],
-    targets: [atMost(1.25, busy, idle, 'within 1.25 of no due poll')],
+    targets: [atMost(1.25, busy, idle, 'at most 1.25 times the time without due polls')],
   };
 }
 
@@ -209,7 +209,7 @@ async function hungTable(
   scale: Scale,
   start: (name: string) => Promise<CommandProcess>,
 ): Promise<Table> {
-  const [hung, alone] = [`next to ${HUNG} polls without a response`, 'alone'];
+  const [hung, alone] = [`next to ${HUNG} polls without a response`, 'without other polls'];
   const contender = async (name: string, file: string, polls: number): Promise<Contender> => {
     const app = await start(file);
     if (polls > 0) await app.request('hang', polls);
@@ -229,7 +229,7 @@ async function hungTable(
     };
   };
   return {
-    title: `${database}: p95 of a poll that is due now`,
+    title: `${database}: p95 of the time until a due poll has ended`,
     unit: 'ms',
     better: 'lower',
     contenders: [await contender(hung, 'hung', HUNG), await contender(alone, 'alone', 0)],

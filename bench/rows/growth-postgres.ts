@@ -33,7 +33,7 @@ export const growthPostgres: Row = {
     }
     return growthTables(
       stores,
-      'The server has its default settings, including 128 MB of shared buffers.',
+      'The PostgreSQL server has its default settings, including 128 MB of shared buffers.',
     );
   },
 };

@@ -28,11 +28,12 @@ export function growthTables(stores: readonly GrownStore[], note = ''): Table[] 
   const name = ({ events }: GrownStore): string => `${events.toLocaleString('en')} finished events`;
   const sizes = grown
     .map(
-      (one) => `${one.events.toLocaleString('en')} events took ${(one.bytes / 1e6).toFixed(0)} MB.`,
+      (one) =>
+        `${one.events.toLocaleString('en')} events use ${(one.bytes / 1e6).toFixed(0)} MB on the disk.`,
     )
     .join(' ');
   const [largest, smallest] = [name(grown[0]!), name(grown.at(-1)!)];
-  const within = atMost(1.5, largest, smallest, 'within 1.5 of the smallest');
+  const within = atMost(1.5, largest, smallest, 'at most 1.5 times the smallest store');
   const table = (title: string, measure: Measure, targets: Target[] = []): Table => ({
     title,
     unit: 'ms',
@@ -50,9 +51,11 @@ export function growthTables(stores: readonly GrownStore[], note = ''): Table[] 
   return [
     table('Receiving 512 events, 32 at a time', receiveMany, [within]),
     table('Claiming 64 deliveries', claimOnly, [within]),
-    table('Claiming 16 and completing them, 16 times', claimAndComplete),
-    table('Statistics, 20 times', ({ store }) => timed(() => repeat(20, () => store.stats()))),
-    table('The list of the newest 50, 20 times', ({ store }) =>
+    table('Claiming and completing 16 deliveries, 16 times', claimAndComplete),
+    table('Reading the statistics, 20 times', ({ store }) =>
+      timed(() => repeat(20, () => store.stats())),
+    ),
+    table('Listing the newest 50 events, 20 times', ({ store }) =>
       timed(() =>
         repeat(20, () => store.list({ filter: {}, order: 'newest', limit: 50, after: null })),
       ),
@@ -109,16 +112,16 @@ function whilePruning({ store }: GrownStore): Table {
   };
   const prune = { bodiesMs: 1, tombstonesMs: 1e15, limit: 500 };
   return {
-    title: 'One receive at a time while the largest store is pruned',
+    title: 'Receiving one event at a time while the largest store is pruned',
     unit: 'ms',
     better: 'lower',
     contenders: [
       {
-        name: 'while 500 events after 500 are pruned',
+        name: 'while 500 events at a time are pruned',
         measure: () => latencies(() => store.prune(prune)),
       },
       {
-        name: 'alone',
+        name: 'without pruning',
         measure: () => latencies(() => new Promise((resolve) => setTimeout(resolve, 50))),
       },
     ],

@@ -53,7 +53,7 @@ async function table(
     measure: async () => ({ value: await app.request<number>('p95', sized(scale, 200)) }),
   });
   return {
-    title: `p95 from sending to handled at 20 events/s, ${store}`,
+    title: `p95 of the time from sending an event to its handler, 20 events/s, ${store}`,
     unit: 'ms',
     better: 'lower',
     contenders: [contender(HUNG, hung), contender(ALONE, alone)],

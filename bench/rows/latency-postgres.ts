@@ -35,7 +35,7 @@ export const latencyPostgres: Row = {
         targets: [atMostMs(MEDIAN, 1.5), atMostMs(P99, 6)],
       },
       {
-        title: `${PER_SECOND} events/s while a transaction is open for ${OPEN_MINUTES} minutes, the worst minute`,
+        title: `${PER_SECOND} events/s, worst of ${OPEN_MINUTES} minutes with an open database transaction`,
         unit: 'ms',
         better: 'lower',
         rounds: 1,

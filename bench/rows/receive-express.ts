@@ -50,21 +50,23 @@ export const receiveExpress: Row = {
           atLeast(1.25, OURS, GOLEVELUP, 'at least 1.25 of @golevelup/nestjs-stripe'),
         ],
         notes: [
-          'nestjs-payments responds when the handler has succeeded and the event is stored, so that a copy is recognised. ' +
-            'The bare route verifies and stores nothing. @golevelup/nestjs-stripe verifies HMAC-SHA256, which ' +
-            'this processor may compute several times faster than the HMAC-SHA512 the service signs with. The last ' +
-            'line is a controller of the application under WebhookGuard: verified and parsed, and not stored.',
+          'nestjs-payments responds after the handler has succeeded and the event is stored, so that the inbox ' +
+            'recognises a copy of the event. The bare Nest route does not verify or store the event. ' +
+            '@golevelup/nestjs-stripe verifies HMAC-SHA256. This processor may compute HMAC-SHA256 several times ' +
+            'faster than HMAC-SHA512, with which the payments service signs. In the last line, a controller of ' +
+            'the application uses WebhookGuard, which verifies and parses the event but does not store it.',
         ],
       },
       {
-        title: 'The inbox alone, without HTTP, 64 deliveries at a time',
+        title: 'The inbox alone, without HTTP, 64 events at a time',
         unit: 'events/s',
         better: 'higher',
         warmUp: WARM_UP,
         contenders: [inProcess('PaymentInbox.receive()', inbox, order.count)],
         targets: [],
         notes: [
-          'Events that are already verified. Each is stored, leased, handled and settled, and its id is kept.',
+          'PaymentInbox.receive() gets events that are already verified. The inbox stores each event, leases, ' +
+            'runs and settles its delivery, and keeps the event id.',
         ],
       },
     ];

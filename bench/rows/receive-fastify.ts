@@ -36,7 +36,10 @@ export const receiveFastify: Row = {
           underLoad(LIMIT, limit, load, order),
         ],
         targets: [atLeast(0.8, OURS, ROUTE, 'at least 0.80 of the bare Nest Fastify route')],
-        notes: ['node:http that verifies and parses, with no framework around it, is the limit.'],
+        notes: [
+          'The last line is the limit. A node:http server without a framework verifies the signature and ' +
+            'parses the body.',
+        ],
       },
     ];
   },

@@ -53,19 +53,21 @@ export const workPostgres: Row = {
       targets: same.map(ahead),
       notes: [
         'Each contender has the settings that its own documentation calls fast. nestjs-payments runs 200 ' +
-          'handlers at a time (docs/operating.md), and in another line 20, its default. pg-boss runs four ' +
-          'loops with batches of 100 and a result for each job. graphile-worker runs 24 jobs at a time, with ' +
-          'a local queue of 500 and completions in batches. BullMQ runs 100 jobs at a time.',
-        'nestjs-payments never runs two events of a transaction at the same time. It stores the history of ' +
-          'each attempt, and the ids that it needs to recognise a copy of an event. graphile-worker deletes a ' +
-          'completed job by its number only, so a worker that lost its lock deletes the job too. pg-boss and ' +
-          'BullMQ prevent this, as nestjs-payments does. With a named queue per transaction, graphile-worker ' +
-          'does not run two jobs of a transaction at the same time either. Groups of pg-boss, which have the ' +
-          'same effect, are not used here.',
+          'handlers at a time in the first line (docs/operating.md), and 20, its default, in the second line. ' +
+          'pg-boss runs four loops. Each loop fetches batches of 100 jobs and stores a result for each job. ' +
+          'graphile-worker runs 24 jobs at a time, has a local queue of 500 jobs, and completes jobs in batches. ' +
+          'BullMQ runs 100 jobs at a time.',
+        'nestjs-payments never runs two events of a payment transaction at the same time. nestjs-payments also ' +
+          'stores the history of each attempt, and the ids that it needs to recognise a copy of an event. ' +
+          'graphile-worker deletes a completed job by its number only, so a worker that has lost its lock on a ' +
+          'job still deletes the job. pg-boss, BullMQ and nestjs-payments prevent such a worker from completing ' +
+          'the job. With a named queue per payment transaction, graphile-worker also runs the jobs of a payment ' +
+          'transaction one at a time. Groups of pg-boss have the same effect, but this measurement does not use ' +
+          'groups.',
         redis
-          ? 'Redis without persistence may lose acknowledged jobs. With `appendfsync always` it makes the same promise as ' +
-            'PostgreSQL.'
-          : 'BullMQ was left out: there is no `redis-server` on this machine.',
+          ? 'Redis without persistence may lose acknowledged jobs. With `appendfsync always`, Redis writes each job to ' +
+            'the disk before it acknowledges the job, as PostgreSQL does.'
+          : 'BullMQ was not measured, because this machine has no `redis-server`.',
       ],
     }));
   },

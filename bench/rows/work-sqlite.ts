@@ -59,9 +59,10 @@ export const workSqlite: Row = {
           atLeast(0.5, MANY, LOOP_MANY, 'at least 0.5 of the loop, 200 at a time'),
         ],
         notes: [
-          'The loop makes the same two changes of each delivery in the same tables and indexes, and parses ' +
-            'the body between them: a group of deliveries leased in one transaction, all of them done in the next, ' +
-            'each on the disk. It has no ordering, no lost leases, no history and no other workers.',
+          'The loop makes the same two changes of each delivery as nestjs-payments, in the same tables and ' +
+            'indexes. One database transaction leases a group of deliveries, the loop parses their bodies, and ' +
+            'the next database transaction marks all of them as done. Each database transaction waits until its ' +
+            'changes are on the disk. The loop has no ordering, no lost leases, no history and no other workers.',
         ],
       },
     ];
