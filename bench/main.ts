@@ -17,7 +17,7 @@ const { values: flags, positionals: names } = parseArgs({
 });
 
 await installLocked(import.meta.dirname, 'the packages that nestjs-payments is compared with');
-// These files import the packages that are installed here, so they load later.
+// These files import the packages that the line above installs, so they are loaded after it.
 const { ROWS } = await import('./rows/index.ts');
 const { summarize } = await import('./report/results.ts');
 const { cellsOf, targetCells, terminalTable } = await import('./report/tables.ts');
@@ -50,7 +50,7 @@ console.log(`\n${terminalTable(targetCells(results))}`);
 if (failed.length > 0) console.error(`\nFailed: ${failed.join(', ')}.`);
 process.exit(failed.length > 0 ? 1 : 0);
 
-/** Runs a row and writes it to the page. If it fails, the other rows still run. */
+/** Runs a row and writes its results to the page. If the row fails, the other rows still run. */
 async function runAndWrite(row: Row): Promise<void> {
   try {
     const started = performance.now();

@@ -4,7 +4,7 @@ import type { InboxDefinition } from 'nestjs-payments';
 import { postgresInbox } from 'nestjs-payments/postgres';
 import { SECRET } from '../load/deliveries.ts';
 
-/** The options of every application with nestjs-payments. Nothing listens at `baseUrl`: these applications call no API. */
+/** The options of every application with nestjs-payments. They call no API, so no service listens at `baseUrl`. */
 export const COMPANY = {
   baseUrl: 'http://127.0.0.1:9',
   clientId: 'bench',

@@ -11,9 +11,9 @@ export interface Queue {
   /** The script of its worker processes, and their configuration. */
   readonly script: string;
   readonly config: unknown;
-  /** Adds `count` jobs, none of which starts yet. */
+  /** Adds `count` jobs without starting them. */
   fill(count: number): Promise<void>;
-  /** Lets the jobs start, if the workers alone do not. */
+  /** Starts the jobs, if the start of the workers is not sufficient. */
   begin?(): Promise<void>;
 }
 
@@ -35,7 +35,7 @@ export async function startWorkers(
   return workers;
 }
 
-/** Jobs per second of a queue, from the moment its workers may start until the last call of a handler. */
+/** Measures the jobs per second of a queue, from the start of its workers until the last call of a handler. */
 export function jobsPerSecond(
   queue: Queue,
   workers: readonly CommandProcess[],

@@ -28,7 +28,7 @@ function generated(name: string, results: Results, old: string): string {
   if (name === 'targets') return mergedTargets(results, old);
   if (name === 'versions') return versions(results);
   if (name === 'sizing') {
-    // It needs several rows in one run.
+    // The sizing needs several rows in one run.
     const costs = costsOf(results);
     return costs === null ? old : sizing(costs);
   }
@@ -54,7 +54,7 @@ function measuredOn({ date, machine, versions: { node }, busyBefore }: RowResult
   return `Measured on ${date}: ${machine}, Node ${node}.${busy}`;
 }
 
-/** The table of the page, with the targets of these rows instead of their old ones. */
+/** Returns the table of targets, in which the new targets of `results` replace the old ones of the same rows. */
 export function mergedTargets(results: Results, old: string): string {
   const [head, rule, ...measured] = markdownTable(targetCells(results)).split('\n');
   const kept = old

@@ -34,18 +34,18 @@ export function atMost(bound: number, subject: string, against: string, text: st
   return { text, of: 'ratio', subject, against, at: 'most', bound };
 }
 
-/** Contenders that are measured in turn, in rounds. */
+/** A table of contenders. In each round, the contenders are measured one after the other. */
 export interface Table {
   readonly title: string;
   /** The unit of the values, for example `events/s`. */
   readonly unit: string;
   readonly better: 'higher' | 'lower';
-  /** The first one is nestjs-payments: the ratios of the others refer to it. */
+  /** The first contender is nestjs-payments. The ratios of the other contenders refer to the first contender. */
   readonly contenders: readonly Contender[];
   readonly targets: readonly Target[];
   /** Notes for the reader, in Markdown. */
   readonly notes?: readonly string[];
-  /** Number of rounds of this table, instead of that of the row. */
+  /** Number of rounds of this table. Default: the number of rounds of the run. */
   readonly rounds?: number;
   /** Number of warm-up rounds, which do not count. Default 1. */
   readonly warmUp?: number;
@@ -54,11 +54,11 @@ export interface Table {
 /** The size of a run. */
 export interface Scale {
   readonly rounds: number;
-  /** A tenth of everything, to test the bench itself. Its figures mean nothing. */
+  /** Divides all counts by ten, to test the bench itself. The figures of a quick run have no meaning. */
   readonly quick: boolean;
 }
 
-/** A benchmark with a name, which can be run on its own: one row of the command line and of the page. */
+/** A named benchmark that can be run on its own, and that has its own section on the page. */
 export interface Row {
   readonly name: string;
   readonly title: string;

@@ -69,7 +69,7 @@ function receives(name: string, store: SqliteStore, width: number, count: number
   };
 }
 
-/** The delay of the event loop (99th percentile) if the disk takes 10 ms longer for each commit. */
+/** Measures the delay of the event loop (99th percentile) if the disk takes 10 ms longer for each commit. */
 function eventLoop(store: SqliteStore, count: number): Table {
   const loopDelay = (name: string, work: () => Promise<unknown>): Contender => ({
     name,

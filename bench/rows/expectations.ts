@@ -17,16 +17,16 @@ import { ownPostgres, temporaryFolder } from './temporary-storage.ts';
 const POLL_HANDLER = '@payments/poll';
 const DAY_MS = 86_400_000;
 const CLAIMED = 64;
-/** Claims of one measurement, which is their median. */
+/** Number of claims in one measurement. The measured value is the median of their durations. */
 const CLAIMS = 20;
 const DUE_AT_ONCE = 10_000;
 const IDLE_MS = 20_000;
-/** Polls of the company whose service does not respond. */
+/** Number of polls for the company for which the payments service does not respond. */
 const HUNG = 1000;
 const WITH = 'with polls';
 const WITHOUT = 'without polls';
 
-/** EX-14, EX-18 and EX-19: what open expectations cost. */
+/** Measures EX-14, EX-18 and EX-19: the costs of open expectations. */
 export const expectations: Row = {
   name: 'expectations',
   title: 'Open expectations',
@@ -80,7 +80,7 @@ export const expectations: Row = {
   },
 };
 
-/** Claims of due polls, in stores with different numbers of open expectations. */
+/** Measures claims of due polls in stores with different numbers of open expectations. */
 async function claimTable(
   database: string,
   scale: Scale,
@@ -128,7 +128,7 @@ async function claimOnce({ expectations: polls }: InboxStore): Promise<number> {
   return took;
 }
 
-/** Statements of an application without events. */
+/** Counts the database statements of an application that receives no events. */
 function idleTable(without: CommandProcess, withPolls: CommandProcess, scale: Scale): Table {
   const idle = (name: string, app: CommandProcess): Contender => ({
     name,
@@ -156,7 +156,7 @@ function idleTable(without: CommandProcess, withPolls: CommandProcess, scale: Sc
   };
 }
 
-/** The responses to webhook requests while many polls become due. The rate limit postpones nearly all of them. */
+/** Measures responses to webhook requests while many polls become due. The rate limit postpones nearly all polls. */
 async function receiveTable(
   database: string,
   scale: Scale,
@@ -203,7 +203,7 @@ async function receiveTable(
   };
 }
 
-/** Polls of a company, next to one whose service does not respond. */
+/** Measures polls for one company while the payments service does not respond to the polls for another company. */
 async function hungTable(
   database: string,
   scale: Scale,

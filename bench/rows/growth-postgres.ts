@@ -39,7 +39,7 @@ export const growthPostgres: Row = {
 };
 
 /**
- * Copies the first row of each table with new ids and keys, and then vacuums, as autovacuum would.
+ * Copies the first row of each table `count` times with new ids and keys, and then runs `VACUUM`, as autovacuum would.
  *
  * @param values SQL expressions for columns of the copies
  */

@@ -19,10 +19,10 @@ export function sizesOf({ quick }: Scale): number[] {
   return quick ? [1000, 10_000] : [10_000, 100_000, 1_000_000];
 }
 
-/** Measures an operation, in milliseconds. */
+/** Runs an operation and returns its duration in milliseconds. */
 type Measure = (grown: GrownStore) => Promise<number>;
 
-/** The frequent operations of a store, for different numbers of finished events. The largest store goes first. */
+/** Measures frequent operations of stores with different numbers of finished events. The largest store is the first. */
 export function growthTables(stores: readonly GrownStore[], note = ''): Table[] {
   const grown = stores.toSorted((a, b) => b.events - a.events);
   const name = ({ events }: GrownStore): string => `${events.toLocaleString('en')} finished events`;
@@ -98,7 +98,7 @@ async function claimAndComplete({ store, worker }: GrownStore): Promise<number> 
   );
 }
 
-/** The latency of one receive at a time, while old events are pruned without pause. */
+/** Measures the time to receive one event at a time while old events are pruned without a pause. */
 function whilePruning({ store }: GrownStore): Table {
   const latencies = async (other: () => Promise<unknown>) => {
     const taken: number[] = [];

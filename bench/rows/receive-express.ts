@@ -9,7 +9,8 @@ const ROUTE = 'Nest route, nothing verified';
 const GUARD = 'nestjs-payments, WebhookGuard alone';
 const GOLEVELUP = '@golevelup/nestjs-stripe';
 
-// V8 compiles the code of nestjs-payments until about 48,000 deliveries have run, and the code of the others earlier.
+// V8 compiles code of nestjs-payments until about 48,000 deliveries have run. It compiles the code of the other
+// contenders earlier.
 const WARM_UP = 8;
 
 export const receiveExpress: Row = {

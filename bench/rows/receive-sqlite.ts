@@ -10,7 +10,7 @@ const UNHANDLED = 'SQLite inbox, its worker paused';
 const LIMIT = 'the limit: node:http and what an inbox writes';
 const MEMORY = 'memory inbox';
 
-// Rounds before the first measurement: V8 compiles the code until about 48,000 deliveries have run.
+// Number of rounds before the first measurement, because V8 compiles code until about 48,000 deliveries have run.
 const WARM_UP = 8;
 
 export const receiveSqlite: Row = {

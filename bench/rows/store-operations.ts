@@ -34,8 +34,8 @@ export async function register(store: InboxStore): Promise<string> {
 }
 
 /**
- * A new event for the handler `book`, as a store receives it. The catalog version is that of a store in which only
- * `book` has been registered.
+ * Returns a new event for the handler `book`, as a store receives it. The catalog version is correct for a store in
+ * which only `book` was registered.
  */
 export function incoming(raw: Buffer = Buffer.alloc(400, 'x')): IncomingEvent {
   return {
@@ -84,7 +84,7 @@ export async function completeOne(store: InboxStore): Promise<void> {
   await store.close();
 }
 
-/** Calls `work` for all items, `width` of them at the same time. */
+/** Calls `work` for all items. At most `width` calls run at the same time. */
 export async function concurrently<T>(
   items: readonly T[],
   width: number,

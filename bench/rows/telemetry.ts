@@ -27,14 +27,14 @@ const RECEIVE_CHOICES: Choices = [
 ];
 const TARGETS = [atMost(1.05, OTEL, NONE, 'at most 1.05 times the time without observers')];
 
-/** V8 compiles the code until about 48,000 deliveries have run. */
+/** Number of warm-up rounds, because V8 compiles code until about 48,000 deliveries have run. */
 const WARM_UP = 8;
 
-/** Questions for observers about one event that is received and handled: two of the receipt, one of the attempt. */
+/** Number of checks for observers per event that is received and handled: two on receipt, one for the attempt. */
 const CHECKS = 3;
 const CHECK_TIMES = 2_000_000;
 
-/** TE-06: what telemetry costs. */
+/** Measures TE-06: the costs of telemetry. */
 export const telemetry: Row = {
   name: 'telemetry',
   title: 'Telemetry',
@@ -118,7 +118,7 @@ async function working(
   return contenders;
 }
 
-/** The processor time of an event in microseconds. */
+/** Returns a contender that measures the processor time of an event in microseconds. */
 function processorTime(throughput: Contender): Contender {
   return {
     name: throughput.name,
@@ -130,8 +130,8 @@ function processorTime(throughput: Contender): Contender {
 }
 
 /**
- * There is no build without telemetry to compare with. So this measures the only thing that remains of it without
- * observers: the questions whether there are any.
+ * Measures the only cost of telemetry without observers: the checks whether there are observers. There is no build
+ * without telemetry to compare with.
  */
 function checksTable(without: Contender): Table {
   return {
@@ -158,7 +158,7 @@ function checksTable(without: Contender): Table {
   };
 }
 
-/** Microseconds of the two kinds of checks, with the loop around them: more than one check needs. */
+/** Returns the microseconds of two checks and the loop around them. This is more than one check needs. */
 function checkUs(): number {
   let found = 0;
   const start = performance.now();

@@ -126,7 +126,7 @@ async function pgBoss(server: PostgresServer, ending: AsyncDisposableStack): Pro
   };
 }
 
-/** @param apart whether each transaction has a named queue, so that its jobs run one after the other */
+/** @param apart whether each payment transaction has a named queue, so that its jobs run one after the other */
 async function graphile(
   apart: boolean,
   server: PostgresServer,

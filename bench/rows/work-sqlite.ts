@@ -69,7 +69,7 @@ export const workSqlite: Row = {
   },
 };
 
-/** A store in `file` with the handler `book`. */
+/** Opens a store in `file` and registers the handler `book`. */
 export async function opened(file: string, ending: AsyncDisposableStack): Promise<InboxStore> {
   const store = sqliteInbox({ file, allowOldSqlite: true }).create(systemRuntime);
   await store.open();
@@ -78,7 +78,7 @@ export async function opened(file: string, ending: AsyncDisposableStack): Promis
   return store;
 }
 
-/** Receives new events. */
+/** Stores `count` new events. */
 export async function fill(store: InboxStore, count: number): Promise<void> {
   for (let left = count; left > 0; left -= 250) {
     const events = Array.from({ length: Math.min(250, left) }, () =>
@@ -98,7 +98,7 @@ async function plainLoop(
   const store = await opened(file, ending);
   const db = new DatabaseSync(file);
   ending.defer(() => db.close());
-  // The store that fills the file polls it too.
+  // The store that fills the file stays open, and also accesses the file during the measurement.
   db.exec('PRAGMA busy_timeout = 5000; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON');
   const due = db.prepare(
     `SELECT event, raw FROM payments_inbox_delivery JOIN payments_inbox_body USING (event)
