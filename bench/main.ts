@@ -33,7 +33,7 @@ const failed: string[] = [];
 const results: Record<string, RowResult> = {};
 /** The processes and servers of the current row. */
 let ending = new AsyncDisposableStack();
-/** Set after SIGINT or SIGTERM: ends the current row, then the process. */
+/** After SIGINT or SIGTERM, the promise that ends the current row and then the process. */
 let interrupted: Promise<never> | undefined;
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.once(signal, () => {
@@ -92,7 +92,7 @@ async function measure(table: Table, scale: Scale): Promise<TableResult> {
   return result;
 }
 
-/** Processor load of the machine while this process waits, from 0 to 1. */
+/** Waits for `ms` milliseconds, and returns the processor load of the machine during the wait, from 0 to 1. */
 async function processorLoad(ms: number): Promise<number> {
   const before = processorTimes();
   await wait(ms);

@@ -1,4 +1,4 @@
-// An application with nestjs-payments and its console. It runs the queries of the console's pages on its own inbox.
+// An application with nestjs-payments and its console. The process runs the queries of the console's pages.
 import { OnPaymentEvent, PaymentInbox, PaymentsModule } from 'nestjs-payments';
 import type { ListQuery } from 'nestjs-payments';
 import { PaymentsConsoleModule } from 'nestjs-payments-console';

@@ -1,4 +1,4 @@
-// A route of the application with WebhookGuard. It verifies and parses a webhook request, and does not store the event.
+// A route of the application with WebhookGuard, which verifies and parses a webhook request. No event is stored.
 import { Controller, HttpCode, Post, Req, UseGuards } from '@nestjs/common';
 import { PaymentsModule, WebhookGuard } from 'nestjs-payments';
 import type { VerifiedRequest } from 'nestjs-payments';

@@ -10,7 +10,7 @@ import { COMPANY, inboxOf } from './payments-options.ts';
 import type { InboxChoice } from './payments-options.ts';
 
 const RATE = 20;
-/** Number of events with attempts that never end. It is higher than the concurrency of a handler. */
+/** Number of events with attempts that never end. The number is higher than the concurrency of a handler. */
 const HANGING = 40;
 const PLACES = 20;
 

@@ -1,4 +1,4 @@
-// An application with the memory inbox and one handler, which receives distinct events. It receives them without HTTP,
+// An application with the memory inbox and one handler, which receives distinct events. The events arrive without HTTP,
 // because HTTP would take minutes and does not affect the memory in use.
 import 'reflect-metadata';
 import { Module } from '@nestjs/common';
@@ -59,7 +59,7 @@ serveCommands(null, {
     };
     await Promise.all(Array.from({ length: 64 }, sender));
     await nextTurn();
-    // Collect garbage twice: finalizers may still reference objects that the first collection found unreachable.
+    // Collect garbage twice, because after the first collection finalizers may still reference unreachable objects.
     globalThis.gc!();
     globalThis.gc!();
     const { heapUsed, arrayBuffers } = process.memoryUsage();

@@ -1,5 +1,6 @@
-// A node:http server that verifies an HMAC without a framework. Its costs are the lower limit. With a database, the
-// server also writes what an inbox must write (see LimitStore), and responds after the event is committed.
+// A node:http server that verifies an HMAC without a framework. The costs of this server are the lower limit. With
+// a database, the server also writes what an inbox must write (see LimitStore), and responds after it has committed the
+// event.
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -1,5 +1,5 @@
-// A minimal payments service with one token and one transaction. It counts the token requests. It never responds to a
-// request for a transaction if the id of the transaction contains `hung`.
+// A minimal payments service with one token and one transaction. The service counts the token requests, and never
+// responds to a request for a transaction if the id of the transaction contains `hung`.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { serveCommands } from '../../test/support/processes/command-process.ts';

@@ -1,6 +1,6 @@
 import { createHmac, randomUUID } from 'node:crypto';
 
-/** The secret that signs every webhook request of the bench. It is used on the loopback interface only. */
+/** The secret that signs every webhook request of the bench. The bench uses only the loopback interface. */
 export const SECRET = 'whsec_bench_0123456789abcdef';
 
 /** The signature scheme of a webhook request. */
@@ -18,7 +18,7 @@ export function delivery(scheme: Scheme, bytes = 0): Delivery {
   return { body, headers: { 'content-type': 'application/json', ...signature(scheme, body) } };
 }
 
-/** An envelope of the payments service with new ids. `bytes` sets its approximate size as JSON. */
+/** An envelope of the payments service with new ids. `bytes` is the approximate size of its JSON. */
 export function payment(bytes: number): object {
   const event = {
     id: randomUUID(),

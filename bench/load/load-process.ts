@@ -39,7 +39,7 @@ function requestBytes(host: string, path: string, { headers, body }: Delivery): 
 /**
  * Sends the requests over `connections` kept-alive connections. Each connection sends its next request as soon as it
  * has read the previous response. The parser supports only the bodies that Nest and Node send, with a content length
- * or in chunks. It uses far less processor time than the server.
+ * or in chunks. The parser uses far less processor time than the server.
  *
  * @throws if a response is not a 2xx.
  */

@@ -24,7 +24,7 @@ export class HandlerCounter {
   }
 }
 
-/** Milliseconds since the epoch, with fractions. */
+/** Returns the milliseconds since the epoch, with fractions. */
 export function epochMs(): number {
   return performance.timeOrigin + performance.now();
 }

@@ -13,14 +13,14 @@ export interface Queue {
   readonly config: unknown;
   /** Adds `count` jobs without starting them. */
   fill(count: number): Promise<void>;
-  /** Starts the jobs, if the start of the workers is not sufficient. */
+  /** Starts the jobs. Only a queue that does not start its jobs when its workers start needs this method. */
   begin?(): Promise<void>;
 }
 
 /** The largest number of worker processes that is measured. */
 const MAX_WORKERS = 4;
 
-/** Starts the worker processes of a queue. They wait for the commands `prepare` and `go`. */
+/** Starts the worker processes of a queue. The processes wait for the commands `prepare` and `go`. */
 export async function startWorkers(
   { script, config }: Queue,
   ending: AsyncDisposableStack,

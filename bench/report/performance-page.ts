@@ -11,7 +11,7 @@ const DOCS = join(import.meta.dirname, '..', '..', 'docs');
 const PAGE = join(DOCS, 'performance.md');
 const CHARTS = join(DOCS, 'performance');
 
-/** Writes the charts and sections of the rows that were run. The rest of docs/performance.md stays. */
+/** Writes the charts and sections of the rows that were run. The rest of docs/performance.md stays unchanged. */
 export async function writePerformancePage(results: Results): Promise<void> {
   await mkdir(CHARTS, { recursive: true });
   for (const [name, row] of Object.entries(results)) {

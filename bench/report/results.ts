@@ -13,7 +13,7 @@ export interface ContenderResult {
   readonly more?: Readonly<Record<string, number>>;
 }
 
-/** The measured value of a target, and whether it reached its bound. */
+/** The measured value of a target, and whether the value reached the bound of the target. */
 export interface TargetResult extends Pick<Target, 'text' | 'subject'> {
   readonly found: number;
   readonly reached: boolean;

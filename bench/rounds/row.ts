@@ -16,7 +16,10 @@ export interface Contender {
 export interface Target {
   /** The expectation in words, such as "at least 0.85 of the bare route". */
   readonly text: string;
-  /** `ratio`: subject / against, in each round; `difference`: subject - against; `value`: subject. */
+  /**
+   * The value of each round that is compared with `bound`. `ratio`: `subject` divided by `against`. `difference`:
+   * `subject` minus `against`. `value`: `subject`.
+   */
   readonly of: 'ratio' | 'difference' | 'value';
   readonly subject: string;
   readonly against?: string;
@@ -64,11 +67,11 @@ export interface Row {
   readonly title: string;
   /** Default number of rounds. */
   readonly rounds: number;
-  /** Starts its processes and servers, adds their disposal to `ending`, and returns the tables to measure. */
+  /** Starts the processes and servers of the row, adds their disposal to `ending`, and returns the row's tables. */
   open(scale: Scale, ending: AsyncDisposableStack): Promise<Table[]>;
 }
 
-/** `count`, or a tenth of it in a quick run. */
+/** Returns `count`, or a tenth of `count` in a quick run. */
 export function sized(scale: Scale, count: number): number {
   return scale.quick ? Math.ceil(count / 10) : count;
 }

@@ -16,7 +16,7 @@ import {
 import { changedThread } from '../../test/support/sqlite/changed-thread.ts';
 import { temporaryFolder } from './temporary-storage.ts';
 
-/** Internal settings of the store, to measure their effect. */
+/** Internal settings of the store. The row measures their effect. */
 type Settings = Partial<ReturnType<typeof resolveSqliteOptions>>;
 
 export const disk: Row = {

@@ -72,8 +72,8 @@ async function sendSteadily(
 }
 
 /**
- * Sends an event. Sends the event again if the server closed the idle connection at that moment, because the inbox
- * ignores copies.
+ * Sends an event. If the server closed the idle connection at that moment, the function sends the event again. This is
+ * safe, because the inbox ignores copies.
  *
  * @throws if the response is not a 2xx.
  */

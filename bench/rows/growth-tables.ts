@@ -22,7 +22,10 @@ export function sizesOf({ quick }: Scale): number[] {
 /** Runs an operation and returns its duration in milliseconds. */
 type Measure = (grown: GrownStore) => Promise<number>;
 
-/** Measures frequent operations of stores with different numbers of finished events. The largest store is the first. */
+/**
+ * Measures frequent operations of stores with different numbers of finished events. The largest store is the first
+ * contender.
+ */
 export function growthTables(stores: readonly GrownStore[], note = ''): Table[] {
   const grown = stores.toSorted((a, b) => b.events - a.events);
   const name = ({ events }: GrownStore): string => `${events.toLocaleString('en')} finished events`;

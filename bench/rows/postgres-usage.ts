@@ -3,7 +3,7 @@ import type { PostgresServer } from 'test-postgres';
 
 /** The resources that a PostgreSQL server on this machine has used so far. */
 export interface PostgresUsage {
-  /** Processor time of its running processes; `NaN` if the system has no `/proc`. */
+  /** Processor time of the running processes of the server. `NaN` if the system has no `/proc`. */
   readonly cpuMs: number;
   /** Bytes written to the write-ahead log. */
   readonly walBytes: number;

@@ -9,7 +9,7 @@ const ROUTE = 'Nest route, nothing verified';
 const GUARD = 'nestjs-payments, WebhookGuard alone';
 const GOLEVELUP = '@golevelup/nestjs-stripe';
 
-// V8 compiles code of nestjs-payments until about 48,000 deliveries have run. It compiles the code of the other
+// V8 compiles code of nestjs-payments until about 48,000 deliveries have run. V8 compiles the code of the other
 // contenders earlier.
 const WARM_UP = 8;
 
@@ -81,7 +81,7 @@ function inProcess(name: string, app: CommandProcess, count: number): Contender 
       const before = await app.usage();
       const ms = await app.request<number>('timed', count);
       const after = await app.usage();
-      // Includes the creation of the deliveries.
+      // The processor time includes the creation of the deliveries.
       const cpuMsPerEvent = (after.cpuMs - before.cpuMs) / count;
       return { value: (count / ms) * 1000, more: { cpuMsPerEvent } };
     },

@@ -7,7 +7,7 @@ const OURS = 'nestjs-payments';
 const ROUTE = 'Nest route, nothing verified';
 const LIMIT = 'node:http and HMAC-SHA512';
 
-// V8 compiles code of nestjs-payments until about 48,000 deliveries have run. It compiles the code of the other
+// V8 compiles code of nestjs-payments until about 48,000 deliveries have run. V8 compiles the code of the other
 // contenders earlier.
 const WARM_UP = 8;
 

@@ -158,7 +158,7 @@ function checksTable(without: Contender): Table {
   };
 }
 
-/** Returns the microseconds of two checks and the loop around them. This is more than one check needs. */
+/** Returns the microseconds of two checks and the loop around them, which is more than one check needs. */
 function checkUs(): number {
   let found = 0;
   const start = performance.now();

@@ -35,7 +35,7 @@ export const workPostgres: Row = {
     if (redis) queues.push(await bullmq(false, ending), await bullmq(true, ending));
     const running: { queue: Queue; all: CommandProcess[] }[] = [];
     for (const queue of queues) running.push({ queue, all: await startWorkers(queue, ending) });
-    // Enough jobs that the start-up costs of a process hardly count, even for the fastest queue.
+    // With this many jobs, the start-up costs of a process hardly count, even for the fastest queue.
     const count = sized(scale, 10_000);
     const same = [
       'pg-boss',
@@ -143,7 +143,7 @@ async function graphile(
     script: 'queues/graphile-worker.ts',
     config: { url },
     async fill(count) {
-      // Otherwise each round adds empty queues, which slow down the claims.
+      // Remove the empty queues of the previous round, because they slow down the claims.
       await utils.cleanup({ tasks: ['GC_JOB_QUEUES'] });
       await inBatches(count, (bodies) =>
         utils.addJobs(

@@ -20,7 +20,7 @@ export const workSqlite: Row = {
   rounds: 7,
   async open(scale, ending) {
     const folder = await temporaryFolder(ending);
-    // Enough events that the poll interval of a quarter of a second hardly counts.
+    // With this many events, the quarter of a second until the store looks for deliveries hardly counts.
     const count = sized(scale, 20_000);
     const contenders: Contender[] = [];
     for (const [name, concurrency] of [
