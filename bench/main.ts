@@ -17,7 +17,7 @@ const { values: flags, positionals: names } = parseArgs({
 });
 
 await installLocked(import.meta.dirname, 'the packages that nestjs-payments is compared with');
-// These files import the packages that are installed here, so they load later.
+// These files import the packages that the line above installs, so they are loaded after it.
 const { ROWS } = await import('./rows/index.ts');
 const { summarize } = await import('./report/results.ts');
 const { cellsOf, targetCells, terminalTable } = await import('./report/tables.ts');
@@ -33,7 +33,7 @@ const failed: string[] = [];
 const results: Record<string, RowResult> = {};
 /** The processes and servers of the current row. */
 let ending = new AsyncDisposableStack();
-/** Set after SIGINT or SIGTERM: ends the current row, then the process. */
+/** After SIGINT or SIGTERM, the promise that ends the current row and then the process. */
 let interrupted: Promise<never> | undefined;
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.once(signal, () => {
@@ -50,7 +50,7 @@ console.log(`\n${terminalTable(targetCells(results))}`);
 if (failed.length > 0) console.error(`\nFailed: ${failed.join(', ')}.`);
 process.exit(failed.length > 0 ? 1 : 0);
 
-/** Runs a row and writes it to the page. If it fails, the other rows still run. */
+/** Runs a row and writes its results to the page. If the row fails, the other rows still run. */
 async function runAndWrite(row: Row): Promise<void> {
   try {
     const started = performance.now();
@@ -92,7 +92,7 @@ async function measure(table: Table, scale: Scale): Promise<TableResult> {
   return result;
 }
 
-/** Processor load of the machine while this process waits, from 0 to 1. */
+/** Waits for `ms` milliseconds, and returns the processor load of the machine during the wait, from 0 to 1. */
 async function processorLoad(ms: number): Promise<number> {
   const before = processorTimes();
   await wait(ms);

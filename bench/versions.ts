@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 const FOLDER = import.meta.dirname;
 
-/** The versions of Node and of the measured packages. @throws if there are several copies of Nest. */
+/** Returns the versions of Node and of the measured packages. @throws Error if several copies of Nest are installed. */
 export function versions(): Record<string, string> {
   const from = createRequire(join(FOLDER, 'main.ts'));
   const nest = createRequire(join(FOLDER, 'node_modules/@golevelup/nestjs-stripe/package.json'));

@@ -36,7 +36,7 @@ async function callerOf(kind: ApiCaller): Promise<() => Promise<Transaction>> {
   }
   if (kind === 'ours' || kind === 'ours-http') {
     const adapter = kind === 'ours' ? 'undici' : 'http';
-    // Ten thousand calls at once on a busy machine take long.
+    // Ten thousand calls at once on a busy machine take a long time.
     const api = { adapter, attemptTimeoutMs: 120_000, deadlineMs: 120_000 } as const;
     const imports = [PaymentsModule.forRoot({ ...COMPANY, baseUrl, api })];
     const service = (await listen('express', { imports })).get(PaymentsApiService);

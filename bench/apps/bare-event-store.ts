@@ -9,21 +9,22 @@ export type LimitDatabase =
 
 interface NewEvent {
   readonly id: string;
-  /** The payment transaction, which has one event of the type. */
+  /** The id of the payment transaction. The store accepts one event per transaction. */
   readonly transaction: string;
   readonly body: Buffer;
 }
 
 /**
- * Stores new events with a delivery each, and sets earlier deliveries to done, in one transaction. Returns the numbers of
- * the new deliveries.
+ * Stores new events, each with a delivery, and marks earlier deliveries as done, in one database transaction. Returns
+ * the numbers of the new deliveries.
  */
 type Write = (events: readonly NewEvent[], done: readonly unknown[]) => Promise<unknown[]>;
 
 /**
- * What every inbox has to write for an event that is handled: the event, its delivery, and that it is done, with unique
- * keys on the event's id, its transaction and its delivery. Events that arrive together share a transaction, over two
- * connections on PostgreSQL, as in the inbox. There are no leases, retries, searches or lists.
+ * A store that writes only what every inbox must write for a handled event: the event, its delivery, and the state
+ * `done`. Unique keys cover the event id, the payment transaction and the delivery. Events that arrive together share
+ * a database transaction, as in the inbox. On PostgreSQL, the store uses two connections, as the inbox does. The store
+ * has no leases, retries, searches or lists.
  */
 export class LimitStore {
   #events: { event: NewEvent; stored: PromiseWithResolvers<void> }[] = [];
@@ -34,7 +35,10 @@ export class LimitStore {
   readonly #groupMs: number;
   readonly close: () => Promise<void> | void;
 
-  /** `width`: how many transactions run at a time. `groupMs`: how long the first event of a group waits for others. */
+  /**
+   * `width` is the number of transactions that run at the same time. `groupMs` is the number of milliseconds for
+   * which the first event of a group waits for more events.
+   */
   constructor(
     write: Write,
     { width, groupMs }: { width: number; groupMs: number },
@@ -46,7 +50,7 @@ export class LimitStore {
     this.close = close;
   }
 
-  /** Resolves when the event is on the disk. Its delivery becomes done soon after. */
+  /** Stores an event, and resolves when it is on the disk. A later write marks its delivery as done. */
   store(event: NewEvent): Promise<void> {
     const stored = Promise.withResolvers<void>();
     this.#events.push({ event, stored });
@@ -137,7 +141,7 @@ function openSqlite(file: string): LimitStore {
     db.exec('COMMIT');
     return numbers;
   };
-  // A commit blocks the event loop, so it has to be worth it.
+  // A commit blocks the event loop, so each commit waits 3 ms for more events.
   return new LimitStore(write, { width: 1, groupMs: 3 }, () => db.close());
 }
 

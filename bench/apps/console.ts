@@ -1,4 +1,4 @@
-// An application with nestjs-payments and its console, which asks its own inbox the questions of the console's pages.
+// An application with nestjs-payments and its console. The process runs the queries of the console's pages.
 import { OnPaymentEvent, PaymentInbox, PaymentsModule } from 'nestjs-payments';
 import type { ListQuery } from 'nestjs-payments';
 import { PaymentsConsoleModule } from 'nestjs-payments-console';
@@ -13,12 +13,12 @@ class Everyone {
   }
 }
 
-/** A question to the inbox, and how often to ask it. */
+/** A query of the console, and the number of times to run it. */
 export interface ConsoleQuestion {
-  /** A page of events; without it, the failures. */
+  /** The query for a page of events. If undefined, the query loads the failures. */
   readonly list?: ListQuery;
   readonly times: number;
-  /** How many events or groups the inbox has to find at least. */
+  /** The minimum number of events or groups of failures that the query must find. */
   readonly atLeast: number;
 }
 
@@ -32,7 +32,7 @@ const app = await listen('express', {
 const inbox = app.get(PaymentInbox, { strict: false });
 
 serveCommands(`${await app.getUrl()}/console/api/overview`, {
-  /** Milliseconds that each of the calls took. */
+  /** Runs a query several times, and resolves with the duration of each call in milliseconds. */
   async ask({ list, times, atLeast }: ConsoleQuestion): Promise<number[]> {
     const taken: number[] = [];
     for (let left = times; left > 0; left -= 1) {

@@ -1,4 +1,4 @@
-// An application with nestjs-payments that polls the service about expected payments, and counts its own statements.
+// An application with nestjs-payments that polls the service about expected payments, and counts its SQL statements.
 import { Pool } from 'pg';
 import { OnPaymentEvent, PaymentExpectations, PaymentsModule } from 'nestjs-payments';
 import { postgresInbox } from 'nestjs-payments/postgres';
@@ -10,7 +10,7 @@ import type { InboxChoice } from './payments-options.ts';
 /** The configuration of the process. */
 export interface ExpectingAppSetup {
   readonly inbox: InboxChoice;
-  /** Where the payments service listens. */
+  /** The URL of the payments service. */
   readonly baseUrl: string;
   /** Whether the application polls. */
   readonly polls: boolean;
@@ -19,7 +19,7 @@ export interface ExpectingAppSetup {
 const { inbox, baseUrl, polls } = configuration() as ExpectingAppSetup;
 const { baseUrl: _, ...company } = COMPANY;
 let statements = 0;
-/** What to do when the poll of a payment has ended, by reference. */
+/** Callbacks for the end of a poll, by the reference of the payment. */
 const onPolled = new Map<string, () => void>();
 const app = await listen('express', {
   imports: [
@@ -40,7 +40,7 @@ const app = await listen('express', {
 });
 
 serveCommands(`${await app.getUrl()}/webhooks/payments`, {
-  /** The number of statements on PostgreSQL since the last use of this command. */
+  /** Returns the number of PostgreSQL statements since the previous use of this command. */
   statements() {
     const count = statements;
     statements = 0;
@@ -58,7 +58,7 @@ serveCommands(`${await app.getUrl()}/webhooks/payments`, {
     for (const name of names) await store(name);
     await expectations.askNow(names);
   },
-  /** Polls a payment of another company. Returns in how many milliseconds the poll ended. */
+  /** Polls a payment of another company, and resolves with the milliseconds until the poll has ended. */
   async poll(reference: string) {
     const expectations = app.get(PaymentExpectations);
     await expectations.expect({ reference, transactionId: reference, company: 'default' });
@@ -71,7 +71,7 @@ serveCommands(`${await app.getUrl()}/webhooks/payments`, {
   end: () => app.close(),
 });
 
-/** A PostgreSQL inbox on a pool that counts statements. */
+/** Returns a PostgreSQL inbox with a connection pool that counts statements. */
 function countedInbox(connectionString: string) {
   const pool = new Pool({ connectionString, max: 12 });
   pool.on('connect', (client) => {

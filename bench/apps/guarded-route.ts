@@ -1,4 +1,4 @@
-// A route of the application with WebhookGuard: it verifies and parses a delivery, and does not store it.
+// A route of the application with WebhookGuard, which verifies and parses a webhook request. No event is stored.
 import { Controller, HttpCode, Post, Req, UseGuards } from '@nestjs/common';
 import { PaymentsModule, WebhookGuard } from 'nestjs-payments';
 import type { VerifiedRequest } from 'nestjs-payments';

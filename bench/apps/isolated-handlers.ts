@@ -10,7 +10,7 @@ import { COMPANY, inboxOf } from './payments-options.ts';
 import type { InboxChoice } from './payments-options.ts';
 
 const RATE = 20;
-/** Number of events whose attempts never end: more than a handler has slots. */
+/** Number of events with attempts that never end. The number is higher than the concurrency of a handler. */
 const HANGING = 40;
 const PLACES = 20;
 
@@ -39,12 +39,15 @@ const app = await listen('express', {
 const url = await app.getUrl();
 
 serveCommands(url, {
-  /** Resolves when all slots of the hanging handler are in use. */
+  /** Sends events to the handler that hangs, and resolves when its maximum number of attempts is running. */
   async hang() {
     for (let event = 0; event < HANGING; event += 1) void send('hangs.done');
     await allHang.promise;
   },
-  /** p95 of the time from sending an event to its handler, in milliseconds. Sends `count` events at 20 per second. */
+  /**
+   * Sends `count` events at 20 per second, and resolves with p95 of the milliseconds from sending an event to the call
+   * of its handler.
+   */
   async p95(count: number): Promise<number> {
     const times: Promise<number>[] = [];
     for (let event = 0; event < count; event += 1) {

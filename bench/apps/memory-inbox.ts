@@ -1,5 +1,5 @@
-// The memory inbox of an application receives distinct events, with one handler. There is no HTTP: it would take
-// minutes and keep nothing in memory.
+// An application with the memory inbox and one handler, which receives distinct events. The events arrive without HTTP,
+// because HTTP would take minutes and does not affect the memory in use.
 import 'reflect-metadata';
 import { Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
@@ -31,7 +31,7 @@ const app = await NestFactory.createApplicationContext(App, { logger: ['error', 
 const inbox = app.get(PaymentInbox);
 
 serveCommands(null, {
-  /** Creates `count` deliveries, and resolves with the milliseconds until all are handled. */
+  /** Creates `count` events, and resolves with the milliseconds until all events are handled. */
   async timed(count: number): Promise<number> {
     const deliveries = Array.from({ length: count }, verified);
     const start = performance.now();
@@ -59,7 +59,7 @@ serveCommands(null, {
     };
     await Promise.all(Array.from({ length: 64 }, sender));
     await nextTurn();
-    // Collect garbage twice: finalizers may still reference objects that the first collection found unreachable.
+    // Collect garbage twice, because after the first collection finalizers may still reference unreachable objects.
     globalThis.gc!();
     globalThis.gc!();
     const { heapUsed, arrayBuffers } = process.memoryUsage();

@@ -23,7 +23,7 @@ export async function listen(
   return app;
 }
 
-/** A class with one decorated method. Node runs these files without decorators, so the decorator is called here. */
+/** Creates a class with one decorated method. Node cannot run decorators, so this function calls the decorator. */
 export function provider(
   method: (...args: never[]) => unknown,
   decorate: MethodDecorator,

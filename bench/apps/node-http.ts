@@ -1,5 +1,6 @@
-// node:http and an HMAC without a framework: the lower limit of the costs. With a database, it also writes what an inbox has
-// to write; see LimitStore. The responses follow when the event is committed.
+// A node:http server that verifies an HMAC without a framework. The costs of this server are the lower limit. With
+// a database, the server also writes what an inbox must write (see LimitStore), and responds after it has committed the
+// event.
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

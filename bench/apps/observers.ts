@@ -13,12 +13,13 @@ import type { PaymentsObserver } from 'nestjs-payments';
 import { openTelemetry } from 'nestjs-payments/otel';
 
 /**
- * The observers of an application: none, one whose methods do nothing, or `openTelemetry()` with an SDK: with all spans,
- * with a tenth of the spans, or without spans. `sdk`: none, because the handler calls the SDK; see `sdk-calls.ts`.
+ * The observers of an application. `none`: no observer. `empty`: an observer with methods that do nothing.
+ * `openTelemetry`, `sampled` and `metrics`: `openTelemetry()` with all spans, with a tenth of the spans, or without
+ * spans. `sdk`: no observer, because the handler calls the SDK; see `sdk-calls.ts`.
  */
 export type ObserverChoice = 'none' | 'empty' | 'openTelemetry' | 'sampled' | 'metrics' | 'sdk';
 
-/** The observers for a choice. Call it once in a process. */
+/** Creates the observers for a choice. Call this function only once in a process. */
 export function observersOf(choice: ObserverChoice = 'none'): PaymentsObserver[] {
   if (choice === 'none' || choice === 'sdk') return [];
   if (choice === 'empty') return [emptyObserver()];

@@ -16,7 +16,7 @@ const app = await listen('express', {
 });
 
 serveCommands(`${await app.getUrl()}/webhooks/payments`, {
-  /** The calls since the last use of this command. */
+  /** Returns the calls of the handler since the previous use of this command. */
   handled() {
     const calls = handled;
     handled = [];

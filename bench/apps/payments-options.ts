@@ -4,7 +4,7 @@ import type { InboxDefinition } from 'nestjs-payments';
 import { postgresInbox } from 'nestjs-payments/postgres';
 import { SECRET } from '../load/deliveries.ts';
 
-/** The options of every application with nestjs-payments. Nothing listens at `baseUrl`: these applications call no API. */
+/** The options of every application with nestjs-payments. No service listens at `baseUrl`, because none is called. */
 export const COMPANY = {
   baseUrl: 'http://127.0.0.1:9',
   clientId: 'bench',

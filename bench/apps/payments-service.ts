@@ -1,5 +1,5 @@
-// A minimal payments service: one token, one transaction, and a count of the token requests. It never responds about a
-// transaction whose id contains `hung`.
+// A minimal payments service with one token and one transaction. The service counts the token requests, and never
+// responds to a request for a transaction if the id of the transaction contains `hung`.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { serveCommands } from '../../test/support/processes/command-process.ts';
@@ -27,7 +27,7 @@ const server = createServer({ keepAliveTimeout: 60_000 }, (request, response) =>
 server.listen(0, '127.0.0.1', () => {
   const { port } = server.address() as AddressInfo;
   serveCommands(`http://127.0.0.1:${port}`, {
-    /** The number of token requests since the last call of this command. */
+    /** Returns the number of token requests since the previous use of this command. */
     tokenRequests() {
       const count = tokenRequests;
       tokenRequests = 0;

@@ -16,7 +16,7 @@ export interface PaymentsAppSetup {
   readonly inbox: InboxChoice;
   /** Whether handlers run. If false, received events stay pending. Default true. */
   readonly works?: boolean;
-  /** Default none. */
+  /** The observers of the application. Default: no observers. */
   readonly observers?: ObserverChoice;
 }
 

@@ -15,9 +15,10 @@ const HANDLER = { 'payments.handler': 'nothing' };
 const ENDED = { ...HANDLER, 'payments.outcome': 'done' };
 
 /**
- * A handler that makes the calls to the SDK of OpenTelemetry that `openTelemetry()` makes for one event that is received
- * and handled: two spans with the same number of attributes, the link and five measurements. Objects that do not depend
- * on the event are created once. So this is the least that the telemetry of an event costs.
+ * Returns a handler that makes the same calls to the SDK of OpenTelemetry as `openTelemetry()` makes for one event that
+ * is received and handled: two spans with the same number of attributes, the link and five measurements. Objects that
+ * do not depend on the event are created once. Therefore the handler measures the minimum costs of telemetry for an
+ * event.
  */
 export function sdkCalls(): (event: PaymentEvent) => void {
   const { tracerProvider, meterProvider } = startSdk();

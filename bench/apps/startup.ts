@@ -1,4 +1,4 @@
-// An application with 200 providers. It measures the time from the start of its process until it listens.
+// An application with 200 providers. It measures the time from the start of the process until the application listens.
 import 'reflect-metadata';
 import { Module } from '@nestjs/common';
 import type { Provider } from '@nestjs/common';

@@ -1,24 +1,24 @@
 import { createHmac, randomUUID } from 'node:crypto';
 
-/** The secret that signs every delivery of the bench. It is used on the loopback interface only. */
+/** The secret that signs every webhook request of the bench. The bench uses only the loopback interface. */
 export const SECRET = 'whsec_bench_0123456789abcdef';
 
-/** The signature scheme of a delivery. */
+/** The signature scheme of a webhook request. */
 export type Scheme = 'payments' | 'stripe';
 
-/** A signed request body and its headers. */
+/** A webhook request: a signed body and its headers. */
 export interface Delivery {
   readonly body: Buffer;
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** A new event, signed as its receiver expects. `bytes` sets its approximate size. */
+/** Creates a webhook request with a new event, signed as the receiver expects. `bytes` is the approximate body size. */
 export function delivery(scheme: Scheme, bytes = 0): Delivery {
   const body = Buffer.from(JSON.stringify(scheme === 'payments' ? payment(bytes) : stripe()));
   return { body, headers: { 'content-type': 'application/json', ...signature(scheme, body) } };
 }
 
-/** An envelope of the payments service with new ids. `bytes` sets its approximate size as JSON. */
+/** An envelope of the payments service with new ids. `bytes` is the approximate size of its JSON. */
 export function payment(bytes: number): object {
   const event = {
     id: randomUUID(),
@@ -37,7 +37,7 @@ export function payment(bytes: number): object {
   return missing > 0 ? { ...event, metadata: { note: 'x'.repeat(missing) } } : event;
 }
 
-/** The same facts as a Stripe event, which has nearly the same size. */
+/** Creates a Stripe event with the same facts and nearly the same size. */
 function stripe(): object {
   return {
     id: `evt_${randomUUID()}`,

@@ -3,7 +3,7 @@ import { startChild } from '../processes/child.ts';
 import type { Contender, Sample } from '../rounds/row.ts';
 import type { LoadOrder, LoadResult } from './load-process.ts';
 
-/** Starts the process that sends the deliveries of a row. */
+/** Starts the process that sends the webhook requests of a row. */
 export async function startLoad(ending: AsyncDisposableStack): Promise<CommandProcess> {
   const load = await startChild('load/load-process.ts');
   ending.defer(() => load.stop());
@@ -11,8 +11,9 @@ export async function startLoad(ending: AsyncDisposableStack): Promise<CommandPr
 }
 
 /**
- * A server under load: responses per second, and the server's processor time for each response in milliseconds. If
- * `settled` is true, each round ends only when the server has handled every delivery.
+ * Returns a contender that measures a server under load: responses per second, and the server's processor time per
+ * response in milliseconds. If `settled` is true, each round waits until all deliveries are handled, and its processor
+ * time includes this work.
  */
 export function underLoad(
   name: string,

@@ -1,4 +1,4 @@
-// The process that sends: it creates and signs its deliveries before the clock starts.
+// The process that sends webhook requests. It creates and signs all requests before the measurement starts.
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 import { serveCommands } from '../../test/support/processes/command-process.ts';
@@ -15,7 +15,7 @@ export interface LoadOrder {
 
 /** The result of a load. */
 export interface LoadResult {
-  /** Time from the first byte sent to the last response read. */
+  /** Seconds from the first byte that was sent to the last response that was read. */
   readonly seconds: number;
 }
 
@@ -29,7 +29,7 @@ serveCommands(null, {
   },
 });
 
-/** The bytes of a request, created before the clock starts. */
+/** Returns the bytes of a request, which are created before the measurement starts. */
 function requestBytes(host: string, path: string, { headers, body }: Delivery): Buffer {
   const lines = Object.entries({ host, 'content-length': String(body.length), ...headers });
   const head = lines.map(([name, value]) => `${name}: ${value}\r\n`).join('');
@@ -38,8 +38,8 @@ function requestBytes(host: string, path: string, { headers, body }: Delivery): 
 
 /**
  * Sends the requests over `connections` kept-alive connections. Each connection sends its next request as soon as it
- * has read the previous response. The parser supports what Nest and Node send, a content length or chunks, and uses far
- * less processor time than the server.
+ * has read the previous response. The parser supports only the bodies that Nest and Node send, with a content length
+ * or in chunks. The parser uses far less processor time than the server.
  *
  * @throws if a response is not a 2xx.
  */

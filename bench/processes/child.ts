@@ -5,7 +5,7 @@ import { CommandProcess } from '../../test/support/processes/command-process.ts'
  * Starts a script of the bench and waits until it is ready. If BENCH_CPU_PROF names a folder, the process writes a CPU
  * profile to it when it exits.
  *
- * @param flags of Node, e.g. `--expose-gc`.
+ * @param flags flags of Node, for example `--expose-gc`.
  */
 export function startChild(
   file: string,

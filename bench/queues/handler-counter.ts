@@ -1,11 +1,11 @@
 /** The calls of a worker's handler. */
 export interface Handled {
   readonly count: number;
-  /** Time of the last call, in milliseconds since the epoch: comparable between the processes of a machine. */
+  /** Time of the last call in milliseconds since the epoch, so that processes on one machine can compare it. */
   readonly lastAt: number;
 }
 
-/** A handler that does nothing but count its calls. */
+/** A handler that only counts its calls. */
 export class HandlerCounter {
   #count = 0;
   #lastAt = 0;
@@ -24,7 +24,7 @@ export class HandlerCounter {
   }
 }
 
-/** Milliseconds since the epoch, with fractions. */
+/** Returns the milliseconds since the epoch, with fractions. */
 export function epochMs(): number {
   return performance.timeOrigin + performance.now();
 }

@@ -1,4 +1,4 @@
-// A worker process of nestjs-payments on a PostgreSQL or SQLite inbox, which is paused until the clock starts.
+// A worker process of nestjs-payments on a PostgreSQL or SQLite inbox. The inbox is paused before the measurement.
 import 'reflect-metadata';
 import { Module } from '@nestjs/common';
 import type { INestApplicationContext } from '@nestjs/common';

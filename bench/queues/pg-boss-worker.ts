@@ -1,4 +1,4 @@
-// pg-boss with its fast settings: jobs in batches, a result for each job, and the next batch at once if one was full.
+// pg-boss with its fast settings: jobs in batches, a result for each job, and no wait after a full batch.
 import { PgBoss } from 'pg-boss';
 import { configuration, serveCommands } from '../../test/support/processes/command-process.ts';
 import { HandlerCounter } from './handler-counter.ts';

@@ -11,16 +11,16 @@ export interface Queue {
   /** The script of its worker processes, and their configuration. */
   readonly script: string;
   readonly config: unknown;
-  /** Adds `count` jobs, none of which starts yet. */
+  /** Adds `count` jobs without starting them. */
   fill(count: number): Promise<void>;
-  /** Lets the jobs start, if the workers alone do not. */
+  /** Starts the jobs. Only a queue that does not start its jobs when its workers start needs this method. */
   begin?(): Promise<void>;
 }
 
 /** The largest number of worker processes that is measured. */
 const MAX_WORKERS = 4;
 
-/** Starts the worker processes of a queue. They wait for the commands `prepare` and `go`. */
+/** Starts the worker processes of a queue. The processes wait for the commands `prepare` and `go`. */
 export async function startWorkers(
   { script, config }: Queue,
   ending: AsyncDisposableStack,
@@ -35,7 +35,7 @@ export async function startWorkers(
   return workers;
 }
 
-/** Jobs per second of a queue, from the moment its workers may start until the last call of a handler. */
+/** Measures the jobs per second of a queue, from the start of its workers until the last call of a handler. */
 export function jobsPerSecond(
   queue: Queue,
   workers: readonly CommandProcess[],

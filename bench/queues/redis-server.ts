@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 
-/** The program of Debian's package `redis-server`, or the one in REDIS_SERVER. */
+/** The Redis program: the value of REDIS_SERVER, or by default `redis-server` of the Debian package. */
 const PROGRAM = process.env['REDIS_SERVER'] ?? 'redis-server';
 
 /** Whether this machine has Redis, so that BullMQ can be measured. */

@@ -23,7 +23,10 @@ text { font: 13px system-ui, sans-serif; fill: #1f2328 }
   .spread { stroke: #e6edf3 }
 }`;
 
-/** The tables of a row as an SVG bar chart: the median of each contender, and its middle half as a whisker. */
+/**
+ * Returns the tables of a row as an SVG bar chart. A bar shows the median of a contender, and the whisker of the bar
+ * shows the middle half.
+ */
 export function barChart({ title, tables }: RowResult): string {
   let y = 8;
   const parts = tables.map((table) => {

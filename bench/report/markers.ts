@@ -1,6 +1,6 @@
 /**
  * Replaces the text between each pair of markers `<!-- bench:name -->` and `<!-- /bench:name -->` of a page. The text
- * outside the markers stays.
+ * outside the markers stays unchanged.
  */
 export function replaceMarked(
   page: string,

@@ -11,7 +11,7 @@ const DOCS = join(import.meta.dirname, '..', '..', 'docs');
 const PAGE = join(DOCS, 'performance.md');
 const CHARTS = join(DOCS, 'performance');
 
-/** Writes the charts and sections of the rows that were run. The rest of docs/performance.md stays. */
+/** Writes the charts and sections of the rows that were run. The rest of docs/performance.md stays unchanged. */
 export async function writePerformancePage(results: Results): Promise<void> {
   await mkdir(CHARTS, { recursive: true });
   for (const [name, row] of Object.entries(results)) {
@@ -28,7 +28,7 @@ function generated(name: string, results: Results, old: string): string {
   if (name === 'targets') return mergedTargets(results, old);
   if (name === 'versions') return versions(results);
   if (name === 'sizing') {
-    // It needs several rows in one run.
+    // The sizing needs several rows in one run.
     const costs = costsOf(results);
     return costs === null ? old : sizing(costs);
   }
@@ -49,12 +49,12 @@ function section(name: string, row: RowResult): string {
 function measuredOn({ date, machine, versions: { node }, busyBefore }: RowResult): string {
   const busy =
     busyBefore > 0.15
-      ? ' Other processes used the machine when the row began, so its ratios are more reliable than its figures.'
+      ? ' Other processes used the machine when this measurement began, so the ratios are more reliable than the other figures.'
       : '';
   return `Measured on ${date}: ${machine}, Node ${node}.${busy}`;
 }
 
-/** The table of the page, with the targets of these rows instead of their old ones. */
+/** Returns the table of targets, in which the new targets of `results` replace the old ones of the same rows. */
 export function mergedTargets(results: Results, old: string): string {
   const [head, rule, ...measured] = markdownTable(targetCells(results)).split('\n');
   const kept = old

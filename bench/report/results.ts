@@ -1,19 +1,19 @@
 import type { Sample, Table, Target } from '../rounds/row.ts';
 import { median, medianOfPairs, quantile } from '../rounds/statistics.ts';
 
-/** The rounds of a contender, summarized. */
+/** Summary of the rounds of a contender. */
 export interface ContenderResult {
   readonly name: string;
   readonly median: number;
   /** The lower and the upper quartile. */
   readonly middleHalf: readonly [number, number];
-  /** Median of the ratios of the first contender to this one in each round. */
+  /** Median, over all rounds, of the value of the first contender divided by the value of this contender. */
   readonly firstToThis: number;
-  /** The medians of the other measurements. */
+  /** The medians of the other measurements, by name. */
   readonly more?: Readonly<Record<string, number>>;
 }
 
-/** The measured value of a target, and whether it reached its bound. */
+/** The measured value of a target, and whether the value reached the bound of the target. */
 export interface TargetResult extends Pick<Target, 'text' | 'subject'> {
   readonly found: number;
   readonly reached: boolean;
@@ -40,7 +40,7 @@ export interface RowResult {
 /** The rows that were run, by name. */
 export type Results = Readonly<Record<string, RowResult>>;
 
-/** Summarizes the rounds of a table: for each contender, its samples in the order of the rounds. */
+/** Summarizes the rounds of a table. `samples` contains a list for each contender, in the order of the rounds. */
 export function summarize(
   { title, unit, better, contenders, targets, notes = [] }: Table,
   samples: readonly (readonly Sample[])[],

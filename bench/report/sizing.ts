@@ -8,7 +8,7 @@ export interface Costs {
   /** Processor time of PostgreSQL in milliseconds. */
   readonly databaseCpuMs: number;
   readonly walBytes: number;
-  /** Bytes on disk with indexes, while the body of the event is kept. */
+  /** Bytes on disk, including indexes, while the body of the event is stored. */
   readonly storedBytes: number;
 }
 
@@ -23,14 +23,14 @@ export interface Size {
 
 /** The planned load of a core, from 0 to 1. The rest is for bursts, deployments and a lost instance. */
 const PLANNED_LOAD = 0.5;
-/** One instance may fail or be replaced while the other accepts the deliveries. */
+/** One instance can fail or be replaced while the other instance accepts webhook requests. */
 const MIN_INSTANCES = 2;
 /** The default pool of an instance, and its connection for notifications of new deliveries. */
 const CONNECTIONS_PER_INSTANCE = 13;
 /** The default of `worker.retainEventsMs`, in seconds. */
 const KEPT_SECONDS = 7 * 86_400;
 
-/** The resources for a rate of events. Each instance is one process and uses one core. */
+/** Returns the resources for a rate of events. Each instance is one process and uses one core. */
 export function sizeFor(eventsPerSecond: number, costs: Costs): Size {
   const cores = (ms: number): number => (eventsPerSecond * ms) / 1000 / PLANNED_LOAD;
   const instances = Math.max(MIN_INSTANCES, Math.ceil(cores(costs.appCpuMs)));
@@ -43,7 +43,7 @@ export function sizeFor(eventsPerSecond: number, costs: Costs): Size {
   };
 }
 
-/** The costs, from the rows that measure them, or `null` if one of them has not been run. */
+/** Returns the costs that the rows measured, or `null` if a row that measures one of them was not run. */
 export function costsOf(results: Results): Costs | null {
   const medians = (row: string) => results[row]?.tables[0]?.contenders[0]?.more;
   const receive = medians('receive-postgres');
@@ -70,7 +70,7 @@ export function sizing(costs: Costs): string {
       ['processor time of the application', `${figure(costs.appCpuMs)} ms`],
       ['processor time of PostgreSQL', `${figure(costs.databaseCpuMs)} ms`],
       ['write-ahead log', `${figure(costs.walBytes)} bytes`],
-      ['disk, while its body is stored', `${figure(costs.storedBytes)} bytes`],
+      ['disk, while the body of the event is stored', `${figure(costs.storedBytes)} bytes`],
     ]),
     markdownTable([
       ['', 'one company, 10 events/s', 'ten thousand companies, 10,000 events/s'],

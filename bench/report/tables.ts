@@ -1,6 +1,6 @@
 import type { ContenderResult, Results, TableResult } from './results.ts';
 
-/** The cells of a table, header first, for the terminal and for Markdown. */
+/** Returns the cells of a table for the terminal and for Markdown. The first row is the header. */
 export function cellsOf(table: TableResult): string[][] {
   const cpu = cpuColumn(table);
   const head = ['', table.unit, 'middle half', 'first / this', ...cpu.head];
@@ -13,8 +13,8 @@ export function cellsOf(table: TableResult): string[][] {
 }
 
 /**
- * The processor time of a contender for each event or call, if it was measured. Unlike the rates, it hardly depends on
- * the other load of the machine.
+ * Returns the column of the processor time per event or call, which is empty if no processor time was measured. Unlike
+ * a rate, the processor time hardly depends on the other load of the machine.
  */
 function cpuColumn({ contenders }: TableResult): {
   head: string[];
@@ -26,7 +26,7 @@ function cpuColumn({ contenders }: TableResult): {
   return { head: ['processor, µs'], cell: (one) => [figure(cpuMs(one) * 1000)] };
 }
 
-/** The targets of all rows, with the measured values and whether each was reached. */
+/** Returns the targets of all rows, their measured values, and whether each target was reached. */
 export function targetCells(results: Results): string[][] {
   const rows = Object.entries(results).flatMap(([name, { tables }]) =>
     tables.flatMap((table) =>
@@ -60,7 +60,7 @@ export function terminalTable(cells: readonly (readonly string[])[]): string {
   return cells.map((row) => `  ${row.map(pad).join('  ')}`.trimEnd()).join('\n');
 }
 
-/** A number for readers: three significant digits, with thousands separators. */
+/** Formats a number with three significant digits and thousands separators. */
 export function figure(value: number): string {
   if (!Number.isFinite(value)) return '–';
   const digits = value === 0 ? 0 : Math.floor(Math.log10(Math.abs(value)));

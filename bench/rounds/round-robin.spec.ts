@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { measureRoundRobin } from './round-robin.ts';
 import type { Contender } from './row.ts';
 
-/** Contenders that record their turns. Each measures the number of turns so far. */
+/** Creates contenders that record their turns. The value of each measurement is the number of turns so far. */
 function contenders(...names: string[]): { turns: string[]; all: Contender[] } {
   const turns: string[] = [];
   const all = names.map((name) => ({

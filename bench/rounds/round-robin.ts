@@ -2,9 +2,9 @@ import type { Contender, Sample } from './row.ts';
 
 /**
  * Measures every contender once per round, one after the other (A B C A B C …), so that other load on the machine
- * affects all of them. The warm-up rounds before, in which code is compiled and caches fill, do not count.
+ * affects all contenders. The warm-up rounds, in which V8 compiles code and caches fill, run first and do not count.
  *
- * @returns for each contender, its samples in the order of the rounds.
+ * @returns a list of samples for each contender, in the order of the rounds.
  */
 export async function measureRoundRobin(
   contenders: readonly Contender[],

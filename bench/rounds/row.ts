@@ -16,7 +16,10 @@ export interface Contender {
 export interface Target {
   /** The expectation in words, such as "at least 0.85 of the bare route". */
   readonly text: string;
-  /** `ratio`: subject / against, in each round; `difference`: subject - against; `value`: subject. */
+  /**
+   * The value of each round that is compared with `bound`. `ratio`: `subject` divided by `against`. `difference`:
+   * `subject` minus `against`. `value`: `subject`.
+   */
   readonly of: 'ratio' | 'difference' | 'value';
   readonly subject: string;
   readonly against?: string;
@@ -34,18 +37,18 @@ export function atMost(bound: number, subject: string, against: string, text: st
   return { text, of: 'ratio', subject, against, at: 'most', bound };
 }
 
-/** Contenders that are measured in turn, in rounds. */
+/** A table of contenders. In each round, the contenders are measured one after the other. */
 export interface Table {
   readonly title: string;
   /** The unit of the values, for example `events/s`. */
   readonly unit: string;
   readonly better: 'higher' | 'lower';
-  /** The first one is nestjs-payments: the ratios of the others refer to it. */
+  /** The first contender is nestjs-payments. The ratios of the other contenders refer to the first contender. */
   readonly contenders: readonly Contender[];
   readonly targets: readonly Target[];
   /** Notes for the reader, in Markdown. */
   readonly notes?: readonly string[];
-  /** Number of rounds of this table, instead of that of the row. */
+  /** Number of rounds of this table. Default: the number of rounds of the run. */
   readonly rounds?: number;
   /** Number of warm-up rounds, which do not count. Default 1. */
   readonly warmUp?: number;
@@ -54,21 +57,21 @@ export interface Table {
 /** The size of a run. */
 export interface Scale {
   readonly rounds: number;
-  /** A tenth of everything, to test the bench itself. Its figures mean nothing. */
+  /** Divides all counts by ten, to test the bench itself. The figures of a quick run have no meaning. */
   readonly quick: boolean;
 }
 
-/** A benchmark with a name, which can be run on its own: one row of the command line and of the page. */
+/** A named benchmark that can be run on its own, and that has its own section on the page. */
 export interface Row {
   readonly name: string;
   readonly title: string;
   /** Default number of rounds. */
   readonly rounds: number;
-  /** Starts its processes and servers, adds their disposal to `ending`, and returns the tables to measure. */
+  /** Starts the processes and servers of the row, adds their disposal to `ending`, and returns the row's tables. */
   open(scale: Scale, ending: AsyncDisposableStack): Promise<Table[]>;
 }
 
-/** `count`, or a tenth of it in a quick run. */
+/** Returns `count`, or a tenth of `count` in a quick run. */
 export function sized(scale: Scale, count: number): number {
   return scale.quick ? Math.ceil(count / 10) : count;
 }

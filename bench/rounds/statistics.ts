@@ -1,9 +1,9 @@
-/** The middle of the values, or the mean of the two middle values. `NaN` if there are none. */
+/** Returns the middle value, or the mean of the two middle values. Returns `NaN` without values. */
 export function median(values: readonly number[]): number {
   return quantile(values, 0.5);
 }
 
-/** The value below which a share (0 to 1) of the values lies, interpolated. `NaN` if there are none. */
+/** Returns the interpolated value below which a share (0 to 1) of the values lies, or `NaN` without values. */
 export function quantile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   const position = (sorted.length - 1) * share;
@@ -12,7 +12,7 @@ export function quantile(values: readonly number[], share: number): number {
   return below + (above - below) * (position - Math.floor(position));
 }
 
-/** The median of `relate` over the values of two contenders in the same round. */
+/** Calls `relate` with the values of two contenders in each round, and returns the median of the results. */
 export function medianOfPairs(
   first: readonly number[],
   second: readonly number[],

@@ -51,7 +51,7 @@ function tableOf(
   }));
   const at = width === 1 ? 'one at a time' : `${width} at a time`;
   return {
-    title: `Calls to a loopback server, kept alive, ${at}`,
+    title: `Calls over kept-alive connections to a loopback server, ${at}`,
     unit: 'calls/s',
     better: 'higher',
     contenders,
@@ -60,9 +60,10 @@ function tableOf(
       atLeast(0.85, OURS_HTTP, HTTP_SERVICE, 'at least 0.85 of HttpService'),
     ],
     notes: [
-      'nestjs-payments checks the path, adds the token, limits the time and the size of the response, knows ' +
-        'whether the request was sent, and checks the response. The others send and parse. HttpService and the adapter ' +
-        "'http' use node:http, the default adapter uses undici.",
+      'nestjs-payments checks the path, adds the token, limits the time and the size of the response, ' +
+        'determines whether the request was sent, and checks the response. The other contenders only send the ' +
+        "request and parse the response. HttpService and the adapter 'http' use node:http. The default adapter " +
+        'uses undici.',
     ],
   };
 }

@@ -14,7 +14,7 @@ const PENDING = 4_000_000;
 const OF_ONE_KEY = 600_000;
 const CLAIMED = 64;
 
-/** Copied deliveries are pending, so no worker runs them. */
+/** Column values of the copied deliveries: each delivery is pending, and no process runs it. */
 const WAITING = {
   state: "'pending'",
   worker: 'NULL',
@@ -29,7 +29,7 @@ interface Backlog {
   readonly worker: string;
 }
 
-/** IN-28 and IN-33: what the backlog of one handler, or of one transaction, costs the others. */
+/** Measures IN-28 and IN-33: how the backlog of one handler or one payment transaction delays other deliveries. */
 export const backlogPostgres: Row = {
   name: 'backlog-postgres',
   title: 'A PostgreSQL inbox with a backlog',
@@ -55,7 +55,7 @@ export const backlogPostgres: Row = {
       });
       if (copies > 0) {
         await receive(store, [eventFor('busy')]);
-        // This delivery runs, so that all others of its ordering key wait.
+        // This delivery runs, so all other deliveries with its ordering key wait.
         await store.claim({ workerId: worker, wanted: [{ handler: 'busy', limit: 1 }] });
         await copy(server, connectionString, copies - 1, { ...WAITING, ...values });
       }
@@ -94,10 +94,12 @@ export const backlogPostgres: Row = {
       table(
         `Claiming ${CLAIMED} deliveries of a handler without a backlog`,
         claimOthers,
-        backlogs.map(({ name }) => atMost(1.5, name, empty.name, 'within 1.5 of no backlog')),
+        backlogs.map(({ name }) =>
+          atMost(1.5, name, empty.name, 'at most 1.5 times the time without a backlog'),
+        ),
       ),
       table(
-        'Statistics',
+        'Reading the statistics',
         timedStats,
         backlogs.map(({ name }) => ({
           text: 'at most 20 ms',

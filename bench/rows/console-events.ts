@@ -5,27 +5,30 @@ import { copy } from './growth-postgres.ts';
 import { copyRows, openSqlite } from './growth-sqlite.ts';
 import { completeOne, systemRuntime } from './store-operations.ts';
 
-/** One event in 200 has a dead delivery, and one in 2,000 a delivery that failed and is retried. */
+/** One event in 200 has a dead delivery. One event in 2,000 has a delivery that failed and waits for a retry. */
 const DEAD = 200;
 const RETRYING = 2000;
-/** The time between two events: a million of them are younger than seven days, so none is pruned during the measurement. */
+/**
+ * Milliseconds between two events. At this rate, a million events are younger than seven days, so no event is pruned
+ * during the measurement.
+ */
 const APART_MS = 400;
-/** Factors that spread the numbers of events over all numbers of 32 bits. */
+/** Factors that spread consecutive event numbers over all 32-bit numbers. */
 const OF_ID = 2_654_435_761;
 const OF_TRANSACTION = 2_246_822_519;
 
-/** The id of the event with a number. */
+/** Returns the id of event number `n`. */
 export const idOf = (n: number): string => `evt_${hex(n, OF_ID)}`;
-/** The transaction id of the event with a number. */
+/** Returns the transaction id of event number `n`. */
 export const transactionOf = (n: number): string => `txn_${hex(n, OF_TRANSACTION)}`;
-/** The reference of the event with a number. */
+/** Returns the reference of event number `n`. */
 export const referenceOf = (n: number): string => `ORDER-${n}`;
 
 function hex(n: number, factor: number): string {
   return ((BigInt(n) * BigInt(factor)) % 2n ** 32n).toString(16).padStart(8, '0');
 }
 
-/** A PostgreSQL database with events of several companies, received one after the other. */
+/** Creates a PostgreSQL database with events of several companies, and returns its URL. The event times increase. */
 export async function fillPostgres(server: PostgresServer, count: number): Promise<string> {
   const url = await server.createDatabase();
   const options = { connectionString: url, statementTimeoutMs: 300_000 };
@@ -42,7 +45,7 @@ export async function fillPostgres(server: PostgresServer, count: number): Promi
   return url;
 }
 
-/** A SQLite database with the same events. */
+/** Creates a SQLite database with the same events as {@link fillPostgres}, and returns its file. */
 export async function fillSqlite(folder: string, count: number): Promise<string> {
   const file = join(folder, 'console.db');
   await completeOne(openSqlite(file));
@@ -61,7 +64,10 @@ export async function fillSqlite(folder: string, count: number): Promise<string>
 const dead = (n: string): string => `${n} % ${DEAD} = 1`;
 const retrying = (n: string): string => `${n} % ${RETRYING} = 3`;
 
-/** SQL for the columns of a copy that are the same in both databases. `n` is its number, and `text` the same as text. */
+/**
+ * Returns SQL for the columns of a copied event that are the same in both databases. `n` is an SQL expression for the
+ * number of the copy, and `text` is an SQL expression for this number as text.
+ */
 function columns(
   n: string,
   text: string,

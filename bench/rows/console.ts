@@ -10,7 +10,7 @@ import { connectionClock } from './postgres-usage.ts';
 import { ownPostgres, temporaryFolder } from './temporary-storage.ts';
 
 const EVENTS = 1_000_000;
-/** How often each question is asked in a round. */
+/** Number of times that each query runs in a round. */
 const TIMES = 100;
 /** The pages of the console load the overview every two seconds. */
 const POLL_EVERY_MS = 2000;
@@ -18,7 +18,7 @@ const POLL_FOR_MS = 20_000;
 const OPEN = 'while a console is open';
 const CLOSED = 'without a console';
 
-/** What the console costs with a million stored events. */
+/** Measures the costs of the console with a million stored events. */
 export const consoleRow: Row = {
   name: 'console',
   title: 'The console with many events',
@@ -42,7 +42,7 @@ export const consoleRow: Row = {
   },
 };
 
-/** The questions of the console's pages. */
+/** Returns the queries of the console's pages, each with a name. */
 function questionsFor(events: number): [string, Omit<ConsoleQuestion, 'times'>][] {
   const middle = Math.floor(events / 2) + 7;
   const search = (text: string, atLeast: number) => ({ list: { search: text }, atLeast });
@@ -51,7 +51,7 @@ function questionsFor(events: number): [string, Omit<ConsoleQuestion, 'times'>][
     ['first page of dead deliveries', { list: { state: 'dead' }, atLeast: 50 }],
     ['search for a reference', search(referenceOf(middle), 1)],
     ['search for the start of all references', search(referenceOf(1).slice(0, -1), 50)],
-    // ORDER-1: also of ORDER-10, ORDER-123456, and so on.
+    // ORDER-1 is also the start of ORDER-10, ORDER-123456, and so on.
     ['search for the start of a ninth of all references', search(referenceOf(1), 0)],
     ['first request for a company without events', { list: { company: 'none' }, atLeast: 0 }],
     ['first request for a handler without events', { list: { handler: 'none' }, atLeast: 0 }],
@@ -73,7 +73,7 @@ function questionTable(database: string, app: CommandProcess, events: number, sc
     async measure() {
       const taken: number[] = [];
       for (let left = sized(scale, 20); left > 0; left -= 1) {
-        // The console keeps the result for a second.
+        // The console caches the overview for a second.
         await wait(1100);
         taken.push(await loadOverview(app));
       }
@@ -82,13 +82,14 @@ function questionTable(database: string, app: CommandProcess, events: number, sc
   };
   const contenders = [...questions, overview];
   return {
-    title: `${database}: p95 with ${events.toLocaleString('en')} events`,
+    title: `${database}: p95 of each query with ${events.toLocaleString('en')} events`,
     unit: 'ms',
     better: 'lower',
     contenders,
     targets: contenders.map(({ name }) => atMostMs(name, 100)),
     notes: [
-      'The events have three companies. One in 200 has a dead delivery, and one in 2,000 a delivery that waits for a retry.',
+      'The events belong to three companies. One event in 200 has a dead delivery, and one event in 2,000 has ' +
+        'a delivery that waits for a retry.',
     ],
   };
 }
@@ -98,7 +99,7 @@ function sampleOf(taken: readonly number[]) {
   return { value: quantileOf(sorted, 0.95) };
 }
 
-/** @returns milliseconds until the response has ended. */
+/** Loads the overview. @returns the milliseconds until the response has ended. */
 async function loadOverview(app: CommandProcess): Promise<number> {
   const start = performance.now();
   const response = await fetch(app.ready as string);
@@ -107,7 +108,7 @@ async function loadOverview(app: CommandProcess): Promise<number> {
   return performance.now() - start;
 }
 
-/** The processor time of the application and of its connections to the database, with and without an open console. */
+/** Compares the processor time of the application and of its database connections with and without an open console. */
 function costTable(
   database: string,
   app: CommandProcess,
@@ -130,7 +131,7 @@ function costTable(
     },
   });
   return {
-    title: `${database}: processor time of one core`,
+    title: `${database}: processor time as a share of one core`,
     unit: '%',
     better: 'lower',
     contenders: [cost(OPEN, () => loadOverview(app)), cost(CLOSED, () => Promise.resolve())],
@@ -144,6 +145,9 @@ function costTable(
         bound: 1,
       },
     ],
-    notes: ['With the processes of the database server that serve the application.'],
+    notes: [
+      'For PostgreSQL, the processor time includes the processes of the database server that serve the ' +
+        'application.',
+    ],
   };
 }

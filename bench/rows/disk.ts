@@ -16,7 +16,7 @@ import {
 import { changedThread } from '../../test/support/sqlite/changed-thread.ts';
 import { temporaryFolder } from './temporary-storage.ts';
 
-/** Internal settings of the store, to measure their effect. */
+/** Internal settings of the store. The row measures their effect. */
 type Settings = Partial<ReturnType<typeof resolveSqliteOptions>>;
 
 export const disk: Row = {
@@ -38,12 +38,12 @@ export const disk: Row = {
     };
     const grouped = await open('grouped', {});
     const widths = [1, 16, 64, 256].map((width): Table => ({
-      title: `store.receive(), ${width} concurrent calls, each of which resolves when its event is on the disk`,
+      title: `store.receive() until its event is on the disk, ${width} at a time`,
       unit: 'events/s',
       better: 'higher',
       contenders: [
         receives('group commit', grouped, width, sized(scale, Math.max(100, width * 4))),
-        receives('a commit each', grouped, 1, sized(scale, Math.max(100, width * 4))),
+        receives('one commit per event', grouped, 1, sized(scale, Math.max(100, width * 4))),
       ],
       targets: [],
     }));
@@ -69,7 +69,7 @@ function receives(name: string, store: SqliteStore, width: number, count: number
   };
 }
 
-/** The delay of the event loop (99th percentile) if the disk takes 10 ms longer for each commit. */
+/** Measures the delay of the event loop (99th percentile) if the disk takes 10 ms longer for each commit. */
 function eventLoop(store: SqliteStore, count: number): Table {
   const loopDelay = (name: string, work: () => Promise<unknown>): Contender => ({
     name,

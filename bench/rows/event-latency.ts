@@ -6,9 +6,9 @@ import type { CommandProcess } from '../../test/support/processes/command-proces
 import { epochMs } from '../queues/handler-counter.ts';
 import type { Target } from '../rounds/row.ts';
 
-/** Events per second. */
+/** Number of events that are sent per second. */
 export const PER_SECOND = 500;
-/** Milliseconds between two checks of how many events are due. */
+/** Milliseconds between two checks for events that are due to be sent. */
 const TICK_MS = 2;
 
 /** A target: in the median of the rounds, `subject` is at most `bound` milliseconds. */
@@ -17,9 +17,9 @@ export function atMostMs(subject: string, bound: number): Target {
 }
 
 /**
- * Sends {@link PER_SECOND} events per second for `ms` milliseconds, however slow the responses are.
+ * Sends {@link PER_SECOND} events per second for `ms` milliseconds, even if the responses are slow.
  *
- * @returns milliseconds from sending to the call of the handler, for each event, sorted.
+ * @returns for each event, the milliseconds from sending it to the call of its handler, in ascending order.
  */
 export async function latencies(app: CommandProcess, ms: number): Promise<number[]> {
   const sentAt = new Map<string, number>();
@@ -38,15 +38,15 @@ export async function latencies(app: CommandProcess, ms: number): Promise<number
 }
 
 /**
- * Sends {@link PER_SECOND} events per second for `ms` milliseconds, however slow the responses are.
+ * Sends {@link PER_SECOND} events per second for `ms` milliseconds, even if the responses are slow.
  *
- * @returns milliseconds from sending to the end of the response, for each event, sorted.
+ * @returns for each event, the milliseconds from sending it to the end of the response, in ascending order.
  */
 export async function responseTimes(app: CommandProcess, ms: number): Promise<number[]> {
   return (await sendSteadily(app, ms)).toSorted((a, b) => a - b);
 }
 
-/** Resolves with milliseconds from sending to the end of the response, for each event. */
+/** Resolves with the milliseconds from sending to the end of the response for each event. */
 async function sendSteadily(
   app: CommandProcess,
   ms: number,
@@ -72,7 +72,8 @@ async function sendSteadily(
 }
 
 /**
- * Sends an event, and again if the server closed the idle connection at that moment: the inbox ignores a copy.
+ * Sends an event. If the server closed the idle connection at that moment, the function sends the event again. This is
+ * safe, because the inbox ignores copies.
  *
  * @throws if the response is not a 2xx.
  */
@@ -91,7 +92,7 @@ function post(url: string, agent: Agent, { body, headers }: Delivery): Promise<v
   });
 }
 
-/** The value at a share of the sorted values: 0.5 is the median. */
+/** Returns the value at a share of the sorted values. The share 0.5 returns the median. */
 export function quantileOf(sorted: readonly number[], share: number): number {
   return sorted[Math.floor((sorted.length - 1) * share)] ?? 0;
 }

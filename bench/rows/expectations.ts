@@ -17,16 +17,16 @@ import { ownPostgres, temporaryFolder } from './temporary-storage.ts';
 const POLL_HANDLER = '@payments/poll';
 const DAY_MS = 86_400_000;
 const CLAIMED = 64;
-/** Claims of one measurement, which is their median. */
+/** Number of claims in one measurement. The measured value is the median of their durations. */
 const CLAIMS = 20;
 const DUE_AT_ONCE = 10_000;
 const IDLE_MS = 20_000;
-/** Polls of the company whose service does not respond. */
+/** Number of polls for the company for which the payments service does not respond. */
 const HUNG = 1000;
 const WITH = 'with polls';
 const WITHOUT = 'without polls';
 
-/** EX-14, EX-18 and EX-19: what open expectations cost. */
+/** Measures EX-14, EX-18 and EX-19: the costs of open expectations. */
 export const expectations: Row = {
   name: 'expectations',
   title: 'Open expectations',
@@ -80,7 +80,7 @@ export const expectations: Row = {
   },
 };
 
-/** Claims of due polls, in stores with different numbers of open expectations. */
+/** Measures claims of due polls in stores with different numbers of open expectations. */
 async function claimTable(
   database: string,
   scale: Scale,
@@ -112,7 +112,7 @@ async function claimTable(
     unit: 'ms',
     better: 'lower',
     contenders,
-    targets: [atMost(1.5, most, fewest, `within 1.5 of ${fewest}`)],
+    targets: [atMost(1.5, most, fewest, `at most 1.5 times the time with ${fewest}`)],
   };
 }
 
@@ -128,7 +128,7 @@ async function claimOnce({ expectations: polls }: InboxStore): Promise<number> {
   return took;
 }
 
-/** Statements of an application without events. */
+/** Counts the database statements of an application that receives no events. */
 function idleTable(without: CommandProcess, withPolls: CommandProcess, scale: Scale): Table {
   const idle = (name: string, app: CommandProcess): Contender => ({
     name,
@@ -145,7 +145,7 @@ function idleTable(without: CommandProcess, withPolls: CommandProcess, scale: Sc
     contenders: [idle(WITH, withPolls), idle(WITHOUT, without)],
     targets: [
       {
-        text: 'no more than without polls, except for one at the edge of the interval',
+        text: 'at most one more than without polls (at the edge of the interval)',
         of: 'difference',
         subject: WITH,
         against: WITHOUT,
@@ -156,7 +156,7 @@ function idleTable(without: CommandProcess, withPolls: CommandProcess, scale: Sc
   };
 }
 
-/** The responses to webhook requests while many polls become due. The rate limit postpones nearly all of them. */
+/** Measures responses to webhook requests while many polls become due. The rate limit postpones nearly all polls. */
 async function receiveTable(
   database: string,
   scale: Scale,
@@ -174,7 +174,7 @@ async function receiveTable(
   };
   const [busy, idle] = [`while ${count.toLocaleString('en')} polls are due`, 'no poll is due'];
   return {
-    title: `${database}: p99 of the responses at ${PER_SECOND} events/s`,
+    title: `${database}: p99 of the response time at ${PER_SECOND} events/s`,
     unit: 'ms',
     better: 'lower',
     contenders: [
@@ -199,17 +199,17 @@ async function receiveTable(
         },
       },
     ],
-    targets: [atMost(1.25, busy, idle, 'within 1.25 of no due poll')],
+    targets: [atMost(1.25, busy, idle, 'at most 1.25 times the time without due polls')],
   };
 }
 
-/** Polls of a company, next to one whose service does not respond. */
+/** Measures polls for one company while the payments service does not respond to the polls for another company. */
 async function hungTable(
   database: string,
   scale: Scale,
   start: (name: string) => Promise<CommandProcess>,
 ): Promise<Table> {
-  const [hung, alone] = [`next to ${HUNG} polls without a response`, 'alone'];
+  const [hung, alone] = [`next to ${HUNG} polls without a response`, 'without other polls'];
   const contender = async (name: string, file: string, polls: number): Promise<Contender> => {
     const app = await start(file);
     if (polls > 0) await app.request('hang', polls);
@@ -229,7 +229,7 @@ async function hungTable(
     };
   };
   return {
-    title: `${database}: p95 of a poll that is due now`,
+    title: `${database}: p95 of the time until a due poll has ended`,
     unit: 'ms',
     better: 'lower',
     contenders: [await contender(hung, 'hung', HUNG), await contender(alone, 'alone', 0)],

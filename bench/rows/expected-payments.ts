@@ -7,7 +7,7 @@ import { concurrently, systemRuntime } from './store-operations.ts';
 
 const DAY_MS = 86_400_000;
 
-/** Stores expectations that are first polled after `firstPollInMs`. */
+/** Stores `count` expectations. The first poll of each expectation is due after `firstPollInMs`. */
 export async function expectMany(
   store: InboxStore,
   name: string,
@@ -30,14 +30,14 @@ export async function expectMany(
   return all;
 }
 
-/** SQL: the columns of a copy of the row `t` with the number in the column `n`. */
+/** Returns SQL for the changed columns of a copy of the row `t`. `n` is the SQL for the number of the copy. */
 const copied = (n: string): Record<string, string> => ({
   reference: `'copy-' || ${n}`,
   transaction_id: `'tx-copy-' || ${n}`,
   next_poll_at: `t.next_poll_at + ${n}`,
 });
 
-/** A PostgreSQL inbox with open expectations that are not due. */
+/** Creates a PostgreSQL inbox with `count` open expectations that are not due. */
 export async function grownPostgres(server: PostgresServer, count: number): Promise<InboxStore> {
   const url = await server.createDatabase();
   const options = { connectionString: url, statementTimeoutMs: 60_000 };
@@ -48,7 +48,7 @@ export async function grownPostgres(server: PostgresServer, count: number): Prom
   return store;
 }
 
-/** A SQLite inbox with open expectations that are not due. */
+/** Creates a SQLite inbox with `count` open expectations that are not due. */
 export async function grownSqlite(file: string, count: number): Promise<InboxStore> {
   const first = openSqlite(file);
   await first.open();

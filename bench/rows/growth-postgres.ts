@@ -33,13 +33,13 @@ export const growthPostgres: Row = {
     }
     return growthTables(
       stores,
-      'The server has its default settings, including 128 MB of shared buffers.',
+      'The PostgreSQL server has its default settings, including 128 MB of shared buffers.',
     );
   },
 };
 
 /**
- * Copies the first row of each table with new ids and keys, and then vacuums, as autovacuum would.
+ * Copies the first row of each table `count` times with new ids and keys, and then runs `VACUUM`, as autovacuum would.
  *
  * @param values SQL expressions for columns of the copies
  */

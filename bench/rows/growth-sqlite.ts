@@ -42,7 +42,7 @@ async function fill(file: string, count: number): Promise<void> {
 }
 
 /**
- * Copies the rows of the first event in each table until there are `count`, with new ids and keys.
+ * Copies the rows of the first event in each table with new ids and keys, until each table contains `count` rows.
  *
  * @param values SQL expressions for columns of the copies
  */
@@ -55,7 +55,7 @@ export function copyRows(
   const db = new DatabaseSync(file);
   db.exec('PRAGMA synchronous = OFF; PRAGMA cache_size = -400000');
   const statements = tables.map((table) => copyStatement(db, `payments_inbox_${table}`, values));
-  // Copies the existing rows repeatedly until there are enough. The first event counts as one.
+  // Each transaction copies the first event at most STEP times. The first event is one of the `count` events.
   for (let first = 1; first < count; first += STEP) {
     const last = Math.min(count, first + STEP) - 1;
     db.exec('BEGIN');

@@ -19,20 +19,24 @@ export function sizesOf({ quick }: Scale): number[] {
   return quick ? [1000, 10_000] : [10_000, 100_000, 1_000_000];
 }
 
-/** Measures an operation, in milliseconds. */
+/** Runs an operation and returns its duration in milliseconds. */
 type Measure = (grown: GrownStore) => Promise<number>;
 
-/** The frequent operations of a store, for different numbers of finished events. The largest store goes first. */
+/**
+ * Measures frequent operations of stores with different numbers of finished events. The largest store is the first
+ * contender.
+ */
 export function growthTables(stores: readonly GrownStore[], note = ''): Table[] {
   const grown = stores.toSorted((a, b) => b.events - a.events);
   const name = ({ events }: GrownStore): string => `${events.toLocaleString('en')} finished events`;
   const sizes = grown
     .map(
-      (one) => `${one.events.toLocaleString('en')} events took ${(one.bytes / 1e6).toFixed(0)} MB.`,
+      (one) =>
+        `${one.events.toLocaleString('en')} events use ${(one.bytes / 1e6).toFixed(0)} MB on the disk.`,
     )
     .join(' ');
   const [largest, smallest] = [name(grown[0]!), name(grown.at(-1)!)];
-  const within = atMost(1.5, largest, smallest, 'within 1.5 of the smallest');
+  const within = atMost(1.5, largest, smallest, 'at most 1.5 times the smallest store');
   const table = (title: string, measure: Measure, targets: Target[] = []): Table => ({
     title,
     unit: 'ms',
@@ -50,9 +54,11 @@ export function growthTables(stores: readonly GrownStore[], note = ''): Table[] 
   return [
     table('Receiving 512 events, 32 at a time', receiveMany, [within]),
     table('Claiming 64 deliveries', claimOnly, [within]),
-    table('Claiming 16 and completing them, 16 times', claimAndComplete),
-    table('Statistics, 20 times', ({ store }) => timed(() => repeat(20, () => store.stats()))),
-    table('The list of the newest 50, 20 times', ({ store }) =>
+    table('Claiming and completing 16 deliveries, 16 times', claimAndComplete),
+    table('Reading the statistics, 20 times', ({ store }) =>
+      timed(() => repeat(20, () => store.stats())),
+    ),
+    table('Listing the newest 50 events, 20 times', ({ store }) =>
       timed(() =>
         repeat(20, () => store.list({ filter: {}, order: 'newest', limit: 50, after: null })),
       ),
@@ -95,7 +101,7 @@ async function claimAndComplete({ store, worker }: GrownStore): Promise<number> 
   );
 }
 
-/** The latency of one receive at a time, while old events are pruned without pause. */
+/** Measures the time to receive one event at a time while old events are pruned without a pause. */
 function whilePruning({ store }: GrownStore): Table {
   const latencies = async (other: () => Promise<unknown>) => {
     const taken: number[] = [];
@@ -109,16 +115,16 @@ function whilePruning({ store }: GrownStore): Table {
   };
   const prune = { bodiesMs: 1, tombstonesMs: 1e15, limit: 500 };
   return {
-    title: 'One receive at a time while the largest store is pruned',
+    title: 'Receiving one event at a time while the largest store is pruned',
     unit: 'ms',
     better: 'lower',
     contenders: [
       {
-        name: 'while 500 events after 500 are pruned',
+        name: 'while 500 events at a time are pruned',
         measure: () => latencies(() => store.prune(prune)),
       },
       {
-        name: 'alone',
+        name: 'without pruning',
         measure: () => latencies(() => new Promise((resolve) => setTimeout(resolve, 50))),
       },
     ],

@@ -6,7 +6,7 @@ import { sized } from '../rounds/row.ts';
 import { atMostMs, latencies, PER_SECOND, quantileOf } from './event-latency.ts';
 import { ownPostgres } from './temporary-storage.ts';
 
-/** How many minutes another transaction stays open meanwhile. IN-39 promises ten minutes: BENCH_OPEN_MINUTES=10. */
+/** Minutes for which another transaction stays open. For the ten minutes of IN-39, set BENCH_OPEN_MINUTES=10. */
 const OPEN_MINUTES = Number(process.env['BENCH_OPEN_MINUTES'] ?? 4);
 const MEDIAN = 'p50';
 const P99 = 'p99';
@@ -35,7 +35,7 @@ export const latencyPostgres: Row = {
         targets: [atMostMs(MEDIAN, 1.5), atMostMs(P99, 6)],
       },
       {
-        title: `${PER_SECOND} events/s while a transaction is open for ${OPEN_MINUTES} minutes, the worst minute`,
+        title: `${PER_SECOND} events/s, worst of ${OPEN_MINUTES} minutes with an open database transaction`,
         unit: 'ms',
         better: 'lower',
         rounds: 1,
@@ -49,7 +49,7 @@ export const latencyPostgres: Row = {
   },
 };
 
-/** Measures the 99th percentile of each minute. The value is the worst of them. */
+/** Measures the 99th percentile of each minute, and returns the highest of these percentiles. */
 async function worstMinute(app: CommandProcess, scale: Parameters<Row['open']>[0]) {
   let value = 0;
   for (let minute = 1; minute <= OPEN_MINUTES; minute += 1) {
@@ -58,7 +58,7 @@ async function worstMinute(app: CommandProcess, scale: Parameters<Row['open']>[0
   return { value };
 }
 
-/** Runs `measure` while another transaction has a snapshot, so that no dead row can be removed. */
+/** Runs `measure` while another transaction has a snapshot, so that PostgreSQL cannot remove dead rows. */
 async function withOpenTransaction<T>(url: string, measure: () => Promise<T>): Promise<T> {
   const client = new Client({ connectionString: url });
   await client.connect();

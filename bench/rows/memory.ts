@@ -12,14 +12,14 @@ export const memory: Row = {
   rounds: 1,
   open: async (scale) => [
     {
-      title: 'Heap and bodies in use, after a collection',
+      title: 'Heap and event bodies in use after a garbage collection',
       unit: 'MB',
       better: 'lower',
       contenders: [through(MANY, sized(scale, 1_000_000)), through(FEW, sized(scale, 50_000))],
-      targets: [atMost(1.15, MANY, FEW, 'at most 1.15 of the use after 50,000')],
+      targets: [atMost(1.15, MANY, FEW, 'at most 1.15 times the memory after 50,000 events')],
       notes: [
-        'By default the memory inbox keeps at most 10,000 events and 64 MiB of bodies. Every event has its own id, and ' +
-          'each was handled.',
+        'By default the memory inbox keeps at most 10,000 events and 64 MiB of bodies. In this measurement, ' +
+          'every event has its own id and is handled.',
       ],
       rounds: 1,
       warmUp: 0,

@@ -3,7 +3,7 @@ import type { PostgresServer } from 'test-postgres';
 
 /** The resources that a PostgreSQL server on this machine has used so far. */
 export interface PostgresUsage {
-  /** Processor time of its running processes; `NaN` if the system has no `/proc`. */
+  /** Processor time of the running processes of the server. `NaN` if the system has no `/proc`. */
   readonly cpuMs: number;
   /** Bytes written to the write-ahead log. */
   readonly walBytes: number;
@@ -23,8 +23,9 @@ export async function postgresUsage(server: PostgresServer, url: string): Promis
 }
 
 /**
- * Returns a function for the processor time that the connections to a database have used since this call. Call it every few
- * seconds: it does not count the time of a connection between the last call and the end of the connection.
+ * Returns a function that returns the processor time that the connections to a database have used since
+ * `connectionClock` was called. Call the returned function every few seconds, because it does not count the time that
+ * a connection uses between the last call and the end of the connection.
  */
 export async function connectionClock(
   server: PostgresServer,

@@ -9,7 +9,8 @@ const ROUTE = 'Nest route, nothing verified';
 const GUARD = 'nestjs-payments, WebhookGuard alone';
 const GOLEVELUP = '@golevelup/nestjs-stripe';
 
-// V8 compiles the code of nestjs-payments until about 48,000 deliveries have run, and the code of the others earlier.
+// V8 compiles code of nestjs-payments until about 48,000 deliveries have run. V8 compiles the code of the other
+// contenders earlier.
 const WARM_UP = 8;
 
 export const receiveExpress: Row = {
@@ -50,21 +51,23 @@ export const receiveExpress: Row = {
           atLeast(1.25, OURS, GOLEVELUP, 'at least 1.25 of @golevelup/nestjs-stripe'),
         ],
         notes: [
-          'nestjs-payments responds when the handler has succeeded and the event is stored, so that a copy is recognised. ' +
-            'The bare route verifies and stores nothing. @golevelup/nestjs-stripe verifies HMAC-SHA256, which ' +
-            'this processor may compute several times faster than the HMAC-SHA512 the service signs with. The last ' +
-            'line is a controller of the application under WebhookGuard: verified and parsed, and not stored.',
+          'nestjs-payments responds after the handler has succeeded and the event is stored, so that the inbox ' +
+            'recognises a copy of the event. The bare Nest route does not verify or store the event. ' +
+            '@golevelup/nestjs-stripe verifies HMAC-SHA256. This processor may compute HMAC-SHA256 several times ' +
+            'faster than HMAC-SHA512, with which the payments service signs. In the last line, a controller of ' +
+            'the application uses WebhookGuard, which verifies and parses the event but does not store it.',
         ],
       },
       {
-        title: 'The inbox alone, without HTTP, 64 deliveries at a time',
+        title: 'The inbox alone, without HTTP, 64 events at a time',
         unit: 'events/s',
         better: 'higher',
         warmUp: WARM_UP,
         contenders: [inProcess('PaymentInbox.receive()', inbox, order.count)],
         targets: [],
         notes: [
-          'Events that are already verified. Each is stored, leased, handled and settled, and its id is kept.',
+          'PaymentInbox.receive() gets events that are already verified. The inbox stores each event, leases, ' +
+            'runs and settles its delivery, and keeps the event id.',
         ],
       },
     ];
@@ -78,7 +81,7 @@ function inProcess(name: string, app: CommandProcess, count: number): Contender 
       const before = await app.usage();
       const ms = await app.request<number>('timed', count);
       const after = await app.usage();
-      // Includes the creation of the deliveries.
+      // The processor time includes the creation of the deliveries.
       const cpuMsPerEvent = (after.cpuMs - before.cpuMs) / count;
       return { value: (count / ms) * 1000, more: { cpuMsPerEvent } };
     },

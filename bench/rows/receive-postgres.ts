@@ -68,13 +68,14 @@ export const receivePostgres: Row = {
         ],
         targets: [atLeast(0.6, OURS, LIMIT, 'at least 0.6 of the limit')],
         notes: [
-          'The third line is the limit: a bare node:http server that verifies the signature, stores the event and its ' +
-            'delivery with three unique keys, and marks the delivery as done. It has no framework, handlers, leases, ' +
-            'retries or searches. PostgreSQL, the application and the load share the cores of this machine.',
+          'The third line is the limit: a bare node:http server that verifies the signature, stores the event ' +
+            'and its delivery with three unique keys, and marks the delivery as done. This server has no ' +
+            'framework, handlers, leases, retries or searches. PostgreSQL, the application and the process that ' +
+            'sends the load share the cores of this machine.',
         ],
       },
       {
-        title: `The store alone, ${WIDTH} receives at a time`,
+        title: `The store alone, ${WIDTH} events at a time`,
         unit: 'events/s',
         better: 'higher',
         contenders: [
@@ -85,7 +86,8 @@ export const receivePostgres: Row = {
         ],
         targets: [],
         notes: [
-          'The second line also sets the deliveries to done. The first line leaves them pending.',
+          'In the table of the store alone, store.receive() leaves the deliveries pending. The second line of ' +
+            'that table also marks the deliveries as done.',
         ],
       },
     ];

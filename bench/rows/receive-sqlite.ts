@@ -10,7 +10,7 @@ const UNHANDLED = 'SQLite inbox, its worker paused';
 const LIMIT = 'the limit: node:http and what an inbox writes';
 const MEMORY = 'memory inbox';
 
-// Rounds before the first measurement: V8 compiles the code until about 48,000 deliveries have run.
+// Number of rounds before the first measurement, because V8 compiles code until about 48,000 deliveries have run.
 const WARM_UP = 8;
 
 export const receiveSqlite: Row = {
@@ -45,10 +45,11 @@ export const receiveSqlite: Row = {
         ],
         targets: [atLeast(0.6, OURS, LIMIT, 'at least 0.6 of the limit')],
         notes: [
-          'Each response means that the event is on the disk, fsync included. Handlers run meanwhile, in the same ' +
-            'process, except in the second line. The third line is the limit: a bare node:http server that verifies ' +
-            'the signature, stores the event and its delivery with three unique keys, and marks the delivery as done. ' +
-            'It has no framework, handlers, leases, retries or searches.',
+          'All contenders except the memory inbox respond after the event is on the disk, including fsync. In ' +
+            'the first and the last line, handlers run in the same process during the measurement. The third ' +
+            'line is the limit: a bare node:http server that verifies the signature, stores the event and its ' +
+            'delivery with three unique keys, and marks the delivery as done. This server has no framework, ' +
+            'handlers, leases, retries or searches.',
         ],
       },
     ];

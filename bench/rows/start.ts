@@ -3,7 +3,7 @@ import { startChild } from '../processes/child.ts';
 import type { Contender, Row } from '../rounds/row.ts';
 
 const WITH = 'with nestjs-payments';
-const WITHOUT = 'without';
+const WITHOUT = 'without nestjs-payments';
 const PEERS = 'with @nestjs/axios, @nestjs/config and class-validator alone';
 
 export const start: Row = {
@@ -12,7 +12,7 @@ export const start: Row = {
   rounds: 11,
   open: async () => [
     {
-      title: 'From the start of its process until it listens',
+      title: 'From the start of the process until the application listens',
       unit: 'ms',
       better: 'lower',
       contenders: [
@@ -22,7 +22,7 @@ export const start: Row = {
       ],
       targets: [
         {
-          text: 'at most 80 ms more than without',
+          text: 'at most 80 ms more than without nestjs-payments',
           of: 'difference',
           subject: WITH,
           against: WITHOUT,
@@ -31,8 +31,9 @@ export const start: Row = {
         },
       ],
       notes: [
-        'All modules that are loaded before the application listens are included. nestjs-payments loads axios, ' +
-          '@nestjs/axios and undici with its first call. In the third line they are loaded at boot, as in most applications.',
+        'The time includes all modules that are loaded before the application listens. nestjs-payments loads ' +
+          'axios, @nestjs/axios and undici when it calls the payments service for the first time. In the third ' +
+          'line, the application loads axios and @nestjs/axios at boot, as most applications do.',
       ],
     },
   ],

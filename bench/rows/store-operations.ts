@@ -19,7 +19,7 @@ export const systemRuntime: PaymentsRuntime = {
 };
 
 /**
- * Registers a worker with the handler `book`. Its lease is an hour, so it needs no heartbeats.
+ * Registers a worker with the handler `book`. The lease of the worker is one hour, so the worker needs no heartbeats.
  *
  * @returns the id of the worker
  */
@@ -34,8 +34,8 @@ export async function register(store: InboxStore): Promise<string> {
 }
 
 /**
- * A new event for the handler `book`, as a store receives it. The catalog version is that of a store in which only
- * `book` has been registered.
+ * Returns a new event for the handler `book`, as a store receives it. The catalog version is correct for a store in
+ * which only `book` was registered.
  */
 export function incoming(raw: Buffer = Buffer.alloc(400, 'x')): IncomingEvent {
   return {
@@ -58,14 +58,14 @@ export function incoming(raw: Buffer = Buffer.alloc(400, 'x')): IncomingEvent {
   };
 }
 
-/** Stores events. @throws Error if one of them is not stored as new. */
+/** Stores events. @throws Error if one of the events is not stored as new. */
 export async function receive(store: InboxStore, events: readonly IncomingEvent[]): Promise<void> {
   const receipts = await store.receive(events);
   const other = receipts.find(({ outcome }) => outcome !== 'stored');
   if (other !== undefined) throw new Error(`An event was not stored, but ${other.outcome}.`);
 }
 
-/** Claims deliveries of `book`. */
+/** Claims at most `limit` deliveries of the handler `book`. */
 export function claim(
   store: InboxStore,
   worker: string,
@@ -84,7 +84,7 @@ export async function completeOne(store: InboxStore): Promise<void> {
   await store.close();
 }
 
-/** Calls `work` for all items, `width` of them at the same time. */
+/** Calls `work` for all items. At most `width` calls run at the same time. */
 export async function concurrently<T>(
   items: readonly T[],
   width: number,

@@ -25,16 +25,16 @@ const RECEIVE_CHOICES: Choices = [
   ['without observers; the handler calls the SDK', 'sdk'],
   ...CHOICES.slice(-1),
 ];
-const TARGETS = [atMost(1.05, OTEL, NONE, 'at most 1.05 of the same without observers')];
+const TARGETS = [atMost(1.05, OTEL, NONE, 'at most 1.05 times the time without observers')];
 
-/** V8 compiles the code until about 48,000 deliveries have run. */
+/** Number of warm-up rounds, because V8 compiles code until about 48,000 deliveries have run. */
 const WARM_UP = 8;
 
-/** Questions for observers about one event that is received and handled: two of the receipt, one of the attempt. */
+/** Number of checks for observers per event that is received and handled: two on receipt, one for the attempt. */
 const CHECKS = 3;
 const CHECK_TIMES = 2_000_000;
 
-/** TE-06: what telemetry costs. */
+/** Measures TE-06: the costs of telemetry. */
 export const telemetry: Row = {
   name: 'telemetry',
   title: 'Telemetry',
@@ -48,12 +48,14 @@ export const telemetry: Row = {
         ...tableOf('Receiving and handling, SQLite, Express', receivers),
         warmUp: WARM_UP,
         notes: [
-          'Processor time of all threads of the process. The spans and metrics are those of the SDK of OpenTelemetry: every ' +
-            'span is sampled unless the table says otherwise. Sampled spans are batched, and the batches are dropped, ' +
-            'because an exporter has costs of its own.',
-          'The handler that calls the SDK makes the calls that `openTelemetry()` makes for an event, without this module: two ' +
-            'spans and five measurements, prepared as far as possible. Its difference to the last line is the share of ' +
-            'the SDK.',
+          'The processor time is that of all threads of the process. The SDK of OpenTelemetry creates the ' +
+            'spans and metrics. Every span is sampled, except in the line with 10% of the spans and the line ' +
+            'with metrics only. The SDK collects sampled spans in batches and then drops the batches, because an ' +
+            'exporter has costs of its own.',
+          'In the line "the handler calls the SDK", the handler makes the same calls as `openTelemetry()` for ' +
+            'each event: two spans and five measurements. Objects that do not depend on the event are created ' +
+            'once, before the measurement. The difference between this line and the last line is the cost of the ' +
+            'SDK alone.',
         ],
       },
       tableOf('From stored to handled, SQLite', await working(folder, scale, ending)),
@@ -116,7 +118,7 @@ async function working(
   return contenders;
 }
 
-/** The processor time of an event in microseconds. */
+/** Returns a contender that measures the processor time of an event in microseconds. */
 function processorTime(throughput: Contender): Contender {
   return {
     name: throughput.name,
@@ -128,8 +130,8 @@ function processorTime(throughput: Contender): Contender {
 }
 
 /**
- * There is no build without telemetry to compare with. So this measures the only thing that remains of it without
- * observers: the questions whether there are any.
+ * Measures the only cost of telemetry without observers: the checks whether there are observers. There is no build
+ * without telemetry to compare with.
  */
 function checksTable(without: Contender): Table {
   return {
@@ -149,13 +151,14 @@ function checksTable(without: Contender): Table {
     ],
     targets: [{ text: 'at most 1%', of: 'value', subject: NONE, at: 'most', bound: 1 }],
     notes: [
-      `Without observers, an event that is received and handled has ${CHECKS} checks whether there are any. This is their time, ` +
-        'measured in a loop, as a share of the processor time of the event.',
+      `For each event that is received and handled, the module checks ${CHECKS} times whether there are observers. The ` +
+        'last table shows the time of these checks without observers, measured in a loop, as a share of the processor ' +
+        'time of the event.',
     ],
   };
 }
 
-/** Microseconds of the two kinds of checks, with the loop around them: more than one check needs. */
+/** Returns the microseconds of two checks and the loop around them, which is more than one check needs. */
 function checkUs(): number {
   let found = 0;
   const start = performance.now();

@@ -4,14 +4,14 @@ import { join } from 'node:path';
 import { startPostgres } from 'test-postgres';
 import type { PostgresServer } from 'test-postgres';
 
-/** An empty folder inside the temporary folder of the system. It is removed when the row ends. */
+/** Creates an empty folder in the temporary folder of the system. The folder is removed when the row ends. */
 export async function temporaryFolder(ending: AsyncDisposableStack): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'payments-bench-'));
   ending.defer(() => rm(folder, { recursive: true, force: true }));
   return folder;
 }
 
-/** A new PostgreSQL server with default settings and fsync, or the server in TEST_DATABASE_URL. */
+/** Starts a PostgreSQL server with default settings and fsync, or returns the server in TEST_DATABASE_URL. */
 export async function ownPostgres(ending: AsyncDisposableStack): Promise<PostgresServer> {
   const server = await startPostgres();
   ending.defer(() => server.end());

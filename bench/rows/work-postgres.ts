@@ -35,7 +35,7 @@ export const workPostgres: Row = {
     if (redis) queues.push(await bullmq(false, ending), await bullmq(true, ending));
     const running: { queue: Queue; all: CommandProcess[] }[] = [];
     for (const queue of queues) running.push({ queue, all: await startWorkers(queue, ending) });
-    // Enough jobs that the start-up costs of a process hardly count, even for the fastest queue.
+    // With this many jobs, the start-up costs of a process hardly count, even for the fastest queue.
     const count = sized(scale, 10_000);
     const same = [
       'pg-boss',
@@ -53,19 +53,21 @@ export const workPostgres: Row = {
       targets: same.map(ahead),
       notes: [
         'Each contender has the settings that its own documentation calls fast. nestjs-payments runs 200 ' +
-          'handlers at a time (docs/operating.md), and in another line 20, its default. pg-boss runs four ' +
-          'loops with batches of 100 and a result for each job. graphile-worker runs 24 jobs at a time, with ' +
-          'a local queue of 500 and completions in batches. BullMQ runs 100 jobs at a time.',
-        'nestjs-payments never runs two events of a transaction at the same time. It stores the history of ' +
-          'each attempt, and the ids that it needs to recognise a copy of an event. graphile-worker deletes a ' +
-          'completed job by its number only, so a worker that lost its lock deletes the job too. pg-boss and ' +
-          'BullMQ prevent this, as nestjs-payments does. With a named queue per transaction, graphile-worker ' +
-          'does not run two jobs of a transaction at the same time either. Groups of pg-boss, which have the ' +
-          'same effect, are not used here.',
+          'handlers at a time in the first line (docs/operating.md), and 20, its default, in the second line. ' +
+          'pg-boss runs four loops. Each loop fetches batches of 100 jobs and stores a result for each job. ' +
+          'graphile-worker runs 24 jobs at a time, has a local queue of 500 jobs, and completes jobs in batches. ' +
+          'BullMQ runs 100 jobs at a time.',
+        'nestjs-payments never runs two events of a payment transaction at the same time. nestjs-payments also ' +
+          'stores the history of each attempt, and the ids that it needs to recognise a copy of an event. ' +
+          'graphile-worker deletes a completed job by its number only, so a worker that has lost its lock on a ' +
+          'job still deletes the job. pg-boss, BullMQ and nestjs-payments prevent such a worker from completing ' +
+          'the job. With a named queue per payment transaction, graphile-worker also runs the jobs of a payment ' +
+          'transaction one at a time. Groups of pg-boss have the same effect, but this measurement does not use ' +
+          'groups.',
         redis
-          ? 'Redis without persistence may lose acknowledged jobs. With `appendfsync always` it makes the same promise as ' +
-            'PostgreSQL.'
-          : 'BullMQ was left out: there is no `redis-server` on this machine.',
+          ? 'Redis without persistence may lose acknowledged jobs. With `appendfsync always`, Redis writes each job to ' +
+            'the disk before it acknowledges the job, as PostgreSQL does.'
+          : 'BullMQ was not measured, because this machine has no `redis-server`.',
       ],
     }));
   },
@@ -124,7 +126,7 @@ async function pgBoss(server: PostgresServer, ending: AsyncDisposableStack): Pro
   };
 }
 
-/** @param apart whether each transaction has a named queue, so that its jobs run one after the other */
+/** @param apart whether each payment transaction has a named queue, so that its jobs run one after the other */
 async function graphile(
   apart: boolean,
   server: PostgresServer,
@@ -141,7 +143,7 @@ async function graphile(
     script: 'queues/graphile-worker.ts',
     config: { url },
     async fill(count) {
-      // Otherwise each round adds empty queues, which slow down the claims.
+      // Remove the empty queues of the previous round, because they slow down the claims.
       await utils.cleanup({ tasks: ['GC_JOB_QUEUES'] });
       await inBatches(count, (bodies) =>
         utils.addJobs(
