@@ -361,9 +361,7 @@ const DELIVERY: DefinitionsOf<DeliveryFaults> = {
       kind: 'list',
       value: '1000, 5000, 30000',
       check: (value) =>
-        Array.isArray(value) &&
-        value.length <= 20 &&
-        value.every((ms) => !whole(0, 86_400_000)(ms))
+        Array.isArray(value) && value.length <= 20 && value.every((ms) => !whole(0, 86_400_000)(ms))
           ? undefined
           : 'must be a list of at most 20 waits in milliseconds, each from 0 to 86400000',
     },
