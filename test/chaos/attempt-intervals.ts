@@ -1,3 +1,5 @@
+import type { InjectedFault } from './fault-injector.js';
+import { processEnd } from './heartbeat-gaps.js';
 import type { ProcessRecord } from './heartbeat-gaps.js';
 
 /** The time during which an attempt occupied its ordering key. Times are of the machine's monotonic clock. */
@@ -21,9 +23,12 @@ export interface AttemptInterval {
  */
 export function attemptIntervals(
   processes: readonly ProcessRecord[],
+  faults: readonly InjectedFault[],
   until: number,
 ): AttemptInterval[] {
-  return processes.flatMap(({ name, journal, endedAt }) => {
+  return processes.flatMap((record) => {
+    const { name, journal } = record;
+    const processEndedAt = processEnd(record, faults) ?? until;
     const ends = new Map<string, number>();
     const effects = new Map<string, number>();
     for (const entry of journal) {
@@ -38,7 +43,7 @@ export function attemptIntervals(
     return journal.flatMap((entry) => {
       if (entry.kind !== 'attempt-started') return [];
       const { attempt, handler, event, transaction, at } = entry;
-      const to = ends.get(attempt) ?? endedAt ?? until;
+      const to = ends.get(attempt) ?? processEndedAt;
       const interval = { attempt, process: name, handler, event, transaction, from: at, to };
       return [{ ...interval, effectAt: effects.get(attempt) ?? null }];
     });

@@ -134,6 +134,12 @@ describe('check(): end of an attempt', () => {
     expect(found([start, end])).toEqual(['overlapping-attempts']);
   });
 
+  it('check() treats all attempts of a process as ended when the process kills itself, even if the runner notices the end later', () => {
+    const killed = { kind: 'process-killed', at: 2001, attempt: 'p/2' } as const;
+    expect(found([start, killed], 4000)).toEqual([]);
+    expect(found([start], 4000)).toEqual(['overlapping-attempts']);
+  });
+
   it('check() treats an attempt as ended when its time limit aborts it, but not when it loses its lease', () => {
     const abort = {
       kind: 'attempt-aborted',

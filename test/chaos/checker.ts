@@ -155,8 +155,8 @@ function checkEffects(observed: Observations): Violation[] {
 }
 
 /** Once a newer attempt of a delivery has started, the fencing token must reject the commit of the older attempt. */
-function checkStaleCommits({ effects, processes, until }: Observations): Violation[] {
-  const attempts = attemptIntervals(processes, until);
+function checkStaleCommits({ effects, processes, faults, until }: Observations): Violation[] {
+  const attempts = attemptIntervals(processes, faults, until);
   const byName = new Map(attempts.map((interval) => [interval.attempt, interval]));
   const byDelivery = Map.groupBy(attempts, ({ handler, event }) => `${handler} ${event}`);
   return effects.flatMap(({ attempt, handler, event }) => {
@@ -207,7 +207,7 @@ function checkAttempts({ processes, faults, leaseMs, until }: Observations): Vio
   /** Whether the store may have declared a worker of the process dead between these times. */
   const leaseLost = (name: string, from: number, to: number): boolean =>
     gaps.get(name)!.some((gap) => gap.from + leaseMs <= to && gap.to >= from);
-  const unexplained = overlappingAttempts(attemptIntervals(processes, until)).filter(
+  const unexplained = overlappingAttempts(attemptIntervals(processes, faults, until)).filter(
     ([first, second]) =>
       !leaseLost(first.process, first.from, second.from) &&
       // A stopped or blocked process may later start a delivery that it claimed before.

@@ -39,11 +39,12 @@ const SLOW_MS = 150;
  * several workers, one after the other, if the store declared a worker dead or a claim failed.
  */
 export function heartbeatGaps(
-  { name, journal, endedAt }: ProcessRecord,
+  record: ProcessRecord,
   faults: readonly InjectedFault[],
   leaseMs: number,
   until: number,
 ): HeartbeatGap[] {
+  const { name, journal, endedAt } = record;
   const heartbeats = journal.filter((entry) => entry.kind === 'heartbeat-ended');
   const responded = new Set(
     journal.flatMap((entry) =>
@@ -67,10 +68,7 @@ export function heartbeatGaps(
       .filter(({ at, end }) => end - at > SLOW_MS)
       .map(({ at, end }) => [at, end] as const),
   ];
-  // The chaos runner may notice late that a process has ended, whether the process killed itself or the runner killed it.
-  const last = journal.at(-1);
-  const killed = faults.find(({ kind, process }) => kind === 'kill' && process === name);
-  const end = last?.kind === 'process-killed' ? last.at : (killed?.from ?? endedAt ?? until);
+  const end = processEnd(record, faults) ?? until;
   return [...Map.groupBy(heartbeats, ({ worker }) => worker)].flatMap(([worker, own]) => {
     const retired = journal.find(
       (entry) => entry.kind === 'worker-retired' && entry.worker === worker,
@@ -84,4 +82,17 @@ export function heartbeatGaps(
       return [{ from, to, explained }];
     });
   });
+}
+
+/**
+ * When a process ended; `null` if it ran until the chaos run ended. The chaos runner may notice the end late, whether the
+ * process killed itself or the runner killed it.
+ */
+export function processEnd(
+  { name, journal, endedAt }: ProcessRecord,
+  faults: readonly InjectedFault[],
+): number | null {
+  const last = journal.at(-1);
+  if (last?.kind === 'process-killed') return last.at;
+  return faults.find(({ kind, process }) => kind === 'kill' && process === name)?.from ?? endedAt;
 }

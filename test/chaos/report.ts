@@ -69,7 +69,7 @@ export function summarize(
 ): ChaosResult {
   const { requests, ...facts } = run;
   const { events, sent, effects, stored, processes, exits, faults, until } = observed;
-  const attempts = attemptIntervals(processes, until);
+  const attempts = attemptIntervals(processes, faults, until);
   const deliveries = stored.flatMap((event) => event.deliveries);
   return {
     ...facts,
