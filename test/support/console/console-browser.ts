@@ -117,10 +117,8 @@ export class ConsoleApplication implements AsyncDisposable {
     place = '',
     { at = this.url, ...options }: BrowserContextOptions & { at?: string } = {},
   ): Promise<Page> {
-    // Not `httpCredentials`: with them, Playwright intercepts every request.
-    const { username, password } = OPERATOR;
-    const authorization = `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
-    const page = await browser.page({ extraHTTPHeaders: { authorization }, ...options });
+    const httpCredentials = { ...OPERATOR, origin: new URL(at).origin };
+    const page = await browser.page({ httpCredentials, ...options });
     await page.goto(`${at}#/${place}`);
     return page;
   }
