@@ -51,8 +51,8 @@ export const NEW_HANDLER = 'points';
 /** Number of ordering keys with many events each. */
 const HOT_KEYS = 3;
 
-/** How many events a run has at most of each rare behaviour. */
-const MOST_RARE = 8;
+/** Maximum number of events of a run for each rare behaviour. */
+const MAX_RARE_EVENTS = 8;
 
 /**
  * The event of the takeover: it is sent after all other events are handled. One process runs its handler `book` and is
@@ -143,7 +143,7 @@ export function planEvents(
   };
 
   // A delivery that may have crashed a process runs alone, after a recovery: more of them would take longer than the run.
-  const times = Math.min(MOST_RARE, Math.max(1, Math.round(run.seconds / 20)));
+  const times = Math.min(MAX_RARE_EVENTS, Math.max(1, Math.round(run.seconds / 20)));
   for (let count = 0; count < times; count += 1) {
     rare('poison.found', 'poison', 'crash', true);
     rare('limited.late', 'limited', 'exceed-time-limit', false);

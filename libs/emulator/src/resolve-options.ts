@@ -5,6 +5,7 @@ import { DEFAULT_COMPANY } from './companies/company-store.js';
 import { publicFetch } from './deliveries/public-fetch.js';
 import { EmulatorInputError } from './emulator-errors.js';
 import type { PaymentsEmulatorOptions, ResolvedEmulatorOptions } from './emulator-options.js';
+import { OTHER_STATUS } from './faults/fault-plan.js';
 import { validateFaultPlan } from './faults/fault-plan-validator.js';
 import { defaultResponseShapes } from './http/response-shapes.js';
 import { resolveNetworkAccess } from './network-access.js';
@@ -59,7 +60,7 @@ export function resolveOptions(
     return defaultValue;
   };
   const status = (name: 'pendingStatus' | 'failedStatus', defaultValue: string): string =>
-    text(name, /^(?!complete$).{1,64}$/, '1 to 64 characters other than "complete"', defaultValue);
+    text(name, OTHER_STATUS.pattern, OTHER_STATUS.description, defaultValue);
   const url = (name: 'publicUrl' | 'productionPublicUrl'): string | undefined => {
     const value = options[name];
     if (value === undefined) return undefined;

@@ -34,16 +34,16 @@ export const part: SmokePart = {
       for (const manager of [PNPM, YARN_PNP]) {
         const title = `AP-03 ${manager.name}, ${name}`;
         const home = join(folder, `${manager.command}-${application.type}`);
-        let managed: InstalledApplication | undefined;
+        let installed: InstalledApplication | undefined;
         await checks.that(`${title}: installs without a warning`, async () => {
-          managed = await InstalledApplication.install(home, manager, application, context);
+          installed = await InstalledApplication.install(home, manager, application, context);
         });
         // In Node 22.13, an ES module that `require()` loads resolves its imports without PnP.
         const newestOnly = manager === YARN_PNP && application.type === 'commonjs';
-        for (const runner of managed === undefined ? [] : newestOnly ? [node] : runners) {
+        for (const runner of installed === undefined ? [] : newestOnly ? [node] : runners) {
           for (const inbox of ['memory', 'sqlite'] as const) {
             await checks.that(`${title}, ${runner.name}, ${inbox} inbox: handles an event`, () =>
-              managed?.handles(runner.path, inbox),
+              installed?.handles(runner.path, inbox),
             );
           }
         }

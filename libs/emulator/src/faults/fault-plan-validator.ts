@@ -2,17 +2,19 @@ import { EmulatorInputError } from '../emulator-errors.js';
 import type { Check, FaultDefinition, FaultPlan } from './fault-plan.js';
 import { FAULTS, TRIGGER } from './fault-plan.js';
 
+/** The check of each target of a plan. */
+const TARGETS = mapValues(FAULTS, ({ faults }) => {
+  const checks = mapValues(faults as Readonly<Record<string, FaultDefinition>>, checkOf);
+  return (value: unknown) => firstProblem(value, checks);
+});
+
 /**
  * Validates a plan and returns a copy, so that later changes of the original have no effect.
  *
  * @throws EmulatorInputError that names the invalid field and the values that the field accepts, with units
  */
 export function validateFaultPlan(plan: unknown): FaultPlan {
-  const targets = mapValues(FAULTS, ({ faults }) => {
-    const checks = mapValues(faults as Readonly<Record<string, FaultDefinition>>, checkOf);
-    return (value: unknown) => firstProblem(value, checks);
-  });
-  const problem = firstProblem(plan, targets);
+  const problem = firstProblem(plan, TARGETS);
   if (problem) {
     throw new EmulatorInputError([
       problem.startsWith('.') ? problem.slice(1) : `the fault plan ${problem}`,

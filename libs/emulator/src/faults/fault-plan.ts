@@ -151,8 +151,8 @@ export type Check = (value: unknown) => string | undefined;
 export interface FaultField {
   readonly label: string;
   /** How the page reads typed text. `delay`: milliseconds, or a range `min-max`; `list`: milliseconds, separated by commas. */
-  readonly kind: 'number' | 'delay' | 'choice' | 'list' | 'json' | 'text';
-  /** The accepted values of a field of the kind `choice`. */
+  readonly kind: 'number' | 'delay' | 'list' | 'json' | 'text';
+  /** The accepted values, if the user selects one of several. */
   readonly options?: readonly string[];
   /** The text that the page shows before the user types or selects another text. */
   readonly value?: string;
@@ -202,6 +202,12 @@ export const TRIGGER: Readonly<Record<keyof FaultTrigger, Check>> = {
       : 'must be a number from 0 to 1',
 };
 
+/** A status of a transaction that is not complete. */
+export const OTHER_STATUS = {
+  pattern: /^(?!complete$).{1,64}$/,
+  description: '1 to 64 characters other than "complete"',
+} as const;
+
 const retryAfter: Check = (value) =>
   typeof value === 'string' && /^[\x20-\x7e]{1,100}$/.test(value)
     ? undefined
@@ -211,7 +217,7 @@ const retryAfter: Check = (value) =>
 function choice(label: string, ...options: string[]): FaultField {
   return {
     label,
-    kind: 'choice',
+    kind: 'text',
     options,
     value: options[0]!,
     check: (value) =>
@@ -425,9 +431,9 @@ const API: DefinitionsOf<ApiFaults> = {
         kind: 'text',
         value: 'failed',
         check: (value) =>
-          typeof value === 'string' && /^(?!complete$).{1,64}$/.test(value)
+          typeof value === 'string' && OTHER_STATUS.pattern.test(value)
             ? undefined
-            : 'must be 1 to 64 characters other than "complete"',
+            : `must be ${OTHER_STATUS.description}`,
       },
     },
   },

@@ -50,8 +50,8 @@ export interface RetryPolicy {
 /** Options for calls to the payments service. Every option has a default. */
 export interface PaymentsApiOptions {
   /**
-   * The request header for the token. The service accepts both headers and recommends `authorization`, the default. The
-   * module sends only one of the two headers.
+   * The request header that contains the token. Default `authorization`, which the service recommends. The module never
+   * sends both headers.
    */
   tokenHeader?: 'authorization' | 'x-auth-token';
   /**

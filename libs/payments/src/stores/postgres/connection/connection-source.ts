@@ -340,7 +340,7 @@ export class ConnectionSource {
       );
       return new PostgresInboxError(
         `The PostgreSQL inbox got no connection within ${connectTimeoutMs} ms: the database does not respond, or all ` +
-          'connections of the pool are in use',
+          'connections of the pool are in use.',
         null,
       );
     });
@@ -427,9 +427,10 @@ export async function reachServer(
       if (!mayRecover || runtime.monotonic() + waitMs > end) {
         const times = tries === 1 ? '1 try' : `${tries} tries`;
         throw new PostgresInboxError(
-          `${error.message.replace(/\.$/, '')}. The application gives up after ${times} and does not start. Check that the database is running, ` +
-            'and that "connectionString" or "pool" of postgresInbox (without either, PGHOST and the other variables of ' +
-            'PostgreSQL) is right. To wait longer for a database that starts later, raise "startTimeoutMs".',
+          `${error.message.replace(/\.$/, '')}. The application gives up after ${times} and does not start. Check ` +
+            'that the database is running, and that "connectionString" or "pool" of postgresInbox (without either, ' +
+            'PGHOST and the other variables of PostgreSQL) is right. To wait longer for a database that starts later, ' +
+            'raise "startTimeoutMs".',
           error.sqlState,
         );
       }
