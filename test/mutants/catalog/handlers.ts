@@ -40,7 +40,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/inbox/receive/event-receiver.ts',
     replace: 'await this.#runAgain(company, id, watch)',
     by: '[]',
-    specs: ['test/e2e/handlers/copies.spec.ts'],
+    specs: ['libs/payments/src/inbox/receive/event-receiver.spec.ts'],
   },
   {
     promise: 'WH-23',
