@@ -1,11 +1,14 @@
 import { setTimeout } from 'node:timers/promises';
 import { paymentEvent, signedRequest } from 'nestjs-payments/testing';
+import pLimit from 'p-limit';
 import { monotonicMs } from './application-protocol.js';
 import type { PlannedEvent } from './event-plan.js';
 import type { PlannedPayment } from './payment-plan.js';
 
 /** The time for which the sender waits for a response before it sends the copy again, in milliseconds. */
 const RESPONSE_MS = 3000;
+/** The maximum number of requests without a response. Without it, repeats would overload processes that are slow. */
+const MAX_REQUESTS = 100;
 
 type SentRequest = Pick<ReturnType<typeof signedRequest>, 'path' | 'method' | 'headers' | 'body'>;
 
@@ -19,6 +22,7 @@ export interface SentEvent {
 /** Sends the copies of events like the payments service: it repeats each copy until an application responds 2xx. */
 export class Sender {
   readonly sent = new Map<string, SentEvent>();
+  readonly #limit = pLimit(MAX_REQUESTS);
   #requests = 0;
 
   constructor(
@@ -68,14 +72,13 @@ export class Sender {
       payments.map(async ({ reference, atMs, target }) => {
         await setTimeout(Math.max(0, begin + atMs - performance.now()), undefined, { signal });
         for (let attempt = 0; ; attempt += 1) {
-          const url = this.url(target + attempt);
           const request = {
             path: `/purchases/${reference}`,
             method: 'POST' as const,
             headers: {},
             body: Buffer.alloc(0),
           };
-          if (url !== null && (await this.#post(url, request))) return;
+          if (await this.#post(target + attempt, request)) return;
           await setTimeout(Math.min(1500, 150 * 2 ** attempt), undefined, { signal });
         }
       }),
@@ -90,32 +93,37 @@ export class Sender {
   ): Promise<void> {
     const sent = this.sent.get(id)!;
     for (let attempt = 0; ; attempt += 1) {
-      const url = this.url(target + attempt);
-      if (url !== null) {
+      const acknowledged = await this.#post(target + attempt, request, () => {
         sent.firstSentAt ??= monotonicMs();
-        if (await this.#post(url, request)) {
-          sent.acknowledgedAt ??= monotonicMs();
-          return;
-        }
+      });
+      if (acknowledged) {
+        sent.acknowledgedAt ??= monotonicMs();
+        return;
       }
       await setTimeout(Math.min(1500, 150 * 2 ** attempt), undefined, { signal });
     }
   }
 
-  async #post(url: string, request: SentRequest): Promise<boolean> {
-    this.#requests += 1;
-    try {
-      const { method, headers, body } = request;
-      const response = await fetch(url + request.path, {
-        method,
-        headers,
-        body,
-        signal: AbortSignal.timeout(RESPONSE_MS),
-      });
-      await response.arrayBuffer();
-      return response.ok;
-    } catch {
-      return false;
-    }
+  /** Sends a request when fewer than `MAX_REQUESTS` wait for a response. Returns whether the response was 2xx. */
+  #post(target: number, request: SentRequest, onSend?: () => void): Promise<boolean> {
+    return this.#limit(async () => {
+      const url = this.url(target);
+      if (url === null) return false;
+      onSend?.();
+      this.#requests += 1;
+      try {
+        const { method, headers, body } = request;
+        const response = await fetch(url + request.path, {
+          method,
+          headers,
+          body,
+          signal: AbortSignal.timeout(RESPONSE_MS),
+        });
+        await response.arrayBuffer();
+        return response.ok;
+      } catch {
+        return false;
+      }
+    });
   }
 }
