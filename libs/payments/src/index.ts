@@ -85,6 +85,17 @@ export type {
   StoredExpectation,
 } from './inbox/store/inbox-store.js';
 
+export type {
+  EngineAttributes,
+  EngineCall,
+  EngineMessage,
+  EventRelay,
+  MessageSource,
+  StoreMessage,
+  StoreOutcome,
+  TakenMessage,
+} from './engines/engine.js';
+
 export { exponential, fixed, none } from './events/retry-schedule.js';
 export type { ExponentialOptions, RetrySchedule } from './events/retry-schedule.js';
 export { PAYMENTS_CONTEXT } from './events/handler-invoker.js';

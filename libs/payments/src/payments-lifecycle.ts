@@ -6,6 +6,8 @@ import type {
 } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
 import { ModuleLogger } from './errors/module-log.js';
+import { EventConsumer } from './engines/event-consumer.js';
+import { RelayHandler } from './engines/event-relay.js';
 import { prepareDataClasses } from './events/event-dispatcher.js';
 import { PaymentExpectations } from './expectations/payment-expectations.js';
 import { Poller } from './expectations/poller.js';
@@ -48,6 +50,8 @@ export class PaymentsLifecycle
     @Inject(INBOX_STORE) private readonly store: InboxStore,
     @Inject(WORKER_OPTIONS) private readonly options: ResolvedWorkerOptions,
     private readonly poller: Poller,
+    private readonly relay: RelayHandler,
+    private readonly consumer: EventConsumer,
     private readonly worker: InboxWorker,
     private readonly maintenance: InboxMaintenance,
     @Inject(PAYMENTS_RUNTIME) private readonly runtime: ModuleRuntime,
@@ -62,6 +66,8 @@ export class PaymentsLifecycle
   async onApplicationBootstrap(): Promise<void> {
     this.explorer.explore();
     this.poller.register();
+    await this.relay.open();
+    await this.consumer.open();
     await prepareDataClasses(this.registry.all());
     await this.store.open();
     this.unhandled.open();
@@ -70,6 +76,7 @@ export class PaymentsLifecycle
     const background = this.options.background || !this.store.capabilities.durable;
     this.worker.start(background);
     if (background) this.maintenance.start();
+    this.consumer.start();
     if (this.store.capabilities.durable) this.#checkShutdownHooks();
     this.observers.attach({
       handlers: () => this.inbox.handlers(),
@@ -85,13 +92,14 @@ export class PaymentsLifecycle
   async onModuleDestroy(): Promise<void> {
     this.#cancelShutdownCheck();
     this.observers.detach();
+    await this.consumer.stop();
     await Promise.all([this.worker.drain(), this.maintenance.stop()]);
   }
 
   /** Runs after the server has closed. Webhook requests are received until then. */
   async onApplicationShutdown(): Promise<void> {
     try {
-      await this.store.close();
+      await Promise.all([this.relay.close(), this.store.close()]);
     } finally {
       this.unhandled.close();
       this.runtime.close();

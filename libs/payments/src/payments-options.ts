@@ -10,6 +10,7 @@ import {
 import type { Companies, Company, CompanyDirectory, ResolvedCompany } from './companies/company.js';
 import { DirectoryCompanies } from './companies/directory-companies.js';
 import type { LookupLimits } from './companies/directory-companies.js';
+import type { EventRelay, MessageSource } from './engines/engine.js';
 import { resolveBodyCodec } from './inbox/store/body-codec.js';
 import type { BodyCodec } from './inbox/store/body-codec.js';
 import { memoryInbox } from './stores/memory/memory-store.js';
@@ -60,6 +61,16 @@ export interface PaymentsModuleOptions extends ReceiveOptions {
   allowInsecureHttp?: boolean;
   /** Stores events until they are handled. Default {@link memoryInbox}. */
   inbox?: InboxDefinition;
+  /**
+   * Hands every event over to an engine such as JetStream, from which other services take it. The handover is a
+   * delivery to the handler `relay`: it is retried for days, and its dead letters can be redriven. Default: none.
+   */
+  relay?: EventRelay;
+  /**
+   * Takes events from an engine into the inbox of this process, whose handlers then run as for webhook requests. Not
+   * together with `relay`, because the process would hand over what it takes. Default: none.
+   */
+  source?: MessageSource;
   /** Options for the admission and reading of webhook requests. Every field has a default. */
   webhook?: WebhookOptions;
   /** Encodes stored bodies, for example to encrypt them. Default: none; bodies are stored as received. */
@@ -106,6 +117,10 @@ export interface PaymentsOptionsFactory {
 export interface ResolvedPaymentsOptions {
   readonly companies: Companies;
   readonly inbox: InboxDefinition;
+  /** `null` if the option is not set. */
+  readonly relay: EventRelay | null;
+  /** `null` if the option is not set. */
+  readonly source: MessageSource | null;
   readonly bodyCodec: BodyCodec | null;
   readonly receive: ResolvedReceiveOptions;
   readonly webhook: ResolvedWebhookOptions;
@@ -125,6 +140,8 @@ const NAMES: Readonly<Record<keyof PaymentsModuleOptions, true>> = {
   companies: true,
   allowInsecureHttp: true,
   inbox: true,
+  relay: true,
+  source: true,
   bodyCodec: true,
   webhook: true,
   worker: true,
@@ -159,6 +176,19 @@ export function resolveOptions(options: PaymentsModuleOptions): ResolvedPayments
       '"inbox" must be the result of memoryInbox(), sqliteInbox() or postgresInbox().',
     );
   }
+  const { relay = null, source = null } = options;
+  if (relay !== null && typeof relay?.publish !== 'function') {
+    throw mustBe('relay', 'an object with the function publish(message, { signal })', relay);
+  }
+  if (source !== null && typeof source?.consume !== 'function') {
+    throw mustBe('source', 'an object with the function consume(store, { signal })', source);
+  }
+  if (relay !== null && source !== null) {
+    throw optionsInvalid(
+      'give either "relay", in the application that receives webhook requests, or "source", in an application that ' +
+        'takes events from the engine, not both: the application would hand over again what it takes.',
+    );
+  }
   const { runtime: timers = systemRuntime } = options;
   if (typeof timers?.schedule !== 'function') {
     throw optionsInvalid(
@@ -180,6 +210,8 @@ export function resolveOptions(options: PaymentsModuleOptions): ResolvedPayments
   return Object.freeze({
     companies: resolveCompanies(options, limits, runtime, guarded),
     inbox,
+    relay,
+    source,
     bodyCodec: codec && {
       encode: guarded<BodyCodec['encode']>('bodyCodec.encode', (...args) => codec.encode(...args)),
       decode: guarded<BodyCodec['decode']>('bodyCodec.decode', (...args) => codec.decode(...args)),

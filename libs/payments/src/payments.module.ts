@@ -4,6 +4,8 @@ import { DiscoveryModule, ModuleRef, ModulesContainer } from '@nestjs/core';
 import { PAYMENTS_API_OPTIONS } from './api/api-options.js';
 import { PaymentsApiService } from './api/payments-api.service.js';
 import { COMPANIES } from './companies/company.js';
+import { EventConsumer, MESSAGE_SOURCE } from './engines/event-consumer.js';
+import { EVENT_RELAY, RelayHandler } from './engines/event-relay.js';
 import { EventDispatcher } from './events/event-dispatcher.js';
 import { HandlerExplorer } from './events/handler-explorer.js';
 import { HandlerRegistry } from './events/handler-registry.js';
@@ -170,6 +172,8 @@ const OPTIONS: Provider[] = [
   option(RECEIVE_OPTIONS, ({ receive }) => receive),
   option(WEBHOOK_OPTIONS, ({ webhook }) => webhook),
   option(BODY_CODEC, ({ bodyCodec }) => bodyCodec),
+  option(EVENT_RELAY, ({ relay }) => relay),
+  option(MESSAGE_SOURCE, ({ source }) => source),
   option(INBOX_STORE, ({ inbox, runtime }) => inbox.create(runtime)),
   {
     provide: Observers,
@@ -202,6 +206,7 @@ const INBOX: Provider[] = [
   EventReceiver,
   PaymentInbox,
 ];
+const ENGINES: Provider[] = [RelayHandler, EventConsumer];
 const EVENTS: Provider[] = [UnhandledRejections, HandlerRegistry, HandlerExplorer, EventDispatcher];
 
 /**
@@ -227,6 +232,7 @@ const EVENTS: Provider[] = [UnhandledRejections, HandlerRegistry, HandlerExplore
     ...WEBHOOK,
     ...INBOX,
     ...EVENTS,
+    ...ENGINES,
     Poller,
     PaymentExpectations,
     PaymentsApiService,

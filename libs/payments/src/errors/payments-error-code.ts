@@ -229,6 +229,11 @@ export type PaymentsErrorCode =
    */
   | 'options_invalid'
   /**
+   * A setting of the engine of `relay` or `source` loses events, so the application does not start. Fix: the message
+   * names the setting and its value. Change it at the engine, or let the adapter create what it needs.
+   */
+  | 'engine_unsafe'
+  /**
    * A handler is declared in such a way that the handler or one of its guards would never run; or two handlers have the
    * same name; or a delivery belongs to a handler that this process has not registered. Fix: the message names the
    * handler and the fix.

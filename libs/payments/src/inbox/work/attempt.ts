@@ -99,6 +99,8 @@ interface Settlement {
 export class Attempt {
   readonly #abort = new AbortController();
   readonly #commit: AttemptCommit;
+  /** The trace context of this attempt, or else of the receipt of its event; `null` without tracing. */
+  #traceparent: string | null = null;
   #closing = false;
   #endWait: () => void = () => {};
   #cancelTimeLimit: () => void = () => {};
@@ -163,7 +165,11 @@ export class Attempt {
     } as const;
     observers.notify('attemptStarted', info);
     const startedAt = runtime.monotonic();
-    return observers.observe(operation, run, ({ value }) => {
+    const runInSpan = (own: string | null): Promise<AttemptResult> => {
+      this.#traceparent = own ?? operation.traceparent;
+      return run();
+    };
+    return observers.observe(operation, runInSpan, ({ value }) => {
       const { observed, failure, retryInMs, endedAt } = value!;
       const facts =
         failure === null ? { error: null, errorCode: null } : errorFacts(failure.thrown);
@@ -219,7 +225,14 @@ export class Attempt {
       const body = await services.bodies.decode(delivery.raw, delivery);
       const newerHandled = (): Promise<boolean> => services.store.newerHandled(delivery);
       const { commit } = this.#commit;
-      const context = new AttemptContext(delivery, body, this.#abort, commit, newerHandled);
+      const context = new AttemptContext(
+        delivery,
+        body,
+        this.#abort,
+        this.#traceparent,
+        commit,
+        newerHandled,
+      );
       await services.dispatcher.dispatch(parsed ?? parseEnvelope(body), context);
     } catch (thrown) {
       failure = { thrown };
@@ -428,7 +441,7 @@ function outOfAttempts(
  * The context of one attempt. The body is copied only when the handler first uses it, because each attempt creates a
  * context.
  */
-class AttemptContext implements PaymentEventContext {
+export class AttemptContext implements PaymentEventContext {
   readonly company: string;
   readonly handler: string;
   readonly attempt: number;
@@ -436,12 +449,19 @@ class AttemptContext implements PaymentEventContext {
   readonly source: PaymentEventSource;
   readonly #body: Buffer;
   readonly #abort: AbortController;
+  readonly #traceparent: string | null;
   #copy: Buffer | null = null;
+
+  /** Returns the trace context of the attempt that created `context`; `null` without tracing and in a unit test. */
+  static traceparentOf(context: PaymentEventContext): string | null {
+    return context instanceof AttemptContext ? context.#traceparent : null;
+  }
 
   constructor(
     { company, handler, attempt, receivedAt, source }: ClaimedDelivery,
     body: Buffer,
     abort: AbortController,
+    traceparent: string | null,
     readonly commit: PaymentEventContext['commit'],
     readonly newerHandled: PaymentEventContext['newerHandled'],
   ) {
@@ -452,6 +472,7 @@ class AttemptContext implements PaymentEventContext {
     this.source = source;
     this.#body = body;
     this.#abort = abort;
+    this.#traceparent = traceparent;
     Object.freeze(this);
   }
 

@@ -1,0 +1,128 @@
+import type { PaymentEventSource } from '../events/payment-event.js';
+
+/**
+ * A message with one event, as the gateway hands it over to an engine such as JetStream, and as a worker service takes
+ * it from the engine. Neither a log line nor an error of an adapter may contain the body or the attributes.
+ */
+export interface EngineMessage {
+  /**
+   * The company and the id of the event, joined by a slash. Engines that ignore duplicates compare this id.
+   *
+   * @example 'default/6b1f9a52-6c5e-4f0e-9d1e-3a4c9f8f1d20'
+   */
+  readonly id: string;
+  /**
+   * The company and the transaction of the event, joined by a slash; for an event without a transaction, the same as
+   * `id`. Events with the same key keep their order if the engine can keep it.
+   */
+  readonly key: string;
+  /** The attributes of the event; see {@link EngineAttributes}. */
+  readonly attributes: EngineAttributes;
+  /** The body of the event, byte for byte as it was signed. */
+  readonly body: Uint8Array;
+}
+
+/**
+ * The attributes of an event as CloudEvents 1.0 defines them, and the extension attributes of this module. An adapter
+ * writes each attribute as a header (binary mode) whose name begins with the prefix of the engine's CloudEvents binding,
+ * such as `ce-` or `ce_`; only `datacontenttype` is the engine's own content type. Names are lower-case letters.
+ */
+export type EngineAttributes = Readonly<Record<string, string>> & {
+  readonly specversion: '1.0';
+  /** Id of the event. */
+  readonly id: string;
+  /** `/payments/` and the company. */
+  readonly source: string;
+  /** Type of the event, such as `transaction.completed`. */
+  readonly type: string;
+  /** Time of the event, ISO 8601 in UTC. */
+  readonly time: string;
+  readonly datacontenttype: 'application/json';
+  /** Extension: id of the company whose secret signed the body. */
+  readonly company: string;
+  /** Extension: the signature of the body, as in the header `X-Webhook-Signature`. */
+  readonly signature: string;
+  /** Extension: how the gateway received the event, `webhook` or `poll`. */
+  readonly origin: Exclude<PaymentEventSource, 'overdue'>;
+  /** Extension: the same as {@link EngineMessage.key}. */
+  readonly partitionkey: string;
+  // `subject` is the id of the transaction, and `traceparent` the trace of the receipt; both may be missing.
+};
+
+/** The options of both functions of the port. */
+export interface EngineCall {
+  /** Aborted when the result is not needed any more: the attempt took too long, or the application closes. */
+  readonly signal: AbortSignal;
+}
+
+/** The part of an engine that both sides have. */
+interface EngineConnection {
+  /**
+   * Connects to the engine and checks its settings, or creates them. Called once, at boot. If the engine cannot be
+   * reached, reject with any error: the application starts nevertheless, and later calls connect.
+   *
+   * @throws PaymentsError `engine_unsafe` if a setting of the engine loses events. The application does not start.
+   */
+  open?(): Promise<void>;
+  /** Closes the connection. Called once, after the last call of another function has ended. */
+  close?(): Promise<void>;
+}
+
+/**
+ * Hands events over to an engine; the option `relay` of the gateway. Each adapter package exports a function that
+ * creates one, such as `jetStream()`.
+ *
+ * @example
+ * ```ts
+ * const relay: EventRelay = {
+ *   publish: async (message, { signal }) => {
+ *     await sqs.send(new SendMessageCommand(toCommand(message)), { abortSignal: signal });
+ *   },
+ * };
+ * ```
+ */
+export interface EventRelay extends EngineConnection {
+  /**
+   * Publishes a message. Resolves once the engine has accepted the message durably, and rejects otherwise; the module
+   * then publishes the message again, by the retry schedule of the relay.
+   */
+  publish(message: EngineMessage, options: EngineCall): Promise<void>;
+}
+
+/** Takes events from an engine; the option `source` of a worker service. */
+export interface MessageSource extends EngineConnection {
+  /**
+   * Whether the module checks the signature of each message. `false` trusts everyone who can write to the engine.
+   * Default `true`.
+   */
+  readonly verify?: boolean;
+  /**
+   * Takes messages from the engine and calls `store` for each. Acts on the result of `store` as {@link StoreOutcome}
+   * says. Limits how many calls of `store` are in progress. When the signal is aborted, takes no further message, waits
+   * for the calls in progress, and resolves. Rejects if the connection is lost; the module then calls it again.
+   */
+  consume(store: StoreMessage, options: EngineCall): Promise<void>;
+}
+
+/** A message as a {@link MessageSource} takes it from its engine. */
+export interface TakenMessage extends Pick<EngineMessage, 'body'> {
+  /** The attributes, as far as the message has them. The module checks them. */
+  readonly attributes: Readonly<Record<string, string | undefined>>;
+  /** How often the engine has delivered the message, this time included; at least 1. */
+  readonly deliveries: number;
+}
+
+/** Stores the event of a message in the inbox of this process. Never rejects. */
+export type StoreMessage = (message: TakenMessage) => Promise<StoreOutcome>;
+
+/** What a {@link MessageSource} must do with a message. */
+export type StoreOutcome =
+  /** The event is stored, or was stored before: acknowledge the message. */
+  | { readonly action: 'acknowledge' }
+  /** The event could not be stored: let the engine deliver the message again after this time, however often. */
+  | { readonly action: 'retry'; readonly afterMs: number }
+  /**
+   * The message will never be stored: move it to the engine's place for dead letters, with the code, then acknowledge
+   * it. The code is a `PaymentsErrorCode`.
+   */
+  | { readonly action: 'reject'; readonly code: string };
