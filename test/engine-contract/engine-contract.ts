@@ -1,0 +1,425 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import type {
+  EngineMessage,
+  EventRelay,
+  MessageSource,
+  StoreOutcome,
+  TakenMessage,
+} from 'nestjs-payments';
+import { eventually } from '../support/time/waiting.ts';
+
+/** An adapter of the engine under test. */
+export type EngineAdapter = EventRelay & MessageSource;
+
+/** A message at the engine's place for dead letters. */
+export interface DeadLetter {
+  readonly code: string | undefined;
+  readonly body: Uint8Array;
+}
+
+/** A server of the engine under test, in a process of its own. */
+export interface RunningEngine extends AsyncDisposable {
+  /** Kills the server with SIGKILL. */
+  kill(): Promise<void>;
+  /** Starts the server again, on the same port and with the same data. */
+  restart(): Promise<void>;
+  /**
+   * Creates an adapter with a connection of its own. Adapters with different names share no message. Once `open()` of an
+   * adapter with a service has resolved, each message that is published later reaches the service.
+   */
+  adapter(name: string, options?: AdapterOptions): EngineAdapter;
+  /** Reads the dead letters of a service. */
+  deadLetters(name: string, service: string): Promise<readonly DeadLetter[]>;
+  /** Adds a message that the module did not write, with the given body, for the service to take. */
+  addForeignMessage(name: string, service: string, body: Uint8Array): Promise<void>;
+}
+
+/** Options of an adapter that the cases need. */
+export interface AdapterOptions {
+  readonly service?: string;
+  readonly maxInProgress?: number;
+}
+
+/** What an engine can do, and how its server starts. */
+export interface EngineUnderTest {
+  readonly name: string;
+  /** Whether this machine has the server. If not, the cases are skipped. */
+  readonly installed: boolean;
+  /** Whether one process that stores one message at a time takes the messages of one key in their order. */
+  readonly keepsOrder: boolean;
+  start(): Promise<RunningEngine>;
+}
+
+const ACKNOWLEDGE: StoreOutcome = { action: 'acknowledge' };
+
+/** A message as the module creates it. */
+export function engineMessage(fields: { id?: string; transaction?: string } = {}): EngineMessage {
+  const { id = randomUUID(), transaction = randomUUID() } = fields;
+  const key = `default/${transaction}`;
+  const event = { id, eventType: 'transaction.completed', data: { transactionId: transaction } };
+  return {
+    id: `default/${id}`,
+    key,
+    attributes: {
+      specversion: '1.0',
+      id,
+      source: '/payments/default',
+      type: 'transaction.completed',
+      time: '2026-01-31T12:00:00.000Z',
+      datacontenttype: 'application/json',
+      company: 'default',
+      signature: `sha512=${'a'.repeat(128)}`,
+      origin: 'webhook',
+      partitionkey: key,
+      subject: transaction,
+    },
+    body: Buffer.from(JSON.stringify(event)),
+  };
+}
+
+/** A process of a worker service: takes messages, and consumes again after an error, as the module does. */
+class TestService implements AsyncDisposable {
+  readonly taken: TakenMessage[] = [];
+  readonly #stop = new AbortController();
+  readonly #ended: Promise<void>;
+
+  private constructor(
+    private readonly adapter: EngineAdapter,
+    store: (message: TakenMessage) => StoreOutcome | Promise<StoreOutcome>,
+  ) {
+    this.#ended = this.#run(store);
+  }
+
+  static async start(
+    adapter: EngineAdapter,
+    store: (message: TakenMessage) => StoreOutcome | Promise<StoreOutcome> = () => ACKNOWLEDGE,
+  ): Promise<TestService> {
+    await adapter.open?.();
+    return new TestService(adapter, store);
+  }
+
+  /** The ids of the taken messages, in the order in which they arrived. */
+  get ids(): (string | undefined)[] {
+    return this.taken.map(({ attributes }) => attributes['id']);
+  }
+
+  /** Ends consuming, as a closing application does, and keeps the connection. */
+  async end(): Promise<void> {
+    this.#stop.abort();
+    await this.#ended;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.end();
+    await this.adapter.close?.();
+  }
+
+  async #run(
+    store: (message: TakenMessage) => StoreOutcome | Promise<StoreOutcome>,
+  ): Promise<void> {
+    const { signal } = this.#stop;
+    while (!signal.aborted) {
+      try {
+        await this.adapter.consume(
+          async (message) => {
+            this.taken.push(message);
+            return store(message);
+          },
+          { signal },
+        );
+      } catch {
+        await setTimeout(100);
+      }
+    }
+  }
+}
+
+/** Defines the cases that an adapter must pass against a real server. */
+export function describeEngine({ name: engine, installed, keepsOrder, start }: EngineUnderTest) {
+  const describeIf = installed ? describe : describe.skip;
+  describeIf(engine, () => {
+    let running: RunningEngine;
+    let name: string;
+    let ending: AsyncDisposableStack;
+    const { signal } = new AbortController();
+
+    beforeAll(async () => {
+      running = await start();
+    });
+    beforeEach(() => {
+      name = `t${randomUUID().slice(0, 8)}`;
+      ending = new AsyncDisposableStack();
+    });
+    afterEach(() => ending.disposeAsync());
+    afterAll(() => running?.[Symbol.asyncDispose]());
+
+    async function relay(): Promise<EngineAdapter> {
+      const adapter = running.adapter(name);
+      ending.defer(async () => adapter.close?.());
+      await adapter.open?.();
+      return adapter;
+    }
+
+    async function service(
+      service: string,
+      store?: (message: TakenMessage) => StoreOutcome | Promise<StoreOutcome>,
+      maxInProgress = 100,
+    ): Promise<TestService> {
+      const adapter = running.adapter(name, { service, maxInProgress });
+      return ending.use(await TestService.start(adapter, store));
+    }
+
+    it(`EN-02: ${engine} transports the body byte for byte, and every attribute`, async () => {
+      const ledger = await service('ledger');
+      const gateway = await relay();
+      const message = engineMessage({ id: 'Zürich 1%"é漢\u{1F600}', transaction: 'a b/c.d*>:e' });
+      const bytes = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte));
+      const body = Buffer.concat([message.body, bytes]);
+      await gateway.publish({ ...message, body }, { signal });
+      await eventually(() => expect(ledger.taken).toHaveLength(1));
+      expect(Buffer.from(ledger.taken[0]!.body).equals(body)).toBe(true);
+      expect(ledger.taken[0]!.attributes).toMatchObject(message.attributes);
+      expect(ledger.taken[0]!.deliveries).toBe(1);
+    });
+
+    it(`EN-02: ${engine} transports a body of 500,000 bytes`, async () => {
+      const ledger = await service('ledger');
+      const gateway = await relay();
+      const body = Buffer.alloc(500_000, 'x');
+      await gateway.publish({ ...engineMessage(), body }, { signal });
+      await eventually(() => expect(ledger.taken).toHaveLength(1));
+      expect(Buffer.from(ledger.taken[0]!.body).equals(body)).toBe(true);
+    });
+
+    it(`EN-04: with ${engine}, two services take every event, and two processes of a service share them`, async () => {
+      const ledgers = [
+        await service('ledger', undefined, 1),
+        await service('ledger', undefined, 1),
+      ];
+      const mail = await service('mail');
+      const gateway = await relay();
+      const messages = Array.from({ length: 40 }, () => engineMessage());
+      for (const message of messages) await gateway.publish(message, { signal });
+      const ids = messages.map(({ attributes }) => attributes.id).toSorted();
+      await eventually(() => {
+        expect(mail.ids.toSorted()).toEqual(ids);
+        expect(ledgers.flatMap((one) => one.ids).toSorted()).toEqual(ids);
+      });
+    });
+
+    it(`EN-04: with ${engine}, a service that was away takes what was published meanwhile`, async () => {
+      const before = await service('ledger');
+      await before.end();
+      const gateway = await relay();
+      const message = engineMessage();
+      await gateway.publish(message, { signal });
+      const after = await service('ledger');
+      await eventually(() => expect(after.ids).toEqual([message.attributes.id]));
+      expect(before.ids).toEqual([]);
+    });
+
+    it(`EN-03: ${engine} delivers a message again after the time that the module asks for, 30 times in a row`, async () => {
+      let failures = 30;
+      const at: number[] = [];
+      const ledger = await service('ledger', () => {
+        at.push(performance.now());
+        if (failures === 0) return ACKNOWLEDGE;
+        failures -= 1;
+        return { action: 'retry', afterMs: 20 };
+      });
+      const gateway = await relay();
+      await gateway.publish(engineMessage(), { signal });
+      await eventually(() => expect(failures).toBe(0));
+      await eventually(() => expect(ledger.taken).toHaveLength(31));
+      expect(Math.min(...at.slice(1).map((time, index) => time - at[index]!))).toBeGreaterThan(15);
+      expect(ledger.taken[1]!.deliveries).toBeGreaterThan(1);
+      expect(ledger.taken[30]!.deliveries).toBeGreaterThanOrEqual(ledger.taken[1]!.deliveries);
+      expect(await running.deadLetters(name, 'ledger')).toEqual([]);
+    });
+
+    it(`EN-03: with ${engine}, a message that waits for its next delivery does not block others`, async () => {
+      const slow = engineMessage();
+      const ledger = await service('ledger', ({ attributes }) =>
+        attributes['id'] === slow.attributes.id
+          ? { action: 'retry', afterMs: 3_600_000 }
+          : ACKNOWLEDGE,
+      );
+      const gateway = await relay();
+      await gateway.publish(slow, { signal });
+      await eventually(() => expect(ledger.ids).toEqual([slow.attributes.id]));
+      const others = Array.from({ length: 20 }, () => engineMessage());
+      for (const message of others) await gateway.publish(message, { signal });
+      await eventually(() => expect(new Set(ledger.ids).size).toBe(21));
+    });
+
+    it(`EN-03: ${engine} gives a message that was not acknowledged to another process`, async () => {
+      const hanging = Promise.withResolvers<StoreOutcome>();
+      const first = await service('ledger', () => hanging.promise, 1);
+      const gateway = await relay();
+      const message = engineMessage();
+      await gateway.publish(message, { signal });
+      await eventually(() => expect(first.taken).toHaveLength(1));
+      const ended = first.end();
+      hanging.resolve({ action: 'retry', afterMs: 0 });
+      await ended;
+      const second = await service('ledger');
+      await eventually(() => expect(second.ids).toContain(message.attributes.id));
+    });
+
+    it(`EN-05: ${engine} keeps a rejected message with its code as a dead letter, and delivers it no more`, async () => {
+      const bad = engineMessage();
+      const ledger = await service('ledger', ({ attributes }) =>
+        attributes['id'] === bad.attributes.id
+          ? { action: 'reject', code: 'signature_mismatch' }
+          : ACKNOWLEDGE,
+      );
+      const gateway = await relay();
+      await gateway.publish(bad, { signal });
+      const good = engineMessage();
+      await gateway.publish(good, { signal });
+      await eventually(() => expect(ledger.ids).toContain(good.attributes.id));
+      await eventually(async () => {
+        const [letter, ...others] = await running.deadLetters(name, 'ledger');
+        expect(others).toEqual([]);
+        expect(letter!.code).toBe('signature_mismatch');
+        expect(Buffer.from(letter!.body).equals(Buffer.from(bad.body))).toBe(true);
+      });
+      await ledger.end();
+      const later = await service('ledger');
+      const last = engineMessage();
+      await gateway.publish(last, { signal });
+      await eventually(() => expect(later.ids).toEqual([last.attributes.id]));
+    });
+
+    it(`EN-05: ${engine} passes a message that the module did not write to the module, and blocks no other`, async () => {
+      const reject: StoreOutcome = { action: 'reject', code: 'company_unknown' };
+      const ledger = await service('ledger', ({ attributes }) =>
+        attributes['company'] === undefined ? reject : ACKNOWLEDGE,
+      );
+      const foreign = Buffer.from('not an event');
+      await running.addForeignMessage(name, 'ledger', foreign);
+      const gateway = await relay();
+      const message = engineMessage();
+      await gateway.publish(message, { signal });
+      await eventually(() => expect(ledger.ids).toContain(message.attributes.id));
+      await eventually(async () => {
+        const letters = await running.deadLetters(name, 'ledger');
+        expect(letters.map(({ code }) => code)).toEqual(['company_unknown']);
+      });
+    });
+
+    const orderIt = keepsOrder ? it : it.skip;
+    orderIt(`EN-06: ${engine} keeps the order of the events of a transaction`, async () => {
+      const gateway = await relay();
+      const before = await service('ledger', undefined, 1);
+      await before.end();
+      const messages = Array.from({ length: 20 }, () => engineMessage({ transaction: 'one' }));
+      for (const message of messages) await gateway.publish(message, { signal });
+      const ledger = await service('ledger', undefined, 1);
+      await eventually(() => expect(ledger.taken).toHaveLength(20));
+      expect(ledger.ids).toEqual(messages.map(({ attributes }) => attributes.id));
+    });
+
+    it(`EN-10: with ${engine}, at most "maxInProgress" messages are being stored`, async () => {
+      let [running, most] = [0, 0];
+      const gates: (() => void)[] = [];
+      const ledger = await service(
+        'ledger',
+        async () => {
+          running += 1;
+          most = Math.max(most, running);
+          await new Promise<void>((resolve) => gates.push(resolve));
+          running -= 1;
+          return ACKNOWLEDGE;
+        },
+        3,
+      );
+      const gateway = await relay();
+      for (let n = 0; n < 12; n += 1) await gateway.publish(engineMessage(), { signal });
+      for (let n = 0; n < 12; n += 1) {
+        await eventually(() => expect(gates.length).toBeGreaterThan(0));
+        gates.shift()!();
+      }
+      await eventually(() => expect(ledger.taken).toHaveLength(12));
+      expect(most).toBe(3);
+    });
+
+    it(`EN-10: ${engine} stops taking messages when the application closes, and settles those in progress`, async () => {
+      const gate = Promise.withResolvers<StoreOutcome>();
+      const first = await service('ledger', () => gate.promise, 1);
+      const gateway = await relay();
+      const [one, two] = [engineMessage(), engineMessage()];
+      await gateway.publish(one, { signal });
+      await eventually(() => expect(first.taken).toHaveLength(1));
+      await gateway.publish(two, { signal });
+      const ended = first.end();
+      gate.resolve(ACKNOWLEDGE);
+      await ended;
+      expect(first.ids).toEqual([one.attributes.id]);
+      const second = await service('ledger');
+      await eventually(() => expect(second.ids).toEqual([two.attributes.id]));
+    });
+
+    it(`EN-01: ${engine} publishes nothing after the signal was aborted`, async () => {
+      const gateway = await relay();
+      const aborted = AbortSignal.abort(new Error('closing'));
+      await expect(gateway.publish(engineMessage(), { signal: aborted })).rejects.toThrow();
+    });
+
+    it(`EN-11: an adapter of ${engine} shows no secret, attribute or body`, async () => {
+      const { inspect } = await import('node:util');
+      const gateway = await relay();
+      await service('ledger');
+      const message = engineMessage();
+      await gateway.publish(message, { signal });
+      const shown = JSON.stringify(gateway) + inspect(gateway, { depth: 10 });
+      for (const hidden of [message.attributes.signature, message.attributes.id, 's3cret-password'])
+        expect(shown).not.toContain(hidden);
+    });
+
+    // The last cases kill the server.
+    it(`EN-01: ${engine} has every message that it accepted before it was killed`, async () => {
+      const before = await service('ledger');
+      await before.end();
+      const gateway = await relay();
+      const messages = Array.from({ length: 20 }, () => engineMessage());
+      for (const message of messages) await gateway.publish(message, { signal });
+      await running.kill();
+      const late = AbortSignal.timeout(5000);
+      await expect(gateway.publish(engineMessage(), { signal: late })).rejects.toThrow();
+      await running.restart();
+      const ledger = await service('ledger');
+      const ids = messages.map(({ attributes }) => attributes.id);
+      await eventually(() => expect(new Set(ledger.ids)).toEqual(new Set(ids)));
+    });
+
+    it(`EN-07: gateway and services of ${engine} continue by themselves after the server was killed`, async () => {
+      const ledger = await service('ledger');
+      const gateway = await relay();
+      await gateway.publish(engineMessage(), { signal });
+      await eventually(() => expect(ledger.taken).toHaveLength(1));
+      await running.kill();
+      await running.restart();
+      const message = engineMessage();
+      // The module publishes a message again until it is accepted.
+      await eventually(() => gateway.publish(message, { signal: AbortSignal.timeout(5000) }));
+      await eventually(() => expect(ledger.ids).toContain(message.attributes.id));
+    });
+
+    it(`EN-07: with ${engine} away at the start, open() rejects and a later publish() succeeds`, async () => {
+      const known = await service('ledger');
+      await known.end();
+      await running.kill();
+      const adapter = running.adapter(name);
+      ending.defer(async () => adapter.close?.());
+      await expect(adapter.open!()).rejects.toThrow();
+      await running.restart();
+      const message = engineMessage();
+      await eventually(() => adapter.publish(message, { signal: AbortSignal.timeout(5000) }));
+      const ledger = await service('ledger');
+      await eventually(() => expect(ledger.ids).toContain(message.attributes.id));
+    });
+  });
+}
