@@ -153,7 +153,9 @@ export function describeEngine({ name: engine, installed, keepsOrder, start }: E
       ending = new AsyncDisposableStack();
     });
     afterEach(() => ending.disposeAsync());
-    afterAll(() => running?.[Symbol.asyncDispose]());
+    afterAll(async () => {
+      await running?.[Symbol.asyncDispose]();
+    });
 
     async function relay(): Promise<EngineAdapter> {
       const adapter = running.adapter(name);
