@@ -11,23 +11,13 @@ import type { InboxStore } from '../store/inbox-store.js';
 import { WORKER_OPTIONS } from '../work/worker-options.js';
 import type { ResolvedWorkerOptions } from '../work/worker-options.js';
 
-/**
- * Maximum number of events that one batch deletes. The number is small, so that storing a new event never has to wait
- * for a batch.
- */
+/** The maximum per batch. It is small, so that storing a new event never has to wait for a batch. */
 const BATCH = 500;
-/**
- * The pause between two batches, in milliseconds. During this pause, events are received and deliveries are claimed.
- */
+/** During this pause, events are received and deliveries are claimed. */
 const BETWEEN_BATCHES_MS = 20;
-/** The pause between two rounds, in milliseconds. */
 const BETWEEN_ROUNDS_MS = 60_000;
-/**
- * A handler is reported as orphaned if no running process has registered it for this many milliseconds. This time is
- * longer than a deployment takes.
- */
+/** A handler that no running process has registered for this time is orphaned. A deployment takes less time. */
 const ORPHANED_MS = 3_600_000;
-/** The time after which a process reports the same orphaned handler again, in milliseconds. */
 const REPORT_EVERY_MS = 86_400_000;
 
 /** Maximum number of handlers in one log line. */
@@ -57,23 +47,17 @@ export class InboxMaintenance {
     this.#failures = new ThrottledLog(this.#logger, runtime);
   }
 
-  /**
-   * Reports, in the background, the handlers of the inbox that this process does not register. Runs the first round a
-   * minute later.
-   */
   start(): void {
     this.#round = this.#try('find handlers that no process registers', () => this.#reportAtStart());
     this.#next(BETWEEN_ROUNDS_MS, () => this.#startRound());
   }
 
-  /** Stops the maintenance. Resolves once the batch or report that is running has ended. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#cancel();
     await this.#round;
   }
 
-  /** Deletes one batch of old events now. Returns how many events it changed. */
   prune(limit: number): Promise<number> {
     const { retainEventsMs, retainIdsMs } = this.options;
     return this.store.prune({ bodiesMs: retainEventsMs, tombstonesMs: retainIdsMs, limit });
@@ -108,10 +92,7 @@ export class InboxMaintenance {
     }
   }
 
-  /**
-   * Logs one line with the handlers that are in the handler catalog but not registered by this process. After a method
-   * was renamed, this line is the first hint, because {@link #reportOrphans} reports the old name only after an hour.
-   */
+  /** After a method was renamed, this line is the first hint, because an orphan is reported only after an hour. */
   async #reportAtStart(): Promise<void> {
     await this.#reportOrphans();
     const others = this.catalog.current.handlers
@@ -161,7 +142,6 @@ export class InboxMaintenance {
     }
   }
 
-  /** If an expectation is waiting for its payment, logs that no process polls. */
   async #reportNoPolls(lastSeenAt: Date): Promise<void> {
     const { waiting } = await this.store.expectations.counts();
     if (waiting.count === 0) return;

@@ -11,14 +11,9 @@ import type {
 } from '../store/inbox-store.js';
 import { assertTimes } from '../store/stored-event.js';
 
-/**
- * Number of events per call to the store. The number is small, so that storing a new event never has to wait long for
- * the call.
- */
+/** Events per call to the store. The number is small, so that storing a new event never waits long for the call. */
 const PAGE = 100;
-/** The default of `ratePerSecond`. */
 const DEFAULT_RATE = 100;
-/** The default of `state`. */
 const DEFAULT_STATE = 'dead';
 
 /** Selects the deliveries that `PaymentInbox.skip()` skips. They are in `state`, and their events match the filter. */
@@ -61,7 +56,6 @@ export interface SelectionResult {
   readonly deliveries: number;
 }
 
-/** Redrives or skips deliveries, page by page. */
 export class InboxRedrive {
   constructor(
     private readonly store: InboxStore,
@@ -130,9 +124,8 @@ export class InboxRedrive {
   }
 
   /**
-   * Reads the matching events page by page, oldest first, and adds the counts of each page to `result`. Each page
-   * begins after the last event of the page before, in the order of receipt. Changes to deliveries do not affect this
-   * order, so no event is left out.
+   * Reads the matching events page by page, in the order of receipt. Changes to deliveries do not affect this order, so
+   * no event is left out.
    */
   async #each(
     filter: EventFilter,
@@ -155,17 +148,11 @@ export class InboxRedrive {
   }
 }
 
-/** Returns the error for a handler name that no process has registered. */
 export function unknownHandler(name: string, known: readonly string[]): TypeError {
   const names = known.toSorted().join(', ') || 'none';
   return new TypeError(`No handler is named "${name}". Known handlers: ${names}.`);
 }
 
-/**
- * Returns the filter of a query.
- *
- * @throws TypeError if `from` or `to` is not a valid time.
- */
 function filterOf(query: RedriveQuery, state: EventFilter['state']): EventFilter {
   assertTimes(query);
   // Copies each field by name, because a spread does not copy the getters of a class. A missing field would make more
@@ -185,7 +172,6 @@ function filterOf(query: RedriveQuery, state: EventFilter['state']): EventFilter
   };
 }
 
-/** Returns the names of the handlers whose delivery of the event matches the query. */
 export function matchingHandlers(
   { deliveries }: StoredEvent,
   { handler, error }: Pick<DeliveryQuery, 'handler' | 'error'>,
@@ -198,10 +184,6 @@ export function matchingHandlers(
     .map((delivery) => delivery.handler);
 }
 
-/**
- * Whether the last error of a delivery is in the same {@link errorGroup} as `error`. Without `error`, each delivery
- * matches.
- */
 function hasError(delivery: StoredDelivery | undefined, error: string | undefined): boolean {
   if (error === undefined) return true;
   const lastError = delivery?.lastError ?? '';
@@ -216,7 +198,6 @@ function count(selections: readonly DeliverySelection[]): number {
   return selections.reduce((sum, { handlers }) => sum + handlers.length, 0);
 }
 
-/** Maximum number of groups that {@link failureGroups} returns. The groups with the most deliveries are returned. */
 const MAX_GROUPS = 50;
 
 /**
@@ -248,9 +229,8 @@ export interface Failures {
 }
 
 /**
- * Number of characters that are compared to find the group of an error: the start of the error, after its ids and
- * numbers were replaced. The end is not compared, because a store cuts long errors, and two errors of one group can be
- * cut at different places.
+ * Number of characters that are compared. The end of an error is not compared, because a store cuts long errors, and
+ * two errors of one group can be cut at different places.
  */
 const COMPARED = 300;
 /** Number of errors that are grouped without a pause. After them, the event loop can run other work. */
@@ -264,7 +244,6 @@ export function errorGroup(error: string): string {
     .slice(0, COMPARED);
 }
 
-/** Groups the failed deliveries by handler, state and error, and counts them. */
 export async function failureGroups(store: InboxStore): Promise<Failures> {
   const { counts, more } = await store.failures();
   const byGroup = new Map<string, FailureGroup>();

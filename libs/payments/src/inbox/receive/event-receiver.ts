@@ -28,21 +28,14 @@ import type { OutcomeWatch } from '../work/inbox-worker.js';
 import { MAX_AGE_MS, RECEIVE_OPTIONS } from './receive-options.js';
 import type { ResolvedReceiveOptions } from './receive-options.js';
 
-/** Prefix of the id of an event that a poll found. */
+/** Prefixes of the ids of events that the module itself creates. */
 export const POLL_ID = 'poll:';
-/** Prefix of the id of the event for an overdue payment. */
 export const OVERDUE_ID = 'overdue:';
-/**
- * Prefix of the stored id of an event from a webhook request, if the service's id begins with a prefix of the module.
- */
+/** See {@link VerifiedEvent.storedId}. */
 const SERVICE_ID = 'service:';
 
 const RESERVED_ID = new RegExp(`^(?:${[POLL_ID, OVERDUE_ID, SERVICE_ID].join('|')})`);
 
-/**
- * Returns the prefix and the text or, if the result would be longer than 255 characters, the prefix and a hash of the
- * text.
- */
 export function idOf(prefix: string, text: string): string {
   const id = prefix + text;
   return id.length <= 255 ? id : prefix + createHash('sha256').update(text).digest('hex');
@@ -118,7 +111,6 @@ export class VerifiedEvent {
 /** Maximum number of times that storing an event is repeated because the handler catalog changed. */
 const MAX_CATALOG_CHANGES = 10;
 
-/** An event as it was passed to the store, and the receipt that the store returned. */
 interface ReceivedEvent {
   readonly event: IncomingEvent;
   readonly receipt: StoreReceipt;
@@ -170,10 +162,7 @@ export class PaymentInboxError extends PaymentsError {
   }
 }
 
-/**
- * Receives verified events. Stores each event with a delivery to each handler that takes its type, and runs deliveries
- * at once if their handlers have free slots in this process.
- */
+/** Stores verified events, and runs their deliveries at once if the handlers have free slots in this process. */
 @Injectable()
 export class EventReceiver {
   readonly #logger = new ModuleLogger('PaymentInbox');
@@ -198,12 +187,7 @@ export class EventReceiver {
     this.#failures = new ThrottledLog(this.#logger, runtime);
   }
 
-  /**
-   * See `PaymentInbox.receive()`. An event whose deadline has passed is still stored.
-   *
-   * @param unshared whether only the module has access to the parsed event. If so, the first handler gets the parsed
-   *   event, and the body is not parsed again
-   */
+  /** See `PaymentInbox.receive()`. With `unshared`, the first handler may get the parsed event, and may change it. */
   async receive(verified: VerifiedEvent, unshared = false): Promise<InboxReceipt> {
     const { deadlineMs } = this.options;
     const leftMs = verified.arrivedAt + deadlineMs - this.runtime.monotonic();
@@ -237,11 +221,8 @@ export class EventReceiver {
   }
 
   /**
-   * Receives an event with `receive`, for an inbox that is not durable. Resolves once the event's handlers have
-   * succeeded. The sender may get a 2xx response only after that, because the event is lost if the process ends. For a
-   * copy of an event, runs the handlers that have not succeeded yet.
-   *
-   * @throws PaymentsError `inbox_unavailable` and `handlers_failed`.
+   * For an inbox that is not durable: resolves once the handlers have succeeded, because the event is lost if the
+   * process ends. For a copy of an event, runs the handlers that have not succeeded yet.
    */
   async #handled(
     { company, storedId }: VerifiedEvent,
@@ -321,11 +302,8 @@ export class EventReceiver {
   }
 
   /**
-   * Receives an event of the module itself, such as an event that a poll found. `store` stores the event, or returns
-   * `null` if the event is not to be stored. Does not wait for the handlers, even if the store is not durable, because
-   * the worker retries them.
-   *
-   * @throws the error of `store`. It is then unknown whether the event was stored.
+   * Receives an event of the module itself, such as an event that a poll found. Does not wait for the handlers, even if
+   * the store is not durable, because the worker retries them. If `store` throws, the event may have been stored.
    */
   async receiveOwn(verified: VerifiedEvent, store: StoreEvent): Promise<void> {
     await this.#observed(verified, store);
@@ -337,10 +315,6 @@ export class EventReceiver {
     return observers.active ? observeReceipt(verified, observers, store) : store(verified);
   }
 
-  /**
-   * Stores an event with `receive`. Resolves once the event is stored with the durability that the store offers, or
-   * with `null` if `receive` did not store the event.
-   */
   async #store(verified: VerifiedEvent, receive: StoreEvent): Promise<ReceivedEvent | null> {
     const { company, event, storedId, raw } = verified;
     const summary = summaryOf(event, this.options.summary, this.#failures);
@@ -363,7 +337,6 @@ export class EventReceiver {
     );
   }
 
-  /** Returns the event in the form that the store receives, without deliveries that are assigned to a worker. */
   #incoming(verified: VerifiedEvent, raw: Buffer, summary: StoredSummary | null): IncomingEvent {
     const { company, event, storedId, headers, source } = verified;
     const { eventType, timestamp } = event;
@@ -393,7 +366,6 @@ export class EventReceiver {
     };
   }
 
-  /** Stores the event. Deliveries to handlers of this process that have a free slot run at once. */
   async #receive(unassigned: IncomingEvent, parsed: PaymentEvent | null): Promise<StoreReceipt> {
     const reservation = this.worker.reserve(unassigned.handlers);
     const assign = reservation && {
@@ -433,7 +405,6 @@ export class EventReceiver {
     return isConflict ? received : { event, receipt: { ...receipt, outcome: 'duplicate' } };
   }
 
-  /** Logs a receipt that an operator should know of. Lines that can be frequent are throttled. */
   #logReceipt({ receipt: { outcome, id: storedId }, event }: ReceivedEvent): void {
     const { id, company, eventType } = event;
     if (outcome === 'conflict') {
@@ -492,10 +463,7 @@ function receiptOf({ receipt, event }: ReceivedEvent, safe: 'stored' | 'handled'
   return { id, status: event.handlers.length === 0 ? 'unhandled' : safe };
 }
 
-/**
- * Whether an event is older than `webhook.maxAgeMs`. The inbox may have deleted the id of such an event. Events of the
- * type `webhook.test` are never stale, because a replay of such an event changes no payment.
- */
+/** An event is stale if its id may be deleted, except a `webhook.test` event, whose replay changes no payment. */
 export function isStale(
   { eventType, timestamp }: Pick<PaymentEvent, 'eventType' | 'timestamp'>,
   nowMs: number,
@@ -504,10 +472,7 @@ export function isStale(
   return nowMs - Date.parse(timestamp) > maxAgeMs && eventType !== TEST_EVENT_TYPE;
 }
 
-/**
- * Stores an event within a span, and reports the result to the observers. The event is stored with the trace context of
- * this span, so that the spans of its attempts can link to this span.
- */
+/** Stores an event with the trace context of its span, so that the spans of its attempts can link to this span. */
 function observeReceipt(
   verified: VerifiedEvent,
   observers: Observers,
@@ -547,7 +512,6 @@ function observeReceipt(
   );
 }
 
-/** Reports the receipt of an event to the observers. Returns the outcome of the receipt. */
 function notify(
   { receipt, event }: ReceivedEvent,
   info: Omit<ObserverInfo['eventReceived'], 'status' | 'handlers'>,
@@ -571,7 +535,6 @@ function notify(
   return outcome;
 }
 
-/** The log line about an event that was stored as stale. */
 export function staleWarning(
   { company, id, eventType, occurredAt }: IncomingEvent,
   nowMs: number,
@@ -593,9 +556,7 @@ const UNITS = [
   ['second', 1000],
 ] as const;
 
-/**
- * Returns a duration in words, for example `2 hours`: in the largest unit of which it has at least one, rounded down.
- */
+/** Returns a duration in words, for example `2 hours`, in the largest possible unit, rounded down. */
 function inWords(ms: number): string {
   const [unit, size] = UNITS.find((one) => ms >= one[1]) ?? UNITS[3];
   const count = Math.floor(ms / size);
@@ -604,10 +565,7 @@ function inWords(ms: number): string {
 
 const LENGTHS = { reference: 200, amount: 40, currency: 10 };
 
-/**
- * Returns the summary of an event; `null` if there is none. Never throws: if the application's function fails, the
- * event has no summary, and nothing else changes.
- */
+/** Never throws: if the application's function fails, the event has no summary, and nothing else changes. */
 export function summaryOf(
   event: PaymentEvent,
   option: ResolvedReceiveOptions['summary'],
@@ -641,7 +599,6 @@ export function summaryOf(
   }
 }
 
-/** The default of the option `summary`, which uses the fields that the contract with the service defines. */
 function defaultSummary({ data }: PaymentEvent): EventSummary {
   const { externalReference, accountReference, amount, currency } = data;
   const reference = isText(externalReference) ? externalReference : accountReference;
@@ -652,10 +609,7 @@ function isText(value: unknown): value is string {
   return typeof value === 'string' && value !== '';
 }
 
-/**
- * Returns a text cut to the maximum length of the field; `null` for an empty text and for other values. Replaces null
- * characters by U+FFFD, and also a character of two UTF-16 units that was cut in half.
- */
+/** A character of two UTF-16 units that the cut divides becomes U+FFFD, as a null character does. */
 function bounded(field: keyof typeof LENGTHS, value: unknown): string | null {
   return isText(value)
     ? value.slice(0, LENGTHS[field]).toWellFormed().replaceAll('\0', '\uFFFD')

@@ -3,9 +3,7 @@ import { isReserved } from '../../events/handler-registry.js';
 import type { PaymentEvent } from '../../events/payment-event.js';
 import type { EventSummary } from '../store/stored-event.js';
 
-/** Nest injection token of the {@link ResolvedReceiveOptions}. */
 export const RECEIVE_OPTIONS = Symbol('PAYMENTS_RECEIVE_OPTIONS');
-/** Nest injection token of the maximum age of an event in milliseconds; see {@link resolveMaxAge}. */
 export const MAX_AGE_MS = Symbol('PAYMENTS_MAX_AGE_MS');
 
 /** How events are received. Every field has a default. */
@@ -35,7 +33,6 @@ export interface ReceiveOptions {
   summary?: ((event: PaymentEvent) => EventSummary | null | undefined) | null;
 }
 
-/** The {@link ReceiveOptions} with all defaults. */
 export interface ResolvedReceiveOptions {
   readonly oncePerTransaction: ReadonlySet<string>;
   /**
@@ -50,12 +47,7 @@ export interface ResolvedReceiveOptions {
 
 const checkDeadline = whole({ default: 25_000, min: 100, max: 29_000, unit: 'milliseconds' });
 
-/**
- * Checks the options and adds the defaults.
- *
- * @param polled the event types that polls can find
- * @throws PaymentsError `options_invalid`.
- */
+/** @throws PaymentsError `options_invalid`. */
 export function resolveReceiveOptions(
   options: ReceiveOptions,
   polled: readonly string[] = [],
@@ -84,8 +76,7 @@ export function resolveReceiveOptions(
 }
 
 /**
- * Returns the maximum age of an event in milliseconds, `Infinity` for no limit. `option` is `webhook.maxAgeMs`, and
- * `retainIdsMs` is how long a durable inbox stores the ids of events.
+ * Returns the maximum age of an event, `Infinity` for no limit. `option` is `webhook.maxAgeMs`.
  *
  * @throws PaymentsError `options_invalid` if ids are deleted before events reach the maximum age, because a copy of an
  *   event that arrives between these two times would run the handlers again.
@@ -106,7 +97,6 @@ export function resolveMaxAge(
   );
 }
 
-/** Whether a value is an event type without `*` that applications may use. */
 export function isExactType(type: unknown): type is string {
   return typeof type === 'string' && /^[^*\p{Cc}]{1,255}$/u.test(type) && !isReserved(type);
 }

@@ -1,17 +1,14 @@
 import type { ActivityCounts, ActivityMinute, InboxActivity } from './stored-event.js';
 
 const MINUTE_MS = 60_000;
-/**
- * Milliseconds from the end of a minute until the minute is closed. Transactions that began in the minute have usually
- * committed by then.
- */
+/** A minute is closed this long after its end, when transactions that began in it have usually committed. */
 const CLOSING_MS = 10_000;
 /** At least this many of the newest events are counted. */
 export const COUNTED_EVENTS = 100_000;
 
 /** The counts that a slice of events adds to one minute. */
 export interface ActivityPart {
-  /** The minute, in minutes since the epoch. */
+  /** In minutes since the epoch. */
   readonly minute: number;
   /** The handler of the counted deliveries. Empty if the part counts the received events. */
   readonly handler: string;
@@ -30,7 +27,6 @@ export interface ActivitySlice {
   readonly oldest: { readonly seq: number; readonly receivedMs: number } | null;
 }
 
-/** Converts a time to minutes since the epoch. */
 export const minuteOf = (ms: number): number => Math.floor(ms / MINUTE_MS);
 
 interface Tally extends Record<'received' | 'failed' | 'dead', number> {
@@ -41,7 +37,6 @@ interface Tally extends Record<'received' | 'failed' | 'dead', number> {
  * Computes the activity of the last closed minutes from the newest events, slice by slice, so that other operations can
  * run between two slices.
  *
- * @param minutes the number of minutes
  * @param nowMs the time by the store clock
  * @param deletedMs the time up to which received events may have been deleted
  * @param readSlice returns the activity, from the minute `fromMinute` on, of a slice of events: the newest events that
@@ -71,10 +66,7 @@ export async function countActivity(
   };
 }
 
-/**
- * Adds a part to the counts of its minute. `byHandler` is `undefined`, and the part is ignored, if the minute is not
- * requested.
- */
+/** @param byHandler the counts of the minute; `undefined` if the minute is not requested */
 function add(byHandler: Map<string, Tally> | undefined, part: ActivityPart): void {
   if (byHandler === undefined) return;
   const tally = byHandler.get(part.handler) ?? { received: 0, failed: 0, dead: 0, tookMs: [] };

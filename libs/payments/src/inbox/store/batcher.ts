@@ -7,28 +7,20 @@ import { PaymentsError } from '../../errors/payments-error.js';
  */
 const FEW_ITEMS = 8;
 const MANY_ITEMS = 100;
-/** Maximum number of items in one call, except for a single request with more items. */
+/** Limits of one call. A single request with more items or bytes is written in a call of its own. */
 const MAX_ITEMS = 500;
-/** Maximum number of bytes in one call, except for a single request with more bytes. */
 const MAX_BYTES = 4 * 1024 ** 2;
-/**
- * Limits of items and bytes in the queue. The queue reaches these limits if requests arrive faster than the database
- * writes them.
- */
+/** The queue reaches these limits if requests arrive faster than the database writes them. */
 const MAX_QUEUED_ITEMS = 20_000;
 const MAX_QUEUED_BYTES = 256 * 1024 ** 2;
 
-/** The options of a {@link Batcher}. */
 export interface BatcherOptions<Item, Result> {
-  /** Writes items to the database. Resolves with the results in the order of the items. */
+  /** Resolves with the results in the order of the items. */
   readonly call: (items: readonly Item[]) => Promise<readonly Result[]>;
   /** Maximum number of calls at the same time. If one call waits for another process, the other calls continue. */
   readonly maxCalls: number;
   readonly bytesOf: (item: Item) => number;
-  /**
-   * Whether an error was caused by a value in one of the items. If so, the other items of the call can still be
-   * written.
-   */
+  /** Whether a value in one of the items caused the error, so that the other items can still be written. */
   readonly isValueError: (error: unknown) => boolean;
 }
 
@@ -81,13 +73,11 @@ export class Batcher<Item, Result> {
     });
   }
 
-  /** Resolves when the queue is empty and no call runs. */
   async drained(): Promise<void> {
     if (this.#calls + this.#queue.length > 0)
       await new Promise<void>((resolve) => this.#onIdle.push(resolve));
   }
 
-  /** Starts calls at the end of this turn of the event loop. */
   #schedule(): void {
     if (this.#scheduled) return;
     this.#scheduled = true;
@@ -103,7 +93,6 @@ export class Batcher<Item, Result> {
     return this.#calls === 0 || this.#calledItems < FEW_ITEMS || this.#queuedItems >= MANY_ITEMS;
   }
 
-  /** Takes as many requests from the queue as one call writes: at least one. */
   #take(): Request<Item, Result>[] {
     let items = 0;
     let bytes = 0;
@@ -124,7 +113,7 @@ export class Batcher<Item, Result> {
     return removed;
   }
 
-  /** Writes the requests in one call. Never rejects. */
+  /** Never rejects. */
   async #run(requests: readonly Request<Item, Result>[]): Promise<void> {
     const items = requests.reduce((sum, request) => sum + request.items.length, 0);
     this.#calls += 1;

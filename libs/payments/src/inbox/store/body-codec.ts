@@ -7,7 +7,6 @@ import { PAYMENTS_RUNTIME } from '../../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import type { StoredEvent } from './inbox-store.js';
 
-/** Nest injection token of the application's {@link BodyCodec}, or `null`. */
 export const BODY_CODEC = Symbol('PAYMENTS_BODY_CODEC');
 
 /** The event that a stored body belongs to. */
@@ -48,11 +47,7 @@ export interface BodyCodec {
   decode(stored: Buffer, context: BodyContext): Uint8Array | Promise<Uint8Array>;
 }
 
-/**
- * Checks the option `bodyCodec`.
- *
- * @throws PaymentsError `options_invalid`.
- */
+/** @throws PaymentsError `options_invalid`. */
 export function resolveBodyCodec(codec: BodyCodec | undefined): BodyCodec | null {
   if (codec === undefined) return null;
   if (typeof codec?.encode !== 'function' || typeof codec.decode !== 'function') {
@@ -67,10 +62,7 @@ export function resolveBodyCodec(codec: BodyCodec | undefined): BodyCodec | null
   });
 }
 
-/**
- * Encodes bodies before they are stored and decodes them after they were read. Without a `bodyCodec`, bodies are stored
- * unchanged.
- */
+/** Encodes and decodes the bodies of events. Without a `bodyCodec`, bodies are stored unchanged. */
 @Injectable()
 export class StoredBodies {
   readonly #failures: ThrottledLog;
@@ -82,11 +74,7 @@ export class StoredBodies {
     this.#failures = new ThrottledLog(new ModuleLogger('PaymentInbox'), runtime);
   }
 
-  /**
-   * Encodes a body for the store.
-   *
-   * @throws PaymentsError `inbox_unavailable`. The cause is logged at most once per minute.
-   */
+  /** @throws PaymentsError `inbox_unavailable`. The cause is logged at most once per minute. */
   async encode(body: Buffer, { company, id }: BodyContext): Promise<Buffer> {
     if (this.codec === null) return body;
     try {
@@ -108,11 +96,7 @@ export class StoredBodies {
     }
   }
 
-  /**
-   * Decodes a stored body.
-   *
-   * @throws PaymentsError `body_undecodable`, whose `cause` is the value that the codec threw.
-   */
+  /** @throws PaymentsError `body_undecodable`, whose `cause` is the value that the codec threw. */
   async decode(stored: Buffer, { company, id }: BodyContext): Promise<Buffer> {
     if (this.codec === null) return stored;
     try {
@@ -127,7 +111,6 @@ export class StoredBodies {
     }
   }
 
-  /** Returns the event with its decoded body or, if the body cannot be decoded, with `bodyError`. */
   async show(event: StoredEvent | undefined): Promise<StoredEvent | undefined> {
     if (!event?.raw) return event;
     try {

@@ -31,7 +31,6 @@ export type ExpectationState = 'waiting' | 'fulfilled' | 'overdue' | 'cancelled'
  */
 export type PollResult = 'event' | 'pending' | 'unknown' | 'contradiction';
 
-/** Returns the detail of a {@link PollResult} `contradiction`. */
 export function contradictionDetail(
   foundType: string,
   stored: { readonly id: string; readonly eventType: string },
@@ -140,9 +139,7 @@ export interface PollOutcome {
    * {@link againInMs} sets its next poll. With `end`, no poll is scheduled and the state does not change.
    */
   readonly next: number | 'overdue' | 'end';
-  /**
-   * With `next: 'overdue'`: the delay until the overdue expectation is polled again, in milliseconds. Default: never.
-   */
+  /** With `next: 'overdue'`: milliseconds until the overdue expectation is polled again. Default: never. */
   readonly againInMs?: number | null;
 }
 
@@ -152,7 +149,6 @@ export function nextDelayMs({ next, againInMs = null }: PollOutcome): number | n
   return next === 'overdue' ? againInMs : null;
 }
 
-/** The arguments of {@link ExpectationStore.settlePoll}. */
 export interface PollSettlement {
   readonly lease: PollLease;
   readonly outcome: PollOutcome;
@@ -170,7 +166,6 @@ export interface PollSettlement {
   readonly keepLost: boolean;
 }
 
-/** The result of {@link ExpectationStore.settlePoll}. */
 export interface SettledPoll {
   /**
    * Whether the poll was recorded. Nothing was stored if the lease is not valid any more, because another process has
@@ -181,7 +176,6 @@ export interface SettledPoll {
   readonly result: PollResult;
   /** The recorded detail. For a contradiction, it contains the id and the type of the stored event. */
   readonly detail: string | null;
-  /** The state of the expectation now. */
   readonly state: ExpectationState;
   /** Whether this settlement fulfilled the expectation or made it overdue. */
   readonly changed: boolean;
@@ -202,7 +196,6 @@ export interface SettledPoll {
  */
 export type RequestState = 'never' | 'answered' | 'unknown' | 'running' | 'accepted';
 
-/** The result of {@link ExpectationStore.startRequest}. */
 export interface StartedRequest {
   readonly expectation: StoredExpectation;
   /** The state of the request before this call. The state is also `accepted` if a transaction id is attached. */
@@ -248,7 +241,6 @@ export interface ExpectationCounts {
   readonly overdueUnknown: CappedCount;
 }
 
-/** Identifies one expectation. */
 export interface ExpectationName {
   readonly company: string;
   readonly reference: string;
@@ -333,7 +325,6 @@ export interface ExpectationStore {
     end: Exclude<RequestState, 'running'> | 'cancelled',
   ): Promise<boolean>;
 
-  /** Returns the expectation with this reference. */
   find(company: string, reference: string): Promise<StoredExpectation | undefined>;
 
   /**

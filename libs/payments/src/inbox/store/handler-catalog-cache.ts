@@ -38,10 +38,9 @@ const MAX_TYPES = 1000;
  */
 @Injectable()
 export class HandlerCatalogCache {
-  /** The cached catalog. Until the first load, it is the catalog of an empty store. */
+  /** Until the first load, the catalog of an empty store. */
   #catalog: HandlerCatalog = { version: 0, handlers: [] };
   #refreshing: Promise<HandlerCatalog> | null = null;
-  /** Results of {@link matching} with this catalog, by event type. */
   readonly #matching = new Map<string, readonly string[]>();
 
   constructor(
@@ -54,13 +53,12 @@ export class HandlerCatalogCache {
     return this.#catalog;
   }
 
-  /** Replaces the cached catalog, for example with the result of {@link InboxStore.register}. */
   set(catalog: HandlerCatalog): void {
     this.#catalog = catalog;
     this.#matching.clear();
   }
 
-  /** Loads the catalog. Concurrent calls share one query. Rejects if the store is down. */
+  /** Concurrent calls share one query. */
   refresh(): Promise<HandlerCatalog> {
     this.#refreshing ??= this.#load().finally(() => {
       this.#refreshing = null;
@@ -68,10 +66,7 @@ export class HandlerCatalogCache {
     return this.#refreshing;
   }
 
-  /**
-   * Returns the names of the handlers that take an event type, each once. The handlers of this process are first. No
-   * handler takes an event of a reserved type from a webhook request.
-   */
+  /** Returns the names of the handlers that take an event type, each once. The handlers of this process are first. */
   matching(eventType: string, source: EventSource = 'webhook'): readonly string[] {
     if (source === 'webhook' && isReserved(eventType)) return [];
     const known = this.#matching.get(eventType);
@@ -95,7 +90,6 @@ export class HandlerCatalogCache {
     return known?.patterns.some((pattern) => matchesPattern(pattern, eventType)) ?? false;
   }
 
-  /** Returns the names of the handlers of the applications, each once. The handlers of this process are first. */
   names(): string[] {
     return namesOf(this.#handlers);
   }
@@ -109,8 +103,7 @@ export class HandlerCatalogCache {
   }
 
   /**
-   * The handlers of this process, then the handlers that any process registered, without the handlers of the module
-   * itself.
+   * The handlers of this process, then those that any process registered, without the handlers of the module itself.
    */
   get #handlers(): HandlerDeclaration[] {
     const registered = this.#catalog.handlers.filter(({ name }) => !isReserved(name));

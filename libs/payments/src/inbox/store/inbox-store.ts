@@ -17,10 +17,8 @@ import type {
 export type * from './expectation-store.js';
 export type * from './stored-event.js';
 
-/** Nest injection token of the {@link InboxStore} in use. */
 export const INBOX_STORE = Symbol('PAYMENTS_INBOX_STORE');
 
-/** The result of settling a delivery. */
 export interface SettleResult {
   /** Whether the lease was valid, so that the delivery is settled. If the lease was not valid, nothing was changed. */
   readonly settled: boolean;
@@ -28,7 +26,6 @@ export interface SettleResult {
   readonly nextDue: boolean;
 }
 
-/** The result of {@link InboxStore.commit}. */
 export interface CommitResult<R> extends Pick<SettleResult, 'nextDue'> {
   /** The return value of the function `work`. */
   readonly result: R;
@@ -42,7 +39,6 @@ export interface HandlerDeclaration {
   readonly patterns: readonly string[];
 }
 
-/** What a worker passes to the store when it registers. */
 export interface WorkerRegistration {
   /** Id of the worker: a UUID. Each registration has a new id. */
   readonly id: string;
@@ -65,7 +61,6 @@ export interface HandlerCatalog {
   readonly handlers: readonly KnownHandler[];
 }
 
-/** The result of {@link InboxStore.heartbeat}. */
 export interface HeartbeatResult {
   /**
    * Whether the worker is live. A worker that is not live was declared dead or never registered, and its deliveries
@@ -76,7 +71,6 @@ export interface HeartbeatResult {
   readonly suspects: boolean;
 }
 
-/** Selects the deliveries to claim. */
 export interface ClaimRequest {
   /** Id of a registered worker. */
   readonly workerId: string;

@@ -89,7 +89,6 @@ export interface StoredSummary {
   readonly currency: string | null;
 }
 
-/** The summary of an event about which nothing is known. */
 export const NO_SUMMARY: StoredSummary = Object.freeze({
   reference: null,
   amount: null,
@@ -132,7 +131,6 @@ export interface IncomingEvent extends Pick<
    * `null`.
    */
   readonly reference: string | null;
-  /** The summary that lists show of the event; `null` if the event has no summary. */
   readonly summary: StoredSummary | null;
   /** Whether the event fulfils expectations of its transaction and reference; see {@link ExpectationStore}. */
   readonly fulfils: boolean;
@@ -160,7 +158,6 @@ export interface StoreReceipt {
   readonly fulfilled: readonly FulfilledExpectation[];
 }
 
-/** An expectation that an event fulfilled. */
 export interface FulfilledExpectation {
   readonly reference: string;
   readonly transactionId: string | null;
@@ -203,9 +200,7 @@ export interface ClaimedDelivery extends Lease, Pick<StoredEvent, 'receivedAt' |
    * with at least one such attempt is a suspect, because it may have caused the death of the process.
    */
   readonly crashes: number;
-  /**
-   * Facts of the event for the span of the attempt. Without this field, the span has neither the event type nor a link.
-   */
+  /** Without this field, the span of the attempt has neither the event type nor a link. */
   readonly traced?: TracedEvent;
 }
 
@@ -258,15 +253,11 @@ export interface StoredEvent {
   readonly deliveries: readonly StoredDelivery[];
 }
 
-/** Maximum number of attempts in a history. */
 export const HISTORY_LENGTH = 20;
 
 const ERROR_LENGTH = 1000;
 
-/**
- * One attempt as a database stores it, in a JSON array: its number, its start in milliseconds since the epoch, its
- * duration in milliseconds, its outcome and, for a failed attempt, the error.
- */
+/** One attempt as a database stores it, in a JSON array. `startedMs` counts from the epoch. */
 export type HistoryEntry = readonly [
   attempt: number,
   startedMs: number,
@@ -277,7 +268,6 @@ export type HistoryEntry = readonly [
 
 const OUTCOMES = { d: 'done', f: 'failed', l: 'lost' } as const;
 
-/** Converts a history from the form in which a database stores it. */
 export function toHistory(entries: readonly HistoryEntry[]): DeliveryAttempt[] {
   return entries.map(([attempt, startedMs, tookMs, outcome, error]) => ({
     attempt,
@@ -332,11 +322,7 @@ export interface EventPage {
   readonly next: string | null;
 }
 
-/**
- * Returns the parts of a cursor, which a store returned as `next`.
- *
- * @throws TypeError if `after` is not a cursor of this store.
- */
+/** @throws TypeError if `after` is not a cursor that this store returned as `next`. */
 export function parseCursor(after: unknown, pattern: RegExp): RegExpExecArray {
   const parts = typeof after === 'string' ? pattern.exec(after) : null;
   if (parts !== null) return parts;
@@ -356,7 +342,6 @@ export function assertTimes({ from, to }: { readonly from?: Date; readonly to?: 
   if (to !== undefined) assertDate('to', to);
 }
 
-/** @throws TypeError unless `value` is a `Date` with a valid time. */
 export function assertDate(name: string, value: unknown): void {
   if (value instanceof Date && !Number.isNaN(value.getTime())) return;
   throw new TypeError(
@@ -369,17 +354,10 @@ export interface DeliverySelection {
   readonly company: string;
   /** Id of the event. */
   readonly id: string;
-  /**
-   * The handlers of the deliveries. {@link InboxStore.redrive} adds a delivery if the event has no delivery to a
-   * handler.
-   */
   readonly handlers: readonly string[];
 }
 
-/**
- * Maximum number of events that one call of `list()` compares with the filter. For exceptions, see
- * `PaymentInbox.list()`.
- */
+/** Maximum number of rows that one call of `list()` of a database compares with the filter. */
 export const MAX_READ = 20_000;
 
 /**
@@ -399,7 +377,7 @@ export interface CappedCount {
   readonly more: boolean;
 }
 
-/** Converts a number of rows to a capped count. It is enough to count the rows up to {@link COUNT_CAP} + 1. */
+/** It is enough to count the rows up to {@link COUNT_CAP} + 1. */
 export function capped(count: number): CappedCount {
   return { count: Math.min(count, COUNT_CAP), more: count > COUNT_CAP };
 }
@@ -444,10 +422,7 @@ export interface FailureCount {
   readonly eventId: string;
 }
 
-/**
- * Maximum number of failed deliveries that {@link InboxStore.failures} reads. The deliveries of the newest events are
- * read.
- */
+/** Maximum number of failed deliveries that {@link InboxStore.failures} reads. */
 export const MAX_FAILED = 10_000;
 
 /** The activity of the inbox in the last closed minutes, in all processes together. */

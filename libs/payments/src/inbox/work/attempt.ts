@@ -44,20 +44,15 @@ export interface AttemptServices {
   readonly runtime: PaymentsRuntime;
   readonly store: InboxStore;
   readonly logger: Logger;
-  /** The throttled log for lines that many attempts may log at the same time. */
   readonly throttled: ThrottledLog;
   readonly catalog: Pick<HandlerCatalogCache, 'refresh' | 'takesElsewhere'>;
   readonly dispatcher: EventDispatcher;
   readonly bodies: StoredBodies;
   readonly observers: Observers;
-  /**
-   * How many handlers still run although their signal was aborted at least 500 ms ago. The attempts of these handlers
-   * have failed.
-   */
+  /** Number of handlers that still run although their signal was aborted at least 500 ms ago. */
   ignoringSignal: number;
 }
 
-/** How an attempt ended. The receiver and `PaymentInbox.runDue()` wait for this outcome. */
 export type AttemptOutcome = 'done' | 'failed';
 
 /** A value that a handler threw, wrapped in an object because a handler can throw `undefined`. */
@@ -65,14 +60,12 @@ interface HandlerFailure {
   readonly thrown: unknown;
 }
 
-/** The result of an attempt. */
 export interface AttemptResult {
   readonly outcome: AttemptOutcome;
   /** Whether another delivery to the handler became due. */
   readonly nextDue: boolean;
   /** Milliseconds until this delivery is due again; `null` if the worker schedules no retry. */
   readonly retryInMs: number | null;
-  /** The outcome for observers. */
   readonly observed: ObserverInfo['attemptEnded']['outcome'];
   /** When the outcome was stored, by the monotonic clock of the runtime. */
   readonly endedAt: number;
@@ -83,15 +76,13 @@ export interface AttemptResult {
   readonly failure: HandlerFailure | null;
 }
 
-/** How to settle a delivery after an attempt. */
 interface Settlement {
   readonly outcome: ObserverInfo['attemptEnded']['outcome'];
-  /** Writes the outcome to the store. */
   readonly write: () => Promise<SettleResult>;
   readonly retryInMs: number | null;
   /** How long the slot stays taken after the delivery is settled, in milliseconds. */
   readonly keepSlotMs: number;
-  /** Logs the outcome. Call this function after the outcome was stored. */
+  /** Call this function after the outcome was stored. */
   readonly log: () => void;
 }
 
@@ -116,10 +107,8 @@ export class Attempt {
   }
 
   /**
-   * Runs the attempt. Resolves when the delivery is settled, or could not be settled. Never rejects.
-   *
-   * @param onSlotFree called once, when the attempt does not need its slot any more, usually before the delivery is
-   *   settled
+   * Resolves when the delivery is settled, or could not be settled. Never rejects. `onSlotFree` is called once, when
+   * the attempt does not need its slot any more, usually before the delivery is settled.
    */
   run(onSlotFree: () => void): Promise<AttemptResult> {
     return this.services.observers.active
@@ -144,7 +133,7 @@ export class Attempt {
     );
   }
 
-  /** Runs the attempt within a span, and reports its start and its end to the observers. `run` must not reject. */
+  /** `run` must not reject. */
   #observe(run: () => Promise<AttemptResult>): Promise<AttemptResult> {
     const { observers, runtime } = this.services;
     const { company, id, handler, attempt, receivedAt, ageMs, source, traced } = this.delivery;
@@ -247,9 +236,7 @@ export class Attempt {
     return failure;
   }
 
-  /**
-   * Resolves as `handled` does or, if the time limit passes first, with `handler_timeout`. Does not stop the handler.
-   */
+  /** If the time limit passes first, resolves with `handler_timeout`, but does not stop the handler. */
   #withinTime(handled: Promise<HandlerFailure | null>): Promise<HandlerFailure | null> {
     const { timeoutMs } = this.policy;
     return new Promise((resolve) => {
@@ -268,10 +255,6 @@ export class Attempt {
     });
   }
 
-  /**
-   * Logs how the handler ends after its time limit. If the handler still runs after {@link END_MS}, counts the handler
-   * in `ignoringSignal` and logs a warning.
-   */
   #afterTimeLimit(handled: Promise<HandlerFailure | null>): void {
     const { delivery, services } = this;
     const { handler } = delivery;
@@ -350,10 +333,7 @@ export class Attempt {
     };
   }
 
-  /**
-   * Settles the delivery. Retries until the store responds. If the application closes before that, tries only once
-   * more. Resolves with `null` if the outcome could not be stored.
-   */
+  /** Retries until the store responds. Once the application closes, tries only once more; `null` means not stored. */
   async #settle({ write }: Settlement): Promise<SettleResult | null> {
     const { delivery, services } = this;
     let backoff: Backoff | null = null;
@@ -398,7 +378,6 @@ export class Attempt {
     this.services.logger.warn(new LogLine(line, this.delivery));
   }
 
-  /** The name of the delivery in messages. */
   get #name(): string {
     const { id, company, handler } = this.delivery;
     return `of event ${id} (company ${company}) to ${handler}`;
@@ -421,10 +400,6 @@ export class Attempt {
   }
 }
 
-/**
- * Returns the error of an attempt whose number is above the maximum of the retry schedule. Such an attempt happens if
- * the last allowed attempt ended without a result, or if the maximum was lowered after earlier attempts.
- */
 function outOfAttempts(
   { attempt, crashes }: ClaimedDelivery,
   policy: HandlerPolicy,
@@ -437,10 +412,7 @@ function outOfAttempts(
   return new PaymentsError('unrecoverable', message);
 }
 
-/**
- * The context of one attempt. The body is copied only when the handler first uses it, because each attempt creates a
- * context.
- */
+/** Copies the body only when the handler first uses it, because each attempt creates a context. */
 export class AttemptContext implements PaymentEventContext {
   readonly company: string;
   readonly handler: string;
@@ -507,9 +479,7 @@ class CommitPromise<R> extends Promise<R> {
 /** Implements `context.commit` of one attempt. An attempt can commit only once. */
 export class AttemptCommit {
   #state: 'open' | 'under way' | 'done' | 'closed' = 'open';
-  /** The promise that the last call of {@link commit} returned. */
   #promise: CommitPromise<unknown> | null = null;
-  /** See {@link SettleResult.nextDue}. */
   nextDue = false;
 
   constructor(
@@ -517,12 +487,10 @@ export class AttemptCommit {
     private readonly lease: Lease,
   ) {}
 
-  /** Whether a commit succeeded, so that the delivery is settled. */
   get done(): boolean {
     return this.#state === 'done';
   }
 
-  /** See `PaymentEventContext.commit`. */
   readonly commit = <R>(work: (tx: never) => R | Promise<R>): Promise<R> => {
     if (this.#state !== 'open') return Promise.reject(this.#rejection());
     this.#state = 'under way';

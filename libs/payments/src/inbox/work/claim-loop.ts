@@ -4,10 +4,7 @@ import { describeError } from '../../errors/payments-error.js';
 import { Backoff, STORE_BACKOFF } from '../../runtime/backoff.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 
-/**
- * The longest time between two claims of an idle process, in milliseconds. This limit bounds the delay after a lost
- * wake-up.
- */
+/** The longest time between two claims of an idle process. It bounds the delay after a lost wake-up. */
 const MAX_SLEEP_MS = 30_000;
 /** Milliseconds until the next claim if something is due that the last claim did not return. */
 const CLAIM_AGAIN_MS = 100;
@@ -26,7 +23,6 @@ export interface ClaimSource {
   nextDueInMs(): Promise<number | null | undefined>;
   /** Called when something has become due, before it is claimed. */
   onDue(): void;
-  /** Called when a claim found nothing due. */
   onNothingDue(): void;
 }
 
@@ -36,15 +32,12 @@ export interface ClaimSource {
  * because they do work of other requests.
  */
 export class ClaimLoop {
-  /** Runs a function in the async context in which the loop was created. */
   readonly #outsideRequests: <R>(work: () => R) => R = AsyncLocalStorage.snapshot();
   readonly #backoff: Backoff;
   #round: Promise<void> = Promise.resolve();
   #claiming = false;
   #again = false;
-  /** Whether the last use of the store failed. */
   #failing = false;
-  /** Whether the loop waits before it retries a failed claim. */
   #backingOff = false;
   #cancelBackoff: () => void = () => {};
   #wakesAt = Infinity;
@@ -67,7 +60,6 @@ export class ClaimLoop {
     this.#round = this.#outsideRequests(() => this.#run());
   }
 
-  /** Claims in `ms` milliseconds, because something becomes due then. */
   wakeIn(ms: number): void {
     const { runtime } = this.source;
     const at = runtime.monotonic() + ms;
@@ -123,7 +115,6 @@ export class ClaimLoop {
     });
   }
 
-  /** Sleeps until the next delivery or poll that can be claimed becomes due. */
   async #sleep(): Promise<void> {
     const { source } = this;
     if (!source.active()) return;
@@ -139,7 +130,6 @@ export class ClaimLoop {
   }
 }
 
-/** Resolves after all other work of this turn of the event loop. */
 function endOfTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

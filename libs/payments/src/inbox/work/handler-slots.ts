@@ -10,7 +10,6 @@ interface Slots {
   woken: boolean;
 }
 
-/** How many deliveries of one handler to claim. */
 interface WantedDeliveries {
   readonly handler: string;
   readonly limit: number;
@@ -27,15 +26,11 @@ export class HandlerSlots {
   #leased = 0;
   #onIdle: (() => void)[] = [];
 
-  /** Adds a handler. Until the first claim, the handler counts as having a backlog. */
   add(handler: string, limit: number): void {
     this.#handlers.set(handler, { limit, used: 0, leased: 0, backlog: true, woken: true });
   }
 
-  /**
-   * Records that deliveries to these handlers or, by default, to any handler may be due. Returns whether this process
-   * has one of the handlers.
-   */
+  /** Records that deliveries to these handlers may be due. Returns whether this process has one of the handlers. */
   wake(handlers: Iterable<string> = this.#handlers.keys()): boolean {
     let known = false;
     for (const handler of handlers) {
@@ -104,7 +99,6 @@ export class HandlerSlots {
     }
   }
 
-  /** Frees the slots of a claim that failed. */
   claimFailed(wanted: readonly WantedDeliveries[]): void {
     for (const { handler, limit } of wanted) {
       this.free(handler, limit);
@@ -130,7 +124,6 @@ export class HandlerSlots {
     for (const resolve of this.#onIdle.splice(0)) resolve();
   }
 
-  /** Resolves when no slot is reserved or taken and all deliveries are settled. */
   whenIdle(): Promise<void> {
     if (this.idle) return Promise.resolve();
     return new Promise((resolve) => this.#onIdle.push(resolve));
@@ -152,8 +145,7 @@ export class HandlerSlots {
   }
 
   /**
-   * Returns how many slots a claim takes: all free slots if there is a backlog, and otherwise half of them, so that new
-   * events find free slots during the claim. Returns 0 if no delivery may be due.
+   * With a backlog, a claim takes all free slots; otherwise half, so that new events find free slots during the claim.
    */
   #wanted(slots: Slots): number {
     const free = this.#free(slots);

@@ -27,7 +27,6 @@ import type { HandlerPolicy, ResolvedWorkerOptions } from './worker-options.js';
 
 /** Passes the outcome of each attempt to every {@link OutcomeWatch} of its event. */
 export class OutcomeWatches {
-  /** The watches by company and event. */
   readonly #watches = new Map<string, Set<OutcomeWatch>>();
   #abandoned = false;
 
@@ -51,7 +50,6 @@ export class OutcomeWatches {
     for (const watches of this.#watches.values()) for (const watch of watches) watch.abandon();
   }
 
-  /** Reports the outcome of an attempt to the watches of its event. */
   report({ company, id, handler }: Lease, outcome: AttemptOutcome): void {
     if (this.#watches.size === 0) return;
     for (const watch of this.#watches.get(`${company}\n${id}`) ?? []) watch.add(handler, outcome);
@@ -146,7 +144,6 @@ export interface InboxCompanion {
 /** Slots that are reserved for the deliveries of an event that is being received. */
 interface SlotReservation {
   readonly workerId: string;
-  /** The handlers that have a reserved slot. */
   readonly handlers: readonly string[];
   /**
    * Runs the deliveries that the store assigned, and frees the other slots. Call it exactly once.
@@ -158,13 +155,9 @@ interface SlotReservation {
   start(claimed: readonly ClaimedDelivery[] | null, parsed?: PaymentEvent | null): void;
 }
 
-/**
- * Runs the deliveries that the store assigns to this process on receipt, and the deliveries that this process claims.
- * Works with every store.
- */
+/** Runs the deliveries that the store assigns to this process on receipt, and those that this process claims. */
 @Injectable()
 export class InboxWorker {
-  /** The outcomes of the attempts, for the receiver. */
   readonly outcomes = new OutcomeWatches();
   readonly #logger = new ModuleLogger('PaymentInbox');
   readonly #slots = new HandlerSlots();
@@ -233,7 +226,6 @@ export class InboxWorker {
     });
   }
 
-  /** Whether the worker runs deliveries: `true` between {@link start} and {@link drain}. */
   get working(): boolean {
     return this.#state === 'working';
   }
@@ -258,10 +250,7 @@ export class InboxWorker {
     return this.#services.ignoringSignal;
   }
 
-  /**
-   * Registers this process and begins to run deliveries. Without `background`, deliveries run only during {@link
-   * runDue}. Returns at once. Nothing is claimed before the process is registered.
-   */
+  /** Without `background`, deliveries run only during {@link runDue}. Nothing is claimed before the registration. */
   start(background = true): void {
     this.#state = 'working';
     this.#background = background;
@@ -316,10 +305,7 @@ export class InboxWorker {
     if (this.#runDueCalls.size > 0) this.#claims.claimSoon();
   }
 
-  /**
-   * Reserves one slot for each of these handlers, except handlers without a free slot or with a known backlog. Returns
-   * `null` if it reserved no slot, or if this process does not run deliveries in the background.
-   */
+  /** Returns `null` if it reserved no slot, or if this process does not run deliveries in the background. */
   reserve(handlers: readonly string[]): SlotReservation | null {
     if (!this.working || !this.#background) return null;
     const workerId = this.#currentId();
@@ -440,10 +426,7 @@ export class InboxWorker {
     this.#claimIfWanting();
   }
 
-  /**
-   * Starts an attempt of a delivery. Before the call, the delivery must be leased to the worker `id`, and its slot must
-   * be taken. Resolves when the attempt has ended.
-   */
+  /** Before the call, the delivery must be leased to the worker `id`, and its slot must be taken. */
   async #start(
     delivery: ClaimedDelivery,
     id: string,
@@ -487,10 +470,7 @@ export class InboxWorker {
     this.#claimIfWanting();
   }
 
-  /**
-   * Returns the worker id to claim with. If there is none now, returns `null` and sends a heartbeat outside of the
-   * request.
-   */
+  /** If there is no id to claim with now, returns `null` and sends a heartbeat outside of the request. */
   #currentId(): string | null {
     const { current } = this.#heartbeat;
     if (current === null) this.#outsideRequests(() => this.#heartbeat.renew());

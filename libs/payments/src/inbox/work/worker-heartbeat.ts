@@ -16,10 +16,7 @@ const RETIRE_MS = 2000;
  */
 const TIMER_MS = 2;
 
-/**
- * The shortest time between two registrations, in milliseconds. Without this pause, each failed claim would cause a
- * registration.
- */
+/** The shortest time between two registrations. Without it, each failed claim would cause a registration. */
 const REGISTER_MS = 1000;
 
 /** What a {@link WorkerHeartbeat} needs from its worker. */
@@ -30,12 +27,7 @@ export interface RegisteredWorker {
   readonly logger: Logger;
   readonly leaseMs: number;
   handlers(): readonly HandlerDeclaration[];
-  /**
-   * Called after each successful heartbeat. Claims may then begin or continue, and the heartbeat may have freed
-   * deliveries.
-   *
-   * @param suspects whether there are suspects: deliveries whose process died during an attempt
-   */
+  /** Called after each successful heartbeat. Claims may then begin, and the heartbeat may have freed deliveries. */
   onSuccess(suspects: boolean): void;
   /** Called if the store declared that worker id dead and freed its deliveries. */
   onDeclaredDead(id: string): void;
@@ -47,17 +39,13 @@ export interface RegisteredWorker {
  * dead.
  */
 export class WorkerHeartbeat {
-  /** The worker id to claim with. */
   #id: string | null = null;
   /** When the last heartbeat that succeeded was sent, by the monotonic clock. */
   #succeededAt = -Infinity;
   /** Whether a heartbeat has to succeed before the next claim. */
   #unsure = false;
   #suspects = false;
-  /**
-   * Former worker ids, which are not used for claims any more. Each id retires when the attempts that use this id have
-   * ended.
-   */
+  /** Former worker ids. Each id retires when the attempts that use this id have ended. */
   readonly #former = new Set<string>();
   /** How many attempts, reservations and claims of this process use a worker id. */
   readonly #uses = new Map<string, number>();
@@ -66,7 +54,6 @@ export class WorkerHeartbeat {
   readonly #backoff: Backoff;
   #failing = false;
   #stopped = false;
-  /** The heartbeat that is under way. */
   #sending: Promise<void> | null = null;
   #cancel: () => void = () => {};
 
@@ -121,7 +108,6 @@ export class WorkerHeartbeat {
     this.#sendBeforeClaims();
   }
 
-  /** Records that an attempt, a reservation or a claim begins to use this worker id. */
   use(id: string): void {
     this.#uses.set(id, (this.#uses.get(id) ?? 0) + 1);
   }
@@ -149,7 +135,6 @@ export class WorkerHeartbeat {
     }
   }
 
-  /** Whether the last heartbeat that succeeded is less than `leaseMs` ago. */
   get #fresh(): boolean {
     const { runtime, leaseMs } = this.worker;
     return runtime.monotonic() - this.#succeededAt < leaseMs;

@@ -4,7 +4,6 @@ import type { HandlerOptions } from '../../events/handler-registry.js';
 import { assertRetrySchedule, exponential } from '../../events/retry-schedule.js';
 import type { RetrySchedule } from '../../events/retry-schedule.js';
 
-/** Nest injection token of the {@link ResolvedWorkerOptions}. */
 export const WORKER_OPTIONS = Symbol('PAYMENTS_WORKER_OPTIONS');
 
 const DAY = 86_400_000;
@@ -54,17 +53,12 @@ export interface WorkerOptions {
   retainIdsMs?: number;
 }
 
-/** The {@link WorkerOptions} with all defaults. */
 export type ResolvedWorkerOptions = Readonly<Required<WorkerOptions>>;
 
 const MS = 'milliseconds';
 const checkRetainEventsMs = whole({ default: 7 * DAY, min: 1000, max: 365 * DAY, unit: MS });
 
-/**
- * Checks the options and adds the defaults.
- *
- * @throws PaymentsError `options_invalid`.
- */
+/** @throws PaymentsError `options_invalid`. */
 export function resolveWorkerOptions(options: WorkerOptions = {}): ResolvedWorkerOptions {
   // The id of an event must be stored for at least as long as the event.
   const retainEventsMs = checkRetainEventsMs('worker.retainEventsMs', options?.retainEventsMs);
@@ -94,10 +88,8 @@ function checkRetry(name: string, retry: unknown = exponential()): RetrySchedule
   return retry;
 }
 
-/** The limits of one handler. */
 export type HandlerPolicy = Pick<ResolvedWorkerOptions, 'concurrency' | 'timeoutMs' | 'retry'>;
 
-/** Returns the options of the handler's decorator. Missing options have the values of the option `worker`. */
 export function policyOf(
   { options }: { readonly options: HandlerOptions },
   defaults: HandlerPolicy,

@@ -12,18 +12,12 @@ import type {
 /** An empty array that all rows share, because most events have no repeats and most deliveries have no history. */
 const NONE: readonly never[] = Object.freeze([]);
 
-/** An event in the memory store. */
 export class MemoryEvent {
-  /** The company and the id of the event, as one key. */
   readonly idKey: string;
-  /** The company and the ordering key, as one key; `null` if the event has no ordering key. */
   readonly transaction: string | null;
   /** Whether another event with the same type and transaction counts as a copy of this event. */
   readonly isOnce: boolean;
-  /**
-   * The SHA-256 of the deleted body if the event is a tombstone; otherwise `null`. The deliveries of a tombstone are
-   * hidden.
-   */
+  /** The SHA-256 of the deleted body if the event is a tombstone, whose deliveries are hidden; otherwise `null`. */
   digest: string | null = null;
   repeats: StoredEvent['repeats'] = NONE;
   /** The deliveries. A tombstone keeps its deliveries, because their ordering keys record which events were handled. */
@@ -34,8 +28,7 @@ export class MemoryEvent {
   position = 0;
 
   /**
-   * `receivedMs` is the time of receipt by the wall clock, `receivedAt` by the monotonic clock. `seq` numbers events in
-   * order of receipt.
+   * `receivedMs` is by the wall clock, `receivedAt` by the monotonic clock. `seq` numbers events in order of receipt.
    */
   constructor(
     public event: IncomingEvent,
@@ -50,13 +43,9 @@ export class MemoryEvent {
   }
 }
 
-/**
- * Returns one key for a company and a name within the company. A line break separates the two, because the id of a
- * company never contains one.
- */
+/** A line break separates the two parts, because the id of a company never contains one. */
 export const keyOf = (company: string, name: string): string => `${company}\n${name}`;
 
-/** A delivery in the memory store. */
 export class MemoryDelivery {
   readonly key: OrderingKey;
   state: DeliveryState = 'pending';
@@ -86,12 +75,10 @@ export class MemoryDelivery {
     return this.state === 'pending' || this.state === 'running';
   }
 
-  /** The attempts that have ended. */
   get history(): readonly HistoryEntry[] {
     return this.state === 'done' ? this.withAttempt(this.finishedAt!, 'd') : this.earlier;
   }
 
-  /** Returns the history with the last started attempt added. */
   withAttempt(endedAt: number, ...outcome: ['d'] | ['f', error: string]): HistoryEntry[] {
     const tookMs = endedAt - this.startedAt;
     const last: HistoryEntry = [this.attempts, this.startedAt, tookMs, ...outcome];
@@ -116,12 +103,10 @@ class OrderingKey implements Queued<OrderingKey> {
 
   constructor(readonly name: string | null) {}
 
-  /** The time when the first pending delivery is due, on the monotonic clock; `Infinity` if no delivery is pending. */
   get dueAt(): number {
     return this.pending?.first?.dueAt ?? Infinity;
   }
 
-  /** Whether no delivery is running and no pending delivery is due. */
   isFree(now: number): boolean {
     return this.running === null && this.dueAt > now;
   }
@@ -140,10 +125,7 @@ export class HandlerQueue {
 
   constructor(readonly name: string) {}
 
-  /**
-   * The time when the next delivery may become claimable, on the monotonic clock; `Infinity` if there is no such
-   * delivery.
-   */
+  /** On the monotonic clock; `Infinity` if no delivery can become claimable. */
   get nextDueAt(): number {
     return this.#claimable.first?.dueAt ?? Infinity;
   }
@@ -172,10 +154,7 @@ export class HandlerQueue {
     if (key.size === 0 && key.name !== null) this.#keys.delete(key.name);
   }
 
-  /**
-   * Changes the state and the due time of a delivery, which may be new. Returns whether another delivery with the same
-   * ordering key is now claimable.
-   */
+  /** Returns whether another delivery with the same ordering key is now claimable. The delivery itself may be new. */
   move(row: MemoryDelivery, state: DeliveryState, now: number, dueAt = row.dueAt): boolean {
     const { key } = row;
     key.queue?.delete(key);
@@ -192,7 +171,6 @@ export class HandlerQueue {
   }
 }
 
-/** Whether the first delivery has been due for longer than the second. */
 const dueBefore = (a: MemoryDelivery, b: MemoryDelivery): boolean =>
   a.dueAt < b.dueAt || (a.dueAt === b.dueAt && a.row.seq < b.row.seq);
 
@@ -200,16 +178,13 @@ const FULL =
   'The memory inbox is full of events whose handlers have not finished. Raise "maxEvents" or ' +
   '"maxBytes", find out what delays the handlers, or keep the inbox in a database.';
 
-/** The body of a tombstone. */
 const NO_BODY = Buffer.alloc(0);
 
 /** The maximum number of repeats that are stored for an event. */
 const REPEATS = 20;
 
-/** The limits of a memory inbox; see `MemoryInboxOptions`. */
 export type MemoryLimits = Readonly<Record<'maxEvents' | 'maxBytes' | 'retainEventsMs', number>>;
 
-/** The events of a memory store, within its limits. */
 export class EventIndex {
   readonly #byId = new Map<string, MemoryEvent>();
   /** The events of the types that are stored once per transaction, by type and transaction. */
@@ -217,9 +192,7 @@ export class EventIndex {
   // An event whose deliveries have all finished is in one of the next two queues.
   readonly #finished = new PriorityQueue<MemoryEvent>(finishedBefore);
   readonly #tombstones = new PriorityQueue<MemoryEvent>(finishedBefore);
-  /**
-   * The latest time of receipt, by the wall clock, among the events that are deleted or whose deliveries are hidden.
-   */
+  /** The latest time of receipt, by the wall clock, of the events that are deleted or whose deliveries are hidden. */
   deletedMs = -Infinity;
   #bytes = 0;
   #finishedBytes = 0;
@@ -265,10 +238,7 @@ export class EventIndex {
     return true;
   }
 
-  /**
-   * Updates whether an event has finished. Call this method after the event got deliveries, and after a delivery
-   * finished or was reopened.
-   */
+  /** Call this method after the event got deliveries, and after a delivery finished or was reopened. */
   update(row: MemoryEvent, now: number): void {
     let open = false;
     for (const delivery of row.deliveries) open ||= delivery.isOpen;
@@ -301,7 +271,6 @@ export class EventIndex {
     while (this.#byId.size > maxEvents) this.forget(this.#firstFinished!);
   }
 
-  /** Forgets the events that finished longer ago than `retainEventsMs`. */
   forgetExpired(now: number): void {
     const until = now - this.limits.retainEventsMs;
     for (let row = this.#firstFinished; row && row.finishedAt! <= until; row = this.#firstFinished)
@@ -338,10 +307,7 @@ export class EventIndex {
     return events;
   }
 
-  /**
-   * Deletes the body of a finished event and hides its deliveries. Copies of the event are still recognised as
-   * duplicates.
-   */
+  /** Deletes the body and hides the deliveries. Copies of the event are still recognised as duplicates. */
   #replaceWithTombstone(row: MemoryEvent): void {
     this.#remove(row);
     row.digest = digestOf(row.event.raw);
@@ -349,13 +315,11 @@ export class EventIndex {
     this.#tombstones.add(row);
   }
 
-  /** The event that finished first. */
   get #firstFinished(): MemoryEvent | undefined {
     const [a, b] = [this.#tombstones.first, this.#finished.first];
     return a === undefined || (b !== undefined && finishedBefore(b, a)) ? b : a;
   }
 
-  /** Removes an event from its queue and from all counts. */
   #remove(row: MemoryEvent): void {
     this.#bytes -= sizeOf(row);
     if (row.finishedAt === null) return;
@@ -380,7 +344,6 @@ export function addCopy(original: MemoryEvent, copy: MemoryEvent): 'duplicate' |
   return 'duplicate';
 }
 
-/** Whether the first event finished before the second. */
 const finishedBefore = (a: MemoryEvent, b: MemoryEvent): boolean =>
   a.finishedAt! < b.finishedAt! || (a.finishedAt === b.finishedAt && a.seq < b.seq);
 
@@ -388,10 +351,7 @@ const digestOf = (raw: Buffer): string => createHash('sha256').update(raw).diges
 
 const sizeOf = ({ event }: MemoryEvent): number => event.raw.byteLength;
 
-/**
- * An item of a {@link PriorityQueue}. An item stores the queue that contains the item, if any, and its index in that
- * queue. The queue updates both fields.
- */
+/** The queue that contains the item, if any, and the index of the item in it. The queue updates both fields. */
 export interface Queued<T extends Queued<T>> {
   queue: PriorityQueue<T> | null;
   position: number;
@@ -401,10 +361,7 @@ export interface Queued<T extends Queued<T>> {
 export class PriorityQueue<T extends Queued<T>> {
   readonly #items: T[] = [];
 
-  /**
-   * @param before returns whether the first item comes before the second. The result must not change while both items
-   *   are queued.
-   */
+  /** @param before whether the first item is before the second; must not change while both items are queued */
   constructor(private readonly before: (a: T, b: T) => boolean) {}
 
   get size(): number {

@@ -47,26 +47,16 @@ interface Row extends Queued<Row> {
   pollMs: number;
   leased: boolean;
   token: number;
-  /** The transaction of the event that fulfilled the expectation. */
   fulfilledTransaction: string | null;
   request: Exclude<RequestState, 'running'> | { readonly token: number; readonly endsMs: number };
 }
 
-/** The expectations of a memory store. */
 export interface MemoryExpectations extends ExpectationStore {
-  /**
-   * Fulfils the open expectations that match a received event. `stored` is the event, or the first stored copy of the
-   * event.
-   */
+  /** Fulfils the open expectations that match an event. `stored` is this event, or the first stored copy of it. */
   fulfil(event: IncomingEvent, stored: IncomingEvent): FulfilledExpectation[];
-  /** See `InboxStore.prune`. */
   prune(tombstonesMs: number, limit: number): number;
 }
 
-/**
- * @param receive stores an event; see `InboxStore.receive`
- * @param maxRows the maximum number of stored expectations
- */
 export function memoryExpectations(
   events: EventIndex,
   paused: ReadonlySet<string>,
@@ -104,10 +94,7 @@ export function memoryExpectations(
     byTransaction.set(key, (byTransaction.get(key) ?? new Set()).add(row));
   }
 
-  /**
-   * Sets the time until the next poll is due or the lease of a poll ends, in milliseconds. With `null`, no poll is
-   * scheduled.
-   */
+  /** With `null`, no poll is scheduled. */
   function schedule(row: Row, inMs: number | null): void {
     row.queue?.delete(row);
     if (inMs === null) return;
@@ -140,9 +127,6 @@ export function memoryExpectations(
     if (others?.size === 0) byTransaction.delete(key);
   }
 
-  /**
-   * If the store is full, forgets the oldest ended expectation or, if there is none, the oldest overdue expectation.
-   */
   function makeRoom(): void {
     if (rows.size < maxRows) return;
     const all = [...rows.values()];
@@ -152,7 +136,6 @@ export function memoryExpectations(
     forget(oldest);
   }
 
-  /** Returns the stored events of these types that belong to the transaction of an expectation. */
   function eventsOf({ stored }: Row, types: readonly string[]): IncomingEvent[] {
     const { company, transactionId } = stored;
     if (transactionId === null) return [];

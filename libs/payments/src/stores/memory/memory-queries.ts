@@ -20,13 +20,9 @@ import {
 } from '../../inbox/store/stored-event.js';
 import type { EventIndex, MemoryDelivery, MemoryEvent } from './memory-events.js';
 
-/** Converts a time of the monotonic clock to a date. */
 type ToDate = (monotonicMs: number) => Date;
 
-/**
- * Returns a page of `rows`, which must be in the order of `seq`. `next` is the `seq` of the last row of the page, or
- * `null` on the last page.
- */
+/** `rows` must be in the order of `seq`. `next` is `null` on the last page. */
 export function pageOf<Row extends { readonly seq: number }>(
   rows: Iterable<Row>,
   isListed: (row: Row) => boolean,
@@ -76,7 +72,6 @@ function visibleDeliveries({ digest, deliveries }: MemoryEvent): readonly Memory
   return digest === null ? deliveries : [];
 }
 
-/** Returns why the event has no deliveries; `null` if the event has deliveries, is a tombstone or is a test event. */
 function withoutDeliveries({
   digest,
   deliveries,
@@ -111,7 +106,6 @@ export function matches(row: MemoryEvent, filter: EventFilter): boolean {
   );
 }
 
-/** Whether a search for the text finds the event. */
 function hasText({ id, summary, orderingKey }: IncomingEvent, text: string): boolean {
   return [id, summary?.reference].some((one) => one?.startsWith(text)) || orderingKey === text;
 }
@@ -145,7 +139,6 @@ export function countStats(events: EventIndex, now: number): Omit<InboxStats, 'p
   };
 }
 
-/** See `InboxStore.failures`. */
 export function countFailures(events: EventIndex): Awaited<ReturnType<InboxStore['failures']>> {
   const failed = [...events.all()].toReversed().flatMap((row) => row.deliveries.filter(isFailed));
   const stateOf = ({ state }: MemoryDelivery) => (state === 'dead' ? 'dead' : 'retrying');
@@ -174,13 +167,9 @@ function isFailed({ lastError, isOpen, state }: MemoryDelivery): boolean {
   return lastError !== null && (isOpen || state === 'dead');
 }
 
-/** The number of events that are read in one slice. */
 const SLICE = 5000;
 
-/**
- * Reads the events for {@link countActivity} in slices, the newest slice first. Between two slices, the store can
- * receive events.
- */
+/** Reads the newest slice first. Between two slices, the store can receive events. */
 export function activitySlices(events: EventIndex): Parameters<typeof countActivity>[3] {
   const rows = [...events.all()];
   return async () => {

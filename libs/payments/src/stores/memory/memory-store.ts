@@ -118,7 +118,6 @@ export function memoryStore(limits: MemoryLimits, runtime: PaymentsRuntime): Inb
   const claimableQueue = (handler: string): HandlerQueue | undefined =>
     isPaused(handler) ? undefined : queues.get(handler);
 
-  /** Converts a time of the monotonic clock to a date by the wall clock. */
   const toDate = (monotonicMs: number): Date =>
     new Date(runtime.now() + monotonicMs - runtime.monotonic());
 
@@ -205,23 +204,18 @@ export function memoryStore(limits: MemoryLimits, runtime: PaymentsRuntime): Inb
     };
   }
 
-  /** Returns the delivery of a lease, if the lease is still current. */
   function leased({ token, seq, handler }: Lease): MemoryDelivery | undefined {
     const delivery = running.get(token);
     return delivery?.row.seq === seq && delivery.handler.name === handler ? delivery : undefined;
   }
 
-  /**
-   * Makes the delivery pending and due in `dueInMs` milliseconds. A delivery that is already pending can only become
-   * due earlier.
-   */
+  /** A delivery that is already pending can only become due earlier. */
   function reopen(delivery: MemoryDelivery, dueInMs: number): boolean {
     const dueAt = runtime.monotonic() + dueInMs;
     if (delivery.state === 'pending' && delivery.dueAt <= dueAt) return false;
     return move(delivery, 'pending', dueAt);
   }
 
-  /** Changes the state of a delivery. Returns whether another delivery of the same ordering key became claimable. */
   function move(
     delivery: MemoryDelivery,
     state: Exclude<DeliveryState, 'running'>,
@@ -235,7 +229,6 @@ export function memoryStore(limits: MemoryLimits, runtime: PaymentsRuntime): Inb
     return isNextDue;
   }
 
-  /** Redrives one delivery. Returns whether the delivery changed or was added. */
   function redriveOne(
     row: MemoryEvent,
     name: string,
@@ -262,7 +255,6 @@ export function memoryStore(limits: MemoryLimits, runtime: PaymentsRuntime): Inb
     return true;
   }
 
-  /** Skips the deliveries that are pending or dead. Returns the number of skipped deliveries. */
   function skipAll(deliveries: readonly MemoryDelivery[]): number {
     const isOpen = ({ state }: MemoryDelivery) => state === 'pending' || state === 'dead';
     const open = [...new Set(deliveries)].filter(isOpen);
@@ -444,7 +436,6 @@ export function memoryStore(limits: MemoryLimits, runtime: PaymentsRuntime): Inb
   return store;
 }
 
-/** Creates the error that `context.commit()` throws if the inbox has no transactions. */
 export function commitUnsupported(): PaymentsError {
   return new PaymentsError(
     'commit_unsupported',

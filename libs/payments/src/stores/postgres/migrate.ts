@@ -78,11 +78,7 @@ export async function migrate(
   }
 }
 
-/**
- * Returns the version of the schema; 0 if the schema has no tables of the inbox.
- *
- * @param known the newest version that this code supports
- */
+/** Returns 0 if the schema has no tables of the inbox. `known` is the newest version that this code supports. */
 async function versionOf(
   connection: Pick<Connection, 'run'>,
   schema: string,

@@ -101,7 +101,6 @@ export interface PostgresInboxOptions {
   runTransaction?: RunTransaction;
 }
 
-/** {@link PostgresInboxOptions} with all defaults. */
 export type ResolvedPostgresOptions = ReturnType<typeof resolvePostgresOptions>;
 
 const MS = 'milliseconds';
@@ -124,11 +123,7 @@ const CHECKS = {
   ),
 } satisfies OptionChecks<PostgresInboxOptions>;
 
-/**
- * Checks the options and adds the defaults. The result is frozen.
- *
- * @throws PaymentsError `options_invalid`.
- */
+/** @throws PaymentsError `options_invalid`. */
 export function resolvePostgresOptions(options: PostgresInboxOptions) {
   const checked = checkFields('postgresInbox', options, CHECKS);
   const { connectionString, pool, preparedStatements = pool === undefined } = checked;

@@ -114,15 +114,12 @@ type Query = Parameters<InboxStore['list']>[0];
 
 /** Finds, lists and counts events and their deliveries, in SQLite and PostgreSQL. */
 export class SqlEvents {
-  /**
-   * @param letOthersRun lets other operations run between two slices
-   */
+  /** @param letOthersRun lets other operations run between two slices */
   constructor(
     private readonly database: SqlDatabase,
     private readonly letOthersRun: () => Promise<void> = async () => {},
   ) {}
 
-  /** See `InboxStore.find`. */
   async find(company: string, id: string): Promise<StoredEvent | undefined> {
     const { dialect } = this.database;
     const row = await this.database.get<EventRow>(
@@ -133,7 +130,6 @@ export class SqlEvents {
     return row && (await this.#toEvents(this.database, [row], 'd.history'))[0];
   }
 
-  /** See `InboxStore.list`. */
   async list({ filter, order, limit, after }: Query): Promise<EventPage> {
     const start = after === null ? null : { seq: parseSeq(after) };
     return this.database.transaction(async (connection) => {
@@ -154,7 +150,7 @@ export class SqlEvents {
     });
   }
 
-  /** See `InboxStore.failures`. The result may contain several counts for one group. */
+  /** The result may contain several counts for one group. */
   async failures(): ReturnType<InboxStore['failures']> {
     const failed = `FROM ${this.#by('delivery d', 'failed')} WHERE ${HAS_FAILED}`;
     return this.database.transaction(async (connection) => {
@@ -183,10 +179,7 @@ export class SqlEvents {
     });
   }
 
-  /**
-   * Counts events and deliveries with one statement, which reads at most {@link COUNT_CAP} + 1 index entries for each
-   * number.
-   */
+  /** Uses one statement, which reads at most {@link COUNT_CAP} + 1 index entries for each capped number. */
   async stats(): Promise<InboxStats> {
     const { dialect } = this.database;
     const list = new ParameterList();
@@ -238,7 +231,6 @@ export class SqlEvents {
     };
   }
 
-  /** See `InboxStore.activity`. */
   async activity(minutes: number, bodiesMs: number): Promise<InboxActivity> {
     return this.database.transaction(async (connection) => {
       const list = new ParameterList();
@@ -300,7 +292,6 @@ export class SqlEvents {
     };
   }
 
-  /** Returns the next events that match a filter, and the number of the event after which the next slice begins. */
   async #slice(
     connection: SqlConnection,
     part: Omit<Query, 'after'> & { few: readonly number[] | null; range: NumberRange },
@@ -371,9 +362,7 @@ export class SqlEvents {
     return this.#numbers(connection, 'delivery d', 'd.event', [['running', "d.state = 'running'"]]);
   }
 
-  /**
-   * Returns the numbers of the events that meet at least one of these conditions; `null` if there are too many events.
-   */
+  /** Returns the events that meet at least one of these conditions; `null` if there are too many events. */
   async #numbers(
     connection: SqlConnection,
     table: string,
@@ -424,7 +413,6 @@ export class SqlEvents {
     };
   }
 
-  /** Returns the conditions of a filter on an event `e`. */
   #conditionsOf(filter: RestOfFilter): Condition[] {
     const { company, eventType, source, handler, state, from, to, search, ids } = filter;
     const found: Condition[] = [];
@@ -457,7 +445,6 @@ export class SqlEvents {
     return found;
   }
 
-  /** Adds the deliveries to events. */
   async #toEvents(
     connection: SqlConnection,
     rows: readonly EventRow[],
@@ -498,12 +485,10 @@ export class SqlEvents {
   }
 }
 
-/** SQL: whether an event has no deliveries, for the given reason. */
 function withoutDeliveries(event: string, reason: 'unhandled' | 'stale'): string {
   return `${event}.unhandled AND ${event}.stale = ${reason === 'stale'}`;
 }
 
-/** Whether the state is a reason why an event has no deliveries. */
 function isWithoutDeliveries(state: EventFilter['state']): state is 'unhandled' | 'stale' {
   return state === 'unhandled' || state === 'stale';
 }
@@ -608,10 +593,7 @@ function dateOf(ms: number | null, offsetMs = 0): Date | null {
   return ms === null ? null : new Date(ms + offsetMs);
 }
 
-/**
- * Returns the history of a delivery, including the attempt that made the delivery done, which is stored in other
- * columns.
- */
+/** Adds the attempt that made the delivery done, which is stored in other columns. */
 export function historyOf({
   state,
   attempts,

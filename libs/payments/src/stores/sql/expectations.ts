@@ -96,7 +96,6 @@ export abstract class SqlExpectations implements ExpectationStore {
    */
   protected abstract settleWithEvents(settlement: PollSettlement): Promise<SettledPoll>;
 
-  /** Runs statements in a transaction of the application. */
   protected abstract inTransaction(tx: unknown): Pick<SqlConnection, 'dialect' | 'run'>;
 
   /** Lets other operations run between two slices of a list. */
@@ -324,7 +323,6 @@ export abstract class SqlExpectations implements ExpectationStore {
     };
   }
 
-  /** Records a poll. With `next: 'overdue'`, a waiting expectation becomes overdue. */
   protected async recordPoll(
     { lease, outcome, keepLost }: PollSettlement,
     { result, detail }: Pick<SettledPoll, 'result' | 'detail'> = outcome,
@@ -352,7 +350,6 @@ export abstract class SqlExpectations implements ExpectationStore {
     return { settled, result, detail: line, state, changed: false, nextPollInMs, receipt: null };
   }
 
-  /** Returns the next expectations that match a filter, and the position at which the next slice begins. */
   async #slice(
     filter: ExpectationFilter,
     few: readonly number[] | null,
@@ -382,10 +379,7 @@ export abstract class SqlExpectations implements ExpectationStore {
     return { rows, next: next ?? null };
   }
 
-  /**
-   * Returns the numbers of the expectations whose reference or transaction id begins with a text; `null` if there are
-   * too many.
-   */
+  /** Returns the expectations whose reference or transaction id begins with a text; `null` if there are too many. */
   async #fewBeginningWith(text: string): Promise<readonly number[] | null> {
     const found: number[] = [];
     for (const condition of prefixesOf(text)) {
@@ -422,7 +416,6 @@ export abstract class SqlExpectations implements ExpectationStore {
     return `(SELECT ${this.connection.dialect.now('store', parameters)})`;
   }
 
-  /** SQL: whether polls are not paused. */
   get #unpaused(): string {
     const pause = this.connection.dialect.table('pause');
     return `NOT EXISTS (SELECT 1 FROM ${pause} WHERE handler IN ('*', '${POLL_HANDLER}'))`;
@@ -506,7 +499,6 @@ export function expectStatements(
   return { sql: [insert, open], values: list.values };
 }
 
-/** The state of the last request for a payment. */
 function requestStateOf({ transaction_id, request, request_ended }: ExpectationRow): RequestState {
   if (transaction_id !== null) return 'accepted';
   return request === 'running' && request_ended ? 'unknown' : (request ?? 'never');
@@ -563,7 +555,6 @@ function prefixesOf(text: string): Condition[] {
   ];
 }
 
-/** Returns the conditions of a slice on the time of creation. */
 function timesOf({ from, to }: ExpectationFilter, after: Position | null): Condition[] {
   const found: Condition[] = [];
   if (from !== undefined) found.push([null, 'x.created_at >= ?::bigint', from.getTime()]);

@@ -3,16 +3,10 @@ import { MAX_DISORDER_MS } from '../../inbox/store/stored-event.js';
 import { ParameterList } from './sql-connection.js';
 import type { SqlDatabase } from './sql-connection.js';
 
-/**
- * The maximum number of old events that one slice reads. Unfinished events are not pruned, and there may be millions of
- * them.
- */
+/** Old events that one slice reads. Unfinished events are not pruned, and there may be millions of them. */
 const SLICE = 1000;
 
-/**
- * The maximum number of events that one slice prunes. The number is low, because a receive may have to wait for the
- * slice.
- */
+/** Events that one slice prunes. The number is low, because a receive may have to wait for the slice. */
 const MAX_PRUNED = 100;
 
 type Request = Parameters<InboxStore['prune']>[0];
@@ -34,7 +28,6 @@ export interface Pruned {
 export class Pruning {
   #lastKept = 0;
 
-  /** See `InboxStore.prune`. @param prune prunes one slice; see {@link SqlPruning.slice} */
   async prune(request: Request, prune: (slice: PruneRequest) => Promise<Pruned>): Promise<number> {
     let changed = 0;
     let done = false;
@@ -110,7 +103,6 @@ export class SqlPruning {
     return passed.length === 0 && pruned.size === 0 ? null : pruned.size;
   }
 
-  /** Prunes the finished events in the next slice of the kept events. */
   async #pruneKept(
     bodiesMs: number,
     limit: number,
@@ -133,10 +125,7 @@ export class SqlPruning {
     return { changed: pruned.size, lastKept: isLast ? 0 : read.at(-1)!.seq };
   }
 
-  /**
-   * Reads the events with the numbers that the statement `numbers` selects as `seq`. Returns them in the order of the
-   * numbers.
-   */
+  /** Reads the events whose numbers the statement `numbers` selects as `seq`, in the order of the numbers. */
   async #read(
     bodiesMs: number,
     numbers: string,
@@ -238,7 +227,6 @@ interface OldEvent {
   readonly isFinal: boolean | 0 | 1;
 }
 
-/** Returns the elements before the first element that meets a condition. */
 function until<T>(all: readonly T[], isEnd: (one: T) => boolean): T[] {
   const end = all.findIndex(isEnd);
   return all.slice(0, end === -1 ? all.length : end);

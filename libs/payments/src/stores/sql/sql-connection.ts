@@ -14,10 +14,8 @@ export type SqlValue = string | number | boolean | null | Uint8Array | readonly 
  */
 export interface SqlConnection {
   readonly dialect: SqlDialect;
-  /** Returns all rows. */
   // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the SQL defines the columns of a row
   all<Row>(sql: string, parameters?: readonly SqlValue[]): Promise<Row[]>;
-  /** Returns the first row. */
   // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the SQL defines the columns of a row
   get<Row>(sql: string, parameters?: readonly SqlValue[]): Promise<Row | undefined>;
   /** Runs a statement; returns how many rows it changed. */
@@ -28,7 +26,6 @@ export interface SqlConnection {
 export interface SqlDatabase extends SqlConnection {
   /** Runs `work` in one transaction. After a conflict, `work` may run again in a new transaction. */
   transaction<T>(work: (connection: SqlConnection) => Promise<T>): Promise<T>;
-  /** Changes workers or the catalog, in one transaction. */
   changeCatalog(change: CatalogChange, values: readonly SqlValue[]): Promise<void>;
 }
 
@@ -58,34 +55,22 @@ export interface SqlDialect {
   isOneOf(column: string, parameter: string): string;
   /** SQL for the bytes of a column as hexadecimal text. */
   hex(column: string): string;
-  /**
-   * SQL that follows a table and selects the index to read. The SQL is empty for PostgreSQL, which chooses the index
-   * itself.
-   */
+  /** SQL after a table that selects the index to read. Empty for PostgreSQL, which chooses the index itself. */
   index(name: string): string;
   /** SQL for the part of a text that its index contains, because an index entry of PostgreSQL has a limited size. */
   indexed(text: string): string;
   /** SQL for the elements of a JSON array as the column `j.value`, or with another alias. */
   elements(array: string, alias?: string): string;
-  /**
-   * SQL for a JSON array of the values of a group, without NULL. The result is NULL or an empty array if there are no
-   * values.
-   */
+  /** SQL for a JSON array of the values of a group, without NULL. Without values, the result is NULL or empty. */
   jsonArray(value: string): string;
-  /**
-   * SQL that follows a `SELECT`, locks the selected rows of a table and skips the rows that another transaction has
-   * locked.
-   */
+  /** SQL after a `SELECT` that locks the selected rows of a table, and skips the rows that are already locked. */
   skipLocked(alias: string): string;
   /**
    * SQL for a condition that is always true. On PostgreSQL, `durably` makes the commit of the transaction wait for the
    * disk, for any settings of the database; `lazily` makes the commit not wait.
    */
   commits(how: 'durably' | 'lazily'): string;
-  /**
-   * The milliseconds to add to a time of the store clock to get a time of the wall clock; 0 if the store clock is a
-   * wall clock.
-   */
+  /** Milliseconds to add to a time of the store clock to get a time of the wall clock. */
   readonly wallOffsetMs: number;
   readonly layout: StoreLayout;
 }
@@ -127,7 +112,6 @@ export const MAX_DELAY_MS = 3_155_760_000_000;
 export class ParameterList {
   readonly values: SqlValue[];
 
-  /** @param values the first values, for `$1` and the following placeholders. */
   constructor(values: readonly SqlValue[] = []) {
     this.values = [...values];
   }
@@ -145,7 +129,6 @@ export class ParameterList {
  */
 export type Condition = readonly [index: string | null, sql: string, ...values: SqlValue[]];
 
-/** SQL: whether all conditions hold. */
 export function whereAll(conditions: readonly Condition[], list: ParameterList): string {
   const texts = conditions.map(([, sql, ...values]) =>
     sql.replaceAll('?', () => `$${list.values.push(values.shift()!)}`),
@@ -213,7 +196,6 @@ export function toStored(text: string): string {
   );
 }
 
-/** Returns the original text of a result of {@link toStored}. */
 export function fromStored(text: string): string {
   if (!text.includes(ESCAPE)) return text;
   return text.replace(ESCAPED, (_match, code: string) => String.fromCharCode(parseInt(code, 16)));
@@ -230,8 +212,5 @@ export function orderingOf(company: string, orderingKey: string | null): Buffer 
   return hash('sha256', `${company}\n${orderingKey}`, 'buffer').subarray(0, 16);
 }
 
-/**
- * A character that sorts after every other character. The texts between `prefix` and `prefix + LAST` are the texts that
- * begin with `prefix`.
- */
+/** Sorts after every other character. The texts between `prefix` and `prefix + LAST` begin with `prefix`. */
 export const LAST = '\u{10FFFF}';

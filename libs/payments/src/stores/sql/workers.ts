@@ -2,7 +2,6 @@ import type { HandlerCatalog, WorkerRegistration } from '../../inbox/store/inbox
 import { fromStored, ParameterList, toStored } from './sql-connection.js';
 import type { CatalogChange, SqlConnection, SqlDatabase, SqlDialect } from './sql-connection.js';
 
-/** Stores a live worker: its id, lease and handlers. */
 export const REGISTER: CatalogChange = {
   name: 'register',
   types: ['uuid', 'bigint', 'json'],
@@ -15,7 +14,6 @@ export const REGISTER: CatalogChange = {
   ],
 };
 
-/** Removes a worker, and stores when its handlers were last seen. */
 export const REMOVE_WORKER: CatalogChange = {
   name: 'remove_worker',
   types: ['uuid'],
@@ -26,10 +24,7 @@ export const REMOVE_WORKER: CatalogChange = {
   ],
 };
 
-/**
- * Retires a worker. The second parameter is the grace period in milliseconds. After this period, the next heartbeat of
- * any worker removes the retired worker.
- */
+/** `$2` is the grace period in milliseconds. After it, the next heartbeat of any worker removes the retired worker. */
 export const RETIRE: CatalogChange = {
   name: 'retire',
   types: ['uuid', 'bigint'],
@@ -44,7 +39,6 @@ export const RETIRE: CatalogChange = {
   },
 };
 
-/** See `InboxStore.register`. */
 export async function register(
   database: SqlDatabase,
   { id, leaseMs, handlers }: WorkerRegistration,
@@ -57,12 +51,10 @@ export async function register(
   return readCatalog(database);
 }
 
-/** See `InboxStore.retire`. */
 export function retire(database: SqlDatabase, workerId: string, graceMs: number): Promise<void> {
   return database.changeCatalog(RETIRE, [workerId, Math.round(graceMs)]);
 }
 
-/** Returns a statement that stores the last heartbeat of a worker with each of its handlers. */
 function storeLastSeen(dialect: SqlDialect, list: ParameterList): string {
   const offset = `${dialect.now('wall', list)} - ${dialect.now('store', list)}`;
   return `UPDATE ${dialect.table('handler')} AS h SET last_seen = s.seen FROM (
@@ -86,7 +78,6 @@ interface CatalogRow {
   readonly heartbeat_at: number | null;
 }
 
-/** See `InboxStore.catalog`. */
 export async function readCatalog(connection: SqlConnection): Promise<HandlerCatalog> {
   const { dialect } = connection;
   const rows = await connection.all<CatalogRow>(
@@ -119,10 +110,7 @@ const livePatterns = (dialect: SqlDialect): string => `(
     WHERE NOT w.retired ORDER BY 1, 2
   ) p GROUP BY p.name)`;
 
-/**
- * Returns statements that update the catalog after a change of the live workers. A handler without a live worker keeps
- * its last patterns.
- */
+/** Updates the catalog after a change of the live workers. A handler without a live worker keeps its last patterns. */
 function refreshCatalog(dialect: SqlDialect, list: ParameterList): string[] {
   const now = dialect.now('wall', list);
   const handler = dialect.table('handler');
@@ -136,10 +124,7 @@ function refreshCatalog(dialect: SqlDialect, list: ParameterList): string[] {
   ];
 }
 
-/**
- * Removes a handler from the catalog, unless a live worker has registered the handler. A worker with a late heartbeat
- * is still live.
- */
+/** Does nothing if a live worker has registered the handler. A worker with a late heartbeat is still live. */
 export const FORGET_HANDLER: CatalogChange = {
   name: 'forget_handler',
   types: ['text'],
@@ -156,7 +141,6 @@ export const FORGET_HANDLER: CatalogChange = {
   },
 };
 
-/** See `InboxStore.forgetHandler`. Calls {@link forgetSlice} until no delivery is left. */
 export async function forgetHandler(
   slice: (handler: string) => Promise<number | null>,
   handler: string,
@@ -169,10 +153,7 @@ export async function forgetHandler(
   }
 }
 
-/**
- * Removes a handler, and skips some of its deliveries. Returns the number of skipped deliveries, or `null` if a live
- * worker has registered the handler.
- */
+/** Returns the number of deliveries that it skipped; `null` if a live worker has registered the handler. */
 export async function forgetSlice(database: SqlDatabase, handler: string): Promise<number | null> {
   const name = toStored(handler);
   const { dialect } = database;
@@ -199,7 +180,6 @@ export async function forgetSlice(database: SqlDatabase, handler: string): Promi
   return skipped;
 }
 
-/** Stops or restarts the claims of a handler; `*` means all handlers. */
 export async function pauseHandler(
   connection: SqlConnection,
   handler: string,

@@ -43,7 +43,6 @@ export class SqliteFile {
   readonly #client: SqliteClient;
   #connection: SqliteConnection | undefined;
   readonly #writes: Batcher<Write, Outcome>;
-  /** The commits that have not resolved. */
   readonly #commits = new Set<Promise<unknown>>();
 
   constructor(
@@ -60,7 +59,6 @@ export class SqliteFile {
     });
   }
 
-  /** Opens the database; returns its clock. */
   async open(): Promise<StoredClock> {
     const { warnings, clock } = await this.#client.open();
     try {
@@ -73,7 +71,6 @@ export class SqliteFile {
     return clock;
   }
 
-  /** Runs an operation of `OPERATIONS`. */
   async run(name: OperationName, args: readonly unknown[]): Promise<unknown> {
     const call = { name, args: args.map(toSent) };
     const [outcome] = await (isWrite(name) ? this.#add(call) : this.#client.run([call]));
@@ -194,7 +191,6 @@ const LATE: Outcome = {
   },
 };
 
-/** The state of one commit after its tries. */
 interface CommitAttempt<R> {
   result?: CommitResult<R>;
   failure?: { readonly error: unknown };
@@ -202,7 +198,6 @@ interface CommitAttempt<R> {
   isBusy?: boolean;
 }
 
-/** Returns the total size of the bodies in a call. */
 function bytesOf({ name, args }: Call): number {
   if (name !== 'receive') return 0;
   const [events] = args as [readonly { readonly raw: Uint8Array }[]];

@@ -22,7 +22,6 @@ const machineMs = (): number => 0;
  * several stores.
  */
 export class MemoryDatabase {
-  /** The connection of commits. */
   readonly committer: SqliteConnection;
   /** The functions to call when a delivery or a poll may have become due. */
   readonly listeners = new Set<() => void>();

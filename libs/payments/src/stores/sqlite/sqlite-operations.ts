@@ -46,9 +46,7 @@ export type OperationName =
  */
 type Rule = 'read' | 'sliced' | 'write' | 'cached';
 
-/**
- * The rule of an operation, and the function that runs the operation. The function may return its result or a promise.
- */
+/** The function returns its result, or a promise of the result. */
 export type Operation<Arguments extends readonly unknown[] = never[]> = readonly [
   rule: Rule,
   run: (sql: SqliteSql, ...args: Arguments) => unknown,
@@ -129,7 +127,6 @@ function expectation(method: keyof ExpectationStore, rule: Rule): Operation {
   ];
 }
 
-/** Runs an operation in the thread, or on the event loop for a database in memory. */
 export type RunOperation = (name: OperationName, args: readonly unknown[]) => Promise<unknown>;
 
 interface Forwarded {

@@ -152,7 +152,6 @@ export class SqliteStore extends forwarding('') {
 class SqliteExpectations extends forwarding('expectations.') {
   constructor(
     run: RunOperation,
-    /** Returns the time of the store. */
     private readonly times: () => Times,
   ) {
     super(run);
@@ -188,7 +187,6 @@ interface ApplicationTransaction extends DriverDatabase {
   readonly inTransaction?: unknown;
 }
 
-/** Runs statements in a transaction of the application. */
 function inTransaction<T>(tx: unknown, work: (connection: SqliteConnection) => T): T {
   const found = tx as Partial<ApplicationTransaction> | null;
   if (typeof found?.prepare !== 'function') {

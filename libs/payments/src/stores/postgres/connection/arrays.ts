@@ -14,9 +14,7 @@ export type Columns<Row> = Readonly<
   >
 >;
 
-/**
- * Returns the names and types of the arrays in SQL, for example `p_company text[], p_id text[]` with the prefix `p_`.
- */
+/** Returns the names and types of the arrays in SQL, for example `p_company text[], p_id text[]`. */
 export function declarationOf(columns: Columns<never>, prefix: string): string {
   const parameters = Object.entries(columns).map(([name, [type]]) => `${prefix}${name} ${type}[]`);
   return parameters.join(', ');
@@ -67,7 +65,6 @@ const TEXT = 25;
  * is NULL, the type, and the length and the first index of the only dimension.
  */
 const HEADER_BYTES = 20;
-/** The length that marks an element as NULL. */
 const NULL_LENGTH = -1;
 
 /**

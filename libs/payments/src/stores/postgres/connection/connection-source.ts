@@ -64,10 +64,7 @@ export function breaksConnection(error: unknown): boolean {
   );
 }
 
-/**
- * Whether a deadlock, or a conflict under a strict isolation level, caused the error. A repeated statement may then
- * succeed.
- */
+/** Whether a deadlock, or a conflict under a strict isolation level, caused the error. A retry may succeed. */
 export function isConflict(error: unknown): boolean {
   return /^(40001|40P01)$/.test(sqlStateOf(error) ?? '');
 }
@@ -80,7 +77,6 @@ export function isValueError(error: unknown): boolean {
 /** A row of a result. Every value is the text that PostgreSQL wrote. */
 export type ResultRow = Readonly<Record<string, string | null>>;
 
-/** The result of a statement. */
 export interface StatementResult {
   readonly rows: ResultRow[];
   readonly command: string;
@@ -104,7 +100,6 @@ export interface PreparedStatement {
   readonly text: string;
 }
 
-/** Returns a statement with the name under which connections prepare the statement. */
 export function prepared(text: string): PreparedStatement {
   const hash = createHash('sha256').update(text).digest('hex');
   return { name: `payments_${hash.slice(0, 24)}`, text };
@@ -113,9 +108,7 @@ export function prepared(text: string): PreparedStatement {
 /** Keeps every value as text, because an application may have replaced the driver's parsers, which all pools share. */
 const AS_TEXT = { getTypeParser: () => (value: unknown) => value };
 
-/**
- * The extra milliseconds that the client waits for a statement, so that the timeout error of the server comes first.
- */
+/** The client waits longer than the server, so that the timeout error of the server comes first. */
 const CLIENT_GRACE_MS = 1000;
 
 /** A connection from the pool. The caller releases it. */
@@ -134,7 +127,6 @@ export class Connection {
     client.on('error', this.#ignoreError);
   }
 
-  /** Runs one statement, for a bounded time. */
   async run(
     statement: string | PreparedStatement,
     values: readonly Parameter[] = [],
@@ -164,19 +156,14 @@ export class Connection {
   }
 }
 
-/**
- * The maximum idle time of a transaction on the inbox's own pool, in milliseconds. If a transaction is idle for longer,
- * its process must be hanging.
- */
+/** If a transaction of the inbox's own pool is idle for longer, its process must be hanging. */
 const IDLE_IN_TRANSACTION_MS = 60_000;
 const KEEP_ALIVE_MS = 10_000;
 /** The maximum number of repeats of a statement that had no effect because of a deadlock or a conflict. */
 const MAX_REPEATS = 3;
 
-/** The exports of the `pg` package that the inbox uses. */
 type Driver = Pick<typeof pg, 'Pool' | 'Client'>;
 
-/** Creates the pool of the inbox, if the application passes no pool. */
 export async function createPool(options: ResolvedPostgresOptions): Promise<Pool> {
   const { Pool } = await loadPgDriver();
   return new Pool({
@@ -194,8 +181,7 @@ export async function createPool(options: ResolvedPostgresOptions): Promise<Pool
 }
 
 /**
- * Loads `pg` on first use, because `pg` is an optional peer dependency, which an application with another inbox does
- * not install.
+ * `pg` is an optional peer dependency, which an application with another inbox does not install.
  *
  * @throws PaymentsError `options_invalid` if `pg` is not installed.
  */
@@ -215,10 +201,7 @@ export async function loadPgDriver(
   }
 }
 
-/**
- * Runs the inbox's statements on connections of the pool. If a statement fails, the call rejects with
- * `inbox_unavailable` within a bounded time.
- */
+/** Runs statements on connections of the pool. A failed call rejects with `inbox_unavailable` within a bounded time. */
 export class ConnectionSource {
   readonly #log: ThrottledLog;
   readonly #onPoolError = (error: Error): void => this.#logFailure(error);
@@ -239,7 +222,6 @@ export class ConnectionSource {
     this.#log = new ThrottledLog(new ModuleLogger('PostgresInbox'), runtime);
   }
 
-  /** Starts to use a pool. */
   open(pool: Pool): void {
     this.#pool = pool;
     // A pool emits an error if an idle connection is cut. Without a listener, that would end the process.
@@ -288,7 +270,6 @@ export class ConnectionSource {
     });
   }
 
-  /** Runs one statement, in a transaction of its own; returns its rows. */
   async query(
     statement: string | PreparedStatement,
     values: readonly Parameter[] = [],
@@ -319,9 +300,7 @@ export class ConnectionSource {
     throw new PostgresInboxError('The PostgreSQL inbox is closed or not open yet.', null);
   }
 
-  /**
-   * Takes a connection. The method waits only for a bounded time, because a pool of the application may wait forever.
-   */
+  /** Waits only for a bounded time, because a pool of the application may wait forever. */
   #takeFrom(pool: Pool): Promise<Connection> {
     const { connectTimeoutMs, statementTimeoutMs, preparedStatements } = this.settings;
     const taken = new Promise<Connection>((resolve, reject) => {
@@ -376,7 +355,6 @@ export class ConnectionSource {
   }
 }
 
-/** Runs `work` in a transaction and commits. If `work` or the commit fails, rolls back and rethrows the error. */
 async function inTransaction<T>(connection: Connection, work: () => Promise<T>): Promise<T> {
   await connection.run('BEGIN ISOLATION LEVEL READ COMMITTED');
   try {

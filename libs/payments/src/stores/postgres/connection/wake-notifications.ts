@@ -61,9 +61,8 @@ export class WakeNotifier {
 }
 
 /**
- * Calls its listeners when a process sends a notification, and also every `pollMs` milliseconds. The class also calls
- * its listeners after each new connection, because notifications are lost while there is no connection. The class
- * connects when the first listener is added, and reconnects with backoff when the connection is cut.
+ * Calls its listeners when a process sends a notification, every `pollMs` milliseconds, and after each new connection,
+ * because notifications are lost while there is no connection. Reconnects with backoff.
  */
 export class WakeListener {
   readonly #listeners = new Set<() => void>();
@@ -84,7 +83,6 @@ export class WakeListener {
     this.#backoff = new Backoff(runtime, STORE_BACKOFF);
   }
 
-  /** Adds a listener and returns the function that removes it. */
   add(listener: () => void): () => void {
     // A new function for each call, because a Set would keep a listener that is added twice only once.
     const added = (): void => listener();
@@ -141,10 +139,7 @@ export class WakeListener {
     }
   }
 
-  /**
-   * Reconnects after a lost connection. The error and the end of a connection may both call this method; only the first
-   * call has an effect.
-   */
+  /** The error and the end of a connection may both call this method; only the first call has an effect. */
   #reconnect(client: Client | null, error: unknown): void {
     if (this.#closed || client !== this.#client) return;
     this.#client = null;

@@ -22,15 +22,9 @@ const OVERLAP_MS = 1000;
  * While searches are slow, one claim in this many milliseconds starts at the first delivery instead of at its cursor.
  */
 const FULL_SEARCH_MS = 5000;
-/**
- * The maximum number of searches of one claim for a handler. A claim searches again after it found deliveries that it
- * could not lease.
- */
+/** A claim searches again for a handler after it found deliveries that it could not lease. */
 const MAX_SEARCHES = 8;
-/**
- * Minimum number of deliveries that the next search reads if a search has found busy keys. Busy keys may have long
- * backlogs.
- */
+/** The next search reads at least this many deliveries after a search found busy keys, which may have long backlogs. */
 const MIN_WINDOW = 200;
 /** The maximum number of suspects that the claim of a suspect reads. */
 const SUSPECT_WINDOW = 50;
@@ -79,7 +73,6 @@ function toClaimed(row: ResultRow): ClaimedDelivery {
   };
 }
 
-/** The operations of a store that lease due deliveries. */
 export function claims(
   source: ConnectionSource,
   schema: string,
@@ -151,15 +144,11 @@ export class ClaimCursors {
     return true;
   }
 
-  /** @param searchMs the durations of the searches of the handlers, in milliseconds */
   endFullSearch(searchMs: readonly number[]): void {
     this.#slow = Math.max(0, ...searchMs) >= SLOW_MS;
   }
 
-  /**
-   * Returns the due time at which the claim of each handler starts, in milliseconds since the epoch; `null` means that
-   * the claim starts at the first delivery.
-   */
+  /** Returns the due time at which the claim of each handler starts; `null` to start at the first delivery. */
   startsOf(handlers: readonly string[]): (number | null)[] {
     return handlers.map((handler) => {
       const cursor = this.#slow ? this.#cursors.get(handler) : undefined;
@@ -168,9 +157,7 @@ export class ClaimCursors {
   }
 
   /**
-   * Moves the cursor of a handler after a claim.
-   *
-   * @param cursorMs the due time of the first delivery that the claim found, or the time of the claim if it found none
+   * @param cursorMs the due time of the first delivery that the claim found; if there is none, the time of the claim
    */
   advance(handler: string, cursorMs: number): void {
     this.#cursors.set(handler, cursorMs);

@@ -23,10 +23,7 @@ import { toStored } from '../../sql/sql-connection.js';
  */
 const OUTCOME_MS = 15_000;
 const OUTCOME_PAUSE_MS = 100;
-/**
- * The name of a setting that lasts until the end of the transaction. If the setting is missing, the work has ended the
- * transaction.
- */
+/** This setting lasts until the end of the transaction. If it is missing, the work has ended the transaction. */
 const TRANSACTION_MARK = 'nestjs_payments.commit';
 
 /** The result of the statement that settles the delivery if the work has ended the transaction. */
@@ -40,10 +37,6 @@ interface Done<R> {
   readonly finished: number;
 }
 
-/**
- * Returns `InboxStore.commit`, which commits the effects of a handler and the outcome of its attempt in one
- * transaction.
- */
 export function committing(
   source: ConnectionSource,
   schema: string,
@@ -65,7 +58,6 @@ export function committing(
   const semaphore = new Semaphore(permits, connectTimeoutMs, noConnection, runtime);
   const finish = `${schema}.finish($1::text::bigint, $2::text, $3::text::bigint)`;
 
-  /** Runs the work in a transaction on a connection of the pool, and commits. */
   async function commit<R>(lease: Lease, work: Work<R>): Promise<CommitResult<R>> {
     const releasePermit = await semaphore.acquire();
     let done: Done<R>;
@@ -213,7 +205,6 @@ async function runOwn(connection: Connection, text: string, values: string[] = [
   }
 }
 
-/** The parameters of the function `finish`. */
 function leaseValues({ seq, handler, token }: Lease): string[] {
   return [String(seq), toStored(handler), String(token)];
 }
@@ -233,10 +224,7 @@ export function firstValueOf(
   return value;
 }
 
-/**
- * Returns the result of the function `finish` if the delivery is done, and throws otherwise. An unknown result counts
- * as a lost lease.
- */
+/** Throws if the delivery is not done. An unknown result counts as a lost lease. */
 function doneOf(response: Parameters<typeof firstValueOf>[0], lease: Lease): number {
   const finished = Number(firstValueOf(response));
   if (finished === TRANSACTION_ENDED) throw transactionEnded();
@@ -244,10 +232,7 @@ function doneOf(response: Parameters<typeof firstValueOf>[0], lease: Lease): num
   throw leaseLost(lease);
 }
 
-/**
- * Whether a statement was rejected because an earlier statement of its transaction failed and the work caught the
- * error.
- */
+/** Whether an earlier statement of the transaction failed and the work caught the error. */
 function isAborted(error: unknown): boolean {
   return sqlStateOf(error) === '25P02';
 }
@@ -281,11 +266,6 @@ export class Semaphore {
   readonly #waiting = new Set<() => void>();
   #running = 0;
 
-  /**
-   * @param permits the maximum number of tasks that run at the same time
-   * @param maxWaitMs the maximum time that a task waits for a permit, in milliseconds
-   * @param timeoutError creates the error of a task that waited too long
-   */
   constructor(
     private readonly permits: number,
     private readonly maxWaitMs: number,

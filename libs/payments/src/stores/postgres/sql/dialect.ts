@@ -22,10 +22,7 @@ export function lockNumber(schema: string, purpose: string): string {
     .toString();
 }
 
-/**
- * Returns the quoted name of a schema for a statement. `resolvePostgresOptions` has checked the name, so no character
- * has to be escaped.
- */
+/** `resolvePostgresOptions` has checked the name, so no character has to be escaped. */
 export function quoted(schema: string): string {
   return `"${schema}"`;
 }
@@ -78,20 +75,14 @@ export const isOnceOf = (event: string, other: string): string =>
   `${indexed(`${event}.ordering_key`)} = ${indexed(`${other}.ordering_key`)} AND ${event}.ordering = ${other}.ordering
      AND ${event}.event_type = ${other}.event_type AND ${countsOnce(`${event}.`)}`;
 
-/**
- * SQL for the start of a text. The indexes of searches contain only the start, because an index entry has a limited
- * size.
- */
+/** The indexes of searches contain only the start of a text, because an index entry has a limited size. */
 export const indexed = (text: string): string => `left(${text}, 200)`;
 
 /** Runs the statements of `stores/sql/` on PostgreSQL. */
 export class PostgresSql implements SqlDatabase {
   readonly dialect: SqlDialect;
 
-  /**
-   * @param connection runs the statements in its transaction. Without a connection, each statement has its own
-   * transaction.
-   */
+  /** Without a connection, each statement has its own transaction. */
   constructor(
     private readonly source: Pick<ConnectionSource, 'run' | 'transaction'>,
     private readonly schema: string,
@@ -139,7 +130,6 @@ export class PostgresSql implements SqlDatabase {
   }
 }
 
-/** The dialect of PostgreSQL for the tables of a schema. */
 export const dialectOf = (schema: string): SqlDialect => ({
   table: (name) => `${schema}.${name}`,
   now: () => NOW_MS,
@@ -165,10 +155,7 @@ const COMMITS = {
 const PLANNED_BY_INDEX = `SELECT set_config(name, 'off', true) FROM unnest(
   '{${TURNED_OFF.join()}}'::text[]) AS name`;
 
-/**
- * The functions that convert the text of a value, by the number of the type in PostgreSQL. Values of other types remain
- * texts.
- */
+/** By the number of the type in PostgreSQL. Values of other types remain texts. */
 const READERS: Readonly<Record<number, (text: string) => number | boolean>> = {
   16: (text) => text === 't', // boolean
   20: Number, // bigint
@@ -178,7 +165,6 @@ const READERS: Readonly<Record<number, (text: string) => number | boolean>> = {
   1700: Number, // numeric
 };
 
-/** Returns the layout of PostgreSQL, in which each kind of pending or dead delivery has its own index. */
 const layoutOf = (schema: string): StoreLayout => ({
   bodies: `${schema}.event`,
   pruned: 'e.raw IS NULL',

@@ -3,10 +3,7 @@ import type { Lease } from '../../../inbox/store/inbox-store.js';
 import { countsOnce, notOnce, toStored } from '../../sql/sql-connection.js';
 import { BY_INDEX, indexed, LOOKED_UP, NOW_MS } from './dialect.js';
 
-/**
- * The maximum number of ordering keys that one call of {@link forgottenReleases} checks. The next call continues after
- * these keys.
- */
+/** Maximum number of ordering keys that one call of {@link forgottenReleases} checks. */
 const MAX_KEYS = 1000;
 
 /** The name of a handler and the hash of an ordering key that sort before all others, because no name is empty. */
@@ -22,7 +19,6 @@ export const isRunning = (schema: string, ordering: string, handler: string): st
    WHERE other.ordering = ${ordering} AND other.handler = ${handler}
      AND other.state = 'running' AND other.ordering IS NOT NULL ${LOOKED_UP})`;
 
-/** See `InboxStore.newerHandled`. */
 export async function newerHandled(
   source: ConnectionSource,
   schema: string,

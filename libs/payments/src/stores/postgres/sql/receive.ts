@@ -15,7 +15,6 @@ import { isRunning, keyLock } from './ordering.js';
 import { countsOnce, fromStored, orderingOf, toStored } from '../../sql/sql-connection.js';
 import { BY_INDEX, isOnceOf, LOOKED_UP, NOW_MS } from './dialect.js';
 
-/** The maximum number of repeats that are stored for an event. */
 const MAX_REPEATS = 20;
 /**
  * The maximum number of times that the function `receive` runs for one batch. Two rounds are enough, unless tombstones
@@ -30,7 +29,6 @@ interface NewEvent {
   readonly once: boolean;
   /** The hash of the company and the ordering key, as a UUID; `null` if the event has no ordering key. */
   readonly ordering: string | null;
-  /** The hash of the body. */
   readonly digest: Buffer;
   /**
    * Whether no earlier event in the statement has the same id or, if the type is handled once, the same transaction and
@@ -39,7 +37,6 @@ interface NewEvent {
   readonly first: boolean;
 }
 
-/** A delivery to store. */
 interface NewDelivery {
   /** The index of its event in the batch. */
   readonly index: number;
@@ -100,17 +97,13 @@ const DELIVERY_PARAMETERS: Columns<NewDelivery> = {
 /** The columns of the table `event` that `receive` fills, apart from the number and the time of receipt. */
 const STORED = Object.keys(EVENT_COLUMNS);
 
-/** The parameters of the function `receive` with their types, in SQL. */
 export const RECEIVE_PARAMETERS = `${declarationOf(EVENT_PARAMETERS, 'p_')}, ${declarationOf(DELIVERY_PARAMETERS, 'd_')}`;
 
 /** The columns of the result of the function `receive`, which {@link ReceiveBatch.receiptsOf} reads. */
 export const RECEIPT_COLUMNS =
   'o_received_ms bigint, o_seqs bigint[], o_runs boolean[], o_not_stored jsonb, o_fulfilled json';
 
-/**
- * Returns a function that stores the events of any number of webhook requests in one statement, and returns a receipt for each
- * event.
- */
+/** The returned function stores the events of any number of webhook requests in one statement. */
 export function receiver(
   source: ConnectionSource,
   schema: string,
@@ -137,15 +130,11 @@ export function receiver(
 }
 
 /**
- * An event that was not stored: its position in the batch (from 1), the outcome, and the id of the stored event that it
- * conflicts with.
+ * An event that was not stored. `position` counts from 1. `id` is the id of the stored event that it conflicts with.
  */
 type NotStored = [position: number, outcome: StoreReceipt['outcome'], id: string | null];
 
-/**
- * An expectation that an event fulfilled: the position of the event in the batch (from 1), and the fields of the
- * expectation.
- */
+/** An expectation that an event fulfilled. `position` is the position of the event in the batch, from 1. */
 type Fulfilled = [position: number, reference: string, transactionId: string | null, by: string];
 
 /** The events of one call of the function `receive`. */
@@ -159,7 +148,6 @@ export class ReceiveBatch {
     this.#deliveries = deliveriesOf(this.#events);
   }
 
-  /** The parameters of the function. */
   get values(): Parameter[] {
     return [
       ...arraysOf(EVENT_PARAMETERS, this.#events),
@@ -167,10 +155,7 @@ export class ReceiveBatch {
     ];
   }
 
-  /**
-   * Returns the receipts, in the order of the events, from the result of the function. A receipt is `undefined` if the
-   * outcome is not known yet.
-   */
+  /** Returns the receipts in the order of the events; `undefined` if the outcome is not known yet. */
   receiptsOf(row: ResultRow): (StoreReceipt | undefined)[] {
     const receipts = this.#storedReceipts(row);
     for (const [position, outcome, id] of JSON.parse(row['o_not_stored'] ?? '[]') as NotStored[]) {
@@ -245,10 +230,7 @@ function newEventOf(event: IncomingEvent, known: Set<string>): NewEvent {
   return { event, once, ordering, digest: hash('sha256', event.raw, 'buffer'), first };
 }
 
-/**
- * Returns the deliveries of all events. Of the deliveries with the same ordering key and handler, only the first may
- * run immediately.
- */
+/** Of the deliveries with the same ordering key and handler, only the first may run immediately. */
 function deliveriesOf(events: readonly NewEvent[]): NewDelivery[] {
   const busy = new Set<string>();
   return events.flatMap(({ event: { handlers, assign }, ordering }, index) =>
@@ -269,7 +251,6 @@ function isUnhandled({ eventType, handlers }: IncomingEvent): boolean {
   return handlers.length === 0 && eventType !== TEST_EVENT_TYPE;
 }
 
-/** The headers as JSON; `null` if there are none. */
 function headersOf({ headers }: IncomingEvent): string | null {
   return Object.keys(headers).length === 0 ? null : toStored(JSON.stringify(headers));
 }

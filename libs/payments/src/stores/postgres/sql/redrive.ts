@@ -4,7 +4,6 @@ import { BY_INDEX, NOW_MS } from './dialect.js';
 import { historyWith } from './settle.js';
 import { toStored } from '../../sql/sql-connection.js';
 
-/** Makes deliveries due again. Returns the number of deliveries that were changed or added. */
 export async function redrive(
   source: ConnectionSource,
   schema: string,
@@ -21,7 +20,6 @@ export async function redrive(
   return Number(row!['changed']);
 }
 
-/** Marks pending and dead deliveries as skipped. Returns the number of skipped deliveries. */
 export async function skip(
   source: ConnectionSource,
   schema: string,

@@ -18,7 +18,6 @@ import { MAX_DELAY_MS, toStored } from '../../sql/sql-connection.js';
 /** Milliseconds between two tries to write an outcome while another transaction has locked the delivery. */
 const LOCKED_RETRY_MS = 10;
 
-/** The outcome of an attempt, which is written to the delivery of the lease. */
 interface LeaseOutcome {
   readonly lease: Lease;
   readonly kind: 'done' | 'failed' | 'released';
@@ -39,11 +38,8 @@ const OUTCOME_COLUMNS: Columns<LeaseOutcome> = {
 const SETTLE_PARAMETERS = declarationOf(OUTCOME_COLUMNS, 'p_');
 
 /**
- * Returns a function that writes the outcome of an attempt. Outcomes that arrive together are written with one
- * statement. The function resolves when its outcome is committed. If another transaction has locked the delivery, the
- * function waits.
- *
- * @param timeoutMs the milliseconds for which another transaction may keep a delivery locked
+ * The returned function resolves when its outcome is committed. Outcomes that arrive together are written with one
+ * statement. Another transaction may keep a delivery locked for at most `timeoutMs`.
  */
 export function settlements(
   source: Pick<ConnectionSource, 'query'>,

@@ -51,7 +51,6 @@ export function heartbeats(
   };
 }
 
-/** SQL for whether the last heartbeat of a worker is older than its lease. */
 const isExpired = (worker: string): string =>
   `${worker}.heartbeat_at + ${worker}.lease_ms <= v_now`;
 
@@ -76,7 +75,6 @@ END $change$;
 `;
 }
 
-/** The functions that change workers and the catalog. */
 export const workerFunctions = (schema: string, catalogLock: string): string =>
   [REGISTER, REMOVE_WORKER, RETIRE, FORGET_HANDLER]
     .map((change) => changeFunction(schema, catalogLock, change))

@@ -12,11 +12,9 @@ import { isLive, unpaused } from './workers.js';
 /** After a claim has marked this many deliveries of a handler as waiting, it stops, and the next claim continues. */
 const MAX_WAITING = 500;
 
-/** SQL: makes a delivery wait for its turn. */
 const MAKE_WAIT =
   "UPDATE payments_inbox_delivery SET queue = 'waiting' WHERE event = ? AND handler = ?";
 
-/** Leases due deliveries to a worker. The deliveries of a handler are leased in the order of their due times. */
 export function claim(sql: SqliteSql, { workerId, wanted }: ClaimRequest): ClaimedDelivery[] {
   const { connection } = sql;
   // A worker that was declared dead claims nothing, because the next heartbeat of another worker would free the
@@ -77,10 +75,7 @@ interface LeasedRow {
 /** Finds the trace context in the JSON of stored headers, in which quotes within values are escaped. */
 const TRACEPARENT = /"traceparent":"([\da-f-]+)"/;
 
-/**
- * Makes a pending delivery running. This transaction has found the delivery, so no other connection has changed the
- * delivery since.
- */
+/** This transaction has found the pending delivery, so no other connection has changed the delivery since. */
 function lease(
   { connection, times }: SqliteSql,
   seq: number,
@@ -123,7 +118,6 @@ function lease(
   };
 }
 
-/** Leases the suspect that is due first, among the suspects whose ordering key is free. */
 export function claimSuspect(
   sql: SqliteSql,
   { workerId, handlers }: SuspectRequest,
@@ -146,10 +140,6 @@ export function claimSuspect(
   return first ? lease(sql, first.event, first.handler, workerId) : null;
 }
 
-/**
- * Returns the milliseconds until the first delivery of these handlers becomes claimable; `null` if there is no such
- * delivery.
- */
 export function nextDueInMs(
   { connection, times }: SqliteSql,
   handlers: readonly string[],

@@ -172,9 +172,7 @@ function isTransactionControl(sql: string): boolean {
 /** SQLite's result code for a statement that the authorizer denied. */
 const DENIED = 23;
 
-/**
- * Returns a {@link SqliteTransaction} on `database`. The methods of the result throw after the end of the transaction.
- */
+/** The methods of the result throw after the end of the transaction. */
 function transactionOn(database: DriverDatabase, isOver: () => boolean): SqliteTransaction {
   const within = <T>(act: () => T): T => {
     if (!isOver()) return act();

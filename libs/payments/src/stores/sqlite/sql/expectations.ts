@@ -24,10 +24,7 @@ export class SqliteExpectationOperations extends SqlExpectations {
     this.sql.wakes = true;
   }
 
-  /**
-   * Always throws. For a transaction of the application, the store uses {@link expectWithin}, because that transaction
-   * is synchronous.
-   */
+  /** The store calls {@link expectWithin} instead, because a transaction of the application is synchronous. */
   protected override inTransaction(): never {
     throw new TypeError('The thread cannot use a transaction of the application.');
   }
@@ -87,17 +84,12 @@ export function expectWithin(
   return sql.some((statement) => connection.run(statement, values.map(toBound)) > 0);
 }
 
-/** An expectation whose poll is settled. */
 interface LeasedRow {
   readonly company: string;
   readonly state: ExpectationState;
   readonly transaction_id: string | null;
 }
 
-/**
- * Returns the stored events of these types that belong to the transaction of the expectation and are handled once per
- * transaction.
- */
 function storedEvents(
   connection: SqliteConnection,
   { company, transaction_id }: LeasedRow,

@@ -12,7 +12,6 @@ const due = (queue: string): string =>
 /** SQL: whether any delivery of the handler `?1` and the ordering key `?2` is pending and due at `?3`. */
 export const ANY_DUE = ['waiting', 'due', 'suspect'].map(due).join(' OR ');
 
-/** SQL: whether a delivery of the handler `?1` and the ordering key `?2` is running. */
 const RUNNING = `EXISTS (SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_running
   WHERE state = 'running' AND handler = ?1 AND ordering = ?2)`;
 
@@ -32,7 +31,6 @@ export function isOrderingBusy(
   return ordering !== null && isTrue(connection, BUSY, [handler, ordering, clock]);
 }
 
-/** Whether a delivery of the handler and ordering key runs. */
 export function isOrderingRunning(
   connection: SqliteConnection,
   handler: string,
@@ -45,7 +43,6 @@ function isTrue(connection: SqliteConnection, condition: string, values: unknown
   return connection.get<{ found: 0 | 1 }>(`SELECT ${condition} AS found`, values)!.found === 1;
 }
 
-/** See `InboxStore.newerHandled`. */
 export function newerHandled(
   { connection }: SqliteSql,
   { seq, handler }: { readonly seq: number; readonly handler: string },
@@ -66,10 +63,9 @@ export function newerHandled(
 }
 
 /**
- * Makes the next waiting delivery of an ordering key claimable, if no delivery of the key runs. Call this function
- * after the delivery `seq` of the key was settled, freed or skipped. The next delivery is the waiting delivery that was
- * due first. The next delivery keeps its due time, so it stays before deliveries of the key that were received later.
- * Returns whether there was a waiting delivery.
+ * If no delivery of an ordering key runs, makes the earliest due waiting delivery of the key claimable. Call this
+ * function after the delivery `seq` of the key was settled, freed or skipped. The next delivery keeps its due time, so
+ * it stays before deliveries of the key that were received later. Returns whether there was a waiting delivery.
  */
 export function releaseNext(connection: SqliteConnection, seq: number, handler: string): boolean {
   if (!hasWaiting(connection, handler)) return false;
@@ -91,10 +87,7 @@ export function releaseNext(connection: SqliteConnection, seq: number, handler: 
   return true;
 }
 
-/**
- * Whether a delivery of the handler waits. Most handlers have no waiting delivery, so one look-up is enough for all
- * outcomes of a batch.
- */
+/** Most handlers have no waiting delivery, so one look-up is enough for all outcomes of a batch. */
 function hasWaiting(connection: SqliteConnection, handler: string): boolean {
   return connection.cached(`waiting ${handler}`, () => {
     const sql = `SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_queue

@@ -14,7 +14,6 @@ import { ANY_DUE, beganToWait, COUNTS_ONCE, isOrderingBusy } from './ordering.js
 import { fromStored, orderingOf, toStored } from '../../sql/sql-connection.js';
 import { catalogVersion, isLive, unpaused } from './workers.js';
 
-/** The maximum number of repeats that are stored for an event. */
 const MAX_REPEATS = 20;
 
 /** A receipt whose claimed deliveries lack the body. */
@@ -22,10 +21,6 @@ export interface Receipt extends Omit<StoreReceipt, 'claimed'> {
   readonly claimed: readonly Omit<ClaimedDelivery, 'raw'>[];
 }
 
-/**
- * Stores new events, each with its deliveries. Returns a receipt for each event, including events that were already
- * stored.
- */
 export function receive(sql: SqliteSql, events: readonly IncomingEvent[]): Receipt[] {
   return events.map((event) => {
     const digest = hash('sha256', event.raw, 'buffer');
@@ -47,10 +42,7 @@ export function receive(sql: SqliteSql, events: readonly IncomingEvent[]): Recei
   });
 }
 
-/**
- * Returns the receipt of an event that is already stored, or whose transaction already has another event; `undefined`
- * for a new event.
- */
+/** Returns the receipt of an event that is stored, or whose transaction has another event; otherwise `undefined`. */
 function findKnown(
   { connection, times }: SqliteSql,
   event: IncomingEvent,
@@ -81,7 +73,6 @@ function findKnown(
   return { id: fromStored(first.id), outcome: 'duplicate' };
 }
 
-/** Whether the event is handled once per transaction, and has a transaction. */
 function isOnce({ oncePerTransaction, orderingKey }: IncomingEvent): boolean {
   return oncePerTransaction && orderingKey !== null;
 }
@@ -168,10 +159,7 @@ interface OpenRow {
   readonly fulfilled_transaction: string | null;
 }
 
-/**
- * Fulfils the open expectations that match the transaction or reference of an event. The stored event with the id
- * `storedId` fulfils them.
- */
+/** Fulfils the open expectations that match the transaction or the reference, with the stored event `storedId`. */
 export function fulfil(
   sql: SqliteSql,
   { company, orderingKey, reference }: Pick<IncomingEvent, 'company' | 'orderingKey' | 'reference'>,

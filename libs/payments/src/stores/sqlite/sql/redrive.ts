@@ -16,10 +16,7 @@ interface EventRow {
   readonly stale: 0 | 1;
 }
 
-/**
- * Makes deliveries due again. Adds a delivery if the event has none for the handler. If the ordering key is busy, the next claim
- * makes the delivery wait.
- */
+/** If the ordering key of a delivery is busy, the next claim makes the delivery wait. */
 export function redrive(
   sql: SqliteSql,
   selections: readonly DeliverySelection[],
@@ -90,7 +87,6 @@ function add(
   return true;
 }
 
-/** Marks pending and dead deliveries as skipped. Returns the number of skipped deliveries. */
 export function skip(sql: SqliteSql, selections: readonly DeliverySelection[]): number {
   const { connection, times } = sql;
   let skipped = 0;

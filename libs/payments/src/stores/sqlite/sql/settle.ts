@@ -9,12 +9,10 @@ import { toStored } from '../../sql/sql-connection.js';
 /** The fields of a lease that identify it. */
 export type LeaseName = Pick<Lease, 'seq' | 'handler' | 'token'>;
 
-/** Marks a delivery as done. */
 export function complete(sql: SqliteSql, lease: LeaseName): SettleResult {
   return settle(sql, lease, 'done', 'finished_at = ?, crashes = 0', [sql.times.wall]);
 }
 
-/** Stores a failed attempt. The delivery is due again in `retryInMs` milliseconds, or dead if `retryInMs` is `null`. */
 export function fail(
   sql: SqliteSql,
   lease: LeaseName,
@@ -34,7 +32,6 @@ export function fail(
   return settle(sql, lease, 'pending', `${set}, queue = 'due', due_at = ?`, [...failed, dueAt]);
 }
 
-/** Makes a running delivery pending again and due in `dueInMs` milliseconds, without counting the attempt. */
 export function release(sql: SqliteSql, lease: LeaseName, dueInMs = 0): SettleResult {
   const set = `queue = ${FREED_QUEUE}, attempts = attempts - 1, due_at = ?`;
   return settle(sql, lease, 'pending', set, [sql.times.clock + Math.round(dueInMs)]);
@@ -72,7 +69,6 @@ export interface RunningRow {
   readonly history: string;
 }
 
-/** Returns the delivery, if it still runs under this lease. */
 export function findRunning(
   connection: SqliteConnection,
   { seq, handler, token }: LeaseName,
@@ -83,7 +79,6 @@ export function findRunning(
   );
 }
 
-/** Adds an attempt to a history, and removes the oldest attempt if there are more than {@link HISTORY_LENGTH}. */
 export function withAttempt(
   { attempts, started_at, history }: RunningRow,
   endedAt: number,

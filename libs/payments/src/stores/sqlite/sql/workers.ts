@@ -6,7 +6,6 @@ import { releaseNext } from './ordering.js';
 import { FREED_QUEUE, withAttempt } from './settle.js';
 import type { RunningRow } from './settle.js';
 
-/** Renews a heartbeat, removes dead workers, and frees the deliveries that they ran. */
 export async function heartbeat(sql: SqliteSql, workerId: string): Promise<HeartbeatResult> {
   const { connection, times } = sql;
   const own = connection.get<{ heartbeat_at: number; lease_ms: number; handlers: string }>(
@@ -44,7 +43,6 @@ export function isLive(connection: SqliteConnection, workerId: string): boolean 
   });
 }
 
-/** See `HandlerCatalog.version`. */
 export function catalogVersion(connection: SqliteConnection): number {
   return connection.cached('catalog', () => {
     const sql = 'SELECT catalog_version AS version FROM payments_inbox_meta';
@@ -63,10 +61,7 @@ export function unpaused(connection: SqliteConnection, handlers: readonly string
   return [...new Set(handlers)].filter((handler) => !paused.includes(handler));
 }
 
-/**
- * Returns the workers that send no heartbeats. Call this function in a transaction that writes, so that no heartbeat is
- * stored meanwhile.
- */
+/** Call this function in a transaction that writes, so that no heartbeat is stored meanwhile. */
 function deadWorkers({ connection, times }: SqliteSql): WorkerRow[] {
   const rows = connection.all<WorkerRow>(
     'SELECT id, lease_ms, heartbeat_at, retired FROM payments_inbox_worker',
@@ -123,7 +118,6 @@ function freeOrphans(sql: SqliteSql, retired: ReadonlySet<string>): void {
   sql.wakes ||= orphans.length > 0;
 }
 
-/** A row of `payments_inbox_worker`. */
 export interface WorkerRow {
   readonly id: string;
   readonly lease_ms: number;

@@ -5,10 +5,7 @@ import type { Operation, OperationName } from '../sqlite-operations.js';
 import { storedClock, sync } from './database-file.js';
 import type { Call, Outcome, Outcomes } from './messages.js';
 
-/**
- * Runs one task after the other, because a task may be an async function and transactions of one database must not
- * overlap.
- */
+/** Runs one task after the other, because tasks may be async and transactions of one database must not overlap. */
 export class Turns {
   #last: Promise<unknown> = Promise.resolve();
 
@@ -19,7 +16,6 @@ export class Turns {
   }
 }
 
-/** Returns the rule of an operation. */
 export function ruleOf(name: OperationName): Operation[0] {
   return OPERATIONS[name][0];
 }

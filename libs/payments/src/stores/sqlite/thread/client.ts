@@ -27,27 +27,21 @@ interface Waiting {
 }
 
 /**
- * Starts the thread and sends calls to it. The client starts another thread after an unexpected end, and ends every
- * call within a bounded time.
+ * Sends calls to the thread. Restarts the thread if it ends unexpectedly, and ends every call within a bounded time.
  */
 export class SqliteClient {
-  /**
-   * The timeout of a call in milliseconds: two waits for a lock, because a batch may run twice, and 5 s for the work.
-   */
+  /** Two waits for a lock, because a batch may run twice, and 5 s for the work. */
   readonly #timeoutMs: number;
   readonly #waiting = new Map<number, Waiting>();
   /** The numbers of the messages that timed out. The thread has not responded to them yet. */
   readonly #late = new Set<number>();
-  /** The number of threads that have ended unexpectedly. */
   unexpectedEnds = 0;
   /** Resolves when the thread makes no checkpoint. After that, a thread without a call does not use the file. */
   ready: Promise<unknown> = Promise.resolve();
   #worker: Worker | undefined;
-  /** The file that the thread runs; {@link open} sets it. */
   #file: string | undefined;
   #opening: PromiseWithResolvers<Opened> | undefined;
   #number = 0;
-  /** Whether a thread has opened the file. */
   #opened = false;
   #closed: Promise<void> | undefined;
 
@@ -231,11 +225,7 @@ const FIX =
   'Bundle "nestjs-payments/sqlite/thread" as a second entry and pass the path of its output as ' +
   '"sqliteInbox.threadPath", or exclude nestjs-payments from the bundle.';
 
-/**
- * Finds the file that the worker thread runs: the `threadPath` option, or the entry in this package.
- *
- * @throws PaymentsError `options_invalid` if the file does not exist, or a bundler merged the entry into another file.
- */
+/** @throws PaymentsError `options_invalid` if the file does not exist, or a bundler merged it into another file. */
 export async function findThreadFile(threadPath: string | undefined): Promise<string> {
   const path = threadPath ?? (await ownEntry());
   if (existsSync(path)) return path;
@@ -255,11 +245,7 @@ async function ownEntry(): Promise<string> {
   return entryPath(threadUrl);
 }
 
-/**
- * The path of the entry, from its URL.
- *
- * @throws PaymentsError `options_invalid` if a bundler merged the entry into another file.
- */
+/** @throws PaymentsError `options_invalid` if a bundler merged the entry into another file. */
 export function entryPath(url: string | undefined): string {
   const path = url === undefined ? undefined : fileURLToPath(url);
   if (path !== undefined && basename(path) === ENTRY) return path;

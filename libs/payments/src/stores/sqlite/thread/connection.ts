@@ -37,7 +37,6 @@ export interface DriverDatabase {
   ): void;
 }
 
-/** `node:sqlite`'s database class. */
 export type Driver = new (file: string) => DriverDatabase;
 
 /**
@@ -121,7 +120,6 @@ export class SqliteConnection {
     return Number(changes) === 0 ? null : Number(lastInsertRowid);
   }
 
-  /** Returns the first row. */
   // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the SQL defines the columns of a row
   get<Row = SqliteRow>(sql: string, parameters: readonly unknown[] = []): Row | undefined {
     const { statement, values } = this.#bound(sql, parameters);
@@ -149,7 +147,6 @@ export class SqliteConnection {
     return this.#cache.get(name) as T;
   }
 
-  /** Removes a value from the cache of {@link cached}. */
   uncache(name: string): void {
     this.#cache?.delete(name);
   }
@@ -192,10 +189,7 @@ const NUMBERED = /[?$](\d+)/g;
 /** A cast of PostgreSQL, in a statement that both databases run. */
 const CAST = /::\w+(?:\[\])?/g;
 
-/**
- * A connection for one operation, at the time of the process that requested it. The class runs the statements of
- * `stores/sql/`. SQLite returns each result synchronously.
- */
+/** Runs the statements of `stores/sql/` for one operation, at the time of the process that requested it. */
 export class SqliteSql implements SqlDatabase {
   /** Whether a delivery or a poll may have become due. The operation sets this field. */
   wakes = false;
@@ -241,7 +235,6 @@ export class SqliteSql implements SqlDatabase {
   }
 }
 
-/** The layout of SQLite, in which one index contains all queues of deliveries. */
 const LAYOUT: StoreLayout = {
   bodies: `(SELECT e.*, b.raw, b.headers FROM payments_inbox_event e
     LEFT JOIN payments_inbox_body b ON b.event = e.seq)`,
@@ -257,7 +250,6 @@ const LAYOUT: StoreLayout = {
   unqueued: 'queue = NULL',
 };
 
-/** Returns the dialect of SQLite for the times of an operation. */
 export function dialectAt({ wall, clock }: Times): SqlDialect {
   return {
     table: (name) => `payments_inbox_${name}`,
@@ -280,7 +272,6 @@ export function pause(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Returns a value in the form that SQLite can bind. */
 export function toBound(value: SqlValue): string | number | null | Uint8Array {
   if (typeof value === 'boolean') return value ? 1 : 0;
   if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return value;
@@ -343,10 +334,7 @@ export function isBusy(error: unknown): boolean {
   return primaryCode(error) === 5;
 }
 
-/**
- * Describes an error. The description contains no stored data, because SQLite's messages contain names of tables but
- * never values.
- */
+/** The result contains no stored data, because SQLite's messages contain names of tables but never values. */
 export function toFailure(error: unknown): ThreadFailure {
   if (error instanceof PaymentsError) return { code: error.code, message: error.message };
   const message = (error instanceof Error ? error.message : String(error)).replace(/\.$/, '');
@@ -357,12 +345,10 @@ export function toFailure(error: unknown): ThreadFailure {
   };
 }
 
-/** Creates the error that a {@link ThreadFailure} describes. */
 export function toError({ code, message }: ThreadFailure): PaymentsError {
   return new PaymentsError(code, message);
 }
 
-/** Creates an `inbox_unavailable` error with the text "The SQLite inbox ", followed by `message`. */
 export function unavailable(message: string): PaymentsError {
   return new PaymentsError('inbox_unavailable', `The SQLite inbox ${message}`);
 }

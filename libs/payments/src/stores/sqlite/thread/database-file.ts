@@ -57,7 +57,6 @@ function quoted(path: string): string {
 /** The first version of SQLite without the WAL-reset bug. */
 const SAFE_VERSION = '3.51.3';
 
-/** The version of the SQLite library in use. */
 export function sqliteVersion(driver: Driver): string {
   const database = new driver(':memory:');
   const { version } = database.prepare('SELECT sqlite_version() AS version').get() as {
@@ -67,7 +66,6 @@ export function sqliteVersion(driver: Driver): string {
   return version;
 }
 
-/** Whether a SQLite of this version has the WAL-reset bug. */
 export function isOldSqlite(version: string): boolean {
   const found = version.split('.').map(Number);
   const safe = SAFE_VERSION.split('.').map(Number);
@@ -75,11 +73,7 @@ export function isOldSqlite(version: string): boolean {
   return index !== -1 && (found[index] ?? 0) < safe[index]!;
 }
 
-/**
- * Returns a warning if this SQLite has the WAL-reset bug. The warning names the versions of Node that fix the bug.
- *
- * @throws PaymentsError `options_invalid` unless the bug is allowed.
- */
+/** @throws PaymentsError `options_invalid` unless the bug is allowed. */
 export function oldSqliteWarning(version: string, isAllowed: boolean): string[] {
   if (!isOldSqlite(version)) return [];
   const reason =
@@ -145,16 +139,10 @@ export function openCommitter(driver: Driver, file: string): SqliteConnection {
   }
 }
 
-/**
- * The number of pages in the write-ahead log at which the thread starts a checkpoint. The number is SQLite's own
- * default.
- */
+/** Pages in the write-ahead log at which the thread starts a checkpoint. The number is SQLite's own default. */
 const CHECKPOINT_PAGES = 1000;
 
-/**
- * The number of pages (16 MB) at which the thread starts a checkpoint while many calls arrive. The number is higher,
- * because the calls would wait for the checkpoint.
- */
+/** The limit (16 MB) while many calls arrive. It is higher, because the calls would wait for the checkpoint. */
 const CHECKPOINT_PAGES_BUSY = 4000;
 
 /** Whether it is time for a checkpoint. `busy` is whether the last transaction had several calls. */

@@ -10,13 +10,11 @@ export interface ThreadData {
   readonly sqliteInboxThread: SqliteSettings;
 }
 
-/** An operation and its arguments. */
 export interface Call {
   readonly name: OperationName;
   readonly args: readonly unknown[];
 }
 
-/** How a {@link Call} ended. */
 export type Outcome = { readonly value: unknown } | { readonly failure: ThreadFailure };
 
 /** The outcomes of calls, in the order of the calls. */
@@ -28,7 +26,6 @@ export interface Outcomes {
   readonly ahead: number | null;
 }
 
-/** A message of the store to the thread. */
 export type ToThread =
   /** Runs one read, or writes in one transaction, at the time of this process. The number identifies the response. */
   | {
@@ -46,7 +43,6 @@ export interface Opened {
   readonly clock: StoredClock;
 }
 
-/** A message of the thread to the store. */
 export type FromThread =
   | Opened
   /** The thread could not open the file, and ends. */
@@ -76,7 +72,6 @@ export function toSent(value: unknown): unknown {
   return raw === undefined ? value : { ...value, raw: new Uint8Array(raw) };
 }
 
-/** Adds the body to the claimed deliveries of a receipt. */
 export function withBodies(receipt: Receipt, { raw }: IncomingEvent): StoreReceipt {
   return { ...receipt, claimed: receipt.claimed.map((delivery) => ({ ...delivery, raw })) };
 }

@@ -70,10 +70,7 @@ export class SqliteServer {
     this.#send({ kind: 'ready' });
   }
 
-  /**
-   * Returns a number that changes when another connection commits
-   * (https://www.sqlite.org/pragma.html#pragma_data_version).
-   */
+  /** Changes when another connection commits (https://www.sqlite.org/pragma.html#pragma_data_version). */
   #readDataVersion(): number {
     try {
       return this.connection.get<{ data_version: number }>('PRAGMA data_version')!.data_version;
