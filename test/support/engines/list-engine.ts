@@ -76,6 +76,8 @@ export class ListSource implements MessageSource {
       const outcome = await store(message);
       this.outcomes.push({ id: message.attributes['id'], outcome });
       if (outcome.action === 'retry') {
+        // Lets the test run between two deliveries.
+        await new Promise((resolve) => setImmediate(resolve));
         this.deliver({ ...message, deliveries: message.deliveries + 1 });
       }
     }
