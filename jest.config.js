@@ -6,7 +6,7 @@ export default {
   testMatch: [
     '<rootDir>/libs/*/src/**/*.spec.ts',
     '<rootDir>/apps/*/src/**/*.spec.ts',
-    '<rootDir>/test/{chaos,e2e,mutants,simulation,store-contract}/**/*.spec.ts',
+    '<rootDir>/test/{chaos,e2e,engine-contract,mutants,simulation,store-contract}/**/*.spec.ts',
     ...(slow ? ['<rootDir>/test/slow/**/*.spec.ts'] : []),
     '<rootDir>/bench/**/*.spec.ts',
   ],

@@ -5,6 +5,7 @@ import { basename, join, posix } from 'node:path';
 const TESTS = [
   'libs/*/src/**/*.spec.ts',
   'test/store-contract/*-cases.ts',
+  'test/engine-contract/*.ts',
   'apps/*/src/**/*.spec.ts',
   'test/{e2e,slow,simulation}/**/*.spec.ts',
   'test/smoke/parts/*.ts',

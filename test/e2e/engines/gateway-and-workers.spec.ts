@@ -119,12 +119,16 @@ describe('a gateway and its worker services', () => {
     verifySignature(body, attributes.signature, [SECRET]);
   });
 
-  it('EN-02: the key of an event without a transaction is the id of its message', async () => {
+  it('EN-06: events of one transaction have one key, and an event without a transaction has its own', async () => {
     const gateway = await startGateway();
-    await post(gateway, 'e1', {});
-    await eventually(() => expect(engine.messages).toHaveLength(1));
-    expect(engine.messages[0]!.key).toBe('default/e1');
-    expect(engine.messages[0]!.attributes).not.toHaveProperty('subject');
+    for (const id of ['e1', 'e2']) await post(gateway, id, DATA);
+    await post(gateway, 'e3', {});
+    await eventually(() => expect(engine.messages).toHaveLength(3));
+    const keys = engine.messages.map(({ key }) => key).toSorted();
+    expect(keys).toEqual(['default/e3', 'default/t-1', 'default/t-1']);
+    expect(engine.messages.find(({ key }) => key === 'default/e3')!.attributes).not.toHaveProperty(
+      'subject',
+    );
   });
 
   it('EN-04: two services each handle every event, exactly once, with the fields of the webhook request', async () => {

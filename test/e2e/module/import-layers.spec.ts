@@ -38,6 +38,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
     'telemetry/observers.ts',
   ],
   expectations: [...STAGE, 'api', 'companies', 'inbox/receive', 'inbox/work'],
+  engines: ['companies', 'errors', 'events', 'inbox/receive', 'inbox/work', 'runtime', 'webhook'],
   'stores/sql': ['inbox/store'],
   'stores/memory': STORE,
   'stores/sqlite': [...STORE, 'stores/sql'],
@@ -55,6 +56,11 @@ const PACKAGES = [
     forbidden: /^nestjs-payments\/|^payments-emulator|\/(payments|emulator|apps)\//,
     why: 'the console uses the public exports of nestjs-payments, and works with any implementation of the service',
   },
+  ...['jetstream', 'bullmq', 'rabbitmq'].map((engine) => ({
+    folder: `libs/${engine}`,
+    forbidden: /^nestjs-payments[-/]|^payments-emulator|\/(payments|console|emulator|apps)\//,
+    why: 'an adapter of an engine uses the public exports of nestjs-payments, as an application could write one',
+  })),
   {
     folder: 'libs/emulator',
     forbidden: /^nestjs-payments|\/(payments|console|apps)\//,

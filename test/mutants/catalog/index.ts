@@ -1,6 +1,7 @@
 import type { Mutant } from '../mutant.ts';
 import { API_MUTANTS } from './api.ts';
 import { APPLICATION_MUTANTS } from './applications.ts';
+import { ENGINE_MUTANTS } from './engines.ts';
 import { EXPECTATION_MUTANTS } from './expectations.ts';
 import { HANDLER_MUTANTS } from './handlers.ts';
 import { INBOX_RECOVERY_MUTANTS } from './inbox-recovery.ts';
@@ -22,6 +23,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...INBOX_STORE_MUTANTS,
   ...INBOX_WORK_MUTANTS,
   ...EXPECTATION_MUTANTS,
+  ...ENGINE_MUTANTS,
   ...TELEMETRY_MUTANTS,
   ...APPLICATION_MUTANTS,
 ];
