@@ -4,26 +4,18 @@ import { CONSOLE_OPTIONS } from './console-options.js';
 import type { ResolvedConsoleOptions } from './console-options.js';
 import { printable } from './operator-name.js';
 
-/** The actions that an operator can perform. */
 export const CONSOLE_ACTIONS = ['redrive', 'skip', 'pause', 'resume', 'forget', 'ask'] as const;
 export type ConsoleAction = (typeof CONSOLE_ACTIONS)[number];
 
-/**
- * Minimum time between two log lines about the same operator and event, in milliseconds. An open page requests its
- * event every 2 s.
- */
+/** Minimum time between two log lines about the same operator and event. An open page requests its event every 2 s. */
 const INTERVAL_MS = 60_000;
 /** Maximum number of remembered views. Views above this number are logged each time. */
 const MAX_REMEMBERED = 1_000;
-/**
- * Maximum number of actions, and of views, that the page can show. The two limits are separate, so that many views do
- * not remove actions from the page.
- */
+/** Applies to actions and to views separately, so that many views do not remove actions from the page. */
 export const MAX_ENTRIES = 500;
 /** Maximum length of a text in an entry, in characters. The log contains the whole text. */
 const MAX_TEXT = 1_000;
 
-/** The number of deliveries, events or polls that an action changed. */
 export type ActionResult = Partial<SelectionResult> & { readonly polls?: number };
 
 /** An action of an operator, or the view of a payload. */
@@ -80,10 +72,7 @@ export class AuditTrail {
     this.#keep(this.#views, { who, action: 'view', target, event, result: {}, error: null });
   }
 
-  /**
-   * Records an action that was performed. `kept` is `false` for an action that only counted deliveries. An action that
-   * only counted deliveries is logged, but the page does not show the action.
-   */
+  /** `kept` is `false` for an action that only counted deliveries. The page does not show such an action. */
   performed(
     who: string | null,
     action: ConsoleAction,
@@ -93,7 +82,6 @@ export class AuditTrail {
     if (kept) this.#keep(this.#actions, { who, action, target, event: null, result, error: null });
   }
 
-  /** Records an action that was rejected or failed. `target` is empty if the request was not valid. */
   failed(who: string | null, action: ConsoleAction, target: string, error: unknown): void {
     const cause = error instanceof Error ? error.message : 'The thrown value is not an Error.';
     const what = [action, target].filter(Boolean).join(' ');

@@ -20,11 +20,7 @@ export interface BasicAuthOptions {
 const CONTROL_CHARACTER = /\p{Cc}/u;
 const PASSWORD_LENGTH = { min: 12, max: 200 };
 
-/**
- * Checks `users`, and returns its names and passwords in Unicode's form C.
- *
- * @throws PaymentsError `options_invalid`. No message contains a password.
- */
+/** Returns names and passwords in Unicode's form C. Throws `options_invalid`; no message contains a password. */
 export function checkedUsers(
   users: Readonly<Record<string, string>>,
 ): [name: string, password: string][] {
@@ -53,7 +49,6 @@ export function checkedUsers(
   });
 }
 
-/** The error for an option of the guard that is missing or not valid. */
 export function basicAuthInvalid(message: string): PaymentsError {
   return new PaymentsError('options_invalid', `BasicAuthGuard: ${message}`);
 }

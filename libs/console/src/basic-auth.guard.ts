@@ -13,7 +13,6 @@ import { SignInLimiter } from './sign-in-limiter.js';
 
 const CHALLENGE = 'Basic realm="Payments console", charset="UTF-8"';
 
-/** The name and the password that a client sent. */
 interface BasicCredentials {
   readonly name: string;
   readonly password: string;
@@ -133,10 +132,7 @@ export class BasicAuthGuard implements CanActivate, OnApplicationShutdown {
   }
 }
 
-/**
- * Returns the name and password of an `Authorization` header, in Unicode's form C; `null` if the header contains no
- * name and password.
- */
+/** In Unicode's form C; `null` if the header contains no name and password. */
 function parseBasic(header: string | undefined): BasicCredentials | null {
   const [, encoded] = /^basic +([\w+/=-]{1,2000})$/i.exec(header?.trim() ?? '') ?? [];
   if (encoded === undefined) return null;

@@ -1,12 +1,10 @@
 import type { DeliveryState, PaymentInbox, SelectionResult, StoredEvent } from 'nestjs-payments';
 
-/** Identifies an event. */
 interface EventId {
   readonly company: string;
   readonly id: string;
 }
 
-/** Events of one company. */
 interface Group {
   readonly company: string;
   readonly ids: readonly string[];
@@ -102,7 +100,6 @@ export class BulkSelection {
   }
 }
 
-/** Groups events by company, without duplicates. */
 function groupByCompany(events: readonly EventId[]): Group[] {
   const groups = Map.groupBy(events, ({ company }) => company);
   return [...groups].map(([company, group]) => ({

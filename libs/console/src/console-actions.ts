@@ -9,11 +9,9 @@ import { ConsoleOverview, handlersOf } from './console-overview.js';
 import { AskDto, EventIdDto, HandlerDto, RedriveDto, SkipDto } from './request-dtos.js';
 import { validBody } from './request-validation.js';
 
-/** An action with a valid request. */
 interface PlannedAction {
   /** What the operator selected, for the audit trail. */
   readonly target: string;
-  /** Whether the action only counts deliveries. */
   readonly dryRun?: boolean;
   readonly run: () => Promise<ActionResult>;
 }
@@ -28,8 +26,6 @@ export class ConsoleActions {
   ) {}
 
   /**
-   * Performs an action and records it in the audit trail.
-   *
    * @throws ConsoleException 400 if the body is not valid, 404 for `ask` without the option `reconcile`, 409 if a
    *   running process has registered the handler to forget, 503 if the inbox is not reachable.
    */
@@ -105,7 +101,6 @@ export class ConsoleActions {
   }
 }
 
-/** Checks the rules about combinations of fields. @throws ConsoleException 400. */
 function requireOneSelection(request: SkipDto | RedriveDto): void {
   const { events, filter, handler } = request;
   if ((events === undefined) === (filter === undefined)) {
@@ -169,7 +164,6 @@ async function skip(inbox: PaymentInbox, request: SkipDto): Promise<SelectionRes
 /** Maximum number of selected events that the audit trail names. */
 const MAX_NAMED = 5;
 
-/** Describes a request for the audit trail. */
 function describe(request: SkipDto | RedriveDto): string {
   const { events, filter, handler, dryRun } = request;
   const { force = false, ratePerSecond } = request as Partial<RedriveDto>;
@@ -184,7 +178,6 @@ function describe(request: SkipDto | RedriveDto): string {
   ].join(', ');
 }
 
-/** Lists the ids of selected events; above {@link MAX_NAMED}, only the first ones and the number of the others. */
 function named(events: readonly EventIdDto[]): string {
   const names = events
     .slice(0, MAX_NAMED)

@@ -3,7 +3,6 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, extname, join } from 'node:path';
 import { consoleInvalid } from './console-options.js';
 
-/** A file of the page, as the console sends it. */
 export interface ConsoleAsset {
   readonly type: string;
   /** The strong validator of the `ETag` header, which is a hash of the content. */
@@ -14,7 +13,6 @@ export interface ConsoleAsset {
 /** The page for one base address. */
 export interface ConsolePageText {
   readonly html: string;
-  /** The content security policy of this page. */
   readonly policy: string;
 }
 
@@ -40,9 +38,7 @@ const LIBRARIES = [
 
 const TEMPLATE = 'console.html';
 
-/**
- * Every file that the console sends. All files are read at boot, so no request reads from the disk.
- */
+/** All files are read at boot, so no request reads from the disk. */
 export class ConsoleAssets {
   readonly #assets: ReadonlyMap<string, ConsoleAsset>;
   readonly #template: string;

@@ -2,9 +2,7 @@ import { Catch, HttpException, Injectable, Logger } from '@nestjs/common';
 import type { ArgumentsHost, ExceptionFilter } from '@nestjs/common';
 import { ResponseWriter } from './response-writer.js';
 
-/**
- * The error of a request that the console rejects. The message is for the operator, and names the cause and the fix.
- */
+/** The message is for the operator, and names the cause and the fix. */
 export class ConsoleException extends HttpException {
   constructor(status: number, message: string, options?: { cause?: unknown }) {
     super({ error: message }, status, options);
@@ -12,15 +10,11 @@ export class ConsoleException extends HttpException {
   }
 }
 
-/** Creates the error for a body or query that is not valid. */
 export function badRequest(message: string): ConsoleException {
   return new ConsoleException(400, message);
 }
 
-/**
- * Exception filter of the page, for the console's own exceptions. The application's filters handle all other
- * exceptions.
- */
+/** For the console's own exceptions. The application's filters handle all other exceptions. */
 @Catch(ConsoleException)
 @Injectable()
 export class PageExceptionFilter implements ExceptionFilter {

@@ -32,11 +32,7 @@ export class ConsoleInbox implements OnModuleInit {
     }
   }
 
-  /**
-   * Calls the inbox.
-   *
-   * @throws ConsoleException 503 if the store is not reachable. Errors in {@link PROGRAM_ERRORS} are rethrown.
-   */
+  /** @throws ConsoleException 503 if the store is not reachable. Errors in {@link PROGRAM_ERRORS} are rethrown. */
   async call<T>(operation: (inbox: PaymentInbox) => Promise<T>): Promise<T> {
     if (this.#inbox === undefined) throw new Error('The application is not initialised yet.');
     return this.#reach(operation(this.#inbox));
@@ -47,11 +43,7 @@ export class ConsoleInbox implements OnModuleInit {
     return this.#expectations?.enabled ? this.#expectations : null;
   }
 
-  /**
-   * Calls the expectations.
-   *
-   * @throws ConsoleException 404 without the option `reconcile`; otherwise as {@link call}.
-   */
+  /** @throws ConsoleException 404 without the option `reconcile`; otherwise as {@link call}. */
   async callExpectations<T>(
     operation: (expectations: PaymentExpectations) => Promise<T>,
   ): Promise<T> {

@@ -38,7 +38,6 @@ export interface PaymentsConsoleOptions {
   runtime?: ConsoleRuntime;
 }
 
-/** The options, checked and complete. */
 export interface ResolvedConsoleOptions {
   /** Path of the console, without a slash at either end. */
   readonly path: string;
@@ -47,10 +46,8 @@ export interface ResolvedConsoleOptions {
   readonly runtime: ConsoleRuntime;
 }
 
-/** Nest injection token of the {@link ResolvedConsoleOptions}. */
 export const CONSOLE_OPTIONS = Symbol('PAYMENTS_CONSOLE_OPTIONS');
 
-/** The system's clocks and timers. */
 export const systemRuntime: ConsoleRuntime = Object.freeze({
   now: () => Date.now(),
   monotonic: () => performance.now(),
@@ -99,12 +96,7 @@ export function resolveConsoleOptions(options: PaymentsConsoleOptions): Resolved
   return Object.freeze({ path: trimmed, guards: Object.freeze([...guards]), who, runtime });
 }
 
-/**
- * Rejects options without a guard, because everybody could then read payments and act on them. Accepts them only if
- * `NODE_ENV` is `development`.
- *
- * @throws PaymentsError `options_invalid`.
- */
+/** Rejects options without a guard, because everybody could then read payments and act on them. */
 export function requireGuard(
   { guards, path }: ResolvedConsoleOptions,
   environment: string | undefined,
@@ -117,7 +109,6 @@ export function requireGuard(
   );
 }
 
-/** The error for an option of the console that is missing or not valid. */
 export function consoleInvalid(message: string): PaymentsError {
   return new PaymentsError('options_invalid', `PaymentsConsoleModule: ${message}`);
 }

@@ -13,10 +13,7 @@ import { ConsoleInbox } from './console-inbox.js';
 import { CONSOLE_OPTIONS } from './console-options.js';
 import type { ResolvedConsoleOptions } from './console-options.js';
 
-/**
- * How long counts are reused, in milliseconds. Therefore many open consoles query the store no more often than one
- * console does.
- */
+/** How long counts are reused. Many open consoles then query the store no more often than one console does. */
 const FRESH_MS = 1000;
 /** How long the activity of closed minutes is reused, in milliseconds, because activity is expensive to compute. */
 const ACTIVITY_FRESH_MS = 10_000;
@@ -39,7 +36,6 @@ const MIN_GAPS = 10;
 const LATE_FACTOR = 3;
 const MIN_LATE_MS = 60_000;
 
-/** A handler that an operator can select. */
 export interface ConsoleHandler {
   readonly name: string;
   /** Whether this process has registered the handler. */
@@ -75,14 +71,11 @@ export interface ConsoleMinute extends ActivityCounts {
   readonly startsAt: Date;
 }
 
-/** The data that the overview shows. */
 export interface InboxOverview {
   /** When the inbox was queried, by the process clock. */
   readonly now: Date;
   readonly capabilities: InboxCapabilities;
-  /**
-   * Handlers of this process, handlers in the catalog, and handlers with stored deliveries or a pause, sorted by name.
-   */
+  /** Handlers of this process, of the catalog, and with stored deliveries or a pause, sorted by name. */
   readonly handlers: readonly ConsoleHandler[];
   readonly stats: InboxStats;
   /** How many expectations are open; `null` if the application has no option `reconcile`. */
@@ -100,16 +93,9 @@ type InboxState = Omit<InboxOverview, 'activity' | 'completeFrom' | 'handlers' |
   readonly handlers: readonly Omit<ConsoleHandler, 'activity'>[];
 };
 
-/**
- * Queries the inbox for the overview. Reuses counts for 1 second, failures and newest events for 4 seconds, and
- * activity for 10 seconds.
- */
 @Injectable()
 export class ConsoleOverview {
-  /**
-   * Cached results, by query. The cache has one entry of activity for each requested number of minutes (1 to 1,440), so
-   * its size is bounded.
-   */
+  /** By query. There is one entry of activity per number of minutes (1 to 1,440), so the size is bounded. */
   readonly #cache = new Map<string, { until: number; result: Promise<unknown> }>();
 
   constructor(
@@ -117,11 +103,7 @@ export class ConsoleOverview {
     @Inject(CONSOLE_OPTIONS) private readonly options: ResolvedConsoleOptions,
   ) {}
 
-  /**
-   * Returns the overview with this many minutes of activity.
-   *
-   * @throws ConsoleException 503 if the inbox is not reachable.
-   */
+  /** @throws ConsoleException 503 if the inbox is not reachable. */
   async show(minutes: number): Promise<InboxOverview> {
     const [state, newest, { byHandler, ...activity }] = await Promise.all([
       this.#cached('state', FRESH_MS, (inbox) => this.#stateOf(inbox)),
@@ -142,10 +124,7 @@ export class ConsoleOverview {
     return this.#cached('failures', SEARCH_FRESH_MS, (inbox) => inbox.failures());
   }
 
-  /**
-   * Clears the cache, so that the next {@link show} and {@link failures} query the inbox. Call this method after an
-   * action.
-   */
+  /** Makes the next {@link show} and {@link failures} query the inbox. Call this method after an action. */
   invalidate(): void {
     this.#cache.clear();
   }
@@ -198,9 +177,7 @@ export class ConsoleOverview {
   }
 }
 
-/**
- * Returns the 90th percentile of the gaps between `times`, which are sorted newest first; `null` if there are too few.
- */
+/** `times` are sorted newest first. Returns the 90th percentile of their gaps; `null` if there are too few. */
 function usualGapOf(times: readonly Date[]): number | null {
   const gaps = times
     .slice(1)

@@ -8,7 +8,6 @@ import type { ConsoleRequest } from './console-request.js';
 import { AllowTrailingSlash } from './nest-internals.js';
 import { ResponseWriter } from './response-writer.js';
 
-/** Serves the page and its files. */
 @Injectable()
 export class ConsolePage {
   constructor(

@@ -27,10 +27,7 @@ export class ThrottlerExemption implements OnModuleInit {
     private readonly controllers: readonly Type[],
   ) {}
 
-  /**
-   * Exempts the controllers in this phase of the boot and not earlier, because the options of
-   * `ThrottlerModule.forRootAsync()` are not known earlier.
-   */
+  /** The options of `ThrottlerModule.forRootAsync()` are not known earlier in the boot. */
   onModuleInit(): void {
     for (const { name = 'default' } of this.#throttlers()) {
       for (const controller of this.controllers) {

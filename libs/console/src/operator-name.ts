@@ -7,10 +7,7 @@ const CLAIMS = ['username', 'email', 'sub', 'id', 'name'] as const;
 /** Control and format characters, line ends and lone surrogates, which can forge a log line or reverse its text. */
 const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]+/gu;
 
-/**
- * Key of the property of a request in which `BasicAuthGuard` stores the accepted name. The key is a symbol, so that no
- * client can set the property.
- */
+/** `BasicAuthGuard` stores the accepted name under this key of the request. A client cannot set a symbol. */
 export const OPERATOR = Symbol('PAYMENTS_CONSOLE_OPERATOR');
 
 /** Returns the operator's name, safe to log; `null` if the name is not known. */
@@ -24,7 +21,6 @@ export async function operatorName(
   return cleaned === '' ? null : Array.from(cleaned).slice(0, MAX_LENGTH).join('');
 }
 
-/** Replaces line ends and unprintable characters with spaces. */
 export function printable(text: string): string {
   return text.replace(UNPRINTABLE, ' ');
 }

@@ -37,7 +37,6 @@ export class OverviewQueryDto {
   minutes = 60;
 }
 
-/** Query that selects entries of the audit trail. */
 export class AuditQueryDto {
   @Choice(['all', 'actions', 'views'])
   show: 'all' | 'actions' | 'views' = 'all';
@@ -47,7 +46,6 @@ export class AuditQueryDto {
   limit = 100;
 }
 
-/** Identifies one event. */
 export class EventIdDto {
   @CompanyId()
   company!: string;
@@ -56,7 +54,6 @@ export class EventIdDto {
   id!: string;
 }
 
-/** Selects events by their properties. */
 export class EventFilterDto {
   @Optional()
   @CompanyId()
@@ -99,7 +96,6 @@ export class EventFilterDto {
   }
 }
 
-/** Query for a page of the list of events. */
 export class EventListQueryDto extends EventFilterDto {
   @Choice(ORDERS)
   order: (typeof ORDERS)[number] = 'newest';
@@ -118,7 +114,6 @@ export class EventListQueryDto extends EventFilterDto {
   }
 }
 
-/** Query for a page of the list of expectations. */
 export class ExpectationListQueryDto {
   @Optional()
   @CompanyId()
@@ -170,7 +165,6 @@ export class SkipDto {
   @Type(() => EventFilterDto)
   filter?: EventFilterDto;
 
-  /** Selects only deliveries to this handler. */
   @Optional()
   @Text(200)
   handler?: string;
@@ -180,7 +174,6 @@ export class SkipDto {
   dryRun = false;
 }
 
-/** Selects the deliveries to redrive. */
 export class RedriveDto extends SkipDto {
   /** Whether to redrive deliveries that are done, too. */
   @IsBoolean(BOOLEAN)
@@ -199,7 +192,6 @@ export class HandlerDto {
   handler!: string;
 }
 
-/** Identifies one expectation. */
 export class ExpectationIdDto {
   @CompanyId()
   company!: string;
@@ -208,7 +200,6 @@ export class ExpectationIdDto {
   reference!: string;
 }
 
-/** Selects the expectations about which the module asks the service now. */
 export class AskDto {
   @SelectionOf(ExpectationIdDto, 'expectations, each with "company" and "reference"')
   expectations!: ExpectationIdDto[];

@@ -10,9 +10,7 @@ import type { ConsoleRequest } from './console-request.js';
 import { isForwardingHeader } from './forwarding-headers.js';
 import { ResponseWriter } from './response-writer.js';
 
-/**
- * First guard of the page and its files. Every site may link to the page and its files, because they contain no data.
- */
+/** Every site may link to the page and its files, because the page and its files contain no data. */
 @Injectable()
 export class PageOriginGuard implements CanActivate {
   constructor(
@@ -34,7 +32,6 @@ export class PageOriginGuard implements CanActivate {
     this.logRejection('a client that is not on this machine', () => requireThisMachine(request));
   }
 
-  /** Calls `check`, and logs and rethrows its exception. */
   protected logRejection(subject: string, check: () => void): void {
     try {
       check();
@@ -100,10 +97,7 @@ function requireSameOrigin(request: ConsoleRequest): void {
   );
 }
 
-/**
- * Requires a header and a content type that no form can send. A script of another site needs a CORS permission to send
- * such a request.
- */
+/** No form can send this header and content type. A script of another site needs a CORS permission to send them. */
 function requireUnforgeable(request: ConsoleRequest): void {
   if (headerOf(request, 'x-payments-console') !== '1') {
     throw new ConsoleException(403, 'An action needs the header "x-payments-console: 1".');

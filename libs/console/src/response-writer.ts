@@ -36,7 +36,6 @@ interface HttpResponse {
 export class ResponseWriter {
   constructor(private readonly host: HttpAdapterHost) {}
 
-  /** Sets the console's headers on a response, and removes the CORS headers of the application. */
   protect(response: unknown): void {
     if (this.isSent(response)) return;
     const target = response as HttpResponse;

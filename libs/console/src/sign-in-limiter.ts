@@ -37,7 +37,6 @@ const SIGNED_IN_MS = 12 * 3_600_000;
 /** Maximum number of concurrent checks of a remembered pair. A page loads its files in parallel. */
 const PARALLEL = 50;
 
-/** An attempt whose password may be checked now. */
 export interface AdmittedAttempt {
   /** Reports whether the password was right; `undefined` if the check failed with an error. Call this function once. */
   end(right: boolean | undefined): void;
@@ -63,7 +62,6 @@ interface Attempt {
   readonly name: Name;
   /** Indexes of the counters of the networks that the request came through. */
   readonly networks: ReadonlySet<number>;
-  /** Whether the request came through a network that sent many wrong passwords. */
   readonly suspect: boolean;
   /** Whether the limiter has rejected the client within the last minute. */
   readonly repeated: boolean;

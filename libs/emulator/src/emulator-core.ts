@@ -29,7 +29,6 @@ import {
 } from './transactions/transaction-inputs.js';
 import { TransactionStore } from './transactions/transaction-store.js';
 
-/** An event that is being delivered. */
 export interface SentEvent {
   readonly event: WebhookEvent;
   /** Resolves with the first attempt after the attempt has ended. Never rejects. */
@@ -140,7 +139,6 @@ export class EmulatorCore {
     return this.faults.get(companyId);
   }
 
-  /** Creates a transaction of the kind that the input contains. */
   createTransaction(input: unknown): Transaction {
     const {
       kind,
@@ -151,7 +149,6 @@ export class EmulatorCore {
     return this.transactions.create(kind, this.companies.get(companyId), environment, payment);
   }
 
-  /** Creates a transaction of the given kind. */
   createPayment(kind: TransactionKind, input: unknown): Transaction {
     const { companyId, environment = 'sandbox', ...payment } = checkInput(NewCompanyPayment, input);
     return this.transactions.create(kind, this.companies.get(companyId), environment, payment);
@@ -193,7 +190,6 @@ export class EmulatorCore {
     return transaction;
   }
 
-  /** Sends an event of any type. */
   sendEvent(input: unknown): SentEvent {
     const {
       companyId,
@@ -205,7 +201,6 @@ export class EmulatorCore {
     return this.send(this.companies.get(companyId), environment, eventType, data, metadata);
   }
 
-  /** Creates an event and starts its deliveries. */
   send(
     company: Company,
     environment: Environment,

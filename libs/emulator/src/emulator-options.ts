@@ -91,7 +91,6 @@ export interface PaymentsEmulatorOptions extends NewCompany, NetworkOptions {
   readonly lookup?: LookupAll | undefined;
 }
 
-/** Complete and validated options. */
 export type ResolvedEmulatorOptions = Readonly<
   Required<{
     [

@@ -22,11 +22,7 @@ interface Bounds {
   readonly default: number;
 }
 
-/**
- * Completes, validates and freezes options.
- *
- * @throws EmulatorInputError that names each invalid option with its unit and bounds
- */
+/** @throws EmulatorInputError that names each invalid option with its unit and bounds */
 export function resolveOptions(
   options: PaymentsEmulatorOptions = {},
   nodeEnv = process.env['NODE_ENV'],

@@ -43,7 +43,6 @@ export function metadataList(key: string, target: object): unknown[] {
 
 type Version = string | symbol;
 
-/** The metadata of a route, from `RouterModule` and the decorators of a controller method and its class. */
 export interface DeclaredRoute {
   /** A {@link RequestMethod}; `undefined` if the controller method is not a route. */
   readonly method: unknown;
@@ -73,10 +72,7 @@ export function declaredRoute(
   };
 }
 
-/**
- * Returns the global prefix of a route; empty if `exclude` contains the route. Nest compares `exclude` with the path
- * without version.
- */
+/** Empty if `exclude` contains the route. Nest compares `exclude` with the path without version. */
 export function globalPrefixOf(
   config: ApplicationConfig,
   path: string,
@@ -90,10 +86,7 @@ export function globalPrefixOf(
   return excluded ? '' : config.getGlobalPrefix();
 }
 
-/**
- * Returns the HTTP adapter; `undefined` in an application without HTTP, although Nest's type does not allow
- * `undefined`.
- */
+/** `undefined` in an application without HTTP, although Nest's type does not allow `undefined`. */
 export function httpAdapterOf(host: HttpAdapterHost): HttpAdapter | undefined {
   const adapter: HttpAdapter | null | undefined = host.httpAdapter;
   return adapter ?? undefined;
@@ -115,7 +108,6 @@ export function expressPath(adapter: HttpAdapter, path: string): string {
   return adapter.normalizePath?.(path) ?? path;
 }
 
-/** A stream that contains only `{}`. */
 class EmptyObject extends Readable {
   constructor(
     /** Number of bytes that Fastify compares with Content-Length. */
@@ -148,10 +140,7 @@ export function isScoped(host: NestHost): boolean {
   return !host.isDependencyTreeStatic() || host.isTransient;
 }
 
-/**
- * Returns the prototype of a scoped host. If a factory creates the host, the prototype is known only if the token is
- * the class.
- */
+/** If a factory creates the host, the prototype is known only if the token is the class. */
 export function scopedPrototype({ inject, metatype, token }: NestHost): unknown {
   const made: unknown = inject ? token : metatype;
   return typeof made === 'function' ? (made.prototype as unknown) : undefined;
@@ -200,10 +189,7 @@ export function stopFirst(modules: ModulesContainer, provider: Type): void {
   }
 }
 
-/**
- * Returns the names of the modules that import a module with this provider, once per import; `undefined` if only one
- * module has the provider.
- */
+/** Names the importing modules, once per import. `undefined` if only one module has the provider. */
 export function importersOfSeveral(
   modules: ModulesContainer,
   provider: Type,
@@ -227,10 +213,7 @@ function imports(importing: NestModule, imported: NestModule): boolean {
   return (end === -1 ? own : own.slice(0, end)).includes(imported);
 }
 
-/**
- * Whether the application has enabled shutdown hooks. Nest does not expose this setting, but it listens to SIGTERM if
- * the hooks are enabled.
- */
+/** Nest does not expose whether shutdown hooks are enabled, but it listens to SIGTERM if they are. */
 export function hasShutdownHooks(): boolean {
   return process.listenerCount('SIGTERM') > 0;
 }

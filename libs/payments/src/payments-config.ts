@@ -2,7 +2,6 @@ import { inspect } from 'node:util';
 import type { PaymentsModuleOptions } from './payments-options.js';
 import { isBlank, optionsInvalid, surroundingFault } from './errors/option-checks.js';
 
-/** The variables that must be set, each with a description of its value. */
 const REQUIRED = {
   PAYMENTS_BASE_URL:
     'the address of the payments service, for example https://payments.example.com',

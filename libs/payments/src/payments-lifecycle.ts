@@ -26,10 +26,7 @@ import { PAYMENTS_RUNTIME } from './runtime/payments-runtime.js';
 import type { ModuleRuntime } from './runtime/payments-runtime.js';
 import { Observers } from './telemetry/observers.js';
 
-/**
- * Milliseconds from the start until the module checks whether shutdown hooks are enabled. Until this check, the
- * application may still call `enableShutdownHooks()`, also after `listen()`.
- */
+/** Until the check after this time, the application may still call `enableShutdownHooks()`, also after `listen()`. */
 const SHUTDOWN_CHECK_MS = 5000;
 
 /**

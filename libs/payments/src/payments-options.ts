@@ -113,7 +113,6 @@ export interface PaymentsOptionsFactory {
   createPaymentsOptions(): PaymentsModuleOptions | Promise<PaymentsModuleOptions>;
 }
 
-/** {@link PaymentsModuleOptions}, complete, validated and frozen. */
 export interface ResolvedPaymentsOptions {
   readonly companies: Companies;
   readonly inbox: InboxDefinition;
@@ -154,11 +153,7 @@ const NAMES: Readonly<Record<keyof PaymentsModuleOptions, true>> = {
   summary: true,
 };
 
-/**
- * Completes and validates the options. Called once, at boot.
- *
- * @throws PaymentsError `options_invalid`. The message names the option, its unit and the fix.
- */
+/** @throws PaymentsError `options_invalid`. The message names the option, its unit and the fix. */
 export function resolveOptions(options: PaymentsModuleOptions): ResolvedPaymentsOptions {
   if (typeof options !== 'object' || options === null) {
     throw optionsInvalid('the options must be an object with the fields of PaymentsModuleOptions.');
@@ -298,7 +293,6 @@ function isDirectory(
  */
 type GuardOption = <F>(name: string, option: F) => F;
 
-/** Creates a {@link GuardOption}, for one import of the module. */
 function createOptionGuard(onClose: (callback: () => void) => void): GuardOption {
   let log: ThrottledLog | undefined;
   // The log uses the system's clock, because the clock of the application may be the function that rejects.
@@ -325,7 +319,6 @@ function createOptionGuard(onClose: (callback: () => void) => void): GuardOption
   };
 }
 
-/** The runtime of an application, with guarded functions. */
 function guardRuntime(runtime: PaymentsRuntime, guardOption: GuardOption): PaymentsRuntime {
   if (runtime === systemRuntime) return runtime;
   const schedule = guardOption('runtime.schedule', (ms: number, callback: () => void) =>

@@ -107,12 +107,7 @@ function resolvingProvider(provider: Provider): Provider {
   };
 }
 
-/**
- * Rejects a second import, because each instance of the module would have its own inbox, webhook route and handlers.
- *
- * @throws PaymentsError `options_invalid` if the application imports the module more than once. The message
- *   names the importing modules and the fix.
- */
+/** Each instance of the module would have its own inbox, webhook route and handlers. */
 function assertSingleImport(modules: ModulesContainer): void {
   const importers = importersOfSeveral(modules, PaymentsLifecycle);
   if (importers === undefined) return;
@@ -145,7 +140,6 @@ async function createOptions(
   );
 }
 
-/** A provider whose value is part of the resolved options. */
 function option(provide: symbol, pick: (options: ResolvedPaymentsOptions) => unknown): Provider {
   return { provide, inject: [MODULE_OPTIONS_TOKEN], useFactory: pick };
 }

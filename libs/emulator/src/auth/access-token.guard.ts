@@ -7,9 +7,7 @@ import { EnvironmentAddress } from '../http/environment-address.js';
 
 const BEARER = /^bearer +([^\s,]+)$/i;
 
-/** A request whose access token has been verified. */
 export interface AuthenticatedRequest extends FastifyRequest {
-  /** The company that the token was issued to. */
   company?: Company;
 }
 

@@ -67,7 +67,6 @@ export class TokenExchange {
     };
   }
 
-  /** Returns the last token that was issued, if that token is still valid. */
   #reusable(company: Company, environment: Environment): IssuedToken | undefined {
     const last = this.#last.get(company)?.[environment];
     if (!last || last.expiresAt <= this.clock.now()) return undefined;

@@ -6,7 +6,6 @@ import type { RandomSource } from '../runtime/random-source.js';
 
 const ALGORITHM = 'HS256';
 
-/** An access token and its expiry. */
 export interface IssuedToken {
   readonly token: string;
   /** When the token expires, in milliseconds since the Unix epoch; a multiple of 1,000. */
@@ -64,7 +63,6 @@ export class TokenIssuer {
     return company;
   }
 
-  /** Returns the current generation. Only tokens of this generation are valid. */
   generation(company: Company, environment: Environment): string {
     return `${this.#resets}.${company.tokenGeneration[environment]}`;
   }

@@ -12,7 +12,6 @@ import { EnvironmentAddress } from '../http/environment-address.js';
 import { ResponseFaultInterceptor } from '../http/response-fault.interceptor.js';
 import type { TokenResponse } from './token-exchange.js';
 
-/** Service endpoint: `POST /v1/auth/token`. */
 @Controller('v1/auth/token')
 @UseInterceptors(ResponseFaultInterceptor)
 export class TokenController {

@@ -4,15 +4,12 @@ import type { Transaction } from '../transactions/transaction.js';
 import type { CheckoutStep } from './checkout-sessions.js';
 import { isUsable } from './one-time-code.js';
 
-/** The data of the page: an invoice and the customer's current step. */
 export interface CheckoutView {
   readonly transaction: Transaction;
   readonly step: CheckoutStep;
   /** The current time, in milliseconds since the Unix epoch. */
   readonly now: number;
-  /** The code of the currency that the page shows before amounts. */
   readonly currency: string;
-  /** Whether to link to the delivery log. */
   readonly withLog: boolean;
 }
 
@@ -35,7 +32,6 @@ ${status(view)}
 ${withLog ? markup`<p class="quiet"><a href="/emulator?tab=deliveries&search=${encodeURIComponent(transactionId)}">Deliveries of this payment</a> in the delivery log</p>` : undefined}`;
 }
 
-/** Renders the page of an invoice that does not exist. */
 export function noSuchInvoice(transactionId: string, withLog: boolean): Markup {
   return markup`<article class="card checkout">
 <h1>No such invoice</h1>

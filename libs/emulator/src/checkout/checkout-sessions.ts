@@ -19,13 +19,11 @@ export type CheckoutStep =
   | { readonly name: 'confirm'; readonly phoneNumber: string }
   | { readonly name: 'cancelled' };
 
-/** An action of the customer, which the page sends as a form. */
 export type CheckoutAction =
   | { readonly type: 'phone'; readonly phoneNumber: string }
   | { readonly type: 'code'; readonly code: string }
   | { readonly type: 'resend' | 'pay' | 'decline' | 'cancel' | 'restart' };
 
-/** Functions and services of the emulator that the checkout uses. */
 export interface CheckoutDependencies {
   /** @throws EmulatorError `not_found` */
   readonly find: (transactionId: string) => Transaction;
@@ -48,27 +46,18 @@ export class CheckoutSessions {
 
   constructor(private readonly dependencies: CheckoutDependencies) {}
 
-  /**
-   * Returns a checkout invoice.
-   *
-   * @throws EmulatorError `not_found`, also if the transaction is not a checkout invoice
-   */
+  /** @throws EmulatorError `not_found`, also if the transaction is not a checkout invoice */
   find(transactionId: string): Transaction {
     const transaction = this.dependencies.find(transactionId);
     if (transaction.kind === 'checkout-invoice') return transaction;
     throw new EmulatorError('not_found', `transaction ${transactionId} is not a checkout invoice`);
   }
 
-  /** Returns the current step of an open invoice. */
   step(transactionId: string): CheckoutStep {
     return this.#steps.get(transactionId) ?? { name: 'phone', typed: '', problem: undefined };
   }
 
-  /**
-   * Applies an action of the customer to an invoice.
-   *
-   * @throws EmulatorError `not_found`
-   */
+  /** @throws EmulatorError `not_found` */
   apply(transactionId: string, action: CheckoutAction): void {
     const transaction = this.find(transactionId);
     if (!isOpen(transaction)) return;

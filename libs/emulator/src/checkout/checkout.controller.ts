@@ -30,16 +30,13 @@ const BUTTONS = {
 
 /** The form with the phone number. `CheckoutSessions` validates the number. */
 class PhoneForm {
-  /** The entered phone number. Default: none. */
   @IsOptional()
   @IsString({ message: 'phoneNumber must be text' })
   @MaxLength(200, { message: 'phoneNumber must be at most 200 characters' })
   phoneNumber?: string | undefined;
 }
 
-/** The form with the one-time code. */
 class CodeForm {
-  /** The entered code. Default: none. */
   @IsOptional()
   @IsString({ message: 'code must be text' })
   @MaxLength(200, { message: 'code must be at most 200 characters' })

@@ -1,6 +1,5 @@
 import type { RandomSource } from '../runtime/random-source.js';
 
-/** A one-time code, as sent to a phone. */
 export interface OneTimeCode {
   /** Six digits. */
   readonly digits: string;
@@ -14,7 +13,6 @@ export interface OneTimeCode {
 const CODE_LIFETIME_MS = 300_000;
 const CODE_TRIES = 3;
 
-/** Generates a code from the emulator's seed. */
 export function issueCode(random: RandomSource, now: number): OneTimeCode {
   return {
     digits: random.digits(6, 'one-time code'),
@@ -23,7 +21,6 @@ export function issueCode(random: RandomSource, now: number): OneTimeCode {
   };
 }
 
-/** Whether a code can still be entered. */
 export function isUsable(code: OneTimeCode, now: number): boolean {
   return code.triesLeft > 0 && now < code.expiresAt;
 }

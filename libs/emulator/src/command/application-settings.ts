@@ -1,7 +1,6 @@
 import { settingsPrefix } from '../companies/company.js';
 import type { PaymentsEmulator } from '../payments-emulator.js';
 
-/** Name and value of an environment variable of the application. */
 export type Setting = readonly [name: string, value: string];
 
 /**

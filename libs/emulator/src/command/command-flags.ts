@@ -2,10 +2,8 @@ import { parseArgs } from 'node:util';
 import { messageOf } from '../emulator-errors.js';
 import type { PaymentsEmulatorOptions } from '../emulator-options.js';
 
-/** A parsed command line. */
 export type Command = { readonly do: 'help' | 'version' } | StartCommand;
 
-/** The command that starts an emulator. */
 export interface StartCommand {
   readonly do: 'start';
   readonly options: PaymentsEmulatorOptions;
@@ -50,20 +48,13 @@ const FLAGS = {
   version: { type: 'boolean', short: 'v' },
 } as const;
 
-/**
- * The default ports of the command. The ports are fixed, so that the configuration of an application can contain them.
- */
+/** The ports are fixed, so that the configuration of an application can contain them. */
 export const DEFAULT_PORT = 4010;
 export const DEFAULT_PRODUCTION_PORT = 4011;
 
-/** The address of an emulator that listens on the default port. */
 export const DEFAULT_URL = `http://127.0.0.1:${DEFAULT_PORT}`;
 
-/**
- * Parses a command line.
- *
- * @throws CommandLineError if a flag is unknown or has an invalid value
- */
+/** @throws CommandLineError if a flag is unknown or has an invalid value */
 export function parseCommandLine(args: string[]): Command {
   const flags = readFlags(args);
   if (flags.help) return { do: 'help' };
@@ -114,10 +105,7 @@ function whole(flag: string, text: string | undefined): number | undefined {
   return Number(text);
 }
 
-/**
- * Parses a redelivery schedule. For example, `1s,30s,5m` means that the emulator waits for 1 s, 30 s and 5 min before
- * the further attempts. `none` means that there is no further attempt.
- */
+/** `1s,30s,5m` means waits of 1 s, 30 s and 5 min before the further attempts. `none` means no further attempt. */
 function schedule(text: string | undefined): number[] | undefined {
   if (text === undefined) return undefined;
   if (text === 'none') return [];
@@ -137,11 +125,7 @@ export function parseDuration(text: string): number | undefined {
   return Number(number) * { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }[unit as 'ms'];
 }
 
-/**
- * Parses the value of a flag as JSON. The error message contains `example`.
- *
- * @throws CommandLineError if the value is not valid JSON
- */
+/** @throws CommandLineError that contains `example` if the value is not valid JSON */
 export function json(flag: string, text: string | undefined, example: string): object | undefined {
   if (text === undefined) return undefined;
   try {

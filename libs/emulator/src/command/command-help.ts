@@ -1,6 +1,5 @@
 import { DEFAULT_PORT, DEFAULT_PRODUCTION_PORT } from './command-flags.js';
 
-/** The text of `--help`. */
 export const HELP = `payments-emulator: an emulator of the payments service
 
 Usage: payments-emulator [flags]

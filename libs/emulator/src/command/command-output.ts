@@ -3,7 +3,6 @@ import type { PaymentsEmulator } from '../payments-emulator.js';
 import { DEFAULT_PORT } from './command-flags.js';
 import { assignment, applicationSettings } from './application-settings.js';
 
-/** The output streams of a command. */
 export interface CommandOutput {
   out(text: string): void;
   err(text: string): void;
@@ -55,7 +54,6 @@ function quoted(text: string): string {
   return /^[\w./:@%+-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-/** Returns the line that is printed for an attempt. */
 export function describeDelivery(delivery: DeliveryRecord): string {
   const { eventType, companyId, attempt, state, response, failure, durationMs, faults } = delivery;
   return [

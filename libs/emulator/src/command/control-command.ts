@@ -34,7 +34,6 @@ const FLAGS = {
   help: { type: 'boolean', short: 'h' },
 } as const;
 
-/** The commands that {@link runControl} runs. */
 export const CONTROL_COMMANDS: readonly string[] = ['webhooks', 'complete', 'decline', 'fault'];
 
 /** The request that a command sends, and the text that the command prints if the emulator accepts the request. */

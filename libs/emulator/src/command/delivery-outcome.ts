@@ -3,13 +3,11 @@ import type { DeliveryRecord } from '../deliveries/delivery-record.js';
 /** Number of characters of the response body that are printed. */
 const PRINTED_BODY_LENGTH = 300;
 
-/** The result of a delivery, and advice if the delivery failed. */
 export interface DeliveryOutcome {
   readonly text: string;
   readonly advice: string | undefined;
 }
 
-/** Describes the result of an attempt for the user who triggered the event. */
 export function describeOutcome(delivery: DeliveryRecord): DeliveryOutcome {
   const { state, request, response, failure, durationMs, faults } = delivery;
   if (request === undefined) {

@@ -1,4 +1,3 @@
-/** A request to a control of the emulator. */
 export interface ControlRequest {
   readonly method: 'POST' | 'PUT' | 'DELETE';
   /** The path under `/emulator/`. */
@@ -33,11 +32,7 @@ export class EmulatorClient {
     );
   }
 
-  /**
-   * Sends a request to a control.
-   *
-   * @throws Error with the emulator's message, if the emulator rejects the request
-   */
+  /** @throws Error with the emulator's message, if the emulator rejects the request */
   async send<T>({ method, control, input }: ControlRequest): Promise<T> {
     const { status, body } = await this.#request(method, `/emulator/${control}`, input);
     if (status === 200) return body as T;

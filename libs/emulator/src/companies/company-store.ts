@@ -16,7 +16,6 @@ import { webhookPolicyProblem } from './webhook-url.js';
 /** The default id of the company that an emulator starts with. */
 export const DEFAULT_COMPANY = 'default';
 
-/** The companies of one emulator, up to a limit. */
 export class CompanyStore {
   readonly #companies = new Map<string, Company>();
 
@@ -69,11 +68,7 @@ export class CompanyStore {
     return this.#companies.get(companyId);
   }
 
-  /**
-   * Returns a company. Without an id, returns the company that the emulator started with.
-   *
-   * @throws EmulatorError `not_found`
-   */
+  /** Without an id, returns the company that the emulator started with. @throws EmulatorError `not_found` */
   get(companyId?: string | null): Company {
     const company = companyId ? this.#companies.get(companyId) : this.all()[0];
     if (!company) throw new EmulatorError('not_found', `there is no company ${companyId}`);

@@ -2,14 +2,12 @@ import { IsIn, Length, Matches, ValidateBy } from 'class-validator';
 import { ENVIRONMENTS } from './company.js';
 import { webhookUrlProblem } from './webhook-url.js';
 
-/** Requires a company id: 1 to 64 letters, digits, `_` or `-`. */
 export function IsCompanyId(): PropertyDecorator {
   return Matches(/^[A-Za-z0-9_-]{1,64}$/, {
     message: 'companyId must be 1 to 64 letters, digits, _ or -',
   });
 }
 
-/** Requires a client id that is a valid user name of HTTP Basic. */
 export function IsClientId(): PropertyDecorator {
   return Matches(/^[^:\p{Cc}]{1,256}$/u, {
     message:
@@ -17,12 +15,10 @@ export function IsClientId(): PropertyDecorator {
   });
 }
 
-/** Requires a secret of 1 to 1024 characters. */
 export function IsSecret(): PropertyDecorator {
   return Length(1, 1024, { message: '$property must be a string of 1 to 1024 characters' });
 }
 
-/** Requires `sandbox` or `production`. */
 export function IsEnvironment(): PropertyDecorator {
   return IsIn(ENVIRONMENTS, { message: 'environment must be "sandbox" or "production"' });
 }

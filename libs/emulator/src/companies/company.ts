@@ -39,21 +39,16 @@ export interface CompanyCredentials extends ClientCredentials {
   readonly webhook: WebhookSettings;
 }
 
-/** A company as the emulator stores it. */
 export interface Company {
   readonly companyId: string;
   readonly credentials: Record<Environment, ClientCredentials>;
   webhook: WebhookSettings;
-  /**
-   * The webhook secret before the last rotation. With the fault `oldSecret`, the emulator signs deliveries with this
-   * secret.
-   */
+  /** Valid before the last rotation. With the fault `oldSecret`, the emulator signs deliveries with this secret. */
   previousWebhookSecret: string | undefined;
   /** A token contains the generation in which it was issued. Increasing the generation revokes all earlier tokens. */
   readonly tokenGeneration: Record<Environment, number>;
 }
 
-/** Returns a copy of a company in the form in which the emulator's API returns companies. */
 export function toCredentials(company: Company): CompanyCredentials {
   return {
     companyId: company.companyId,

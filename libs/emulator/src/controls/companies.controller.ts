@@ -15,7 +15,6 @@ import { EmulatorCore } from '../emulator-core.js';
 import type { FaultPlan } from '../faults/fault-plan.js';
 import { SameOriginGuard } from '../http/same-origin.guard.js';
 
-/** The path of one fault of one company. */
 interface FaultPath {
   readonly companyId: string;
   readonly target: string;
@@ -89,7 +88,6 @@ export class CompaniesController {
     return this.core.changeFault(path.companyId, path.target, path.fault, body);
   }
 
-  /** Disables one fault. */
   @Delete(':companyId/faults/:target/:fault')
   clearFault(@Param() path: FaultPath): FaultPlan {
     return this.core.changeFault(path.companyId, path.target, path.fault, undefined);

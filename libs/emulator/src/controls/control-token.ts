@@ -6,10 +6,7 @@ const WRONG_PER_MINUTE = 10;
 const MINUTE_MS = 60_000;
 const CREDENTIALS = /^(bearer|basic) +(\S+)$/i;
 
-/**
- * Result of verifying a request's control token. `throttled` means that the token is wrong, and that there were too
- * many wrong tokens within a minute.
- */
+/** `throttled`: the token is wrong, and there were too many wrong tokens within a minute. */
 export type ControlTokenResult = 'valid' | 'missing' | 'wrong' | 'throttled';
 
 /** Verifies control tokens in constant time. The valid token is always accepted, regardless of the number of wrong tokens. */

@@ -9,23 +9,16 @@ import { SameOriginGuard } from '../http/same-origin.guard.js';
 /** Maximum number of companies in the overview, which contains the first company and the newest companies. */
 const MAX_COMPANIES = 200;
 
-/**
- * The data that the emulator's page requests at regular intervals. The data contain no secret, and their size is
- * bounded.
- */
+/** The emulator's page requests this data at regular intervals. The data contain no secret; their size is bounded. */
 interface Overview {
   readonly environment: Environment;
   /** The time of the emulator's clock. ISO 8601, UTC. */
   readonly now: string;
   /** The time of the system clock. ISO 8601, UTC. This time differs from `now` if the emulator uses another clock. */
   readonly realTime: string;
-  /** The code of the currency that the pages show with amounts. */
   readonly currency: string;
   readonly hosts: Readonly<Record<Environment, string>>;
-  /**
-   * Default redelivery schedule: milliseconds before each further attempt. A company's faults can override this
-   * schedule.
-   */
+  /** Milliseconds before each further attempt. A company's faults can override this schedule. */
   readonly redeliver: readonly number[];
   readonly log: {
     /** Maximum number of attempts in the log. */

@@ -7,9 +7,7 @@ import { TransactionFilter } from '../transactions/transaction-inputs.js';
 import type { Transaction } from '../transactions/transaction.js';
 import { SameOriginGuard } from '../http/same-origin.guard.js';
 
-/**
- * Endpoints that only the emulator has: they create, list, complete and decline transactions without an access token.
- */
+/** Endpoints that only the emulator has. They require no access token. */
 @Controller('emulator/transactions')
 @UseGuards(SameOriginGuard)
 export class TransactionsController {

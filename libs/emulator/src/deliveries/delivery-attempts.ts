@@ -11,7 +11,6 @@ import type { DeliveryCause, DeliveryFailure, DeliveryRecord } from './delivery-
 import { composeRequest } from './delivery-request.js';
 import { sendDelivery } from './delivery-sender.js';
 
-/** Options of delivery attempts. */
 export interface AttemptOptions {
   readonly serviceName: string;
   readonly fetch: typeof globalThis.fetch;
@@ -19,7 +18,6 @@ export interface AttemptOptions {
   readonly timeoutMs: number;
   /** Whether other machines can reach the emulator. */
   readonly remoteAccess: boolean;
-  /** Maximum number of concurrent attempts. */
   readonly concurrency: number;
   /** A function that is called with each attempt that has ended. If the function throws, the error is logged. */
   readonly onDelivery: (record: DeliveryRecord) => void;
@@ -47,7 +45,6 @@ export interface Delivery {
   readonly signal: AbortSignal;
 }
 
-/** Creates delivery attempts, sends them, and records their results in the log. */
 export class DeliveryAttempts {
   readonly #logger = new Logger('PaymentsEmulator');
   readonly #semaphore: Semaphore;
@@ -96,10 +93,7 @@ export class DeliveryAttempts {
     return record;
   }
 
-  /**
-   * Sends an attempt and waits for its end. If `faults` is given, it replaces the faults that are drawn from the
-   * company's plan.
-   */
+  /** `faults` replaces the faults that are drawn from the company's plan. */
   async run(
     delivery: Delivery,
     record: DeliveryRecord,
@@ -171,10 +165,7 @@ export class DeliveryAttempts {
     }
   }
 
-  /**
-   * Returns the secret before the last rotation. If there was no rotation, returns an unrelated secret, which the
-   * receiver rejects too.
-   */
+  /** Without an earlier rotation, returns an unrelated secret, which the receiver rejects too. */
   #oldSecret(company: Company): string {
     return (
       company.previousWebhookSecret ??
@@ -183,7 +174,6 @@ export class DeliveryAttempts {
   }
 }
 
-/** Returns the reason why an attempt cannot be sent now, or undefined. */
 function failureBeforeSending(
   delivery: Delivery,
   record: DeliveryRecord,

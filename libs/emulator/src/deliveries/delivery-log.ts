@@ -24,11 +24,7 @@ export class DeliveryLog {
     }
   }
 
-  /**
-   * Returns a logged attempt.
-   *
-   * @throws EmulatorError `not_found`
-   */
+  /** @throws EmulatorError `not_found` */
   get(id: string): LoggedDelivery {
     const entry = this.#entries.get(id);
     if (entry) return entry;

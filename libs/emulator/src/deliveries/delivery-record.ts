@@ -8,7 +8,6 @@ import type { Environment } from '../companies/company.js';
  */
 export type DeliveryState = (typeof DELIVERY_STATES)[number];
 
-/** All states of a delivery attempt. */
 export const DELIVERY_STATES = [
   'waiting',
   'sending',

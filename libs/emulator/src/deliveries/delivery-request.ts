@@ -14,14 +14,12 @@ export interface WebhookEvent {
   readonly metadata: Readonly<Record<string, unknown>>;
 }
 
-/** The HTTP request of one delivery attempt. */
 export interface DeliveryRequest {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Uint8Array<ArrayBuffer>;
 }
 
-/** The parts of a {@link DeliveryRequest}. */
 export interface DeliveryParts {
   readonly url: string;
   /** The event's bytes, which the signature covers. */

@@ -4,10 +4,8 @@ import type { DeliveryFailure, DeliveryRecord } from './delivery-record.js';
 import type { DeliveryRequest } from './delivery-request.js';
 import { PrivateHostError } from './public-fetch.js';
 
-/** The result of an attempt. */
 export type DeliveryResult = Pick<DeliveryRecord, 'response' | 'failure'>;
 
-/** Options of {@link sendDelivery}. */
 export interface SenderOptions {
   readonly fetch: typeof globalThis.fetch;
   readonly clock: EmulatorClock;
@@ -95,10 +93,7 @@ function failureOfError(
   return { code: 'connection', message: [code, messageOf(cause)].filter(Boolean).join(': ') };
 }
 
-/**
- * Reads the first bytes of the body, and ignores the rest. Ignores errors while reading, because the status of the
- * response is already known.
- */
+/** Ignores the rest, and errors while reading, because the status of the response is already known. */
 async function readStart(response: Response, bytes: number): Promise<string> {
   const chunks: Uint8Array[] = [];
   let length = 0;

@@ -16,12 +16,10 @@ export interface DeliveryPage {
   readonly more: boolean;
 }
 
-/** Copies the fields of an attempt that the list shows. */
 export function summarise({ request, response, ...record }: DeliveryRecord): DeliverySummary {
   return { ...structuredClone(record), url: request?.url, status: response?.status };
 }
 
-/** Whether an attempt matches a search. */
 export function matches(
   record: DeliveryRecord,
   { companyId, state, search }: Pick<DeliverySearch, 'companyId' | 'state' | 'search'>,

@@ -27,7 +27,6 @@ const global = new BlockList();
 // All other IPv6 addresses are loopback, local, multicast, mapped or translated from IPv4, or unassigned.
 global.addSubnet('2000::', 3, 'ipv6');
 
-/** Whether an IP address belongs to the public internet. */
 export function isPublicAddress(address: string): boolean {
   if (isIPv4(address)) return !blocked.check(address, 'ipv4');
   return isIPv6(address) && global.check(address, 'ipv6') && !blocked.check(address, 'ipv6');

@@ -5,7 +5,6 @@ import { EmulatorCore } from '../emulator-core.js';
 import { EnvironmentAddress } from '../http/environment-address.js';
 import { ResponseFaultInterceptor } from '../http/response-fault.interceptor.js';
 
-/** Service endpoint: `POST /v1/webhooks/test`. */
 @Controller('v1/webhooks/test')
 @UseGuards(AccessTokenGuard)
 @UseInterceptors(ResponseFaultInterceptor)

@@ -7,10 +7,7 @@ export class CompanyFaults {
 
   constructor(readonly plan: FaultPlan) {}
 
-  /**
-   * Decides whether a fault applies this time. Reduces the remaining count of a fault that has the field `next`, until
-   * the count is 0.
-   */
+  /** Reduces the remaining count of a fault that has the field `next`, until the count is 0. */
   applies(trigger: FaultTrigger | undefined, random: RandomStream): boolean {
     if (!trigger) return false;
     const remaining = this.#remaining.get(trigger) ?? trigger.next ?? 0;
@@ -37,7 +34,6 @@ export class CompanyFaults {
   }
 }
 
-/** Returns the milliseconds of a delay: the given value, or a random value from the given range. */
 export function drawDelay(ms: FaultDelay, random: RandomStream): number {
   return typeof ms === 'number' ? ms : random.int(ms[0], ms[1]);
 }

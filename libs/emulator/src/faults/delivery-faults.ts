@@ -3,7 +3,6 @@ import type { CompanyFaults } from './company-faults.js';
 import { drawDelay } from './company-faults.js';
 import type { DeliveryFaults } from './fault-plan.js';
 
-/** The faults of one event and all its deliveries. */
 export interface DrawnEventFaults {
   /** Number of the event, counted separately for each company, from 0. */
   readonly number: number;
@@ -16,7 +15,6 @@ export interface DrawnEventFaults {
   readonly redeliver: readonly number[];
 }
 
-/** The faults of one delivery attempt. */
 export interface DrawnAttemptFaults {
   readonly tamperBody: 'value' | 'respace' | 'truncate' | undefined;
   readonly tamperSignature: 'digit' | 'missing' | 'malformed' | 'scheme' | undefined;
@@ -50,7 +48,6 @@ export function drawEventFaults(
   };
 }
 
-/** Draws the faults of one delivery attempt. */
 export function drawAttemptFaults(
   company: CompanyFaults,
   random: RandomStream,

@@ -2,7 +2,6 @@ import { EmulatorInputError } from '../emulator-errors.js';
 import type { Check, FaultDefinition, FaultPlan } from './fault-plan.js';
 import { FAULTS, TRIGGER } from './fault-plan.js';
 
-/** The check of each target of a plan. */
 const TARGETS = mapValues(FAULTS, ({ faults }) => {
   const checks = mapValues(faults as Readonly<Record<string, FaultDefinition>>, checkOf);
   return (value: unknown) => firstProblem(value, checks);

@@ -202,7 +202,6 @@ export const TRIGGER: Readonly<Record<keyof FaultTrigger, Check>> = {
       : 'must be a number from 0 to 1',
 };
 
-/** A status of a transaction that is not complete. */
 export const OTHER_STATUS = {
   pattern: /^(?!complete$).{1,64}$/,
   description: '1 to 64 characters other than "complete"',
@@ -225,7 +224,6 @@ function choice(label: string, ...options: string[]): FaultField {
   };
 }
 
-/** The field `ms` of a delay. */
 const DELAY: FaultField = {
   label: 'milliseconds, or min-max',
   kind: 'delay',

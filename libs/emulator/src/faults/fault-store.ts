@@ -29,11 +29,7 @@ export class FaultStore {
     this.#companies.set(companyId, new CompanyFaults(validateFaultPlan(plan)));
   }
 
-  /**
-   * Sets one fault, or removes it if `value` is undefined. The other faults keep their remaining counts.
-   *
-   * @throws EmulatorInputError
-   */
+  /** If `value` is undefined, removes the fault. The other faults keep their remaining counts. */
   change(companyId: string, target: string, name: string, value: unknown): void {
     const plan = this.get(companyId) as Readonly<Record<string, object | undefined>>;
     const faults = Object.entries(plan[target] ?? {}).filter(([each]) => each !== name);
@@ -55,13 +51,11 @@ export class FaultStore {
     return this.#of(companyId).remaining();
   }
 
-  /** Draws the faults of a company's next event. */
   forEvent(companyId: string): DrawnEventFaults {
     const next = this.#next(companyId, 'event');
     return drawEventFaults(this.#of(companyId), next, this.redeliver);
   }
 
-  /** Whether the fault `off` of a company is on. */
   deliveriesAreOff(companyId: string): boolean {
     return this.#of(companyId).plan.delivery?.off === true;
   }
@@ -72,7 +66,6 @@ export class FaultStore {
     return drawAttemptFaults(this.#of(companyId), random);
   }
 
-  /** Draws the faults of a company's next response. */
   forResponse(companyId: string, target: 'token' | 'api'): DrawnResponseFaults {
     const faults = this.#of(companyId);
     return drawResponseFaults(faults, faults.plan[target], this.#next(companyId, target).random);
@@ -84,12 +77,10 @@ export class FaultStore {
     return drawLookupFaults(this.#of(companyId), { age, complete, random });
   }
 
-  /** Draws the faults of a company's next token. */
   forToken(companyId: string): DrawnTokenFaults {
     return drawTokenFaults(this.#of(companyId), this.#next(companyId, 'issue').random);
   }
 
-  /** Returns the random stream of a company's next reordering. */
   reorderStream(companyId: string): RandomStream {
     return this.#next(companyId, 'reorder').random;
   }

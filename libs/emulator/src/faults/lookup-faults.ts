@@ -1,7 +1,6 @@
 import type { RandomStream } from '../runtime/random-source.js';
 import type { CompanyFaults } from './company-faults.js';
 
-/** The faults of one transaction in a response. */
 export interface DrawnLookupFaults {
   /** Whether the response hides the transaction. */
   readonly notFound: boolean;
@@ -12,7 +11,6 @@ export interface DrawnLookupFaults {
   readonly otherStatus: { readonly status: string | undefined } | undefined;
 }
 
-/** A transaction for which a company's faults are drawn. */
 export interface LookedUpTransaction {
   /** Milliseconds since the creation of the transaction, by the emulator's clock. */
   readonly age: number;
@@ -20,10 +18,7 @@ export interface LookedUpTransaction {
   readonly random: RandomStream;
 }
 
-/**
- * Draws the faults of one transaction that a response contains. If a fault cannot apply to the transaction, the
- * remaining count of the fault stays the same.
- */
+/** If a fault cannot apply to the transaction, the remaining count of the fault stays the same. */
 export function drawLookupFaults(
   company: CompanyFaults,
   { age, complete, random }: LookedUpTransaction,

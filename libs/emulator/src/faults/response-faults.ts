@@ -3,7 +3,6 @@ import type { CompanyFaults } from './company-faults.js';
 import { drawDelay } from './company-faults.js';
 import type { ResponseFaults } from './fault-plan.js';
 
-/** The faults of one response. */
 export interface DrawnResponseFaults {
   /** Milliseconds to wait before the request is handled. */
   readonly delayMs: number;
@@ -17,7 +16,6 @@ export type ResponseEffect =
   | { readonly kind: 'truncate' }
   | { readonly kind: 'oversize'; readonly bytes: number; readonly encoding: 'identity' | 'gzip' };
 
-/** Draws the faults of one response. */
 export function drawResponseFaults(
   company: CompanyFaults,
   faults: ResponseFaults = {},

@@ -9,7 +9,6 @@ type Payload = string | Buffer | Readable | null | undefined;
 export class ResponseFaultInjector {
   readonly #scheduled = new WeakMap<FastifyRequest, ResponseEffect>();
 
-  /** Schedules an effect for the response to a request. */
   schedule(request: FastifyRequest, effect: ResponseEffect): void {
     this.#scheduled.set(request, effect);
   }
@@ -35,7 +34,6 @@ export class ResponseFaultInjector {
   }
 }
 
-/** Resets the connection without a response. */
 export function resetConnection(reply: FastifyReply): void {
   reply.hijack();
   reply.raw.socket?.resetAndDestroy();

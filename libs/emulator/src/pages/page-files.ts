@@ -1,7 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { messageOf } from '../emulator-errors.js';
 
-/** A file that a page loads. */
 export interface PageFile {
   readonly type: string;
   readonly body: Buffer;
@@ -34,10 +33,8 @@ const LIBRARIES = {
   'htm/preact': 'htm-preact.js',
 };
 
-/** The path under which the page files are served. */
 export const FILES_PATH = '/emulator/pages';
 
-/** The import map of every page with a script. */
 export const IMPORT_MAP = JSON.stringify({
   imports: Object.fromEntries(
     Object.entries(LIBRARIES).map(([name, file]) => [name, `${FILES_PATH}/${file}`]),

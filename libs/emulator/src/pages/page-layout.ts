@@ -26,7 +26,6 @@ export const RESPONSE_HEADERS: Readonly<Record<string, string>> = {
   'cross-origin-resource-policy': 'same-origin',
 };
 
-/** Headers of every page and page file. */
 export const PAGE_HEADERS: Readonly<Record<string, string>> = {
   ...RESPONSE_HEADERS,
   // No referrer is sent to other origins. With `no-referrer`, a browser would send the pages' own forms with
@@ -34,7 +33,6 @@ export const PAGE_HEADERS: Readonly<Record<string, string>> = {
   'referrer-policy': 'same-origin',
 };
 
-/** A page and its headers. */
 export interface Page {
   readonly html: string;
   readonly headers: Readonly<Record<string, string>>;

@@ -14,7 +14,6 @@ import { SameOriginGuard } from '../http/same-origin.guard.js';
 import type { PageFile } from './page-files.js';
 import { PAGE_HEADERS, scriptedPage, sendPage } from './page-layout.js';
 
-/** Injection token of the page files by name. */
 export const PAGE_FILES = Symbol('PAGE_FILES');
 
 /**
@@ -26,7 +25,6 @@ export const PAGE_FILES = Symbol('PAGE_FILES');
 export class PagesController {
   constructor(@Inject(PAGE_FILES) private readonly files: ReadonlyMap<string, PageFile>) {}
 
-  /** Redirects from `/` to the emulator's page. */
   @Get()
   @Redirect('/emulator')
   root(): void {}

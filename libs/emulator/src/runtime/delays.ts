@@ -32,7 +32,6 @@ export class Delays {
     for (const end of this.#waiting) end();
   }
 
-  /** Makes later delays last their full time again. */
   stopSkipping(): void {
     this.#skipping = false;
   }

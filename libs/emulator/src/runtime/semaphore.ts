@@ -7,7 +7,6 @@ export class Semaphore {
     this.#free = permits;
   }
 
-  /** Runs a task as soon as a permit is free. */
   async run<T>(task: () => Promise<T>): Promise<T> {
     if (this.#free > 0) this.#free--;
     else await new Promise<void>((enter) => this.#queue.push(enter));

@@ -24,7 +24,6 @@ export class LaterCompletions {
     this.#timers.delete(transactionId);
   }
 
-  /** Cancels all timers. */
   clear(): void {
     for (const timer of this.#timers.values()) this.clock.clearTimeout(timer);
     this.#timers.clear();

@@ -1,10 +1,7 @@
 import type { EmulatorCore } from '../emulator-core.js';
 import type { Transaction } from './transaction.js';
 
-/**
- * Applies the lookup faults of a transaction's company. Returns the transaction as a response shows it, or undefined if
- * a fault hides the transaction.
- */
+/** Applies the lookup faults of the company. Returns undefined if a fault hides the transaction. */
 export function lookUp(core: EmulatorCore, transaction: Transaction): Transaction | undefined {
   const { clock, failedStatus } = core.options;
   const { companyId, createdAt, completedAt } = transaction;

@@ -13,7 +13,6 @@ import { EnvironmentAddress } from '../http/environment-address.js';
 import { ResponseFaultInterceptor } from '../http/response-fault.interceptor.js';
 import { lookUp } from './look-up.js';
 
-/** Service endpoint: `GET /v1/transactions/{id}`. */
 @Controller('v1/transactions')
 @UseGuards(AccessTokenGuard)
 @UseInterceptors(ResponseFaultInterceptor)

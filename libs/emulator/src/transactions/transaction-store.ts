@@ -7,7 +7,6 @@ import { COMPLETE, isOpen } from './transaction.js';
 import type { NewPayment, TransactionFilter } from './transaction-inputs.js';
 import { normalisePhoneNumber } from './transaction-validators.js';
 
-/** Options of the transaction store. */
 export interface TransactionStoreOptions {
   /** The status before completion. The service does not document this status. */
   readonly pendingStatus: string;
@@ -15,11 +14,9 @@ export interface TransactionStoreOptions {
   readonly failedStatus: string;
   /** Maximum number of transactions. If there are more, the oldest transaction is removed. */
   readonly maxTransactions: number;
-  /** Returns the URL of an invoice's checkout page. */
   readonly checkoutUrl: (environment: Environment, transactionId: string) => string;
 }
 
-/** The transactions of all companies. */
 export class TransactionStore {
   readonly #transactions = new Map<string, Transaction>();
 
@@ -65,11 +62,7 @@ export class TransactionStore {
     return transaction;
   }
 
-  /**
-   * Returns a transaction of any company.
-   *
-   * @throws EmulatorError `not_found`
-   */
+  /** @throws EmulatorError `not_found` */
   get(transactionId: string): Transaction {
     const transaction = this.#transactions.get(transactionId);
     if (transaction) return transaction;
@@ -96,11 +89,7 @@ export class TransactionStore {
       .slice(0, 100);
   }
 
-  /**
-   * Sets when a transaction completes by itself.
-   *
-   * @throws EmulatorError `not_found`, or `conflict` if the transaction is already complete or failed
-   */
+  /** @throws EmulatorError `not_found`, or `conflict` if the transaction is already complete or failed */
   schedule(transactionId: string, delayMs: number): Transaction {
     const completesAt = new Date(this.clock.now() + delayMs).toISOString();
     return this.#change(transactionId, { completesAt });
@@ -112,21 +101,13 @@ export class TransactionStore {
     return transaction !== undefined && isOpen(transaction);
   }
 
-  /**
-   * Completes a transaction.
-   *
-   * @throws EmulatorError `not_found`, or `conflict` if the transaction is already complete or failed
-   */
+  /** @throws EmulatorError `not_found`, or `conflict` if the transaction is already complete or failed */
   complete(transactionId: string): Transaction {
     const closed = { status: COMPLETE, completedAt: this.#now(), completesAt: undefined };
     return this.#change(transactionId, closed);
   }
 
-  /**
-   * Declines a transaction.
-   *
-   * @throws EmulatorError `not_found`, or `conflict` if the transaction is already complete or failed
-   */
+  /** @throws EmulatorError `not_found`, or `conflict` if the transaction is already complete or failed */
   fail(transactionId: string): Transaction {
     const { failedStatus } = this.options;
     const closed = { status: failedStatus, failedAt: this.#now(), completesAt: undefined };

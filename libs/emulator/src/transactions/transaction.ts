@@ -8,7 +8,6 @@ export interface CheckoutInvoice extends Transaction {
   readonly checkoutUrl: string;
 }
 
-/** All kinds of payments. */
 export const TRANSACTION_KINDS: readonly TransactionKind[] = [
   'stk-push',
   'checkout-invoice',
@@ -68,13 +67,11 @@ export interface TransactionFields {
 /** The service's status of a completed transaction. */
 export const COMPLETE = 'complete';
 
-/** Returns the fields that the service documents. */
 export function toTransactionFields(transaction: Transaction): TransactionFields {
   const { transactionId, status, amount, accountReference, externalReference } = transaction;
   return { transactionId, status, amount, accountReference, externalReference };
 }
 
-/** Whether a transaction can still be completed or declined. */
 export function isOpen({ completedAt, failedAt }: Transaction): boolean {
   return completedAt === undefined && failedAt === undefined;
 }

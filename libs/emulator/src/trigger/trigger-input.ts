@@ -26,11 +26,7 @@ export class TriggerInput extends NewEvent {
   externalReference?: string | undefined;
 }
 
-/**
- * Validates an event to trigger, including combinations of fields.
- *
- * @throws EmulatorInputError that names each invalid field
- */
+/** Validates combinations of fields, too. @throws EmulatorInputError that names each invalid field */
 export function checkTrigger(input: unknown): TriggerInput {
   const trigger = checkInput(TriggerInput, input);
   const given = (...fields: (keyof TriggerInput)[]): string[] =>

@@ -16,32 +16,22 @@ import {
 } from './http-exchange.js';
 import type { Transport } from './transport.js';
 
-/** Dependencies of an {@link AccessToken}. */
 export interface AccessTokenParts {
-  /** Id of the company, for errors and warnings. */
   company: string;
   runtime: PaymentsRuntime;
   logger: Pick<Logger, 'warn'>;
-  /** Sends one token request, and aborts it if the signal is aborted. Should not reject. */
+  /** Should not reject. */
   requestToken: (signal: AbortSignal) => Promise<TokenResult>;
-  /** Time limit of a token request, in milliseconds. */
   timeoutMs: number;
-  /** Called when a token request has ended. */
   onEnded?: (info: ObserverInfo['tokenFetched']) => void;
 }
 
 const aborted = (): PaymentsError =>
   new PaymentsError('aborted', 'The wait for an access token was aborted');
 
-/**
- * Milliseconds during which no token request is sent after the service rejected the credentials. The time is long,
- * because a person has to correct the credentials.
- */
+/** Wait after the service rejected the credentials. The time is long, because a person has to correct them. */
 const CREDENTIALS_WAIT_MS = 30_000;
-/**
- * The longest `Retry-After` that is obeyed, in milliseconds. Without this limit, a wrong `Retry-After` could stop
- * payments for a day.
- */
+/** The longest `Retry-After` that is obeyed. A longer one, sent by mistake, could stop payments for a day. */
 const MAX_RETRY_AFTER_MS = 300_000;
 /** The shortest and the longest wait after the token endpoint returned the current token again, in milliseconds. */
 const SAME_TOKEN_WAIT_MS = { min: 1_000, max: 30_000 };
@@ -52,13 +42,11 @@ const SAME_TOKEN_WAIT_MS = { min: 1_000, max: 30_000 };
  */
 export class AccessToken {
   readonly #parts: AccessTokenParts;
-  /** Delays token requests after failures of the token endpoint. */
   readonly #endpointBackoff = new TokenBackoff();
   /** Delays token requests while the service rejects new tokens, for example because the base URL is wrong. */
   readonly #rejectionBackoff = new TokenBackoff();
   /** The current token. `noRefreshUntil` is on the monotonic clock, in milliseconds. */
   #current: { value: string; life: TokenLife; noRefreshUntil: number } | undefined;
-  /** The token request that is under way. All callers share the promise of this request. */
   #refresh: { readonly deadline: Deadline; readonly promise: Promise<string> } | undefined;
   #failure: TokenFailure | undefined;
   #closed = false;
@@ -68,8 +56,6 @@ export class AccessToken {
   }
 
   /**
-   * Returns a token that can be used now.
-   *
    * @param signal aborts only the wait of this caller; the token request continues for the other callers
    * @throws PaymentsTokenError `invalid_credentials` or `token_unavailable`
    * @throws PaymentsError `aborted` if the signal is aborted or the application is closing
@@ -117,7 +103,6 @@ export class AccessToken {
     if (this.#current?.value === token) this.#rejectionBackoff.succeed();
   }
 
-  /** Aborts the token request under way, cancels the timer of this request and rejects all further calls. */
   close(): void {
     this.#closed = true;
     this.#current = undefined;
@@ -141,7 +126,6 @@ export class AccessToken {
     });
   }
 
-  /** Waits for the request under way or starts one. Throws if a backoff forbids a request now. */
   async #join(): Promise<string> {
     if (this.#closed) throw new PaymentsError('aborted', 'The application is closing');
     if (this.#refresh) return this.#refresh.promise;
@@ -231,18 +215,15 @@ class TokenBackoff {
   readonly #backoff = new Backoff({ random: () => 0 }, { firstMs: 500, maxMs: 30_000 });
   #until = -Infinity;
 
-  /** Records a failure. The wait is at least `atLeastMs`. */
   fail(now: number, atLeastMs = 0): void {
     this.#until = now + Math.max(this.#backoff.nextMs(), atLeastMs);
   }
 
-  /** Records a success: requests can be sent now, and the next failure counts as the first. */
   succeed(): void {
     this.#backoff.reset();
     this.#until = -Infinity;
   }
 
-  /** Returns the milliseconds until a request can be sent; 0 if it can be sent now. */
   waitMs(now: number): number {
     return Math.max(0, this.#until - now);
   }
@@ -258,16 +239,11 @@ class TokenBackoff {
 export class TokenCache {
   readonly #tokens = new Map<string, AccessToken>();
 
-  /**
-   * @param capacity maximum number of tokens in the cache
-   * @param create creates the token of a company; the token sends no request before its first use
-   */
   constructor(
     private readonly capacity: number,
     private readonly create: (company: ResolvedCompany) => AccessToken,
   ) {}
 
-  /** Returns the token of this company with these credentials. */
   get(company: ResolvedCompany): AccessToken {
     const { id, baseUrl, clientId, clientSecret } = company;
     const key = JSON.stringify([id, baseUrl, clientId, clientSecret]);
@@ -282,7 +258,6 @@ export class TokenCache {
     return token;
   }
 
-  /** Closes every token. */
   close(): void {
     for (const token of this.#tokens.values()) token.close();
     this.#tokens.clear();
@@ -293,17 +268,14 @@ const PATH = '/v1/auth/token';
 const BODY = Buffer.from(JSON.stringify({ grant_type: 'client_credentials' }));
 const MAX_BYTES = 64 * 1024;
 
-/** The result of a token request. */
 export type TokenResult = { ok: true; value: string; lifetimeMs: number } | TokenFailure;
 
-/** A token request that returned no token. */
 export interface TokenFailure {
   ok: false;
   code: 'invalid_credentials' | 'token_unavailable';
   /** Cause and fix, without secrets. */
   message: string;
   status?: number | undefined;
-  /** The `Retry-After` of the response, in milliseconds. */
   retryAfterMs?: number | undefined;
 }
 
@@ -333,7 +305,7 @@ export class PaymentsTokenError extends PaymentsError {
   }
 }
 
-/** Sends `POST /v1/auth/token` for a company. Never rejects. */
+/** Rejects only if `send` rejects. */
 export async function requestToken(
   company: ResolvedCompany,
   send: Transport['send'],
@@ -420,27 +392,15 @@ function unavailable(message: string, status?: number, retryAfterMs?: number): T
   return { ok: false, code: 'token_unavailable', message, status, retryAfterMs };
 }
 
-/**
- * The lifetime of a token whose `expires_in` is invalid, in milliseconds. This lifetime is short, because the real
- * lifetime is unknown.
- */
+/** Used if `expires_in` is invalid. This lifetime is short, because the real lifetime is unknown. */
 const FALLBACK_LIFETIME_MS = 300_000;
 
-/**
- * The longest time that a token is used, in milliseconds. A token is valid for about an hour; the limit of a day
- * protects against an `expires_in` in a wrong unit.
- */
+/** A token is valid for about an hour. The limit of a day protects against an `expires_in` in a wrong unit. */
 const MAX_LIFETIME_MS = 86_400_000;
 
-/**
- * The longest soft window before a token expires, in milliseconds. During the soft window, a background request renews
- * the token.
- */
+/** The longest soft window before a token expires. During this window, a background request renews the token. */
 const SOFT_MS = 120_000;
-/**
- * The longest hard window before a token expires, in milliseconds. During the hard window, callers wait for the new
- * token.
- */
+/** The longest hard window before a token expires. During this window, callers wait for the new token. */
 const HARD_MS = 30_000;
 
 /** A point in time on the wall clock and on the monotonic clock, in milliseconds. */
@@ -449,7 +409,6 @@ export interface Instant {
   monotonic: number;
 }
 
-/** How long a token can be used, and when to renew it. */
 export interface TokenLife {
   /** When the token expires, on each clock. The token has expired as soon as either clock has reached this time. */
   ends: Instant;
@@ -476,8 +435,6 @@ export function parseLifetimeMs(expiresIn: unknown): number | undefined {
 }
 
 /**
- * Calculates how long a token can be used and when to renew it.
- *
  * @param sent when the token request was sent; the service counts the lifetime from a later time
  * @param random from 0 to 1; shortens `softMs` by up to a quarter, so that processes that started together do not renew
  *   their tokens at the same time

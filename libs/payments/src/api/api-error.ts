@@ -82,7 +82,6 @@ export type CallFacts = ApiErrorFacts & { safe: boolean };
 
 const ADVICE = 'check GET /v1/transactions/{id} before you repeat the call';
 
-/** Creates the error for a response with a status other than 2xx and 3xx. */
 export function statusError(facts: CallFacts & { status: number }): PaymentsApiError {
   const code = statusCode(facts.status);
   const hint = HINTS[code];
@@ -92,10 +91,7 @@ export function statusError(facts: CallFacts & { status: number }): PaymentsApiE
   return new PaymentsApiError(code, message, facts);
 }
 
-/**
- * Creates the error for a redirect. The message names only the host of the location, because the rest may contain a
- * secret.
- */
+/** The message names only the host of the location, because the rest may contain a secret. */
 export function redirectError(
   facts: CallFacts & { status: number },
   location: string | undefined,
@@ -111,7 +107,6 @@ export function redirectError(
   return new PaymentsApiError('redirect_not_followed', message, facts);
 }
 
-/** Creates the error for a call that was ended by its caller, by its deadline or by the shutdown of the application. */
 export function endedError(
   facts: CallFacts,
   reason: DeadlineEnd,
@@ -130,7 +125,6 @@ export function endedError(
   );
 }
 
-/** Creates the error for an attempt without a response, or with a body that cannot be used. */
 export function failureError(
   facts: CallFacts,
   failure: HttpFailure,
@@ -160,7 +154,6 @@ export function authenticationError(facts: CallFacts & { status: number }, host:
   return new PaymentsApiError('authentication_failed', message, facts);
 }
 
-/** Creates the error for a 2xx response that is not the expected JSON object. */
 export function invalidBodyError(facts: CallFacts & { status: number }): PaymentsApiError {
   const message = `${describeCall(facts)} got the response ${facts.status} without a JSON object`;
   return new PaymentsApiError('response_invalid', message, facts);

@@ -12,10 +12,8 @@ import {
 } from '../errors/option-checks.js';
 import type { OptionChecks } from '../errors/option-checks.js';
 
-/** Name of the HTTP client that sends requests: undici, or axios's adapter on `node:http` or on the global `fetch`. */
 export type HttpAdapter = 'undici' | 'http' | 'fetch';
 
-/** Agents of `node:http` and `node:https`. */
 export interface HttpAgents {
   http?: HttpAgent;
   https?: HttpsAgent;
@@ -117,7 +115,6 @@ export interface PaymentsApiOptions {
   maxSockets?: number;
 }
 
-/** {@link PaymentsApiOptions}, complete, checked and frozen. */
 export interface ResolvedApiOptions extends Readonly<
   Required<Omit<PaymentsApiOptions, 'adapter' | 'dispatcher' | 'http' | 'retry'>>
 > {
@@ -128,7 +125,6 @@ export interface ResolvedApiOptions extends Readonly<
   readonly http: HttpService | undefined;
 }
 
-/** Nest injection token of the {@link ResolvedApiOptions} in use. */
 export const PAYMENTS_API_OPTIONS = Symbol('PAYMENTS_API_OPTIONS');
 
 const MS = 'milliseconds';
@@ -165,11 +161,7 @@ const CHECKS = {
   maxSockets: whole({ default: 64, min: 1, max: 10_000, unit: 'sockets' }),
 } satisfies OptionChecks<PaymentsApiOptions>;
 
-/**
- * Checks and freezes the options at boot, and adds the defaults.
- *
- * @throws PaymentsError `options_invalid`, naming the option, its unit, its bounds and the fix
- */
+/** @throws PaymentsError `options_invalid`, naming the option, its unit, its bounds and the fix */
 export function resolveApiOptions(input: PaymentsApiOptions = {}): ResolvedApiOptions {
   const { agents, dispatcher, http, ...checked } = checkFields('api', input, CHECKS);
   const adapter = chooseAdapter({ adapter: checked.adapter, agents, dispatcher, http });

@@ -6,10 +6,7 @@ import type { ApiMethod, CallSpec } from './payments-api.js';
 export interface CallRequest {
   readonly method: ApiMethod;
   readonly pathAndQuery: string;
-  /**
-   * The path that errors, logs and observers show: the template of the application, otherwise the result of
-   * {@link withoutIds}.
-   */
+  /** Shown by errors, logs and observers: the application's own template, or the result of {@link withoutIds}. */
   readonly pathTemplate: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer | undefined;
@@ -31,11 +28,7 @@ const RESERVED_HEADERS = new Set(
 /** Matches a percent-encoded path of RFC 3986: no space, backslash, query or fragment. */
 const PATH = /^(?:\/(?:[A-Za-z0-9\-._~!$&'()*+,;=:@]|%[0-9A-Fa-f]{2})*)+$/;
 
-/**
- * Checks the arguments of a call and encodes its URL, headers and body. Runs before a token is fetched.
- *
- * @throws TypeError for an invalid argument
- */
+/** @throws TypeError for an invalid argument, before a token is fetched */
 export function prepareCall(spec: CallSpec, options: ResolvedApiOptions): CallRequest {
   const { method, path, options: given } = spec;
   if (!METHODS.includes(method)) {
@@ -113,7 +106,6 @@ function checkedDeadline(value: unknown): number {
 /**
  * Encodes an id as one segment of a path.
  *
- * @param name the name of the id in the error message
  * @throws TypeError if the id is not a string, is empty, contains half a surrogate pair, or contains the segment `.` or
  *   `..`. Encoding does not make dots safe, because some servers decode a path before they resolve dots, and would
  *   return another resource
@@ -153,8 +145,7 @@ export function checkPath(path: unknown): asserts path is string {
 }
 
 /**
- * Encodes the parameters of a query string. The result starts with `?`, or is empty without parameters. A parameter
- * that is `undefined` is left out, and an array repeats the name for each element.
+ * The result starts with `?`, or is empty without parameters.
  *
  * @throws TypeError for a value that is not a string, finite number or boolean
  */

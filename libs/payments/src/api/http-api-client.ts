@@ -31,12 +31,8 @@ import {
 import type { ApiClient, ApiResponse, CallSpec } from './payments-api.js';
 import { Transport } from './transport.js';
 
-/** Maximum number of companies whose tokens are kept. */
 const MAX_TOKENS = 10_000;
 
-/**
- * Calls the payments service for every company. The client manages the tokens, the connections and the calls under way.
- */
 export class HttpApiClient implements ApiClient {
   readonly #logger = new ModuleLogger('PaymentsApi');
   readonly #calls: Transport;
@@ -89,7 +85,6 @@ export class HttpApiClient implements ApiClient {
     await Promise.all([this.#calls.close(), this.#tokenRequests.close()]);
   }
 
-  /** Makes the call within a span, and reports its result to the observers. */
   #observe(call: ApiCall, company: ResolvedCompany, request: CallRequest): Promise<ApiResponse> {
     const { observers } = this;
     const { method, pathTemplate: path } = request;
@@ -136,7 +131,6 @@ export class HttpApiClient implements ApiClient {
 
 /** One call with all its attempts, from the token to the response. */
 class ApiCall {
-  /** Number of requests that were sent. Token requests do not count. */
   attempts = 0;
   readonly #url: string;
   #failures = 0;
@@ -155,7 +149,6 @@ class ApiCall {
     this.#url = callUrl(company.baseUrl, request.pathAndQuery);
   }
 
-  /** Makes attempts until one succeeds. Rejects if an attempt fails and no further attempt is allowed. */
   async run(): Promise<ApiResponse> {
     for (;;) {
       const token = await this.#currentToken();
@@ -203,10 +196,7 @@ class ApiCall {
     return { result, timedOut: deadline.ended === 'timeout' };
   }
 
-  /**
-   * Returns values for both token headers: the token for the header in use, and `false` for the other header, so that
-   * axios does not add it.
-   */
+  /** `false` for the header that is not in use, so that axios does not add it. */
   #tokenHeaders(token: string): Record<string, string | false> {
     const value = `Bearer ${token}`;
     return this.options.tokenHeader === 'authorization'
@@ -308,7 +298,6 @@ function callFacts(
   return { company, method, path, attempts, safe };
 }
 
-/** Whether the policy retries a response with this status. */
 function isRetryableStatus(policy: RetryPolicy, status: number): boolean {
   return policy.statuses.some((retried) =>
     retried === '5xx' ? status >= 500 && status <= 599 : retried === status,

@@ -2,10 +2,8 @@ import type { Readable, Transform } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import { BoundedBuffer, readInto } from '../runtime/bounded-buffer.js';
 
-/** The `User-Agent` of every request. */
 export const USER_AGENT = 'nestjs-payments';
 
-/** One HTTP request to the payments service. */
 export interface HttpRequest {
   method: string;
   /** Absolute URL. */
@@ -13,7 +11,6 @@ export interface HttpRequest {
   /** `false` prevents a header from being sent, even if axios has a default for it. */
   headers: Readonly<Record<string, string | false>>;
   body?: Buffer | undefined;
-  /** Aborts the request. */
   signal: AbortSignal;
   /** The largest body of a 2xx response, in bytes after decompression. */
   maxBytes: number;
@@ -44,16 +41,12 @@ export interface HttpFailure {
   reason: 'connection_failed' | 'response_too_large' | 'response_invalid';
   /** Whether it is certain that no byte of the request was sent. */
   unsent: boolean;
-  /** The error code of Node.js, such as `ECONNREFUSED`, if there is one. */
   errno: string | undefined;
   /** Status of the response whose body could not be read. */
   status: number | undefined;
 }
 
-/**
- * Creates a failure. The failure contains only the code of the error, because an axios error contains the request with
- * its credentials.
- */
+/** Contains only the code of the error, because an axios error contains the request with its credentials. */
 export function failure(
   reason: HttpFailure['reason'],
   error: unknown,
@@ -94,7 +87,6 @@ function rootCauses(error: unknown): SystemError[] {
   return typeof cause === 'object' && cause !== null ? rootCauses(cause) : [error];
 }
 
-/** The body of a response, up to a limit. */
 export class ResponseBody extends BoundedBuffer {
   /** The error that interrupted the body; `undefined` if there was none. */
   error: unknown;
@@ -102,23 +94,16 @@ export class ResponseBody extends BoundedBuffer {
 
 const ERROR_BODY_BYTES = 64 * 1024;
 
-/**
- * Returns the size of the largest body that is read, in bytes. For a status other than 2xx the size is 64 KiB, because
- * only people read the body of an error.
- */
+/** In bytes. 64 KiB for a status other than 2xx, because only people read the body of an error. */
 export function bodyLimit({ maxBytes }: HttpRequest, status: number): number {
   return isSuccess(status) ? maxBytes : ERROR_BODY_BYTES;
 }
 
-/** Whether the status is 2xx. */
 export function isSuccess(status: number): boolean {
   return status >= 200 && status <= 299;
 }
 
-/**
- * Reads a stream to its end. If the stream is longer than `limit` bytes, destroys it, which closes the connection.
- * Never rejects, because the result contains the error.
- */
+/** If the stream is longer than `limit` bytes, destroys it, which closes the connection. Never rejects. */
 export async function readBody(stream: Readable, limit: number): Promise<ResponseBody> {
   const body = new ResponseBody(limit);
   try {
@@ -143,10 +128,6 @@ const DECODERS: ReadonlyMap<unknown, () => Transform> = new Map<string, () => Tr
   ['br', createBrotliDecompress],
 ]);
 
-/**
- * Returns a function that creates decompressors for a `Content-Encoding`; `undefined` if the encoding is missing or
- * unknown.
- */
 export function decoderOf(encoding: string | string[] | undefined): (() => Transform) | undefined {
   return DECODERS.get(typeof encoding === 'string' ? encoding.trim().toLowerCase() : undefined);
 }
@@ -176,7 +157,6 @@ const HIDDEN = new Set(
   proxy-authenticate proxy-authorization authentication-info`.split(/\s+/),
 );
 
-/** Returns the headers of a response without those that contain credentials or the token. */
 export function shownHeaders(
   headers: Readonly<Record<string, string>>,
   token: string,
@@ -188,11 +168,7 @@ export function shownHeaders(
   return Object.freeze(shown);
 }
 
-/**
- * Returns the id that the service gave the request, from `X-Request-Id`. The service documents no header for this id;
- * this header is the usual one. Returns `undefined` if there is no id, if the id contains the token, or if it is longer
- * than 200 characters or contains characters other than printable ASCII.
- */
+/** The service documents no header for the id of a request; `X-Request-Id` is the usual one. */
 export function requestIdOf(
   headers: Readonly<Record<string, string>>,
   token: string,

@@ -19,7 +19,6 @@ import type {
 const TRANSACTION = '/v1/transactions/{id}';
 const TEST_WEBHOOK = '/v1/webhooks/test';
 
-/** {@link PaymentsApi} for one company: each method makes one call. */
 export class CompanyApi implements PaymentsApi {
   readonly #client: ApiClient;
 
@@ -33,10 +32,7 @@ export class CompanyApi implements PaymentsApi {
     this.#client = client;
   }
 
-  /**
-   * The client that makes the calls. This property is a getter, so that `JSON.stringify` and `util.inspect` do not show
-   * the client.
-   */
+  /** A getter, so that `JSON.stringify` and `util.inspect` do not show the client. */
   protected get client(): ApiClient {
     return this.#client;
   }

@@ -128,7 +128,6 @@ export interface PaymentsApi {
   ): Promise<ApiResponse<T>>;
 }
 
-/** The arguments of one call, as the application gave them. */
 export interface CallSpec {
   method: ApiMethod;
   path: string;
@@ -137,13 +136,9 @@ export interface CallSpec {
   expect: 'object' | 'anything';
 }
 
-/** Makes calls for any company. */
 export interface ApiClient {
   /** Makes one call. Rejects as {@link PaymentsApi} describes. */
   call<T>(companyId: string, spec: CallSpec): Promise<ApiResponse<T>>;
-  /**
-   * Aborts the calls under way, rejects further calls and closes the connections. Resolves when the connections are
-   * closed.
-   */
+  /** Aborts the calls under way, rejects further calls, and resolves when the connections are closed. */
   close(): Promise<void>;
 }

@@ -98,7 +98,6 @@ export class Transport {
     }
   }
 
-  /** Aborts the requests under way and closes the connections. */
   async close(): Promise<void> {
     const opened = await this.#opened?.catch(() => undefined);
     await opened?.[1].close();
@@ -118,7 +117,6 @@ async function createHttpService(): Promise<HttpService> {
   return new HttpService({ request: axios.request.bind(axios) } as AxiosInstance);
 }
 
-/** Replaces the error for a missing package by an error that names the command to install it. */
 function explainImportError(error: unknown): unknown {
   const { code, message } = error as { code?: unknown; message?: unknown };
   if (code !== 'ERR_MODULE_NOT_FOUND' && code !== 'MODULE_NOT_FOUND') return error;
@@ -146,10 +144,7 @@ async function readResponse(
   return { kind: 'response', status, headers: plainHeaders(headers, isWebStream(data)), body };
 }
 
-/**
- * Reads `data`, whose type depends on the adapter of axios: a `ResponseBody`, a stream of Node.js, a web stream, or any
- * value of a mock.
- */
+/** The type of `data` depends on the adapter of axios. A mock may return any value. */
 async function readData(data: unknown, limit: number, signal: AbortSignal): Promise<ResponseBody> {
   if (data instanceof ResponseBody) return data;
   const stream = isWebStream(data) ? Readable.fromWeb(data) : data;
@@ -187,9 +182,7 @@ function plainHeaders(
   return plain;
 }
 
-/**
- * What connections are used for. For `token`, every request opens a new connection, so that it never waits for a call.
- */
+/** For `token`, every request opens a new connection, so that it never waits for a call. */
 export type ConnectionPurpose = 'calls' | 'token';
 
 /** One request on its way through an adapter of axios. */
@@ -200,9 +193,7 @@ interface Exchange {
   readonly unsent: boolean;
 }
 
-/** Connections to any host, for calls or for token requests. */
 interface Connections {
-  /** Prepares one request. */
   exchange(request: HttpRequest): Exchange;
   /** Closes the connections, except those of agents and dispatchers that the application passed in. */
   close(): Promise<void>;
@@ -213,13 +204,9 @@ interface Connections {
  * a connection that is being closed has an unknown outcome. A limit below 5 s makes such outcomes rare.
  */
 const IDLE_MS = 4_000;
-/**
- * Milliseconds that are added to the time limit of a request to get the time limit for opening its connection. With the
- * longer limit, the request times out first.
- */
+/** Added to the time limit of a request for opening its connection, so that the request times out first. */
 const CONNECT_GRACE_MS = 1_000;
 
-/** Creates connections for the adapter that the options select. Imports undici if it is needed. */
 async function openConnections(
   options: ResolvedApiOptions,
   purpose: ConnectionPurpose,

@@ -88,9 +88,7 @@ export class SigningKey {
   }
 }
 
-/**
- * A {@link Company}, complete and validated. `JSON.stringify` and `util.inspect` do not show its secrets.
- */
+/** `JSON.stringify` and `util.inspect` do not show the secrets. */
 export class ResolvedCompany {
   readonly #clientId: string;
   readonly #clientSecret: string;
@@ -110,12 +108,10 @@ export class ResolvedCompany {
     Object.freeze(this);
   }
 
-  /** User name of the token request. */
   get clientId(): string {
     return this.#clientId;
   }
 
-  /** Password of the token request. */
   get clientSecret(): string {
     return this.#clientSecret;
   }
@@ -126,22 +122,16 @@ export class ResolvedCompany {
   }
 }
 
-/** Whether a value has the syntax of a company id. */
 export function isCompanyId(id: unknown): id is string {
   return typeof id === 'string' && ID.test(id) && id !== '.' && id !== '..';
 }
 
-/** Options for companies that do not set them. */
 export interface CompanyDefaults {
   readonly baseUrl?: string | undefined;
   readonly allowInsecureHttp?: boolean | undefined;
 }
 
-/**
- * Completes and validates a company.
- *
- * @throws PaymentsError `options_invalid`. The message names the field and the fix, and contains no secret.
- */
+/** @throws PaymentsError `options_invalid`. The message names the field and the fix, and contains no secret. */
 export function resolveCompany(company: Company, defaults: CompanyDefaults = {}): ResolvedCompany {
   const { id } = company;
   if (!isCompanyId(id)) {
@@ -205,7 +195,6 @@ function resolveBaseUrl(value: unknown, id: string, allowInsecureHttp = false): 
   return baseUrl;
 }
 
-/** Finds a company by its id. */
 export interface Companies {
   /**
    * Returns the company for a call that the application itself makes, or `undefined` if no company has this id. The rate
@@ -236,7 +225,6 @@ export interface Companies {
   verified(id: string): void;
 }
 
-/** Nest injection token of the {@link Companies} in use. */
 export const COMPANIES = Symbol('PAYMENTS_COMPANIES');
 
 /** The companies in the options. If there is only one company, {@link find} returns it for its id and for `default`. */
@@ -284,7 +272,6 @@ export class SharedSecrets {
     return shared;
   }
 
-  /** Removes a company that was added. */
   remove(company: ResolvedCompany): void {
     for (const signature of this.#signatures(company)) {
       if (this.#owners.get(signature) === company.id) this.#owners.delete(signature);

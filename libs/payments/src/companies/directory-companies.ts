@@ -11,15 +11,11 @@ import type {
   ResolvedCompany,
 } from './company.js';
 
-/**
- * How long each kind of result is cached, in milliseconds: a company, a missing company (or one with a wrong id), and a
- * failure.
- */
+/** How long each kind of result is cached. A company with a wrong id counts as not found. */
 const FOUND_MS = 60_000;
 const NOT_FOUND_MS = 5000;
 const FAILED_MS = 1000;
 
-/** Maximum number of cached companies. */
 const MAX_FOUND = 10_000;
 /** Maximum number of ids without a cached company: unfinished lookups, ids that no company has, and failures. */
 const MAX_OTHERS = 1000;
@@ -36,28 +32,19 @@ interface FoundEntry extends CacheEntry {
   readonly company: ResolvedCompany;
 }
 
-/** Limits of the lookups in the application's directory. */
 export interface LookupLimits {
-  /**
-   * Maximum number of lookups per second, and maximum number at the same time, for ids that never had a webhook request
-   * with a valid signature.
-   */
+  /** Per second, and at the same time, for ids that never had a webhook request with a valid signature. */
   readonly maxLookupsPerSecond: number;
-  /**
-   * Maximum duration of a lookup, and maximum time from the arrival of a webhook request to the end of its lookup, both
-   * in milliseconds.
-   */
+  /** Limits each lookup, and the time from the arrival of a webhook request to the end of its lookup. */
   readonly deadlineMs: number;
 }
 
 /**
- * Companies from the application's own directory, with a cache: a company is cached for 60 s (at most 10,000 of them),
- * the absence of a company for 5 s, a failure for 1 s. Simultaneous calls for the same id share one lookup. Companies
+ * Caches results as {@link CompanyDirectory} describes. Simultaneous calls for the same id share one lookup. Companies
  * have a separate cache, so that invented ids never displace a real company.
  */
 export class DirectoryCompanies implements Companies {
   readonly #found = new Map<string, FoundEntry>();
-  /** Unfinished lookups, ids that no company has, and failures. */
   readonly #others = new Map<string, CacheEntry>();
   // These fields are private, so that JSON.stringify and util.inspect do not show them, because they may contain
   // secrets.
@@ -245,11 +232,7 @@ export class LookupBudget {
     this.#rate = new RateLimit(perSecond, runtime);
   }
 
-  /**
-   * Starts a lookup for a webhook request whose signature is not verified yet.
-   *
-   * @throws PaymentsError `directory_unavailable` if there are too many lookups.
-   */
+  /** @throws PaymentsError `directory_unavailable` if there are too many lookups */
   start<T>(id: string, lookUp: () => Promise<T>): Promise<T> {
     if (this.#verified.has(id)) return lookUp();
     if (this.#underWay >= this.perSecond || !this.#rate.take()) {
@@ -271,7 +254,6 @@ export class LookupBudget {
     return company;
   }
 
-  /** Exempts an id, because a webhook request for it had a valid signature. */
   exempt(id: string): void {
     this.#verified.delete(id);
     this.#verified.add(id);
@@ -300,7 +282,6 @@ export class RateLimit {
     this.#taken = new Float64Array(perSecond).fill(-Infinity);
   }
 
-  /** Takes a permit. Returns `false` if there is none now. */
   take(): boolean {
     const now = this.runtime.monotonic();
     if (now - this.#taken[this.#next]! < SECOND_MS) return false;

@@ -5,7 +5,6 @@ import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 import { describeError } from './payments-error.js';
 import { guard } from './unhandled-rejections.js';
 
-/** What a log line is about: a company, an event of the company, or a delivery of that event. */
 export interface LogSubject {
   readonly company?: string | undefined;
   /** Id of the event. */
@@ -44,7 +43,6 @@ export class LogLine {
     return this.msg.length;
   }
 
-  /** Returns a line with the same fields, and with `text` appended to the text of this line. */
   append(text: string): LogLine {
     const { msg, company, eventId: id, handler } = this;
     return new LogLine(`${msg}${text}`, { company, id, handler });
@@ -85,13 +83,10 @@ interface Line {
   readonly message: Message | (() => Message);
 }
 
-/** The state of a subject in a throttled log since the subject's latest line. */
 interface Subject {
   /** Time of the latest line. */
   readonly since: number;
-  /** Number of messages that were suppressed since then. */
   suppressed: number;
-  /** The latest message. */
   latest: Line;
 }
 
@@ -170,7 +165,6 @@ export class ThrottledLog {
     this.logger[level](typeof line === 'string' ? `${line}${more}` : line.append(more));
   }
 
-  /** Starts the next minute of a subject. */
   #restart(name: string, latest: Line, now: number): void {
     this.#subjects.delete(name);
     this.#subjects.set(name, { since: now, suppressed: 0, latest });
@@ -186,7 +180,6 @@ export class ThrottledLog {
   }
 }
 
-/** The clock and the timers of a throttled log. */
 export type ThrottledLogRuntime = ConstructorParameters<typeof ThrottledLog>[1];
 
 /** The message about suppressed lines of several subjects, most lines first. */

@@ -5,10 +5,7 @@ export function optionsInvalid(message: string, details?: ErrorOptions): Payment
   return new PaymentsError('options_invalid', `PaymentsModule: ${message}`, details);
 }
 
-/**
- * Creates the error for a value of the wrong kind. The message says what the value must be, and describes the value
- * without its content.
- */
+/** The message describes the value without its content. */
 export function mustBe(name: string, expected: string, value: unknown, hint = ''): PaymentsError {
   return optionsInvalid(
     `"${name}" must be ${expected}; it is ${shown(value)}.${hint && ` ${hint}`}`,
@@ -24,24 +21,13 @@ export function shown(value: unknown): string {
   return Array.isArray(value) ? 'an array' : `a ${typeof value}`;
 }
 
-/**
- * A function that returns the value of an option, or the default if the value is undefined. The function throws
- * `options_invalid` if the value is wrong.
- */
+/** Returns the default if the value is undefined. Throws `options_invalid` if the value is wrong. */
 export type OptionCheck<T> = (name: string, value: unknown) => T;
 
-/**
- * One check for each field of the options `T`. With `satisfies OptionChecks<T>`, the compiler reports a field without a
- * check.
- */
+/** With `satisfies OptionChecks<T>`, the compiler reports a field without a check. */
 export type OptionChecks<T> = { readonly [K in keyof T]-?: OptionCheck<T[K] | undefined> };
 
-/**
- * Rejects a field that is not in `known`, because a misspelt option must not silently keep its default.
- *
- * @param prefix of the name in the message, such as `worker.`
- * @throws PaymentsError `options_invalid`.
- */
+/** Throws for a field that is not in `known`, because a misspelt option must not silently keep its default. */
 export function checkNames(prefix: string, given: object, known: object): void {
   for (const field of Object.keys(given)) {
     if (Object.hasOwn(known, field)) continue;
@@ -50,11 +36,7 @@ export function checkNames(prefix: string, given: object, known: object): void {
   }
 }
 
-/**
- * Checks each field of an option that is an object. The result is frozen and has every field of `checks`.
- *
- * @throws PaymentsError `options_invalid`, also for a field without a check.
- */
+/** The result is frozen and has every field of `checks`. A field without a check is an error. */
 export function checkFields<C extends Readonly<Record<string, OptionCheck<unknown>>>>(
   name: string,
   input: unknown,
@@ -72,7 +54,6 @@ export function checkFields<C extends Readonly<Record<string, OptionCheck<unknow
   return Object.freeze(Object.fromEntries(fields)) as { readonly [K in keyof C]: ReturnType<C[K]> };
 }
 
-/** Returns a check for a whole number within bounds. */
 export function whole({
   default: standard,
   min,
@@ -82,7 +63,6 @@ export function whole({
   default: number;
   min: number;
   max: number;
-  /** The unit for the message, such as `milliseconds` or `bytes`. */
   unit: string;
 }): OptionCheck<number> {
   return (name, value) => {
@@ -95,7 +75,7 @@ export function whole({
   };
 }
 
-/** Returns a check for one of several texts. The first text is the default. */
+/** The first text is the default. */
 export function oneOf<T extends string>(...texts: readonly [T, ...T[]]): OptionCheck<T> {
   const [standard, ...others] = texts.map((text) => `'${text}'`);
   const list = `${[`${standard} (default)`, ...others.slice(0, -1)].join(', ')} or ${others.at(-1)}`;
@@ -106,7 +86,6 @@ export function oneOf<T extends string>(...texts: readonly [T, ...T[]]): OptionC
   };
 }
 
-/** Returns a check for `true` or `false`. */
 export function flag(standard: boolean): OptionCheck<boolean> {
   return (name, value) => {
     if (value === undefined) return standard;
@@ -115,10 +94,7 @@ export function flag(standard: boolean): OptionCheck<boolean> {
   };
 }
 
-/**
- * Returns a check for an optional object or function that must pass a test. `expected` says what the value must be, for
- * the message.
- */
+/** @param expected what the value must be, for the message */
 export function optional<T>(
   expected: string,
   test: (value: T) => boolean,

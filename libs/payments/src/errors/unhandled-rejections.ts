@@ -61,7 +61,6 @@ let applications = 0;
 export class UnhandledRejections {
   #open = false;
 
-  /** Starts listening, until {@link close}. */
   open(): void {
     if (this.#open) return;
     this.#open = true;

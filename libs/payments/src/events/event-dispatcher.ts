@@ -28,7 +28,6 @@ export class OtherVersionError extends PaymentsError {
   }
 }
 
-/** Runs one handler for one event. */
 @Injectable()
 export class EventDispatcher {
   readonly #logger = new ModuleLogger('PaymentHandlers');
@@ -36,8 +35,6 @@ export class EventDispatcher {
   constructor(private readonly registry: HandlerRegistry) {}
 
   /**
-   * Resolves when the handler named in `context` has succeeded.
-   *
    * @throws PaymentsError `handlers_invalid` if no handler has the name, or the handler does not handle the event's
    *   type ({@link OtherVersionError}); `data_invalid` if `event.data` fails the rules of the handler's data class.
    *   Also rejects with any value that the handler throws.
@@ -82,7 +79,6 @@ export class EventDispatcher {
 
 type DataClass = new () => object;
 
-/** The optional packages that a data class needs. */
 const PACKAGES = ['class-validator', 'class-transformer'];
 
 let loading: ReturnType<typeof loadPackages> | undefined;
@@ -95,12 +91,7 @@ async function loadPackages() {
   return { validate, plainToInstance };
 }
 
-/**
- * Loads class-validator and class-transformer, if any handler has a data class.
- *
- * @throws PaymentsError `handlers_invalid` if the packages cannot be loaded. The message names the handlers, the
- *   packages and the command that installs them; the cause is the loader's error.
- */
+/** @throws PaymentsError `handlers_invalid` if class-validator or class-transformer cannot be loaded */
 export async function prepareDataClasses(handlers: Iterable<PaymentHandler>): Promise<void> {
   const sources = [...handlers].filter(({ data }) => data).map(({ source }) => source);
   if (sources.length === 0) return;
@@ -117,12 +108,7 @@ export async function prepareDataClasses(handlers: Iterable<PaymentHandler>): Pr
   }
 }
 
-/**
- * Returns the event's `data` as an instance of the handler's data class.
- *
- * @throws PaymentsError `data_invalid` if `data` does not satisfy the rules of the class. The message names the
- *   fields and rules, and contains no value.
- */
+/** @throws PaymentsError `data_invalid`. The message names the fields and rules, and contains no value. */
 async function parseData(type: DataClass, event: PaymentEvent): Promise<never> {
   const { validate, plainToInstance } = await (loading ??= loadPackages());
   let data: object;

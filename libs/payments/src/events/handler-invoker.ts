@@ -121,10 +121,7 @@ function withFilters(
 /** Reflect key of a handler's parameters. Nest reads the parameters to run their pipes. */
 const HANDLER_PARAMS = 'nestjs-payments:params';
 
-/**
- * Key of the event parameter. The event has the key of a request body, so that `@Body()` and `@Payload()` select the
- * event.
- */
+/** The event has the key of a request body, so that `@Body()` and `@Payload()` select the event. */
 const EVENT_PARAM = `${BODY_PARAM}:0`;
 const CONTEXT_PARAM = 'context:1';
 
@@ -156,10 +153,7 @@ export function defineHandlerParams(target: object, method: string): void {
   Reflect.defineMetadata(HANDLER_PARAMS, params, target.constructor, method);
 }
 
-/**
- * Whether a pipe or a parameter decorator changes the arguments. If there is no such pipe or decorator, Nest passes the
- * arguments unchanged, and does not iterate over the parameters for each delivery.
- */
+/** If `false`, Nest passes the arguments unchanged and does not iterate over the parameters for each delivery. */
 function hasParamsToResolve(type: object, callback: object, method: string): boolean {
   if (Reflect.hasMetadata(PIPES, type) || Reflect.hasMetadata(PIPES, callback)) return true;
   // Undefined if the method was copied from another class, because the metadata stays with that class.
@@ -247,10 +241,7 @@ function contains(second: unknown, first: unknown): boolean {
   return false;
 }
 
-/**
- * Returns an error that describes both errors. The result is unrecoverable if one of the two errors is unrecoverable,
- * so that the delivery becomes dead.
- */
+/** The result is unrecoverable if one of the two errors is unrecoverable, so that the delivery becomes dead. */
 function bothErrors(first: unknown, second: unknown): Error {
   const [own, later] = [first, second].map((thrown) => describeError(thrown).slice(0, MAX_LENGTH));
   const message = `${own}. A filter or an interceptor of the handler then threw: ${later}`;

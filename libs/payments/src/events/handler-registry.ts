@@ -9,13 +9,11 @@ export interface HandlerOptions {
   readonly retry?: RetrySchedule;
 }
 
-/** A method decorated with `@OnPaymentEvent`, ready to run. */
 export interface PaymentHandler {
   /** Unique name. The inbox stores the handler's deliveries under this name. */
   readonly name: string;
   /** The handler's class, method and module, for messages. */
   readonly source: string;
-  /** The patterns of the event types that the handler handles. */
   readonly patterns: readonly string[];
   /** Class with the class-validator rules of `event.data`, if the decorator names such a class. */
   readonly data?: (new () => object) | undefined;
@@ -30,7 +28,6 @@ const RESERVED = '@payments/';
 /** Type of the event that the module stores if an expected payment becomes overdue; see `OnPaymentOverdue`. */
 export const OVERDUE_EVENT_TYPE = '@payments/overdue';
 
-/** Whether a handler's name or an event type belongs to the module itself. */
 export function isReserved(name: string): boolean {
   return name.startsWith(RESERVED);
 }
@@ -48,7 +45,6 @@ export function defaultName(patterns: readonly string[], method: string): string
   return `${types.toSorted().join('|')}#${method}`;
 }
 
-/** The application's handlers, by name and by event type. */
 export class HandlerRegistry {
   readonly #handlers = new Map<string, PaymentHandler>();
 
@@ -130,10 +126,7 @@ export function assertPattern(pattern: unknown): asserts pattern is string {
 /** Maximum number of edits between a handled event type and its probable misspelling. */
 const MAX_EDITS = 2;
 
-/**
- * Returns the exact event type in `patterns` of which `eventType` is probably a misspelling; `undefined` if there is
- * none.
- */
+/** Returns the exact event type in `patterns` of which `eventType` is probably a misspelling. */
 export function similarType(eventType: string, patterns: Iterable<string>): string | undefined {
   let closest: string | undefined;
   let fewest = MAX_EDITS + 1;

@@ -43,7 +43,6 @@ export interface OnPaymentEventOptions<D extends object = object> {
   retry?: RetrySchedule;
 }
 
-/** Metadata that {@link OnPaymentEvent} stores on a method. */
 export interface OnPaymentEventMetadata extends OnPaymentEventOptions {
   patterns: readonly string[];
 }
@@ -126,7 +125,6 @@ export function OnPaymentOverdue<D extends object = PaymentOverdueData>(
   return handlerDecorator<typeof OVERDUE_EVENT_TYPE, D>([OVERDUE_EVENT_TYPE], options);
 }
 
-/** Stores the metadata of a handler of these event types on the method. */
 function handlerDecorator<T extends string, D extends object>(
   patterns: readonly string[],
   options: OnPaymentEventOptions<D>,
@@ -153,10 +151,7 @@ function handlerDecorator<T extends string, D extends object>(
   };
 }
 
-/**
- * @throws TypeError unless `method` is a string and the name of an instance method, because the explorer finds no other
- *   methods.
- */
+/** @throws TypeError unless `method` is a string that names an instance method: the explorer finds no other methods. */
 function methodOf(target: object, method: unknown, descriptor?: PropertyDescriptor): object {
   const found: unknown = descriptor?.value;
   if (typeof target === 'function' || typeof method !== 'string' || typeof found !== 'function') {
@@ -170,10 +165,7 @@ function methodOf(target: object, method: unknown, descriptor?: PropertyDescript
 
 const OPTIONS = ['name', 'data', 'concurrency', 'timeoutMs', 'retry'] as const;
 
-/**
- * @throws TypeError if two decorators of the method set an option to different values, because both make the same
- *   handler.
- */
+/** @throws TypeError if two decorators of one method, which make one handler, set an option to different values. */
 function mergeOptions(
   method: string,
   stacked: OnPaymentEventOptions,
@@ -193,7 +185,6 @@ function mergeOptions(
   return merged;
 }
 
-/** @throws TypeError for a value out of bounds. */
 function assertOptions({ concurrency, timeoutMs, retry }: OnPaymentEventOptions): void {
   if (concurrency !== undefined)
     assertWhole('@OnPaymentEvent: "concurrency"', concurrency, 1000, 'attempts');

@@ -226,7 +226,6 @@ function dropProto(body: object): void {
   for (const value of Object.values(body)) if (isObject(value)) dropProto(value);
 }
 
-/** Whether a value is an object; arrays count too. */
 export function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null;
 }
@@ -235,7 +234,6 @@ function isKey(value: unknown): value is string {
   return typeof value === 'string' && KEY.test(value);
 }
 
-/** Whether a value is an object, but not an array. */
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return isObject(value) && !Array.isArray(value);
 }

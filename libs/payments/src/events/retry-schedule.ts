@@ -92,7 +92,6 @@ export function nextRetryMs(
   return Math.round(waitsMs[attempt - 1]! * (1 + jitter * random));
 }
 
-/** @throws TypeError if `value` is not a valid retry schedule. The message starts with `name`. */
 export function assertRetrySchedule(value: unknown, name: string): asserts value is RetrySchedule {
   const { attempts, waitsMs, jitter } = (value ?? {}) as Partial<RetrySchedule>;
   const isSchedule = areWaits(waitsMs) && attempts === waitsMs.length + 1;
@@ -108,7 +107,6 @@ function areWaits(value: unknown): value is readonly number[] {
   );
 }
 
-/** @throws TypeError if `value` is not a whole number from 1 to `max`. The message starts with `name`. */
 export function assertWhole(name: string, value: unknown, max: number, unit: string): void {
   if (isWhole(value, 1, max)) return;
   throw new TypeError(`${name} must be a whole number of ${unit} from 1 to ${max}.`);

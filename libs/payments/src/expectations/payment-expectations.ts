@@ -33,10 +33,7 @@ import type { ResolvedReconcileOptions } from './reconcile-options.js';
 const REQUEST_MS = 60_000;
 /** Time limit of `reconcile.find` before a request, in milliseconds. */
 const FIND_MS = 20_000;
-/**
- * Milliseconds within which a request must begin. A later request is not sent, because the rest of {@link REQUEST_MS}
- * is reserved for the response.
- */
+/** A later request is not sent, because the rest of {@link REQUEST_MS} is reserved for the response. */
 const BEGIN_MS = 30_000;
 /** How long {@link PaymentExpectations.request} tries to store the transaction id while the store is down, in milliseconds. */
 const ATTACH_MS = 10_000;
@@ -449,11 +446,7 @@ export class PaymentExpectations {
     return count;
   }
 
-  /**
-   * Returns the id of the transaction that an earlier request created; `null` if the request may be sent again.
-   *
-   * @throws what `reconcile.find` throws. PaymentsError `outcome_unknown`.
-   */
+  /** Returns the id of the transaction that an earlier request created; `null` if the request may be sent again. */
   async #find(
     reference: string,
     previous: RequestState,
@@ -486,10 +479,7 @@ export class PaymentExpectations {
     );
   }
 
-  /**
-   * Stores the id of a transaction that exists. While the store is down, tries again for 10 s. Returns whether the id
-   * was stored. If not, logs the reason.
-   */
+  /** While the store is down, tries again for 10 s. Returns whether the id was stored. If not, logs the reason. */
   async #attach({ company, reference }: Required<ExpectationKey>, id: string): Promise<boolean> {
     const endsAt = this.runtime.monotonic() + ATTACH_MS;
     const backoff = new Backoff(this.runtime, STORE_BACKOFF);
@@ -512,7 +502,6 @@ export class PaymentExpectations {
     }
   }
 
-  /** @throws TypeError if the reference or the company is out of bounds. */
   #key({ reference, company = DEFAULT_COMPANY }: ExpectationKey): Required<ExpectationKey> {
     if (!isReference(reference)) {
       throw new TypeError(
@@ -530,7 +519,6 @@ export class PaymentExpectations {
     return this.companies.known(company)?.id ?? company;
   }
 
-  /** @throws PaymentsError `options_invalid` without the option `reconcile`. */
   #reconcile(method: string): ResolvedReconcileOptions {
     if (this.options !== null) return this.options;
     throw optionsInvalid(
@@ -540,7 +528,6 @@ export class PaymentExpectations {
   }
 }
 
-/** The reasons why an id was not attached, each with what to do, for the log. */
 const NOT_ATTACHED = {
   conflict:
     'the expectation has another transaction id, or another expectation has this id. The response may belong to ' +
@@ -580,10 +567,7 @@ export const NOT_REQUESTED_CODES: readonly PaymentsErrorCode[] = Object.freeze([
   'authentication_failed',
 ] as const);
 
-/**
- * What is known about the effect of calls that change something, from the best to the worst. `never`: they had no
- * effect.
- */
+/** From the best to the worst. `never`: the calls that change something had no effect. */
 const EFFECTS = ['never', 'answered', 'unknown'] as const;
 type Effect = (typeof EFFECTS)[number];
 

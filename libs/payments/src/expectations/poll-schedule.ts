@@ -9,10 +9,7 @@ const MAX_DELAY_MS = 365 * 24 * HOUR;
 const MIN_FACTOR = 0.9;
 const FACTORS = 0.2;
 
-/**
- * Default delays of the polls of an expected payment after its creation, in milliseconds: 15 s, 1 min, 5 min, 15 min,
- * 1 h, 6 h and 24 h.
- */
+/** After the creation of an expectation, in milliseconds. */
 export const DEFAULT_POLL_SCHEDULE: readonly number[] = Object.freeze([
   15_000,
   MINUTE,
@@ -23,7 +20,6 @@ export const DEFAULT_POLL_SCHEDULE: readonly number[] = Object.freeze([
   24 * HOUR,
 ]);
 
-/** The times of an expectation that decide when it is polled. */
 type PollTimes = Pick<StoredExpectation, 'schedule' | 'dueBy' | 'createdAt'>;
 
 /**
@@ -90,12 +86,10 @@ function jitter(random: number): number {
   return MIN_FACTOR + FACTORS * random;
 }
 
-/** What a schedule of polls must be, for error messages. */
 export const POLL_SCHEDULE =
   `a list of 1 to ${MAX_DELAYS} delays after the creation, in ascending order, each a whole number of milliseconds from 0 ` +
   `to ${MAX_DELAY_MS}`;
 
-/** Whether a value is a valid schedule of polls. */
 export function isPollSchedule(value: unknown): value is readonly number[] {
   return (
     Array.isArray(value) &&
@@ -110,9 +104,7 @@ export function isPollSchedule(value: unknown): value is readonly number[] {
   );
 }
 
-/**
- * Maximum number of companies with stored limits. If there are more, the limits of companies without polls are removed.
- */
+/** If there are more, the limits of companies without polls are removed. */
 const MAX_COMPANIES = 1000;
 
 interface CompanyLimit {
@@ -120,7 +112,6 @@ interface CompanyLimit {
   tokens: number;
   /** When {@link tokens} was computed, on the monotonic clock. */
   at: number;
-  /** Number of polls that run. */
   running: number;
   /** Time until which no poll starts, because the service asked for a wait. On the monotonic clock. */
   refusedUntil: number;
@@ -166,7 +157,6 @@ export class PollLimits {
     if (limit !== undefined) limit.running -= 1;
   }
 
-  /** Prevents polls of the company for `ms` milliseconds, because the service has asked for a wait. */
   refuse(company: string, ms: number): void {
     const now = this.runtime.monotonic();
     const limit = this.#refilled(company, now);
@@ -189,7 +179,6 @@ export class PollLimits {
     return known;
   }
 
-  /** Removes the limits of companies that delay no poll at present. */
   #removeIdle(now: number): void {
     for (const [company, { at, running, refusedUntil, postponedUntil }] of this.#companies) {
       const isIdle =

@@ -40,15 +40,9 @@ import type { ResolvedReconcileOptions } from './reconcile-options.js';
 
 /** Maximum number of polls that run in this process at the same time, for all companies together. */
 const MAX_RUNNING = 500;
-/**
- * Maximum number of polls that one claim leases. The number is small, so that a claim does not delay the storing of
- * received events.
- */
+/** The number is small, so that a claim does not delay the storing of received events. */
 const BATCH = 10;
-/**
- * Milliseconds before the next claim, after a claim whose polls all had to be postponed. In this time, the store can
- * store received events.
- */
+/** Wait after a claim whose polls all had to be postponed. In this time, the store can store received events. */
 const PACE_MS = 5;
 /** How long a suspect is postponed while another suspect runs, in milliseconds. See {@link Poller}. */
 const SUSPECT_MS = 1000;
@@ -61,10 +55,8 @@ const POLL_LEASE_MS = 30_000;
  * number of polls, the module calls the service only in the last poll before the payment becomes overdue.
  */
 const MAX_LOST = 3;
-/** The longest `Retry-After` that a poll obeys, in milliseconds. */
 const MAX_RETRY_AFTER_MS = 3_600_000;
 
-/** The result of asking the service about an expected payment. */
 type AskResult =
   | {
       readonly result: 'event';
@@ -76,20 +68,15 @@ type AskResult =
       readonly result: 'pending' | 'unknown';
       /** One line about the reason; `null` if there is none. */
       readonly detail: string | null;
-      /** The `Retry-After` of the service's answer, in milliseconds. */
       readonly retryAfterMs?: number;
       /** Whether `retryAfterMs` applies to all polls of the company, because the service responded with 429. */
       readonly rateLimited?: boolean;
     };
 
-/** The result of {@link Poller.poll}. */
 interface PollEnd {
   /** Milliseconds until the next poll of the payment; `null` if none is scheduled. */
   readonly nextPollInMs: number | null;
-  /**
-   * Milliseconds during which no further poll of the company starts, because the service responded with 429 and a
-   * `Retry-After`.
-   */
+  /** How long no further poll of the company starts, because the service responded with 429 and a `Retry-After`. */
   readonly refusedMs: number;
 }
 
@@ -152,7 +139,6 @@ export class Poller implements InboxCompanion {
     this.#loop.claimSoon();
   }
 
-  /** Schedules a claim in `ms` milliseconds, because a poll becomes due then. */
   wakeIn(ms: number): void {
     if (this.#limits !== null) this.#loop.wakeIn(ms);
   }
@@ -281,15 +267,12 @@ export class Poller implements InboxCompanion {
     };
   }
 
-  /**
-   * Returns in how many milliseconds the next poll of a waiting expectation is due, if the current poll finds no event.
-   */
+  /** Assumes that the current poll finds no event. */
   #next(expectation: StoredExpectation, elapsedMs: number): number | 'overdue' {
     const polls = expectation.polls + 1;
     return nextPollInMs(expectation, { polls, elapsedMs }, this.runtime.random());
   }
 
-  /** Asks the service within {@link ASK_MS}. */
   async #ask(expectation: StoredExpectation, signal: AbortSignal): Promise<AskResult> {
     const late = new AbortController();
     const asked = this.#askService(expectation, AbortSignal.any([signal, late.signal]));
@@ -450,7 +433,6 @@ export class Poller implements InboxCompanion {
 
 const TRANSACTION_ID = /^[^\p{Cc}]{1,255}$/u;
 
-/** Whether a value is a valid transaction id. */
 export function isTransactionId(value: unknown): value is string {
   return typeof value === 'string' && TRANSACTION_ID.test(value);
 }

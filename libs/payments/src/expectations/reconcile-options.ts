@@ -82,7 +82,6 @@ export interface ReconcileOptions {
   concurrency?: number;
 }
 
-/** {@link ReconcileOptions}, complete. */
 export interface ResolvedReconcileOptions {
   readonly interpret: InterpretTransaction;
   readonly find: ReconcileOptions['find'] | null;

@@ -1,6 +1,5 @@
 import type { PaymentsRuntime } from './payments-runtime.js';
 
-/** Bounds of a backoff, in milliseconds. */
 export interface BackoffBounds {
   /** The wait after the first failure, before jitter. Waits after further failures grow from this wait. */
   readonly firstMs: number;
@@ -27,7 +26,6 @@ export function backoffMs(
   return Math.round(waitMs * (1 - random / 2));
 }
 
-/** Exponential backoff with jitter, which counts the failures in a row. */
 export class Backoff {
   #failures = 0;
 
@@ -42,7 +40,6 @@ export class Backoff {
     return backoffMs(this.bounds, this.#failures, this.runtime.random());
   }
 
-  /** Records a success, so that the next failure counts as the first. */
   reset(): void {
     this.#failures = 0;
   }

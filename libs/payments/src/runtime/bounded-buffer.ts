@@ -54,9 +54,7 @@ export class BoundedBuffer {
     return this.#whole;
   }
 
-  /**
-   * Empties the buffer and frees its memory at once, because garbage collection is too slow for thousands of bodies.
-   */
+  /** Frees the memory at once, because garbage collection is too slow for thousands of bodies. */
   release(): void {
     this.#own?.transfer(0);
     this.#own = undefined;
@@ -81,7 +79,6 @@ export class BoundedBuffer {
 // A closure per stream would keep the buffer in memory for as long as the stream exists.
 const ignore = (): void => {};
 
-/** A stream that is being read into a {@link BoundedBuffer}. */
 export interface Reading {
   /**
    * Resolves when the stream has ended, or as soon as the body is larger than its limit.
@@ -97,8 +94,6 @@ export interface Reading {
 /**
  * Reads a stream to its end, or until the body is larger than the limit of the buffer. After that the stream keeps
  * flowing and its data is dropped, until the caller destroys it.
- *
- * @param onChunk called after each chunk that was added
  */
 export function readInto(
   buffer: BoundedBuffer,

@@ -20,7 +20,6 @@ export class Deadline {
   readonly #onParentAbort = (): void => this.end('aborted');
   #ended: DeadlineEnd | undefined;
 
-  /** @param limitMs milliseconds from now */
   constructor(runtime: PaymentsRuntime, limitMs: number, parent?: AbortSignal) {
     this.#runtime = runtime;
     this.#endsAt = runtime.monotonic() + limitMs;
@@ -30,12 +29,10 @@ export class Deadline {
     else parent?.addEventListener('abort', this.#onParentAbort, { once: true });
   }
 
-  /** Aborted when the deadline ends, for any reason. */
   get signal(): AbortSignal {
     return this.#controller.signal;
   }
 
-  /** Why the deadline ended; `undefined` if it has not. */
   get ended(): DeadlineEnd | undefined {
     return this.#ended;
   }

@@ -24,7 +24,6 @@ export interface PaymentsRuntime {
 /** The longest delay of a timer of Node.js, in milliseconds: 24.8 days. A timer with a longer delay fires at once. */
 export const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/** The clocks and timers of Node.js, `Math.random` and `NODE_ENV`. */
 export const systemRuntime: PaymentsRuntime = Object.freeze({
   now: () => Date.now(),
   monotonic: () => performance.now(),
@@ -39,13 +38,9 @@ export const systemRuntime: PaymentsRuntime = Object.freeze({
   },
 });
 
-/** Nest injection token of the {@link PaymentsRuntime} in use. */
 export const PAYMENTS_RUNTIME = Symbol('PAYMENTS_RUNTIME');
 
-/**
- * The runtime of one `PaymentsModule`: the system's, or the one that the application gave as the option `runtime`. This
- * runtime allows delays of any length, and informs throttled logs when the application closes.
- */
+/** The system's runtime, or the option `runtime`. Allows any delay, and calls back when the application closes. */
 export class ModuleRuntime implements PaymentsRuntime {
   readonly #closeCallbacks: (() => void)[] = [];
 
@@ -75,7 +70,6 @@ export class ModuleRuntime implements PaymentsRuntime {
     return () => cancel();
   }
 
-  /** Registers a callback for {@link close}. */
   onClose(callback: () => void): void {
     this.#closeCallbacks.push(callback);
   }

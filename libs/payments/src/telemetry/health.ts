@@ -46,7 +46,6 @@ export interface PaymentsHealthDetails {
   readonly paused: readonly string[];
 }
 
-/** The values that have a limit, and the options that set it. */
 const LIMITS = {
   oldestPendingMs: 'maxOldestPendingMs',
   dead: 'maxDead',
@@ -68,10 +67,7 @@ const LIMITS = {
  */
 @Injectable()
 export class PaymentsHealthIndicator {
-  /**
-   * The read of the store that is under way. All checks share this read, because checks of a store that hangs must not
-   * pile up.
-   */
+  /** All checks share one read, because checks of a store that hangs must not pile up. */
   #reading: Promise<PaymentsHealthDetails> | null = null;
 
   constructor(

@@ -48,7 +48,7 @@ export interface ObserverInfo {
      * looked up.
      */
     readonly company: string | null;
-    /** Id of the event; `null` if the signature was not verified. */
+    /** Id of the event; `null` if the signature was not verified or the body is not an event. */
     readonly eventId: string | null;
   };
   /** A handler starts. */
@@ -184,7 +184,6 @@ export type TracedOperation =
     >)
   | ({ readonly kind: 'poll' } & ObserverInfo['expectationOverdue']);
 
-/** The result of the work of a span. */
 export interface SpanResult {
   /**
    * The outcome of an attempt, the result of a poll or the status of a receipt; for other work, `failed` or
@@ -199,7 +198,6 @@ export interface SpanResult {
   readonly attempts?: number;
 }
 
-/** A span of a {@link PaymentsInstrumentation}. */
 export interface PaymentsSpan {
   /**
    * The W3C trace context of the span. The inbox stores this trace context with a received event. If the value is
@@ -214,9 +212,7 @@ export interface PaymentsSpan {
 
 /** The state of the inbox, for gauges. Each method reads the store, and rejects if the store is down. */
 export interface ObservedInbox {
-  /** See `PaymentInbox.handlers()`. */
   handlers(): Promise<readonly { readonly name: string }[]>;
-  /** See `PaymentInbox.stats()`. */
   stats(): Promise<{
     readonly deliveries: readonly {
       readonly handler: string;
@@ -226,7 +222,6 @@ export interface ObservedInbox {
     readonly oldestPendingMs: number | null;
     readonly paused: readonly string[];
   }>;
-  /** See `PaymentExpectations.counts()`. */
   expectations(): Promise<
     Readonly<Record<'waiting' | 'overdueUnpaid' | 'overdueUnknown', { readonly count: number }>>
   >;
@@ -245,7 +240,6 @@ export interface PaymentsInstrumentation extends PaymentsObserver {
 
 type ObserverOption = PaymentsObserver | Type<PaymentsObserver>;
 
-/** The end of the work of {@link Observers.observe}. */
 export interface OperationEnd<R> {
   /** The result; `undefined` if the work threw. */
   readonly value: R | undefined;
@@ -264,9 +258,7 @@ export interface OperationEnd<R> {
  */
 @Injectable()
 export class Observers implements OnModuleInit {
-  /** Whether there are observers. */
   active = false;
-  /** Whether an observer starts spans. */
   tracing = false;
   #observers: readonly PaymentsInstrumentation[] = [];
   readonly #detach: (() => void)[] = [];
@@ -282,11 +274,7 @@ export class Observers implements OnModuleInit {
     this.#use(options.filter((option) => typeof option !== 'function'));
   }
 
-  /**
-   * Finds the providers of observers that the application gave as classes.
-   *
-   * @throws PaymentsError `options_invalid` if there is no such provider, or if it is not a singleton.
-   */
+  /** @throws PaymentsError `options_invalid` if a class has no provider, or if the provider is not a singleton. */
   onModuleInit(): void {
     if (this.options.some((option) => typeof option === 'function')) {
       this.#use(this.options.map((option) => this.#resolve(option)));
@@ -355,7 +343,6 @@ export class Observers implements OnModuleInit {
     });
   }
 
-  /** Starts a span of each instrumentation. Never throws. */
   #startSpans(operation: TracedOperation): readonly PaymentsSpan[] {
     Object.freeze(operation);
     const spans: PaymentsSpan[] = [];
@@ -367,7 +354,6 @@ export class Observers implements OnModuleInit {
     return spans;
   }
 
-  /** Returns the trace context of the first span that has a valid one; otherwise `null`. */
   #traceparentOf(spans: readonly PaymentsSpan[]): string | null {
     let found: string | null = null;
     for (const span of spans) {
@@ -428,9 +414,7 @@ export class Observers implements OnModuleInit {
     }
   }
 
-  /**
-   * Logs the rejection of a promise that an observer returned. By default, Node would exit because of such a rejection.
-   */
+  /** By default, Node would exit because of the rejection of a promise that an observer returned. */
   #handleRejection(method: string, result: unknown): void {
     if (typeof (result as PromiseLike<unknown> | null)?.then !== 'function') return;
     Promise.resolve(result).catch((error: unknown) => this.#failed(method, error));
@@ -450,16 +434,10 @@ export const NO_OBSERVERS = new Observers([], {
   schedule: () => () => {},
 });
 
-/** Returns the description and the code of an error, for observers. Never throws. */
 export function errorFacts(thrown: unknown) {
   return { error: describeError(thrown), errorCode: errorCodeOf(thrown) };
 }
 
-/**
- * Checks the option `observers`.
- *
- * @throws PaymentsError `options_invalid`.
- */
 export function resolveObservers(
   observers: readonly ObserverOption[] | undefined = [],
 ): readonly ObserverOption[] {
@@ -481,7 +459,6 @@ export function resolveObservers(
 /** The format of a `traceparent`. Later versions of the format may have more fields. */
 const TRACEPARENT = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}(-[\da-f-]{0,200})?$/;
 
-/** Returns the trace context if it has the format of a `traceparent`; otherwise `null`. */
 export function validTraceparent(traceparent: unknown): string | null {
   return typeof traceparent === 'string' && TRACEPARENT.test(traceparent) ? traceparent : null;
 }

@@ -150,10 +150,7 @@ async function sendInMemory(server: Server, request: SignedRequest): Promise<Del
   return parseResponse(Buffer.concat((await client.toArray()) as Buffer[]));
 }
 
-/**
- * Returns the head of the request, with HTTP/1.0, so that the server sends the body without chunks and closes the
- * connection at its end.
- */
+/** HTTP/1.0, so that the server sends the body without chunks and closes the connection at its end. */
 function requestHead({ path, headers, body }: SignedRequest): string {
   const fields = Object.entries({
     ...headers,

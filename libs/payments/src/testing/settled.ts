@@ -23,7 +23,7 @@ const POLL_MS = 10;
  * The function does not wait for retries that are scheduled for later, nor for paused or dead deliveries. For these,
  * advance the time with `TestRuntime`, or read the delivery with `PaymentInbox.get()`.
  *
- * @throws Error after `timeoutMs`. The message lists the running and the pending deliveries, up to 10 each.
+ * @throws Error after `timeoutMs`. The message lists the running and the pending deliveries, of up to 10 events each.
  * @example
  * ```ts
  * await deliver(app, event); // 200: stored

@@ -14,9 +14,7 @@ export interface TestRuntimeOptions {
   random?: number;
 }
 
-/**
- * Number of turns of the event loop after each timer in {@link TestRuntime.advance}, so that promise callbacks can run.
- */
+/** Turns of the event loop after each timer in {@link TestRuntime.advance}, so that promise callbacks can run. */
 const TURNS = 10;
 
 /**
@@ -84,10 +82,7 @@ export class TestRuntime implements PaymentsRuntime {
     this.#elapsed = end;
   }
 
-  /**
-   * Returns the earliest timer that is due at `end`. If several timers have the same time, returns the one that was
-   * scheduled first.
-   */
+  /** If several timers have the same time, returns the one that was scheduled first. */
   #next(end: number): Timer | undefined {
     const due = [...this.#timers].filter(({ at }) => at <= end);
     return due.toSorted((a, b) => a.at - b.at)[0];

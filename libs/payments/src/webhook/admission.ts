@@ -61,10 +61,7 @@ export class PendingRequest {
     if (!this.#rejection) this.#body = body;
   }
 
-  /**
-   * Sets how many bytes are buffered for the body. Returns whether the limit of all pending requests allows these
-   * bytes.
-   */
+  /** Sets how many bytes are buffered. Returns whether the limit of all pending requests allows these bytes. */
   reserve(bytes: number): boolean {
     return this.#owner.reserve(this, bytes);
   }
@@ -77,10 +74,7 @@ export class PendingRequest {
     this.#rejectionCallbacks.length = 0;
   }
 
-  /**
-   * Releases this request, drops its body and calls the callbacks of {@link onRejection}. Does nothing after the
-   * release of the request.
-   */
+  /** Releases this request, drops its body and calls the callbacks. Does nothing after the release. */
   reject(error: unknown): void {
     if (this.#released) return;
     const callbacks = [...this.#rejectionCallbacks];
@@ -147,7 +141,6 @@ export class PendingRequests {
     return request;
   }
 
-  /** Stores the pending request on the request of Express or Node.js, for {@link attachedTo}. */
   attach(request: object, pending: PendingRequest): void {
     (request as Record<symbol, PendingRequest>)[this.#key] = pending;
   }
@@ -179,7 +172,6 @@ export class PendingRequests {
   }
 }
 
-/** Creates the error for a webhook request above the limits of {@link PendingRequests}. */
 function webhookBusy(): PaymentsError {
   return new PaymentsError(
     'webhook_busy',
@@ -193,14 +185,11 @@ const CLOSED = new RequestClosedError();
 
 /** A webhook request whose body is not read yet, with the properties that Express and Fastify have in common. */
 interface UnreadRequest {
-  /** The request of Node.js. */
   readonly raw: IncomingMessage;
   /** Company in the path. A value that is not a company id is rejected. */
   readonly company: unknown;
   readonly body: Readable;
-  /**
-   * The request's properties with the body. These properties replace `body` if other code has already read the stream.
-   */
+  /** These properties replace `body` if other code has already read the stream. */
   readonly readBefore: BodyProperties;
   /** The request of Express or Fastify. */
   readonly request: object;
@@ -295,12 +284,7 @@ export class Admission {
   }
 }
 
-/**
- * Rejects content types other than JSON, and encoded bodies. This package does not decode bodies, because the signature
- * is over the bytes as sent.
- *
- * @throws PaymentsError `content_type_unsupported` or `content_encoding_unsupported`.
- */
+/** Rejects encoded bodies, too, because the signature is over the bytes as sent. */
 export function requirePlainJson(headers: IncomingHttpHeaders): void {
   const type = headers['content-type'];
   if (type !== 'application/json' && !isJson(type)) {
@@ -336,11 +320,7 @@ export function requireFittingLength(headers: IncomingHttpHeaders, limitBytes: n
   if (length > limitBytes) throw payloadTooLarge(limitBytes);
 }
 
-/**
- * Runs the application's own check. Returns a promise if the check returns one.
- *
- * @throws AdmissionCheckError if the check rejects the request or fails; a returned promise rejects with this error.
- */
+/** @throws AdmissionCheckError, directly or from the returned promise, if the check rejects the request or fails. */
 export function runCheck(
   check: AdmissionCheck,
   request: AdmissionRequest,
@@ -428,18 +408,13 @@ export function companyParam(params: unknown): unknown {
   return (params as Record<string, unknown> | null | undefined)?.['company'] ?? DEFAULT_COMPANY;
 }
 
-/**
- * Returns the value if it has the syntax of a company id.
- *
- * @throws PaymentsError `company_unknown`
- */
+/** @throws PaymentsError `company_unknown` */
 export function requireCompanyId(id: unknown): string {
   // If the application's own route has a wildcard with this name, the id is an array and not a string.
   if (!isCompanyId(id)) throw companyUnknown();
   return id;
 }
 
-/** Creates the error for a path with an id that no company of this application has. */
 export function companyUnknown(): PaymentsError {
   return new PaymentsError(
     'company_unknown',
@@ -575,7 +550,6 @@ export class ChunkCount {
   }
 }
 
-/** Creates the error for a body that has more than `limitBytes`. */
 function payloadTooLarge(limitBytes: number): PaymentsError {
   return new PaymentsError(
     'payload_too_large',

@@ -2,7 +2,6 @@ import { timingSafeEqual } from 'node:crypto';
 import { SigningKey } from '../companies/company.js';
 import { PaymentsError } from '../errors/payments-error.js';
 
-/** Name of the header that carries the signature. */
 export const SIGNATURE_HEADER = 'x-webhook-signature';
 
 const SCHEME = 'sha512=';
@@ -51,11 +50,7 @@ export function verifySignature(
   requireMatch(body, candidates, keys);
 }
 
-/**
- * Like {@link verifySignature}, but with a parsed header and with prepared keys.
- *
- * @throws {@link PaymentsError} `signature_mismatch`.
- */
+/** Like {@link verifySignature}, but with a parsed header and with prepared keys. */
 export function requireMatch(
   body: Uint8Array,
   candidates: readonly Buffer[],

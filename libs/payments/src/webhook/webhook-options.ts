@@ -5,10 +5,8 @@ import type { OptionChecks } from '../errors/option-checks.js';
 
 /** Nest injection token of the endpoint's path without the global prefix (`string | null`). */
 export const WEBHOOK_PATH = Symbol('PAYMENTS_WEBHOOK_PATH');
-/** Nest injection token of the {@link ResolvedWebhookOptions}. */
 export const WEBHOOK_OPTIONS = Symbol('PAYMENTS_WEBHOOK_OPTIONS');
 
-/** Default of `webhookPath`. */
 export const DEFAULT_WEBHOOK_PATH = 'webhooks/payments';
 
 /** The data of a webhook request that is available before its body is read. */
@@ -117,7 +115,6 @@ export interface WebhookOptions {
   maxAgeMs?: number | false;
 }
 
-/** {@link WebhookOptions}, complete and validated. */
 export type ResolvedWebhookOptions = Readonly<
   Required<Omit<WebhookOptions, 'before' | 'maxAgeMs'>> & {
     before: AdmissionCheck | undefined;
@@ -130,7 +127,6 @@ const MIB = 1024 ** 2;
 const MAX_AGE = { min: 1000, max: 3650 * 86_400_000 };
 const checkBodyLimit = whole({ default: MIB, min: 1024, max: 64 * MIB, unit: 'bytes' });
 
-/** @throws PaymentsError `options_invalid`. */
 export function resolveWebhookOptions(
   options: WebhookOptions = {},
   { deadlineMs }: Pick<ResolvedReceiveOptions, 'deadlineMs'>,
@@ -170,11 +166,7 @@ function checkMaxAge(name: string, value: unknown): number | false | undefined {
   throw mustBe(name, expected, value, hint);
 }
 
-/**
- * Returns the path with one leading slash: `/webhooks/payments` for `webhooks/payments`. `null` for `false`.
- *
- * @throws PaymentsError `options_invalid`.
- */
+/** One leading slash: `/webhooks/payments` for `webhooks/payments`. `null` for `false`. */
 export function resolveWebhookPath(path: string | false = DEFAULT_WEBHOOK_PATH): string | null {
   if (path === false) return null;
   const trimmed = typeof path === 'string' ? path.replace(/^\/+|\/+$/g, '') : '';

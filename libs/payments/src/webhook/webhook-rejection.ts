@@ -6,17 +6,13 @@ import { PAYMENTS_RUNTIME } from '../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 import { NO_OBSERVERS, Observers } from '../telemetry/observers.js';
 
-/** Response to a webhook request: a status and a small JSON body. */
 export interface WebhookResponse {
   readonly status: number;
   readonly body: Readonly<Record<string, unknown>>;
-  /** Value of the header `Retry-After`, in seconds; no header if undefined. */
   readonly retryAfterSeconds?: number | undefined;
 }
 
-/**
- * HTTP status of each error code. `request_rejected` is missing, because the check `webhook.before` chooses its status.
- */
+/** `request_rejected` is missing, because the check `webhook.before` chooses its status. */
 export const REJECTION_STATUS: Partial<Record<PaymentsErrorCode, number>> = {
   signature_missing: 401,
   signature_malformed: 401,
@@ -45,10 +41,8 @@ const RETRY_AFTER_SECONDS: Partial<Record<PaymentsErrorCode, number>> = {
 /** The error for a webhook request that the check `webhook.before` rejected, or for which the check failed. */
 export class AdmissionCheckError extends PaymentsError {
   constructor(
-    /** HTTP status of the response. */
     readonly status: number,
     message: string,
-    /** Value of the header `Retry-After`, in seconds. */
     readonly retryAfterSeconds?: number,
     /** The cause, for the log only. The response does not contain the cause. */
     readonly reason = `The check "webhook.before" of the application returned status ${status}.`,
@@ -109,7 +103,6 @@ export class RejectionLog {
     this.#log = new ThrottledLog(new ModuleLogger('PaymentWebhook'), runtime);
   }
 
-  /** Logs an error that is not a {@link PaymentsError}, with its stack. */
   logUnexpected(error: unknown): void {
     if (error instanceof RequestClosedError) return;
     this.#notify('inbox_unavailable', null);
@@ -119,12 +112,7 @@ export class RejectionLog {
     );
   }
 
-  /**
-   * Logs why a webhook request was rejected before its event reached the inbox. Ignores errors that are not a
-   * {@link PaymentsError}.
-   *
-   * @param company id of a company that exists; `undefined` if the path names no company or an unknown one
-   */
+  /** @param company id of a company that exists; `undefined` if the path names no company or an unknown one */
   logRejection(error: unknown, company?: string): void {
     if (!(error instanceof PaymentsError)) return;
     this.#notify(error.code, company ?? null);

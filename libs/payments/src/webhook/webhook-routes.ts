@@ -27,7 +27,6 @@ interface GuardedRoute extends DeclaredRoute {
   readonly method: RequestMethod;
 }
 
-/** The path pattern of a route. */
 interface PathMatcher {
   readonly regexp: RegExp;
   /** Number of the group in `regexp` that captures the company; 0 if the pattern has no `:company`. */
@@ -64,17 +63,13 @@ export class WebhookRoutes implements OnModuleInit {
     });
   }
 
-  /**
-   * Returns the endpoint's two paths, with the global prefix: one without a company (for `default`), and one with
-   * `/:company`.
-   */
+  /** With the global prefix: one path without a company (for `default`), and one with `/:company`. */
   endpointPaths(): string[] {
     if (this.endpoint === null) return [];
     const path = this.#withPrefix(this.endpoint, '', RequestMethod.POST);
     return [path, `${path}/:company`];
   }
 
-  /** Returns the path patterns of all routes that receive webhook requests. */
   paths(): string[] {
     // The search runs once, because Fastify's hook calls this method for every route of the application.
     this.#guardedRoutes ??= this.discovery
@@ -144,7 +139,6 @@ function isWebhookGuard(guard: unknown): boolean {
   return type === WebhookGuard.prototype || type instanceof WebhookGuard;
 }
 
-/** Decodes a path segment. Returns the segment unchanged if it cannot be decoded. */
 function decoded(segment: string): string {
   if (!segment.includes('%')) return segment;
   try {
@@ -230,7 +224,6 @@ export class WebhookEndpoint implements OnModuleInit {
   }
 }
 
-/** Sends a response with Fastify. */
 export function sendWithFastify(
   reply: FastifyReplyLike,
   { status, body, retryAfterSeconds }: WebhookResponse,

@@ -22,10 +22,7 @@ import { WEBHOOK_OPTIONS } from './webhook-options.js';
 import type { ResolvedWebhookOptions } from './webhook-options.js';
 import { RejectionLog } from './webhook-rejection.js';
 
-/**
- * The properties that the requests of Express and Fastify have in common. Fastify's request has Node's request as
- * `raw`.
- */
+/** Fastify's request has Node's request as `raw`. */
 export interface WebhookRequest {
   readonly method?: string | undefined;
   readonly headers: IncomingHttpHeaders;
@@ -136,7 +133,6 @@ const STORED_HEADERS = [
   'traceparent',
 ] as const;
 
-/** Maximum number of characters of one header that are stored. */
 const MAX_HEADER_LENGTH = 256;
 
 /**

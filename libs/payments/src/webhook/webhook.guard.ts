@@ -38,7 +38,7 @@ export interface VerifiedRequest {
 export class WebhookGuard implements CanActivate {
   constructor(private readonly verifier: WebhookVerifier) {}
 
-  /** @throws HttpException 400, 401, 500 or 503, with the code in its body; 405 if the method is not POST. */
+  /** @throws HttpException 400, 401, 413, 500 or 503, with the code in its body; 405 if the method is not POST. */
   async canActivate(context: ExecutionContext): Promise<boolean> {
     const http = context.switchToHttp();
     const request = http.getRequest<WebhookRequest & VerifiedRequest>();

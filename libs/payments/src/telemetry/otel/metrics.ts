@@ -26,7 +26,6 @@ const OTHER = '_OTHER';
 const MAX_EVENT_TYPES = 50;
 const MAX_COMPANIES = 1000;
 
-/** The methods of an observer that record measurements. */
 const MEASURED = [
   'eventReceived',
   'eventDuplicate',
@@ -174,10 +173,7 @@ const READ_EVERY_MS = 1000;
 /** Maximum time that a reader waits for the store, in milliseconds. After this time, the reader gets no gauges. */
 const READ_LIMIT_MS = 2000;
 
-/**
- * Reports gauges of the inbox until the returned function is called. Reads the store only when a reader collects the
- * gauges.
- */
+/** Reports gauges until the returned function is called. Reads the store only when a reader collects the gauges. */
 export function startGauges(meter: Meter, inbox: ObservedInbox): () => void {
   const gauge = (name: string, unit: string, description: string): ObservableGauge =>
     meter.createObservableGauge(`payments.${name}`, {
@@ -237,7 +233,6 @@ export function startGauges(meter: Meter, inbox: ObservedInbox): () => void {
   return () => meter.removeBatchObservableCallback(observe, gauges);
 }
 
-/** The values of the gauges. */
 type InboxState = Awaited<ReturnType<InboxReader['readAll']>>;
 
 /** Reads the store for the gauges, at most once per {@link READ_EVERY_MS} and one read at a time. */
@@ -248,9 +243,7 @@ class InboxReader {
 
   constructor(private readonly inbox: ObservedInbox) {}
 
-  /**
-   * Returns a state that is at most {@link READ_EVERY_MS} old; `null` if the store could not be read. Never rejects.
-   */
+  /** At most {@link READ_EVERY_MS} old; `null` if the store could not be read. Never rejects. */
   recent(): Promise<InboxState | null> {
     const now = performance.now();
     if (this.#state === null || (!this.#busy && now - this.#readAt >= READ_EVERY_MS)) {

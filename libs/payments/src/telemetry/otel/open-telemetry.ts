@@ -4,7 +4,6 @@ import type { PaymentsInstrumentation, PaymentsObserver } from '../observers.js'
 import { measurements, startGauges } from './metrics.js';
 import { startSpan } from './spans.js';
 
-/** Name of the tracer and of the meter. */
 const SCOPE = 'nestjs-payments';
 
 /** Options of {@link openTelemetry}. */
@@ -41,10 +40,7 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): PaymentsObser
   return { ...(traces && tracing(options)), ...(measures && measuring(options)) };
 }
 
-/**
- * Returns an observer that starts spans. The tracer is created at the first span, so that an error of the provider does
- * not affect the options of the application.
- */
+/** The tracer is created at the first span, so that an error of the provider does not affect the options. */
 function tracing({ tracerProvider = trace }: OpenTelemetryOptions): PaymentsInstrumentation {
   let tracer: Tracer | undefined;
   return {

@@ -18,17 +18,14 @@ import type { PaymentsSpan, SpanResult, TracedOperation } from '../observers.js'
 
 type Operation<K extends TracedOperation['kind']> = Extract<TracedOperation, { readonly kind: K }>;
 
-/** The arguments for the start of a span. */
 interface SpanPlan {
   readonly name: string;
   readonly options: SpanOptions;
-  /** The context that contains the parent. */
   readonly parent: Context;
   /** Name of the attribute for the outcome of the operation, if the span has one. */
   readonly outcome?: string;
 }
 
-/** Starts the span of an operation of the module. */
 export function startSpan(tracer: Tracer, operation: TracedOperation): PaymentsSpan {
   const { name, options, parent, outcome } = planOf(operation);
   const span = tracer.startSpan(name, options, parent);
@@ -46,10 +43,7 @@ function planOf(operation: TracedOperation): SpanPlan {
   return operation.kind === 'call' ? call(operation) : poll(operation);
 }
 
-/**
- * Returns the plan of a `receive` span. The parent of the span is the active span, for example of the HTTP request or
- * of a poll; otherwise the sender's span.
- */
+/** The parent is the active span, for example of the HTTP request or of a poll; otherwise the sender's span. */
 function receive(event: Operation<'receive'>): SpanPlan {
   const active = context.active();
   const sender = spanContextOf(event.traceparent);
@@ -70,10 +64,7 @@ function receive(event: Operation<'receive'>): SpanPlan {
   };
 }
 
-/**
- * Returns the plan of an attempt's span. The span begins a new trace, because an attempt may run days after the
- * receipt. The span has a link to the span of the receipt.
- */
+/** The span begins a new trace with a link to the span of the receipt, because an attempt may run days later. */
 function attempt(info: Operation<'attempt'>): SpanPlan {
   const { eventType } = info;
   const receipt = spanContextOf(info.traceparent);
@@ -113,10 +104,7 @@ function call({ company, method, path, baseUrl }: Operation<'call'>): SpanPlan {
   };
 }
 
-/**
- * Returns the plan of a poll's span. The span begins a new trace, because the worker may have been woken in the context
- * of any request.
- */
+/** The span begins a new trace, because the worker may have been woken in the context of any request. */
 function poll(info: Operation<'poll'>): SpanPlan {
   return {
     name: 'poll',
@@ -173,7 +161,6 @@ function traceparentOf(span: SpanContext): string | null {
   return `00-${span.traceId}-${span.spanId}-${flags}`;
 }
 
-/** Returns the context of the span; `null` if the value is not a valid trace context. */
 function spanContextOf(traceparent: string | null): SpanContext | null {
   const [version, traceId = '', spanId = '', flags = ''] = traceparent?.split('-') ?? [];
   const found = { traceId, spanId, traceFlags: Number.parseInt(flags, 16), isRemote: true };
