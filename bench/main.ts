@@ -2,7 +2,7 @@
 import { cpus, type } from 'node:os';
 import { setTimeout as wait } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { installLocked } from '../test/support/processes/command.ts';
+import { installLocked } from '../test/support/processes/run-command.ts';
 import { versions } from './versions.ts';
 import type { RowResult, TableResult } from './report/results.ts';
 import { measureRoundRobin } from './rounds/round-robin.ts';

@@ -7,7 +7,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { resolve } from 'node:path';
-import { environment, installLocked } from '../../test/support/processes/command.ts';
+import { environment, installLocked } from '../../test/support/processes/run-command.ts';
 
 const docs = resolve(import.meta.dirname, '..');
 const command = process.argv[2] === 'dev' ? 'dev' : 'build';

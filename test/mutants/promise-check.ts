@@ -1,6 +1,6 @@
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { run } from '../support/processes/command.ts';
+import { run } from '../support/processes/run-command.ts';
 import type { Mutant } from './mutant.ts';
 
 /** Result of the tests of some promises. */

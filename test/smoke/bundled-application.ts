@@ -1,6 +1,6 @@
 import { cp, mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { npm, succeed } from '../support/processes/command.ts';
+import { npm, succeed } from '../support/processes/run-command.ts';
 import { compileHandling, handlesEvent } from './handling-application.ts';
 import type { PackedPackage } from './packed-package.ts';
 

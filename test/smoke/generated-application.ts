@@ -1,7 +1,7 @@
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readCodeBlocks } from './code-blocks.ts';
-import { npm, succeed } from '../support/processes/command.ts';
+import { npm, succeed } from '../support/processes/run-command.ts';
 import { generate, generatedEnvironment, readJson } from './nest-generator.ts';
 import type { NestGenerator } from './nest-generator.ts';
 import { RunningProcess } from '../support/processes/running-process.ts';

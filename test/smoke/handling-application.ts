@@ -1,7 +1,7 @@
 import { createHmac, randomUUID } from 'node:crypto';
 import { cp, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { succeed, environment } from '../support/processes/command.ts';
+import { succeed, environment } from '../support/processes/run-command.ts';
 import { RunningProcess } from '../support/processes/running-process.ts';
 import { PaymentsServer } from './fixtures/merchant/payments-server.ts';
 

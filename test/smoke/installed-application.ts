@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { npm, succeed } from '../support/processes/command.ts';
+import { npm, succeed } from '../support/processes/run-command.ts';
 import { compileHandling, handlesEvent } from './handling-application.ts';
 import type { PackageManager } from './package-managers.ts';
 import type { SmokeContext } from './smoke-part.ts';

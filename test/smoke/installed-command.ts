@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { npm, succeed } from '../support/processes/command.ts';
+import { npm, succeed } from '../support/processes/run-command.ts';
 import { RunningProcess } from '../support/processes/running-process.ts';
 import type { PackedPackage } from './packed-package.ts';
 

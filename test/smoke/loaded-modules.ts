@@ -1,4 +1,4 @@
-import { succeed } from '../support/processes/command.ts';
+import { succeed } from '../support/processes/run-command.ts';
 
 /** Prints the URL of every script that the process has loaded: ES modules, CommonJS modules and built-in modules. */
 const REPORT = `

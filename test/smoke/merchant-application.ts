@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { cp, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Checks } from './checks.ts';
-import { npm, run, succeed } from '../support/processes/command.ts';
+import { npm, run, succeed } from '../support/processes/run-command.ts';
 import { OPTIONAL_PEERS } from './merchants.ts';
 import type { Merchant } from './merchants.ts';
 import type { PackedPackage } from './packed-package.ts';

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { environment, npm } from '../support/processes/command.ts';
+import { environment, npm } from '../support/processes/run-command.ts';
 
 /**
  * npm ignores versions that were published after this day, so generated version ranges resolve to the same versions in

@@ -1,6 +1,6 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { npm, succeed } from '../support/processes/command.ts';
+import { npm, succeed } from '../support/processes/run-command.ts';
 import type { NodeProgram } from './smoke-part.ts';
 
 /**

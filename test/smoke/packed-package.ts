@@ -2,7 +2,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { isBuiltin } from 'node:module';
 import { join } from 'node:path';
 import ts from 'typescript';
-import { npm, succeed } from '../support/processes/command.ts';
+import { npm, succeed } from '../support/processes/run-command.ts';
 
 /** The fields of package.json that the checks read. */
 interface Manifest {

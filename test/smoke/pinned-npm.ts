@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { npm, succeed, environment } from '../support/processes/command.ts';
-import type { CommandResult } from '../support/processes/command.ts';
+import { npm, succeed, environment } from '../support/processes/run-command.ts';
+import type { CommandResult } from '../support/processes/run-command.ts';
 
 /** Variables of this machine's npm configuration that an install needs. */
 const KEPT = /^npm_config_(registry|cafile|cache|proxy|https_proxy|noproxy)$/i;

@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { npm, succeed } from '../support/processes/command.ts';
-import type { CommandResult } from '../support/processes/command.ts';
+import { npm, succeed } from '../support/processes/run-command.ts';
+import type { CommandResult } from '../support/processes/run-command.ts';
 import type { PackedPackage } from './packed-package.ts';
 
 const COMPILER_OPTIONS = {

@@ -171,8 +171,8 @@ export class SignInLimiter {
   }
 
   /**
-   * Returns whether the attempt can take a slot. If no slot is free, the waiting attempt with the highest rank loses
-   * its slot, provided that its rank is higher than the rank of `attempt`.
+   * Returns whether the attempt can take a slot. If no slot is free, it takes the slot of the attempt with the highest
+   * rank, but only if its own rank is lower, because a low rank has priority.
    */
   #makeRoom(attempt: Attempt): boolean {
     const { name, suspect } = attempt;

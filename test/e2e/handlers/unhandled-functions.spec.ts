@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from '@jest/globals';
-import { run } from '../../support/processes/command.js';
+import { run } from '../../support/processes/run-command.js';
 import { durablePostgres } from '../../support/inbox/durable-inboxes.js';
 
 const SCRIPT = fileURLToPath(

@@ -8,7 +8,7 @@ export const API_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/api/call-request.ts',
     replace: "!path.startsWith('/') || path.startsWith('//')",
     by: "!path.startsWith('/')",
-    specs: ['test/e2e/http/path.spec.ts'],
+    specs: ['test/e2e/http/request-path.spec.ts'],
   },
   {
     promise: 'HT-22',
@@ -16,7 +16,7 @@ export const API_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/api/http-api-client.ts',
     replace: "throw redirectError(facts, response.headers['location'], this.#url);",
     by: "const to = response.headers['location']; if (to?.startsWith('http')) return void (this.#url = to);",
-    specs: ['test/e2e/http/path.spec.ts'],
+    specs: ['test/e2e/http/request-path.spec.ts'],
   },
   {
     promise: 'HT-23',

@@ -2,7 +2,7 @@ import { appendFile, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { startPostgres } from 'test-postgres';
-import { succeed } from '../../support/processes/command.ts';
+import { succeed } from '../../support/processes/run-command.ts';
 import { eventually } from '../../support/time/waiting.ts';
 import type { Checks } from '../checks.ts';
 import { readCodeBlocks } from '../code-blocks.ts';

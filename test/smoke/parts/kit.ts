@@ -1,7 +1,7 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Checks } from '../checks.ts';
-import { npm, run } from '../../support/processes/command.ts';
+import { npm, run } from '../../support/processes/run-command.ts';
 import { writeDocumentedCode } from '../documented-code.ts';
 import type { SmokeContext, SmokePart } from '../smoke-part.ts';
 

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
-import { environment } from './command.ts';
+import { environment } from './run-command.ts';
 
 const LIMIT_MS = 300_000;
 

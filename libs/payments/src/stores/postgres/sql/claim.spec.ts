@@ -25,7 +25,7 @@ describe('ClaimCursors', () => {
     expect(cursors.startsOf(['ledger', 'other'])).toEqual([6000, null]);
   });
 
-  it('IN-39 one claim in five seconds starts at the first due delivery while searches are slow', () => {
+  it('IN-39 while searches are slow, one claim every five seconds searches from the first due delivery', () => {
     const { cursors, runtime } = afterSearchOf(2000);
     runtime.advance(4999);
     expect(cursors.startFullSearch()).toBe(false);

@@ -13,7 +13,7 @@ const BEFORE_ALL_KEYS = ['', '00000000-0000-0000-0000-000000000000'];
 export const keyLock = (ordering: string, handler: string): string =>
   `hashtextextended(${ordering}::text || ${handler}, 0)`;
 
-/** SQL for whether a delivery of the ordering key and handler runs. */
+/** SQL condition that is true while a delivery with this ordering key and handler is running. */
 export const isRunning = (schema: string, ordering: string, handler: string): string => `EXISTS (
   SELECT FROM ${schema}.delivery other
    WHERE other.ordering = ${ordering} AND other.handler = ${handler}
