@@ -3,7 +3,14 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 /** Folders of the packages that are released together, with one version. */
-export const PACKAGES = ['libs/payments', 'libs/console', 'libs/emulator'] as const;
+export const PACKAGES = [
+  'libs/payments',
+  'libs/console',
+  'libs/jetstream',
+  'libs/bullmq',
+  'libs/rabbitmq',
+  'libs/emulator',
+] as const;
 
 /** The fields of package.json that a release checks or sets. */
 export interface Manifest {

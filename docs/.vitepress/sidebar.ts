@@ -22,6 +22,7 @@ export const SIDEBAR: SidebarGroup[] = [
       { text: 'Choose an inbox', link: '/choose-an-inbox' },
       { text: 'Book exactly once with your ORM', link: '/orm' },
       { text: 'Several companies', link: '/several-companies' },
+      { text: 'When one database is not enough', link: '/engines' },
       { text: 'Rotate secrets', link: '/rotate-secrets' },
       { text: 'Develop locally', link: '/local-development' },
     ],

@@ -13,6 +13,8 @@ export interface SmokeContext {
   readonly consolePackage: PackedPackage;
   /** `payments-emulator`, packed as it would be published. */
   readonly emulator: PackedPackage;
+  /** The adapters of engines, packed as they would be published. */
+  readonly engines: readonly PackedPackage[];
   /** Whether the whole matrix runs (`--all`) or the representative selection that CI runs. */
   readonly all: boolean;
   /** The Node that runs this script. */

@@ -81,11 +81,16 @@ async function runParts(): Promise<void> {
   const payments = await PackedPackage.pack(root, 'libs/payments', temporary);
   const consolePackage = await PackedPackage.pack(root, 'libs/console', temporary);
   const emulator = await PackedPackage.pack(root, 'libs/emulator', temporary);
+  const engines: PackedPackage[] = [];
+  for (const engine of ['libs/jetstream', 'libs/bullmq', 'libs/rabbitmq']) {
+    engines.push(await PackedPackage.pack(root, engine, temporary));
+  }
   let oldest: Promise<NodeProgram> | undefined;
   const oldestNode = (): Promise<NodeProgram> =>
     (oldest ??= installOldestNode(root, join(temporary, 'oldest-node')));
   const node = { path: process.execPath, name: `Node ${process.versions.node}` };
-  const shared = { root, payments, consolePackage, emulator, all: flags.all, node, oldestNode };
+  const packages = { payments, consolePackage, emulator, engines };
+  const shared = { root, ...packages, all: flags.all, node, oldestNode };
   const waiting = [...parts].filter(([name]) => names.length === 0 || names.includes(name));
   const parallel = Math.min(jobs, waiting.length);
   await Promise.all(

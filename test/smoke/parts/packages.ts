@@ -1,11 +1,10 @@
-import type { PackedPackage } from '../packed-package.ts';
 import type { SmokePart } from '../smoke-part.ts';
 
 /** Checks the files, dependencies and types of the tarballs. */
 export const part: SmokePart = {
   description: 'the tarballs: files, dependencies, publint, attw',
-  async run({ payments, consolePackage, emulator }, checks) {
-    for (const packed of [payments, consolePackage, emulator] satisfies PackedPackage[]) {
+  async run({ payments, consolePackage, emulator, engines }, checks) {
+    for (const packed of [payments, consolePackage, emulator, ...engines]) {
       const { name } = packed.manifest;
       await checks.that(`AP-08 ${name}: the tarball contains only its build`, () =>
         packed.containsOnlyItsBuild(),
