@@ -1,0 +1,182 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import type { ConsumerConfig, StreamConfig } from '@nats-io/jetstream';
+import { nanos } from '@nats-io/transport-node';
+import { jetStream } from 'nestjs-payments-jetstream';
+import type { JetStreamOptions } from 'nestjs-payments-jetstream';
+import { JetStreamServer } from '../support/engines/jetstream-server.ts';
+import { logged } from '../support/log/captured-log.ts';
+import { engineMessage } from './engine-contract.ts';
+import type { EngineAdapter } from './engine-contract.ts';
+
+const { signal } = new AbortController();
+const DAY_MS = 86_400_000;
+
+const describeIf = JetStreamServer.isInstalled() ? describe : describe.skip;
+describeIf('Settings of JetStream', () => {
+  let server: JetStreamServer;
+  let stream: string;
+  let ending: AsyncDisposableStack;
+
+  beforeAll(async () => {
+    server = await JetStreamServer.create();
+  });
+  beforeEach(() => {
+    stream = `s${randomUUID().slice(0, 8)}`;
+    ending = new AsyncDisposableStack();
+  });
+  afterEach(() => ending.disposeAsync());
+  afterAll(() => server?.[Symbol.asyncDispose]());
+
+  function adapter(options: Partial<JetStreamOptions> = {}) {
+    return gateway({ service: 'ledger', ...options }) as EngineAdapter;
+  }
+
+  function gateway(options: Partial<JetStreamOptions> = {}) {
+    // On a machine that is busy with something else, a connection takes seconds.
+    const own = { servers: server.url, connection: { timeout: 60_000 } };
+    const created = jetStream({ ...own, stream, ...options });
+    ending.defer(async () => created.close?.());
+    return created;
+  }
+
+  function addStream(config: Partial<StreamConfig> = {}): Promise<unknown> {
+    return server.manage(({ streams }) =>
+      streams.add({ name: stream, subjects: [`${stream}.>`], ...config }),
+    );
+  }
+
+  function addConsumer(config: Partial<ConsumerConfig>): Promise<unknown> {
+    const own = { durable_name: 'ledger', ack_policy: 'explicit', ...config } as const;
+    return server.manage(({ consumers }) => consumers.add(stream, own));
+  }
+
+  it('EN-09: "create" creates streams and a consumer that pass the check of another process', async () => {
+    await adapter().open!();
+    await adapter({ setup: 'check' }).open!();
+    await server.manage(async ({ streams, consumers }) => {
+      const { config } = await streams.info(stream);
+      expect(config).toMatchObject({ storage: 'file', retention: 'limits', discard: 'new' });
+      expect(config.max_age).toBe(nanos(30 * DAY_MS));
+      expect((await streams.info(`${stream}_DEAD`)).config.max_age).toBe(0);
+      const { config: consumer } = await consumers.info(stream, 'ledger');
+      expect(consumer).toMatchObject({ ack_policy: 'explicit', max_deliver: -1 });
+    });
+  });
+
+  it('EN-09: several processes create the same at the same time', async () => {
+    const all = [adapter(), adapter(), gateway(), adapter({ service: 'mail' })];
+    await Promise.all(all.map((one) => one.open!()));
+  });
+
+  const unsafeStreams: [string, Partial<StreamConfig>, RegExp][] = [
+    ['memory storage', { storage: 'memory' }, /storage "memory".*create it again/],
+    ['no_ack', { no_ack: true }, /no_ack true.*Use false/],
+    [
+      'an age of six days',
+      { max_age: nanos(6 * DAY_MS) },
+      /max_age 518400000000000.*at least 604800000000000 \(7 days\)/,
+    ],
+    ['1 MB and discard old', { max_bytes: 1_000_000, discard: 'old' }, /max_bytes 1000000.*"new"/],
+    ['1,000 messages and discard old', { max_msgs: 1000, discard: 'old' }, /max_msgs 1000.*"new"/],
+    ['a message per subject', { max_msgs_per_subject: 1 }, /max_msgs_per_subject 1.*Use -1/],
+    ['other subjects', { subjects: ['elsewhere.>'] }, /subjects \["elsewhere.>"\].*Add/],
+  ];
+  it.each(unsafeStreams)('EN-09: a stream with %s is unsafe', async (_, config, problem) => {
+    await addStream(config);
+    const unsafe = { code: 'engine_unsafe', message: expect.stringMatching(problem) };
+    await expect(gateway().open!()).rejects.toMatchObject(unsafe);
+    await expect(adapter({ setup: 'check' }).open!()).rejects.toMatchObject(unsafe);
+  });
+
+  const safeStreams: [string, Partial<StreamConfig>][] = [
+    ['1 MB and discard new', { max_bytes: 1_000_000, discard: 'new' }],
+    ['1 GiB, a million messages and discard old', { max_bytes: 2 ** 30, max_msgs: 1_000_000 }],
+    ['an age of seven days', { max_age: nanos(7 * DAY_MS) }],
+    ['retention "workqueue" for one service', { retention: 'workqueue' }],
+    ['retention "interest" and a service', { retention: 'interest' }],
+  ];
+  it.each(safeStreams)('EN-09: a stream with %s is safe', async (_, config) => {
+    await addStream(config);
+    await adapter().open!();
+  });
+
+  const unsafeConsumers: [string, Partial<ConsumerConfig>, RegExp][] = [
+    ['max_deliver 5 (nats-server #4998)', { max_deliver: 5 }, /max_deliver 5.*Use -1/],
+    ['ack_policy none', { ack_policy: 'none' }, /ack_policy "none"/],
+    ['ack_policy all', { ack_policy: 'all' }, /ack_policy "all"/],
+    ['headers_only', { headers_only: true }, /headers_only true/],
+    ['inactive_threshold', { inactive_threshold: nanos(60_000) }, /inactive_threshold 60000000000/],
+    ['a deliver_subject', { deliver_subject: 'push.here' }, /deliver_subject "push.here"/],
+  ];
+  it.each(unsafeConsumers)('EN-09: a consumer with %s is unsafe', async (_, config, problem) => {
+    await addStream();
+    await addConsumer(config);
+    const unsafe = { code: 'engine_unsafe', message: expect.stringMatching(problem) };
+    const ledger = adapter();
+    await expect(ledger.open!()).rejects.toMatchObject(unsafe);
+    const never = () => Promise.reject(new Error('not called'));
+    await expect(ledger.consume(never, { signal })).rejects.toMatchObject(unsafe);
+  });
+
+  it('EN-09: a second service on a stream with retention "workqueue" is unsafe', async () => {
+    await addStream({ retention: 'workqueue' });
+    await adapter().open!();
+    const mail = adapter({ service: 'mail' });
+    await expect(mail.open!()).rejects.toThrow(/retention "workqueue" and another consumer/);
+  });
+
+  it('EN-09: a gateway on a stream with retention "interest" needs a consumer', async () => {
+    await addStream({ retention: 'interest' });
+    const relay = gateway();
+    await expect(relay.open!()).rejects.toThrow(/retention "interest" and no consumer/);
+    await adapter().open!();
+    await relay.open!();
+  });
+
+  it('EN-09: a stream of dead letters with retention "interest" is unsafe', async () => {
+    const config: Partial<StreamConfig> = { retention: 'interest', subjects: [`${stream}_dead.*`] };
+    await addStream({ ...config, name: `${stream}_DEAD` });
+    await expect(adapter().open!()).rejects.toThrow(/no consumer: it deletes each message at once/);
+  });
+
+  it('EN-09: "check" rejects a missing stream, and a missing consumer', async () => {
+    const missing = (what: string) => ({
+      code: 'engine_unsafe',
+      message: expect.stringMatching(what),
+    });
+    const ledger = adapter({ setup: 'check' });
+    await expect(ledger.open!()).rejects.toMatchObject(
+      missing(`The stream "${stream}" does not exist`),
+    );
+    await adapter({ service: 'mail' }).open!();
+    await expect(ledger.open!()).rejects.toMatchObject(
+      missing('The consumer "ledger" does not exist'),
+    );
+  });
+
+  it('EN-09: nothing is published to a stream with unsafe settings, until they are changed', async () => {
+    await addStream({ no_ack: true });
+    const relay = gateway();
+    const unsafe = { code: 'engine_unsafe' };
+    await expect(relay.publish(engineMessage(), { signal })).rejects.toMatchObject(unsafe);
+    await server.manage(async ({ streams }) => {
+      expect((await streams.info(stream)).state.messages).toBe(0);
+      await streams.update(stream, { no_ack: false });
+    });
+    await relay.publish(engineMessage(), { signal });
+  });
+
+  it('EN-09: "warn" logs the problem once and continues', async () => {
+    await addStream({ max_age: nanos(DAY_MS) });
+    const relay = gateway({ setup: 'warn' });
+    await logged(async ({ lines }) => {
+      await relay.open!();
+      await relay.publish(engineMessage(), { signal });
+      expect(lines).toEqual([
+        expect.stringMatching(/^warn Settings of JetStream lose events.*max_age 86400000000000/),
+        expect.stringMatching(/^warn .*has one replica.*sync_interval: always/),
+      ]);
+    });
+  });
+});
