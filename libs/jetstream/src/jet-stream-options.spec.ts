@@ -51,11 +51,7 @@ describe('jetStream() options', () => {
     ['no servers', { stream: 'PAYMENTS' }, /"servers" must be an address/],
     ['an empty list', { ...VALID, servers: [] }, /"servers" must be/],
     ['a number for servers', { ...VALID, servers: 4222 }, /"servers" must be/],
-    [
-      'another protocol',
-      { ...VALID, servers: 'tls://u:s3cret@a' },
-      /Use nats:\/\/, also for TLS/,
-    ],
+    ['another protocol', { ...VALID, servers: 'tls://u:s3cret@a' }, /Use nats:\/\/, also for TLS/],
     ['a list with a number', { ...VALID, servers: ['a', 4222] }, /"servers" must be/],
     ['a path', { ...VALID, servers: 'nats://u:s3cret@a/x' }, /"servers" must be/],
     ['a wrong address', { ...VALID, servers: 'nats://u:s3cret@a:port' }, /"servers" must be/],

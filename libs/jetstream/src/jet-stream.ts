@@ -139,12 +139,9 @@ class JetStreamEngine implements EventRelay, MessageSource {
       // JetStream knows the id for minutes, even if the message was deleted meanwhile.
       if (duplicate && (await manager.streams.getMessage(stream, { seq })) === null) await send();
     } catch (error) {
-      const { name, message: reason } = error as Error;
       // No stream takes the subject: the stream was deleted. The next call creates it, or reports this.
-      if (name === 'JetStreamNotEnabled') session.checked = undefined;
-      // The error of the client is not the cause, because it may contain the subject.
-      const text = reason.replaceAll(subject, `${stream}.…`);
-      throw new Error(`The stream "${stream}" did not accept a message. ${name}: ${text}`);
+      if ((error as Error).name === 'JetStreamNotEnabled') session.checked = undefined;
+      throw notAccepted(error as Error, stream, subject);
     }
   }
 
@@ -170,6 +167,12 @@ class JetStreamEngine implements EventRelay, MessageSource {
       expect: { streamName: dead },
     });
   }
+}
+
+/** The error of the client is not the cause, because it may contain the subject, and thereby attributes. */
+function notAccepted({ name, message }: Error, stream: string, subject: string): Error {
+  const reason = message.replaceAll(subject, `${stream}.…`);
+  return new Error(`The stream "${stream}" did not accept a message. ${name}: ${reason}`);
 }
 
 async function unlessAborted<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {

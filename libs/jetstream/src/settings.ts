@@ -155,7 +155,11 @@ async function findOr<T>(info: Promise<T>, add?: () => Promise<T>): Promise<T | 
   }
 }
 
-function problemsOf<C extends object>(what: string, config: C | undefined, rules: readonly Rule<C>[]): string[] {
+function problemsOf<C extends object>(
+  what: string,
+  config: C | undefined,
+  rules: readonly Rule<C>[],
+): string[] {
   if (config === undefined) {
     return [`The ${what} does not exist. Create it, or let setup: 'create' do this.`];
   }
