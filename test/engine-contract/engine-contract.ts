@@ -8,6 +8,8 @@ import type {
   StoreOutcome,
   TakenMessage,
 } from 'nestjs-payments';
+import { durableSqlite } from '../support/inbox/durable-inboxes.ts';
+import { post, startOn } from '../support/inbox/inbox-application.ts';
 import { eventually } from '../support/time/waiting.ts';
 
 /** An adapter of the engine under test. */
@@ -49,7 +51,7 @@ export interface EngineUnderTest {
   readonly installed: boolean;
   /** Whether one process that stores one message at a time takes the messages of one key in their order. */
   readonly keepsOrder: boolean;
-  start(): Promise<RunningEngine>;
+  readonly start: () => Promise<RunningEngine>;
 }
 
 const ACKNOWLEDGE: StoreOutcome = { action: 'acknowledge' };
@@ -144,6 +146,7 @@ export function describeEngine({ name: engine, installed, keepsOrder, start }: E
     let name: string;
     let ending: AsyncDisposableStack;
     const { signal } = new AbortController();
+    const durable = durableSqlite();
 
     beforeAll(async () => {
       running = await start();
@@ -204,10 +207,11 @@ export function describeEngine({ name: engine, installed, keepsOrder, start }: E
       const gateway = await relay();
       const messages = Array.from({ length: 40 }, () => engineMessage());
       for (const message of messages) await gateway.publish(message, { signal });
-      const ids = messages.map(({ attributes }) => attributes.id).toSorted();
+      const ids = new Set(messages.map(({ attributes }) => attributes.id));
       await eventually(() => {
-        expect(mail.ids.toSorted()).toEqual(ids);
-        expect(ledgers.flatMap((one) => one.ids).toSorted()).toEqual(ids);
+        const shared = ledgers.flatMap((one) => one.ids);
+        expect([mail.ids.length, shared.length]).toEqual([40, 40]);
+        expect([new Set(mail.ids), new Set(shared)]).toEqual([ids, ids]);
       });
     });
 
@@ -382,6 +386,29 @@ export function describeEngine({ name: engine, installed, keepsOrder, start }: E
     });
 
     // The last cases kill the server.
+    it(`EN-07: on ${engine}, two services handle each event of a gateway once, also those of the time without a server`, async () => {
+      const handled = { ledger: [] as string[], mail: [] as string[] };
+      for (const service of ['ledger', 'mail'] as const) {
+        const handle = ({ id }: { readonly id: string }) => void handled[service].push(id);
+        const source = running.adapter(name, { service });
+        ending.use(await startOn(await durable.data(), { handle }, { source }));
+      }
+      const relay = running.adapter(name);
+      const gateway = ending.use(await startOn(await durable.data(), {}, { relay }));
+      const before = ['e1', 'e2', 'e3'];
+      for (const id of before) expect(await post(gateway, id, {})).toBe(200);
+      await eventually(() => expect(new Set(handled.ledger)).toEqual(new Set(before)));
+      await running.kill();
+      const away = ['e4', 'e5', 'e6'];
+      for (const id of away) expect(await post(gateway, id, {})).toBe(200);
+      await running.restart();
+      const ids = new Set([...before, ...away]);
+      await eventually(() => {
+        expect([new Set(handled.ledger), new Set(handled.mail)]).toEqual([ids, ids]);
+      });
+      expect([handled.ledger.length, handled.mail.length]).toEqual([6, 6]);
+    });
+
     it(`EN-01: ${engine} has every message that it accepted before it was killed`, async () => {
       const before = await service('ledger');
       await before.end();
