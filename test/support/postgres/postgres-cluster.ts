@@ -8,6 +8,8 @@ import { Client } from 'pg';
 import { freePort } from '../processes/free-port.js';
 
 const READY_MS = 30_000;
+/** The time that the server has to end before it is killed, in milliseconds. */
+const END_MS = 30_000;
 /** The user `nobody` on Linux: PostgreSQL does not run as root. */
 const UNPRIVILEGED = { uid: 65_534, gid: 65_534 };
 
@@ -64,7 +66,10 @@ export class PostgresCluster {
     this.#server = null;
     server?.process.ref();
     server?.process.kill(signal);
+    // PostgreSQL 18 never ends if it receives a shutdown request during a recovery.
+    const late = setTimeout(() => server?.process.kill('SIGKILL'), END_MS);
     await server?.ended;
+    clearTimeout(late);
   }
 
   async remove(): Promise<void> {
