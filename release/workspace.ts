@@ -8,7 +8,6 @@ export const PACKAGES = [
   'libs/console',
   'libs/jetstream',
   'libs/bullmq',
-  'libs/rabbitmq',
   'libs/emulator',
 ] as const;
 

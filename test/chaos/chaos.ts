@@ -102,7 +102,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
     }
     await within(QUIET_MS, sending, signal);
     await untilHandled(fleet, expected, signal);
-    await expected.sweep(fleet);
+    await expected.sweep(() => report('sweep', fleet, signal));
     await untilHandled(fleet, expected, signal);
     await expected.contradict(fleet);
     // Now no other delivery that may have crashed a process delays the takeover.
@@ -178,9 +178,9 @@ async function unfinished(fleet: ApplicationFleet, expected: ExpectedPayments): 
   return payments + (await fleet.request<number>('unfinished'));
 }
 
-/** The events or the expectations of the inbox. Retries for 10 s, because a process may be restarting. */
+/** Reads the inbox, or polls all open payments. Retries for 10 s, because a process may be restarting. */
 async function report<T>(
-  type: 'report' | 'expectations',
+  type: 'report' | 'expectations' | 'sweep',
   fleet: ApplicationFleet,
   signal: AbortSignal,
 ): Promise<T[]> {
