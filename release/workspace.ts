@@ -8,6 +8,7 @@ export const PACKAGES = [
   'libs/console',
   'libs/jetstream',
   'libs/bullmq',
+  'libs/rabbitmq',
   'libs/emulator',
 ] as const;
 

@@ -82,7 +82,7 @@ async function runParts(): Promise<void> {
   const consolePackage = await PackedPackage.pack(root, 'libs/console', temporary);
   const emulator = await PackedPackage.pack(root, 'libs/emulator', temporary);
   const engines: PackedPackage[] = [];
-  for (const engine of ['libs/jetstream', 'libs/bullmq']) {
+  for (const engine of ['libs/jetstream', 'libs/bullmq', 'libs/rabbitmq']) {
     engines.push(await PackedPackage.pack(root, engine, temporary));
   }
   let oldest: Promise<NodeProgram> | undefined;

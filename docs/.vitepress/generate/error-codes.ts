@@ -7,7 +7,7 @@ import { docCommentOf, parseSource, textOf, walk } from './source-text.ts';
 const CODES = 'libs/payments/src/errors/payments-error-code.ts';
 const STATUSES = 'libs/payments/src/webhook/webhook-rejection.ts';
 /** Files with the messages of errors. */
-const SOURCES = ['payments', 'console', 'jetstream', 'bullmq'].map(
+const SOURCES = ['payments', 'console', 'jetstream', 'bullmq', 'rabbitmq'].map(
   (name) => `libs/${name}/src/**/*.ts`,
 );
 /** Error classes whose constructor has no parameter for the code: the code that it sets, and the index of the message. */

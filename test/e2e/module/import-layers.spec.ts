@@ -56,7 +56,7 @@ const PACKAGES = [
     forbidden: /^nestjs-payments\/|^payments-emulator|\/(payments|emulator|apps)\//,
     why: 'the console uses the public exports of nestjs-payments, and works with any implementation of the service',
   },
-  ...['jetstream', 'bullmq'].map((engine) => ({
+  ...['jetstream', 'bullmq', 'rabbitmq'].map((engine) => ({
     folder: `libs/${engine}`,
     forbidden: /^nestjs-payments[-/]|^payments-emulator|\/(payments|console|emulator|apps)\//,
     why: 'an adapter of an engine uses the public exports of nestjs-payments, as an application could write one',

@@ -1,0 +1,8 @@
+/**
+ * Hands the events of nestjs-payments over to RabbitMQ, and takes them from it.
+ *
+ * @module nestjs-payments-rabbitmq
+ */
+export { rabbitMQ } from './rabbitmq.js';
+export type { RabbitMQEngine } from './rabbitmq.js';
+export type { RabbitMQConnection, RabbitMQOptions } from './rabbitmq-options.js';

@@ -1,0 +1,129 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { Logger } from '@nestjs/common';
+import { PaymentsError } from 'nestjs-payments';
+import type { Connection } from 'rabbitmq-client';
+import type { ResolvedRabbitMQOptions } from './rabbitmq-options.js';
+
+/**
+ * Milliseconds between the creation of a queue and its first message. RabbitMQ writes the directory of its quorum queues
+ * to disk 500 ms after a change (`auto_save` in `ra_directory.erl`). If it is killed before that, it starts the queue as a
+ * new one: empty, without a leader, and without the messages that it had confirmed.
+ */
+const CREATED_MS = 2000;
+
+/** Returns the name of the queue of a service. */
+export function queueOf(exchange: string, service: string): string {
+  return `${exchange}.${service}`;
+}
+
+/** Returns the name of the queue with the dead letters of a service. */
+export function deadQueueOf(exchange: string, service: string): string {
+  return `${queueOf(exchange, service)}.dead`;
+}
+
+/**
+ * Creates exchange and queues if they are missing, and checks their settings, as the option `setup` says. A declaration
+ * with the right settings is the check, because AMQP cannot read settings: RabbitMQ compares them with those of an
+ * exchange or a queue that exists, and refuses a difference. Policies are not compared.
+ *
+ * @param version of the server, such as `3.10.8`
+ * @throws PaymentsError `engine_unsafe`.
+ */
+export async function checkTopology(
+  connection: Connection,
+  version: string | undefined,
+  { exchange, services, setup }: ResolvedRabbitMQOptions,
+): Promise<void> {
+  const create = setup === 'create';
+  let created = false;
+  const check = async (what: string, ...steps: (() => Promise<unknown>)[]): Promise<void> => {
+    try {
+      for (const step of steps) await step();
+    } catch (error) {
+      report(setup, problemOf(what, error));
+    }
+  };
+  /** Rejects with `NOT_FOUND` if the exchange or the queue is missing and must not be created. */
+  const exists = async (passive: Promise<unknown>): Promise<void> => {
+    try {
+      await passive;
+    } catch (error) {
+      if (!create || (error as { code?: unknown }).code !== 'NOT_FOUND') throw error;
+      created = true;
+    }
+  };
+  if (version === undefined) {
+    report(
+      setup,
+      'The version of the server cannot be read. Use version 5.0.8 of rabbitmq-client.',
+    );
+  }
+  // RabbitMQ 4 drops a message after 20 deliveries by default, and -1 sets no limit. RabbitMQ 3 has no limit by default,
+  // takes -1 for one, and drops the message at its second delivery.
+  const unlimited = parseInt(version ?? '', 10) >= 4 && { 'x-delivery-limit': -1 };
+  const quorum = { durable: true, arguments: { 'x-queue-type': 'quorum' as const, ...unlimited } };
+  await check(
+    `exchange "${exchange}"`,
+    () => exists(connection.exchangeDeclare({ exchange, passive: true })),
+    () => connection.exchangeDeclare({ exchange, type: 'topic', durable: true }),
+  );
+  for (const service of services) {
+    for (const queue of [deadQueueOf(exchange, service), queueOf(exchange, service)]) {
+      await check(
+        `queue "${queue}"`,
+        () => exists(connection.queueDeclare({ queue, passive: true })),
+        () => connection.queueDeclare({ queue, ...quorum }),
+      );
+    }
+  }
+  if (!create) return;
+  // A queue gets messages after it was bound.
+  if (created && services.length > 0) await delay(CREATED_MS);
+  for (const service of services) {
+    const queue = queueOf(exchange, service);
+    await check(`queue "${queue}"`, () =>
+      connection.queueBind({ queue, exchange, routingKey: '#' }),
+    );
+  }
+}
+
+/** Throws the problem, or logs it if the option `setup` is `'warn'`. */
+function report(setup: ResolvedRabbitMQOptions['setup'], problem: string): void {
+  if (setup !== 'warn') throw new PaymentsError('engine_unsafe', problem);
+  new Logger('PaymentEngine').warn(problem);
+}
+
+/**
+ * Returns the reason for which the server refused a declaration, and the fix.
+ *
+ * @throws the error if it is not about the exchange or the queue, such as a lost connection
+ */
+function problemOf(what: string, error: unknown): string {
+  const { code, message } = error as { code?: unknown; message?: unknown };
+  const reply = String(message);
+  const again = `delete the ${what.startsWith('q') ? 'queue when it is empty' : 'exchange'} and start again with setup: 'create'`;
+  switch (code) {
+    case 'NOT_FOUND':
+      return `RabbitMQ has no ${what}. Create it, or set setup: 'create'.`;
+    case 'RESOURCE_LOCKED':
+      return `The ${what} is exclusive, so RabbitMQ deletes it with the connection that created it. Fix: ${again}.`;
+    case 'ACCESS_REFUSED':
+      return (
+        `The user may not declare the ${what}, so its settings cannot be checked. Fix: grant the user the permission ` +
+        `"configure" for it.`
+      );
+    case 'PRECONDITION_FAILED': {
+      const difference = /inequivalent arg '([^']+)'.*?received (.*) but current is (.*)$/s.exec(
+        reply,
+      );
+      if (difference === null) return `RabbitMQ refuses the settings of the ${what}: ${reply}`;
+      const [, name, right, wrong] = difference;
+      return (
+        `The ${what} has the unsafe setting ${name}: its value is ${wrong}, and the safe value is ${right}. ` +
+        `Otherwise events can be lost. RabbitMQ cannot change this setting, so ${again}.`
+      );
+    }
+    default:
+      throw error;
+  }
+}
