@@ -102,7 +102,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
     }
     await within(QUIET_MS, sending, signal);
     await untilHandled(fleet, expected, signal);
-    await expected.sweep(() => report('sweep', fleet, signal));
+    await expected.sweep(() => requestUntilAnswered('sweep', fleet, signal));
     await untilHandled(fleet, expected, signal);
     await expected.contradict(fleet);
     // Now no other delivery that may have crashed a process delays the takeover.
@@ -111,8 +111,12 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
     await within(2 * QUIET_MS, Promise.all(takingOver), signal);
     await untilHandled(fleet, expected, signal);
     timeUp.abort();
-    const stored = await report<ReportedEvent>('report', fleet, signal);
-    const expectations = await report<ReportedExpectation>('expectations', fleet, signal);
+    const stored = await requestUntilAnswered<ReportedEvent>('report', fleet, signal);
+    const expectations = await requestUntilAnswered<ReportedExpectation>(
+      'expectations',
+      fleet,
+      signal,
+    );
     const until = monotonicMs();
     await fleet[Symbol.asyncDispose]();
     const processes = fleet.processes.map(({ name, setup, endedAt }) => ({
@@ -179,7 +183,7 @@ async function unfinished(fleet: ApplicationFleet, expected: ExpectedPayments): 
 }
 
 /** Reads the inbox, or polls all open payments. Retries for 10 s, because a process may be restarting. */
-async function report<T>(
+async function requestUntilAnswered<T>(
   type: 'report' | 'expectations' | 'sweep',
   fleet: ApplicationFleet,
   signal: AbortSignal,

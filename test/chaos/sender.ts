@@ -41,7 +41,8 @@ export class Sender {
     const began = Date.now();
     await Promise.all(
       events.map(async (event) => {
-        this.sent.set(event.id, { firstSentAt: null, acknowledgedAt: null });
+        const sent: SentEvent = { firstSentAt: null, acknowledgedAt: null };
+        this.sent.set(event.id, sent);
         const { id, eventType, transactionId, reference, actions } = event;
         const first = Math.min(...event.copies.map(({ atMs }) => atMs));
         const timestamp = new Date(began + first).toISOString();
@@ -58,7 +59,10 @@ export class Sender {
         await Promise.all(
           event.copies.map(async ({ atMs, target }) => {
             await setTimeout(Math.max(0, begin + atMs - performance.now()), undefined, { signal });
-            await this.#sendUntilAcknowledged(id, request, target, signal);
+            await this.#sendUntilAcknowledged(request, target, signal, () => {
+              sent.firstSentAt ??= monotonicMs();
+            });
+            sent.acknowledgedAt ??= monotonicMs();
           }),
         );
       }),
@@ -71,35 +75,26 @@ export class Sender {
     await Promise.all(
       payments.map(async ({ reference, atMs, target }) => {
         await setTimeout(Math.max(0, begin + atMs - performance.now()), undefined, { signal });
-        for (let attempt = 0; ; attempt += 1) {
-          const request = {
-            path: `/purchases/${reference}`,
-            method: 'POST' as const,
-            headers: {},
-            body: Buffer.alloc(0),
-          };
-          if (await this.#post(target + attempt, request)) return;
-          await setTimeout(Math.min(1500, 150 * 2 ** attempt), undefined, { signal });
-        }
+        const request = {
+          path: `/purchases/${reference}`,
+          method: 'POST' as const,
+          headers: {},
+          body: Buffer.alloc(0),
+        };
+        await this.#sendUntilAcknowledged(request, target, signal);
       }),
     );
   }
 
+  /** Sends a request to one process after the other, until one responds 2xx. */
   async #sendUntilAcknowledged(
-    id: string,
-    request: ReturnType<typeof signedRequest>,
+    request: SentRequest,
     target: number,
     signal: AbortSignal,
+    onSend?: () => void,
   ): Promise<void> {
-    const sent = this.sent.get(id)!;
     for (let attempt = 0; ; attempt += 1) {
-      const acknowledged = await this.#post(target + attempt, request, () => {
-        sent.firstSentAt ??= monotonicMs();
-      });
-      if (acknowledged) {
-        sent.acknowledgedAt ??= monotonicMs();
-        return;
-      }
+      if (await this.#post(target + attempt, request, onSend)) return;
       await setTimeout(Math.min(1500, 150 * 2 ** attempt), undefined, { signal });
     }
   }

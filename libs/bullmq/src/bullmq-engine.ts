@@ -72,13 +72,7 @@ class Engine implements BullMQEngine {
   readonly #relay: RedisConnection;
   readonly #source: RedisConnection;
   readonly #queues = new Map<string, { readonly client: Redis; readonly queue: Queue }>();
-  readonly #log = new ThrottledLog(new Logger('PaymentEngine'), {
-    monotonic: () => performance.now(),
-    schedule: (ms, callback) => {
-      const timer = setTimeout(callback, ms).unref();
-      return () => clearTimeout(timer);
-    },
-  });
+  readonly #log = new ThrottledLog(new Logger('PaymentEngine'));
   #registered = false;
 
   constructor(options: ResolvedBullMQOptions) {

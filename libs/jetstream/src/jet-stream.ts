@@ -58,13 +58,7 @@ class JetStreamEngine implements EventRelay, MessageSource {
     this.verify = options.verify;
     this.#options = options;
     this.#sessions = new Sessions(options.connection);
-    this.#log = new ThrottledLog(new Logger('PaymentJetStream'), {
-      monotonic: () => performance.now(),
-      schedule: (ms, callback) => {
-        const timer = setTimeout(callback, ms).unref();
-        return () => clearTimeout(timer);
-      },
-    });
+    this.#log = new ThrottledLog(new Logger('PaymentJetStream'));
   }
 
   async open(): Promise<void> {

@@ -99,13 +99,7 @@ class RabbitMQ implements RabbitMQEngine {
   readonly verify: boolean;
   readonly #options: ResolvedRabbitMQOptions;
   readonly #connections = new Set<Connection>();
-  readonly #log = new ThrottledLog(new Logger('PaymentEngine'), {
-    monotonic: () => performance.now(),
-    schedule: (ms, callback) => {
-      const timer = setTimeout(callback, ms).unref();
-      return () => clearTimeout(timer);
-    },
-  });
+  readonly #log = new ThrottledLog(new Logger('PaymentEngine'));
   #publisher: Promise<Publisher> | undefined;
   #closed = false;
 

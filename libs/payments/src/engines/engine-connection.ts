@@ -14,6 +14,7 @@ const OPEN_MS = 5000;
  * @throws PaymentsError `engine_unsafe`.
  */
 export async function openEngine(
+  option: 'relay' | 'source',
   engine: Pick<EventRelay, 'open'>,
   runtime: PaymentsRuntime,
 ): Promise<void> {
@@ -24,7 +25,7 @@ export async function openEngine(
   } catch (error) {
     if (error instanceof PaymentsError && error.code === 'engine_unsafe') throw error;
     new ModuleLogger('PaymentEngine').warn(
-      `The engine of "relay" or "source" could not be reached at the start, so its settings are not checked yet. The ` +
+      `The engine of "${option}" could not be reached at the start, so its settings are not checked yet. The ` +
         `module tries again with the first message. ${describeError(error)}`,
     );
   }

@@ -46,7 +46,7 @@ export type EngineAttributes = Readonly<Record<string, string>> & {
   readonly origin: Exclude<PaymentEventSource, 'overdue'>;
   /** Extension: the same as {@link EngineMessage.key}. */
   readonly partitionkey: string;
-  // `subject` is the id of the transaction, and `traceparent` the trace of the receipt; both may be missing.
+  // `subject` is the id of the transaction, and `traceparent` the trace of the handover; both may be missing.
 };
 
 /** The options of both functions of the port. */

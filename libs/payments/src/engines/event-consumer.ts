@@ -55,7 +55,7 @@ export class EventConsumer {
    * @throws PaymentsError `engine_unsafe`.
    */
   async open(): Promise<void> {
-    if (this.source !== null) await openEngine(this.source, this.runtime);
+    if (this.source !== null) await openEngine('source', this.source, this.runtime);
   }
 
   /** Starts to take messages, if the option `source` is set. */

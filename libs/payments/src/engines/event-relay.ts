@@ -56,7 +56,7 @@ export class RelayHandler {
       options: LIMITS,
       invoke,
     });
-    await openEngine(this.relay, this.runtime);
+    await openEngine('relay', this.relay, this.runtime);
   }
 
   async close(): Promise<void> {

@@ -107,12 +107,13 @@ export class ThrottledLog {
   readonly #subjects = new Map<string, Subject>();
   #cancelTimer: (() => void) | null = null;
 
+  /** @param runtime the clock and the timers. Default: those of Node.js */
   constructor(
     private readonly logger: Pick<Logger, 'warn' | 'error'>,
     private readonly runtime: Pick<PaymentsRuntime, 'monotonic' | 'schedule'> & {
       /** Calls the callback when the application closes. The runtime of the module has this method. */
       onClose?(callback: () => void): void;
-    },
+    } = systemRuntime,
   ) {
     runtime.onClose?.(() => this.flush());
   }
@@ -180,7 +181,7 @@ export class ThrottledLog {
   }
 }
 
-export type ThrottledLogRuntime = ConstructorParameters<typeof ThrottledLog>[1];
+export type ThrottledLogRuntime = NonNullable<ConstructorParameters<typeof ThrottledLog>[1]>;
 
 /** The message about suppressed lines of several subjects, most lines first. */
 function summaryOf(subjects: readonly (readonly [string, Subject])[]): Line {
@@ -196,7 +197,7 @@ function summaryOf(subjects: readonly (readonly [string, Subject])[]): Line {
 
 /** Prints a warning of Node.js. The logger of the application is not used, because this logger has failed. */
 const warn = (message: unknown): void => process.emitWarning(String(message), 'PaymentsWarning');
-const failures = new ThrottledLog({ warn, error: warn }, systemRuntime);
+const failures = new ThrottledLog({ warn, error: warn });
 
 /** Calls a logger of the application. Never throws; an error of the logger is printed as a warning of Node.js. */
 function callLogger(call: () => void): void {
