@@ -284,8 +284,8 @@ class Engine implements BullMQEngine {
     if ((await client.sadd(key, service)) === 1 && this.#registered) {
       this.#log.error(
         'services',
-        `The service "${service}" was not registered any more for the queue "${queue}", and is registered again now. It ` +
-          `did not get the events since then. Find out who changed the set "${key}" in Redis, or whether Redis lost data.`,
+        `The registration of the service "${service}" for the queue "${queue}" was missing, and is made again now. The ` +
+          `service did not get the events that were published in the meantime. Find out who changed the set "${key}" in Redis, or whether Redis lost data.`,
       );
     }
     this.#registered = true;

@@ -354,7 +354,7 @@ describe('GET /emulator/payments', () => {
     ]);
   });
 
-  it('GET /emulator/payments applies the response faults of calls with an access token', async () => {
+  it('the response faults of the API also apply to GET /emulator/payments with an access token', async () => {
     await using merchant = await startMerchant();
     const { emulator } = merchant;
     const token = await getToken(emulator);

@@ -111,7 +111,7 @@ export interface PaymentsApiOptions {
    * Default: an `HttpService` of the module's own, which shares nothing with the global axios.
    */
   http?: HttpService;
-  /** The most connections to one host. Further calls wait for a free connection. 1 to 10,000. Default 64. */
+  /** The maximum number of connections to one host. Further calls wait for a free connection. 1 to 10,000. Default 64. */
   maxSockets?: number;
 }
 

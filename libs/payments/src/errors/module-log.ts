@@ -128,7 +128,7 @@ export class ThrottledLog {
     this.#write(subject, { level: 'error', message });
   }
 
-  /** Logs now how many lines were suppressed, and stops the timer. Never throws. */
+  /** Immediately logs how many lines were suppressed, and stops the timer. Never throws. */
   flush(): void {
     this.#cancelTimer?.();
     this.#cancelTimer = null;

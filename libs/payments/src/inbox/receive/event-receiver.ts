@@ -268,7 +268,7 @@ export class EventReceiver {
     if (stored === undefined) {
       throw new PaymentsError(
         'inbox_unavailable',
-        `The inbox was full and deleted event ${id} while it received a copy of this event: send the event again.`,
+        `Event ${id} was already stored, but the full inbox deleted it while it received this copy. Send the event again.`,
       );
     }
     const handlers = stored.deliveries

@@ -2,7 +2,7 @@ import type { PaymentEventSource } from '../../events/payment-event.js';
 import type { CappedCount, IncomingEvent, StoreReceipt } from './stored-event.js';
 
 /**
- * Name under which processes with the option `reconcile` appear in the handler catalog. The patterns of this entry are
+ * Name of the entry in the handler catalog for the processes with the option `reconcile`. The patterns of the entry are
  * the event types that fulfil an expectation. This name is never the handler of a delivery. `InboxStore.pause` with
  * this name pauses polls.
  */

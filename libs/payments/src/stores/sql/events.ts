@@ -96,7 +96,7 @@ interface Source {
   readonly rows: (list: ParameterList) => string;
   /** SQL: the columns to sort by, in the order of the index. The last column is the number of the event. */
   readonly order: readonly string[];
-  /** SQL: the part of the filter that is checked with the rows of the index. */
+  /** SQL: the part of the filter that is checked on each row that is read through the index. */
   readonly where: string;
   /** The part of the filter that `rows` and `where` do not check. */
   readonly rest: RestOfFilter;
