@@ -111,7 +111,7 @@ export class ShopEnvironment {
   @IsSchedule()
   SHOP_POLL_SCHEDULE_MS?: string;
 
-  /** Password of the console of the inbox. Default: none, and the shop has no console. */
+  /** Password of the inbox console. Default: none, and the shop has no console. */
   @IsOptional()
   @Matches(/^\P{Cc}{12,200}$/u, PASSWORD)
   SHOP_CONSOLE_PASSWORD?: string;

@@ -67,8 +67,8 @@ export interface PaymentsModuleOptions extends ReceiveOptions {
    */
   relay?: EventRelay;
   /**
-   * Takes events from an engine into the inbox of this process, whose handlers then run as for webhook requests. Not
-   * together with `relay`, because the process would hand over what it takes. Default: none.
+   * Takes events from an engine into the inbox of this process, whose handlers then run as for webhook requests.
+   * Cannot be combined with `relay`, because the process would hand the events that it takes over again. Default: none.
    */
   source?: MessageSource;
   /** Options for the admission and reading of webhook requests. Every field has a default. */

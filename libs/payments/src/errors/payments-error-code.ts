@@ -125,9 +125,10 @@ export type PaymentsErrorCode =
    */
   | 'unrecoverable'
   /**
-   * Another process took over the delivery before `context.commit` finished, so nothing was committed. Fix: none for a
-   * single occurrence, because the other process handles the delivery. If the error is frequent, find the code that
-   * blocks the event loop, or raise `worker.leaseMs`.
+   * Another process took over the delivery before `context.commit` finished, so nothing was committed. Or
+   * `PaymentExpectations.request()` could not begin its request within 30 s, so nothing was sent. Fix: none for a
+   * single `context.commit`, because the other process handles the delivery; call `request()` again. If the error is
+   * frequent, find the code that blocks the event loop, or raise `worker.leaseMs`.
    */
   | 'lease_lost'
   /**
@@ -229,8 +230,8 @@ export type PaymentsErrorCode =
    */
   | 'options_invalid'
   /**
-   * A setting of the engine of `relay` or `source` loses events, so the application does not start. Fix: the message
-   * names the setting and its value. Change it at the engine, or let the adapter create what it needs.
+   * The engine that `relay` or `source` uses has a setting that loses events, so the application does not start. Fix:
+   * the message names the setting and its value. Change it at the engine, or let the adapter create what it needs.
    */
   | 'engine_unsafe'
   /**

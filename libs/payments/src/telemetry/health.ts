@@ -10,7 +10,7 @@ import { systemRuntime } from '../runtime/payments-runtime.js';
 
 /** Options of `PaymentsHealthIndicator.readiness()`. */
 export interface PaymentsReadinessOptions {
-  /** Milliseconds that the store has to respond, 10 to 60,000. Default 2,000. */
+  /** Milliseconds within which the store must respond, 10 to 60,000. Default 2,000. */
   timeoutMs?: number;
   /**
    * The status is `down` if the oldest unfinished delivery was received more than this many milliseconds ago. Default:

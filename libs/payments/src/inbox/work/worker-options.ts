@@ -17,17 +17,17 @@ export interface WorkerOptions {
    */
   background?: boolean;
   /**
-   * Default of `concurrency` of `@OnPaymentEvent`: the maximum number of attempts of one handler that run at the same
+   * Default for the option `concurrency` of handlers: the maximum number of attempts of one handler that run at the same
    * time in this process. Each handler has its own limit, so a slow handler delays no other. 1 to 1,000. Default 20.
    */
   concurrency?: number;
   /**
-   * Default of `timeoutMs` of `@OnPaymentEvent`: milliseconds until `context.signal` aborts and the attempt fails with
+   * Default for the option `timeoutMs` of handlers: milliseconds until `context.signal` aborts and the attempt fails with
    * the code `handler_timeout`. 1 to 3,600,000. Default 60,000.
    */
   timeoutMs?: number;
   /**
-   * Default of `retry` of `@OnPaymentEvent`: when a failed delivery is retried, and after how many attempts it is dead.
+   * Default for the option `retry` of handlers: when a failed delivery is retried, and after how many attempts it is dead.
    * Default `exponential()`.
    */
   retry?: RetrySchedule;
