@@ -67,8 +67,8 @@ export interface PaymentsModuleOptions extends ReceiveOptions {
    */
   relay?: EventRelay;
   /**
-   * Takes events from an engine into the inbox of this process, whose handlers then run as for webhook requests.
-   * Cannot be combined with `relay`, because the process would hand the events that it takes over again. Default: none.
+   * Takes events from an engine into the inbox of this process, whose handlers then run as for webhook requests. Cannot
+   * be combined with `relay`, because the process would publish each event that it takes a second time. Default: none.
    */
   source?: MessageSource;
   /** Options for the admission and reading of webhook requests. Every field has a default. */

@@ -24,9 +24,9 @@ export type PaymentsErrorCode =
    */
   | 'signature_mismatch'
   /**
-   * No company has this id. Fix: for a webhook request, compare the last segment of the address that is registered
-   * with the service with the ids in `companies`. For a call, check the id that is passed to `forCompany()`. A
-   * directory must return a company with exactly the id that it was called with.
+   * No company has this id. Fix: for a webhook request, check that the last segment of the registered address is one of
+   * the ids in `companies`. For a call, check the id that is passed to `forCompany()`. A directory must return a company
+   * with exactly the id that it was called with.
    */
   | 'company_unknown'
   /**
@@ -126,9 +126,9 @@ export type PaymentsErrorCode =
   | 'unrecoverable'
   /**
    * Another process took over the delivery before `context.commit` finished, so nothing was committed. Or
-   * `PaymentExpectations.request()` could not begin its request within 30 s, so nothing was sent. Fix: none for a
-   * single `context.commit`, because the other process handles the delivery; call `request()` again. If the error is
-   * frequent, find the code that blocks the event loop, or raise `worker.leaseMs`.
+   * `PaymentExpectations.request()` could not begin its request within 30 s, so nothing was sent. Fix: call
+   * `request()` again. A commit needs no fix, because the other process handles the delivery. If the error is frequent,
+   * find the code that blocks the event loop, or raise `worker.leaseMs`.
    */
   | 'lease_lost'
   /**

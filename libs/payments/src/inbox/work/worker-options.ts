@@ -17,18 +17,19 @@ export interface WorkerOptions {
    */
   background?: boolean;
   /**
-   * Default for the option `concurrency` of handlers: the maximum number of attempts of one handler that run at the same
-   * time in this process. Each handler has its own limit, so a slow handler delays no other. 1 to 1,000. Default 20.
+   * Maximum number of attempts of one handler that run at the same time in this process, unless `@OnPaymentEvent` sets
+   * the `concurrency` of the handler. Each handler has its own limit, so a slow handler delays no other. 1 to 1,000.
+   * Default 20.
    */
   concurrency?: number;
   /**
-   * Default for the option `timeoutMs` of handlers: milliseconds until `context.signal` aborts and the attempt fails with
-   * the code `handler_timeout`. 1 to 3,600,000. Default 60,000.
+   * Milliseconds until `context.signal` aborts and the attempt fails with the code `handler_timeout`, unless
+   * `@OnPaymentEvent` sets the `timeoutMs` of the handler. 1 to 3,600,000. Default 60,000.
    */
   timeoutMs?: number;
   /**
-   * Default for the option `retry` of handlers: when a failed delivery is retried, and after how many attempts it is dead.
-   * Default `exponential()`.
+   * When a failed delivery is retried, and after how many attempts it is dead, unless `@OnPaymentEvent` sets the `retry`
+   * of the handler. Default `exponential()`.
    */
   retry?: RetrySchedule;
   /**

@@ -20,8 +20,8 @@ export interface OpenTelemetryOptions {
   /** Whether to record metrics. Default `true`. */
   metrics?: boolean;
   /**
-   * Whether counters and histograms have the attribute `payments.company`. Default `false`, because each company then
-   * has time series of its own. Only the first 1,000 companies of a process are named; the others are `_OTHER`.
+   * Whether counters and histograms have the attribute `payments.company`. With this attribute, each company has time
+   * series of its own. Only the first 1,000 companies of a process are named; the others are `_OTHER`. Default `false`.
    */
   companyAttribute?: boolean;
 }
