@@ -76,9 +76,10 @@ export type PaymentsErrorCode =
   | 'raw_body_unavailable'
   // Group: Receiving and handling events
   /**
-   * The company directory threw, did not respond within `deadlineMs`, or had to look up too many unverified companies.
-   * Fix: the log contains the error of the directory. The service may send the event again. If strangers invent
-   * company ids, reject them in `webhook.before`, or raise `webhook.maxLookupsPerSecond`.
+   * The company directory threw, did not respond within `deadlineMs`, or would have had to look up too many ids for
+   * which no request with a valid signature has arrived yet. Fix: the log contains the error of the directory. The
+   * service may send the event again. If strangers invent company ids, reject them in `webhook.before`, or raise
+   * `webhook.maxLookupsPerSecond`.
    */
   | 'directory_unavailable'
   /**

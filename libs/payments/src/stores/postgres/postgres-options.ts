@@ -71,8 +71,8 @@ export interface PostgresInboxOptions {
    */
   poolSize?: number;
   /**
-   * Milliseconds until a statement is cancelled. On the inbox's own pool, this includes the statements of
-   * `context.commit`. 100 to 600,000. Default 10,000.
+   * Milliseconds until a statement is cancelled. On the inbox's own pool, statements of `context.commit` are cancelled
+   * too. 100 to 600,000. Default 10,000.
    */
   statementTimeoutMs?: number;
   /** Milliseconds to wait for a connection. 100 to 60,000. Default 5,000. */
@@ -90,8 +90,8 @@ export interface PostgresInboxOptions {
   pollMs?: number;
   /**
    * Whether each connection prepares frequent statements once, by name, which saves the database a fifth to a third of its
-   * work. A pooler that gives each transaction another connection must support this (PgBouncer does since 1.21, with
-   * `max_prepared_statements`). Default `true`; with `pool` it is `false`, because the pool may connect to a pooler.
+   * work. A pooler that gives each transaction another connection must support prepared
+   * statements (PgBouncer does since 1.21, with `max_prepared_statements`). Default `true`; with `pool` it is `false`, because the pool may connect to a pooler.
    */
   preparedStatements?: boolean;
   /**
