@@ -90,8 +90,9 @@ export interface PostgresInboxOptions {
   pollMs?: number;
   /**
    * Whether each connection prepares frequent statements once, by name, which saves the database a fifth to a third of its
-   * work. A pooler that gives each transaction another connection must support prepared
-   * statements (PgBouncer does since 1.21, with `max_prepared_statements`). Default `true`; with `pool` it is `false`, because the pool may connect to a pooler.
+   * work. A pooler that gives each transaction another connection must support prepared statements (PgBouncer does since
+   * 1.21, with `max_prepared_statements`). Default `true`; with `pool` it is `false`, because the pool may connect to a
+   * pooler.
    */
   preparedStatements?: boolean;
   /**
