@@ -262,7 +262,7 @@ describe('PostgreSQL with 30,000 events and 600 failed deliveries', () => {
     }
     await client.query('ROLLBACK');
     expect([...wrong]).toEqual([]);
-  }, 120_000);
+  }, 300_000);
 
   it('a search compares all characters of a text that is longer than its index entry', async () => {
     const long = '\u{1F4B3}'.repeat(250);
