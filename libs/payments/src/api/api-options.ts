@@ -4,6 +4,7 @@ import type { HttpService } from '@nestjs/axios';
 import type { Dispatcher } from 'undici';
 import {
   checkFields,
+  isWhole,
   mustBe,
   oneOf,
   optional,
@@ -219,6 +220,5 @@ function checkStatuses(name: string, value: unknown): readonly (number | '5xx')[
 const DEFAULT_STATUSES: readonly (number | '5xx')[] = Object.freeze([408, 429, '5xx'] as const);
 
 function isStatus(value: unknown): value is number | '5xx' {
-  if (value === '5xx') return true;
-  return typeof value === 'number' && Number.isInteger(value) && value >= 400 && value <= 599;
+  return value === '5xx' || isWhole(value, 400, 599);
 }
