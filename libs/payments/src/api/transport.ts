@@ -121,7 +121,11 @@ function nodeClient(options: ResolvedApiOptions, purpose: ConnectionPurpose): Ht
   const agents = { http: new http.Agent(agentOptions), https: new https.Agent(agentOptions) };
   const used = { ...agents, ...options.agents };
   return {
-    send: (request) => sendWithNode(request, used),
+    // An agent of the application may throw.
+    send: (request) =>
+      sendWithNode(request, used).catch((error: unknown) =>
+        failure('connection_failed', error, true),
+      ),
     close: async () => {
       agents.http.destroy();
       agents.https.destroy();
