@@ -1,16 +1,18 @@
 import { execFile } from 'node:child_process';
+import { globSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
+
+/** Folders of the packages that adapt an engine: all except the module, the console and the emulator. */
+export const ENGINE_PACKAGES = globSync('libs/*/package.json', {
+  cwd: join(import.meta.dirname, '..'),
+})
+  .map(dirname)
+  .filter((folder) => !/\/(payments|console|emulator)$/.test(folder))
+  .toSorted();
 
 /** Folders of the packages that are released together, with one version. */
-export const PACKAGES = [
-  'libs/payments',
-  'libs/console',
-  'libs/jetstream',
-  'libs/bullmq',
-  'libs/rabbitmq',
-  'libs/emulator',
-] as const;
+export const PACKAGES = ['libs/payments', 'libs/console', ...ENGINE_PACKAGES, 'libs/emulator'];
 
 /** The fields of package.json that a release checks or sets. */
 export interface Manifest {

@@ -6,7 +6,7 @@ import { configuration, serveCommands } from '../../test/support/processes/comma
 import { listen } from './nest-application.ts';
 
 /** The modules that the application loads in addition to its providers. */
-export type StartWith = 'nothing' | 'its-peers' | 'payments';
+export type StartWith = 'nothing' | 'others' | 'payments';
 
 const { with: kind } = configuration() as { with: StartWith };
 
@@ -25,7 +25,7 @@ function feature(number: number): new () => unknown {
 
 async function extra() {
   if (kind === 'nothing') return [];
-  if (kind === 'its-peers') {
+  if (kind === 'others') {
     const [{ HttpModule }, { ConfigModule }] = await Promise.all([
       import('@nestjs/axios'),
       import('@nestjs/config'),

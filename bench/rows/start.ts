@@ -4,7 +4,7 @@ import type { Contender, Row } from '../rounds/row.ts';
 
 const WITH = 'with nestjs-payments';
 const WITHOUT = 'without nestjs-payments';
-const PEERS = 'with @nestjs/axios, @nestjs/config and class-validator alone';
+const OTHERS = 'with @nestjs/axios, @nestjs/config and class-validator alone';
 
 export const start: Row = {
   name: 'start',
@@ -18,7 +18,7 @@ export const start: Row = {
       contenders: [
         started(WITH, 'payments'),
         started(WITHOUT, 'nothing'),
-        started(PEERS, 'its-peers'),
+        started(OTHERS, 'others'),
       ],
       targets: [
         {
@@ -31,9 +31,8 @@ export const start: Row = {
         },
       ],
       notes: [
-        'The time includes all modules that are loaded before the application listens. nestjs-payments loads ' +
-          'axios, @nestjs/axios and undici when it calls the payments service for the first time. In the third ' +
-          'line, the application loads axios and @nestjs/axios at boot, as most applications do.',
+        'The time includes all modules that are loaded before the application listens. nestjs-payments loads undici ' +
+          'when it calls the payments service for the first time.',
       ],
     },
   ],

@@ -106,11 +106,11 @@ describeInBrowser('the appearance of the shop', (browser) => {
 
   it('every timestamp in the shop has the same format, and its age as a tooltip: in the ledger, and in the message about a lost connection', async () => {
     const page = await open(PAGES[1], 1280);
-    await page.route('**/events', (route) => route.abort());
+    await page.route('**/api/ledger/page', (route) => route.abort());
     await page.reload();
     await page.getByText(/^The shop has not been reachable since/).waitFor();
     const lost = await texts(page, '.connection time');
-    await page.unroute('**/events');
+    await page.unroute('**/api/ledger/page');
     await page.locator('.ledger time').first().waitFor();
     const times = [...lost, ...(await texts(page, '.ledger time'))];
     expect(times).toHaveLength(5);

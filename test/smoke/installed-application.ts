@@ -6,7 +6,6 @@ import type { PackageManager } from './package-managers.ts';
 import type { SmokeContext } from './smoke-part.ts';
 
 const PEERS: Readonly<Record<string, string>> = {
-  axios: '1.21.1',
   'reflect-metadata': '0.2.2',
   rxjs: '7.8.2',
 };

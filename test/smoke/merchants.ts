@@ -24,7 +24,6 @@ const STRICT = {
 };
 
 const ANY_NEST = {
-  axios: '1.21.1',
   'class-transformer': '0.5.1',
   'reflect-metadata': '0.2.2',
   rxjs: '7.8.2',
@@ -36,7 +35,6 @@ const NEST_12: Merchant = {
   type: 'module',
   dependencies: {
     ...ANY_NEST,
-    '@nestjs/axios': '12.0.1',
     '@nestjs/common': '12.5.1',
     '@nestjs/config': '12.0.1',
     '@nestjs/core': '12.5.1',
@@ -60,7 +58,6 @@ const NEST_11: Merchant = {
   type: 'commonjs',
   dependencies: {
     ...ANY_NEST,
-    '@nestjs/axios': '4.0.1',
     '@nestjs/common': '11.2.10',
     '@nestjs/config': '4.0.4',
     '@nestjs/core': '11.2.10',
@@ -80,14 +77,12 @@ const OLDEST_PEERS: Merchant = {
   name: 'Nest 11.1.4, CommonJS, oldest peers',
   dependencies: {
     ...NEST_11.dependencies,
-    '@nestjs/axios': '4.0.1',
     '@nestjs/common': '11.1.4',
     '@nestjs/config': '4.0.0',
     '@nestjs/core': '11.1.4',
     '@nestjs/platform-express': '11.1.4',
     '@nestjs/platform-fastify': '11.1.4',
     '@opentelemetry/api': '1.9.0',
-    axios: '1.7.0',
     'class-transformer': '0.5.1',
     'class-validator': '0.14.0',
     'reflect-metadata': '0.2.0',

@@ -34,7 +34,7 @@ export const NEST_11: NestGenerator = {
   module: 'nodenext',
   type: 'commonjs',
   jest: 30,
-  majors: { '@nestjs/axios': '4', '@nestjs/config': '4', '@nestjs/platform-fastify': '11' },
+  majors: { '@nestjs/config': '4', '@nestjs/platform-fastify': '11' },
   builders: { tsc: [], swc: SWC, webpack: [] },
 };
 

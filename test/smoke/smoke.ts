@@ -12,6 +12,7 @@ import { mkdir, mkdtemp, readdir, realpath } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { ENGINE_PACKAGES } from '../../release/workspace.ts';
 import { Checks } from './checks.ts';
 import { installOldestNode } from './oldest-node.ts';
 import { PackedPackage } from './packed-package.ts';
@@ -82,7 +83,7 @@ async function runParts(): Promise<void> {
   const consolePackage = await PackedPackage.pack(root, 'libs/console', temporary);
   const emulator = await PackedPackage.pack(root, 'libs/emulator', temporary);
   const engines: PackedPackage[] = [];
-  for (const engine of ['libs/jetstream', 'libs/bullmq', 'libs/rabbitmq']) {
+  for (const engine of ENGINE_PACKAGES) {
     engines.push(await PackedPackage.pack(root, engine, temporary));
   }
   let oldest: Promise<NodeProgram> | undefined;

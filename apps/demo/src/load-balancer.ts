@@ -10,8 +10,7 @@ const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'transfer-encoding']);
 
 /**
  * A load balancer, which has one address for several shops. The load balancer forwards each request to the next shop.
- * It streams each response, because a response with server-sent events never ends. If a shop crashes during a request,
- * the response is 502, because the outcome is unknown. The payments service then sends the webhook request again.
+ * If a shop crashes during a request, the response is 502, because the outcome is unknown. The payments service then sends the webhook request again.
  */
 export class LoadBalancer implements AsyncDisposable {
   /** The addresses of the shops, without a path. */
@@ -47,7 +46,6 @@ export class LoadBalancer implements AsyncDisposable {
       const forwarded = await this.#forward(request, body, clientClosed.signal);
       if (forwarded === undefined) return void response.writeHead(503).end();
       response.writeHead(forwarded.statusCode!, withoutHopHeaders(forwarded));
-      response.flushHeaders();
       await pipeline(forwarded, response);
     } catch {
       // If a part of the response was sent, the client must see that it is incomplete.

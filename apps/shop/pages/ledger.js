@@ -1,7 +1,7 @@
 import { html, render } from 'htm/preact';
 import { useEffect, useState } from 'preact/hooks';
 import { formatAmount, Time } from './format.js';
-import { ConnectionStatus, followEvents } from './live-updates.js';
+import { ConnectionStatus, follow } from './live-updates.js';
 
 /**
  * A recorded payment.
@@ -28,25 +28,45 @@ import { ConnectionStatus, followEvents } from './live-updates.js';
  * @property {{ payments: number, amount: number | null }} unmatched
  */
 
-const RETRY_MS = 2000;
-
 const root = /** @type {HTMLElement} */ (document.getElementById('ledger'));
 root.replaceChildren();
 render(html`<${LedgerPage} />`, root);
 
 function LedgerPage() {
+  const [newest, setNewest] = useState(/** @type {Page | null} */ (null));
   const [totals, setTotals] = useState(/** @type {Totals | null} */ (null));
-  const [page, setPage] = useState(/** @type {Page | null} */ (null));
+  const [older, setOlder] = useState(/** @type {Page | null} */ (null));
   const [lostSince, setLostSince] = useState(/** @type {Date | null} */ (null));
   const before = usePageCursor();
-  useEffect(() => followEvents('/api/ledger/events', setTotals, setLostSince), []);
-  // Each new entry changes the totals.
-  useEffect(() => (totals === null ? undefined : loadPage(before, setPage)), [before, totals]);
+  useEffect(() => follow('/api/ledger/page', setNewest, setLostSince), []);
+  // Each new entry changes the newest page.
+  useEffect(() => (newest === null ? undefined : load('/api/ledger/totals', setTotals)), [newest]);
+  useEffect(() => {
+    setOlder(null);
+    return before === '' ? undefined : load(`/api/ledger/page?before=${before}`, setOlder);
+  }, [before]);
+  const page = before === '' ? newest : older;
   return html`
     ${totals && html`<${Totals} totals=${totals} />`}
-    <${ConnectionStatus} lostSince=${lostSince} connecting=${totals === null} />
+    <${ConnectionStatus} lostSince=${lostSince} connecting=${newest === null} />
     ${page && html`<${Entries} page=${page} before=${before} />`}
   `;
+}
+
+/**
+ * Requests a value once it is reachable.
+ *
+ * @template T
+ * @param {string} url
+ * @param {(value: T) => void} onValue
+ * @returns {() => void} ends the requests
+ */
+function load(url, onValue) {
+  const end = follow(url, (/** @type {T} */ value) => {
+    end();
+    onValue(value);
+  });
+  return end;
 }
 
 /** Returns the cursor in the address, after `#before=`, or '' for the newest page. */
@@ -58,32 +78,6 @@ function usePageCursor() {
     return () => removeEventListener('hashchange', update);
   }, []);
   return /^#before=(\d{1,18})$/.exec(hash)?.[1] ?? '';
-}
-
-/**
- * Loads a page of the ledger. Retries until it succeeds.
- *
- * @param {string} before
- * @param {(page: Page) => void} onPage
- * @returns {() => void} cancels the request and its retries
- */
-function loadPage(before, onPage) {
-  const abort = new AbortController();
-  const { signal } = abort;
-  const attempt = async () => {
-    try {
-      const query = before === '' ? '' : `?before=${before}`;
-      const response = await fetch(`/api/ledger/page${query}`, { signal });
-      if (!response.ok) throw new Error(`status ${response.status}`);
-      const page = /** @type {Page} */ (await response.json());
-      if (!signal.aborted) onPage(page);
-    } catch {
-      // The connection status above the table shows that the shop is not reachable.
-      if (!signal.aborted) setTimeout(() => !signal.aborted && void attempt(), RETRY_MS);
-    }
-  };
-  void attempt();
-  return () => abort.abort();
 }
 
 /** @param {{ totals: Totals }} props */

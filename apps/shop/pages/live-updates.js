@@ -1,69 +1,45 @@
 import { html } from 'htm/preact';
 import { Time } from './format.js';
 
-/**
- * Milliseconds without an event after which the page treats the connection as lost. The shop sends a heartbeat every 15
- * seconds.
- */
-const SILENCE_MS = 45_000;
+/** Interval between two requests, in milliseconds. */
+const POLL_MS = 1000;
 
-/** Delay before the page reopens a rejected stream, in milliseconds. The browser itself reopens an interrupted stream. */
-const RETRY_MS = 2000;
+/** Milliseconds without a response after which the page treats the shop as unreachable. */
+const SILENCE_MS = 15_000;
 
 /**
- * Follows the events of a page. Each connection starts with the current state, so no change is missed.
+ * Requests the state of a page at regular intervals.
  *
  * @template T
  * @param {string} url
- * @param {(state: T) => void} onState
- * @param {(since: Date | null) => void} onConnection called with the time when the connection is lost, and with `null`
- *   when it is restored
- * @returns {() => void} closes the connection
+ * @param {(state: T) => void} onState called with the first state, and with each state that differs from the previous one
+ * @param {(since: Date | null) => void} [onConnection] called with the time since which the shop is not reachable, and
+ *   with `null` when it is reachable again
+ * @returns {() => void} ends the requests
  */
-export function followEvents(url, onState, onConnection) {
-  /** @type {EventSource} */
-  let source;
-  /** @type {ReturnType<typeof setTimeout> | undefined} */
-  let timer;
+export function follow(url, onState, onConnection = () => {}) {
+  const end = new AbortController();
+  let shown = '';
   let isLost = false;
-
-  const open = () => {
-    source = new EventSource(url);
-    source.addEventListener('heartbeat', markAlive);
-    source.addEventListener('state', (event) => {
-      markAlive();
-      onState(/** @type {T} */ (JSON.parse(event.data)));
-    });
-    source.addEventListener('error', () => {
-      markLost();
-      if (source.readyState === EventSource.CLOSED) reopenAfter(RETRY_MS);
-    });
-    reopenAfter(SILENCE_MS);
+  const poll = async () => {
+    if (end.signal.aborted) return;
+    try {
+      const signal = AbortSignal.any([end.signal, AbortSignal.timeout(SILENCE_MS)]);
+      const response = await fetch(url, { signal });
+      if (!response.ok) throw new Error(`status ${response.status}`);
+      const text = await response.text();
+      if (isLost) onConnection(null);
+      isLost = false;
+      if (text !== shown) onState(/** @type {T} */ (JSON.parse(text)));
+      shown = text;
+    } catch {
+      if (!isLost && !end.signal.aborted) onConnection(new Date());
+      isLost = true;
+    }
+    setTimeout(poll, POLL_MS);
   };
-  const markAlive = () => {
-    if (isLost) onConnection(null);
-    isLost = false;
-    reopenAfter(SILENCE_MS);
-  };
-  const markLost = () => {
-    if (!isLost) onConnection(new Date());
-    isLost = true;
-  };
-  /** @param {number} delayMs */
-  const reopenAfter = (delayMs) => {
-    clearTimeout(timer);
-    timer = setTimeout(() => {
-      markLost();
-      source.close();
-      open();
-    }, delayMs);
-  };
-
-  open();
-  return () => {
-    clearTimeout(timer);
-    source.close();
-  };
+  void poll();
+  return () => end.abort();
 }
 
 /**

@@ -1,7 +1,7 @@
 import { html, render } from 'htm/preact';
 import { useEffect, useState } from 'preact/hooks';
 import { formatAmount } from './format.js';
-import { ConnectionStatus, followEvents } from './live-updates.js';
+import { ConnectionStatus, follow } from './live-updates.js';
 
 /**
  * An order, as the API returns it.
@@ -32,8 +32,8 @@ function OrderPage() {
   const [order, setOrder] = useState(/** @type {Order | null} */ (null));
   const [lostSince, setLostSince] = useState(/** @type {Date | null} */ (null));
   useEffect(() => {
-    const url = `/api/orders/${encodeURIComponent(reference)}/events`;
-    return followEvents(url, setOrder, setLostSince);
+    const url = `/api/orders/${encodeURIComponent(reference)}`;
+    return follow(url, setOrder, setLostSince);
   }, []);
   const status = order && paymentStatus(order);
   useEffect(() => {

@@ -1,14 +1,15 @@
 import { globSync } from 'node:fs';
 import { join } from 'node:path';
 import ts from 'typescript';
+import { ENGINE_PACKAGES } from '../../../release/workspace.ts';
 import { callMessages } from './call-messages.ts';
 import { docCommentOf, parseSource, textOf, walk } from './source-text.ts';
 
 const CODES = 'libs/payments/src/errors/payments-error-code.ts';
 const STATUSES = 'libs/payments/src/webhook/webhook-rejection.ts';
 /** Files with the messages of errors. */
-const SOURCES = ['payments', 'console', 'jetstream', 'bullmq', 'rabbitmq'].map(
-  (name) => `libs/${name}/src/**/*.ts`,
+const SOURCES = ['libs/payments', 'libs/console', ...ENGINE_PACKAGES].map(
+  (folder) => `${folder}/src/**/*.ts`,
 );
 /** Error classes whose constructor has no parameter for the code: the code that it sets, and the index of the message. */
 const SUBCLASSES: Partial<Record<string, { code: string; message: number }>> = {

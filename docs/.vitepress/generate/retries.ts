@@ -1,4 +1,4 @@
-import { exponential } from '../../../libs/payments/src/events/retry-schedule.ts';
+import { exponential } from 'nestjs-payments';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;

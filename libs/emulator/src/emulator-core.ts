@@ -21,12 +21,7 @@ import { RandomSource } from './runtime/random-source.js';
 import type { Transaction, TransactionKind } from './transactions/transaction.js';
 import { toTransactionFields } from './transactions/transaction.js';
 import { LaterCompletions } from './transactions/later-completions.js';
-import {
-  LaterCompletion,
-  NewCompanyPayment,
-  NewEvent,
-  NewTransaction,
-} from './transactions/transaction-inputs.js';
+import { LaterCompletion, NewEvent, NewTransaction } from './transactions/transaction-inputs.js';
 import { TransactionStore } from './transactions/transaction-store.js';
 
 export interface SentEvent {
@@ -67,9 +62,7 @@ export class EmulatorCore {
     this.random = new RandomSource(options.seed, options.freshIds);
     this.companies = new CompanyStore(this.random, options.maxCompanies, options.webhookPolicy);
     this.controlToken =
-      options.controlToken === undefined
-        ? undefined
-        : new ControlToken(options.controlToken, clock);
+      options.controlToken === undefined ? undefined : new ControlToken(options.controlToken);
     this.faults = new FaultStore(this.random, options.redeliver);
     this.issuer = new TokenIssuer(this.companies, clock, this.random);
     this.tokenExchange = new TokenExchange(
@@ -149,9 +142,8 @@ export class EmulatorCore {
     return this.transactions.create(kind, this.companies.get(companyId), environment, payment);
   }
 
-  createPayment(kind: TransactionKind, input: unknown): Transaction {
-    const { companyId, environment = 'sandbox', ...payment } = checkInput(NewCompanyPayment, input);
-    return this.transactions.create(kind, this.companies.get(companyId), environment, payment);
+  createPayment(kind: TransactionKind, input: object): Transaction {
+    return this.createTransaction({ ...input, kind });
   }
 
   /** Completes a transaction and sends `transaction.completed`. */

@@ -20,11 +20,7 @@ import type { FaultPlan, FaultsOf } from './faults/fault-plan.js';
 import { startServers } from './http/start-server.js';
 import { resolveOptions } from './resolve-options.js';
 import type { CheckoutInvoice, Transaction } from './transactions/transaction.js';
-import type {
-  NewCompanyPayment,
-  NewEvent,
-  NewTransaction,
-} from './transactions/transaction-inputs.js';
+import type { NewCompanyPayment, NewEvent } from './transactions/transaction-inputs.js';
 import { TransactionFilter } from './transactions/transaction-inputs.js';
 import type { TriggeredEvent } from './trigger/trigger-event.js';
 import { triggerEvent } from './trigger/trigger-event.js';
@@ -152,11 +148,6 @@ export class PaymentsEmulator implements AsyncDisposable {
     companyId?: string,
   ): void {
     this.#core.changeFault(companyId, target, fault, value);
-  }
-
-  /** Creates a transaction of the given kind. */
-  createTransaction(transaction: NewTransaction): Transaction {
-    return this.#core.createTransaction(transaction);
   }
 
   /** Creates a checkout invoice. */

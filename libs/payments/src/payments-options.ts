@@ -153,6 +153,14 @@ const NAMES: Readonly<Record<keyof PaymentsModuleOptions, true>> = {
   summary: true,
 };
 
+const COMPANY_NAMES: Readonly<Record<keyof Company, true>> = {
+  id: true,
+  clientId: true,
+  clientSecret: true,
+  webhookSecret: true,
+  baseUrl: true,
+};
+
 /** @throws PaymentsError `options_invalid`. The message names the option, its unit and the fix. */
 export function resolveOptions(options: PaymentsModuleOptions): ResolvedPaymentsOptions {
   if (typeof options !== 'object' || options === null) {
@@ -255,7 +263,10 @@ function resolveCompanies(
   if (!companies.every((company) => typeof company === 'object' && company !== null)) {
     throw optionsInvalid('"companies" must contain only companies; it contains something else.');
   }
-  const resolved = companies.map((company: Company) => resolveCompany(company, defaults));
+  const resolved = companies.map((company: Company, index) => {
+    checkNames(`companies[${index}].`, company, COMPANY_NAMES);
+    return resolveCompany(company, defaults);
+  });
   const ids = resolved.map(({ id }) => id);
   const twice = ids.find((id, index) => ids.indexOf(id) !== index);
   if (twice !== undefined) {

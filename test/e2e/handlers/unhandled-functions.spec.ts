@@ -30,7 +30,6 @@ const LINES: Readonly<Record<string, string>> = {
   'runtime.monotonic': ofOption('runtime.monotonic'),
   'runtime.random': ofOption('runtime.random'),
   'runtime.schedule': ofOption('runtime.schedule'),
-  'api.http': 'An interceptor of "api.http" did not await a promise, which rejected.',
   logger: 'PaymentsWarning: The logger of the application failed',
   'observer eventReceived': ofObserver('eventReceived'),
   'observer attemptStarted': ofObserver('attemptStarted'),

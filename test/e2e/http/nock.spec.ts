@@ -1,24 +1,12 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import nock from 'nock';
 import {
-  apiApplication,
-  testCompany,
-  type ApiApplication,
-} from '../../support/api/api-application.js';
-
-const BASE_URL = 'https://payments.example.com';
-const TOKEN = { access_token: 'mocked', expires_in: '3599', token_type: 'Bearer' };
-const PATH = '/v1/transactions/1';
-const TRANSACTION = { status: 'complete' };
-
-let application: ApiApplication;
-
-async function boot(options: Parameters<typeof apiApplication>[1]) {
-  application = await apiApplication(testCompany(BASE_URL), options);
-  return application.payments;
-}
-
-afterEach(() => application.close());
+  BASE_URL,
+  bootMocked,
+  PATH,
+  TOKEN,
+  TRANSACTION,
+} from '../../support/api/mocked-service.js';
 
 describe('the API client with nock', () => {
   beforeAll(() => {
@@ -40,7 +28,7 @@ describe('the API client with nock', () => {
         .get(PATH)
         .matchHeader('authorization', 'Bearer mocked')
         .reply(200, TRANSACTION);
-      const payments = await boot({ adapter });
+      const payments = await bootMocked({ adapter });
       expect(await payments.getTransaction('1')).toEqual(TRANSACTION);
       expect(nock.isDone()).toBe(true);
     },

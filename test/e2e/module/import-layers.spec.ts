@@ -2,6 +2,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from '@jest/globals';
+import { ENGINE_PACKAGES } from '../../../release/workspace.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const MODULE = 'libs/payments/src';
@@ -56,8 +57,8 @@ const PACKAGES = [
     forbidden: /^nestjs-payments\/|^payments-emulator|\/(payments|emulator|apps)\//,
     why: 'the console uses the public exports of nestjs-payments, and works with any implementation of the service',
   },
-  ...['jetstream', 'bullmq', 'rabbitmq'].map((engine) => ({
-    folder: `libs/${engine}`,
+  ...ENGINE_PACKAGES.map((folder) => ({
+    folder,
     forbidden: /^nestjs-payments[-/]|^payments-emulator|\/(payments|console|emulator|apps)\//,
     why: 'an adapter of an engine uses the public exports of nestjs-payments, as an application could write one',
   })),

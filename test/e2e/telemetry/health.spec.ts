@@ -88,6 +88,7 @@ describe('health of an application with @nestjs/terminus', () => {
     { maxOverdueUnknown: 10_000 },
     { maxOverdueUnknown: Number.NaN },
     { maxOldestPendingMs: '5' as never },
+    { maxDeed: 1 } as object,
   ])('TE-07 a readiness check with the option %j fails with the response 500', async (options) => {
     await using app = await startWithHealth(memoryInbox(), options);
     expect((await fetch(`${app.url}/health/ready`)).status).toBe(500);

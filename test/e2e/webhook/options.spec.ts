@@ -81,6 +81,11 @@ const WRONG: readonly [string, object, ...RegExp[]][] = [
     ),
     /companies "acme" and "cafe" have the same webhook secret/,
   ],
+  [
+    'a misspelt field of a company',
+    companies(ONE, { ...ONE, baseURL: `https://${PRIVATE}` }),
+    /no option "companies\[1\]\.baseURL".*webhookSecret, baseUrl\.$/,
+  ],
   ['an id with a slash', companies({ ...ONE, id: 'a/b' }), /"id" must be 1 to 100 characters of/],
   ['an id that is a path', companies({ ...ONE, id: '..' }), /"id" must be/],
   ['an id of 101 characters', companies({ ...ONE, id: 'a'.repeat(101) }), /1 to 100/],

@@ -129,8 +129,8 @@ export const TOKEN_MUTANTS: readonly Mutant[] = [
     promise: 'TK-16',
     fault: 'sends the token in both headers',
     file: API_CLIENT,
-    replace: "{ authorization: value, 'x-auth-token': false }",
-    by: "{ authorization: value, 'x-auth-token': value }",
+    replace: '[this.options.tokenHeader]: `Bearer ${token}`',
+    by: "authorization: `Bearer ${token}`, 'x-auth-token': `Bearer ${token}`",
     specs: ['test/e2e/token/request.spec.ts'],
   },
   {

@@ -15,20 +15,17 @@ const BUNDLERS = {
   'webpack-node-externals': '3.0.0',
 };
 const PEERS = {
-  axios: '1.21.1',
   'class-transformer': '0.5.1',
   'class-validator': '0.15.1',
   'reflect-metadata': '0.2.2',
   rxjs: '7.8.2',
 };
 const NEST_12 = {
-  '@nestjs/axios': '12.0.1',
   '@nestjs/common': '12.5.1',
   '@nestjs/core': '12.5.1',
   '@nestjs/platform-express': '12.5.1',
 };
 const NEST_11 = {
-  '@nestjs/axios': '4.0.1',
   '@nestjs/common': '11.2.10',
   '@nestjs/core': '11.2.10',
   '@nestjs/platform-express': '11.2.10',

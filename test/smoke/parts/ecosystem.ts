@@ -9,7 +9,6 @@ import { StrictApplication } from '../strict-application.ts';
 const DEPENDENCIES = {
   '@fastify/compress': '9.2.0',
   '@fastify/helmet': '13.2.0',
-  '@nestjs/axios': '4.0.1',
   '@nestjs/common': '11.2.10',
   '@nestjs/config': '4.0.4',
   '@nestjs/core': '11.2.10',
@@ -21,7 +20,6 @@ const DEPENDENCIES = {
   '@sentry/nestjs': '10.75.3',
   '@types/compression': '1.8.1',
   '@types/express': '5.0.6',
-  axios: '1.21.1',
   'class-transformer': '0.5.1',
   'class-validator': '0.15.1',
   compression: '1.8.2',

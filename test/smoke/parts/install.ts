@@ -7,11 +7,9 @@ import type { SmokePart } from '../smoke-part.ts';
 
 /** Versions of the required peers. */
 const PEERS: Readonly<Record<string, string>> = {
-  '@nestjs/axios': '12.0.1',
   '@nestjs/common': '12.5.1',
   '@nestjs/core': '12.5.1',
   '@nestjs/platform-express': '12.5.1',
-  axios: '1.21.1',
   'class-transformer': '0.5.1',
   'class-validator': '0.15.1',
   'reflect-metadata': '0.2.2',
@@ -19,9 +17,7 @@ const PEERS: Readonly<Record<string, string>> = {
 };
 /** Packages that the root entry must not load before the application uses them. */
 const LATER = [
-  '@nestjs/axios',
   '@nestjs/config',
-  'axios',
   'class-transformer',
   'class-validator',
   'node:sqlite',

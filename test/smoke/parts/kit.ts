@@ -28,7 +28,6 @@ const TOOLS = {
   '@types/node': '24.19.2',
   '@types/pg': '8.23.1',
   '@types/supertest': '7.2.1',
-  axios: '1.21.1',
   'class-transformer': '0.5.1',
   'reflect-metadata': '0.2.2',
   rxjs: '7.8.2',
@@ -36,7 +35,6 @@ const TOOLS = {
 };
 const NEST_12 = {
   ...TOOLS,
-  '@nestjs/axios': '12.0.1',
   '@nestjs/common': '12.5.1',
   '@nestjs/config': '12.0.1',
   '@nestjs/core': '12.5.1',
@@ -48,7 +46,6 @@ const NEST_12 = {
 };
 const NEST_11 = {
   ...TOOLS,
-  '@nestjs/axios': '4.0.1',
   '@nestjs/common': '11.2.10',
   '@nestjs/config': '4.0.4',
   '@nestjs/core': '11.2.10',

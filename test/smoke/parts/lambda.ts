@@ -8,7 +8,6 @@ import { StrictApplication } from '../strict-application.ts';
 const DEPENDENCIES = {
   '@codegenie/serverless-express': '5.0.0',
   '@fastify/aws-lambda': '6.4.1',
-  '@nestjs/axios': '12.0.1',
   '@nestjs/common': '12.5.1',
   '@nestjs/config': '12.0.1',
   '@nestjs/core': '12.5.1',
@@ -18,7 +17,6 @@ const DEPENDENCIES = {
   '@types/express': '5.0.6',
   '@types/pg': '8.23.1',
   '@vendia/serverless-express': '4.12.6',
-  axios: '1.21.1',
   'class-transformer': '0.5.1',
   'class-validator': '0.15.1',
   pg: '8.23.1',

@@ -7,7 +7,6 @@ const APPLICATIONS = {
   'Nest 12, ESM': {
     type: 'module',
     dependencies: {
-      '@nestjs/axios': '12.0.1',
       '@nestjs/common': '12.5.1',
       '@nestjs/core': '12.5.1',
       '@nestjs/platform-express': '12.5.1',
@@ -16,7 +15,6 @@ const APPLICATIONS = {
   'Nest 11, CommonJS': {
     type: 'commonjs',
     dependencies: {
-      '@nestjs/axios': '4.0.1',
       '@nestjs/common': '11.2.10',
       '@nestjs/core': '11.2.10',
       '@nestjs/platform-express': '11.2.10',

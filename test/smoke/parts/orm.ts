@@ -6,13 +6,11 @@ import type { SmokePart } from '../smoke-part.ts';
 import { StrictApplication } from '../strict-application.ts';
 
 const NEST = {
-  '@nestjs/axios': '12.0.1',
   '@nestjs/common': '12.5.1',
   '@nestjs/config': '12.0.1',
   '@nestjs/core': '12.5.1',
   '@nestjs/platform-express': '12.5.1',
   '@types/pg': '8.23.1',
-  axios: '1.21.1',
   'class-transformer': '0.5.1',
   'class-validator': '0.15.1',
   pg: '8.23.1',

@@ -17,8 +17,8 @@ import {
 import { postgresInbox } from 'nestjs-payments/postgres';
 import { sqliteInbox } from 'nestjs-payments/sqlite';
 import { deliver, paymentEvent, settled } from 'nestjs-payments/testing';
-import { of } from 'rxjs';
 import { Pool } from 'pg';
+import { MockAgent } from 'undici';
 
 const [kind, where, schema] = process.argv.slice(2);
 const started = Promise.withResolvers();
@@ -133,12 +133,13 @@ const company = {
   webhookSecret: 'webhook-secret',
 };
 const TOKEN = { access_token: 'token', expires_in: 3600, token_type: 'Bearer' };
-const http = {
-  request: ({ url }) => {
-    const data = url.endsWith('/token') ? TOKEN : { status: 'complete' };
-    return leave('api.http', of({ status: 200, headers: {}, data }));
-  },
-};
+const dispatcher = new MockAgent();
+const service = dispatcher.get(company.baseUrl);
+service.intercept({ path: '/v1/auth/token', method: 'POST' }).reply(200, TOKEN).persist();
+service
+  .intercept({ path: /^\/v1\/transactions\// })
+  .reply(200, { status: 'complete' })
+  .persist();
 
 class App {}
 Module({
@@ -158,7 +159,7 @@ Module({
         find: async (reference) => leave('reconcile.find', `t-${reference}`),
         schedule: [0],
       },
-      api: { http },
+      api: { dispatcher },
       observers: [instrumentation, observer],
     }),
   ],

@@ -175,17 +175,6 @@ export class PostgresShopDatabase extends ShopDatabase<PostgresTransaction> {
     return toLedgerTotals(rows);
   }
 
-  /**
-   * Returns the numbers of the last 20 entries, because transactions get their numbers before they commit, and may
-   * commit in another order.
-   */
-  async ledgerVersion(): Promise<string> {
-    const { rows } = await this.pool.query<{ seq: string }>(
-      'SELECT seq FROM shop_ledger ORDER BY seq DESC LIMIT 20',
-    );
-    return rows.map(({ seq }) => seq).join();
-  }
-
   async onApplicationShutdown(): Promise<void> {
     await this.pool.end();
   }

@@ -56,14 +56,8 @@ export abstract class ShopDatabase<Tx = unknown> implements OnApplicationShutdow
    */
   abstract ledgerPage(limit: number, before?: string): Promise<LedgerPage>;
 
-  /**
-   * Returns the sums of all entries. The method reads the whole ledger, so call it only if the result of
-   * {@link ledgerVersion} has changed.
-   */
+  /** Returns the sums of all entries. Reads the whole ledger. */
   abstract ledgerTotals(): Promise<LedgerTotals>;
-
-  /** Returns a text that changes with each new entry. This method is fast for a ledger of any size. */
-  abstract ledgerVersion(): Promise<string>;
 
   /** Closes the connections. Nest calls this method last, when no handler and no request runs any more. */
   abstract onApplicationShutdown(): Promise<void>;

@@ -166,12 +166,6 @@ export class SqliteShopDatabase extends ShopDatabase<SqliteTransaction> {
     return toLedgerTotals(select.all() as unknown as LedgerTotalsRow[]);
   }
 
-  /** Returns the number of the last entry. SQLite has one writer at a time, so the numbers are committed in order. */
-  async ledgerVersion(): Promise<string> {
-    const row = this.database.prepare('SELECT max(seq) AS last FROM shop_ledger').get()!;
-    return String(row['last']);
-  }
-
   async onApplicationShutdown(): Promise<void> {
     await this.#lastWrite;
     this.database.close();

@@ -1,12 +1,8 @@
 import { Type } from 'class-transformer';
 import { IsInt, IsOptional, Matches, Max, Min } from 'class-validator';
-import { Controller, Get, Header, Query, Sse } from '@nestjs/common';
-import type { MessageEvent } from '@nestjs/common';
-import type { Observable } from 'rxjs';
+import { Controller, Get, Header, Query } from '@nestjs/common';
 import { ShopDatabase } from '../database/shop-database.js';
-import { EventStreamsService } from '../live/event-streams.service.js';
-import type { LedgerEntry, LedgerPage } from './ledger-entry.js';
-import { LiveLedgerService } from './live-ledger.service.js';
+import type { LedgerEntry, LedgerPage, LedgerTotals } from './ledger-entry.js';
 
 const LIMIT = { message: 'limit must be a whole number from 1 to 200' };
 
@@ -25,14 +21,10 @@ export class LedgerPageDto {
   limit: number = 20;
 }
 
-/** The API of the ledger: `GET /api/ledger`, its pages and its events. */
+/** The API of the ledger: `GET /api/ledger`, its pages and its totals. */
 @Controller('api/ledger')
 export class LedgerController {
-  constructor(
-    private readonly database: ShopDatabase,
-    private readonly live: LiveLedgerService,
-    private readonly streams: EventStreamsService,
-  ) {}
+  constructor(private readonly database: ShopDatabase) {}
 
   /** Returns all entries, oldest first. */
   @Get()
@@ -47,9 +39,10 @@ export class LedgerController {
     return this.database.ledgerPage(limit, before);
   }
 
-  /** Sends server-sent events named `state`: the current totals, and the new totals after each recorded payment. */
-  @Sse('events')
-  events(): Observable<MessageEvent> {
-    return this.streams.open(this.live.watchTotals());
+  /** Returns the sums of all entries. */
+  @Get('totals')
+  @Header('cache-control', 'no-store')
+  totals(): Promise<LedgerTotals> {
+    return this.database.ledgerTotals();
   }
 }

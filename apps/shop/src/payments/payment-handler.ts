@@ -5,8 +5,6 @@ import { OnPaymentEvent, PaymentsApiService } from 'nestjs-payments';
 import type { PaymentEvent, PaymentEventContext } from 'nestjs-payments';
 import { ShopDatabase } from '../database/shop-database.js';
 import type { LedgerEntry } from '../ledger/ledger-entry.js';
-import { LiveLedgerService } from '../ledger/live-ledger.service.js';
-import { LiveOrdersService } from '../orders/live-orders.service.js';
 import { OrdersService } from '../orders/orders.service.js';
 import { shopConfig } from '../shop-config.js';
 import type { ShopSettings } from '../shop-config.js';
@@ -39,8 +37,6 @@ export class PaymentHandler {
     private readonly payments: PaymentsApiService,
     private readonly database: ShopDatabase,
     private readonly orders: OrdersService,
-    private readonly liveOrders: LiveOrdersService,
-    private readonly liveLedger: LiveLedgerService,
     @Inject(shopConfig.KEY) private readonly settings: ShopSettings,
   ) {}
 
@@ -69,8 +65,6 @@ export class PaymentHandler {
       commit((tx) => this.database.recordPayment(tx, payment)),
     );
     if (entry === null) return;
-    this.liveOrders.refresh();
-    this.liveLedger.refresh();
     await this.#log(entry);
   }
 

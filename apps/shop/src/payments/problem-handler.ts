@@ -4,7 +4,6 @@ import { OnPaymentEvent, OnPaymentOverdue } from 'nestjs-payments';
 import type { PaymentEvent, PaymentEventContext, PaymentOverdueEvent } from 'nestjs-payments';
 import { ShopDatabase } from '../database/shop-database.js';
 import type { OrderProblem } from '../orders/order.js';
-import { LiveOrdersService } from '../orders/live-orders.service.js';
 
 /** The fields of `data` in a `transaction.declined` event that the shop uses. */
 export class DeclinedPaymentDto {
@@ -23,10 +22,7 @@ export class DeclinedPaymentDto {
 export class ProblemHandler {
   readonly #logger = new Logger(ProblemHandler.name);
 
-  constructor(
-    private readonly database: ShopDatabase,
-    private readonly orders: LiveOrdersService,
-  ) {}
+  constructor(private readonly database: ShopDatabase) {}
 
   @OnPaymentEvent('transaction.declined', { name: 'mark-declined', data: DeclinedPaymentDto })
   async markDeclined(
@@ -55,6 +51,5 @@ export class ProblemHandler {
     { commit }: PaymentEventContext,
   ): Promise<void> {
     await commit((tx) => this.database.setProblem(tx, reference, problem));
-    this.orders.refresh();
   }
 }

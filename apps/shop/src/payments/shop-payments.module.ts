@@ -4,7 +4,6 @@ import type { PaymentsModuleOptions } from 'nestjs-payments';
 import { openTelemetry } from 'nestjs-payments/otel';
 import { DatabaseModule } from '../database/database.module.js';
 import { ShopDatabase } from '../database/shop-database.js';
-import { LedgerModule } from '../ledger/ledger.module.js';
 import { OrdersModule } from '../orders/orders.module.js';
 import { shopConfig } from '../shop-config.js';
 import type { ShopSettings } from '../shop-config.js';
@@ -33,7 +32,6 @@ import { reconcileOptions } from './reconcile-options.js';
     }),
     DatabaseModule,
     OrdersModule,
-    LedgerModule,
   ],
   controllers: [InboxController],
   providers: [PaymentHandler, ProblemHandler],

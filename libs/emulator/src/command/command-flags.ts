@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import type { ParseArgsConfig } from 'node:util';
 import { messageOf } from '../emulator-errors.js';
 import type { PaymentsEmulatorOptions } from '../emulator-options.js';
 
@@ -56,7 +57,7 @@ export const DEFAULT_URL = `http://127.0.0.1:${DEFAULT_PORT}`;
 
 /** @throws CommandLineError if a flag is unknown or has an invalid value */
 export function parseCommandLine(args: string[]): Command {
-  const flags = readFlags(args);
+  const flags = parseFlags({ args, options: FLAGS }).values;
   if (flags.help) return { do: 'help' };
   if (flags.version) return { do: 'version' };
   const options: PaymentsEmulatorOptions = {
@@ -89,9 +90,18 @@ export function parseCommandLine(args: string[]): Command {
   return { do: 'start', options, quiet: flags.quiet ?? false, envFile: flags['save-env'] };
 }
 
-function readFlags(args: string[]) {
+/** The flags of every command that controls a running emulator. */
+export const RUNNING_FLAGS = {
+  company: { type: 'string' },
+  url: { type: 'string', default: DEFAULT_URL },
+  'control-token': { type: 'string' },
+  help: { type: 'boolean', short: 'h' },
+} as const;
+
+/** @throws CommandLineError if a flag is unknown or has no value, or if there is an argument that is not a flag */
+export function parseFlags<const T extends ParseArgsConfig>(config: T) {
   try {
-    return parseArgs({ args, options: FLAGS, strict: true, allowPositionals: false }).values;
+    return parseArgs(config);
   } catch (error) {
     throw new CommandLineError(messageOf(error));
   }

@@ -1,7 +1,12 @@
-import { parseArgs } from 'node:util';
 import { DEFAULT_COMPANY } from '../companies/company-store.js';
-import { messageOf } from '../emulator-errors.js';
-import { CommandLineError, DEFAULT_URL, json, parseDuration } from './command-flags.js';
+import {
+  CommandLineError,
+  DEFAULT_URL,
+  json,
+  parseDuration,
+  parseFlags,
+  RUNNING_FLAGS,
+} from './command-flags.js';
 import type { CommandOutput } from './command-output.js';
 import type { ControlRequest } from './emulator-client.js';
 import { EmulatorClient } from './emulator-client.js';
@@ -26,13 +31,7 @@ Usage: payments-emulator webhooks off|on       switches an outage of all webhook
 Exit codes: 0 done, 1 rejected by the emulator, 2 invalid flags.
 `;
 
-const FLAGS = {
-  after: { type: 'string' },
-  company: { type: 'string' },
-  url: { type: 'string' },
-  'control-token': { type: 'string' },
-  help: { type: 'boolean', short: 'h' },
-} as const;
+const FLAGS = { ...RUNNING_FLAGS, after: { type: 'string' } } as const;
 
 export const CONTROL_COMMANDS: readonly string[] = ['webhooks', 'complete', 'decline', 'fault'];
 
@@ -48,13 +47,13 @@ interface ControlCommand {
  * @throws CommandLineError for invalid flags, Error if no emulator responds or if the emulator rejects the request
  */
 export async function runControl(args: string[], output: CommandOutput): Promise<0> {
-  const { values, positionals } = readFlags(args);
+  const { values, positionals } = parseFlags({ args, options: FLAGS, allowPositionals: true });
   if (values.help) {
     output.out(HELP);
     return 0;
   }
   const { request, done } = readCommand(positionals, values);
-  const emulator = await EmulatorClient.connect(values.url ?? DEFAULT_URL, values['control-token']);
+  const emulator = await EmulatorClient.connect(values.url, values['control-token']);
   await emulator.send(request);
   output.out(`${done}\n`);
   return 0;
@@ -118,12 +117,4 @@ function faultRequest(company: string, name: string, value: unknown): ControlReq
 
 function transactionRequest(id: string, action: string, input?: object): ControlRequest {
   return { method: 'POST', control: `transactions/${encodeURIComponent(id)}/${action}`, input };
-}
-
-function readFlags(args: string[]) {
-  try {
-    return parseArgs({ args, options: FLAGS, strict: true, allowPositionals: true });
-  } catch (error) {
-    throw new CommandLineError(messageOf(error));
-  }
 }

@@ -1,8 +1,7 @@
-import { parseArgs } from 'node:util';
 import { messageOf } from '../emulator-errors.js';
 import type { TriggeredEvent } from '../trigger/trigger-event.js';
 import type { TriggerInput } from '../trigger/trigger-input.js';
-import { CommandLineError, DEFAULT_URL, json } from './command-flags.js';
+import { CommandLineError, DEFAULT_URL, json, parseFlags, RUNNING_FLAGS } from './command-flags.js';
 import type { CommandOutput } from './command-output.js';
 import { describeOutcome } from './delivery-outcome.js';
 import { EmulatorClient } from './emulator-client.js';
@@ -29,14 +28,11 @@ Exit codes: 0 delivered, 1 not delivered, 2 invalid flags.
 `;
 
 const FLAGS = {
+  ...RUNNING_FLAGS,
   amount: { type: 'string' },
   reference: { type: 'string' },
   transaction: { type: 'string' },
-  company: { type: 'string' },
   data: { type: 'string' },
-  url: { type: 'string' },
-  'control-token': { type: 'string' },
-  help: { type: 'boolean', short: 'h' },
 } as const;
 
 /** The flags of the command, by the name of the trigger's field. */
@@ -85,9 +81,8 @@ function readTrigger(args: string[]): {
   controlToken: string | undefined;
   input: TriggerInput | undefined;
 } {
-  const { values, positionals } = readFlags(args);
-  const url = values.url ?? DEFAULT_URL;
-  const { reference, transaction, company, 'control-token': controlToken } = values;
+  const { values, positionals } = parseFlags({ args, options: FLAGS, allowPositionals: true });
+  const { url, reference, transaction, company, 'control-token': controlToken } = values;
   if (values.help) return { url, controlToken, input: undefined };
   const [eventType, ...more] = positionals;
   if (eventType === undefined || more.length > 0) {
@@ -108,14 +103,6 @@ function readTrigger(args: string[]): {
       ...(data !== undefined && { data }),
     },
   };
-}
-
-function readFlags(args: string[]) {
-  try {
-    return parseArgs({ args, options: FLAGS, strict: true, allowPositionals: true });
-  } catch (error) {
-    throw new CommandLineError(messageOf(error));
-  }
 }
 
 function numberOf(text: string): number {

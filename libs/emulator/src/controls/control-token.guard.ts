@@ -1,5 +1,5 @@
 import type { CanActivate, ExecutionContext } from '@nestjs/common';
-import { HttpException, Injectable, SetMetadata, UnauthorizedException } from '@nestjs/common';
+import { Injectable, SetMetadata, UnauthorizedException } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { EmulatorCore } from '../emulator-core.js';
@@ -29,13 +29,6 @@ export class ControlTokenGuard implements CanActivate {
     const result = this.core.controlToken.verify(headers.authorization);
     if (result === 'valid') return true;
     const reply = http.getResponse<FastifyReply>();
-    if (result === 'throttled') {
-      void reply.header('retry-after', '60');
-      throw new HttpException(
-        'more than ten requests within a minute had a wrong control token; send the correct token, or wait a minute',
-        429,
-      );
-    }
     void reply.header('www-authenticate', CHALLENGE);
     throw new UnauthorizedException(
       `${result === 'wrong' ? 'the control token is wrong' : 'the control token is missing'}: send the token that payments-emulator printed at its start (or the controlToken option), as the password of HTTP Basic or in Authorization: Bearer`,

@@ -1,11 +1,8 @@
-import 'reflect-metadata';
-import { Type } from 'class-transformer';
-import { IsIn, IsInt, IsOptional, IsString, Max, MaxLength, Min } from 'class-validator';
+import { IsIn, IsOptional, IsString, MaxLength } from 'class-validator';
+import { IsLimit } from '../check-input.js';
 import { IsCompanyId } from '../companies/company-validators.js';
 import type { DeliveryState } from './delivery-record.js';
 import { DELIVERY_STATES } from './delivery-record.js';
-
-const LIMIT = { message: 'limit must be a whole number of deliveries from 1 to 10000' };
 
 /** Selects attempts of the delivery log. All given fields must match. */
 export class DeliveryFilter {
@@ -31,15 +28,9 @@ export class DeliveryFilter {
   state?: DeliveryState | undefined;
 
   /** Maximum number of attempts, 1 to 10,000. The newest attempts are returned. Default: all. */
-  @IsOptional()
-  @Type(() => Number)
-  @IsInt(LIMIT)
-  @Min(1, LIMIT)
-  @Max(10_000, LIMIT)
+  @IsLimit('deliveries', 10_000)
   limit?: number | undefined;
 }
-
-const PAGE_LIMIT = { message: 'limit must be a whole number of deliveries from 1 to 200' };
 
 /** Selects attempts for a page of the delivery log. All given fields must match. */
 export class DeliverySearch {
@@ -64,10 +55,6 @@ export class DeliverySearch {
   before?: string | undefined;
 
   /** Maximum number of attempts, 1 to 200. Default: 50. */
-  @IsOptional()
-  @Type(() => Number)
-  @IsInt(PAGE_LIMIT)
-  @Min(1, PAGE_LIMIT)
-  @Max(200, PAGE_LIMIT)
+  @IsLimit('deliveries', 200)
   limit?: number | undefined;
 }

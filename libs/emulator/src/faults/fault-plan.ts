@@ -191,7 +191,8 @@ const whole =
       ? undefined
       : `must be a whole number ${unit === undefined ? '' : `of ${unit} `}from ${min} to ${max}`;
 
-const milliseconds = whole(0, 3_600_000, 'milliseconds');
+const DELAY_BOUNDS = [0, 3_600_000, 'milliseconds'] as const;
+const milliseconds = whole(...DELAY_BOUNDS);
 
 /** The checks of the fields `next` and `probability`, which every fault whose value is an object can have. */
 export const TRIGGER: Readonly<Record<keyof FaultTrigger, Check>> = {
@@ -211,6 +212,20 @@ const retryAfter: Check = (value) =>
   typeof value === 'string' && /^[\x20-\x7e]{1,100}$/.test(value)
     ? undefined
     : whole(0, 86_400, 'seconds')(value) && 'must be seconds from 0 to 86400, or a header value';
+
+/** Creates a field that accepts whole numbers. */
+function wholeField(
+  label: string,
+  value: string | undefined,
+  ...bounds: Parameters<typeof whole>
+): FaultField {
+  return {
+    label,
+    kind: 'number',
+    ...(value !== undefined && { value }),
+    check: whole(...bounds),
+  };
+}
 
 /** Creates a field that accepts one of the given words. The first word is the default. */
 function choice(label: string, ...options: string[]): FaultField {
@@ -259,12 +274,7 @@ const RESPONSE: DefinitionsOf<ResponseFaults> = {
     label: '5xx server error',
     description: 'Responds with a server error, as during an outage.',
     fields: {
-      status: {
-        label: 'status',
-        kind: 'number',
-        value: '503',
-        check: whole(500, 599),
-      },
+      status: wholeField('status', '503', 500, 599),
     },
   },
   rateLimit: {
@@ -283,12 +293,7 @@ const RESPONSE: DefinitionsOf<ResponseFaults> = {
     label: 'Oversized',
     description: 'Pads the response to a size that the merchant should reject.',
     fields: {
-      bytes: {
-        label: 'bytes',
-        kind: 'number',
-        value: '16777216',
-        check: whole(1, 1_073_741_824, 'bytes'),
-      },
+      bytes: wholeField('bytes', '16777216', 1, 1_073_741_824, 'bytes'),
       encoding: choice('encoding', 'identity', 'gzip'),
     },
   },
@@ -305,30 +310,15 @@ const DELIVERY: DefinitionsOf<DeliveryFaults> = {
     description:
       'Sends further copies of the same event at the same time; the merchant should process it once.',
     fields: {
-      copies: {
-        label: 'number of copies',
-        kind: 'number',
-        value: '1',
-        check: whole(1, 100, 'copies'),
-      },
+      copies: wholeField('number of copies', '1', 1, 100, 'copies'),
     },
   },
   reorder: {
     label: 'Reorder',
     description: 'Delays deliveries until several are waiting, then sends them in another order.',
     fields: {
-      window: {
-        label: 'number of deliveries',
-        kind: 'number',
-        value: '4',
-        check: whole(2, 1000, 'deliveries'),
-      },
-      maxWaitMs: {
-        label: 'maximum wait in milliseconds',
-        kind: 'number',
-        value: '1000',
-        check: milliseconds,
-      },
+      window: wholeField('number of deliveries', '4', 2, 1000, 'deliveries'),
+      maxWaitMs: wholeField('maximum wait in milliseconds', '1000', ...DELAY_BOUNDS),
     },
   },
   delay: {
@@ -378,13 +368,7 @@ const TOKEN: DefinitionsOf<TokenFaults> = {
     label: 'Short-lived tokens',
     description: 'Issues tokens with a shorter lifetime.',
     fields: {
-      seconds: {
-        label: 'seconds',
-        kind: 'number',
-        value: '20',
-        required: true,
-        check: whole(1, 86_400, 'seconds'),
-      },
+      seconds: { ...wholeField('seconds', '20', 1, 86_400, 'seconds'), required: true },
     },
   },
   expiresIn: {
@@ -413,11 +397,13 @@ const API: DefinitionsOf<ApiFaults> = {
     label: 'Transaction not found',
     description: 'Responds with 404 to lookups of transactions, as if they did not exist yet.',
     fields: {
-      forMs: {
-        label: 'only for … milliseconds after the creation',
-        kind: 'number',
-        check: whole(1, 86_400_000, 'milliseconds'),
-      },
+      forMs: wholeField(
+        'only for … milliseconds after the creation',
+        undefined,
+        1,
+        86_400_000,
+        'milliseconds',
+      ),
     },
   },
   otherStatus: {

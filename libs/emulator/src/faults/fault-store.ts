@@ -2,14 +2,29 @@ import type { RandomSource, RandomStream } from '../runtime/random-source.js';
 import { CompanyFaults } from './company-faults.js';
 import type { DrawnAttemptFaults, DrawnEventFaults } from './delivery-faults.js';
 import { drawAttemptFaults, drawEventFaults } from './delivery-faults.js';
-import type { FaultPlan } from './fault-plan.js';
+import type { ApiFaults, FaultPlan } from './fault-plan.js';
 import { validateFaultPlan } from './fault-plan-validator.js';
-import type { DrawnLookupFaults } from './lookup-faults.js';
-import { drawLookupFaults } from './lookup-faults.js';
 import type { DrawnResponseFaults } from './response-faults.js';
 import { drawResponseFaults } from './response-faults.js';
-import type { DrawnTokenFaults } from './token-faults.js';
-import { drawTokenFaults } from './token-faults.js';
+
+export interface DrawnLookupFaults {
+  /** Whether the response hides the transaction. */
+  readonly notFound: boolean;
+  /**
+   * The fault because of which the response returns another status. Undefined if the response returns the transaction's
+   * status. If `status` is undefined, the option `failedStatus` applies.
+   */
+  readonly otherStatus: NonNullable<ApiFaults['otherStatus']> | undefined;
+}
+
+export interface DrawnTokenFaults {
+  /** Lifetime in seconds. Undefined if the configured lifetime applies. */
+  readonly lifetime: number | undefined;
+  /** Replaces `expires_in`, if this field is present. If the value is undefined, `expires_in` is omitted. */
+  readonly expiresIn?: unknown;
+  /** Whether to return the previous token again. */
+  readonly sameToken: boolean;
+}
 
 /**
  * The fault plans of all companies. Each event, attempt, response and token has a number, and a random stream whose
@@ -71,14 +86,32 @@ export class FaultStore {
     return drawResponseFaults(faults, faults.plan[target], this.#next(companyId, target).random);
   }
 
-  /** Draws the faults of one transaction that a response contains. `age`: milliseconds since the creation of the transaction. */
+  /**
+   * Draws the faults of one transaction that a response contains. If a fault cannot apply to the transaction, the
+   * remaining count of the fault stays the same.
+   *
+   * @param age milliseconds since the creation of the transaction, by the emulator's clock
+   */
   forLookup(companyId: string, age: number, complete: boolean): DrawnLookupFaults {
     const { random } = this.#next(companyId, 'lookup');
-    return drawLookupFaults(this.#of(companyId), { age, complete, random });
+    const company = this.#of(companyId);
+    const { notFound, otherStatus } = company.plan.api ?? {};
+    if (age < (notFound?.forMs ?? Infinity) && company.applies(notFound, random)) {
+      return { notFound: true, otherStatus: undefined };
+    }
+    const contradicted = complete && company.applies(otherStatus, random);
+    return { notFound: false, otherStatus: contradicted ? otherStatus : undefined };
   }
 
   forToken(companyId: string): DrawnTokenFaults {
-    return drawTokenFaults(this.#of(companyId), this.#next(companyId, 'issue').random);
+    const { random } = this.#next(companyId, 'issue');
+    const company = this.#of(companyId);
+    const { lifetime, expiresIn, sameToken } = company.plan.token ?? {};
+    return {
+      lifetime: company.applies(lifetime, random) ? lifetime?.seconds : undefined,
+      ...(company.applies(expiresIn, random) ? { expiresIn: expiresIn?.value } : {}),
+      sameToken: company.applies(sameToken, random),
+    };
   }
 
   reorderStream(companyId: string): RandomStream {

@@ -1,5 +1,4 @@
-import 'reflect-metadata';
-import { Transform, Type } from 'class-transformer';
+import { Transform } from 'class-transformer';
 import {
   IsBoolean,
   IsIn,
@@ -12,6 +11,8 @@ import {
   Max,
   Min,
 } from 'class-validator';
+import { IsLimit } from '../check-input.js';
+import { CompanyInput } from '../companies/company-inputs.js';
 import type { Environment } from '../companies/company.js';
 import { IsCompanyId, IsEnvironment } from '../companies/company-validators.js';
 import { IsEventType, IsPhoneNumber, IsReturnUrl } from './transaction-validators.js';
@@ -23,6 +24,8 @@ const AMOUNT = {
     'amount must be a number above 0 and at most 1000000000000, in the unit of the merchant, such as 1500 or 12.5',
 };
 
+const REFERENCE = { message: '$property must be a string of 1 to 256 characters' };
+
 /** A payment to create: the body of `POST /emulator/checkout-invoices`, `/emulator/stk-pushes` and `/emulator/payouts`. */
 export class NewPayment {
   /** The amount, above 0 and at most 1,000,000,000,000, which the emulator sends unchanged as a JSON number. */
@@ -32,12 +35,12 @@ export class NewPayment {
   amount!: number;
 
   /** The client's own reference, 1 to 256 characters. */
-  @Length(1, 256, { message: 'externalReference must be a string of 1 to 256 characters' })
+  @Length(1, 256, REFERENCE)
   externalReference!: string;
 
   /** The account reference, 1 to 256 characters. Default: the external reference. */
   @IsOptional()
-  @Length(1, 256, { message: 'accountReference must be a string of 1 to 256 characters' })
+  @Length(1, 256, REFERENCE)
   accountReference?: string | undefined;
 
   /** The `metadata` of the event. Default: an empty object. */
@@ -76,12 +79,7 @@ export class NewTransaction extends NewCompanyPayment {
 }
 
 /** An event to send without a transaction. */
-export class NewEvent {
-  /** Id of the company of the event. Default: the company that the emulator started with. */
-  @IsOptional()
-  @IsCompanyId()
-  companyId?: string | undefined;
-
+export class NewEvent extends CompanyInput {
   /**
    * The environment. Both environments have the same webhook. Default: `sandbox`; over HTTP, the environment of the
    * called host.
@@ -121,13 +119,9 @@ export class LaterCompletion {
 /** Selects the payments of the calling company: the query of `GET /emulator/payments`. */
 export class PaymentQuery {
   /** The client's own reference, 1 to 256 characters. */
-  @Length(1, 256, { message: 'externalReference must be a string of 1 to 256 characters' })
+  @Length(1, 256, REFERENCE)
   externalReference!: string;
 }
-
-const TRANSACTION_LIMIT = {
-  message: 'limit must be a whole number of transactions from 1 to 10000',
-};
 
 /** Selects transactions. All given fields must match. */
 export class TransactionFilter {
@@ -156,10 +150,6 @@ export class TransactionFilter {
   open?: boolean | undefined;
 
   /** Maximum number of transactions, 1 to 10,000. The newest transactions are returned. Default: all. */
-  @IsOptional()
-  @Type(() => Number)
-  @IsInt(TRANSACTION_LIMIT)
-  @Min(1, TRANSACTION_LIMIT)
-  @Max(10_000, TRANSACTION_LIMIT)
+  @IsLimit('transactions', 10_000)
   limit?: number | undefined;
 }

@@ -305,7 +305,7 @@ export class PaymentsTokenError extends PaymentsError {
   }
 }
 
-/** Rejects only if `send` rejects. */
+/** Never rejects. */
 export async function requestToken(
   company: ResolvedCompany,
   send: Transport['send'],
@@ -320,7 +320,6 @@ export async function requestToken(
       authorization: basic(company),
       'content-type': 'application/json',
       'user-agent': USER_AGENT,
-      'x-auth-token': false,
     },
     body: BODY,
     signal,

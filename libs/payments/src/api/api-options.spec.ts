@@ -1,8 +1,6 @@
 import { Agent } from 'node:http';
 import { inspect } from 'node:util';
 import { afterAll, describe, expect, it } from '@jest/globals';
-import { HttpService } from '@nestjs/axios';
-import axios from 'axios';
 import { Agent as UndiciAgent } from 'undici';
 import { resolveApiOptions } from './api-options.js';
 
@@ -69,7 +67,6 @@ describe('resolveApiOptions', () => {
     ],
     ['adapter', 5, /"api\.adapter" must be .*; it is 5/],
     ['dispatcher', {}, /"api\.dispatcher" must be a dispatcher of undici/],
-    ['http', axios, /"api\.http" must be an HttpService/],
     ['timeout', 5, /no option "api\.timeout". The options are .*deadlineMs/],
   ])(
     'resolveApiOptions() rejects the option %s with the value %p, and describes the fix',
@@ -86,12 +83,8 @@ describe('resolveApiOptions', () => {
     [{ agents: { http: new Agent() } }, 'http'],
     [{ adapter: 'http' as const, agents: { http: new Agent() } }, 'http'],
     [{ dispatcher }, 'undici'],
-    [{ http: new HttpService() }, undefined],
-    [{ http: new HttpService(), adapter: 'undici' as const }, 'undici'],
-    [{ http: new HttpService(), agents: { http: new Agent() } }, 'http'],
-    [{ http: new HttpService(), dispatcher }, 'undici'],
   ])(
-    'HT-31 resolveApiOptions() selects the adapter from the options adapter, agents, dispatcher and http (case %#)',
+    'HT-31 resolveApiOptions() selects the adapter from the options adapter, agents and dispatcher (case %#)',
     (given, adapter) => {
       expect(resolveApiOptions(given).adapter).toBe(adapter);
     },
@@ -129,13 +122,12 @@ describe('resolveApiOptions', () => {
     },
   );
 
-  it('TK-18 resolveApiOptions() hides agents, dispatcher and http in logs, because their sockets contain headers', () => {
-    const http = new HttpService();
-    for (const given of [{ agents: { http: new Agent() } }, { dispatcher, http }]) {
+  it('TK-18 resolveApiOptions() hides agents and dispatcher in logs, because their sockets contain headers', () => {
+    for (const given of [{ agents: { http: new Agent() } }, { dispatcher }]) {
       const options = resolveApiOptions(given);
       expect(options).toMatchObject(given);
-      expect(inspect(options, { depth: Infinity })).not.toMatch(/agents|dispatcher|http:|_events/);
-      expect(JSON.stringify(options)).not.toMatch(/agents|dispatcher|"http":/);
+      expect(inspect(options, { depth: Infinity })).not.toMatch(/agents|dispatcher|_events/);
+      expect(JSON.stringify(options)).not.toMatch(/agents|dispatcher/);
     }
   });
 });

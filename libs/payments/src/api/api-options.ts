@@ -1,9 +1,9 @@
 import type { Agent as HttpAgent } from 'node:http';
 import type { Agent as HttpsAgent } from 'node:https';
-import type { HttpService } from '@nestjs/axios';
 import type { Dispatcher } from 'undici';
 import {
   checkFields,
+  isWhole,
   mustBe,
   oneOf,
   optional,
@@ -75,9 +75,9 @@ export interface PaymentsApiOptions {
    * The HTTP client that sends requests.
    *
    * - `'undici'` (default): the fastest, with more than twice as many calls per second as the others.
-   * - `'http'`: axios on `node:http`. Select this adapter for msw, nock and monitoring tools that patch `node:http`.
+   * - `'http'`: `node:http`. Select this adapter for msw, nock and monitoring tools that patch `node:http`.
    *   `'http'` is the default if `agents` are given.
-   * - `'fetch'`: axios on the global `fetch`, with the connections of `fetch`: `maxSockets` has no effect, and idle
+   * - `'fetch'`: the global `fetch`, with the connections of `fetch`: `maxSockets` has no effect, and idle
    *   connections stay open after the application has closed (they do not keep the process alive). `fetch` does not
    *   report whether it has sent anything. Therefore, a POST is retried only if the connection could not be opened
    *   (DNS, connection refused). After any other failure, such as a failed TLS handshake or a timeout while connecting,
@@ -104,25 +104,15 @@ export interface PaymentsApiOptions {
    * ```
    */
   dispatcher?: Dispatcher;
-  /**
-   * The `HttpService` that sends calls and token requests, for a mock or for interceptors. **The interceptors of this
-   * `HttpService` see client credentials and tokens.** The adapter and the agents of the `HttpService` are used, unless
-   * `adapter` or `agents` are given too. Its settings for redirects, proxies, status codes and limits are ignored.
-   * Default: an `HttpService` of the module's own, which shares nothing with the global axios.
-   */
-  http?: HttpService;
   /** The maximum number of connections to one host. Further calls wait for a free connection. 1 to 10,000. Default 64. */
   maxSockets?: number;
 }
 
 export interface ResolvedApiOptions extends Readonly<
-  Required<Omit<PaymentsApiOptions, 'adapter' | 'dispatcher' | 'http' | 'retry'>>
+  Required<Omit<PaymentsApiOptions, 'dispatcher' | 'retry'>>
 > {
   readonly retry: Readonly<RetryPolicy>;
-  /** The HTTP client; `undefined` for the adapter of the `HttpService` in `http`. */
-  readonly adapter: HttpAdapter | undefined;
   readonly dispatcher: Dispatcher | undefined;
-  readonly http: HttpService | undefined;
 }
 
 export const PAYMENTS_API_OPTIONS = Symbol('PAYMENTS_API_OPTIONS');
@@ -154,23 +144,18 @@ const CHECKS = {
     'a dispatcher of undici: an Agent, a Pool or an EnvHttpProxyAgent',
     (value) => typeof value.dispatch === 'function',
   ),
-  http: optional<HttpService>(
-    'an HttpService: new HttpService(axios.create())',
-    (value) => typeof value === 'object' && typeof value.request === 'function',
-  ),
   maxSockets: whole({ default: 64, min: 1, max: 10_000, unit: 'sockets' }),
 } satisfies OptionChecks<PaymentsApiOptions>;
 
 /** @throws PaymentsError `options_invalid`, naming the option, its unit, its bounds and the fix */
 export function resolveApiOptions(input: PaymentsApiOptions = {}): ResolvedApiOptions {
-  const { agents, dispatcher, http, ...checked } = checkFields('api', input, CHECKS);
-  const adapter = chooseAdapter({ adapter: checked.adapter, agents, dispatcher, http });
+  const { agents, dispatcher, ...checked } = checkFields('api', input, CHECKS);
+  const adapter = chooseAdapter(checked.adapter, agents, dispatcher);
   // Not enumerable, so that logs do not show these options, because their sockets contain the headers that were sent
   // last.
   const hidden = {
     agents: { value: agents ?? Object.freeze({}) },
     dispatcher: { value: dispatcher },
-    http: { value: http },
   };
   const resolved = Object.defineProperties({ ...checked, adapter }, hidden);
   return Object.freeze(resolved) as unknown as ResolvedApiOptions;
@@ -180,14 +165,11 @@ function checkAdapter(name: string, value: unknown): HttpAdapter | undefined {
   return value === undefined ? undefined : oneOf('undici', 'http', 'fetch')(name, value);
 }
 
-function chooseAdapter({
-  adapter,
-  agents,
-  dispatcher,
-  http,
-}: Record<'agents' | 'dispatcher' | 'http', unknown> & {
-  adapter: HttpAdapter | undefined;
-}): HttpAdapter | undefined {
+function chooseAdapter(
+  adapter: HttpAdapter | undefined,
+  agents: HttpAgents | undefined,
+  dispatcher: Dispatcher | undefined,
+): HttpAdapter {
   if (agents && dispatcher) {
     throw optionsInvalid(
       '"api.agents" are for node:http, and "api.dispatcher" is for undici. Set only one of the two options.',
@@ -196,7 +178,7 @@ function chooseAdapter({
   const [needed, option] = agents
     ? (['http', '"api.agents" are for node:http'] as const)
     : (['undici', '"api.dispatcher" is for undici'] as const);
-  if (!agents && !dispatcher) return adapter ?? (http ? undefined : 'undici');
+  if (!agents && !dispatcher) return adapter ?? 'undici';
   if (adapter === undefined || adapter === needed) return needed;
   throw optionsInvalid(
     `${option}, and "api.adapter" is '${adapter}'. Set "api.adapter" to '${needed}', or leave it out. ` +
@@ -219,6 +201,5 @@ function checkStatuses(name: string, value: unknown): readonly (number | '5xx')[
 const DEFAULT_STATUSES: readonly (number | '5xx')[] = Object.freeze([408, 429, '5xx'] as const);
 
 function isStatus(value: unknown): value is number | '5xx' {
-  if (value === '5xx') return true;
-  return typeof value === 'number' && Number.isInteger(value) && value >= 400 && value <= 599;
+  return value === '5xx' || isWhole(value, 400, 599);
 }

@@ -1,3 +1,4 @@
+import { isWhole } from '../errors/option-checks.js';
 import type { ResolvedApiOptions } from './api-options.js';
 import { USER_AGENT } from './http-exchange.js';
 import type { ApiMethod, CallSpec } from './payments-api.js';
@@ -97,9 +98,7 @@ function headerValue(name: string, value: unknown): string {
 }
 
 function checkedDeadline(value: unknown): number {
-  if (Number.isInteger(value) && (value as number) >= 1 && (value as number) <= 600_000) {
-    return value as number;
-  }
+  if (isWhole(value, 1, 600_000)) return value;
   throw new TypeError('deadlineMs must be a whole number of milliseconds from 1 to 600000');
 }
 

@@ -1,6 +1,6 @@
 import type { Companies, ResolvedCompany } from '../companies/company.js';
-import { ModuleLogger, ThrottledLog } from '../errors/module-log.js';
-import { describeError, PaymentsError } from '../errors/payments-error.js';
+import { ModuleLogger } from '../errors/module-log.js';
+import { PaymentsError } from '../errors/payments-error.js';
 import { backoffMs } from '../runtime/backoff.js';
 import { abortable, abortableDelay, Deadline } from '../runtime/deadline.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
@@ -47,16 +47,8 @@ export class HttpApiClient implements ApiClient {
     private readonly runtime: PaymentsRuntime,
     private readonly observers: Observers,
   ) {
-    const log = new ThrottledLog(this.#logger, runtime);
-    const onRejection = (reason: unknown): void =>
-      log.warn(
-        'api.http',
-        () =>
-          'An interceptor of "api.http" did not await a promise, which rejected. Calls are not affected. ' +
-          describeError(reason),
-      );
-    this.#calls = new Transport(options, 'calls', onRejection);
-    this.#tokenRequests = new Transport(options, 'token', onRejection);
+    this.#calls = new Transport(options, 'calls');
+    this.#tokenRequests = new Transport(options, 'token');
     this.#tokens = new TokenCache(MAX_TOKENS, (company) => this.#token(company));
   }
 
@@ -68,7 +60,6 @@ export class HttpApiClient implements ApiClient {
     this.#underWay.add(deadline);
     try {
       const company = await this.#company(companyId, request, deadline);
-      await this.#calls.open();
       const token = this.#tokens.get(company);
       const call = new ApiCall(request, company, deadline, token, this.#calls, options, runtime);
       return (await this.#observe(call, company, request)) as ApiResponse<T>;
@@ -187,21 +178,13 @@ class ApiCall {
     const result = await this.transport.send({
       method,
       url: this.#url,
-      headers: { ...headers, ...this.#tokenHeaders(token) },
+      headers: { ...headers, [this.options.tokenHeader]: `Bearer ${token}` },
       body,
       signal: deadline.signal,
       maxBytes: this.options.maxResponseBytes,
     });
     deadline.release();
     return { result, timedOut: deadline.ended === 'timeout' };
-  }
-
-  /** `false` for the header that is not in use, so that axios does not add it. */
-  #tokenHeaders(token: string): Record<string, string | false> {
-    const value = `Bearer ${token}`;
-    return this.options.tokenHeader === 'authorization'
-      ? { authorization: value, 'x-auth-token': false }
-      : { authorization: false, 'x-auth-token': value };
   }
 
   async #afterFailure(failure: HttpFailure, timedOut: boolean): Promise<void> {

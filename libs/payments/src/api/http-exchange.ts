@@ -8,8 +8,7 @@ export interface HttpRequest {
   method: string;
   /** Absolute URL. */
   url: string;
-  /** `false` prevents a header from being sent, even if axios has a default for it. */
-  headers: Readonly<Record<string, string | false>>;
+  headers: Readonly<Record<string, string>>;
   body?: Buffer | undefined;
   signal: AbortSignal;
   /** The largest body of a 2xx response, in bytes after decompression. */
@@ -46,7 +45,7 @@ export interface HttpFailure {
   status: number | undefined;
 }
 
-/** Contains only the code of the error, because an axios error contains the request with its credentials. */
+/** Contains only the code of the error, because an error may contain the request with its credentials. */
 export function failure(
   reason: HttpFailure['reason'],
   error: unknown,

@@ -1,20 +1,9 @@
-import http, { type ClientRequest, type IncomingMessage, type RequestOptions } from 'node:http';
+import http from 'node:http';
 import https from 'node:https';
 import type { Socket } from 'node:net';
-import { addAbortSignal, Readable, type Transform } from 'node:stream';
-import type { ReadableStream } from 'node:stream/web';
-import type { HttpService } from '@nestjs/axios';
-import type {
-  AxiosInstance,
-  AxiosRequestConfig,
-  AxiosResponse,
-  InternalAxiosRequestConfig,
-} from 'axios';
-import { firstValueFrom } from 'rxjs';
+import { addAbortSignal, pipeline, Readable, type Transform } from 'node:stream';
 import type * as Undici from 'undici';
-import { PaymentsError } from '../errors/payments-error.js';
-import { guard } from '../errors/unhandled-rejections.js';
-import type { HttpAdapter, HttpAgents, ResolvedApiOptions } from './api-options.js';
+import type { HttpAgents, ResolvedApiOptions } from './api-options.js';
 import {
   ACCEPT_ENCODING,
   bodyLimit,
@@ -30,171 +19,41 @@ import {
   type HttpResponse,
 } from './http-exchange.js';
 
-/**
- * The axios configuration of every request. axios accepts any status, and neither parses nor limits the body. axios
- * follows no redirect, because a redirect would carry the token to another host. axios uses no proxy from the
- * environment, because a proxy that is set for other traffic would see the token.
- */
-const REQUEST: AxiosRequestConfig = Object.freeze({
-  responseType: 'stream',
-  validateStatus: () => true,
-  transformRequest: [],
-  transformResponse: [],
-  maxRedirects: 0,
-  fetchOptions: { redirect: 'manual' },
-  proxy: false,
-  timeout: 0,
-  decompress: true,
-  maxContentLength: -1,
-  maxBodyLength: -1,
-});
+type HttpResult = HttpResponse | HttpFailure;
 
 /**
- * Sends requests through Nest's `HttpService`. An instance sends either calls or token requests, so these two have
- * separate connections. A `Transport` never passes an axios error to its caller, because an axios error contains the
- * request with its credentials.
+ * Sends requests with the client that the option `adapter` selects. No client follows a redirect, because a redirect
+ * would carry the token to another host. No client uses a proxy from the environment, because a proxy that is set for
+ * other traffic would see the token.
+ *
+ * An instance sends either calls or token requests, so these two have separate connections.
  */
 export class Transport {
-  #opened: Promise<[HttpService, Connections]> | undefined;
+  #client: Promise<HttpClient> | undefined;
 
   constructor(
     private readonly options: ResolvedApiOptions,
     private readonly purpose: ConnectionPurpose,
-    /** Called if an interceptor of the application's `HttpService` did not await a promise and the promise rejects. */
-    private readonly onRejection: (reason: unknown) => void = () => {},
   ) {}
 
-  /**
-   * Imports axios, `@nestjs/axios` and undici at the first call, if the options need them.
-   *
-   * @throws PaymentsError `options_invalid` if a package is not installed
-   */
-  open(): Promise<[HttpService, Connections]> {
-    this.#opened ??= Promise.all([
-      this.options.http ?? createHttpService(),
-      openConnections(this.options, this.purpose),
-    ]).catch((error: unknown) => {
-      this.#opened = undefined;
-      throw explainImportError(error);
-    });
-    return this.#opened;
-  }
-
-  /** Sends a request. If the request fails, resolves to an `HttpFailure`. Rejects only if `open()` rejects. */
-  async send(request: HttpRequest): Promise<HttpResponse | HttpFailure> {
-    const [service, connections] = await this.open();
-    const exchange = connections.exchange(request);
-    const { method, url, headers: own, body: data } = request;
-    // Without `false`, axios would send a POST without a body as a form.
-    const headers = { 'content-type': false, 'accept-encoding': ACCEPT_ENCODING, ...own };
-    const config = { ...REQUEST, ...exchange.config, method, url, headers, data };
-    try {
-      const send = (): Promise<AxiosResponse<unknown>> =>
-        firstValueFrom(service.request<unknown>(config as AxiosRequestConfig));
-      const sent = this.options.http ? guard(this.onRejection, send) : send();
-      return await readResponse(await sent, request);
-    } catch (error) {
-      return failure('connection_failed', error, exchange.unsent || neverConnected(error));
-    }
+  /** Sends a request. Imports undici at the first request, if it is selected. If a request fails, resolves to an `HttpFailure`. */
+  async send(request: HttpRequest): Promise<HttpResult> {
+    this.#client ??= openClient(this.options, this.purpose);
+    const headers = { 'accept-encoding': ACCEPT_ENCODING, ...request.headers };
+    return (await this.#client).send({ ...request, headers });
   }
 
   async close(): Promise<void> {
-    const opened = await this.#opened?.catch(() => undefined);
-    await opened?.[1].close();
+    await (await this.#client)?.close();
   }
-}
-
-/**
- * Creates an `HttpService` on an axios instance without defaults and interceptors, because interceptors that an
- * application adds to the global axios must not see tokens.
- */
-async function createHttpService(): Promise<HttpService> {
-  const [{ HttpService }, { Axios }] = await Promise.all([
-    import('@nestjs/axios'),
-    import('axios'),
-  ]);
-  const axios = new Axios({});
-  return new HttpService({ request: axios.request.bind(axios) } as AxiosInstance);
-}
-
-function explainImportError(error: unknown): unknown {
-  const { code, message } = error as { code?: unknown; message?: unknown };
-  if (code !== 'ERR_MODULE_NOT_FOUND' && code !== 'MODULE_NOT_FOUND') return error;
-  const name = /'([^']+)'/.exec(String(message))?.[1] ?? '@nestjs/axios axios';
-  return new PaymentsError(
-    'options_invalid',
-    `Calling the payments service needs the package '${name}', which is not installed: npm install ${name}`,
-  );
-}
-
-/** Reads the body of an axios response. Never rejects. */
-async function readResponse(
-  { status, headers, data }: AxiosResponse<unknown>,
-  request: HttpRequest,
-): Promise<HttpResponse | HttpFailure> {
-  const { bytes, whole, error } = await readData(data, bodyLimit(request, status), request.signal);
-  const success = isSuccess(status);
-  if (success && error !== undefined) {
-    const reason = isDecompression(error) ? 'response_invalid' : 'connection_failed';
-    return failure(reason, error, false, status);
-  }
-  if (success && !whole) return failure('response_too_large', undefined, false, status);
-  // A status other than 2xx is a result, even if its body cannot be read.
-  const body = error === undefined ? bytes : Buffer.alloc(0);
-  return { kind: 'response', status, headers: plainHeaders(headers, isWebStream(data)), body };
-}
-
-/** The type of `data` depends on the adapter of axios. A mock may return any value. */
-async function readData(data: unknown, limit: number, signal: AbortSignal): Promise<ResponseBody> {
-  if (data instanceof ResponseBody) return data;
-  const stream = isWebStream(data) ? Readable.fromWeb(data) : data;
-  if (stream instanceof Readable) return readBody(addAbortSignal(signal, stream), limit);
-  const body = new ResponseBody(limit);
-  if (data instanceof Uint8Array) body.add(data);
-  else if (typeof data === 'string') body.add(Buffer.from(data));
-  else if (data !== undefined && data !== null) body.add(Buffer.from(JSON.stringify(data)));
-  return body;
-}
-
-function isWebStream(data: unknown): data is ReadableStream {
-  return typeof (data as ReadableStream | null | undefined)?.getReader === 'function';
-}
-
-function isDecompression(error: unknown): boolean {
-  return /^(?:Z_|ERR_ZLIB|ERR__?BROTLI|ERR__ERROR_|ZSTD)/.test(errorCode(error) ?? '');
-}
-
-/**
- * Returns the headers as an object without a prototype, with names in lower case.
- *
- * @param fetched whether the body came from `fetch`, which decompresses it but keeps its `content-encoding` header
- */
-function plainHeaders(
-  headers: Partial<AxiosResponse['headers']> | undefined,
-  fetched: boolean,
-): Record<string, string> {
-  const plain: Record<string, string> = Object.create(null) as Record<string, string>;
-  for (const [name, value] of Object.entries(headers ?? {})) {
-    if (typeof value === 'string') plain[name.toLowerCase()] = value;
-    else if (Array.isArray(value)) plain[name.toLowerCase()] = value.join(', ');
-  }
-  if (fetched && decoderOf(plain['content-encoding'])) delete plain['content-encoding'];
-  return plain;
 }
 
 /** For `token`, every request opens a new connection, so that it never waits for a call. */
 export type ConnectionPurpose = 'calls' | 'token';
 
-/** One request on its way through an adapter of axios. */
-interface Exchange {
-  /** The part of the axios configuration that selects and controls the adapter. */
-  readonly config: AxiosRequestConfig;
-  /** Whether it is certain that no byte of the request was sent. */
-  readonly unsent: boolean;
-}
-
-interface Connections {
-  exchange(request: HttpRequest): Exchange;
+interface HttpClient {
+  /** Never rejects. */
+  send(request: HttpRequest): Promise<HttpResult>;
   /** Closes the connections, except those of agents and dispatchers that the application passed in. */
   close(): Promise<void>;
 }
@@ -207,21 +66,25 @@ const IDLE_MS = 4_000;
 /** Added to the time limit of a request for opening its connection, so that the request times out first. */
 const CONNECT_GRACE_MS = 1_000;
 
-async function openConnections(
+async function openClient(
   options: ResolvedApiOptions,
   purpose: ConnectionPurpose,
-): Promise<Connections> {
-  if (options.adapter !== 'undici') return nodeConnections(options, purpose);
-  const { dispatcher } = options;
-  if (!dispatcher) return undiciConnections(await import('undici'), options, purpose);
-  return { exchange: (request) => new UndiciExchange(dispatcher, request), close: async () => {} };
+): Promise<HttpClient> {
+  const { adapter, dispatcher } = options;
+  if (adapter === 'fetch') return { send: sendWithFetch, close: async () => {} };
+  if (adapter === 'http') return nodeClient(options, purpose);
+  if (!dispatcher) return undiciClient(await import('undici'), options, purpose);
+  return {
+    send: (request) => new UndiciExchange(dispatcher, request).send(),
+    close: async () => {},
+  };
 }
 
-function undiciConnections(
+function undiciClient(
   { Agent, buildConnector }: typeof Undici,
   options: ResolvedApiOptions,
   purpose: ConnectionPurpose,
-): Connections {
+): HttpClient {
   const limitMs = purpose === 'calls' ? options.attemptTimeoutMs : options.tokenTimeoutMs;
   const connector = buildConnector({ timeout: limitMs + CONNECT_GRACE_MS });
   const sockets = new Set<Socket>();
@@ -242,7 +105,7 @@ function undiciConnections(
     },
   });
   return {
-    exchange: (request) => new UndiciExchange(agent, request),
+    send: (request) => new UndiciExchange(agent, request).send(),
     close: async () => {
       const closed = agent.destroy();
       // undici does not close a connection that is being opened, and such a connection would keep the process alive.
@@ -252,78 +115,137 @@ function undiciConnections(
   };
 }
 
-function nodeConnections(options: ResolvedApiOptions, purpose: ConnectionPurpose): Connections {
-  // An HttpService of the application has its own agents, and fetch uses none.
-  const own = options.adapter === 'http' && !options.http;
+function nodeClient(options: ResolvedApiOptions, purpose: ConnectionPurpose): HttpClient {
   const keepAlive = { keepAlive: true, maxSockets: options.maxSockets, timeout: IDLE_MS };
   const agentOptions: http.AgentOptions = purpose === 'calls' ? keepAlive : {};
-  const agents = own
-    ? { http: new http.Agent(agentOptions), https: new https.Agent(agentOptions) }
-    : {};
+  const agents = { http: new http.Agent(agentOptions), https: new https.Agent(agentOptions) };
   const used = { ...agents, ...options.agents };
   return {
-    exchange: ({ signal }) => new AxiosExchange(options.adapter, used, signal),
+    // An agent of the application may throw.
+    send: (request) =>
+      sendWithNode(request, used).catch((error: unknown) =>
+        failure('connection_failed', error, true),
+      ),
     close: async () => {
-      agents.http?.destroy();
-      agents.https?.destroy();
+      agents.http.destroy();
+      agents.https.destroy();
     },
   };
 }
 
-/** The part of `node:http` that axios lets a caller replace. */
-interface HttpTransport {
-  request(options: RequestOptions, onResponse: (response: IncomingMessage) => void): ClientRequest;
+/** A request is unsent until the connection is open (for https: until the TLS handshake is done). */
+function sendWithNode(request: HttpRequest, agents: Required<HttpAgents>): Promise<HttpResult> {
+  const { method, url, body, signal } = request;
+  // Node.js sends no length of the body of a DELETE by itself.
+  const headers = { ...request.headers, ...(body && { 'content-length': body.length }) };
+  const secure = url.startsWith('https:');
+  const opened = secure ? 'secureConnect' : 'connect';
+  return new Promise((resolve) => {
+    let open = false;
+    const outgoing = secure
+      ? https.request(url, { method, headers, agent: agents.https })
+      : http.request(url, { method, headers, agent: agents.http });
+    // With the option `signal`, Node.js would report an abort only when the request gets a connection.
+    const abort = (): void => {
+      resolve(failure('connection_failed', undefined, !open));
+      outgoing.destroy();
+    };
+    if (signal.aborted) abort();
+    else signal.addEventListener('abort', abort, { once: true });
+    outgoing.once('socket', (socket) => {
+      // A socket that is not connecting is open already: it was kept alive, or an agent for a proxy has opened it.
+      if (!socket.connecting) open = true;
+      else socket.once(opened, () => (open = true));
+    });
+    outgoing.on('error', (error) =>
+      resolve(failure('connection_failed', error, !open || neverConnected(error))),
+    );
+    outgoing.once('response', (incoming) => {
+      signal.removeEventListener('abort', abort);
+      const { statusCode = 0 } = incoming;
+      const received = plainHeaders(incoming.headers);
+      const createDecoder = decoderOf(received['content-encoding']);
+      if (createDecoder) delete received['content-encoding'];
+      const stream =
+        createDecoder && mayHaveBody(method, statusCode)
+          ? pipeline(incoming, createDecoder(), () => {})
+          : incoming;
+      resolve(readResponse(request, statusCode, received, stream));
+    });
+    outgoing.end(body);
+  });
 }
 
-/**
- * One request through an adapter of axios itself. With the adapter `http`, `unsent` is true until the connection is
- * open (for https: until the TLS handshake is done), because Node.js writes nothing before that.
- *
- * Other adapters ignore the replaced transport. For these adapters, `unsent` stays false, because it is unknown whether
- * they sent anything.
- */
-class AxiosExchange implements Exchange {
-  readonly config: AxiosRequestConfig;
-  #started = false;
-  #opened = false;
+function mayHaveBody(method: string, status: number): boolean {
+  return method !== 'HEAD' && status !== 204 && status !== 304;
+}
 
-  constructor(adapter: HttpAdapter | undefined, agents: HttpAgents, signal: AbortSignal) {
-    const transport: HttpTransport = {
-      request: (options, onResponse) => {
-        const secure = options.protocol === 'https:';
-        // The agent is set here because axios replaces agents that have a `proxyEnv` if its own proxy support is off.
-        const agent = (secure ? agents.https : agents.http) ?? options.agent;
-        const request = (secure ? https : http).request({ ...options, agent }, onResponse);
-        this.#started = true;
-        request.once('socket', (socket) => this.#watch(socket, secure));
-        return request;
-      },
-    };
-    this.config = { ...(adapter && { adapter }), transport, signal };
+/** `fetch` does not report whether it has sent anything, except for errors of DNS and `connect`. */
+async function sendWithFetch(request: HttpRequest): Promise<HttpResult> {
+  const { method, url, headers, body = null, signal } = request;
+  try {
+    const response = await fetch(url, { method, headers, body, signal, redirect: 'manual' });
+    const received = plainHeaders(Object.fromEntries(response.headers));
+    // `fetch` decompresses the body, but keeps the header.
+    if (decoderOf(received['content-encoding'])) delete received['content-encoding'];
+    const stream = response.body ? Readable.fromWeb(response.body) : Readable.from([]);
+    return await readResponse(request, response.status, received, stream);
+  } catch (error) {
+    return failure('connection_failed', error, neverConnected(error));
   }
+}
 
-  get unsent(): boolean {
-    return this.#started && !this.#opened;
-  }
+/** Reads the body of a response. Never rejects. */
+async function readResponse(
+  request: HttpRequest,
+  status: number,
+  headers: Record<string, string>,
+  stream: Readable,
+): Promise<HttpResult> {
+  const limit = bodyLimit(request, status);
+  const body = await readBody(addAbortSignal(request.signal, stream), limit);
+  return resultOf(status, headers, body);
+}
 
-  #watch(socket: Socket, secure: boolean): void {
-    // A socket that is not connecting is open already: it was kept alive, or an agent for a proxy has opened it.
-    if (!socket.connecting) this.#opened = true;
-    else socket.once(secure ? 'secureConnect' : 'connect', () => (this.#opened = true));
+function resultOf(
+  status: number,
+  headers: Record<string, string>,
+  { bytes, whole, error }: ResponseBody,
+): HttpResult {
+  const success = isSuccess(status);
+  if (success && error !== undefined) {
+    const reason = isDecompression(error) ? 'response_invalid' : 'connection_failed';
+    return failure(reason, error, false, status);
   }
+  if (success && !whole) return failure('response_too_large', undefined, false, status);
+  // A status other than 2xx is a result, even if its body cannot be read.
+  const body = error === undefined ? bytes : Buffer.alloc(0);
+  return { kind: 'response', status, headers, body };
+}
+
+function isDecompression(error: unknown): boolean {
+  return /^(?:Z_|ERR_ZLIB|ERR__?BROTLI|ERR__ERROR_|ZSTD)/.test(errorCode(error) ?? '');
+}
+
+type Headers = Record<string, string | string[] | undefined>;
+
+/** Returns the headers as an object without a prototype, with names in lower case. */
+function plainHeaders(headers: Headers): Record<string, string> {
+  const plain: Record<string, string> = Object.create(null) as Record<string, string>;
+  for (const [name, value] of Object.entries(headers)) {
+    if (value !== undefined) plain[name.toLowerCase()] = [value].flat().join(', ');
+  }
+  return plain;
 }
 
 type Controller = Undici.Dispatcher.DispatchController;
-type Headers = Record<string, string | string[] | undefined>;
 
 /**
- * One request through undici, as an adapter for axios. The exchange collects the chunks of the body up to the limit,
- * and uses a stream only if the body is compressed. `unsent` is true until undici starts to write the request.
+ * One request through undici. The exchange collects the chunks of the body up to the limit, and uses a stream only if
+ * the body is compressed. The request is unsent until undici starts to write it.
  */
-export class UndiciExchange implements Exchange, Undici.Dispatcher.DispatchHandler {
-  readonly config: AxiosRequestConfig = { adapter: (config) => this.#send(config) };
+export class UndiciExchange implements Undici.Dispatcher.DispatchHandler {
   readonly #received = Promise.withResolvers<ResponseBody>();
-  #started = false;
   /** undici's controller of the request. Set when there is a connection, before undici writes to it. */
   #controller: Controller | undefined;
   #status = 0;
@@ -341,26 +263,22 @@ export class UndiciExchange implements Exchange, Undici.Dispatcher.DispatchHandl
     this.#request = request;
   }
 
-  get unsent(): boolean {
-    return this.#started && !this.#controller;
-  }
-
-  async #send(config: InternalAxiosRequestConfig): Promise<AxiosResponse<ResponseBody>> {
-    const { signal, method, url, body = null } = this.#request;
+  /** Call this method once. Never rejects. */
+  async send(): Promise<HttpResult> {
+    const { signal, method, url, headers, body = null } = this.#request;
     const abort = (): void => this.#abort();
     signal.addEventListener('abort', abort, { once: true });
     try {
-      this.#started = true;
-      if (signal.aborted) this.#abort();
+      if (signal.aborted) abort();
       else {
         const { origin, pathname, search } = new URL(url);
-        const headers = config.headers.toJSON() as Record<string, string>;
         const path = pathname + search;
         this.#dispatcher.dispatch({ origin, path, method, headers, body }, this);
       }
-      const data = await this.#received.promise;
-      const headers = this.#headers as Record<string, string>;
-      return { status: this.#status, statusText: '', headers, config, data };
+      const received = await this.#received.promise;
+      return resultOf(this.#status, plainHeaders(this.#headers), received);
+    } catch (error) {
+      return failure('connection_failed', error, !this.#controller || neverConnected(error));
     } finally {
       signal.removeEventListener('abort', abort);
     }

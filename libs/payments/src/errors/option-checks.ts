@@ -54,24 +54,30 @@ export function checkFields<C extends Readonly<Record<string, OptionCheck<unknow
   return Object.freeze(Object.fromEntries(fields)) as { readonly [K in keyof C]: ReturnType<C[K]> };
 }
 
+export function isWhole(value: unknown, min: number, max: number): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max;
+}
+
+interface WholeNumbers {
+  readonly min: number;
+  readonly max: number;
+  readonly unit: string;
+}
+
+/** Without a default, the check returns `undefined` for a missing value. */
+export function whole(numbers: WholeNumbers & { default: number }): OptionCheck<number>;
+export function whole(numbers: WholeNumbers): OptionCheck<number | undefined>;
 export function whole({
   default: standard,
   min,
   max,
   unit,
-}: {
-  default: number;
-  min: number;
-  max: number;
-  unit: string;
-}): OptionCheck<number> {
+}: WholeNumbers & { default?: number }): OptionCheck<number | undefined> {
   return (name, value) => {
     if (value === undefined) return standard;
-    if (typeof value === 'number' && Number.isSafeInteger(value) && value >= min && value <= max) {
-      return value;
-    }
-    const expected = `a whole number of ${unit} from ${min} to ${max}`;
-    throw mustBe(name, expected, value, `Leave it out for ${standard}.`);
+    if (isWhole(value, min, max)) return value;
+    const hint = standard === undefined ? '' : `Leave it out for ${standard}.`;
+    throw mustBe(name, `a whole number of ${unit} from ${min} to ${max}`, value, hint);
   };
 }
 

@@ -57,7 +57,7 @@ describe('OnPaymentEvent', () => {
     }
     for (const value of [min - 1, max + 1, 1.5, NaN, Infinity, '5', null]) {
       expect(() => OnPaymentEvent('a', { [option]: value })).toThrow(
-        new RegExp(`^@OnPaymentEvent: "${option}" must be a whole number of \\w+ from 1 to ${max}`),
+        new RegExp(`"@OnPaymentEvent\\.${option}" must be a whole number of \\w+ from 1 to ${max}`),
       );
     }
   });
@@ -68,7 +68,7 @@ describe('OnPaymentEvent', () => {
     }
     for (const retry of [3, 'none', {}, null, { attempts: 9, waitsMs: [], jitter: 0 }]) {
       expect(() => OnPaymentEvent('a', { retry: retry as never })).toThrow(
-        /^@OnPaymentEvent: "retry"/,
+        /"@OnPaymentEvent\.retry" must be a retry schedule/,
       );
     }
   });

@@ -1,3 +1,5 @@
+import { checkFields, optional, whole } from '../errors/option-checks.js';
+import type { OptionChecks } from '../errors/option-checks.js';
 import { defineHandlerParams } from './handler-invoker.js';
 import { assertPattern, OVERDUE_EVENT_TYPE } from './handler-registry.js';
 import type {
@@ -7,7 +9,7 @@ import type {
   PaymentEventType,
   PaymentOverdueData,
 } from './payment-event.js';
-import { assertRetrySchedule, assertWhole } from './retry-schedule.js';
+import { checkRetrySchedule } from './retry-schedule.js';
 import type { RetrySchedule } from './retry-schedule.js';
 
 /** Options of {@link OnPaymentEvent}. */
@@ -83,9 +85,9 @@ export type MatchedType<T extends PaymentEventType> = T extends '*' | `${string}
  * returns a truthy value or a promise of such a value, the filter has handled the error and the delivery is done;
  * otherwise the attempt fails.
  *
- * @throws TypeError if a type is not a valid pattern, an option is out of bounds, or several decorators on one method
- *   contradict each other. Throws a TypeError also if the decorator is applied to anything other than a method with a
- *   string as its name.
+ * @throws PaymentsError `options_invalid` if an option does not exist or is out of bounds.
+ * @throws TypeError if a type is not a valid pattern, several decorators on one method contradict each other, or the
+ *   decorator is applied to anything other than a method with a string as its name.
  * @example
  * ```ts
  * @OnPaymentEvent('transaction.completed')
@@ -99,7 +101,7 @@ export function OnPaymentEvent<
   const patterns: readonly unknown[] = Array.isArray(types) ? types : [types];
   if (patterns.length === 0) throw new TypeError('@OnPaymentEvent needs at least one event type.');
   patterns.forEach(assertPattern);
-  return handlerDecorator<MatchedType<T>, D>(patterns as string[], options);
+  return handlerDecorator<MatchedType<T>, D>('@OnPaymentEvent', patterns as string[], options);
 }
 
 /**
@@ -110,7 +112,7 @@ export function OnPaymentEvent<
  * {@link PaymentOverdueData}, and `context.source` is `overdue`. An event of the payment may arrive while the handler
  * runs or waits for a retry: `PaymentExpectations.get()` returns the current state.
  *
- * @throws TypeError in the same cases as {@link OnPaymentEvent}.
+ * @throws the same errors as {@link OnPaymentEvent}.
  * @example
  * ```ts
  * @OnPaymentOverdue()
@@ -122,14 +124,16 @@ export function OnPaymentEvent<
 export function OnPaymentOverdue<D extends object = PaymentOverdueData>(
   options: OnPaymentEventOptions<D> = {},
 ) {
-  return handlerDecorator<typeof OVERDUE_EVENT_TYPE, D>([OVERDUE_EVENT_TYPE], options);
+  const types = [OVERDUE_EVENT_TYPE];
+  return handlerDecorator<typeof OVERDUE_EVENT_TYPE, D>('@OnPaymentOverdue', types, options);
 }
 
 function handlerDecorator<T extends string, D extends object>(
+  name: string,
   patterns: readonly string[],
-  options: OnPaymentEventOptions<D>,
+  given: OnPaymentEventOptions<D>,
 ) {
-  assertOptions(options);
+  const options = checkFields(name, given, CHECKS);
   return <M extends PaymentEventHandler<T, D>>(
     target: object,
     method: string,
@@ -163,17 +167,22 @@ function methodOf(target: object, method: unknown, descriptor?: PropertyDescript
   return found;
 }
 
-const OPTIONS = ['name', 'data', 'concurrency', 'timeoutMs', 'retry'] as const;
+const CHECKS = {
+  name: optional<string>('a text', (value) => typeof value === 'string'),
+  data: optional<new () => object>('a class', (value) => typeof value === 'function'),
+  concurrency: whole({ min: 1, max: 1000, unit: 'attempts' }),
+  timeoutMs: whole({ min: 1, max: 3_600_000, unit: 'milliseconds' }),
+  retry: checkRetrySchedule,
+} satisfies OptionChecks<OnPaymentEventOptions>;
 
 /** @throws TypeError if two decorators of one method, which make one handler, set an option to different values. */
 function mergeOptions(
   method: string,
   stacked: OnPaymentEventOptions,
-  options: OnPaymentEventOptions,
+  options: Readonly<Record<string, unknown>>,
 ): OnPaymentEventOptions {
   const merged: Record<string, unknown> = { ...stacked };
-  for (const option of OPTIONS) {
-    const value = options[option];
+  for (const [option, value] of Object.entries(options)) {
     if (value === undefined) continue;
     const other = (merged[option] ??= value);
     if (value === other) continue;
@@ -183,12 +192,4 @@ function mergeOptions(
     );
   }
   return merged;
-}
-
-function assertOptions({ concurrency, timeoutMs, retry }: OnPaymentEventOptions): void {
-  if (concurrency !== undefined)
-    assertWhole('@OnPaymentEvent: "concurrency"', concurrency, 1000, 'attempts');
-  if (timeoutMs !== undefined)
-    assertWhole('@OnPaymentEvent: "timeoutMs"', timeoutMs, 3_600_000, 'milliseconds');
-  if (retry !== undefined) assertRetrySchedule(retry, '@OnPaymentEvent: "retry"');
 }

@@ -1,3 +1,6 @@
+import { checkFields, isWhole, optional, whole } from '../errors/option-checks.js';
+import type { OptionChecks } from '../errors/option-checks.js';
+
 const DAY = 86_400_000;
 const MAX_WAIT_MS = 7 * DAY;
 const MAX_ATTEMPTS = 1000;
@@ -32,25 +35,29 @@ export interface ExponentialOptions {
  * random factor from 1 to 2. The defaults give 16 attempts in about three days: the waits are about 1.5 s, 24 s, 2 min,
  * 6 min, …, 21 h.
  *
- * @throws TypeError for a value out of bounds; the message names the field, its unit and bounds.
+ * @throws PaymentsError `options_invalid`; the message names the field, its unit and bounds.
  * @example
  * ```ts
  * @OnPaymentEvent('transaction.completed', { retry: exponential({ attempts: 10 }) })
  * ```
  */
 export function exponential(options: ExponentialOptions = {}): RetrySchedule {
-  const { attempts = 16, firstMs = 1000, exponent = 4, maxMs = DAY } = options;
-  assertWhole('exponential(): "attempts"', attempts, MAX_ATTEMPTS, 'attempts');
-  assertWhole('exponential(): "firstMs"', firstMs, DAY, 'milliseconds');
-  assertWhole('exponential(): "maxMs"', maxMs, MAX_WAIT_MS, 'milliseconds');
-  if (typeof exponent !== 'number' || !(exponent >= 0 && exponent <= 10)) {
-    throw new TypeError('exponential(): "exponent" must be a number from 0 to 10.');
-  }
+  const { attempts, firstMs, exponent = 4, maxMs } = checkFields('exponential', options, CHECKS);
   const waits = Array.from({ length: attempts - 1 }, (_, index) =>
     Math.round(Math.min(maxMs, firstMs * (index + 1) ** exponent)),
   );
   return schedule(waits, 1);
 }
+
+const CHECKS = {
+  attempts: whole({ default: 16, min: 1, max: MAX_ATTEMPTS, unit: 'attempts' }),
+  firstMs: whole({ default: 1000, min: 1, max: DAY, unit: 'milliseconds' }),
+  exponent: optional<number>(
+    'a number from 0 to 10',
+    (value) => typeof value === 'number' && value >= 0 && value <= 10,
+  ),
+  maxMs: whole({ default: DAY, min: 1, max: MAX_WAIT_MS, unit: 'milliseconds' }),
+} satisfies OptionChecks<ExponentialOptions>;
 
 /**
  * A retry schedule with exactly these waits, without jitter: `fixed([60_000, 3_600_000])` makes three attempts.
@@ -92,12 +99,11 @@ export function nextRetryMs(
   return Math.round(waitsMs[attempt - 1]! * (1 + jitter * random));
 }
 
-export function assertRetrySchedule(value: unknown, name: string): asserts value is RetrySchedule {
-  const { attempts, waitsMs, jitter } = (value ?? {}) as Partial<RetrySchedule>;
-  const isSchedule = areWaits(waitsMs) && attempts === waitsMs.length + 1;
-  if (isSchedule && (jitter === 0 || jitter === 1)) return;
-  throw new TypeError(`${name} must be a retry schedule: exponential(…), fixed([…]) or none.`);
-}
+export const checkRetrySchedule = optional<RetrySchedule>(
+  'a retry schedule: exponential(…), fixed([…]) or none',
+  ({ attempts, waitsMs, jitter }) =>
+    areWaits(waitsMs) && attempts === waitsMs.length + 1 && (jitter === 0 || jitter === 1),
+);
 
 function areWaits(value: unknown): value is readonly number[] {
   return (
@@ -105,13 +111,4 @@ function areWaits(value: unknown): value is readonly number[] {
     value.length < MAX_ATTEMPTS &&
     value.every((waitMs) => isWhole(waitMs, 0, MAX_WAIT_MS))
   );
-}
-
-export function assertWhole(name: string, value: unknown, max: number, unit: string): void {
-  if (isWhole(value, 1, max)) return;
-  throw new TypeError(`${name} must be a whole number of ${unit} from 1 to ${max}.`);
-}
-
-function isWhole(value: unknown, min: number, max: number): boolean {
-  return Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max;
 }

@@ -1,6 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { HealthIndicatorService } from '@nestjs/terminus';
 import type { HealthIndicatorResult } from '@nestjs/terminus';
+import { checkFields, whole } from '../errors/option-checks.js';
+import type { OptionChecks } from '../errors/option-checks.js';
 import { errorCodeOf, PaymentsError } from '../errors/payments-error.js';
 import { PaymentExpectations } from '../expectations/payment-expectations.js';
 import { PaymentInbox } from '../inbox/payment-inbox.js';
@@ -13,8 +15,8 @@ export interface PaymentsReadinessOptions {
   /** Milliseconds within which the store must respond, 10 to 60,000. Default 2,000. */
   timeoutMs?: number;
   /**
-   * The status is `down` if the oldest unfinished delivery was received more than this many milliseconds ago. Default:
-   * no limit.
+   * The status is `down` if the oldest unfinished delivery was received more than this many milliseconds ago. 0 to
+   * 315,360,000,000 (10 years). Default: no limit.
    */
   maxOldestPendingMs?: number;
   /**
@@ -45,6 +47,15 @@ export interface PaymentsHealthDetails {
   /** Names of the paused handlers, and `*` if all are paused. */
   readonly paused: readonly string[];
 }
+
+// A count never exceeds its cap.
+const COUNT = { min: 0, max: COUNT_CAP - 1 };
+const CHECKS = {
+  timeoutMs: whole({ default: 2000, min: 10, max: 60_000, unit: 'milliseconds' }),
+  maxOldestPendingMs: whole({ min: 0, max: 3650 * 86_400_000, unit: 'milliseconds' }),
+  maxDead: whole({ ...COUNT, unit: 'deliveries' }),
+  maxOverdueUnknown: whole({ ...COUNT, unit: 'payments' }),
+} satisfies OptionChecks<PaymentsReadinessOptions>;
 
 const LIMITS = {
   oldestPendingMs: 'maxOldestPendingMs',
@@ -89,17 +100,13 @@ export class PaymentsHealthIndicator {
    * {@link PaymentsHealthDetails} if the store has responded, `exceeded` with the names of the values above their
    * limits, and `error` with an error code if the store could not be read. Does not call the service.
    *
-   * @throws TypeError for an option out of bounds.
+   * @throws PaymentsError `options_invalid` if an option does not exist or is out of bounds.
    */
   async readiness(
     key = 'payments',
     options: PaymentsReadinessOptions = {},
   ): Promise<HealthIndicatorResult> {
-    const { timeoutMs = 2000 } = options;
-    if (!Number.isInteger(timeoutMs) || timeoutMs < 10 || timeoutMs > 60_000) {
-      throw new TypeError('"timeoutMs" must be a whole number of milliseconds from 10 to 60,000.');
-    }
-    for (const option of Object.values(LIMITS)) checkLimit(option, options[option]);
+    const { timeoutMs, ...limits } = checkFields('readiness', options, CHECKS);
     const result = this.indicators.check(key);
     let details: PaymentsHealthDetails;
     try {
@@ -114,7 +121,7 @@ export class PaymentsHealthIndicator {
       return result.down({ error: errorCodeOf(error) ?? 'inbox_unavailable' });
     }
     const exceeded = (Object.keys(LIMITS) as (keyof typeof LIMITS)[]).filter(
-      (value) => (details[value] ?? 0) > (options[LIMITS[value]] ?? Infinity),
+      (value) => (details[value] ?? 0) > (limits[LIMITS[value]] ?? Infinity),
     );
     return exceeded.length === 0
       ? result.up({ ...details })
@@ -142,12 +149,4 @@ export class PaymentsHealthIndicator {
       paused: stats.paused,
     };
   }
-}
-
-/** Throws if a count can never exceed the limit, because the store counts only up to 10,000. */
-function checkLimit(option: string, limit: number | undefined): void {
-  const max = option === LIMITS.oldestPendingMs ? Number.MAX_VALUE : COUNT_CAP - 1;
-  if (limit === undefined || (Number.isFinite(limit) && limit >= 0 && limit <= max)) return;
-  const bounds = max < COUNT_CAP ? 'from 0 to 9,999' : 'of 0 or more';
-  throw new TypeError(`"${option}" must be a number ${bounds}.`);
 }

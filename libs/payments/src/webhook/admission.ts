@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import { Inject, Injectable } from '@nestjs/common';
 import { DEFAULT_COMPANY, isCompanyId } from '../companies/company.js';
+import { isWhole } from '../errors/option-checks.js';
 import { describeError, PaymentsError } from '../errors/payments-error.js';
 import { BoundedBuffer, readInto } from '../runtime/bounded-buffer.js';
 import { PAYMENTS_RUNTIME } from '../runtime/payments-runtime.js';
@@ -347,10 +348,10 @@ function requireAdmitted(result: unknown): void {
     throw checkFailed('returned neither undefined nor an AdmissionRejection');
   }
   const { status = 403, retryAfterSeconds, message } = result as Record<string, unknown>;
-  if (!isInteger(status, 400, 599)) {
+  if (!isWhole(status, 400, 599)) {
     throw checkFailed('returned a "status" that is not a whole number from 400 to 599');
   }
-  if (retryAfterSeconds !== undefined && !isInteger(retryAfterSeconds, 0, 86_400)) {
+  if (retryAfterSeconds !== undefined && !isWhole(retryAfterSeconds, 0, 86_400)) {
     throw checkFailed('returned "retryAfterSeconds" that is not a whole number from 0 to 86400');
   }
   if (message !== undefined && typeof message !== 'string') {
@@ -358,10 +359,6 @@ function requireAdmitted(result: unknown): void {
   }
   const text = message ?? 'The application rejected the request.';
   throw new AdmissionCheckError(status, text, retryAfterSeconds);
-}
-
-function isInteger(value: unknown, min: number, max: number): value is number {
-  return Number.isInteger(value) && (value as number) >= min && (value as number) <= max;
 }
 
 function throwCheckError(error: unknown): never {

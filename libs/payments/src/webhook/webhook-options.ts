@@ -1,6 +1,13 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { ResolvedReceiveOptions } from '../inbox/receive/receive-options.js';
-import { checkFields, mustBe, optional, optionsInvalid, whole } from '../errors/option-checks.js';
+import {
+  checkFields,
+  isWhole,
+  mustBe,
+  optional,
+  optionsInvalid,
+  whole,
+} from '../errors/option-checks.js';
 import type { OptionChecks } from '../errors/option-checks.js';
 
 /** Nest injection token of the endpoint's path without the global prefix (`string | null`). */
@@ -157,9 +164,7 @@ export function resolveWebhookOptions(
 function checkMaxAge(name: string, value: unknown): number | false | undefined {
   if (value === undefined || value === false) return value;
   const { min, max } = MAX_AGE;
-  if (Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max) {
-    return value as number;
-  }
+  if (isWhole(value, min, max)) return value;
   const hint =
     'Leave it out for "worker.retainIdsMs" with a durable inbox, and no limit with the memory inbox.';
   const expected = `a whole number of milliseconds from ${min} to ${max}, or false for no limit`;

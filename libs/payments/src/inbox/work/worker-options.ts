@@ -1,7 +1,7 @@
-import { checkFields, flag, optionsInvalid, whole } from '../../errors/option-checks.js';
+import { checkFields, flag, whole } from '../../errors/option-checks.js';
 import type { OptionChecks } from '../../errors/option-checks.js';
 import type { HandlerOptions } from '../../events/handler-registry.js';
-import { assertRetrySchedule, exponential } from '../../events/retry-schedule.js';
+import { checkRetrySchedule, exponential } from '../../events/retry-schedule.js';
 import type { RetrySchedule } from '../../events/retry-schedule.js';
 
 export const WORKER_OPTIONS = Symbol('PAYMENTS_WORKER_OPTIONS');
@@ -65,7 +65,7 @@ export function resolveWorkerOptions(options: WorkerOptions = {}): ResolvedWorke
   const retainEventsMs = checkRetainEventsMs('worker.retainEventsMs', options?.retainEventsMs);
   return checkFields('worker', options, {
     background: flag(true),
-    retry: checkRetry,
+    retry: (name, value) => checkRetrySchedule(name, value) ?? exponential(),
     concurrency: whole({ default: 20, min: 1, max: 1000, unit: 'attempts' }),
     timeoutMs: whole({ default: 60_000, min: 1, max: 3_600_000, unit: MS }),
     leaseMs: whole({ default: 20_000, min: 1000, max: 3_600_000, unit: MS }),
@@ -78,15 +78,6 @@ export function resolveWorkerOptions(options: WorkerOptions = {}): ResolvedWorke
       unit: MS,
     }),
   } satisfies OptionChecks<WorkerOptions>);
-}
-
-function checkRetry(name: string, retry: unknown = exponential()): RetrySchedule {
-  try {
-    assertRetrySchedule(retry, `"${name}"`);
-  } catch (error) {
-    throw optionsInvalid((error as TypeError).message);
-  }
-  return retry;
 }
 
 export type HandlerPolicy = Pick<ResolvedWorkerOptions, 'concurrency' | 'timeoutMs' | 'retry'>;

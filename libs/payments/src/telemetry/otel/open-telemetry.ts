@@ -1,5 +1,7 @@
 import { metrics, trace } from '@opentelemetry/api';
 import type { MeterProvider, Tracer, TracerProvider } from '@opentelemetry/api';
+import { checkFields, flag, optional } from '../../errors/option-checks.js';
+import type { OptionChecks } from '../../errors/option-checks.js';
 import type { PaymentsInstrumentation, PaymentsObserver } from '../observers.js';
 import { measurements, startGauges } from './metrics.js';
 import { startSpan } from './spans.js';
@@ -26,31 +28,49 @@ export interface OpenTelemetryOptions {
   companyAttribute?: boolean;
 }
 
+const isProvider =
+  (method: string) =>
+  (value: object): boolean =>
+    typeof (value as Record<string, unknown>)[method] === 'function';
+const CHECKS = {
+  tracerProvider: optional<TracerProvider>('a TracerProvider', isProvider('getTracer')),
+  meterProvider: optional<MeterProvider>('a MeterProvider', isProvider('getMeter')),
+  traces: flag(true),
+  metrics: flag(true),
+  companyAttribute: flag(false),
+} satisfies OptionChecks<OpenTelemetryOptions>;
+
 /**
  * Traces and measures the module with OpenTelemetry, for the option `observers`. The observer only calls
  * `@opentelemetry/api`, so start the SDK before the application.
  *
+ * @throws PaymentsError `options_invalid`.
  * @example
  * ```ts
  * PaymentsModule.forRoot({ ...options, observers: [openTelemetry()] })
  * ```
  */
 export function openTelemetry(options: OpenTelemetryOptions = {}): PaymentsObserver {
-  const { traces = true, metrics: measures = true } = options;
-  return { ...(traces && tracing(options)), ...(measures && measuring(options)) };
+  const checked = checkFields('openTelemetry', options, CHECKS);
+  return {
+    ...(checked.traces && tracing(checked.tracerProvider ?? trace)),
+    ...(checked.metrics && measuring(checked.meterProvider ?? metrics, checked.companyAttribute)),
+  };
 }
 
 /** The tracer is created at the first span, so that an error of the provider does not affect the options. */
-function tracing({ tracerProvider = trace }: OpenTelemetryOptions): PaymentsInstrumentation {
+function tracing(tracerProvider: TracerProvider): PaymentsInstrumentation {
   let tracer: Tracer | undefined;
   return {
     startSpan: (operation) => startSpan((tracer ??= tracerProvider.getTracer(SCOPE)), operation),
   };
 }
 
-function measuring(options: OpenTelemetryOptions): PaymentsInstrumentation {
-  const { meterProvider, companyAttribute = false } = options;
-  const meter = () => (meterProvider ?? metrics).getMeter(SCOPE);
+function measuring(
+  meterProvider: MeterProvider,
+  companyAttribute: boolean,
+): PaymentsInstrumentation {
+  const meter = () => meterProvider.getMeter(SCOPE);
   return {
     attach: (inbox) => startGauges(meter(), inbox),
     ...measurements(meter, companyAttribute),
