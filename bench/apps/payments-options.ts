@@ -2,7 +2,7 @@ import { memoryInbox } from 'nestjs-payments';
 import { sqliteInbox } from 'nestjs-payments/sqlite';
 import type { InboxDefinition } from 'nestjs-payments';
 import { postgresInbox } from 'nestjs-payments/postgres';
-import { SECRET } from '../load/deliveries.ts';
+import { SECRET } from '../load/webhook-requests.ts';
 
 /** The options of every application with nestjs-payments. No service listens at `baseUrl`, because none is called. */
 export const COMPANY = {

@@ -4,7 +4,7 @@ import type { CommandProcess } from '../../test/support/processes/command-proces
 import { startChild } from '../processes/child.ts';
 import type { Row, Scale, Table } from '../rounds/row.ts';
 import { sized } from '../rounds/row.ts';
-import { ownPostgres, temporaryFolder } from './temporary-storage.ts';
+import { ownPostgres, temporaryFolder } from './shared/create-temporary-storage.ts';
 
 const HUNG = 'while 20 attempts of another handler hang';
 const ALONE = 'without another handler';

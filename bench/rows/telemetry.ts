@@ -6,7 +6,7 @@ import { startChild } from '../processes/child.ts';
 import { jobsPerSecond, startWorkers } from '../queues/queue.ts';
 import type { Contender, Row, Scale, Table } from '../rounds/row.ts';
 import { atMost, sized } from '../rounds/row.ts';
-import { temporaryFolder } from './temporary-storage.ts';
+import { temporaryFolder } from './shared/create-temporary-storage.ts';
 import { fill, opened } from './work-sqlite.ts';
 
 const NONE = 'without observers';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { planned, effect, done, stored, heartbeats, GOOD, rules } from './observations.js';
+import { planned, effect, done, stored, heartbeats, GOOD, rules } from './checker-fixtures.js';
 import { check } from './checker.js';
 import type { Observations } from './checker.js';
 

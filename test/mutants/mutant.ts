@@ -17,7 +17,7 @@ export interface Mutant {
    * the tests find it only in most runs.
    */
   readonly releaseOnly?: string;
-  /** Part of the smoke test that proves the promise, for example `kit` for `npm run smoke -- kit`. */
+  /** Part of the smoke test that proves the promise, for example `orm` for `npm run smoke -- orm`. */
   readonly smoke?: string;
 }
 

@@ -10,7 +10,7 @@ import { sqliteInbox } from 'nestjs-payments/sqlite';
 import type { SqliteTransaction } from 'nestjs-payments/sqlite';
 import type { InboxStore } from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import { systemRuntime } from '../../libs/payments/dist/runtime/payments-runtime.js';
-import { BEHAVIOURS } from './behaviour.ts';
+import { BEHAVIOURS } from './handler-behaviour.ts';
 import type { SimulatedDatabase } from './simulated-database.ts';
 import { RealTimeline } from './real-timeline.ts';
 import { EVERY_STEP } from './scenario.ts';

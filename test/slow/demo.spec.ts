@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { arrived, describeInBrowser } from '../support/browser/test-browser.js';
 import { payAtCheckout } from '../support/emulator/checkout-page.js';
-import { startProgram } from '../support/processes/program.js';
+import { startProgram } from '../support/processes/start-program.js';
 import type { RunningProcess } from '../support/processes/running-process.js';
 
 jest.setTimeout(180_000);

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import { expect, it } from '@jest/globals';
 import { describeWithEachAdapter } from '../../support/api/api-harness.js';
-import { printedBy } from '../../support/processes/program.js';
+import { printedBy } from '../../support/processes/start-program.js';
 import { json, type Script } from '../../support/api/scripted-service.js';
 
 const LIMIT = 1024 ** 2;

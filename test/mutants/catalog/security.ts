@@ -80,7 +80,7 @@ export const SECURITY_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/inbox/receive/event-receiver.ts',
     replace: 'handlers: stale ? [] : catalog.matching(',
     by: 'handlers: catalog.matching(',
-    specs: ['test/e2e/webhook/stale.spec.ts'],
+    specs: ['test/e2e/webhook/stale-events.spec.ts'],
   },
   {
     promise: 'SE-10',

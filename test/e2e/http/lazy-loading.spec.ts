@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { printedBy } from '../../support/processes/program.js';
+import { printedBy } from '../../support/processes/start-program.js';
 
 const BEFORE = `
   import 'reflect-metadata';

@@ -4,7 +4,7 @@ import type { PaymentsRuntime } from 'nestjs-payments';
 import type {
   InboxStore,
   IncomingEvent,
-} from '../../libs/payments/dist/inbox/store/inbox-store.js';
+} from '../../../libs/payments/dist/inbox/store/inbox-store.js';
 
 /** The system clocks and random numbers, for a store without an application. */
 export const systemRuntime: PaymentsRuntime = {

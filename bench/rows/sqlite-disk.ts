@@ -12,9 +12,9 @@ import {
   receive,
   register,
   systemRuntime,
-} from './store-operations.ts';
+} from './shared/run-store-operations.ts';
 import { changedThread } from '../../test/support/sqlite/changed-thread.ts';
-import { temporaryFolder } from './temporary-storage.ts';
+import { temporaryFolder } from './shared/create-temporary-storage.ts';
 
 /** Internal settings of the store. The row measures their effect. */
 type Settings = Partial<ReturnType<typeof resolveSqliteOptions>>;

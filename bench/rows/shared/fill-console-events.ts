@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { postgresInbox } from 'nestjs-payments/postgres';
 import type { PostgresServer } from 'test-postgres';
-import { copy } from './growth-postgres.ts';
-import { copyRows, openSqlite } from './growth-sqlite.ts';
-import { completeOne, systemRuntime } from './store-operations.ts';
+import { copy } from '../growth-postgres.ts';
+import { copyRows, openSqlite } from '../growth-sqlite.ts';
+import { completeOne, systemRuntime } from './run-store-operations.ts';
 
 /** One event in 200 has a dead delivery. One event in 2,000 has a delivery that failed and waits for a retry. */
 const DEAD = 200;

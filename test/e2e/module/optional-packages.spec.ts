@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { printedBy } from '../../support/processes/program.js';
+import { printedBy } from '../../support/processes/start-program.js';
 
 /** A program that records which packages are loaded. The packages in `missing` do not exist for it. */
 const program = (script: string, missing: readonly string[] = []) => `

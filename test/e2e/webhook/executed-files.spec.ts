@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { startPostgres } from '../../support/postgres/postgres-server.js';
 import type { PostgresServer } from '../../support/postgres/postgres-server.js';
 
-const TRACE = join(import.meta.dirname, '../../support/trace');
+const SUPPORT = join(import.meta.dirname, '../../support/executed-files');
 const PAGE = join(import.meta.dirname, '../../../docs/architecture.md');
 
 /** The maximum number of files of `libs/payments/src` that may run for one webhook request, for each store. */
@@ -21,8 +21,8 @@ async function traceOf(store: StoreName, where: string, folder: string): Promise
     process.execPath,
     [
       '--import',
-      join(TRACE, 'record-files.mjs'),
-      join(TRACE, 'one-webhook-request.mjs'),
+      join(SUPPORT, 'record-files.mjs'),
+      join(SUPPORT, 'one-webhook-request.mjs'),
       JSON.stringify({ store, where }),
     ],
     { env: { PATH: process.env['PATH'], WEBHOOK_TRACE: trace } },

@@ -1,9 +1,9 @@
-import type { InboxStore } from '../../libs/payments/dist/inbox/store/inbox-store.js';
+import type { InboxStore } from '../../../libs/payments/dist/inbox/store/inbox-store.js';
 import { postgresInbox } from 'nestjs-payments/postgres';
 import type { PostgresServer } from 'test-postgres';
-import { copy } from './growth-postgres.ts';
-import { copyRows, openSqlite } from './growth-sqlite.ts';
-import { concurrently, systemRuntime } from './store-operations.ts';
+import { copy } from '../growth-postgres.ts';
+import { copyRows, openSqlite } from '../growth-sqlite.ts';
+import { concurrently, systemRuntime } from './run-store-operations.ts';
 
 const DAY_MS = 86_400_000;
 

@@ -20,8 +20,8 @@ export class DeclinedPaymentDto {
  * and the order is then paid.
  */
 @Injectable()
-export class ProblemHandler {
-  readonly #logger = new Logger(ProblemHandler.name);
+export class UnpaidOrderHandler {
+  readonly #logger = new Logger(UnpaidOrderHandler.name);
 
   constructor(
     private readonly database: ShopDatabase,

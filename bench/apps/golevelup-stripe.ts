@@ -1,6 +1,6 @@
 // @golevelup/nestjs-stripe, set up as in its README, with one handler that does nothing.
 import { StripeModule, StripeWebhookHandler } from '@golevelup/nestjs-stripe';
-import { SECRET } from '../load/deliveries.ts';
+import { SECRET } from '../load/webhook-requests.ts';
 import { configuration, serveCommands } from '../../test/support/processes/command-process.ts';
 import { listen, provider } from './nest-application.ts';
 import type { Adapter } from './nest-application.ts';

@@ -1,8 +1,8 @@
-import type { InboxStore } from '../../libs/payments/dist/inbox/store/inbox-store.js';
-import type { Contender, Scale, Table, Target } from '../rounds/row.ts';
-import { atMost } from '../rounds/row.ts';
-import { quantile } from '../rounds/statistics.ts';
-import { claim, incoming, concurrently, receive } from './store-operations.ts';
+import type { InboxStore } from '../../../libs/payments/dist/inbox/store/inbox-store.js';
+import type { Contender, Scale, Table, Target } from '../../rounds/row.ts';
+import { atMost } from '../../rounds/row.ts';
+import { quantile } from '../../rounds/statistics.ts';
+import { claim, incoming, concurrently, receive } from './run-store-operations.ts';
 
 /** A store with many finished events. */
 export interface GrownStore {

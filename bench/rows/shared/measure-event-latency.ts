@@ -1,10 +1,10 @@
 import { Agent, request } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
-import { delivery } from '../load/deliveries.ts';
-import type { Delivery } from '../load/deliveries.ts';
-import type { CommandProcess } from '../../test/support/processes/command-process.ts';
-import { epochMs } from '../queues/handler-counter.ts';
-import type { Target } from '../rounds/row.ts';
+import { delivery } from '../../load/webhook-requests.ts';
+import type { Delivery } from '../../load/webhook-requests.ts';
+import type { CommandProcess } from '../../../test/support/processes/command-process.ts';
+import { epochMs } from '../../queues/handler-counter.ts';
+import type { Target } from '../../rounds/row.ts';
 
 /** Number of events that are sent per second. */
 export const PER_SECOND = 500;
