@@ -4,7 +4,10 @@ import type { InboxDefinition } from 'nestjs-payments';
 import { postgresInbox } from 'nestjs-payments/postgres';
 import { SECRET } from '../load/webhook-requests.ts';
 
-/** The options of every application with nestjs-payments. No service listens at `baseUrl`, because none is called. */
+/**
+ * The options of every application with nestjs-payments. No service listens at `baseUrl`, because the application calls
+ * no service.
+ */
 export const COMPANY = {
   baseUrl: 'http://127.0.0.1:9',
   clientId: 'bench',

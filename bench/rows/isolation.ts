@@ -12,7 +12,7 @@ const ALONE = 'without another handler';
 /** Measures IN-29: while another handler hangs, p95 of the time until a handler is called stays below 100 ms. */
 export const isolation: Row = {
   name: 'isolation',
-  title: 'A handler next to one that hangs',
+  title: 'A handler next to a handler that hangs',
   rounds: 3,
   async open(scale, ending) {
     const folder = await temporaryFolder(ending);

@@ -30,7 +30,7 @@ export interface ProcessExit {
    * listened. `null` is an exit without an explanation.
    */
   readonly cause: 'killed' | 'drained' | 'crashed' | 'not started' | null;
-  /** The end of its log. */
+  /** The last part of the log of the process. */
   readonly log: string;
 }
 

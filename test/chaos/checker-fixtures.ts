@@ -2,7 +2,7 @@ import type { JournalEntry } from './application-protocol.js';
 import { check } from './checker.js';
 import type { Observations } from './checker.js';
 
-// Builders for the observations of a chaos run.
+// The functions build observations of a chaos run for the specs of the checker.
 export const planned = (id: string, transactionId: string, more: object = {}) => ({
   id,
   eventType: 'transaction.completed',

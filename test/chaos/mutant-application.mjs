@@ -1,5 +1,6 @@
 /* oxlint-disable typescript/unbound-method -- each is called with its own `this` */
-// The application of the chaos run with five mistakes that the checker must find. Each causes a violation with a detail of its own.
+// The application of the chaos run with five mistakes. The checker must find each mistake, which causes a violation
+// with its own detail.
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout } from 'node:timers/promises';
 import { Handlers } from './dist/application-handlers.js';
@@ -21,14 +22,14 @@ Handlers.prototype.handle = async function (event, context) {
     await handle.call(this, event, context);
     return;
   }
-  // Without an action: an action that fails in the first attempt would fail in each attempt here.
+  // The event has no action here, because an action that fails in the first attempt would fail in each attempt.
   const data = { transactionId: event.data.transactionId };
   const inner = { ...context, signal: context.signal, commit: (work) => work(database) };
   await handle.call(this, { ...event, data }, inner);
   await setTimeout(200);
 };
 
-/** Responds before it stores an event with an even number: a crash in between loses the event. */
+/** Responds before it stores an event with an even number. A crash between the two steps loses the event. */
 EventReceiver.prototype.receive = async function (event, unshared) {
   if (!/"event-\d*[02468]"/.test(String(event.raw))) return receive.call(this, event, unshared);
   void setTimeout(1500).then(() => receive.call(this, event, unshared));

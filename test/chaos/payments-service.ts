@@ -12,9 +12,9 @@ export interface ServiceTransaction {
   readonly transactionId: string;
   readonly payment: PlannedPayment;
   status: 'open' | 'complete' | 'declined';
-  /** When it was paid or declined, by the machine's monotonic clock; `null` before. */
+  /** When the transaction was paid or declined, by the machine's monotonic clock; `null` before. */
   endedAt: number | null;
-  /** From now on, the service returns it as declined, although it is paid. */
+  /** Whether the service returns the transaction as declined although it is paid. */
   contradicted: boolean;
 }
 

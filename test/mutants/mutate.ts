@@ -76,7 +76,7 @@ function reject(message: string): never {
   process.exit(2);
 }
 
-/** The tests have to pass before the first mutant, or their failures prove nothing. */
+/** The tests must pass before the first mutant is applied. Otherwise, their failures prove nothing. */
 async function checkWithoutMutants(): Promise<void> {
   await build(copy.root);
   const { failed, broken } = await checkPromises(copy.root, mutants);

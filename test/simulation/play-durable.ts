@@ -33,9 +33,9 @@ const REAL_TIMES: ApplicationTimes = {
   polls: [50, 250, 1_000],
 };
 /**
- * The bounds of scenarios in real time. They exclude steps that set the wall clock, which a test cannot do, and a
- * service that hangs, because a poll waits 20 s for it. They also exclude handlers that outlast the grace period of a
- * drain.
+ * The bounds of scenarios in real time. They exclude steps that set the wall clock, because a test cannot set it. They
+ * exclude a service that hangs, because a poll waits 20 s for the service. They also exclude handlers that outlast the
+ * grace period of a drain.
  */
 export const REAL: ScenarioBounds = {
   maxSteps: 25,

@@ -2,7 +2,10 @@ import 'reflect-metadata';
 
 type Class<T> = new (...parameters: never[]) => T;
 
-/** Creates Nest providers of one process without a Nest application, which would take most of the time. */
+/**
+ * Creates the Nest providers of one process. Does not create a Nest application, because this would take most of the
+ * time.
+ */
 export class Container {
   readonly #instances = new Map<unknown, unknown>();
 

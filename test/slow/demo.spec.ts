@@ -81,7 +81,7 @@ describe('npm run demo', () => {
 /** One run on Express, which the last test ends. */
 describe('npm run demo -- --telemetry --postgres', () => {
   let demo: RunningProcess;
-  /** Of the shop, the emulator and the console, and of the metrics of each shop. */
+  /** The addresses of the shop, the emulator, the console, and the metrics of each shop. */
   let addresses: string[];
   let operator: { username: string; password: string };
 

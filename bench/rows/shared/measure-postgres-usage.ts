@@ -23,9 +23,9 @@ export async function postgresUsage(server: PostgresServer, url: string): Promis
 }
 
 /**
- * Returns a function that returns the processor time that the connections to a database have used since
- * `connectionClock` was called. Call the returned function every few seconds, because it does not count the time that
- * a connection uses between the last call and the end of the connection.
+ * Returns a function for the processor time of the connections to a database. Each call of this function returns the
+ * time that the connections have used since `connectionClock` was called. Call the function every few seconds: it does
+ * not count the time that a connection uses after the last call and before the end of the connection.
  */
 export async function connectionClock(
   server: PostgresServer,

@@ -534,7 +534,7 @@ describeInBrowser('the plots of the inbox console', (browser) => {
       ['08:00', /^Closed minutes until [^.]*\. Later minutes are not counted yet\.$/, 'last hour'],
       [
         '08:01',
-        /not counted yet\. Complete from .* 08:01:00 UTC: before that, only stored events among the 100,000 newest/,
+        /not counted yet\. Complete from .* 08:01:00 UTC\. For earlier minutes, only stored events among the 100,000 newest/,
         'last hour, incomplete',
       ],
     ] as const) {

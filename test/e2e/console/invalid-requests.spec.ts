@@ -177,7 +177,7 @@ consoleOnEachAdapter((start) => {
     async (body) => {
       await using app = await start();
       await app.deliver({ id: 'e-1' }, 'dead');
-      // The adapter's own parser rejects some of them.
+      // The adapter's own parser rejects some of these bodies.
       expect(await app.post('redrive', body)).toMatchObject({ status: 400 });
       expect(await app.states('e-1')).toEqual({ 'Orders.markPaid': 'dead' });
     },

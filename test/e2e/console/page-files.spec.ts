@@ -40,7 +40,7 @@ consoleOnEachAdapter((start) => {
           status: 200,
         });
       }
-      // Behind a proxy that adds a prefix to the path.
+      // A proxy may add a prefix to the path.
       for (const address of addressesOf(page, `/shop${PATH}${end}`)) {
         expect(address).toMatch(/^\/shop\/ops\/payments\/assets\//);
       }

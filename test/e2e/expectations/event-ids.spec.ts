@@ -8,7 +8,7 @@ import {
 } from '../../support/inbox/expecting-application.js';
 import { settled } from '../../support/inbox/settled.js';
 
-/** Sends a webhook request of the event with that id, and waits for its handlers. */
+/** Sends a webhook request of the event with this id, and waits for the handlers of the event. */
 async function webhook({ app }: ExpectingApplication, id: string): Promise<number> {
   const data = { transactionId: `of ${id}`, externalReference: 'other' };
   const { status } = await deliver(app, paymentEvent('transaction.completed', data, { id }));

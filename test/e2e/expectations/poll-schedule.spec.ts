@@ -155,7 +155,7 @@ it('EX-03 a poll that takes longer than 20 s has the result unknown, its signal 
 describe('on sqlite', () => {
   const durable = durableSqlite();
 
-  it('EX-03 the process that stored an expectation makes its polls on time', async () => {
+  it('EX-03 the process that stored an expectation polls the payment on time', async () => {
     const runtime = new TestRuntime();
     const reconcile = { interpret };
     await using app = await ExpectingApplication.start(await durable.data(), {

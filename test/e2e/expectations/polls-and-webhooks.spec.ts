@@ -168,7 +168,7 @@ onEachInbox((data) => {
 });
 
 onEachDurableInbox((durable) => {
-  it('EX-04 a webhook request and polls at the same time on two instances run the handlers once', async () => {
+  it('EX-04 the handlers run once if two instances receive a webhook request and poll at the same time', async () => {
     const data = await durable.data();
     const api = new FakePaymentsApi();
     const fast = { maxPollsPerSecond: 1000, concurrency: 20 };

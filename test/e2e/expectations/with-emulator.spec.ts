@@ -45,7 +45,10 @@ const find: NonNullable<ReconcileOptions['find']> = async (of, api, { signal }) 
   return transactions[0]?.transactionId;
 };
 
-/** Starts an emulator and an application of two companies that receives its webhook requests and polls it. */
+/**
+ * Starts an emulator, and an application with two companies. The application receives the webhook requests of the
+ * emulator, and polls the emulator.
+ */
 async function startBoth(faults: FaultPlan, schedule: readonly number[] = SOON) {
   const clock = new ManualClock();
   const emulator = await PaymentsEmulator.start({ clock, faults });

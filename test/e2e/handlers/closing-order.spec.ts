@@ -9,7 +9,7 @@ import type { Setup } from '../../support/webhook/webhook-application.js';
 let gate: Gate;
 let events: string[] = [];
 
-/** A dependency of a handler that closes in onModuleDestroy, as many do. */
+/** A dependency of a handler. It closes in onModuleDestroy, as many dependencies do. */
 @Injectable()
 class Database implements OnModuleDestroy, OnApplicationBootstrap {
   onApplicationBootstrap(): void {

@@ -14,7 +14,10 @@ const ofHandler = (name: string): string =>
 const ofObserver = (method: string): string =>
   `An observer failed in ${method}(). Nothing else is affected. Error: left behind by observer ${method}`;
 
-/** The functions of the application that the module calls, and the line about the promise that each leaves behind. */
+/**
+ * The functions of the application that the module calls. Each leaves a rejected promise behind, and the value is the
+ * log line about this promise.
+ */
 const LINES: Readonly<Record<string, string>> = {
   'a handler': ofHandler('a handler'),
   '@Transform': ofHandler('@Transform'),
@@ -39,7 +42,7 @@ const LINES: Readonly<Record<string, string>> = {
   'observer apiCallEnded': ofObserver('apiCallEnded'),
   'observer pollEnded': ofObserver('pollEnded'),
   'observer expectationFulfilled': ofObserver('expectationFulfilled'),
-  // The lines about the other functions of an instrumentation are suppressed for a minute after the first.
+  // The lines about the other functions of an instrumentation are suppressed for a minute after the first line.
   attach: 'An observer failed in attach(). Nothing else is affected. Error: left behind by attach',
   detach: 'about "attach"',
   startSpan: 'An observer failed in startSpan(). Nothing else is affected.',

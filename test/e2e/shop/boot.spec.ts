@@ -125,7 +125,7 @@ describe('the shop exits at boot with code 1', () => {
       other.close();
       expect(code).toBe(1);
       expect(err).toEqual([
-        `shop: port ${PORT} is in use. Stop the process that listens on it, or set PORT (0 takes a free one)`,
+        `shop: port ${PORT} is in use. Stop the process that listens on it, or set PORT (0 takes a free port)`,
       ]);
     },
   );

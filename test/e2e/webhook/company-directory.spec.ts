@@ -37,7 +37,7 @@ interface DirectoryContext {
   sendTo(id: string, from?: Company): Promise<HttpResponse>;
 }
 
-/** Starts an application with a directory before each test. Call it in a `describe`. */
+/** Starts an application with a directory before each test. Call this function in a `describe`. */
 function useDirectory(adapter: string): DirectoryContext {
   const context = {
     sendTo: async (id, from = ACME) => context.application.send(signedWebhook({ ...from, id })),

@@ -40,7 +40,7 @@ function documented(store: StoreName): string[] {
     .map(({ file }) => file);
 }
 
-describe('the way of one webhook request', () => {
+describe('the files that one webhook request executes', () => {
   const folder = mkdtempSync(join(tmpdir(), 'webhook-trace-'));
   let server: PostgresServer;
   let traces: Readonly<Record<StoreName, string[]>>;

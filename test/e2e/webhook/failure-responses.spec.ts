@@ -22,7 +22,7 @@ import {
 
 const COMPANY = { webhookSecret: SECRET };
 
-/** A memory inbox whose store has some of its methods replaced by `broken`. */
+/** A memory inbox. `broken` replaces some methods of its store. */
 function inboxWith(broken: Partial<InboxStore>): InboxDefinition {
   const memory = memoryInbox();
   return { ...memory, create: (runtime) => Object.assign(memory.create(runtime), broken) };

@@ -5,7 +5,10 @@ import { npm, run } from '../../support/processes/run-command.ts';
 import { writeDocumentedCode } from '../documented-code.ts';
 import type { SmokeContext, SmokePart } from '../smoke-part.ts';
 
-/** The promises that an example proves, with a pattern of the API that it must use for that. */
+/**
+ * The promises that examples prove. An example proves a promise only if its code matches the pattern of the API of this
+ * promise.
+ */
 const PROVEN_BY_USE: ReadonlyMap<string, RegExp> = new Map([
   ['AP-11', /\b(?:paymentEvent|handlerContext)\(/],
   ['AP-12', /\b(?:deliver|settled)\(/],

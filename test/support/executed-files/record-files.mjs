@@ -1,5 +1,6 @@
-// Preloaded (`--import`) into a process and its threads: each function of the built module that runs appends the path of
-// its file to the file in WEBHOOK_TRACE, which then has the files in the order of their first call, also across threads.
+// This file is preloaded (`--import`) into a process and its threads. Each function of the built module that runs
+// appends the path of its file to the file in WEBHOOK_TRACE. Therefore WEBHOOK_TRACE contains the files in the order of
+// their first call, also across threads.
 import { appendFileSync, existsSync } from 'node:fs';
 import { registerHooks } from 'node:module';
 import ts from 'typescript';

@@ -7,8 +7,8 @@ import { promisify } from 'node:util';
 import { RunningProcess } from './running-process.ts';
 
 /**
- * Starts a built program of the repository, such as `apps/shop/dist/main.js`. The folder for its data is removed when it
- * ends, unless `SHOP_DATA` sets another folder.
+ * Starts a built program of the repository, such as `apps/shop/dist/main.js`. The folder for its data is removed when
+ * the program ends, unless `SHOP_DATA` sets another folder.
  */
 export function startProgram(
   file: string,
@@ -18,7 +18,8 @@ export function startProgram(
 ): RunningProcess {
   const path = fileURLToPath(new URL(`../../../${file}`, import.meta.url));
   if (!existsSync(path)) throw new Error(`${file} is missing: run "npm run build" first`);
-  // Without the environment and the .env of the developer, so that the test behaves the same on all machines.
+  // The program does not get the environment and the .env of the developer, so that the test behaves the same on all
+  // machines.
   const data = mkdtempSync(join(tmpdir(), 'shop-data-'));
   const env = { PATH: process.env['PATH'], SHOP_DATA: data, ...settings };
   const running = new RunningProcess(process.execPath, [path, ...args], { cwd, env });
