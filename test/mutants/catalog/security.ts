@@ -101,7 +101,7 @@ export const SECURITY_MUTANTS: readonly Mutant[] = [
   {
     promise: 'SE-12',
     fault: 'shows the secrets of the options to JSON.stringify',
-    file: 'libs/payments/src/payments-config.ts',
+    file: 'libs/payments/src/payments-environment.ts',
     replace: 'toJSON: show,',
     by: '',
     specs: ['test/e2e/module/secrecy.spec.ts'],

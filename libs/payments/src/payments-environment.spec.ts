@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { checkPaymentsEnvironment, readPaymentsEnvironment } from './payments-config.js';
+import { checkPaymentsEnvironment, readPaymentsEnvironment } from './payments-environment.js';
 import { surroundingFault } from './errors/option-checks.js';
 
 const VARIABLES = {
