@@ -8,7 +8,7 @@ export const SECURITY_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/webhook/admission.ts',
     replace: 'FREE_CHUNKS + this.#bytes / BYTES_PER_CHUNK',
     by: 'FREE_CHUNKS + this.#bytes',
-    specs: ['libs/payments/src/webhook/raw-request.spec.ts'],
+    specs: ['libs/payments/src/webhook/read-raw-body.spec.ts'],
   },
   {
     promise: 'SE-02',

@@ -56,7 +56,7 @@ export const WEBHOOK_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/webhook/admission.ts',
     replace: 'FREE_CHUNKS + this.#bytes / BYTES_PER_CHUNK',
     by: 'FREE_CHUNKS',
-    specs: ['libs/payments/src/webhook/raw-request.spec.ts'],
+    specs: ['libs/payments/src/webhook/read-raw-body.spec.ts'],
   },
   {
     promise: 'WH-08',
