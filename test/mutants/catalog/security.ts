@@ -88,7 +88,7 @@ export const SECURITY_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/companies/company.ts',
     replace: 'return signingKeys.map(',
     by: 'return signingKeys.slice(0, 1).map(',
-    specs: ['libs/payments/src/companies/companies.spec.ts'],
+    specs: ['libs/payments/src/companies/listed-companies.spec.ts'],
   },
   {
     promise: 'SE-11',
