@@ -3,7 +3,7 @@ import type { PollResult, PollSettlement, SettledPoll } from '../../../inbox/sto
 import { boundedError } from '../../../inbox/store/stored-event.js';
 import { OPEN, SqlExpectations, toDelay, UNSCHEDULED } from '../../sql/expectations.js';
 import type { SqlConnection } from '../../sql/sql-connection.js';
-import { namesIn, placeholdersFor } from '../connection/arrays.js';
+import { namesIn, placeholdersFor } from '../connection/array-parameters.js';
 import type { ConnectionSource, PreparedStatement } from '../connection/connection-source.js';
 import { prepared } from '../connection/connection-source.js';
 import type { PostgresSql } from './dialect.js';

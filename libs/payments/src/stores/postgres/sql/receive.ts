@@ -7,8 +7,13 @@ import type {
   IncomingEvent,
   StoreReceipt,
 } from '../../../inbox/store/inbox-store.js';
-import { arraysOf, declarationOf, elementsOf, placeholdersFor } from '../connection/arrays.js';
-import type { Columns } from '../connection/arrays.js';
+import {
+  arraysOf,
+  declarationOf,
+  elementsOf,
+  placeholdersFor,
+} from '../connection/array-parameters.js';
+import type { Columns } from '../connection/array-parameters.js';
 import type { ConnectionSource, Parameter, ResultRow } from '../connection/connection-source.js';
 import { PostgresInboxError, prepared } from '../connection/connection-source.js';
 import { isRunning, keyLock } from './ordering.js';

@@ -6,8 +6,8 @@ import {
   elementsOf,
   namesIn,
   placeholdersFor,
-} from '../connection/arrays.js';
-import type { Columns } from '../connection/arrays.js';
+} from '../connection/array-parameters.js';
+import type { Columns } from '../connection/array-parameters.js';
 import { Batcher } from '../../../inbox/store/batcher.js';
 import type { PaymentsRuntime } from '../../../runtime/payments-runtime.js';
 import type { ConnectionSource } from '../connection/connection-source.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { byteaArray, textArray } from './arrays.js';
+import { byteaArray, textArray } from './array-parameters.js';
 
 /** Integers of four bytes in PostgreSQL's byte order. */
 const int32s = (...numbers: number[]): Buffer =>
