@@ -18,7 +18,7 @@ import type { ConnectionSource, Parameter, ResultRow } from '../connection/conne
 import { PostgresInboxError, prepared } from '../connection/connection-source.js';
 import { isRunning, keyLock } from './ordering.js';
 import { countsOnce, fromStored, orderingOf, toStored } from '../../sql/sql-connection.js';
-import { BY_INDEX, isOnceOf, LOOKED_UP, NOW_MS } from './dialect.js';
+import { BY_INDEX, isOnceOf, LOOKED_UP, NOW_MS } from './postgres-sql.js';
 
 const MAX_REPEATS = 20;
 /**

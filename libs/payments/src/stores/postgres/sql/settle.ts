@@ -12,7 +12,7 @@ import { Batcher } from '../../../inbox/store/batcher.js';
 import type { PaymentsRuntime } from '../../../runtime/payments-runtime.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
 import { isValueError, PostgresInboxError, prepared } from '../connection/connection-source.js';
-import { BY_INDEX, NOW_MS, withoutPartialIndex } from './dialect.js';
+import { BY_INDEX, NOW_MS, withoutPartialIndex } from './postgres-sql.js';
 import { MAX_DELAY_MS, toStored } from '../../sql/sql-connection.js';
 
 /** Milliseconds between two tries to write an outcome while another transaction has locked the delivery. */
