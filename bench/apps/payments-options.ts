@@ -21,7 +21,6 @@ export type InboxChoice =
   | { readonly kind: 'sqlite'; readonly file: string }
   | { readonly kind: 'postgres'; readonly url: string };
 
-/** The inbox definition for a choice. */
 export function inboxOf(choice: InboxChoice): InboxDefinition {
   if (choice.kind === 'sqlite') return sqliteInbox({ file: choice.file, allowOldSqlite: true });
   if (choice.kind === 'postgres') return postgresInbox({ connectionString: choice.url });

@@ -13,7 +13,6 @@ export interface LoadOrder {
   readonly connections: number;
 }
 
-/** The result of a load. */
 export interface LoadResult {
   /** Seconds from the first byte that was sent to the last response that was read. */
   readonly seconds: number;

@@ -13,7 +13,6 @@ export class HandlerCounter {
   #count = 0;
   #lastAt = 0;
 
-  /** The handler. */
   readonly handle = (): void => {
     this.#count += 1;
     this.#lastAt = epochMs();

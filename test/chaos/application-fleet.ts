@@ -9,7 +9,6 @@ const RESTART_MS = 200;
 /** The additional time that a process may take to end after SIGTERM and `drainMs`, in milliseconds. */
 const DRAIN_SLACK_MS = 15_000;
 
-/** Options of an application fleet. */
 export interface FleetOptions {
   /** The application's main file. */
   readonly file: string;

@@ -39,7 +39,6 @@ const RECOVERY_MS = 240_000;
 /** The maximum time that a process may take to read all events of a run of several minutes, in milliseconds. */
 const REPORT_MS = 60_000;
 
-/** Options of a chaos run. */
 export interface ChaosOptions {
   /** The same seed plans the same events and faults at the same times. Their effects also depend on the machine. */
   readonly seed: string;

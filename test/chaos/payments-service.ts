@@ -7,7 +7,6 @@ import { monotonicMs } from './application-protocol.js';
 import type { PlannedPayment } from './payment-plan.js';
 import type { SeededRandom } from './seeded-random.js';
 
-/** A transaction at the payments service. */
 export interface ServiceTransaction {
   readonly transactionId: string;
   readonly payment: PlannedPayment;

@@ -73,7 +73,6 @@ export async function claimPoll(store: InboxStore): Promise<ClaimedPoll> {
 
 const TYPES = ['transaction.completed', 'transaction.declined'];
 
-/** Settles a poll. */
 export async function settle(
   { expectations }: InboxStore,
   { seq, token }: ClaimedPoll,

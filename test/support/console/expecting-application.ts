@@ -47,7 +47,6 @@ export class TransactionService implements AsyncDisposable {
   }
 }
 
-/** The expectations of an application. */
 export function expectationsOf({
   merchant,
 }: {

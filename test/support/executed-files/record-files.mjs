@@ -1,6 +1,6 @@
 // This file is preloaded (`--import`) into a process and its threads. Each function of the built module that runs
-// appends the path of its file to the file in WEBHOOK_TRACE. Therefore WEBHOOK_TRACE contains the files in the order of
-// their first call, also across threads.
+// appends the path of its file to the file in WEBHOOK_TRACE. That file then contains the paths in the order of the
+// first calls, also across threads.
 import { appendFileSync, existsSync } from 'node:fs';
 import { registerHooks } from 'node:module';
 import ts from 'typescript';
