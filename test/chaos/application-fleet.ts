@@ -4,7 +4,7 @@ import { ApplicationProcess } from './application-process.js';
 import type { ApplicationRequest, ApplicationSetup } from './application-protocol.js';
 import { readJournal } from './journal.js';
 
-/** Pause after a process failed to start, in milliseconds: its database may be down. */
+/** Pause after a process failed to start, in milliseconds. A pause is needed, because the database may be down. */
 const RESTART_MS = 200;
 /** The additional time that a process may take to end after SIGTERM and `drainMs`, in milliseconds. */
 const DRAIN_SLACK_MS = 15_000;

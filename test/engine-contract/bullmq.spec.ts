@@ -389,7 +389,7 @@ describeIf('bullMQ', () => {
       await engine().publish(engineMessage(), { signal });
       await eventually(() => expect(first.taken).toHaveLength(1));
       const second = await consume(() => ACKNOWLEDGE);
-      // As if the event loop of the first process had been blocked: its lock expires.
+      // The lock of the first process expires, as if the event loop of this process had been blocked.
       await eventually(async () => {
         const locks = await server.client.keys(`bull:${queue}.ledger:*:lock`);
         if (locks.length > 0) await server.client.del(locks);

@@ -228,7 +228,7 @@ describeIf('Delivery with JetStream', () => {
     ugly.set('other', 'kept');
     const raw = (text: string) => ({ encode: () => Buffer.from(text) }) as unknown as MsgHdrs;
     const all = [
-      // JetStream deletes the messages before this one, because its header says so.
+      // JetStream deletes the messages before this one, because the header of this message says so.
       ugly,
       raw('NATS/1.0\r\nbad name: x\r\n\r\n'),
       raw('NATS/1.0\r\nce-id: a\nb\r\n\r\n'),

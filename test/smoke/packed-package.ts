@@ -164,9 +164,9 @@ export class PackedPackage {
   }
 
   /**
-   * Checks every `moduleResolution`, including `node` of older CommonJS applications. One rule of attw is off:
-   * `cjs-resolves-to-esm` reports that `require()` loads an ES module, which every Node that `engines` allows supports.
-   * The CommonJS applications of the other parts prove that it works.
+   * Checks every `moduleResolution`, including `node` of older CommonJS applications. The rule `cjs-resolves-to-esm` of
+   * attw is off. This rule reports that `require()` loads an ES module, but every Node that `engines` allows supports
+   * this. The CommonJS applications of the other parts prove it.
    *
    * @throws with attw's report if a type does not resolve, or does not describe the code.
    */

@@ -127,7 +127,10 @@ describeInBrowser('views of the inbox console', (browser) => {
   });
 });
 
-/** Responds to requests for events as a store with many events: the first `empty` responses have none, and a `next`. */
+/**
+ * Responds to requests for events as a store with many events: the first `empty` responses contain no event, but a
+ * `next`.
+ */
 async function delayed(page: Page, empty: number): Promise<string[]> {
   const requested: string[] = [];
   await page.route('**/api/events?*', async (route) => {

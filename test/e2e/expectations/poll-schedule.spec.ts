@@ -171,7 +171,8 @@ describe('on sqlite', () => {
     await runtime.advance(2);
     await settled(app.app);
     expect(await app.find(1)).toMatchObject({ state: 'waiting', polls: 1 });
-    // In two steps, with a claim between them: after 30 s at the latest, a process claims again.
+    // The clock advances in two steps, with a claim between them, because a process claims again after 30 s at the
+    // latest.
     await runtime.advance(30_000);
     await settled(app.app);
     await runtime.advance(15_001);

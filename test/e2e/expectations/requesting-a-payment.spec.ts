@@ -47,7 +47,10 @@ async function startWithFind(
   return ExpectingApplication.start(data, { reconcile: { ...RECONCILE, find } });
 }
 
-/** After these errors, the payment may exist: each status that the contract does not show as a rejection, and more. */
+/**
+ * The errors after which the payment may exist: each status that the contract does not list as a rejection, and other
+ * errors.
+ */
 const MAY_EXIST: readonly (number | PaymentsErrorCode)[] = [
   303,
   400,
