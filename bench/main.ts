@@ -17,7 +17,7 @@ const { values: flags, positionals: names } = parseArgs({
 });
 
 await installLocked(import.meta.dirname, 'the packages that nestjs-payments is compared with');
-// These files import the packages that the line above installs, so they are loaded after it.
+// The line above installs packages that these files import. Therefore these files are loaded afterwards.
 const { ROWS } = await import('./rows/index.ts');
 const { summarize } = await import('./report/results.ts');
 const { cellsOf, targetCells, terminalTable } = await import('./report/tables.ts');

@@ -50,7 +50,7 @@ async function callerOf(kind: ApiCaller): Promise<() => Promise<Transaction>> {
 
 const call = await callerOf(caller);
 serveCommands(null, {
-  /** Makes the calls and resolves with the milliseconds they took. */
+  /** Makes the calls, and resolves with their total duration in milliseconds. */
   async calls({ count, width }: CallOrder): Promise<number> {
     let left = count;
     const start = performance.now();

@@ -3,7 +3,7 @@ import { setTimeout } from 'node:timers/promises';
 import { OnPaymentEvent, PaymentsModule } from 'nestjs-payments';
 import type { PaymentEvent } from 'nestjs-payments';
 import { paymentEvent, signedRequest } from 'nestjs-payments/testing';
-import { SECRET } from '../load/deliveries.ts';
+import { SECRET } from '../load/webhook-requests.ts';
 import { configuration, serveCommands } from '../../test/support/processes/command-process.ts';
 import { listen, provider } from './nest-application.ts';
 import { COMPANY, inboxOf } from './payments-options.ts';

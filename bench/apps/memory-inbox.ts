@@ -11,7 +11,7 @@ import {
   memoryInbox,
 } from 'nestjs-payments';
 import type { PaymentEvent } from 'nestjs-payments';
-import { payment } from '../load/deliveries.ts';
+import { payment } from '../load/webhook-requests.ts';
 import { serveCommands } from '../../test/support/processes/command-process.ts';
 import { provider } from './nest-application.ts';
 import { COMPANY } from './payments-options.ts';

@@ -4,7 +4,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { SECRET } from '../load/deliveries.ts';
+import { SECRET } from '../load/webhook-requests.ts';
 import { serveCommands, configuration } from '../../test/support/processes/command-process.ts';
 import { openLimitStore } from './bare-event-store.ts';
 import type { LimitDatabase } from './bare-event-store.ts';

@@ -15,7 +15,7 @@ import { openTelemetry } from 'nestjs-payments/otel';
 /**
  * The observers of an application. `none`: no observer. `empty`: an observer with methods that do nothing.
  * `openTelemetry`, `sampled` and `metrics`: `openTelemetry()` with all spans, with a tenth of the spans, or without
- * spans. `sdk`: no observer, because the handler calls the SDK; see `sdk-calls.ts`.
+ * spans. `sdk`: no observer, because the handler calls the SDK; see `otel-sdk-calls.ts`.
  */
 export type ObserverChoice = 'none' | 'empty' | 'openTelemetry' | 'sampled' | 'metrics' | 'sdk';
 

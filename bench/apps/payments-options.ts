@@ -2,9 +2,12 @@ import { memoryInbox } from 'nestjs-payments';
 import { sqliteInbox } from 'nestjs-payments/sqlite';
 import type { InboxDefinition } from 'nestjs-payments';
 import { postgresInbox } from 'nestjs-payments/postgres';
-import { SECRET } from '../load/deliveries.ts';
+import { SECRET } from '../load/webhook-requests.ts';
 
-/** The options of every application with nestjs-payments. No service listens at `baseUrl`, because none is called. */
+/**
+ * The options of every application with nestjs-payments. No service listens at `baseUrl`, because the application calls
+ * no service.
+ */
 export const COMPANY = {
   baseUrl: 'http://127.0.0.1:9',
   clientId: 'bench',
@@ -18,7 +21,6 @@ export type InboxChoice =
   | { readonly kind: 'sqlite'; readonly file: string }
   | { readonly kind: 'postgres'; readonly url: string };
 
-/** The inbox definition for a choice. */
 export function inboxOf(choice: InboxChoice): InboxDefinition {
   if (choice.kind === 'sqlite') return sqliteInbox({ file: choice.file, allowOldSqlite: true });
   if (choice.kind === 'postgres') return postgresInbox({ connectionString: choice.url });

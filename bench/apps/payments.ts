@@ -8,7 +8,7 @@ import type { InboxChoice } from './payments-options.ts';
 import { listen, provider } from './nest-application.ts';
 import type { Adapter } from './nest-application.ts';
 import { COMPANY } from './payments-options.ts';
-import { sdkCalls } from './sdk-calls.ts';
+import { sdkCalls } from './otel-sdk-calls.ts';
 
 /** The configuration of the process. */
 export interface PaymentsAppSetup {

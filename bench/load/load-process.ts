@@ -2,8 +2,8 @@
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 import { serveCommands } from '../../test/support/processes/command-process.ts';
-import { delivery } from './deliveries.ts';
-import type { Delivery, Scheme } from './deliveries.ts';
+import { delivery } from './webhook-requests.ts';
+import type { Delivery, Scheme } from './webhook-requests.ts';
 
 /** The requests to send, and the server that receives them. */
 export interface LoadOrder {
@@ -13,7 +13,6 @@ export interface LoadOrder {
   readonly connections: number;
 }
 
-/** The result of a load. */
 export interface LoadResult {
   /** Seconds from the first byte that was sent to the last response that was read. */
   readonly seconds: number;

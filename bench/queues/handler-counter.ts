@@ -1,7 +1,10 @@
 /** The calls of a worker's handler. */
 export interface Handled {
   readonly count: number;
-  /** Time of the last call in milliseconds since the epoch, so that processes on one machine can compare it. */
+  /**
+   * Time of the last call in milliseconds since the epoch, so that the times of several processes on one machine can be
+   * compared.
+   */
   readonly lastAt: number;
 }
 
@@ -10,7 +13,6 @@ export class HandlerCounter {
   #count = 0;
   #lastAt = 0;
 
-  /** The handler. */
   readonly handle = (): void => {
     this.#count += 1;
     this.#lastAt = epochMs();

@@ -54,7 +54,7 @@ function measuredOn({ date, machine, versions: { node }, busyBefore }: RowResult
   return `Measured on ${date}: ${machine}, Node ${node}.${busy}`;
 }
 
-/** Returns the table of targets, in which the new targets of `results` replace the old ones of the same rows. */
+/** Returns the table of targets, in which the new targets of `results` replace the old targets of the same rows. */
 export function mergedTargets(results: Results, old: string): string {
   const [head, rule, ...measured] = markdownTable(targetCells(results)).split('\n');
   const kept = old

@@ -43,7 +43,7 @@ export function sizeFor(eventsPerSecond: number, costs: Costs): Size {
   };
 }
 
-/** Returns the costs that the rows measured, or `null` if a row that measures one of them was not run. */
+/** Returns the costs that the rows measured, or `null` if a row that measures one of these costs was not run. */
 export function costsOf(results: Results): Costs | null {
   const medians = (row: string) => results[row]?.tables[0]?.contenders[0]?.more;
   const receive = medians('receive-postgres');

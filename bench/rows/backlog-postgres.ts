@@ -7,8 +7,8 @@ import { postgresInbox } from 'nestjs-payments/postgres';
 import type { Contender, Row, Target } from '../rounds/row.ts';
 import { atMost, sized } from '../rounds/row.ts';
 import { copy } from './growth-postgres.ts';
-import { claim, incoming, receive, systemRuntime } from './store-operations.ts';
-import { ownPostgres } from './temporary-storage.ts';
+import { claim, incoming, receive, systemRuntime } from './shared/run-store-operations.ts';
+import { ownPostgres } from './shared/create-temporary-storage.ts';
 
 const PENDING = 4_000_000;
 const OF_ONE_KEY = 600_000;

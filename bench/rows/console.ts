@@ -4,10 +4,16 @@ import type { CommandProcess } from '../../test/support/processes/command-proces
 import { startChild } from '../processes/child.ts';
 import type { Contender, Row, Scale, Table } from '../rounds/row.ts';
 import { sized } from '../rounds/row.ts';
-import { fillPostgres, fillSqlite, idOf, referenceOf, transactionOf } from './console-events.ts';
-import { atMostMs, quantileOf } from './event-latency.ts';
-import { connectionClock } from './postgres-usage.ts';
-import { ownPostgres, temporaryFolder } from './temporary-storage.ts';
+import {
+  fillPostgres,
+  fillSqlite,
+  idOf,
+  referenceOf,
+  transactionOf,
+} from './shared/fill-console-events.ts';
+import { atMostMs, quantileOf } from './shared/measure-event-latency.ts';
+import { connectionClock } from './shared/measure-postgres-usage.ts';
+import { ownPostgres, temporaryFolder } from './shared/create-temporary-storage.ts';
 
 const EVENTS = 1_000_000;
 /** Number of times that each query runs in a round. */

@@ -2,17 +2,17 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { postgresInbox } from 'nestjs-payments/postgres';
 import type { InboxStore } from '../../libs/payments/dist/inbox/store/inbox-store.js';
-import type { ExpectingAppSetup } from '../apps/expecting.ts';
+import type { ExpectingAppSetup } from '../apps/expected-payments.ts';
 import type { InboxChoice } from '../apps/payments-options.ts';
 import type { CommandProcess } from '../../test/support/processes/command-process.ts';
 import { startChild } from '../processes/child.ts';
 import type { Contender, Row, Scale, Table } from '../rounds/row.ts';
 import { atMost, sized } from '../rounds/row.ts';
-import { atMostMs, PER_SECOND, quantileOf, responseTimes } from './event-latency.ts';
-import { expectMany, grownPostgres, grownSqlite } from './expected-payments.ts';
+import { atMostMs, PER_SECOND, quantileOf, responseTimes } from './shared/measure-event-latency.ts';
+import { expectMany, grownPostgres, grownSqlite } from './shared/fill-expected-payments.ts';
 import { openSqlite } from './growth-sqlite.ts';
-import { systemRuntime } from './store-operations.ts';
-import { ownPostgres, temporaryFolder } from './temporary-storage.ts';
+import { systemRuntime } from './shared/run-store-operations.ts';
+import { ownPostgres, temporaryFolder } from './shared/create-temporary-storage.ts';
 
 const POLL_HANDLER = '@payments/poll';
 const DAY_MS = 86_400_000;
@@ -39,7 +39,7 @@ export const expectations: Row = {
     const start = async (inbox: InboxChoice, polls: boolean): Promise<CommandProcess> => {
       const baseUrl = service.ready as string;
       const setup: ExpectingAppSetup = { inbox, polls, baseUrl };
-      const app = await startChild('apps/expecting.ts', setup);
+      const app = await startChild('apps/expected-payments.ts', setup);
       ending.defer(() => app.stop());
       return app;
     };

@@ -1,10 +1,16 @@
 import { postgresInbox } from 'nestjs-payments/postgres';
 import type { PostgresServer } from 'test-postgres';
 import type { Row } from '../rounds/row.ts';
-import { claim, incoming, receive, register, systemRuntime } from './store-operations.ts';
-import { growthTables, sizesOf } from './growth-tables.ts';
-import type { GrownStore } from './growth-tables.ts';
-import { ownPostgres } from './temporary-storage.ts';
+import {
+  claim,
+  incoming,
+  receive,
+  register,
+  systemRuntime,
+} from './shared/run-store-operations.ts';
+import { growthTables, sizesOf } from './shared/measure-growth.ts';
+import type { GrownStore } from './shared/measure-growth.ts';
+import { ownPostgres } from './shared/create-temporary-storage.ts';
 
 const SCHEMA = 'payments_inbox';
 

@@ -4,10 +4,10 @@ import { DatabaseSync } from 'node:sqlite';
 import { sqliteInbox } from 'nestjs-payments/sqlite';
 import type { InboxStore } from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import type { Row } from '../rounds/row.ts';
-import { completeOne, register, systemRuntime } from './store-operations.ts';
-import { growthTables, sizesOf } from './growth-tables.ts';
-import type { GrownStore } from './growth-tables.ts';
-import { temporaryFolder } from './temporary-storage.ts';
+import { completeOne, register, systemRuntime } from './shared/run-store-operations.ts';
+import { growthTables, sizesOf } from './shared/measure-growth.ts';
+import type { GrownStore } from './shared/measure-growth.ts';
+import { temporaryFolder } from './shared/create-temporary-storage.ts';
 
 const STEP = 50_000;
 

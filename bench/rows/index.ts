@@ -2,7 +2,7 @@ import type { Row } from '../rounds/row.ts';
 import { api } from './api.ts';
 import { backlogPostgres } from './backlog-postgres.ts';
 import { consoleRow } from './console.ts';
-import { disk } from './disk.ts';
+import { disk } from './sqlite-disk.ts';
 import { expectations } from './expectations.ts';
 import { growthPostgres } from './growth-postgres.ts';
 import { growthSqlite } from './growth-sqlite.ts';

@@ -4,7 +4,7 @@ import type { CommandProcess } from '../../test/support/processes/command-proces
 import { startChild } from '../processes/child.ts';
 import type { Row, Scale, Table } from '../rounds/row.ts';
 import { sized } from '../rounds/row.ts';
-import { ownPostgres, temporaryFolder } from './temporary-storage.ts';
+import { ownPostgres, temporaryFolder } from './shared/create-temporary-storage.ts';
 
 const HUNG = 'while 20 attempts of another handler hang';
 const ALONE = 'without another handler';
@@ -12,7 +12,7 @@ const ALONE = 'without another handler';
 /** Measures IN-29: while another handler hangs, p95 of the time until a handler is called stays below 100 ms. */
 export const isolation: Row = {
   name: 'isolation',
-  title: 'A handler next to one that hangs',
+  title: 'A handler next to a handler that hangs',
   rounds: 3,
   async open(scale, ending) {
     const folder = await temporaryFolder(ending);

@@ -3,8 +3,8 @@ import type { CommandProcess } from '../../test/support/processes/command-proces
 import { startChild } from '../processes/child.ts';
 import type { Row } from '../rounds/row.ts';
 import { sized } from '../rounds/row.ts';
-import { atMostMs, latencies, PER_SECOND, quantileOf } from './event-latency.ts';
-import { ownPostgres } from './temporary-storage.ts';
+import { atMostMs, latencies, PER_SECOND, quantileOf } from './shared/measure-event-latency.ts';
+import { ownPostgres } from './shared/create-temporary-storage.ts';
 
 /** Minutes for which another transaction stays open. For the ten minutes of IN-39, set BENCH_OPEN_MINUTES=10. */
 const OPEN_MINUTES = Number(process.env['BENCH_OPEN_MINUTES'] ?? 4);

@@ -2,8 +2,8 @@ import { join } from 'node:path';
 import { startChild } from '../processes/child.ts';
 import type { Row } from '../rounds/row.ts';
 import { sized } from '../rounds/row.ts';
-import { atMostMs, latencies, PER_SECOND, quantileOf } from './event-latency.ts';
-import { temporaryFolder } from './temporary-storage.ts';
+import { atMostMs, latencies, PER_SECOND, quantileOf } from './shared/measure-event-latency.ts';
+import { temporaryFolder } from './shared/create-temporary-storage.ts';
 
 const MEDIAN = 'p50';
 const P99 = 'p99';

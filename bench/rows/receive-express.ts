@@ -21,7 +21,7 @@ export const receiveExpress: Row = {
     const servers = await Promise.all([
       startChild('apps/payments.ts', { adapter: 'express', inbox: { kind: 'memory' } }),
       startChild('apps/nest-route.ts', { adapter: 'express' }),
-      startChild('apps/golevelup.ts', { adapter: 'express' }),
+      startChild('apps/golevelup-stripe.ts', { adapter: 'express' }),
       startChild('apps/guarded-route.ts', { adapter: 'express' }),
       startChild('apps/memory-inbox.ts'),
     ]);

@@ -1,14 +1,20 @@
 import { postgresInbox } from 'nestjs-payments/postgres';
 import type { IncomingEvent } from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import { openLimitStore } from '../apps/bare-event-store.ts';
-import { delivery } from '../load/deliveries.ts';
+import { delivery } from '../load/webhook-requests.ts';
 import { startLoad, underLoad } from '../load/load-generator.ts';
 import { startChild } from '../processes/child.ts';
 import type { Contender, Row } from '../rounds/row.ts';
 import { atLeast, sized } from '../rounds/row.ts';
-import { incoming, concurrently, receive, register, systemRuntime } from './store-operations.ts';
-import { ownPostgres } from './temporary-storage.ts';
-import { postgresUsage } from './postgres-usage.ts';
+import {
+  incoming,
+  concurrently,
+  receive,
+  register,
+  systemRuntime,
+} from './shared/run-store-operations.ts';
+import { ownPostgres } from './shared/create-temporary-storage.ts';
+import { postgresUsage } from './shared/measure-postgres-usage.ts';
 
 const OURS = 'PostgreSQL inbox';
 const PAUSED = 'PostgreSQL inbox, its worker paused';

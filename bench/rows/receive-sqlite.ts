@@ -3,7 +3,7 @@ import { startLoad, underLoad } from '../load/load-generator.ts';
 import { startChild } from '../processes/child.ts';
 import type { Row } from '../rounds/row.ts';
 import { atLeast, sized } from '../rounds/row.ts';
-import { temporaryFolder } from './temporary-storage.ts';
+import { temporaryFolder } from './shared/create-temporary-storage.ts';
 
 const OURS = 'SQLite inbox';
 const UNHANDLED = 'SQLite inbox, its worker paused';

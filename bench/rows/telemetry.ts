@@ -6,7 +6,7 @@ import { startChild } from '../processes/child.ts';
 import { jobsPerSecond, startWorkers } from '../queues/queue.ts';
 import type { Contender, Row, Scale, Table } from '../rounds/row.ts';
 import { atMost, sized } from '../rounds/row.ts';
-import { temporaryFolder } from './temporary-storage.ts';
+import { temporaryFolder } from './shared/create-temporary-storage.ts';
 import { fill, opened } from './work-sqlite.ts';
 
 const NONE = 'without observers';
@@ -130,8 +130,8 @@ function processorTime(throughput: Contender): Contender {
 }
 
 /**
- * Measures the only cost of telemetry without observers: the checks whether there are observers. There is no build
- * without telemetry to compare with.
+ * Measures the only cost of telemetry if there are no observers: the checks for observers. A comparison is not
+ * possible, because there is no build without telemetry.
  */
 function checksTable(without: Contender): Table {
   return {
@@ -158,7 +158,7 @@ function checksTable(without: Contender): Table {
   };
 }
 
-/** Returns the microseconds of two checks and the loop around them, which is more than one check needs. */
+/** Returns the microseconds of two checks, including the loop around the checks. One check needs less time. */
 function checkUs(): number {
   let found = 0;
   const start = performance.now();

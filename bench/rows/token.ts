@@ -3,7 +3,7 @@ import type { CommandProcess } from '../../test/support/processes/command-proces
 import { startChild } from '../processes/child.ts';
 import type { Contender, Row, Scale } from '../rounds/row.ts';
 import { sized } from '../rounds/row.ts';
-import { systemRuntime } from './store-operations.ts';
+import { systemRuntime } from './shared/run-store-operations.ts';
 
 const WARM = 'await token.get()';
 const COLD = 'token requests';

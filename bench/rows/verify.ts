@@ -2,7 +2,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import { Webhooks } from '@octokit/webhooks';
 import { SigningKey, verifySignature } from 'nestjs-payments';
 import { Stripe } from 'stripe-latest';
-import { SECRET, delivery, hmac, signature } from '../load/deliveries.ts';
+import { SECRET, delivery, hmac, signature } from '../load/webhook-requests.ts';
 import type { Contender, Row, Scale, Table } from '../rounds/row.ts';
 import { atMost } from '../rounds/row.ts';
 

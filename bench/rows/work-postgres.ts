@@ -3,15 +3,15 @@ import { makeWorkerUtils } from 'graphile-worker';
 import { postgresInbox } from 'nestjs-payments/postgres';
 import { PgBoss } from 'pg-boss';
 import type { PostgresServer } from 'test-postgres';
-import { delivery } from '../load/deliveries.ts';
+import { delivery } from '../load/webhook-requests.ts';
 import type { CommandProcess } from '../../test/support/processes/command-process.ts';
 import { jobsPerSecond, startWorkers } from '../queues/queue.ts';
 import type { Queue } from '../queues/queue.ts';
 import { isRedisInstalled, startRedis } from '../queues/redis-server.ts';
 import type { Row, Target } from '../rounds/row.ts';
 import { sized } from '../rounds/row.ts';
-import { incoming, receive, register, systemRuntime } from './store-operations.ts';
-import { ownPostgres } from './temporary-storage.ts';
+import { incoming, receive, register, systemRuntime } from './shared/run-store-operations.ts';
+import { ownPostgres } from './shared/create-temporary-storage.ts';
 
 const FAST = 'nestjs-payments, concurrency 200';
 const DEFAULTS = 'nestjs-payments, defaults';

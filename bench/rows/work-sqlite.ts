@@ -2,12 +2,12 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { sqliteInbox } from 'nestjs-payments/sqlite';
 import type { InboxStore } from '../../libs/payments/dist/inbox/store/inbox-store.js';
-import { delivery } from '../load/deliveries.ts';
+import { delivery } from '../load/webhook-requests.ts';
 import { jobsPerSecond, startWorkers } from '../queues/queue.ts';
 import type { Contender, Row } from '../rounds/row.ts';
 import { atLeast, sized } from '../rounds/row.ts';
-import { incoming, receive, register, systemRuntime } from './store-operations.ts';
-import { temporaryFolder } from './temporary-storage.ts';
+import { incoming, receive, register, systemRuntime } from './shared/run-store-operations.ts';
+import { temporaryFolder } from './shared/create-temporary-storage.ts';
 
 const OURS = 'nestjs-payments';
 const MANY = 'nestjs-payments, concurrency 200';

@@ -4,12 +4,11 @@ import { ApplicationProcess } from './application-process.js';
 import type { ApplicationRequest, ApplicationSetup } from './application-protocol.js';
 import { readJournal } from './journal.js';
 
-/** Pause after a process failed to start, in milliseconds: its database may be down. */
+/** Pause after a process failed to start, in milliseconds. A pause is needed, because the database may be down. */
 const RESTART_MS = 200;
 /** The additional time that a process may take to end after SIGTERM and `drainMs`, in milliseconds. */
 const DRAIN_SLACK_MS = 15_000;
 
-/** Options of an application fleet. */
 export interface FleetOptions {
   /** The application's main file. */
   readonly file: string;
@@ -30,7 +29,7 @@ export interface ProcessExit {
    * listened. `null` is an exit without an explanation.
    */
   readonly cause: 'killed' | 'drained' | 'crashed' | 'not started' | null;
-  /** The end of its log. */
+  /** The last part of the log of the process. */
   readonly log: string;
 }
 

@@ -140,7 +140,7 @@ export class Handlers {
     }
   }
 
-  /** Not an async function: the work of a commit on SQLite must be synchronous. */
+  /** This is not an async function, because the work of a commit on SQLite must be synchronous. */
   #writeEffect(tx: Transaction, values: string[], attempt: string): Promise<void> | undefined {
     const record = (): void => this.journal.write({ kind: 'effect-written', attempt });
     if (!('prepare' in tx)) return tx.query(`${INSERT} ($1, $2, $3, $4)`, values).then(record);

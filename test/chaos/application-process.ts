@@ -19,7 +19,7 @@ export class ApplicationProcess {
   url: string | null = null;
   /** The end of the process's log. */
   log = '';
-  /** How the chaos runner ended the process; `null` if it has not ended it. */
+  /** How the chaos runner ended the process; `null` if the chaos runner has not ended the process. */
   endedBy: 'killed' | 'drained' | null = null;
   /** When the process ended, by the machine's monotonic clock; `null` while it runs. */
   endedAt: number | null = null;

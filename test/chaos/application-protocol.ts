@@ -80,8 +80,8 @@ export type JournalEntry =
   /** The handler kills its own process. */
   | { readonly kind: 'process-killed'; readonly at: number; readonly attempt: string }
   /**
-   * A call to the store began, which registers a worker, sends its heartbeat or retires it. If no `heartbeat-ended` or
-   * `worker-retired` has the same time, the process ended before the store responded.
+   * A call to the store began. The call registers a worker, sends its heartbeat or retires the worker. If no
+   * `heartbeat-ended` or `worker-retired` has the same time, the process ended before the store responded.
    */
   | { readonly kind: 'heartbeat-started'; readonly at: number }
   /** A registration or a heartbeat ended. `alive` is `null` if the call failed. */

@@ -32,7 +32,8 @@ export interface PostgresFaults {
   /** One proxy per process. */
   readonly proxies: readonly TcpProxy[];
   /**
-   * Whether the server can be stopped and its backends killed. Only a server that the chaos run started itself can be.
+   * Whether the server can be stopped and its backends killed. Only a server that the chaos run started itself is
+   * controllable.
    */
   readonly controllable: boolean;
   /** Terminates all connections. */
@@ -131,8 +132,8 @@ function faultsOf(
       );
       if (backend === undefined) return;
       process.kill(backend.pid, 'SIGKILL');
-      // PostgreSQL 18 never ends if it receives a shutdown request during this recovery. Until the server notices the death, it
-      // still accepts connections, and lists the backend.
+      // PostgreSQL 18 never ends if it receives a shutdown request during this recovery. Until the server notices that
+      // the backend is dead, the server still accepts connections, and lists the backend.
       await until(async () => {
         const listed = `SELECT FROM pg_stat_activity WHERE pid = ${backend.pid}`;
         return (await server.query(database, listed)).length === 0;

@@ -39,7 +39,6 @@ const RECOVERY_MS = 240_000;
 /** The maximum time that a process may take to read all events of a run of several minutes, in milliseconds. */
 const REPORT_MS = 60_000;
 
-/** Options of a chaos run. */
 export interface ChaosOptions {
   /** The same seed plans the same events and faults at the same times. Their effects also depend on the machine. */
   readonly seed: string;
@@ -55,9 +54,9 @@ export interface ChaosOptions {
 }
 
 /**
- * Sends events and purchases to several application processes while it injects faults, waits until all are handled, lets one
- * process take over a delivery of another, and checks every event. It leaves no process running. If a promise was broken,
- * it keeps the journals of the processes.
+ * Sends events and purchases to several application processes, and injects faults meanwhile. Then waits until all
+ * events and payments are handled, lets one process take over a delivery of another process, and checks every event and
+ * payment. Leaves no process running. If a promise was broken, keeps the journals of the processes.
  */
 export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
   const { store, seed, seconds, signal, webhooks } = options;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { attempt, GOOD, heartbeats, rules } from './observations.js';
+import { attempt, GOOD, heartbeats, rules } from './checker-fixtures.js';
 import type { JournalEntry } from './application-protocol.js';
 
 const first = attempt('p/1', 'a', 1000, 3000);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { planned, effect, done, stored, heartbeats, GOOD, rules } from './observations.js';
+import { planned, effect, done, stored, heartbeats, GOOD, rules } from './checker-fixtures.js';
 import { check } from './checker.js';
 import type { Observations } from './checker.js';
 
@@ -90,7 +90,7 @@ describe('check()', () => {
     expect(rules(changes)).toEqual(['attempt-counted']);
   });
 
-  it('check() requires effects of a new handler for events that arrive after the store recorded the handler, and reports its effects for earlier events', () => {
+  it('check() requires effects of a new handler for events that arrive after the store recorded the handler, and reports effects of this handler for earlier events', () => {
     const points = effect('points', 'a', 'x');
     const effects = [...GOOD.effects, points, effect('points', 'b', 'y')];
     const after = { from: 800, to: 900 };

@@ -46,7 +46,8 @@ export interface Observations {
  * - `attempt-counted`: `attempts` includes an attempt that neither completed nor failed. The inbox may count such an
  *   attempt only if the delivery was a suspect when its process died.
  * - `overlapping-attempts`: two attempts of one handler and transaction overlap, and no lease was lost.
- * - `missing-heartbeat`: a process sent no heartbeat for a whole lease, and no fault or busy machine explains it.
+ * - `missing-heartbeat`: a process sent no heartbeat for a whole lease, and neither a fault nor a busy machine explains
+ * the gap.
  * - `process-exited`: a process ended by itself.
  * - `slow-drain`: a process did not end in time after SIGTERM.
  *

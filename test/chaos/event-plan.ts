@@ -142,7 +142,8 @@ export function planEvents(
     add(eventType, transaction, atMs, handlers, { [handler]: action }, dead ? [handler] : []);
   };
 
-  // A delivery that may have crashed a process runs alone, after a recovery: more of them would take longer than the run.
+  // A delivery that may have crashed a process runs alone, after a recovery. More such deliveries would take longer
+  // than the run.
   const times = Math.min(MAX_RARE_EVENTS, Math.max(1, Math.round(run.seconds / 20)));
   for (let count = 0; count < times; count += 1) {
     rare('poison.found', 'poison', 'crash', true);

@@ -11,7 +11,7 @@ import type { Sender } from './sender.js';
 
 /**
  * The maximum time that the polls of contradicted payments may take, in milliseconds. A run of several minutes has a
- * thousand.
+ * thousand such payments.
  */
 const CONTRADICT_MS = 120_000;
 

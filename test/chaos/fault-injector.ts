@@ -15,7 +15,7 @@ const HANDLER_START_MS = 20_000;
 /** A fault that took place. Times are of the machine's monotonic clock. */
 export interface InjectedFault {
   readonly kind: FaultKind;
-  /** Journal name of the process that it affected; `null` if it affected all. */
+  /** Journal name of the process that the fault affected; `null` if the fault affected all processes. */
   readonly process: string | null;
   readonly from: number;
   readonly to: number;
@@ -191,7 +191,7 @@ export class FaultInjector {
 
   /**
    * Injects one server fault at a time, because a server that is starting cannot be stopped. Leaves a fault out while
-   * another one takes place: on a busy machine, a restart takes longer than the time until the next fault.
+   * another fault takes place, because on a busy machine a restart can take longer than the time until the next fault.
    */
   async #onServer(
     kind: ServerFaultKind,

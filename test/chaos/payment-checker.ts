@@ -7,7 +7,6 @@ import type { ServiceTransaction } from './payments-service.js';
 /** Everything observed about the expected payments of a chaos run. */
 export interface PaymentObservations {
   readonly payments: readonly PlannedPayment[];
-  /** The transactions at the payments service. */
   readonly transactions: readonly ServiceTransaction[];
   readonly expectations: readonly ReportedExpectation[];
   readonly effects: readonly Effect[];

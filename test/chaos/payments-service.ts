@@ -7,14 +7,13 @@ import { monotonicMs } from './application-protocol.js';
 import type { PlannedPayment } from './payment-plan.js';
 import type { SeededRandom } from './seeded-random.js';
 
-/** A transaction at the payments service. */
 export interface ServiceTransaction {
   readonly transactionId: string;
   readonly payment: PlannedPayment;
   status: 'open' | 'complete' | 'declined';
-  /** When it was paid or declined, by the machine's monotonic clock; `null` before. */
+  /** When the transaction was paid or declined, by the machine's monotonic clock; `null` before. */
   endedAt: number | null;
-  /** From now on, the service returns it as declined, although it is paid. */
+  /** Whether the service returns the transaction as declined although it is paid. */
   contradicted: boolean;
 }
 

@@ -7,7 +7,10 @@ import type { PlannedPayment } from './payment-plan.js';
 
 /** The time for which the sender waits for a response before it sends the copy again, in milliseconds. */
 const RESPONSE_MS = 3000;
-/** The maximum number of requests without a response. Without it, repeats would overload processes that are slow. */
+/**
+ * The maximum number of requests without a response. Without this limit, repeated requests would overload slow
+ * processes.
+ */
 const MAX_REQUESTS = 100;
 
 type SentRequest = Pick<ReturnType<typeof signedRequest>, 'path' | 'method' | 'headers' | 'body'>;

@@ -4,8 +4,8 @@ import type { AddressInfo, Server, Socket } from 'node:net';
 /** A loopback proxy in front of a server. It can cut its connections, stop passing data, and close its port. */
 export class TcpProxy implements AsyncDisposable {
   /**
-   * Called with the data that a client sends. After it has returned true, the server still gets that data, but the proxy
-   * cuts the client instead of passing the response on.
+   * Called with the data that a client sends. If the function returns true, the server still gets this data, but the
+   * proxy cuts the connection of the client instead of passing the response on.
    */
   cutAfter: (sent: Buffer) => boolean = () => false;
   readonly #pairs = new Set<readonly [Socket, Socket]>();
@@ -15,7 +15,10 @@ export class TcpProxy implements AsyncDisposable {
 
   private constructor(private readonly target: URL) {}
 
-  /** Starts a proxy in front of the server of a URL or connection string. Returns it with a URL that uses the proxy. */
+  /**
+   * Starts a proxy in front of the server of a URL or connection string. Returns the proxy, and a URL that uses the
+   * proxy.
+   */
   static async before(target: string): Promise<[TcpProxy, string]> {
     const url = new URL(target);
     const proxy = new TcpProxy(new URL(target));

@@ -132,19 +132,19 @@ describeIf('bullMQ', () => {
         /client of the class Redis of ioredis/,
       ],
     ];
-    it.each(wrong)('EN-09: rejects a wrong option at once: %s', (_, options, message) => {
+    it.each(wrong)('EN-09 bullMQ() rejects a wrong option at once: %s', (_, options, message) => {
       const create = (): unknown => bullMQ({ connection: server.url, ...options });
       expect(create).toThrow(message);
       expect(create).toThrow(expect.objectContaining({ code: 'options_invalid' }));
       expect(create).not.toThrow(/hidden|s3cret/);
     });
 
-    it('EN-04: consume() rejects without the option "service"', async () => {
+    it('EN-04 consume() rejects without the option "service"', async () => {
       const consumed = engine().consume(async () => ACKNOWLEDGE, { signal });
       await expect(consumed).rejects.toMatchObject({ code: 'options_invalid' });
     });
 
-    it('accepts options and a client of ioredis, and leaves the client open', async () => {
+    it('bullMQ() accepts options of ioredis or a client of ioredis, and leaves the client open', async () => {
       const { hostname: host, port, password } = new URL(server.url);
       const options = { host, port: Number(port), password };
       const client = new Redis(options);
@@ -165,33 +165,36 @@ describeIf('bullMQ', () => {
       [{ appendonly: 'no' }, /"appendonly" of Redis is "no".*Set "appendonly yes"/],
       [{ 'maxmemory-policy': 'allkeys-lru' }, /"maxmemory-policy" of Redis is "allkeys-lru"/],
     ] as const;
-    it.each(unsafe)('EN-09: refuses %j, and logs it with setup "warn"', async (given, message) => {
-      await using other = await BullMQServer.start(given);
-      const lines = captureWarnings(ending);
-      const options = { connection: other.url, services: ['ledger'] };
-      const refusing = engine(options);
-      const refused = { code: 'engine_unsafe', message: expect.stringMatching(message) };
-      await expect(refusing.open()).rejects.toMatchObject(refused);
-      await expect(refusing.publish(engineMessage(), { signal })).rejects.toMatchObject(refused);
-      const checking = engine({ ...options, service: 'ledger', setup: 'check' });
-      await expect(checking.consume(async () => ACKNOWLEDGE, { signal })).rejects.toMatchObject(
-        refused,
-      );
-      expect(lines).toEqual([]);
-      const warning = engine({ ...options, setup: 'warn' });
-      await warning.open();
-      await warning.publish(engineMessage(), { signal });
-      expect(lines).toEqual([expect.stringMatching(message)]);
-    });
+    it.each(unsafe)(
+      'EN-09 the adapter for BullMQ refuses a Redis with %j, and only logs this problem with setup "warn"',
+      async (given, message) => {
+        await using other = await BullMQServer.start(given);
+        const lines = captureWarnings(ending);
+        const options = { connection: other.url, services: ['ledger'] };
+        const refusing = engine(options);
+        const refused = { code: 'engine_unsafe', message: expect.stringMatching(message) };
+        await expect(refusing.open()).rejects.toMatchObject(refused);
+        await expect(refusing.publish(engineMessage(), { signal })).rejects.toMatchObject(refused);
+        const checking = engine({ ...options, service: 'ledger', setup: 'check' });
+        await expect(checking.consume(async () => ACKNOWLEDGE, { signal })).rejects.toMatchObject(
+          refused,
+        );
+        expect(lines).toEqual([]);
+        const warning = engine({ ...options, setup: 'warn' });
+        await warning.open();
+        await warning.publish(engineMessage(), { signal });
+        expect(lines).toEqual([expect.stringMatching(message)]);
+      },
+    );
 
-    it('EN-09: logs a warning if a power failure can lose the last second', async () => {
+    it('EN-09 the adapter for BullMQ logs a warning if Redis can lose the last second in a power failure', async () => {
       await using other = await BullMQServer.start({ appendfsync: 'everysec' });
       const lines = captureWarnings(ending);
       await engine({ connection: other.url }).open();
       expect(lines).toEqual([expect.stringMatching(/"appendfsync" of Redis is "everysec"/)]);
     });
 
-    it('EN-09: refuses a Redis that forbids CONFIG GET, and names setup "warn" as the fix', async () => {
+    it('EN-09 the adapter for BullMQ refuses a Redis that forbids CONFIG GET, and the error names setup "warn" as the fix', async () => {
       await server.client.call(
         'ACL',
         'SETUSER',
@@ -217,7 +220,7 @@ describeIf('bullMQ', () => {
       expect(await jobs().getWaitingCount()).toBe(1);
     });
 
-    it('EN-09: checks the settings again after a reconnect', async () => {
+    it('EN-09 the adapter for BullMQ checks the settings of Redis again after a reconnect', async () => {
       await using other = await BullMQServer.start();
       const relay = engine({ connection: other.url, services: ['ledger'] });
       await relay.publish(engineMessage(), { signal });
@@ -230,7 +233,7 @@ describeIf('bullMQ', () => {
       );
     });
 
-    it('EN-09: with setup "check", a service that is not registered is an error', async () => {
+    it('EN-09 with setup "check", a service that is not registered is an error', async () => {
       const checking = engine({ service: 'ledger', setup: 'check' });
       await expect(checking.open()).rejects.toMatchObject({
         code: 'engine_unsafe',
@@ -242,14 +245,14 @@ describeIf('bullMQ', () => {
   });
 
   describe('services', () => {
-    it('EN-04: publish() rejects while no service is known, because the event would be lost', async () => {
+    it('EN-04 publish() rejects while no service is known, because the event would be lost', async () => {
       const relay = engine();
       await relay.open();
       const published = relay.publish(engineMessage(), { signal });
       await expect(published).rejects.toThrow(/No service takes events/);
     });
 
-    it('EN-04: a service of the option "services" gets the events before it starts for the first time', async () => {
+    it('EN-04 a service of the option "services" gets the events before it starts for the first time', async () => {
       const relay = engine({ services: ['ledger'] });
       const message = engineMessage();
       await relay.publish(message, { signal });
@@ -258,19 +261,21 @@ describeIf('bullMQ', () => {
       expect(taken[0]!.attributes['id']).toBe(message.attributes.id);
     });
 
-    it('EN-07: a service registers again if Redis lost its registration, and logs an error', async () => {
+    it('EN-07 a service registers again if Redis lost its registration, and logs an error', async () => {
       const lines = captureWarnings(ending);
       await consume(() => ACKNOWLEDGE);
       await server.client.del(`bull:${queue}:services`);
       await eventually(async () =>
         expect(await server.client.smembers(`bull:${queue}:services`)).toEqual(['ledger']),
       );
-      expect(lines).toEqual([expect.stringMatching(/registration of the service "ledger".*was missing/)]);
+      expect(lines).toEqual([
+        expect.stringMatching(/registration of the service "ledger".*was missing/),
+      ]);
     });
   });
 
   describe('jobs', () => {
-    it('EN-02: a job is a CloudEvents event in the JSON format, and its id has no colon', async () => {
+    it('EN-02 a job is a CloudEvents event in the JSON format, and its id has no colon', async () => {
       const relay = engine({ services: ['ledger'] });
       const message = engineMessage({ id: 'a:b%c' });
       await relay.publish(message, { signal });
@@ -281,7 +286,7 @@ describeIf('bullMQ', () => {
       expect(job!.data).toEqual({ ...message.attributes, data_base64 });
     });
 
-    it('EN-01: a second copy of a waiting event is ignored', async () => {
+    it('EN-01 a second copy of a waiting event is ignored', async () => {
       const relay = engine({ services: ['ledger', 'mail'] });
       const message = engineMessage();
       await relay.publish(message, { signal });
@@ -290,7 +295,7 @@ describeIf('bullMQ', () => {
       expect(await jobs('mail').getWaitingCount()).toBe(1);
     });
 
-    it('EN-03: an acknowledged job is removed, and a later copy of the event reaches the module', async () => {
+    it('EN-03 an acknowledged job is removed, and a later copy of the event reaches the module', async () => {
       const { taken } = await consume(() => ACKNOWLEDGE);
       const relay = engine();
       const message = engineMessage();
@@ -301,7 +306,7 @@ describeIf('bullMQ', () => {
       }
     });
 
-    it('EN-05: an event that was rejected is delivered again with its new message if it is published again', async () => {
+    it('EN-05 if a rejected event is published again, its new message is delivered', async () => {
       const relay = engine();
       const { taken } = await consume(({ attributes }) =>
         attributes['signature'] === 'new'
@@ -320,7 +325,7 @@ describeIf('bullMQ', () => {
       ]);
     });
 
-    it('EN-05: a job of another program is kept if it is rejected, whatever its options and data are', async () => {
+    it('EN-05 a rejected job of another program is kept, whatever its options and data are', async () => {
       const foreign = jobs();
       await foreign.add('a', null, { removeOnFail: true, attempts: 5 });
       await foreign.add('b', { data_base64: 1 }, { removeOnFail: true });
@@ -336,11 +341,11 @@ describeIf('bullMQ', () => {
       );
     });
 
-    it('EN-03: a result that cannot be saved never moves the job to the failed set', async () => {
+    it('EN-03 a result that cannot be saved never moves the job to the failed set', async () => {
       const lines = captureWarnings(ending);
       const { taken } = await consume(async () => {
         if (taken.length > 1) return ACKNOWLEDGE;
-        // As if the lock had expired while the event was being stored.
+        // The lock is deleted, as if it had expired while the event was being stored.
         const [lock] = await server.client.keys(`bull:${queue}.ledger:*:lock`);
         await server.client.del(lock!);
         return ACKNOWLEDGE;
@@ -356,7 +361,7 @@ describeIf('bullMQ', () => {
       expect(lines.join()).not.toContain(message.attributes.id);
     });
 
-    it('EN-10: the lock of a message is renewed while it is being stored, and no other process takes it', async () => {
+    it('EN-10 the lock of a message is renewed while the message is being stored, and no other process takes the message', async () => {
       const stored = Promise.withResolvers<StoreOutcome>();
       const first = await consume(() => stored.promise);
       await engine().publish(engineMessage(), { signal });
@@ -368,7 +373,7 @@ describeIf('bullMQ', () => {
         const left = await server.client.pttl(lock!);
         if (left > before) renewals += 1;
         before = left;
-        // The first value counts as well; three renewals take longer than one lock.
+        // The first value counts, too. The three real renewals take longer than the lifetime of a lock.
         expect(renewals).toBe(4);
       }, 90_000);
       stored.resolve(ACKNOWLEDGE);
@@ -376,7 +381,7 @@ describeIf('bullMQ', () => {
       expect([first.taken.length, second.taken.length]).toEqual([1, 0]);
     }, 150_000);
 
-    it('EN-10: acknowledging after another process has taken and acknowledged the message changes nothing', async () => {
+    it('EN-10 an acknowledgement changes nothing after another process has taken and acknowledged the message', async () => {
       const late = Promise.withResolvers<StoreOutcome>();
       const lines = captureWarnings(ending);
       const first = await consume(() => late.promise, { maxInProgress: 1 });
@@ -384,7 +389,7 @@ describeIf('bullMQ', () => {
       await engine().publish(engineMessage(), { signal });
       await eventually(() => expect(first.taken).toHaveLength(1));
       const second = await consume(() => ACKNOWLEDGE);
-      // As if the event loop of the first process had been blocked: its lock expires.
+      // The lock of the first process expires, as if the event loop of this process had been blocked.
       await eventually(async () => {
         const locks = await server.client.keys(`bull:${queue}.ledger:*:lock`);
         if (locks.length > 0) await server.client.del(locks);
@@ -397,7 +402,7 @@ describeIf('bullMQ', () => {
       expect(lines.at(-1)).toMatch(/Missing key for a job|could not renew lock for a job/);
     });
 
-    it('EN-03: a message is delivered to the next process although two processes with it were killed', async () => {
+    it('EN-03 a message is delivered to the next process although two processes with it were killed', async () => {
       const message = engineMessage();
       await engine({ services: ['ledger'] }).publish(message, { signal });
       // By default, BullMQ moves a job to the failed set when its second process dies.
@@ -420,7 +425,7 @@ describeIf('bullMQ', () => {
   });
 
   describe('connection', () => {
-    it('EN-10: consume() ends, although Redis is away, when the application closes', async () => {
+    it('EN-10 consume() ends, although Redis is away, when the application closes', async () => {
       await using other = await BullMQServer.start();
       const stored = Promise.withResolvers<StoreOutcome>();
       const ledger = await consume(() => stored.promise, { connection: other.url });
@@ -432,7 +437,7 @@ describeIf('bullMQ', () => {
       await ended;
     });
 
-    it('EN-10: consume() rejects if the client of the application does not connect again', async () => {
+    it('EN-10 consume() rejects if the client of the application does not connect again', async () => {
       await using other = await BullMQServer.start();
       const client = new Redis(other.url, { lazyConnect: true, retryStrategy: null });
       const source = engine({ connection: client, service: 'ledger' });
@@ -443,7 +448,7 @@ describeIf('bullMQ', () => {
       await rejected;
     });
 
-    it('EN-10: publish() and consume() reject while the memory of Redis is full, and no message is lost', async () => {
+    it('EN-10 publish() and consume() reject while the memory of Redis is full, and no message is lost', async () => {
       await using other = await BullMQServer.start();
       const relay = engine({ connection: other.url, services: ['ledger'] });
       const message = engineMessage();
@@ -459,7 +464,7 @@ describeIf('bullMQ', () => {
       expect(taken[0]!.attributes['id']).toBe(message.attributes.id);
     });
 
-    it('EN-11: no error or log line contains a password, a body or an attribute', async () => {
+    it('EN-11 no error or log line contains a password, a body or an attribute', async () => {
       await using other = await BullMQServer.start();
       const lines = captureWarnings(ending);
       const wrong = engine({ connection: other.url.replace('s3cret', 'wr0ng') });

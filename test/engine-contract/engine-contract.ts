@@ -176,7 +176,7 @@ export function describeEngine({ name: engine, installed, keepsOrder, start }: E
       return ending.use(await TestService.start(adapter, store));
     }
 
-    it(`EN-02: ${engine} transports the body byte for byte, and every attribute`, async () => {
+    it(`EN-02 ${engine} transports the body byte for byte, and every attribute`, async () => {
       const ledger = await service('ledger');
       const gateway = await relay();
       const message = engineMessage({ id: 'Zürich 1%"é漢\u{1F600}', transaction: 'a b/c.d*>:e' });
@@ -189,7 +189,7 @@ export function describeEngine({ name: engine, installed, keepsOrder, start }: E
       expect(ledger.taken[0]!.deliveries).toBe(1);
     });
 
-    it(`EN-02: ${engine} transports a body of 500,000 bytes`, async () => {
+    it(`EN-02 ${engine} transports a body of 500,000 bytes`, async () => {
       const ledger = await service('ledger');
       const gateway = await relay();
       const body = Buffer.alloc(500_000, 'x');
@@ -198,7 +198,7 @@ export function describeEngine({ name: engine, installed, keepsOrder, start }: E
       expect(Buffer.from(ledger.taken[0]!.body).equals(body)).toBe(true);
     });
 
-    it(`EN-04: with ${engine}, two services take every event, and two processes of a service share them`, async () => {
+    it(`EN-04 with ${engine}, two services take every event, and two processes of a service share them`, async () => {
       const ledgers = [
         await service('ledger', undefined, 1),
         await service('ledger', undefined, 1),
@@ -215,7 +215,7 @@ export function describeEngine({ name: engine, installed, keepsOrder, start }: E
       });
     });
 
-    it(`EN-04: with ${engine}, a service that was away takes what was published meanwhile`, async () => {
+    it(`EN-04 with ${engine}, a service that was away takes the messages that were published meanwhile`, async () => {
       const before = await service('ledger');
       await before.end();
       const gateway = await relay();
@@ -226,7 +226,7 @@ export function describeEngine({ name: engine, installed, keepsOrder, start }: E
       expect(before.ids).toEqual([]);
     });
 
-    it(`EN-03: ${engine} delivers a message again after the time that the module asks for, 30 times in a row`, async () => {
+    it(`EN-03 ${engine} delivers a message again after the delay that the module requests, 30 times in a row`, async () => {
       let failures = 30;
       const at: number[] = [];
       const ledger = await service('ledger', () => {
@@ -245,7 +245,7 @@ export function describeEngine({ name: engine, installed, keepsOrder, start }: E
       expect(await running.deadLetters(name, 'ledger')).toEqual([]);
     });
 
-    it(`EN-03: with ${engine}, a message that waits for its next delivery does not block others`, async () => {
+    it(`EN-03 with ${engine}, a message that waits for its next delivery does not block other messages`, async () => {
       const slow = engineMessage();
       const ledger = await service('ledger', ({ attributes }) =>
         attributes['id'] === slow.attributes.id
@@ -260,7 +260,7 @@ export function describeEngine({ name: engine, installed, keepsOrder, start }: E
       await eventually(() => expect(new Set(ledger.ids).size).toBe(21));
     });
 
-    it(`EN-03: ${engine} gives a message that was not acknowledged to another process`, async () => {
+    it(`EN-03 ${engine} gives a message that was not acknowledged to another process`, async () => {
       const hanging = Promise.withResolvers<StoreOutcome>();
       const first = await service('ledger', () => hanging.promise, 1);
       const gateway = await relay();
@@ -274,7 +274,7 @@ export function describeEngine({ name: engine, installed, keepsOrder, start }: E
       await eventually(() => expect(second.ids).toContain(message.attributes.id));
     });
 
-    it(`EN-05: ${engine} keeps a rejected message with its code as a dead letter, and delivers it no more`, async () => {
+    it(`EN-05 ${engine} keeps a rejected message with its code as a dead letter, and does not deliver the message again`, async () => {
       const bad = engineMessage();
       const ledger = await service('ledger', ({ attributes }) =>
         attributes['id'] === bad.attributes.id
@@ -299,7 +299,7 @@ export function describeEngine({ name: engine, installed, keepsOrder, start }: E
       await eventually(() => expect(later.ids).toEqual([last.attributes.id]));
     });
 
-    it(`EN-05: ${engine} passes a message that the module did not write to the module, and blocks no other`, async () => {
+    it(`EN-05 ${engine} passes messages of other programs to the module, and they block no other message`, async () => {
       const reject: StoreOutcome = { action: 'reject', code: 'company_unknown' };
       const ledger = await service('ledger', ({ attributes }) =>
         attributes['company'] === undefined ? reject : ACKNOWLEDGE,
@@ -317,7 +317,7 @@ export function describeEngine({ name: engine, installed, keepsOrder, start }: E
     });
 
     const orderIt = keepsOrder ? it : it.skip;
-    orderIt(`EN-06: ${engine} keeps the order of the events of a transaction`, async () => {
+    orderIt(`EN-06 ${engine} keeps the order of the events of a transaction`, async () => {
       const gateway = await relay();
       const before = await service('ledger', undefined, 1);
       await before.end();
@@ -328,7 +328,7 @@ export function describeEngine({ name: engine, installed, keepsOrder, start }: E
       expect(ledger.ids).toEqual(messages.map(({ attributes }) => attributes.id));
     });
 
-    it(`EN-10: with ${engine}, at most "maxInProgress" messages are being stored`, async () => {
+    it(`EN-10 with ${engine}, at most "maxInProgress" messages are being stored`, async () => {
       let [running, most] = [0, 0];
       const gates: (() => void)[] = [];
       const ledger = await service(
@@ -352,7 +352,7 @@ export function describeEngine({ name: engine, installed, keepsOrder, start }: E
       expect(most).toBe(3);
     });
 
-    it(`EN-10: ${engine} stops taking messages when the application closes, and settles those in progress`, async () => {
+    it(`EN-10 ${engine} stops taking messages when the application closes, and settles the messages in progress`, async () => {
       const gate = Promise.withResolvers<StoreOutcome>();
       const first = await service('ledger', () => gate.promise, 1);
       const gateway = await relay();
@@ -368,13 +368,13 @@ export function describeEngine({ name: engine, installed, keepsOrder, start }: E
       await eventually(() => expect(second.ids).toEqual([two.attributes.id]));
     });
 
-    it(`EN-01: ${engine} publishes nothing after the signal was aborted`, async () => {
+    it(`EN-01 ${engine} publishes nothing after the signal was aborted`, async () => {
       const gateway = await relay();
       const aborted = AbortSignal.abort(new Error('closing'));
       await expect(gateway.publish(engineMessage(), { signal: aborted })).rejects.toThrow();
     });
 
-    it(`EN-11: an adapter of ${engine} shows no secret, attribute or body`, async () => {
+    it(`EN-11 an adapter of ${engine} shows no secret, attribute or body`, async () => {
       const { inspect } = await import('node:util');
       const gateway = await relay();
       await service('ledger');
@@ -386,7 +386,7 @@ export function describeEngine({ name: engine, installed, keepsOrder, start }: E
     });
 
     // The last cases kill the server.
-    it(`EN-07: on ${engine}, two services handle each event of a gateway once, also those of the time without a server`, async () => {
+    it(`EN-07 on ${engine}, two services handle each event of a gateway once, also events that arrive while the server is down`, async () => {
       const handled = { ledger: [] as string[], mail: [] as string[] };
       for (const service of ['ledger', 'mail'] as const) {
         const handle = ({ id }: { readonly id: string }) => void handled[service].push(id);
@@ -409,7 +409,7 @@ export function describeEngine({ name: engine, installed, keepsOrder, start }: E
       expect([handled.ledger.length, handled.mail.length]).toEqual([6, 6]);
     });
 
-    it(`EN-01: ${engine} has every message that it accepted before it was killed`, async () => {
+    it(`EN-01 ${engine} has every message that it accepted before it was killed`, async () => {
       const before = await service('ledger');
       await before.end();
       const gateway = await relay();
@@ -424,7 +424,7 @@ export function describeEngine({ name: engine, installed, keepsOrder, start }: E
       await eventually(() => expect(new Set(ledger.ids)).toEqual(new Set(ids)));
     });
 
-    it(`EN-07: gateway and services of ${engine} continue by themselves after the server was killed`, async () => {
+    it(`EN-07 gateway and services of ${engine} continue by themselves after the server was killed`, async () => {
       const ledger = await service('ledger');
       const gateway = await relay();
       await gateway.publish(engineMessage(), { signal });
@@ -437,7 +437,7 @@ export function describeEngine({ name: engine, installed, keepsOrder, start }: E
       await eventually(() => expect(ledger.ids).toContain(message.attributes.id));
     });
 
-    it(`EN-07: with ${engine} away at the start, open() rejects and a later publish() succeeds`, async () => {
+    it(`EN-07 if ${engine} is away at the start, open() rejects and a later publish() succeeds`, async () => {
       const known = await service('ledger');
       await known.end();
       await running.kill();

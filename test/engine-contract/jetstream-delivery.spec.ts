@@ -76,7 +76,7 @@ describeIf('Delivery with JetStream', () => {
 
   const state = () => server.manage(async ({ streams }) => (await streams.info(stream)).state);
 
-  it('EN-01: a copy that JetStream finds is stored once, and the first one is delivered', async () => {
+  it('EN-01 an event that is published twice is stored once, and its first message is delivered', async () => {
     const ledger = await adapter();
     const message = engineMessage();
     await ledger.publish(message, { signal });
@@ -86,7 +86,7 @@ describeIf('Delivery with JetStream', () => {
     await eventually(() => expect(taken).toHaveLength(1));
   });
 
-  it('EN-01: a redriven event is stored again if its first message was deleted minutes before', async () => {
+  it('EN-01 a redriven event is stored again if its first message was deleted minutes before', async () => {
     const ledger = await adapter();
     const message = engineMessage();
     await ledger.publish(message, { signal });
@@ -100,7 +100,7 @@ describeIf('Delivery with JetStream', () => {
     await eventually(() => expect(taken).toHaveLength(1));
   });
 
-  it('EN-01: ids that differ in white space only are different messages', async () => {
+  it('EN-01 ids that differ in white space only are different messages', async () => {
     const ledger = await adapter();
     for (const id of ['a', 'a ', ' a', 'a%20'])
       await ledger.publish(engineMessage({ id }), { signal });
@@ -110,7 +110,7 @@ describeIf('Delivery with JetStream', () => {
     expect(ids).toEqual(['a', 'a ', ' a', 'a%20']);
   });
 
-  it('EN-02: a type and a company of any characters fit into the subject', async () => {
+  it('EN-02 a type and a company of any characters fit into the subject', async () => {
     const ledger = await adapter();
     const { attributes, ...message } = engineMessage();
     const type = `..a b.*.>\u{1F600}${'x'.repeat(240)}`;
@@ -124,14 +124,14 @@ describeIf('Delivery with JetStream', () => {
     expect(stored!.subject.length).toBeLessThan(300);
   });
 
-  it('EN-01: a message that is too large is not accepted, and the next one is', async () => {
+  it('EN-01 a message that is too large is not accepted, and the next message is accepted', async () => {
     const ledger = await adapter();
     const large = { ...engineMessage(), body: Buffer.alloc(1_100_000) };
     await expect(ledger.publish(large, { signal })).rejects.toThrow(/max_payload/);
     await ledger.publish(engineMessage(), { signal });
   });
 
-  it('EN-01: a full stream does not accept a message', async () => {
+  it('EN-01 a full stream does not accept a message', async () => {
     await server.manage(({ streams }) =>
       streams.add({ name: stream, subjects: [`${stream}.>`], max_msgs: 1, discard: 'new' }),
     );
@@ -143,7 +143,7 @@ describeIf('Delivery with JetStream', () => {
     );
   });
 
-  it('EN-01: a deleted stream does not accept a message, and is created again', async () => {
+  it('EN-01 a deleted stream does not accept a message, and is created again', async () => {
     const ledger = await adapter();
     await server.manage(({ streams }) => streams.delete(stream));
     const message = engineMessage();
@@ -157,7 +157,7 @@ describeIf('Delivery with JetStream', () => {
     expect((await state()).messages).toBe(1);
   });
 
-  it('EN-01: another stream that takes the subject does not acknowledge a message', async () => {
+  it('EN-01 another stream that takes the subject does not acknowledge a message', async () => {
     const gateway = await adapter();
     await server.manage(async ({ streams }) => {
       await streams.delete(stream);
@@ -166,7 +166,7 @@ describeIf('Delivery with JetStream', () => {
     await expect(gateway.publish(engineMessage(), { signal })).rejects.toThrow(/expected stream/);
   });
 
-  it('EN-03: a message that is stored for longer than the acknowledgement may take is delivered once', async () => {
+  it('EN-03 a message that is stored for longer than the acknowledgement may take is delivered once', async () => {
     await server.manage(async ({ streams, consumers }) => {
       await streams.add({ name: stream, subjects: [`${stream}.>`] });
       const own = {
@@ -194,7 +194,7 @@ describeIf('Delivery with JetStream', () => {
     expect(taken.map(({ deliveries }) => deliveries)).toEqual([1, 1]);
   });
 
-  it('EN-03: a message of a process that died goes to another process', async () => {
+  it('EN-03 a message of a process that died goes to another process', async () => {
     const connection = await server.connect();
     const dying = await adapter(connection);
     const gate = Promise.withResolvers<StoreOutcome>();
@@ -212,7 +212,7 @@ describeIf('Delivery with JetStream', () => {
     expect(taken[0]!.deliveries).toBe(2);
   }, 180_000);
 
-  it('EN-05: messages with headers that nobody can read become dead letters, and block no other', async () => {
+  it('EN-05 messages with unreadable headers become dead letters, and block no other message', async () => {
     const allow_rollup_hdrs = true;
     await server.manage(async ({ streams }) => {
       await streams.add({ name: stream, subjects: [`${stream}.>`], allow_rollup_hdrs });
@@ -228,7 +228,7 @@ describeIf('Delivery with JetStream', () => {
     ugly.set('other', 'kept');
     const raw = (text: string) => ({ encode: () => Buffer.from(text) }) as unknown as MsgHdrs;
     const all = [
-      // JetStream deletes the messages before this one, because its header says so.
+      // JetStream deletes the messages before this one, because the header of this message says so.
       ugly,
       raw('NATS/1.0\r\nbad name: x\r\n\r\n'),
       raw('NATS/1.0\r\nce-id: a\nb\r\n\r\n'),
@@ -263,7 +263,7 @@ describeIf('Delivery with JetStream', () => {
     });
   });
 
-  it('EN-05: a message that cannot be kept as a dead letter stays, and is kept later', async () => {
+  it('EN-05 a rejected message stays in the stream if it cannot become a dead letter, and becomes a dead letter later', async () => {
     const ledger = await adapter();
     await server.manage(({ streams }) => streams.delete(`${stream}_DEAD`));
     const { taken } = consume(ledger, () => REJECT);
@@ -278,7 +278,7 @@ describeIf('Delivery with JetStream', () => {
     });
   });
 
-  it('EN-05: a dead letter that is sent again reaches the service, also within minutes', async () => {
+  it('EN-05 a dead letter that is sent again reaches the service, also within minutes', async () => {
     const ledger = await adapter();
     let outcome: StoreOutcome = REJECT;
     const { taken } = consume(ledger, () => outcome);
@@ -307,7 +307,7 @@ describeIf('Delivery with JetStream', () => {
     expect(Buffer.from(taken[1]!.body).equals(Buffer.from(message.body))).toBe(true);
   });
 
-  it.each(['consumer', 'stream'])('EN-10: consume() rejects if the %s is deleted', async (what) => {
+  it.each(['consumer', 'stream'])('EN-10 consume() rejects if the %s is deleted', async (what) => {
     const ledger = await adapter();
     const { taken, errors } = consume(ledger);
     await ledger.publish(engineMessage(), { signal });
@@ -322,7 +322,7 @@ describeIf('Delivery with JetStream', () => {
     await eventually(() => expect(taken.map(({ attributes }) => attributes['id'])).toContain(id));
   });
 
-  it('EN-10: consume() without a service rejects', async () => {
+  it('EN-10 consume() without a service rejects', async () => {
     const gateway = jetStream({ servers: server.url, stream }) as unknown as MessageSource;
     const never = () => Promise.reject(new Error('not called'));
     await expect(gateway.consume(never, { signal })).rejects.toMatchObject({
@@ -331,7 +331,7 @@ describeIf('Delivery with JetStream', () => {
     });
   });
 
-  it('EN-11: an error about a wrong password shows neither the password nor the address', async () => {
+  it('EN-11 an error about a wrong password shows neither the password nor the address', async () => {
     const servers = server.url.replace('s3cret-password', 'wr0ng-password');
     const gateway = jetStream({ servers, stream });
     const error: unknown = await gateway.open!().catch((thrown: unknown) => thrown);
@@ -341,7 +341,7 @@ describeIf('Delivery with JetStream', () => {
     }
   });
 
-  it('EN-07: consume() rejects if the server does not answer, and continues with the next call', async () => {
+  it('EN-07 consume() rejects if the server does not answer, and continues with the next call', async () => {
     const ledger = await adapter();
     const { taken, errors } = consume(ledger);
     const gateway = await adapter();
@@ -360,7 +360,7 @@ describeIf('Delivery with JetStream', () => {
   });
 
   // The last case kills the server.
-  it('EN-07: with an open connection, publish() rejects at once while the server is away', async () => {
+  it('EN-07 with an open connection, publish() rejects at once while the server is away', async () => {
     const connection: NatsConnection = await server.connect({
       maxReconnectAttempts: -1,
       reconnectTimeWait: 100,

@@ -51,7 +51,7 @@ describeIf('Settings of JetStream', () => {
     return server.manage(({ consumers }) => consumers.add(stream, own));
   }
 
-  it('EN-09: "create" creates streams and a consumer that pass the check of another process', async () => {
+  it('EN-09 setup "create" creates streams and a consumer that pass the check of another process', async () => {
     await adapter().open!();
     await adapter({ setup: 'check' }).open!();
     await server.manage(async ({ streams, consumers }) => {
@@ -64,7 +64,7 @@ describeIf('Settings of JetStream', () => {
     });
   });
 
-  it('EN-09: several processes create the same at the same time', async () => {
+  it('EN-09 several processes can create the same streams and consumers at the same time', async () => {
     const all = [adapter(), adapter(), gateway(), adapter({ service: 'mail' })];
     await Promise.all(all.map((one) => one.open!()));
   });
@@ -82,7 +82,7 @@ describeIf('Settings of JetStream', () => {
     ['a message per subject', { max_msgs_per_subject: 1 }, /max_msgs_per_subject 1.*Use -1/],
     ['other subjects', { subjects: ['elsewhere.>'] }, /subjects \["elsewhere.>"\].*Add/],
   ];
-  it.each(unsafeStreams)('EN-09: a stream with %s is unsafe', async (_, config, problem) => {
+  it.each(unsafeStreams)('EN-09 a stream with %s is unsafe', async (_, config, problem) => {
     await addStream(config);
     const unsafe = { code: 'engine_unsafe', message: expect.stringMatching(problem) };
     await expect(gateway().open!()).rejects.toMatchObject(unsafe);
@@ -96,7 +96,7 @@ describeIf('Settings of JetStream', () => {
     ['retention "workqueue" for one service', { retention: 'workqueue' }],
     ['retention "interest" and a service', { retention: 'interest' }],
   ];
-  it.each(safeStreams)('EN-09: a stream with %s is safe', async (_, config) => {
+  it.each(safeStreams)('EN-09 a stream with %s is safe', async (_, config) => {
     await addStream(config);
     await adapter().open!();
   });
@@ -109,7 +109,7 @@ describeIf('Settings of JetStream', () => {
     ['inactive_threshold', { inactive_threshold: nanos(60_000) }, /inactive_threshold 60000000000/],
     ['a deliver_subject', { deliver_subject: 'push.here' }, /deliver_subject "push.here"/],
   ];
-  it.each(unsafeConsumers)('EN-09: a consumer with %s is unsafe', async (_, config, problem) => {
+  it.each(unsafeConsumers)('EN-09 a consumer with %s is unsafe', async (_, config, problem) => {
     await addStream();
     await addConsumer(config);
     const unsafe = { code: 'engine_unsafe', message: expect.stringMatching(problem) };
@@ -119,14 +119,14 @@ describeIf('Settings of JetStream', () => {
     await expect(ledger.consume(never, { signal })).rejects.toMatchObject(unsafe);
   });
 
-  it('EN-09: a second service on a stream with retention "workqueue" is unsafe', async () => {
+  it('EN-09 a second service on a stream with retention "workqueue" is unsafe', async () => {
     await addStream({ retention: 'workqueue' });
     await adapter().open!();
     const mail = adapter({ service: 'mail' });
     await expect(mail.open!()).rejects.toThrow(/retention "workqueue" and another consumer/);
   });
 
-  it('EN-09: a gateway on a stream with retention "interest" needs a consumer', async () => {
+  it('EN-09 a gateway on a stream with retention "interest" needs a consumer', async () => {
     await addStream({ retention: 'interest' });
     const relay = gateway();
     await expect(relay.open!()).rejects.toThrow(/retention "interest" and no consumer/);
@@ -134,13 +134,13 @@ describeIf('Settings of JetStream', () => {
     await relay.open!();
   });
 
-  it('EN-09: a stream of dead letters with retention "interest" is unsafe', async () => {
+  it('EN-09 a stream of dead letters with retention "interest" is unsafe', async () => {
     const config: Partial<StreamConfig> = { retention: 'interest', subjects: [`${stream}_dead.*`] };
     await addStream({ ...config, name: `${stream}_DEAD` });
     await expect(adapter().open!()).rejects.toThrow(/no consumer: it deletes each message at once/);
   });
 
-  it('EN-09: "check" rejects a missing stream, and a missing consumer', async () => {
+  it('EN-09 setup "check" rejects a missing stream, and a missing consumer', async () => {
     const missing = (what: string) => ({
       code: 'engine_unsafe',
       message: expect.stringMatching(what),
@@ -155,7 +155,7 @@ describeIf('Settings of JetStream', () => {
     );
   });
 
-  it('EN-09: nothing is published to a stream with unsafe settings, until they are changed', async () => {
+  it('EN-09 nothing is published to a stream with unsafe settings until these settings are changed', async () => {
     await addStream({ no_ack: true });
     const relay = gateway();
     const unsafe = { code: 'engine_unsafe' };
@@ -167,7 +167,7 @@ describeIf('Settings of JetStream', () => {
     await relay.publish(engineMessage(), { signal });
   });
 
-  it('EN-09: "warn" logs the problem once and continues', async () => {
+  it('EN-09 setup "warn" logs the problem once and continues', async () => {
     await addStream({ max_age: nanos(DAY_MS) });
     const relay = gateway({ setup: 'warn' });
     await logged(async ({ lines }) => {

@@ -109,25 +109,28 @@ describe('the options of rabbitMQ()', () => {
     ['"frameMax"', { connection: { frameMax: 4096 } }],
     ['"tls"', { connection: { tls: 'yes' } }],
     ['"password"', { connection: { password: 5 } }],
-  ])('a wrong option is rejected at once, without a secret: %s in %j', (named, wrong) => {
-    const error = errorOf(() => rabbitMQ({ ...valid, ...wrong }));
-    expect(error).toMatchObject({ code: 'options_invalid' });
-    expect(error!.message).toContain(named);
-    expect(inspect(error, { depth: 10 })).not.toContain('s3cret');
-  });
+  ])(
+    'rabbitMQ() rejects a wrong option at once, and the error contains no secret: %s in %j',
+    (named, wrong) => {
+      const error = errorOf(() => rabbitMQ({ ...valid, ...wrong }));
+      expect(error).toMatchObject({ code: 'options_invalid' });
+      expect(error!.message).toContain(named);
+      expect(inspect(error, { depth: 10 })).not.toContain('s3cret');
+    },
+  );
 
-  it('"source" without "service" is rejected', async () => {
+  it('consume() rejects without the option "service" of rabbitMQ()', async () => {
     const adapter = rabbitMQ(valid);
     const consuming = adapter.consume(async () => ({ action: 'acknowledge' }), { signal });
     await expect(consuming).rejects.toMatchObject({ code: 'options_invalid' });
   });
 
-  it('"verify" is a field of the adapter', () => {
+  it('the adapter that rabbitMQ() returns has the option "verify" as a field', () => {
     expect(rabbitMQ(valid).verify).toBe(true);
     expect(rabbitMQ({ ...valid, verify: false }).verify).toBe(false);
   });
 
-  it('EN-07: a server that refuses connections makes each call reject at once', async () => {
+  it('EN-07 a server that refuses connections makes each call reject at once', async () => {
     const adapter = rabbitMQ({ ...valid, service: 'ledger' });
     const store = async (): Promise<StoreOutcome> => ({ action: 'acknowledge' });
     await expect(adapter.open()).rejects.toThrow('ECONNREFUSED');
@@ -161,7 +164,7 @@ describeIf('RabbitMQ itself', () => {
     }
   }
 
-  /** Consumes until `until` holds. The result is what `consume` does. */
+  /** Consumes until `until` holds. Resolves or rejects as `consume` does. */
   async function consume(
     adapter: RabbitMQEngine,
     store: (message: TakenMessage) => StoreOutcome,
@@ -201,7 +204,7 @@ describeIf('RabbitMQ itself', () => {
       { ...durable, arguments: { ...quorum, 'x-delivery-limit': 5 } },
       'x-delivery-limit',
     ],
-  ])('EN-09: %s is refused, for messages and for dead letters', async (_, settings, setting) => {
+  ])('EN-09 %s is refused, for messages and for dead letters', async (_, settings, setting) => {
     for (const [service, queue] of [
       ['ledger', `${name}.ledger`],
       ['mail', `${name}.mail.dead`],
@@ -219,7 +222,7 @@ describeIf('RabbitMQ itself', () => {
     }
   });
 
-  it('EN-09: an exclusive queue is refused', () =>
+  it('EN-09 an exclusive queue is refused', () =>
     withClient(url, async (client) => {
       await client.queueDeclare({ queue: `${name}.ledger`, exclusive: true });
       await using({ service: 'ledger' }, async (adapter) => {
@@ -237,7 +240,7 @@ describeIf('RabbitMQ itself', () => {
       'alternate-exchange',
     ],
     ['automatic deletion', { type: 'topic', durable: true, autoDelete: true }, 'auto_delete'],
-  ])('EN-09: an exchange with %s is refused', async (_, settings, setting) => {
+  ])('EN-09 an exchange with %s is refused', async (_, settings, setting) => {
     await withClient(url, (client) => client.exchangeDeclare({ exchange: name, ...settings }));
     await using({}, async (adapter) => {
       await expect(adapter.open()).rejects.toMatchObject({ code: 'engine_unsafe' });
@@ -245,7 +248,7 @@ describeIf('RabbitMQ itself', () => {
     });
   });
 
-  it('EN-09: "check" refuses what is missing, and accepts what "create" has created', async () => {
+  it('EN-09 setup "check" refuses a server with a missing exchange or queue, and accepts what setup "create" has created', async () => {
     const service = 'ledger';
     await using({ service, setup: 'check' }, async (adapter) => {
       await expect(adapter.open()).rejects.toMatchObject({ code: 'engine_unsafe' });
@@ -257,7 +260,7 @@ describeIf('RabbitMQ itself', () => {
     });
   });
 
-  it('EN-09: "warn" logs an unsafe setting and continues', async () => {
+  it('EN-09 setup "warn" logs an unsafe setting and continues', async () => {
     await using({ service: 'ledger' }, (adapter) => adapter.open());
     await withClient(url, async (client) => {
       await client.queueDelete(`${name}.ledger`);
@@ -280,7 +283,7 @@ describeIf('RabbitMQ itself', () => {
     });
   });
 
-  it('EN-01: a message that no queue takes is not accepted, until a service has its queue', async () => {
+  it('EN-01 a message that no queue takes is not accepted, until a service has its queue', async () => {
     await using({}, async (gateway) => {
       const publishing = gateway.publish(engineMessage(), { signal });
       await expect(publishing).rejects.toThrow('no queue takes it');
@@ -294,7 +297,7 @@ describeIf('RabbitMQ itself', () => {
     });
   });
 
-  it('EN-01: an exchange that was deleted after the check makes publish() reject, and is created again', async () => {
+  it('EN-01 an exchange that was deleted after the check makes publish() reject, and is created again', async () => {
     await using({ services: ['ledger'] }, async (gateway) => {
       await gateway.publish(engineMessage(), { signal });
       await withClient(url, (client) => client.exchangeDelete({ exchange: name }));
@@ -303,7 +306,7 @@ describeIf('RabbitMQ itself', () => {
     });
   });
 
-  it('EN-02: attributes are headers of the CloudEvents binding, and the message is persistent', async () => {
+  it('EN-02 attributes are headers of the CloudEvents binding, and the message is persistent', async () => {
     const message = engineMessage();
     await using({ services: ['ledger'] }, (gateway) => gateway.publish(message, { signal }));
     const read = await withClient(url, (client) => client.basicGet(`${name}.ledger`));
@@ -318,7 +321,7 @@ describeIf('RabbitMQ itself', () => {
     });
   });
 
-  it('EN-02: the bytes of a foreign message with JSON or text are kept, also as a dead letter', async () => {
+  it('EN-02 the bytes of a foreign message with JSON or text are kept, also as a dead letter', async () => {
     const bodies = ['{ "amount": 1.0, "amount": 12345678901234567890 }', '\xff\xfe'];
     const bytes = bodies.map((body) => Buffer.from(body, 'latin1'));
     await using({ service: 'ledger', maxInProgress: 1 }, async (adapter) => {
@@ -349,7 +352,7 @@ describeIf('RabbitMQ itself', () => {
     });
   });
 
-  it('EN-02: attributes that are too large for a frame are rejected, and no other message is', async () => {
+  it('EN-02 publish() rejects a message whose attributes are too large for a frame, and no other message', async () => {
     await using({ services: ['ledger'] }, async (gateway) => {
       const large = engineMessage({ transaction: 'x'.repeat(10_000) });
       const other = gateway.publish(engineMessage(), { signal });
@@ -362,7 +365,7 @@ describeIf('RabbitMQ itself', () => {
     });
   });
 
-  it('EN-05: a foreign message with headers that do not fit into a frame becomes a dead letter', async () => {
+  it('EN-05 a foreign message with headers that do not fit into a frame becomes a dead letter', async () => {
     await using({ service: 'ledger' }, async (adapter) => {
       await adapter.open();
       await withClient(
@@ -384,7 +387,7 @@ describeIf('RabbitMQ itself', () => {
     });
   });
 
-  it('EN-03: a message that waits for its next delivery is returned when the application closes', async () => {
+  it('EN-03 a message that waits for its next delivery is returned when the application closes', async () => {
     await using({ service: 'ledger' }, async (adapter) => {
       const message = engineMessage();
       await adapter.open();
@@ -401,14 +404,14 @@ describeIf('RabbitMQ itself', () => {
     });
   });
 
-  it('EN-05: a rejected message stays in its queue if the queue of dead letters is missing', async () => {
+  it('EN-05 a rejected message stays in its queue if the queue of dead letters is missing', async () => {
     await using({ service: 'ledger' }, async (adapter) => {
       const message = engineMessage();
       await adapter.publish(message, { signal });
       const stop = new AbortController();
       const lines = await logged(async (log) => {
         const consuming = adapter.consume(async () => {
-          // Now, because consume() creates a queue that is missing.
+          // The queue is deleted only now, because consume() creates a missing queue.
           await withClient(url, (client) => client.queueDelete(`${name}.ledger.dead`));
           return { action: 'reject', code: 'payload_invalid' };
         }, stop);
@@ -424,7 +427,7 @@ describeIf('RabbitMQ itself', () => {
     });
   });
 
-  it('EN-07: after a lost connection, consume() rejects, its message is delivered again, and publish() connects', async () => {
+  it('EN-07 after a lost connection, consume() rejects, its message is delivered again, and publish() connects again', async () => {
     const [proxy, through] = await TcpProxy.before(url);
     await using({ url: through, service: 'ledger' }, async (adapter) => {
       const message = engineMessage();
@@ -463,7 +466,7 @@ describeIf('RabbitMQ itself', () => {
     await proxy.close();
   });
 
-  it('EN-10: consume() rejects if its queue is deleted', async () => {
+  it('EN-10 consume() rejects if its queue is deleted', async () => {
     await using({ service: 'ledger' }, async (adapter) => {
       await adapter.open();
       const store = async (): Promise<StoreOutcome> => ({ action: 'acknowledge' });
@@ -483,7 +486,7 @@ describeIf('RabbitMQ itself', () => {
     });
   });
 
-  it('EN-11: an error of the login contains no password', async () => {
+  it('EN-11 an error of the login contains no password', async () => {
     const wrong = url.replace('s3cret-password', 's3cret-other');
     await using({ url: wrong }, async (adapter) => {
       const error = await adapter.open().catch((reason: unknown) => reason);

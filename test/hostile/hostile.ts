@@ -11,7 +11,7 @@
 import { parseArgs } from 'node:util';
 import { tableOf } from './report.ts';
 import { attack } from './round.ts';
-import { LIMITS, faults } from './round-faults.ts';
+import { LIMITS, faults } from './round-failures.ts';
 
 const MAX_FAULTS_SHOWN = 20;
 

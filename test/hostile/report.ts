@@ -1,7 +1,7 @@
 import { availableParallelism, loadavg } from 'node:os';
 import type { Round } from './round.ts';
 import type { FamilyReport } from './tally.ts';
-import { wrongResults, linesByCode } from './round-faults.ts';
+import { wrongResults, linesByCode } from './round-failures.ts';
 
 /** The lines of the result table of a round. */
 export function tableOf(round: Round): string[] {

@@ -11,7 +11,7 @@ const contract = readdirSync(join(root, 'test/store-contract'))
   .map((file) => read(`test/store-contract/${file}`))
   .join();
 
-/** Text of a spec, with the cases of the store contract if it runs them. */
+/** The text of a spec, and of the cases of the store contract if the spec runs these cases. */
 function testsOf(spec: string): string {
   return spec.includes('store-contract/') ? read(spec) + contract : read(spec);
 }

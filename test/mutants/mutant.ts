@@ -1,6 +1,6 @@
 /** A small fault in the source that the specs of a promise have to find. */
 export interface Mutant {
-  /** Id of the promise in `docs/promises.md`, for example `WH-02`. A test whose name contains it has to fail. */
+  /** Id of the promise in `docs/promises.md`, for example `WH-02`. A test whose title contains this id must fail. */
   readonly promise: string;
   /** The effect of the fault, for the report, for example `accepts a signature of any length`. */
   readonly fault: string;
@@ -8,16 +8,19 @@ export interface Mutant {
   readonly file: string;
   /** Text that occurs exactly once in the file. */
   readonly replace: string;
-  /** Text that replaces it. */
+  /** The new text, which replaces the text of `replace`. */
   readonly by: string;
-  /** Paths of the specs that prove the promise, from the root of the repository. Empty if only the smoke test proves it. */
+  /**
+   * Paths of the specs that prove the promise, from the root of the repository. Empty if only the smoke test proves the
+   * promise.
+   */
   readonly specs: readonly string[];
   /**
-   * Why a sample leaves this mutant out. It runs only before a release: it needs a tool that some machines do not have, or
-   * the tests find it only in most runs.
+   * Why a sample leaves this mutant out. Such a mutant runs only before a release, because it needs a tool that some
+   * machines do not have, or because the tests find it only in most runs.
    */
   readonly releaseOnly?: string;
-  /** Part of the smoke test that proves the promise, for example `kit` for `npm run smoke -- kit`. */
+  /** Part of the smoke test that proves the promise, for example `orm` for `npm run smoke -- orm`. */
   readonly smoke?: string;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Proves that the tests of each promise find faults: applies each mutant of the catalogue to a copy of the repository, runs the
- * tests of its promise, and fails if they pass.
+ * Proves that the tests of each promise find faults: applies each mutant of the catalogue to a copy of the repository,
+ * runs the tests of its promise, and fails if these tests pass.
  *
  * npm run mutate                             every mutant
  * npm run mutate -- WH-02 IN-13              the mutants of some promises
@@ -76,7 +76,7 @@ function reject(message: string): never {
   process.exit(2);
 }
 
-/** The tests have to pass before the first mutant, or their failures prove nothing. */
+/** The tests must pass before the first mutant is applied. Otherwise, their failures prove nothing. */
 async function checkWithoutMutants(): Promise<void> {
   await build(copy.root);
   const { failed, broken } = await checkPromises(copy.root, mutants);

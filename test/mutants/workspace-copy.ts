@@ -6,11 +6,11 @@ import { mutate } from './mutant.ts';
 const LEFT_OUT = new Set(['node_modules', '.git']);
 
 /**
- * A copy of the repository in another folder. It links the installed packages of the original; the packages of the workspace
- * are its own, so that specs run the copy's code.
+ * A copy of the repository in another folder. The copy links the installed packages of the original. The copy has its
+ * own packages of the workspace, so that specs run the code of the copy.
  */
 export class WorkspaceCopy {
-  /** Its folder. */
+  /** The folder of the copy. */
   readonly root: string;
 
   private constructor(root: string) {
@@ -53,7 +53,7 @@ export class WorkspaceCopy {
 async function linkModules(from: string, to: string): Promise<void> {
   await mkdir(to, { recursive: true });
   for (const entry of await readdir(from, { withFileTypes: true })) {
-    // Caches of tools are the copy's own.
+    // The copy has its own caches of tools.
     if (entry.name === '.cache') continue;
     const path = join(from, entry.name);
     const target = entry.isSymbolicLink() ? await readlink(path) : path;

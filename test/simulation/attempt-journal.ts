@@ -69,7 +69,7 @@ export class AttemptJournal {
     this.#trace = trace;
   }
 
-  /** Call it when a registration or heartbeat of a worker took effect. */
+  /** Call this method when a registration or heartbeat of a worker took effect. */
   heartbeat(worker: string, now: number): void {
     const known = this.#heartbeats.get(worker) ?? {
       last: now,
@@ -82,7 +82,7 @@ export class AttemptJournal {
     this.#heartbeats.set(worker, known);
   }
 
-  /** Call it when a worker retired because its application closes or its process has registered under another id. */
+  /** Call this method when a worker retired because its application closes or its process has registered under another id. */
   retired(worker: string, graceMs: number, closing: boolean): void {
     const known = this.#heartbeats.get(worker);
     if (known === undefined) return;
@@ -109,7 +109,7 @@ export class AttemptJournal {
     this.#claims.set(claimKey(process, lease), { worker, suspect: lease.crashes > 0 });
   }
 
-  /** Call it when a handler begins an attempt. */
+  /** Call this method when a handler begins an attempt. */
   begin(
     run: Pick<
       JournalAttempt,
@@ -140,13 +140,13 @@ export class AttemptJournal {
     }
   }
 
-  /** Call it when the store has reported to a process that its worker is dead. */
+  /** Call this method when the store has reported to a process that its worker is dead. */
   declaredDead(worker: string): void {
     this.#declaredDead.add(worker);
   }
 
   /**
-   * Checks that the attempts of a worker are aborted. Call it after the process has received the report that the worker
+   * Checks that the attempts of a worker are aborted. Call this method after the process has received the report that the worker
    * is dead.
    */
   checkAborted(process: SimulatedProcess, worker: string): void {

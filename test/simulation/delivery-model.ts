@@ -130,7 +130,7 @@ export class DeliveryModel {
     }
   }
 
-  /** Call it after `complete`, `fail`, `release` or `commit`, settled or not. */
+  /** Call this method after `complete`, `fail`, `release` or `commit`, settled or not. */
   settled(
     lease: Lease,
     by:
@@ -166,7 +166,7 @@ export class DeliveryModel {
   }
 
   /**
-   * Call it after an operator's action. It checks the changes and applies them to the model. Returns the stale events
+   * Call this method after an operator's action. It checks the changes and applies them to the model. Returns the stale events
    * that the operator redrove.
    */
   async operated(
@@ -189,7 +189,7 @@ export class DeliveryModel {
     return redriven;
   }
 
-  /** Call it after a handler was forgotten, which skips its pending and dead deliveries. */
+  /** Call this method after a handler was forgotten, which skips its pending and dead deliveries. */
   forgotten(handler: string): void {
     for (const [key, delivery] of this.#deliveries) {
       if (!key.endsWith(`/${handler}`)) continue;
@@ -199,7 +199,7 @@ export class DeliveryModel {
     }
   }
 
-  /** Compares the stored deliveries with the model. Call it when no operation is under way. */
+  /** Compares the stored deliveries with the model. Call this method when no operation is under way. */
   async checkStored(): Promise<void> {
     const seen = new Set<string>();
     const page = await this.#store.list({ filter: {}, order: 'oldest', limit: 1000, after: null });

@@ -93,7 +93,7 @@ export class ExpectationModel {
     if (row !== undefined && result) end(row, 'cancelled');
   }
 
-  /** Call it after `startRequest`. */
+  /** Call this method after `startRequest`. */
   requestStarted(
     company: string,
     reference: string,
@@ -121,7 +121,7 @@ export class ExpectationModel {
     if (result.token !== null) row.request = { token: result.token, until: this.#now() + leaseMs };
   }
 
-  /** Call it after `endRequest`. */
+  /** Call this method after `endRequest`. */
   requestEnded(
     { company, reference }: ExpectationName,
     token: number,
@@ -169,7 +169,7 @@ export class ExpectationModel {
   }
 
   /**
-   * Call it after an operator redrove a stale event, which then counts as the event of its transaction. `fulfils`
+   * Call this method after an operator redrove a stale event, which then counts as the event of its transaction. `fulfils`
    * contains the event types that fulfil expectations in the process. It may be empty in a process that has just
    * started.
    */
@@ -209,7 +209,7 @@ export class ExpectationModel {
     return own.map((row) => row.reference);
   }
 
-  /** Call it with the polls that were claimed. */
+  /** Call this method with the polls that were claimed. */
   claimed(polls: readonly ClaimedPoll[], leaseMs: number): void {
     for (const { seq, token, expectation } of polls) {
       const name = `${expectation.company}/${expectation.reference}`;
@@ -240,7 +240,7 @@ export class ExpectationModel {
     }
   }
 
-  /** Call it after `settlePoll`, settled or not. */
+  /** Call this method after `settlePoll`, settled or not. */
   settled({ lease, outcome, event, eventTypes }: PollSettlement, result: SettledPoll): void {
     const row = this.#bySeq.get(lease.seq)!;
     const name = `${row.company}/${row.reference}`;
@@ -280,7 +280,7 @@ export class ExpectationModel {
     row.scheduled = isOpen(row) && nextDelayMs(outcome) !== null;
   }
 
-  /** Compares the stored expectations with the model. Call it when no operation is under way. */
+  /** Compares the stored expectations with the model. Call this method when no operation is under way. */
   checkStored(expectations: readonly StoredExpectation[]): void {
     const is = expectations.map(({ company, reference, transactionId, state, fulfilled }) =>
       shown(company, reference, transactionId, state, fulfilled && describeFulfilment(fulfilled)),

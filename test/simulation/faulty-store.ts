@@ -16,7 +16,7 @@ export interface StoreObserver {
     operation: StoreOperation,
     parameters: readonly unknown[],
     outcome: { readonly result: unknown } | { readonly error: unknown },
-    /** When the process sent the operation. It took effect then or later. */
+    /** When the process sent the operation. The operation took effect then or later. */
     sentAt: number,
   ): Promise<void> | void;
   /** Called when the process has received the result. */

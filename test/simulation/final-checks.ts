@@ -1,5 +1,5 @@
 import type { StoredEvent } from '../../libs/payments/dist/inbox/store/inbox-store.js';
-import { COMMITTING } from './behaviour.ts';
+import { COMMITTING } from './handler-behaviour.ts';
 import type { SimulatedDatabase } from './simulated-database.ts';
 import type { EventPlan, HandlerName } from './scenario.ts';
 

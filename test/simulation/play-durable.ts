@@ -10,7 +10,7 @@ import { sqliteInbox } from 'nestjs-payments/sqlite';
 import type { SqliteTransaction } from 'nestjs-payments/sqlite';
 import type { InboxStore } from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import { systemRuntime } from '../../libs/payments/dist/runtime/payments-runtime.js';
-import { BEHAVIOURS } from './behaviour.ts';
+import { BEHAVIOURS } from './handler-behaviour.ts';
 import type { SimulatedDatabase } from './simulated-database.ts';
 import { RealTimeline } from './real-timeline.ts';
 import { EVERY_STEP } from './scenario.ts';
@@ -33,9 +33,9 @@ const REAL_TIMES: ApplicationTimes = {
   polls: [50, 250, 1_000],
 };
 /**
- * The bounds of scenarios in real time. They exclude steps that set the wall clock, which a test cannot do, and a
- * service that hangs, because a poll waits 20 s for it. They also exclude handlers that outlast the grace period of a
- * drain.
+ * The bounds of scenarios in real time. They exclude steps that set the wall clock, because a test cannot set it. They
+ * exclude a service that hangs, because a poll waits 20 s for the service. They also exclude handlers that outlast the
+ * grace period of a drain.
  */
 export const REAL: ScenarioBounds = {
   maxSteps: 25,

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
-import { BEHAVIOURS } from './behaviour.ts';
-import type { Behaviour } from './behaviour.ts';
+import { BEHAVIOURS } from './handler-behaviour.ts';
+import type { Behaviour } from './handler-behaviour.ts';
 import { FAULTY_OPERATIONS } from './simulated-process.ts';
 import type { Fault } from './simulated-process.ts';
 

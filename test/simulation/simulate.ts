@@ -75,7 +75,7 @@ if (result.failed && result.counterexample !== null) {
 } else {
   console.log(`simulate: passed ${played} scenarios of ${stepsPlayed} steps, seed ${seed}`);
 }
-// A simulated process that crashed may wait for a timer that never runs, which would keep this process alive.
+// A simulated process that crashed may wait for a timer that never runs. This wait would keep the real process alive.
 process.exit();
 
 async function play(scenario: Scenario): Promise<string[]> {

@@ -27,9 +27,9 @@ import {
   WORKER_OPTIONS,
 } from '../../libs/payments/dist/inbox/work/worker-options.js';
 import { PAYMENTS_RUNTIME } from '../../libs/payments/dist/runtime/payments-runtime.js';
-import { behave } from './behaviour.ts';
-import type { Behaviour, BehaviourTimes } from './behaviour.ts';
-import { Container } from './container.ts';
+import { behave } from './handler-behaviour.ts';
+import type { Behaviour, BehaviourTimes } from './handler-behaviour.ts';
+import { Container } from './provider-container.ts';
 import type { SimulatedDatabase } from './simulated-database.ts';
 import type { AttemptJournal } from './attempt-journal.ts';
 import { HANDLERS } from './scenario.ts';

@@ -3,14 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { startProgram } from '../support/processes/program.js';
+import { startProgram } from '../support/processes/start-program.js';
 
 jest.setTimeout(300_000);
 
 const CHAOS = 'test/chaos/dist/main.js';
-const MUTANT = fileURLToPath(new URL('../chaos/event-mutant.mjs', import.meta.url));
+const MUTANT = fileURLToPath(new URL('../chaos/mutant-application.mjs', import.meta.url));
 
-const PAYMENT_MUTANT = fileURLToPath(new URL('../chaos/payment-mutant.mjs', import.meta.url));
+const PAYMENT_MUTANT = fileURLToPath(new URL('../chaos/mutant-purchases.mjs', import.meta.url));
 
 /** The part of a result on one store that the tests read. */
 interface Result {

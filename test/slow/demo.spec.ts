@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { arrived, describeInBrowser } from '../support/browser/test-browser.js';
 import { payAtCheckout } from '../support/emulator/checkout-page.js';
-import { startProgram } from '../support/processes/program.js';
+import { startProgram } from '../support/processes/start-program.js';
 import type { RunningProcess } from '../support/processes/running-process.js';
 
 jest.setTimeout(180_000);
@@ -81,7 +81,7 @@ describe('npm run demo', () => {
 /** One run on Express, which the last test ends. */
 describe('npm run demo -- --telemetry --postgres', () => {
   let demo: RunningProcess;
-  /** Of the shop, the emulator and the console, and of the metrics of each shop. */
+  /** The addresses of the shop, the emulator, the console, and the metrics of each shop. */
   let addresses: string[];
   let operator: { username: string; password: string };
 

@@ -50,7 +50,8 @@ async function* expandedPages(page: Page): AsyncGenerator<string> {
   yield 'deliveries';
   await openFaults(page, emulator);
   const closed = await page.locator('.fault-group:not([open]) > summary').all();
-  // A group that is open no longer counts: the last group keeps its number until the end.
+  // The locators contain the numbers of the closed groups. If the last group is opened first, these numbers stay
+  // correct.
   for (const group of closed.toReversed()) await group.click();
   // A fault without settings has hidden details.
   for (const details of await page.locator('.fault details:not([hidden]) > summary').all()) {

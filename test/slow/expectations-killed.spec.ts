@@ -8,7 +8,7 @@ import type { OrdersSetup } from '../support/inbox/merchant-process.js';
 import { webhookRequest } from '../support/webhook/handler-application.js';
 import { eventually } from '../support/time/waiting.js';
 
-/** The steps at which a process is killed: each is the last that an order has completed or begun. */
+/** The steps at which a process is killed. Each is the last step that an order has completed or begun. */
 const HALTS = ['expected', 'requesting', 'requested', 'attached', 'polling', 'handling', 'booked'];
 /** `created`: between the two statements before the request. `ignored`: the service received the request, and did nothing. */
 const REQUEST_HALTS = ['created', 'ignored', ...HALTS];
@@ -90,7 +90,7 @@ async function untilKilled(merchant: MerchantProcess, webhooks: number): Promise
   await Promise.all(sent);
 }
 
-/** On both stores at once, because most of the time is the lease of a request. */
+/** The tests run on both stores at once, because they mostly wait for the lease of a request to end. */
 describe('on SQLite and PostgreSQL', () => {
   const stores = [durableSqlite(), durablePostgres()];
   /** The references of the orders on this store, in order. */

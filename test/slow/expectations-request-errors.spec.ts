@@ -85,7 +85,7 @@ const PROOFS: readonly Failure[] = [
   { name: 'no response to the token request', code: 'timeout', proves: true, token: silence },
 ];
 
-/** A case of the test: a company of its own, so that it has a token of its own. */
+/** A case of the test. Each case has its own company, and therefore its own token. */
 interface Case extends Failure {
   readonly company: string;
   /** Whether the service creates the payment although the request fails. */
@@ -175,7 +175,8 @@ describe('on sqlite', () => {
   it('EX-15 after each failure of the service, the payment is requested once and booked once, and its expectation is cancelled only if there is no payment', async () => {
     const shared = await durable.data();
     await using first = await withService(shared);
-    // A process of its own, with its own tokens: after a failed token request, a process waits longer than this test takes.
+    // Another process with its own tokens, because a process whose token request failed waits longer than this test
+    // takes.
     await using second = await withService(shared);
     const rows = CASES.map(async (failure) => {
       const { name, company, accepts, respond, token } = failure;
@@ -225,7 +226,7 @@ describe('on sqlite', () => {
   });
 });
 
-// A service that is a fake, so that many sequences of errors can be tested.
+// The service below is a fake, so that many sequences of errors can be tested.
 
 const PATH = '/v1/invoices';
 const POST = { method: 'POST', path: PATH };

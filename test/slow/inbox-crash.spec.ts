@@ -128,7 +128,8 @@ onEachDurableInbox((durable) => {
       const dead = merchant.until(() => /of event poison .* is dead/.test(merchant.output));
       if (await dead.then(() => true).catch(() => false)) break;
     }
-    // One death with all others running, and three as the only suspect that ran. Only these three are counted.
+    // The event killed its process once while all other events ran, and three times while it was the only suspect that
+    // ran. Only the last three attempts are counted.
     expect(deaths).toBe(4);
     await eventually(async () => expect(await data.effects()).toEqual(innocents));
     const [poison] = (await readBack(data, 'poison')).deliveries;

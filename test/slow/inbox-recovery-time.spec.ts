@@ -36,7 +36,7 @@ describe('recovery with default options', () => {
       recoverySeconds(sqlite, 'restart'),
     ]);
     expect(Math.max(...seconds)).toBeLessThanOrEqual(30);
-    // The lease of a process that sends heartbeats has not ended before.
+    // The last heartbeat of the killed process renewed the lease of this process, so the lease cannot end earlier.
     expect(Math.min(...seconds)).toBeGreaterThan(15);
   });
 });

@@ -10,7 +10,10 @@ import { startPostgres } from '../support/postgres/postgres-server.js';
 import type { PostgresServer } from '../support/postgres/postgres-server.js';
 import { RunningShop, settingsFor } from '../support/shop/running-shop.js';
 
-/** Pauses a shop while it writes nothing: SQLite has one writer, and one that is paused in a transaction keeps the lock. */
+/**
+ * Pauses a shop while it writes nothing. SQLite has one writer at a time, and a shop that is paused in a transaction
+ * would keep the lock.
+ */
 async function pauseIdle(shop: RunningShop, other: RunningShop): Promise<void> {
   for (;;) {
     shop.process.signal('SIGSTOP');

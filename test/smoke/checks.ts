@@ -69,7 +69,6 @@ export class Checks {
     return this.#promises.has(id);
   }
 
-  /** Summary of all checks. */
   get summary(): string {
     return `${this.#passed} passed, ${this.#failed} failed`;
   }

@@ -45,7 +45,7 @@ export interface HandlingCommand {
 
 /**
  * Starts the application of `fixtures/handling`, posts a signed event to it, waits until its handler has requested the
- * transaction from the API, and stops it.
+ * transaction from the API, and stops the application.
  *
  * @throws with the application's output if a step fails.
  */

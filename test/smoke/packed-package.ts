@@ -78,7 +78,9 @@ export class PackedPackage {
     );
   }
 
-  /** @throws if the tarball has a file that users do not need, a compiled file without a source, or lacks a file. */
+  /**
+   * @throws if the tarball has a file that users do not need, has a compiled file without a source, or lacks a file.
+   */
   async containsOnlyItsBuild(): Promise<void> {
     const foreign = this.files.filter(
       (file) =>
@@ -112,7 +114,10 @@ export class PackedPackage {
     if (missing.length > 0) throw new Error(`missing files: ${missing.join(', ')}`);
   }
 
-  /** @throws if a compiled file imports a package that package.json does not declare, or declares without use. */
+  /**
+   * @throws if a compiled file imports a package that package.json does not declare, or if package.json declares a
+   * package that no compiled file imports.
+   */
   async importsMatchDependencies(): Promise<void> {
     const { dependencies = {}, peerDependencies = {}, name } = this.manifest;
     const imported = new Map<string, string>();
@@ -159,9 +164,9 @@ export class PackedPackage {
   }
 
   /**
-   * Checks every `moduleResolution`, including `node` of older CommonJS applications. One rule of attw is off:
-   * `cjs-resolves-to-esm` reports that `require()` loads an ES module, which every Node that `engines` allows supports.
-   * The CommonJS applications of the other parts prove that it works.
+   * Checks every `moduleResolution`, including `node` of older CommonJS applications. The rule `cjs-resolves-to-esm` of
+   * attw is off. This rule reports that `require()` loads an ES module, but every Node that `engines` allows supports
+   * this. The CommonJS applications of the other parts prove it.
    *
    * @throws with attw's report if a type does not resolve, or does not describe the code.
    */

@@ -6,7 +6,7 @@ import type { NodeProgram } from './smoke-part.ts';
 /** A test runner configuration for the generated application. */
 export interface TestRecipe {
   readonly name: string;
-  /** Packages to install for it. */
+  /** Packages to install for the recipe. */
   readonly tools: readonly string[];
   /** Options to add to Jest's configuration; undefined for other runners. */
   readonly config?: Readonly<Record<string, unknown>>;

@@ -26,7 +26,10 @@ export interface InboxUnderTest {
   readonly advance: (ms: number) => Promise<void>;
   /** Moves only the wall clock of these stores. Required unless `capabilities.ownClock`. */
   readonly jumpWallClock?: (ms: number) => void;
-  /** The application's own table: `write` adds an effect in a commit's transaction, `read` returns the committed ones. */
+  /**
+   * The application's own table: `write` adds an effect in the transaction of a commit, and `read` returns the
+   * committed effects.
+   */
   readonly effects?: {
     readonly write: (tx: unknown, effect: string) => void | Promise<void>;
     readonly read: () => Promise<string[]>;
@@ -51,7 +54,10 @@ export interface InboxContractOptions {
 export interface InboxContractCase {
   /** The promise, in the present tense. */
   readonly title: string;
-  /** The property that the store must have, or the case does not apply. `hostClock`: no clock of its own. */
+  /**
+   * The property that the store must have. Without this property, the case does not apply. `hostClock`: the store has
+   * no clock of its own.
+   */
   readonly needs?: keyof InboxCapabilities | 'breakable' | 'hostClock';
   /** Throws an `AssertionError` if the promise is broken. */
   readonly run: (this: void, inbox: InboxUnderTest) => Promise<void>;
@@ -113,7 +119,10 @@ export class TestWorker {
     return worker;
   }
 
-  /** Claims. If it found only deliveries of busy keys, which then wait for their turn, it claims again. */
+  /**
+   * Claims deliveries. If a claim finds only deliveries of busy keys, these deliveries begin to wait for their turn,
+   * and this method claims again.
+   */
   async claim(handlers: readonly string[] = ['book'], limit = 100): Promise<ClaimedDelivery[]> {
     const wanted = handlers.map((handler) => ({ handler, limit }));
     for (let tries = 0; tries < 20; tries += 1) {
@@ -135,13 +144,18 @@ export class TestWorker {
     return this.store.claimSuspect({ workerId: this.id, handlers });
   }
 
-  /** Sends two heartbeats: if the first one is late, it only renews, and declares no worker dead. */
+  /**
+   * Sends two heartbeats, because a first heartbeat that is late only renews the lease, and declares no worker dead.
+   */
   async heartbeat(): Promise<HeartbeatResult> {
     await this.store.heartbeat(this.id);
     return this.store.heartbeat(this.id);
   }
 
-  /** Advances the clock by a lease, in which only this worker sends heartbeats. Its last one declares the others dead. */
+  /**
+   * Advances the clock by a lease, in which only this worker sends heartbeats. Its last heartbeat declares the other
+   * workers dead.
+   */
   async declareOthersDead(advance: (ms: number) => Promise<void>): Promise<HeartbeatResult> {
     await this.heartbeat();
     await advance(LEASE_MS + 1000);

@@ -73,7 +73,6 @@ export async function claimPoll(store: InboxStore): Promise<ClaimedPoll> {
 
 const TYPES = ['transaction.completed', 'transaction.declined'];
 
-/** Settles a poll. */
 export async function settle(
   { expectations }: InboxStore,
   { seq, token }: ClaimedPoll,
@@ -454,7 +453,7 @@ export const expectationCases: readonly InboxContractCase[] = [
       equal(await list({ from: half, company: 'acme' }), 'f,e,d,c');
       equal(await list({ search: 'tx ' }), 'f,e,d,c');
       equal(await list({ search: 'a_' }), 'a_1');
-      // `_` and `%` are ordinary characters here, no wildcards.
+      // `_` and `%` are ordinary characters here, not wildcards.
       equal(await list({ search: 'tx%' }), 'a_1');
       equal(await list({ search: '_1' }), '');
     },

@@ -12,7 +12,7 @@ describe('the contract, on PostgreSQL', () => {
   const inboxes = usePostgresInboxes({ keepOpen: true });
   const schema = freshSchema();
   const clock = `${schema}_clock`;
-  /** Empties all tables, which takes a tenth of the time that a schema of its own for each case would take. */
+  /** Empties all tables. This takes a tenth of the time that a new schema for each case would take. */
   const reset = `
     DO $$
     DECLARE name text;
@@ -25,8 +25,8 @@ describe('the contract, on PostgreSQL', () => {
     UPDATE ${clock}.ahead SET ms = 0`;
   let client: Client;
 
-  // The inbox calls the functions of the schema of the clock, because the search path of its connections and functions
-  // begins with this schema. They return PostgreSQL's time plus an offset from a table.
+  // The search path of the inbox's connections and functions begins with the schema `clock`. Therefore the inbox calls
+  // the functions in this schema, which return PostgreSQL's time plus an offset from a table.
   beforeAll(async () => {
     client = await inboxes.openClient();
     await client.query(`

@@ -195,7 +195,7 @@ export const queryCases: readonly InboxContractCase[] = [
       deepEqual(stats.unhandled, { count: 1, more: false });
       ok(stats.oldestPendingMs! >= 60_000 && stats.oldestPendingMs! < 90_000);
       const running = await worker.claimOne('mail');
-      // A running delivery counts too. Dead, done and skipped ones do not.
+      // A running delivery counts, too. Dead, done and skipped deliveries do not count.
       ok((await store.stats()).oldestPendingMs! >= 60_000);
       await store.fail(running, { error: 'no', retryInMs: null });
       ok((await store.stats()).oldestPendingMs! < 30_000);

@@ -105,7 +105,7 @@ export const suspectCases: readonly InboxContractCase[] = [
       equal((await observer.heartbeat()).suspects, false);
       const normal = await observer.claimOne();
       deepEqual([normal.crashes, normal.attempt], [0, 2]);
-      // It is no suspect now, so the next crash is not counted.
+      // The delivery is no suspect now, so the next crash is not counted.
       await store.release(normal);
       await crashes.crash((worker) => worker.claimOne());
       deepEqual(await states(store, event), { book: 'pending 1' });

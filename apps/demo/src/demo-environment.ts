@@ -41,7 +41,6 @@ export interface Scene {
   play(environment: DemoEnvironment): Promise<void>;
 }
 
-/** Options of the environment. */
 export interface EnvironmentOptions {
   /** Seed of ids and faults. */
   readonly seed: string;

@@ -6,7 +6,6 @@ import { SceneReport } from './scene-report.js';
 import { SCENES } from './scenes/index.js';
 import { TELEMETRY_SCENES } from './scenes/telemetry.js';
 
-/** Options of the demo. */
 export interface DemoOptions extends EnvironmentOptions {
   /** Whether the demo ends after the check of the ledger. Otherwise the demo runs until `signal` aborts. */
   readonly once: boolean;

@@ -48,7 +48,7 @@ export class LoadBalancer implements AsyncDisposable {
       response.writeHead(forwarded.statusCode!, withoutHopHeaders(forwarded));
       await pipeline(forwarded, response);
     } catch {
-      // If a part of the response was sent, the client must see that it is incomplete.
+      // If a part of the response was sent, the client must see that the response is incomplete.
       if (response.headersSent) response.destroy();
       else response.writeHead(502).end();
     }

@@ -2,7 +2,6 @@ import { LoadBalancer } from './load-balancer.js';
 import { ShopProcess } from './shop-process.js';
 import type { TelemetryCollector } from './telemetry/telemetry-collector.js';
 
-/** Options of a fleet of shops. */
 export interface ShopFleetOptions {
   /** The main file of the shop. */
   readonly file: string;

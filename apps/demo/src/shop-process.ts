@@ -10,7 +10,6 @@ const START_MS = 40_000;
 const CLOSE_MS = 10_000;
 const LISTENING = /Listening on (http:\S+)/;
 
-/** Options of a shop. */
 export interface ShopProcessOptions {
   /** The main file of the shop. */
   readonly file: string;

@@ -21,7 +21,7 @@ function problemsOf(error: unknown): readonly string[] {
   if ('code' in error && error.code === 'EADDRINUSE') {
     const { port } = error as { port?: number };
     return [
-      `port ${port} is in use. Stop the process that listens on it, or set PORT (0 takes a free one)`,
+      `port ${port} is in use. Stop the process that listens on it, or set PORT (0 takes a free port)`,
     ];
   }
   // The message of an error of the operating system is enough.

@@ -6,7 +6,7 @@ import { errorCodeSections } from './error-codes.ts';
 import { faultTable } from './faults.ts';
 import { replacePart } from './marked-part.ts';
 import { findProofs, linkProofs } from './promises.ts';
-import { defaultRetries } from './retries.ts';
+import { defaultRetries } from './default-retries.ts';
 import { environmentTable, helpText, OPTION_GROUPS, optionSections } from './settings.ts';
 import { versionTable } from './versions.ts';
 

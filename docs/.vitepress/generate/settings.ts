@@ -178,7 +178,7 @@ function typeText({ type }: Member): string {
  * @throws Error if the code reads a variable that the table does not contain.
  */
 export function environmentTable(root: string): string {
-  const file = `${PAYMENTS}/payments-config.ts`;
+  const file = `${PAYMENTS}/payments-environment.ts`;
   const source = parseSource(join(root, file));
   const read = source.statements
     .filter(ts.isFunctionDeclaration)

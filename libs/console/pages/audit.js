@@ -37,9 +37,9 @@ export function AuditTrail({ params, acted }) {
   return html`
     <h1 tabindex="-1">Audit</h1>
     <p class="quiet note">
-      Actions and views of payloads with this
-      console${value && html`, since its process started at <${Time} at=${value.since} />`}: at most
-      the last 500 of each. The application's log has all of them, of all processes (logger${' '}
+      The last 500 actions and the last 500 views of payloads in this
+      console${value && html`, since its process started at <${Time} at=${value.since} />`}. The log
+      of the application contains all actions and views of all processes (logger${' '}
       <code>PaymentsConsole</code>).
     </p>
     <nav class="shown" aria-label="Which entries">

@@ -64,7 +64,7 @@ export function Confirm({ action, onDone, onCancel }) {
     };
   }, [force]);
 
-  // Close the dialog: the page does not show the target of the action any more.
+  // Close the dialog, because the page does not show the target of the action any more.
   useEffect(() => {
     const leave = () => {
       if (!busy) onCancel();

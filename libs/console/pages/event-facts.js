@@ -61,8 +61,8 @@ export function Repeats({ repeats }) {
     <h2 id="repeats">Repeats</h2>
     <p class="quiet note">
       Other events of this type and transaction that were received later. They were not stored and
-      not handled, because this type is processed once per transaction. This list has at most the
-      last 20.
+      not handled, because this type is handled once per transaction. This list has at most the last
+      20.
     </p>
     <ul class="repeats">
       ${repeats.map(

@@ -189,7 +189,7 @@ function History({ history, name }) {
             <td role="cell" class="outcome">
               <${Badge} state=${outcome} />
               ${error && html`<${Foreign} text=${error} class="error" />`}
-              ${outcome === 'lost' && html`${' '}<small>its process ended or lost its lease</small>`}
+              ${outcome === 'lost' && html`${' '}<small>the process ended or lost its lease</small>`}
             </td>
           </tr>`,
       )}

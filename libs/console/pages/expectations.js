@@ -54,8 +54,8 @@ export function ExpectationList({ params, trail, acted, ask }) {
   return html`
     <h1 tabindex="-1">Expectations</h1>
     <p class="quiet note">
-      Payments for which the application expects an event. While one is waiting, the module asks the
-      service about it on a schedule.
+      Payments for which the application expects an event. While an expectation is waiting, the
+      module asks the service about the payment on a schedule.
     </p>
     <nav class="shown" aria-label="Which expectations">
       ${Object.entries(SHOWN).map(

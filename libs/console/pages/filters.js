@@ -76,7 +76,8 @@ export function Filters({ params, handlers, types, companies, onFilter }) {
       />
       <button type="submit">Search</button>
       <small id="search-hint">
-        Finds events whose reference or id begins with the text or whose transaction id is the text.
+        Finds events whose reference or id begins with the text, or whose transaction id is the
+        text.
       </small>
     </div>
     <details>

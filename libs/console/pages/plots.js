@@ -76,8 +76,8 @@ export function Plots({ activity, completeFrom, now, range }) {
       not counted
       yet.${
         completeFrom &&
-        html`${' '}Complete from${' '}<${Time} at=${completeFrom} />: before that, only stored
-          events among the 100,000 newest are counted.`
+        html`${' '}Complete from${' '}<${Time} at=${completeFrom} />. For earlier minutes, only
+          stored events among the 100,000 newest are counted.`
       }
     </p>
     <div class="plots">

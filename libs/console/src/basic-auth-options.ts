@@ -42,7 +42,7 @@ export function checkedUsers(
     }
     if (CONTROL_CHARACTER.test(password)) {
       throw basicAuthInvalid(
-        `the password of "${name}" contains a control character, perhaps a line end. Remove it, because no browser can send it.`,
+        `the password of "${name}" contains a control character, perhaps a line end. Remove this character, because no browser can send it.`,
       );
     }
     return [name.normalize('NFC'), password.normalize('NFC')];

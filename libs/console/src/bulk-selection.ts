@@ -93,7 +93,7 @@ export class BulkSelection {
     for (const group of groupByCompany(events)) {
       const changed = await act(group);
       this.#deliveries += changed.deliveries;
-      // The result contains only the number of changed events, so assume that the first ones were changed.
+      // The result contains only the number of changed events, so assume that the first events were changed.
       for (const id of group.ids.slice(0, changed.events))
         this.#changed.add(`${group.company}/${id}`);
     }

@@ -62,7 +62,7 @@ describe('networksOfClient', () => {
     expect(of('10.0.0.1', '10.0.0.1', '203.0.113.9')).toEqual(['10.0.0.1']);
   });
 
-  it('networksOfClient() returns the networks of the nearest proxy and of the connection after a forwarded address', () => {
+  it('networksOfClient() returns the networks of a forwarded address, of the nearest proxy and of the connection, in this order', () => {
     expect(of('203.0.113.9', '10.0.0.1', '203.0.113.9, 198.51.100.7')).toEqual([
       '203.0.113.9',
       '198.51.100.7',

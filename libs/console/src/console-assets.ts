@@ -45,7 +45,7 @@ export class ConsoleAssets {
 
   /** @throws PaymentsError `options_invalid` if a file is missing. */
   static async load(): Promise<ConsoleAssets> {
-    // If a bundler includes this module, it does not copy the folder of the pages.
+    // A bundler that includes this module does not copy the folder of the pages.
     const files = await import('../pages.js').catch(() => missing('the folder of the pages'));
     return new ConsoleAssets(files.PAGES, files.locate);
   }
@@ -101,8 +101,8 @@ function read<T>(name: string, from: () => T): T {
 function missing(name: string): never {
   throw consoleInvalid(
     `${name} cannot be read. If the installation is not complete, install nestjs-payments-console again. If a bundler ` +
-      'left the files out, exclude nestjs-payments-console from the bundle and deploy it in node_modules, with its ' +
-      'dependencies.',
+      'left the files out, exclude nestjs-payments-console from the bundle, and deploy the package and its dependencies ' +
+      'in node_modules.',
   );
 }
 

@@ -11,7 +11,7 @@ import {
   SelectionOf,
   Text,
   WholeNumber,
-} from './request-rules.js';
+} from './field-validators.js';
 
 const STATES: readonly EventState[] = [
   'pending',

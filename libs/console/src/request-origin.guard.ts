@@ -70,8 +70,8 @@ function requireThisMachine(request: ConsoleRequest): void {
   if (local) return;
   throw new ConsoleException(
     403,
-    'Without a guard, the console responds only to a browser on this machine that opens it as localhost and without ' +
-      'a proxy. Add a guard to PaymentsConsoleModule.register().',
+    'Without a guard, the console responds only to a browser on this machine that opens the console at localhost, ' +
+      'without a proxy. Add a guard to PaymentsConsoleModule.register().',
   );
 }
 

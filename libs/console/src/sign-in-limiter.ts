@@ -118,7 +118,8 @@ export class SignInLimiter {
 
   /**
    * Returns the record of an earlier sign-in with this name from this network. Returns `undefined` if there is no such
-   * record, the sign-in is too old, too many wrong passwords came from the pair, or too many of its checks are running.
+   * record, the sign-in is too old, too many wrong passwords came from the pair, or too many checks of the pair are
+   * running.
    */
   #known(pair: string): SignedIn | undefined {
     const known = this.#signedIn.get(pair);

@@ -7,7 +7,7 @@ import type { JetStreamOptions } from './jet-stream-options.js';
 const VALID = { servers: 'nats://nats.internal:4222', stream: 'PAYMENTS' };
 
 describe('jetStream() options', () => {
-  it('has defaults', () => {
+  it('jetStream() has defaults for its options', () => {
     expect(resolveOptions(VALID)).toMatchObject({
       stream: 'PAYMENTS',
       service: undefined,
@@ -19,7 +19,7 @@ describe('jetStream() options', () => {
     expect(jetStream({ ...VALID, service: 'ledger', verify: false }).verify).toBe(false);
   });
 
-  it('reads user and password from the addresses', () => {
+  it('jetStream() reads user and password from the addresses', () => {
     const servers = [
       'nats://shop:p%40ss@a:4222',
       'shop:p%40ss@b',
@@ -60,7 +60,7 @@ describe('jetStream() options', () => {
     ['reconnect', { ...VALID, connection: { reconnect: true } }, /must not contain "reconnect"/],
     ['debug', { ...VALID, connection: { debug: true } }, /must not contain "debug"/],
     ['two targets', { ...VALID, connection: { isClosed: () => false } }, /not both/],
-  ])('rejects %s', (_, options, message) => {
+  ])('jetStream() rejects %s', (_, options, message) => {
     let thrown: unknown;
     try {
       jetStream(options as JetStreamOptions);
@@ -74,7 +74,7 @@ describe('jetStream() options', () => {
     expect(inspect(thrown)).not.toContain('s3cret');
   });
 
-  it('shows no password', () => {
+  it('the options of jetStream() show no password', () => {
     const engine = jetStream({ ...VALID, servers: 'nats://shop:s3cret@a', service: 'ledger' });
     const shown = inspect(engine, { depth: 10, showHidden: true }) + JSON.stringify(engine);
     expect(shown).not.toContain('s3cret');

@@ -14,7 +14,7 @@ import { deadLetter, headersOf, messageIdOf, subjectOf, takenMessage } from './m
 import { acknowledge, Pull, returnToServer } from './pull.js';
 import { Sessions } from './session.js';
 import type { Session } from './session.js';
-import { checkSettings, namesOf } from './settings.js';
+import { checkSettings, namesOf } from './stream-settings.js';
 
 /** The time after which JetStream delivers a message again that could not be kept as a dead letter. */
 const DEAD_LETTER_RETRY_MS = 10_000;

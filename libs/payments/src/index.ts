@@ -9,7 +9,7 @@ export {
   checkPaymentsEnvironment,
   paymentsConfig,
   readPaymentsEnvironment,
-} from './payments-config.js';
+} from './payments-environment.js';
 export type { PaymentsModuleOptions, PaymentsOptionsFactory } from './payments-options.js';
 export { PaymentsError, UnrecoverableError } from './errors/payments-error.js';
 export type { PaymentsErrorCode } from './errors/payments-error-code.js';

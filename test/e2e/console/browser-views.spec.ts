@@ -127,7 +127,10 @@ describeInBrowser('views of the inbox console', (browser) => {
   });
 });
 
-/** Responds to requests for events as a store with many events: the first `empty` responses have none, and a `next`. */
+/**
+ * Responds to requests for events as a store with many events: the first `empty` responses contain no event, but a
+ * `next`.
+ */
 async function delayed(page: Page, empty: number): Promise<string[]> {
   const requested: string[] = [];
   await page.route('**/api/events?*', async (route) => {
@@ -534,7 +537,7 @@ describeInBrowser('the plots of the inbox console', (browser) => {
       ['08:00', /^Closed minutes until [^.]*\. Later minutes are not counted yet\.$/, 'last hour'],
       [
         '08:01',
-        /not counted yet\. Complete from .* 08:01:00 UTC: before that, only stored events among the 100,000 newest/,
+        /not counted yet\. Complete from .* 08:01:00 UTC\. For earlier minutes, only stored events among the 100,000 newest/,
         'last hour, incomplete',
       ],
     ] as const) {

@@ -16,7 +16,7 @@ function rows(): string[] {
 /** Whether code is a path or a glob. Commands contain a space, and names have neither a slash nor an extension. */
 const isPath = (code: string) => /^\S*(?:\/\S*|\.(?:css|js|json|md|ts))$/.test(code);
 
-/** `{a,b}.ts` as `a.ts` and `b.ts`: a glob would match if one of them exists. */
+/** Returns `a.ts` and `b.ts` for `{a,b}.ts`, because a glob would match if only one of the two files exists. */
 function alternativesOf(path: string): string[] {
   const [, before = '', list, after = ''] = /^(.*)\{(.+)\}(.*)$/.exec(path) ?? [];
   return list?.split(',').map((each) => `${before}${each}${after}`) ?? [path];

@@ -78,7 +78,8 @@ describe('docs/data-at-rest.md', () => {
       expect(seen[0]!.raw.equals(sent.body)).toBe(true);
       expect((await inbox.get('evt_paid'))!.raw!.equals(sent.body)).toBe(true);
       const bytes = await stored.read();
-      // The guide says that these values stay in plain text. The test finds them, so the search itself works.
+      // The guide says that these values stay in plain text. The test finds these values, which proves that the search
+      // itself works.
       for (const plain of ['evt_paid', 'tx_1', 'application/json', '2026-11']) {
         expect(bytes.includes(plain)).toBe(true);
       }

@@ -17,7 +17,7 @@ import { runReaderTests } from '../../support/docs/reader-tests.js';
 import { ReadmeProgram } from '../../support/docs/readme-program.js';
 import { CapturedLog } from '../../support/log/captured-log.js';
 import { freePort } from '../../support/processes/free-port.js';
-import { startProgram } from '../../support/processes/program.js';
+import { startProgram } from '../../support/processes/start-program.js';
 import { eventually } from '../../support/time/waiting.js';
 
 const root = resolve(import.meta.dirname, '../../..');

@@ -14,7 +14,7 @@ jest.setTimeout(300_000);
 
 const page = await readFile(new URL('../../../docs/local-development.md', import.meta.url), 'utf8');
 
-/** The commands of the guide, in the order in which it shows them. */
+/** The commands, in the order of the guide. */
 const commands = [...page.matchAll(/^```sh\n(.*?)^```/gms)].flatMap(([, block = '']) =>
   block.trim().split('\n'),
 );
@@ -32,7 +32,7 @@ async function runIn(folder: string, command: string, url: string, receiver: Web
   return stdout;
 }
 
-/** Creates a transaction on the running emulator, as an application would. Returns its id. */
+/** Creates a transaction on the running emulator, as an application would. Returns the id of the transaction. */
 async function createTransaction(url: string): Promise<string> {
   const response = await fetch(`${url}/emulator/transactions`, {
     method: 'POST',

@@ -4,7 +4,7 @@ import { PaymentsEmulator } from 'payments-emulator';
 import { GENERATED_FILES } from '../../support/docs/page-context.js';
 import { ReadmeProgram } from '../../support/docs/readme-program.js';
 import { freePort } from '../../support/processes/free-port.js';
-import { startProgram } from '../../support/processes/program.js';
+import { startProgram } from '../../support/processes/start-program.js';
 import type { RunningProcess } from '../../support/processes/running-process.js';
 import { eventually } from '../../support/time/waiting.js';
 

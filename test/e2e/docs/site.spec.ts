@@ -25,7 +25,7 @@ describe('The sidebar of the documentation site', () => {
 });
 
 describe('The search of the documentation site', () => {
-  // As VitePress does, which puts the source of the function into the site.
+  // VitePress puts the source of the function into the site, so this test runs the source, too.
   const rank = runInNewContext(`(${searchRank.toString()})`) as typeof searchRank;
 
   it('the search of the documentation site ranks each page of the sidebar above the API reference and the decisions', () => {

@@ -13,8 +13,8 @@ const pages = globSync(
 ).toSorted();
 
 /**
- * Code that needs packages which the repository does not install. A part of the smoke test compiles and runs it in an
- * application that has them.
+ * Code that needs packages that the repository does not install. A part of the smoke test installs these packages in an
+ * application, and compiles and runs the code there.
  */
 const SMOKE_PARTS: Readonly<Record<string, string>> = {
   'docs/orm.md': 'orm',

@@ -93,7 +93,7 @@ describeInBrowser('the tabs of the emulator', (browser) => {
     }
   });
 
-  it('the pages of the emulator show the time of its clock and the real time if the two times differ', async () => {
+  it("the pages of the emulator show the time of the emulator's clock and the real time if the two times differ", async () => {
     const day = 86_400_000;
     await using early = await PaymentsEmulator.start({ clock: new ManualClock(Date.now() - day) });
     const page = await browser().page();

@@ -177,7 +177,7 @@ const address =
     .flat()
     .find((each) => each?.family === 'IPv4' && !each.internal)?.address ?? '127.0.0.1';
 
-/** Starts an emulator on all addresses. Resolves with what it printed, its token, and its URL at `address`. */
+/** Starts an emulator on all addresses. Resolves with its output, its token, and its URL at `address`. */
 async function startRemote(...flags: string[]) {
   const { out } = await emulatorInProcess('--host', '0.0.0.0', ...flags);
   const [, token = ''] = /^ {2}token {7}(\S+) /m.exec(out) ?? [];

@@ -239,7 +239,7 @@ describe('the controls used by the pages', () => {
     },
   );
 
-  it('the controls for the pages of the emulator return the time of its clock and the real time', async () => {
+  it("the controls for the pages of the emulator return the time of the emulator's clock and the real time", async () => {
     const clock = new ManualClock(Date.parse('2026-03-01T08:00:00Z'));
     await using other = await PaymentsEmulator.start({ clock });
     const before = Date.now();

@@ -143,7 +143,7 @@ describe('response faults of the API', () => {
     expect(await statuses(1)).toEqual([503]);
   });
 
-  it('a fault with probability fails the same calls again with the same seed', async () => {
+  it('a fault with a probability fails the same calls if the seed is the same', async () => {
     const run = async () => {
       await emulator.reset();
       token = await getToken(emulator);

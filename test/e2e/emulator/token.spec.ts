@@ -19,7 +19,9 @@ beforeAll(async () => {
 beforeEach(() => emulator.reset());
 afterAll(() => emulator.close());
 
-/** Whether a host accepts a token: it then responds with 404 for an unknown transaction. */
+/**
+ * Whether a host accepts a token. A host that accepts the token responds with 404, because the transaction is unknown.
+ */
 async function isAccepted(token: string, baseUrl = emulator.baseUrl): Promise<boolean> {
   const { status } = await get(`${baseUrl}/v1/transactions/none`, token);
   return status === 404;

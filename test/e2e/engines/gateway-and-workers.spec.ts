@@ -46,7 +46,7 @@ describe('a gateway and its worker services', () => {
     return ending.use(await startOn(data, { book: handle }, { source, ...options }));
   }
 
-  it('EN-01: the gateway hands over each event as a delivery to the handler "relay"', async () => {
+  it('EN-01 the gateway hands over each event as a delivery to the handler "relay"', async () => {
     const gateway = await startGateway({}, { audit: () => {} });
     expect(await post(gateway, 'e1')).toBe(200);
     await eventually(async () =>
@@ -55,7 +55,7 @@ describe('a gateway and its worker services', () => {
     expect(engine.messages.map(({ id }) => id)).toEqual(['default/e1']);
   });
 
-  it('EN-01: a handover that fails is retried, and other handlers notice nothing', async () => {
+  it('EN-01 a handover that fails is retried, and does not affect other handlers', async () => {
     const runtime = new FakeRuntime();
     engine.failure = new Error('the engine is away');
     const gateway = await startGateway({ runtime }, { audit: () => {} });
@@ -72,7 +72,7 @@ describe('a gateway and its worker services', () => {
     expect(engine.messages).toHaveLength(1);
   });
 
-  it('EN-01: if the answer of the engine is lost, a copy is published, and each service handles the event once', async () => {
+  it('EN-01 if the answer of the engine is lost, a copy is published, and each service handles the event once', async () => {
     const handled: string[] = [];
     const source = engine.source();
     const service = await startService(source, ({ id }) => void handled.push(id));
@@ -89,14 +89,15 @@ describe('a gateway and its worker services', () => {
     await eventually(() => expect(source.outcomes).toHaveLength(2));
     await eventually(async () => expect(await states(service, 'e1')).toEqual({ book: 'done 1' }));
     expect(handled).toEqual(['e1']);
-    // A known event is acknowledged, because the engine would deliver a refused one for ever.
+    // A known event is acknowledged, because the engine would deliver an event that is not acknowledged again and
+    // again.
     expect(source.outcomes.map(({ outcome }) => outcome.action)).toEqual([
       'acknowledge',
       'acknowledge',
     ]);
   });
 
-  it('EN-02: a message has the signed bytes, and a receiver without this module can verify them', async () => {
+  it('EN-02 a message has the signed bytes, and a receiver without this module can verify them', async () => {
     const gateway = await startGateway();
     await post(gateway, 'e1', DATA);
     await eventually(() => expect(engine.messages).toHaveLength(1));
@@ -119,7 +120,7 @@ describe('a gateway and its worker services', () => {
     verifySignature(body, attributes.signature, [SECRET]);
   });
 
-  it('EN-06: events of one transaction have one key, and an event without a transaction has its own', async () => {
+  it('EN-06 events of one transaction have one key, and an event without a transaction has a key of its own', async () => {
     const gateway = await startGateway();
     for (const id of ['e1', 'e2']) await post(gateway, id, DATA);
     await post(gateway, 'e3', {});
@@ -131,7 +132,7 @@ describe('a gateway and its worker services', () => {
     );
   });
 
-  it('EN-04: two services each handle every event, exactly once, with the fields of the webhook request', async () => {
+  it('EN-04 two services each handle every event, exactly once, with the fields of the webhook request', async () => {
     const seen = new Map<string, unknown>();
     const ran: string[] = [];
     const sources = [engine.source(), engine.source()];
@@ -180,7 +181,7 @@ describe('a gateway and its worker services', () => {
     const withAttributes = (attributes: Record<string, string | undefined>): EngineMessage =>
       ({ ...message, attributes: { ...message.attributes, ...attributes } }) as EngineMessage;
 
-    it('EN-05: is rejected if its bytes do not match the signature, and blocks no other message', async () => {
+    it('EN-05 a message is rejected if its bytes do not match the signature, and blocks no other message', async () => {
       const service = await startService(source, handle);
       engine.add({ ...message, body: changed(message.body) });
       engine.add(withAttributes({ signature: undefined }));
@@ -203,7 +204,7 @@ describe('a gateway and its worker services', () => {
         expect(service.log.lines.join('\n')).not.toContain(hidden);
     });
 
-    it('EN-05: is rejected if its signed bytes are not an event', async () => {
+    it('EN-05 a message is rejected if its signed bytes are not an event', async () => {
       await startService(engine.source(), handle);
       await startService(source, handle);
       const { signBody } = await import('nestjs-payments');
@@ -212,7 +213,7 @@ describe('a gateway and its worker services', () => {
       expect(await outcomes(1)).toEqual(['payload_invalid']);
     });
 
-    it('EN-03: is not verified with "verify: false"', async () => {
+    it('EN-03 a message is not verified with "verify: false"', async () => {
       source = engine.source({ verify: false });
       await startService(source, handle);
       engine.add(withAttributes({ signature: undefined }));
@@ -220,7 +221,7 @@ describe('a gateway and its worker services', () => {
       await eventually(() => expect(handled).toEqual(['e1']));
     });
 
-    it('EN-03: is verified with each accepted secret of its company', async () => {
+    it('EN-03 a message is verified with each accepted secret of its company', async () => {
       const companies = [company('default', ['next', SECRET]), company('other', 'o')];
       const { clientId: _, clientSecret: __, webhookSecret: ___, baseUrl } = OPTIONS;
       await startService(source, handle, { companies, baseUrl });
@@ -228,7 +229,7 @@ describe('a gateway and its worker services', () => {
       expect(await outcomes(1)).toEqual(['acknowledge']);
     });
 
-    it('EN-03: returns to the engine with a growing delay while the inbox of the service is away', async () => {
+    it('EN-03 a message returns to the engine with a growing delay while the inbox of the service is away', async () => {
       const inbox = (await durable.data()).inbox();
       let broken = true;
       const service = await startService(source, handle, {
@@ -264,7 +265,7 @@ describe('a gateway and its worker services', () => {
       ).toHaveLength(1);
     });
 
-    it('EN-07: is taken after the connection to the engine failed', async () => {
+    it('EN-07 a message is taken after the connection to the engine failed', async () => {
       source.failure = new Error('connection refused');
       const service = await startService(source, handle);
       engine.add(message);
@@ -274,7 +275,7 @@ describe('a gateway and its worker services', () => {
     });
   });
 
-  it('EN-08: a gateway with the memory inbox responds with 200 only after the engine has accepted the event', async () => {
+  it('EN-08 a gateway with the memory inbox responds with 200 only after the engine has accepted the event', async () => {
     const gateway = await startGateway({ inbox: memoryInbox() });
     engine.failure = new Error('the engine is away');
     expect(await post(gateway, 'e1')).toBe(503);
@@ -284,7 +285,7 @@ describe('a gateway and its worker services', () => {
     expect(engine.messages).toHaveLength(1);
   });
 
-  it('EN-09: the application does not start if a setting of the engine loses events', async () => {
+  it('EN-09 the application does not start if a setting of the engine loses events', async () => {
     const relay: EventRelay = {
       ...engine.relay,
       open: () => Promise.reject(new PaymentsError('engine_unsafe', 'memory storage')),
@@ -293,7 +294,7 @@ describe('a gateway and its worker services', () => {
     expect(error).toMatchObject({ code: 'engine_unsafe', message: 'memory storage' });
   });
 
-  it('EN-07: the application starts although the engine is away, logs a warning, and receives events', async () => {
+  it('EN-07 the application starts although the engine is away, logs a warning, and receives events', async () => {
     const relay: EventRelay = {
       ...engine.relay,
       open: () => Promise.reject(new Error('connection refused')),
@@ -303,7 +304,7 @@ describe('a gateway and its worker services', () => {
     expect(await post(gateway, 'e1')).toBe(200);
   });
 
-  it('EN-10: an application that closes takes no further message, stores those in progress, and closes the connection', async () => {
+  it('EN-10 an application that closes takes no further message, stores the messages in progress, and closes the connection', async () => {
     const closed: string[] = [];
     const source = Object.assign(engine.source(), {
       close: async () => void closed.push('source'),
@@ -317,7 +318,7 @@ describe('a gateway and its worker services', () => {
     expect(closed).toEqual(['source', 'relay']);
   });
 
-  it('EN-11: the trace of the handover continues in the service', async () => {
+  it('EN-11 the trace of the handover continues in the service', async () => {
     ending.defer(useContext());
     const [traces, others] = [new Traces(), new Traces()];
     await startService(engine.source(), () => {}, { observers: others.observers });

@@ -98,7 +98,7 @@ onMemoryAndSqlite((data) => {
 describe('on sqlite', () => {
   const durable = durableSqlite();
 
-  it('EX-07 the handler of an overdue payment that fails runs again', async () => {
+  it('EX-07 a handler of an overdue payment runs again if the handler fails', async () => {
     const worker = { retry: { attempts: 2, waitsMs: [1], jitter: 0 } } as const;
     await using app = await ExpectingApplication.start(await durable.data(), { worker });
     let failures = 1;

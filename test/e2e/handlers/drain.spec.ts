@@ -154,7 +154,7 @@ onOneAdapter('the end of handlers', (start) => {
       name: 'AbortError',
       message: expect.stringContaining('closes'),
     });
-    // The runtime does not advance: the handler ends because its signal aborts.
+    // The clock does not advance, so the handler ends only because its signal is aborted.
     await close.end;
     expect((await response).status).toBe(503);
     expect(await storedDelivery(app, 'e-1')).toMatchObject({ state: 'pending', attempts: 0 });

@@ -9,7 +9,8 @@ describeWithEachAdapter('connections and signals', (harness, adapter) => {
     const { payments } = await harness.boot();
     for (let n = 0; n < 1_000; n += 1) await payments.getTransaction(String(n));
     expect(harness.service.calls).toHaveLength(1_000);
-    // One connection for the token, two for the calls: a connection may not be free yet when the next call starts.
+    // One connection is for the token. The calls need up to two connections, because a connection may not be free yet
+    // when the next call starts.
     expect(harness.service.connections).toBeLessThanOrEqual(3);
   });
 

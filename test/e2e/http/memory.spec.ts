@@ -2,12 +2,12 @@ import { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import { expect, it } from '@jest/globals';
 import { describeWithEachAdapter } from '../../support/api/api-harness.js';
-import { printedBy } from '../../support/processes/program.js';
+import { printedBy } from '../../support/processes/start-program.js';
 import { json, type Script } from '../../support/api/scripted-service.js';
 
 const LIMIT = 1024 ** 2;
 
-/** The calls, in a process of their own, which runs the garbage collector before each measurement. */
+/** Makes the calls in a separate process, which runs the garbage collector before each measurement. */
 const program = (baseUrl: string, adapter: string): string => `
   import { setFlagsFromString } from 'node:v8';
   import { runInNewContext } from 'node:vm';
@@ -76,7 +76,8 @@ const RESPONSES: readonly (readonly [what: string, script: Script, result: unkno
 
 describeWithEachAdapter('memory for a response', (harness, adapter) => {
   // Node.js allocates up to 256 KiB itself, for example for compiled code. The global fetch also creates an object for
-  // each chunk of a socket read, of which a busy machine buffers more: a read of 64 KiB has up to 10,000 chunks of one byte.
+  // each chunk of a socket read. A read of 64 KiB has up to 10,000 chunks of one byte, and a busy machine buffers more
+  // reads.
   const overhead = adapter === 'fetch' ? 4 * 1024 ** 2 : 256 * 1024;
   it('HT-27 memory grows by at most twice maxResponseBytes for a body that is too large, for a gzip bomb, and for a body of exactly maxResponseBytes in 1-byte chunks', async () => {
     harness.service.queue.push(json(200, {}), ...RESPONSES.map(([, script]) => script));

@@ -6,7 +6,7 @@ import {
   usePostgresInboxes,
   NOW_MS,
 } from '../../support/postgres/postgres-inboxes.js';
-import { TURNED_OFF } from '../../../libs/payments/src/stores/postgres/sql/dialect.js';
+import { TURNED_OFF } from '../../../libs/payments/src/stores/postgres/sql/postgres-sql.js';
 import { RecordingPool } from '../../support/postgres/recording-pool.js';
 
 /** The number of old events that one statement reads. */

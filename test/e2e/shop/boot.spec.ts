@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from '@jest/globals';
 import { freePort } from '../../support/processes/free-port.js';
 import { SHOP_PROGRAM, RunningShop } from '../../support/shop/running-shop.js';
-import { startProgram } from '../../support/processes/program.js';
+import { startProgram } from '../../support/processes/start-program.js';
 
 const SECRETS = { client: 'cl1ent-s3cret-value', webhook: 'whsec-s3cret-value' };
 const SETTINGS = {
@@ -125,7 +125,7 @@ describe('the shop exits at boot with code 1', () => {
       other.close();
       expect(code).toBe(1);
       expect(err).toEqual([
-        `shop: port ${PORT} is in use. Stop the process that listens on it, or set PORT (0 takes a free one)`,
+        `shop: port ${PORT} is in use. Stop the process that listens on it, or set PORT (0 takes a free port)`,
       ]);
     },
   );

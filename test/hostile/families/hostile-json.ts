@@ -76,7 +76,7 @@ const body = fc.oneof(
   fc.uint8Array().map((bytes) => Buffer.from(bytes)),
 );
 
-/** Bodies are generated in batches: one body takes about as long as a hundred. */
+/** Bodies are generated in batches, because one body takes about as long as a hundred bodies. */
 const BATCH = 100;
 let batch: Buffer[] = [];
 /** Keys of the events sent with a valid signature. */

@@ -35,7 +35,7 @@ export const API_MUTANTS: readonly Mutant[] = [
       'const sent = !(this.request.safe || failure.unsent);\n' +
       '    if (!transient || (sent && (timedOut || this.attempts > 1))) throw error;\n' +
       '    if (sent) return;',
-    specs: ['test/e2e/http/outcome.spec.ts'],
+    specs: ['test/e2e/http/unknown-outcome.spec.ts'],
   },
   {
     promise: 'HT-25',

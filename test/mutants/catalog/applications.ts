@@ -31,7 +31,7 @@ export const APPLICATION_MUTANTS: readonly Mutant[] = [
     replace: '"path-to-regexp": "^8.2.0",',
     by: '',
     specs: [],
-    smoke: 'managers',
+    smoke: 'package-managers',
   },
   {
     promise: 'AP-04',
@@ -48,7 +48,7 @@ export const APPLICATION_MUTANTS: readonly Mutant[] = [
     file: `${INBOX}/work/inbox-worker.ts`,
     replace: 'return this.working && (this.#background || this.#runDueCalls.size > 0);',
     by: 'return this.working;',
-    specs: ['test/e2e/inbox/due.spec.ts'],
+    specs: ['test/e2e/inbox/run-due.spec.ts'],
   },
   {
     promise: 'AP-06',
@@ -83,7 +83,7 @@ export const APPLICATION_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/payments.module.ts',
     replace: 'assertSingleImport(modules);',
     by: '',
-    specs: ['test/e2e/module/imports.spec.ts'],
+    specs: ['test/e2e/module/repeated-imports.spec.ts'],
   },
   {
     promise: 'AP-10',
@@ -91,7 +91,7 @@ export const APPLICATION_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/events/event-dispatcher.ts',
     replace: 'let loading: ReturnType<typeof loadPackages> | undefined;',
     by: 'let loading: ReturnType<typeof loadPackages> | undefined = loadPackages();',
-    specs: ['test/e2e/module/loading.spec.ts'],
+    specs: ['test/e2e/module/optional-packages.spec.ts'],
   },
   {
     promise: 'AP-11',
@@ -156,7 +156,7 @@ export const APPLICATION_MUTANTS: readonly Mutant[] = [
     replace: 'text: body.toString(),',
     by: 'text: JSON.stringify(body),',
     specs: [],
-    smoke: 'kit',
+    smoke: 'testing-kit',
   },
   {
     promise: 'AP-15',
@@ -173,7 +173,7 @@ export const APPLICATION_MUTANTS: readonly Mutant[] = [
     file: 'libs/emulator/src/command/application-settings.ts',
     replace: "return `${name}='${value}'`;",
     by: 'return `${name}="${value}"`;',
-    specs: ['test/e2e/emulator/settings.spec.ts'],
+    specs: ['test/e2e/emulator/printed-settings.spec.ts'],
   },
   {
     promise: 'AP-20',

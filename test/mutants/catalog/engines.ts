@@ -3,7 +3,7 @@ import type { Mutant } from '../mutant.ts';
 const ENGINES = 'libs/payments/src/engines';
 const SPECS = ['test/e2e/engines/gateway-and-workers.spec.ts'];
 
-/** The handover of events to an engine and what services take from it: EN-01 to EN-11. */
+/** The handover of events to an engine, and the messages that services take from the engine: EN-01 to EN-11. */
 export const ENGINE_MUTANTS: readonly Mutant[] = [
   {
     promise: 'EN-01',

@@ -19,7 +19,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     file: `${EXPECTATIONS}/reconcile-options.ts`,
     replace: "eventType === undefined ? 'pending'",
     by: "eventType === undefined ? 'unknown'",
-    specs: [`${E2E}/expectations/results.spec.ts`],
+    specs: [`${E2E}/expectations/poll-results.spec.ts`],
   },
   {
     promise: 'EX-03',
@@ -27,7 +27,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     file: `${EXPECTATIONS}/poll-schedule.ts`,
     replace: 'return MIN_FACTOR + FACTORS * random;',
     by: 'return random > 1 ? random : 1;',
-    specs: [`${E2E}/expectations/schedule.spec.ts`],
+    specs: [`${E2E}/expectations/poll-schedule.spec.ts`],
   },
   {
     promise: 'EX-04',
@@ -35,7 +35,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     file: `${EXPECTATIONS}/poller.ts`,
     replace: "this.#verified(company, 'poll', {",
     by: "this.#verified(company, 'webhook', {",
-    specs: [`${E2E}/expectations/sources.spec.ts`],
+    specs: [`${E2E}/expectations/polls-and-webhooks.spec.ts`],
   },
   {
     promise: 'EX-05',
@@ -43,7 +43,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/inbox/receive/event-receiver.ts',
     replace: 'fulfils: polled && !stale,',
     by: "fulfils: polled && !stale && source === 'poll',",
-    specs: [`${E2E}/expectations/sources.spec.ts`],
+    specs: [`${E2E}/expectations/polls-and-webhooks.spec.ts`],
   },
   {
     promise: 'EX-06',
@@ -51,7 +51,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/stores/memory/memory-expectations.ts',
     replace: 'const [rival] = isSame ? [] : known;',
     by: 'const [rival] = isSame || stored.polls >= 0 ? [] : known;',
-    specs: [`${E2E}/expectations/results.spec.ts`],
+    specs: [`${E2E}/expectations/poll-results.spec.ts`],
   },
   {
     promise: 'EX-07',
@@ -83,7 +83,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     file: `${EXPECTATIONS}/poller.ts`,
     replace: 'if (isTransactionId(found)) return found;',
     by: 'if (isTransactionId(found)) return unknown(null);',
-    specs: [`${E2E}/docs/expectations.spec.ts`, `${E2E}/expectations/emulator.spec.ts`],
+    specs: [`${E2E}/docs/expectations.spec.ts`, `${E2E}/expectations/with-emulator.spec.ts`],
   },
   {
     promise: 'EX-10',
@@ -91,7 +91,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     file: `${EXPECTATIONS}/reconcile-options.ts`,
     replace: 'const eventType = byName.get(status);',
     by: 'const eventType = byName.get(status) === types[0] ? types[0] : undefined;',
-    specs: [`${E2E}/docs/expectations.spec.ts`, `${E2E}/expectations/emulator.spec.ts`],
+    specs: [`${E2E}/docs/expectations.spec.ts`, `${E2E}/expectations/with-emulator.spec.ts`],
   },
   {
     promise: 'EX-11',
@@ -139,7 +139,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     file: `${EXPECTATIONS}/payment-expectations.ts`,
     replace: "effect === 'never' && created ? 'cancelled' : effect",
     by: "effect === 'never' ? 'cancelled' : effect",
-    specs: [`${E2E}/expectations/request-method.spec.ts`],
+    specs: [`${E2E}/expectations/requesting-a-payment.spec.ts`],
   },
   {
     promise: 'EX-15',
@@ -147,7 +147,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     file: `${EXPECTATIONS}/payment-expectations.ts`,
     replace: "  'authentication_failed',\n] as const",
     by: "  'authentication_failed',\n  'conflict',\n] as const",
-    specs: [`${E2E}/expectations/request-method.spec.ts`],
+    specs: [`${E2E}/expectations/requesting-a-payment.spec.ts`],
   },
   {
     promise: 'EX-07',
@@ -163,7 +163,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/stores/memory/memory-expectations.ts',
     replace: 'if (transactionId === null && isOpen(named)) found.add(named);',
     by: 'if (isOpen(named)) found.add(named);',
-    specs: [`${E2E}/expectations/sources.spec.ts`],
+    specs: [`${E2E}/expectations/polls-and-webhooks.spec.ts`],
   },
   {
     promise: 'EX-16',
@@ -171,7 +171,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/stores/memory/memory-expectations.ts',
     replace: "if (stored.state === 'cancelled') return 'cancelled';",
     by: "if (stored.state === 'overdue') return 'cancelled';",
-    specs: [`${E2E}/expectations/request-method.spec.ts`],
+    specs: [`${E2E}/expectations/requesting-a-payment.spec.ts`],
   },
   {
     promise: 'EX-15',

@@ -32,7 +32,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/stores/memory/memory-store.ts',
     replace: 'const original = events.original(row);',
     by: 'const original = events.original(row) && undefined;',
-    specs: ['test/e2e/handlers/copies.spec.ts'],
+    specs: ['test/e2e/handlers/duplicate-events.spec.ts'],
   },
   {
     promise: 'WH-22',
@@ -64,7 +64,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/payments-options.ts',
     replace: "guarded('reconcile.interpret', reconcile.interpret)",
     by: 'reconcile.interpret',
-    specs: ['test/e2e/handlers/unhandled-functions.spec.ts'],
+    specs: ['test/e2e/handlers/rejections-of-functions.spec.ts'],
   },
   {
     promise: 'WH-24',
@@ -72,7 +72,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/telemetry/observers.ts',
     replace: 'guard((reason) => this.#failed(method, reason), work)',
     by: 'work()',
-    specs: ['test/e2e/handlers/unhandled-functions.spec.ts'],
+    specs: ['test/e2e/handlers/rejections-of-functions.spec.ts'],
   },
   {
     promise: 'WH-25',
@@ -80,7 +80,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/inbox/store/handler-catalog-cache.ts',
     replace: 'const known = this.#matching.get(eventType);',
     by: 'const known = this.#matching.get(eventType) ?? ({} as any)[eventType];',
-    specs: ['test/e2e/handlers/unhandled.spec.ts'],
+    specs: ['test/e2e/handlers/unusual-events.spec.ts'],
   },
   {
     promise: 'WH-26',
@@ -97,7 +97,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/payments-lifecycle.ts',
     replace: 'await Promise.all([this.worker.drain(),',
     by: 'void Promise.all([this.worker.drain(),',
-    specs: ['test/e2e/handlers/order.spec.ts'],
+    specs: ['test/e2e/handlers/closing-order.spec.ts'],
   },
   {
     promise: 'WH-28',
@@ -105,7 +105,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/events/handler-explorer.ts',
     replace: 'if (this.registry.all().length > 0) return;',
     by: 'if (this.registry.all().length === 0) return;',
-    specs: ['test/e2e/handlers/silence.spec.ts'],
+    specs: ['test/e2e/handlers/log-lines.spec.ts'],
   },
   {
     promise: 'WH-29',
@@ -113,7 +113,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/inbox/receive/event-receiver.ts',
     replace: 'this.#unhandled.warn(eventType, ',
     by: "this.#unhandled.warn('unhandled', ",
-    specs: ['test/e2e/handlers/silence.spec.ts'],
+    specs: ['test/e2e/handlers/log-lines.spec.ts'],
   },
   {
     promise: 'WH-30',
@@ -129,6 +129,6 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/stores/memory/memory-store.ts',
     replace: "runtime.environment === 'production' && !acceptInProduction",
     by: "runtime.environment === 'production' && acceptInProduction",
-    specs: ['test/e2e/inbox/production.spec.ts'],
+    specs: ['test/e2e/inbox/memory-in-production.spec.ts'],
   },
 ];

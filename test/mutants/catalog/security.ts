@@ -8,7 +8,7 @@ export const SECURITY_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/webhook/admission.ts',
     replace: 'FREE_CHUNKS + this.#bytes / BYTES_PER_CHUNK',
     by: 'FREE_CHUNKS + this.#bytes',
-    specs: ['libs/payments/src/webhook/raw-request.spec.ts'],
+    specs: ['libs/payments/src/webhook/read-raw-body.spec.ts'],
   },
   {
     promise: 'SE-02',
@@ -80,7 +80,7 @@ export const SECURITY_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/inbox/receive/event-receiver.ts',
     replace: 'handlers: stale ? [] : catalog.matching(',
     by: 'handlers: catalog.matching(',
-    specs: ['test/e2e/webhook/stale.spec.ts'],
+    specs: ['test/e2e/webhook/stale-events.spec.ts'],
   },
   {
     promise: 'SE-10',
@@ -88,7 +88,7 @@ export const SECURITY_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/companies/company.ts',
     replace: 'return signingKeys.map(',
     by: 'return signingKeys.slice(0, 1).map(',
-    specs: ['libs/payments/src/companies/companies.spec.ts'],
+    specs: ['libs/payments/src/companies/listed-companies.spec.ts'],
   },
   {
     promise: 'SE-11',
@@ -101,7 +101,7 @@ export const SECURITY_MUTANTS: readonly Mutant[] = [
   {
     promise: 'SE-12',
     fault: 'shows the secrets of the options to JSON.stringify',
-    file: 'libs/payments/src/payments-config.ts',
+    file: 'libs/payments/src/payments-environment.ts',
     replace: 'toJSON: show,',
     by: '',
     specs: ['test/e2e/module/secrecy.spec.ts'],

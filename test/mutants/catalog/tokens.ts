@@ -11,7 +11,7 @@ export const TOKEN_MUTANTS: readonly Mutant[] = [
     file: ACCESS_TOKEN,
     replace: "Buffer.from(`${clientId}:${clientSecret}`, 'utf8')",
     by: "Buffer.from(`${clientId}:${clientSecret}`, 'latin1')",
-    specs: ['test/e2e/token/request.spec.ts'],
+    specs: ['test/e2e/token/token-request.spec.ts'],
   },
   {
     promise: 'TK-02',
@@ -83,7 +83,7 @@ export const TOKEN_MUTANTS: readonly Mutant[] = [
     file: API_CLIENT,
     replace: 'if ((await this.#currentToken()) === token) throw error;',
     by: '',
-    specs: ['test/e2e/token/rejected.spec.ts'],
+    specs: ['test/e2e/token/rejected-token.spec.ts'],
   },
   {
     promise: 'TK-11',
@@ -91,7 +91,7 @@ export const TOKEN_MUTANTS: readonly Mutant[] = [
     file: ACCESS_TOKEN,
     replace: 'if (this.#current?.value !== rejected) return;',
     by: '',
-    specs: ['test/e2e/token/rejected.spec.ts'],
+    specs: ['test/e2e/token/rejected-token.spec.ts'],
   },
   {
     promise: 'TK-12',
@@ -123,7 +123,7 @@ export const TOKEN_MUTANTS: readonly Mutant[] = [
     file: ACCESS_TOKEN,
     replace: 'JSON.stringify([id, baseUrl, clientId, clientSecret])',
     by: 'JSON.stringify([id, baseUrl, clientId])',
-    specs: ['test/e2e/token/request.spec.ts'],
+    specs: ['test/e2e/token/token-request.spec.ts'],
   },
   {
     promise: 'TK-16',
@@ -131,7 +131,7 @@ export const TOKEN_MUTANTS: readonly Mutant[] = [
     file: API_CLIENT,
     replace: '[this.options.tokenHeader]: `Bearer ${token}`',
     by: "authorization: `Bearer ${token}`, 'x-auth-token': `Bearer ${token}`",
-    specs: ['test/e2e/token/request.spec.ts'],
+    specs: ['test/e2e/token/token-request.spec.ts'],
   },
   {
     promise: 'TK-17',
@@ -155,7 +155,7 @@ export const TOKEN_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/api/api-error.ts',
     replace: 'check that the base URL ` +',
     by: 'check that the credentials ` +',
-    specs: ['test/e2e/token/rejected.spec.ts'],
+    specs: ['test/e2e/token/rejected-token.spec.ts'],
   },
   {
     promise: 'TK-20',

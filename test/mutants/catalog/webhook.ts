@@ -8,7 +8,7 @@ export const WEBHOOK_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/webhook/webhook-verifier.ts',
     replace: 'new VerifiedEvent(company.id, event, bytes,',
     by: 'new VerifiedEvent(company.id, event, Buffer.from(JSON.stringify(event)),',
-    specs: ['test/e2e/webhook/http.spec.ts'],
+    specs: ['test/e2e/webhook/endpoint.spec.ts'],
   },
   {
     promise: 'WH-02',
@@ -16,7 +16,7 @@ export const WEBHOOK_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/webhook/signature.ts',
     replace: 'if (matches === 0) {',
     by: 'if (matches < 0) {',
-    specs: ['test/e2e/webhook/http.spec.ts'],
+    specs: ['test/e2e/webhook/endpoint.spec.ts'],
   },
   {
     promise: 'WH-03',
@@ -24,7 +24,7 @@ export const WEBHOOK_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/events/payment-event.ts',
     replace: "if (!isRecord(data)) throw invalid('data'",
     by: "if (data === undefined) throw invalid('data'",
-    specs: ['test/e2e/webhook/http.spec.ts'],
+    specs: ['test/e2e/webhook/endpoint.spec.ts'],
   },
   {
     promise: 'WH-04',
@@ -32,7 +32,7 @@ export const WEBHOOK_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/webhook/admission.ts',
     replace: 'new BoundedBuffer(limitBytes)',
     by: 'new BoundedBuffer(2 * limitBytes)',
-    specs: ['test/e2e/webhook/adapters.spec.ts'],
+    specs: ['test/e2e/webhook/serverless.spec.ts'],
   },
   {
     promise: 'WH-05',
@@ -48,7 +48,7 @@ export const WEBHOOK_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/webhook/signature.ts',
     replace: "header.split(',', MAX_CANDIDATES + 1)",
     by: '[header]',
-    specs: ['test/e2e/webhook/http.spec.ts'],
+    specs: ['test/e2e/webhook/endpoint.spec.ts'],
   },
   {
     promise: 'WH-07',
@@ -56,7 +56,7 @@ export const WEBHOOK_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/webhook/admission.ts',
     replace: 'FREE_CHUNKS + this.#bytes / BYTES_PER_CHUNK',
     by: 'FREE_CHUNKS',
-    specs: ['libs/payments/src/webhook/raw-request.spec.ts'],
+    specs: ['libs/payments/src/webhook/read-raw-body.spec.ts'],
   },
   {
     promise: 'WH-08',
@@ -64,7 +64,7 @@ export const WEBHOOK_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/webhook/raw-body.middleware.ts',
     replace: "request.method === 'POST' ? this.routes.companyIn(request.path) : undefined",
     by: 'this.routes.companyIn(request.path)',
-    specs: ['test/e2e/webhook/http.spec.ts'],
+    specs: ['test/e2e/webhook/endpoint.spec.ts'],
   },
   {
     promise: 'WH-09',
@@ -72,7 +72,7 @@ export const WEBHOOK_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/webhook/webhook-verifier.ts',
     replace: 'new VerifiedEvent(company.id, event,',
     by: 'new VerifiedEvent(company.id, { ...event, eventType: unsignedType ?? event.eventType },',
-    specs: ['test/e2e/webhook/http.spec.ts'],
+    specs: ['test/e2e/webhook/endpoint.spec.ts'],
   },
   {
     promise: 'WH-10',
@@ -80,7 +80,7 @@ export const WEBHOOK_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/inbox/receive/event-receiver.ts',
     replace: '} else if (eventType === TEST_EVENT_TYPE) {',
     by: '} else if (eventType !== TEST_EVENT_TYPE) {',
-    specs: ['test/e2e/handlers/unhandled.spec.ts'],
+    specs: ['test/e2e/handlers/unusual-events.spec.ts'],
   },
   {
     promise: 'WH-11',
@@ -88,7 +88,7 @@ export const WEBHOOK_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/inbox/receive/event-receiver.ts',
     replace: 'if (failed.length > 0) {',
     by: 'if (failed.length === handlers.length) {',
-    specs: ['test/e2e/handlers/unhandled.spec.ts'],
+    specs: ['test/e2e/handlers/unusual-events.spec.ts'],
   },
   {
     promise: 'WH-12',
@@ -104,7 +104,7 @@ export const WEBHOOK_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/webhook/webhook-verifier.ts',
     replace: 'if (bytes === undefined) throw rawBodyUnavailable();',
     by: '',
-    specs: ['test/e2e/webhook/drained.spec.ts'],
+    specs: ['test/e2e/webhook/body-already-read.spec.ts'],
   },
   {
     promise: 'WH-14',
@@ -128,7 +128,7 @@ export const WEBHOOK_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/webhook/signature.ts',
     replace: 'for (const key of keys) {',
     by: 'for (const key of keys.slice(0, 1)) {',
-    specs: ['test/e2e/webhook/http.spec.ts'],
+    specs: ['test/e2e/webhook/endpoint.spec.ts'],
   },
   {
     promise: 'WH-17',

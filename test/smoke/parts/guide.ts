@@ -18,7 +18,7 @@ interface Reader {
   readonly nest: 11 | 12;
   readonly adapter: 'Express' | 'Fastify';
 }
-/** Only the first runs without `--all`. On Fastify, only the quick start is followed. */
+/** Without `--all`, only the first reader runs. On Fastify, the reader follows only the quick start. */
 const READERS: readonly Reader[] = [
   { nest: 12, adapter: 'Express' },
   { nest: 11, adapter: 'Express' },

@@ -50,7 +50,8 @@ export const part: SmokePart = {
     const application = await StrictApplication.install(folder, [payments], dependencies);
     const sources = join(folder, 'src');
     await cp(join(root, 'test/smoke/fixtures/orm'), sources, { recursive: true });
-    // The Drizzle example uses the module of the pg example, and the TypeORM example the entities of nestjs-cls.
+    // The Drizzle example uses the module of the pg example, and the TypeORM example uses the entities of the
+    // nestjs-cls example.
     await writeDocumentedCode(join(root, 'docs/orm.md'), sources, (file) => {
       const example = file.includes('/') ? file.split('/')[0]! : 'pg';
       return [...names, 'pg'].includes(example) || file === 'nestjs-cls/entities.ts';

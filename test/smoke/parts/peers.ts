@@ -32,7 +32,7 @@ export const part: SmokePart = {
         },
       );
       if (!compiled) continue;
-      // Without `--all`, the oldest peers run on the oldest Node, and the others on this one.
+      // Without `--all`, the oldest peers run on the oldest Node, and all other peers run on the Node of this script.
       const one = merchant === MERCHANTS.at(-1) ? oldest : node;
       for (const runner of all ? [node, oldest] : [one]) {
         for (const adapter of ADAPTERS) {

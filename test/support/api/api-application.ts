@@ -21,7 +21,7 @@ export interface ApiApplication {
   close: () => Promise<void>;
 }
 
-/** A company for a test; its secrets are recognisable, should they leak. */
+/** A company for a test. Its secrets are recognisable, so that a test can detect a leak. */
 export function testCompany(
   baseUrl: string,
   given: { id?: string; clientId?: string; clientSecret?: string } = {},
@@ -34,7 +34,7 @@ export function testCompany(
   });
 }
 
-/** Boots the API client for these companies. The map may be changed while it runs. */
+/** Boots the API client for these companies. A test may change the map while the application runs. */
 export async function apiApplication(
   companies: ResolvedCompany | Map<string, ResolvedCompany>,
   options: PaymentsApiOptions = {},

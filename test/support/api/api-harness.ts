@@ -19,7 +19,7 @@ export interface ApiHarness {
 /** Every value of `api.adapter`. */
 export const ADAPTERS: readonly HttpAdapter[] = ['undici', 'http', 'fetch'];
 
-/** Runs the tests once with each adapter: the adapter must not matter to them. */
+/** Runs the tests once with each adapter, because each test must pass with every adapter. */
 export function describeWithEachAdapter(
   title: string,
   tests: (harness: ApiHarness, adapter: HttpAdapter) => void,
@@ -29,7 +29,7 @@ export function describeWithEachAdapter(
   );
 }
 
-/** Call it in a `describe`. `defaults` are options of every application. */
+/** Call this function in a `describe`. `defaults` are options of every application. */
 export function apiHarness(defaults: PaymentsApiOptions = {}): ApiHarness {
   const open: ApiApplication[] = [];
   const harness = {

@@ -42,7 +42,7 @@ export class ScriptedService {
 
   /** By default, the response to the n-th token request is `token-n`, valid for 3599 seconds. */
   onToken: Script = (request, response) => json(200, this.tokenAnswer())(request, response);
-  /** Handles all other requests, after the scripts in `queue`, each of which handles one request. */
+  /** Handles all other requests. The scripts in `queue` are used first, and each of them handles one request. */
   onCall: Script = json(200, { status: 'complete' });
   readonly queue: Script[] = [];
 

@@ -11,7 +11,10 @@ import type {
 import { eventually } from '../time/waiting.js';
 import { isFocused } from './page-appearance.js';
 
-/** The first is the smallest: it needs a quarter less processor time for the same tests. */
+/**
+ * The usual paths of Chromium. The first is the smallest program: it needs a quarter less processor time for the same
+ * tests.
+ */
 const PLACES = [
   '/usr/bin/chromium-headless-shell',
   '/usr/bin/chromium',
@@ -145,7 +148,8 @@ export function describeInBrowser(
     });
     return;
   }
-  // Outside of the block, so after the last block of the file. To close a closed browser does nothing.
+  // This hook is outside of the block, so it runs after the last block of the file. Closing a closed browser does
+  // nothing.
   afterAll(async () => (await shared)?.[Symbol.asyncDispose]());
   describe(title, () => {
     let browser: TestBrowser;

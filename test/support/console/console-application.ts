@@ -25,11 +25,11 @@ export const asOperator = (username = 'ann'): CanActivate => ({
   },
 });
 
-/** A handler that fails as a test needs. */
+/** A handler that fails for the events that a test selects. */
 @Injectable()
 export class Orders {
   readonly seen: string[] = [];
-  /** Ids of the events it fails for, and the state of their deliveries after that. */
+  /** Ids of the events for which the handler fails, and the state of their deliveries after the failure. */
   readonly faults = new Map<string, 'dead' | 'pending'>();
 
   @OnPaymentEvent(['transaction.completed', 'payout.settled'], { name: 'Orders.markPaid' })
@@ -100,7 +100,7 @@ export class ConsoleApplication implements AsyncDisposable {
     });
   }
 
-  /** Delivers an event. With `fault`, the handler fails, and its delivery is in that state afterwards. */
+  /** Delivers an event. With `fault`, the handler fails, and the delivery is in this state afterwards. */
   async deliver(payload: EnvelopeFields & { id: string }, fault?: 'dead' | 'pending') {
     if (fault !== undefined) this.orders.faults.set(payload.id, fault);
     await this.merchant.send(webhookRequest(payload));

@@ -4,7 +4,10 @@ import type { PaymentsModuleOptions } from 'nestjs-payments';
 import { json, ScriptedService } from '../api/scripted-service.js';
 import type { SeenRequest } from '../api/scripted-service.js';
 
-/** A payments service whose transactions have the statuses that a test sets. All others are unknown to it (404). */
+/**
+ * A payments service whose transactions have the statuses that a test sets. It responds with 404 for all other
+ * transactions.
+ */
 export class TransactionService implements AsyncDisposable {
   readonly statuses = new Map<string, string>();
 
@@ -44,7 +47,6 @@ export class TransactionService implements AsyncDisposable {
   }
 }
 
-/** The expectations of an application. */
 export function expectationsOf({
   merchant,
 }: {

@@ -33,7 +33,7 @@ export const PAGE_CONTEXT: Readonly<Record<string, Readonly<Record<string, strin
   'docs/expectations.md': {
     'globals.d.ts': TEST_GLOBALS,
     'src/main.ts': GENERATED_FILES['src/main.ts'],
-    // Of Getting started.
+    // This class is in the code of the page Getting started.
     'src/orders.ts': 'export class Orders {}',
   },
   'docs/testing.md': { 'globals.d.ts': TEST_GLOBALS },

@@ -8,12 +8,10 @@ export function press(page: Page, name: string | RegExp): Promise<void> {
   return page.getByRole('button', { name }).click();
 }
 
-/** The section of the delivery log. */
 export function logSection(page: Page): Locator {
   return page.getByRole('region', { name: 'Deliveries', exact: true });
 }
 
-/** The entries of the delivery log. */
 export function entries(page: Page): Locator {
   return logSection(page).getByRole('listitem');
 }

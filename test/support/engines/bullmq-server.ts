@@ -9,7 +9,7 @@ import { RunningProcess } from '../processes/running-process.ts';
 /** The password of the server. No log line, error or object may contain it. */
 const PASSWORD = 's3cret-password';
 
-/** The settings that the adapter demands. */
+/** The settings that the adapter requires. */
 const SAFE = { appendonly: 'yes', appendfsync: 'always', 'maxmemory-policy': 'noeviction' };
 
 /** A Redis server in a process of its own, with its data in a temporary folder. */
@@ -34,7 +34,7 @@ export class BullMQServer implements AsyncDisposable {
     return spawnSync('redis-server', ['--version']).status === 0;
   }
 
-  /** Creates a server and starts it. `settings` replace those that the adapter demands. */
+  /** Creates a server and starts it. `settings` replace the settings that the adapter requires. */
   static async start(settings: Readonly<Record<string, string>> = {}): Promise<BullMQServer> {
     const folder = await mkdtemp(join(tmpdir(), 'payments-redis-'));
     const server = new BullMQServer(folder, await freePort(), { ...SAFE, ...settings });

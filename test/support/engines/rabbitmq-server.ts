@@ -6,7 +6,7 @@ import { RunningProcess } from '../processes/running-process.ts';
 
 /**
  * The scripts of the server. The commands of Debian in `/usr/sbin` switch to the user `rabbitmq`, who cannot write to
- * the temporary folder of the test, so the scripts behind them are started.
+ * the temporary folder of the test. Therefore the tests start the scripts that these commands call.
  */
 const FOLDERS = ['/usr/lib/rabbitmq/bin', '/opt/homebrew/opt/rabbitmq/sbin'];
 const folder = FOLDERS.find((path) => existsSync(join(path, 'rabbitmq-server')));
@@ -87,7 +87,7 @@ export class RabbitMQServer implements AsyncDisposable {
   /** Starts the server again, on the same port and with the same data. */
   async restart(): Promise<void> {
     const { env } = this;
-    // In the foreground, because the epmd that the server starts by itself outlives it.
+    // The epmd runs in the foreground, because an epmd that the server starts by itself outlives the server.
     this.#epmd ??= new RunningProcess('epmd', ['-port', env['ERL_EPMD_PORT']!], { env });
     this.#server = new RunningProcess(join(folder!, 'rabbitmq-server'), [], { env, group: true });
     await this.#server.prints(/Server startup complete/);

@@ -8,7 +8,6 @@ export type Middleware = (
   next: (error?: unknown) => void,
 ) => void;
 
-/** A router of Express. */
 type Router = Middleware & {
   post(path: string, handler: (request: { params: { company?: string } }) => void): void;
 };

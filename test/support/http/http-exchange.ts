@@ -41,7 +41,7 @@ export async function exchange(
   const path = target === undefined ? {} : { path: target };
   const outgoing = request(url, { method, headers: pairs, agent: false, ...path });
   outgoing.setNoDelay(true);
-  // Listens now, because the response may come, and the connection end, before the whole body is sent.
+  // Listens now, because the response may arrive, and the connection may end, before the whole body is sent.
   const responded = once(outgoing, 'response');
   responded.catch(() => {});
   outgoing.on('error', () => {});

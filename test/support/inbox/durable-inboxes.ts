@@ -55,7 +55,7 @@ export function book(
   return context.commit((tx) => data.write(tx, effect));
 }
 
-/** SQLite. Call it in a `describe` block. */
+/** SQLite. Call this function in a `describe` block. */
 export function durableSqlite(): DurableInbox {
   const undo: (() => void)[] = [];
   afterEach(() => {
@@ -94,7 +94,7 @@ export function durableSqlite(): DurableInbox {
   };
 }
 
-/** PostgreSQL, with a server of its own. Call it in a `describe` block. */
+/** PostgreSQL, with a server of its own. Call this function in a `describe` block. */
 export function durablePostgres(): DurableInbox {
   let server: PostgresServer;
   let connectionString: string;

@@ -38,7 +38,10 @@ export function onEachInbox(
   onEachDurableInbox((durable) => promises(() => durable.data()), kinds);
 }
 
-/** For what the stores have no part in: the store contract proves each of them. */
+/**
+ * Declares the same tests for the memory inbox and SQLite only, because the store contract proves the part of each
+ * store.
+ */
 export function onMemoryAndSqlite(promises: (data: () => Promise<ExpectingData>) => void): void {
   onEachInbox(promises, ['sqlite']);
 }

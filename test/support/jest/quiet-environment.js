@@ -1,8 +1,8 @@
 import { TestEnvironment } from 'jest-environment-node';
 
 /**
- * Keeps what a test writes to `process.stdout` and `process.stderr`, such as Nest's log, out of the results. If the test
- * fails, it is printed: the log of a failure is worth reading.
+ * Keeps what a test writes to `process.stdout` and `process.stderr`, such as Nest's log, out of the results. If the
+ * test fails, the text is printed, because it helps to explain the failure.
  */
 export default class QuietEnvironment extends TestEnvironment {
   #written = '';

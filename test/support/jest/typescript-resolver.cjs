@@ -1,5 +1,6 @@
-// TypeScript under `nodenext` writes '../../signature.js' for '../../signature.ts'. Jest reads the source, so a
-// relative '.js' that does not exist is looked for as '.ts'. CommonJS, because Jest requires its resolver.
+// TypeScript under `nodenext` writes '../../signature.js' for '../../signature.ts'. Jest reads the source. Therefore
+// this resolver looks for '.ts' if a relative '.js' does not exist. The file is CommonJS, because Jest loads a resolver
+// with require().
 module.exports = (request, options) => {
   try {
     return options.defaultResolver(request, options);

@@ -84,8 +84,8 @@ class PostgresInboxes {
 }
 
 /**
- * Starts a server for the tests of a describe block, and ends it after the last one. It closes inboxes and clients after
- * each test, or with `keepOpen` after the last one.
+ * Starts a server for the tests of a describe block, and ends the server after the last test. Closes inboxes and
+ * clients after each test or, with `keepOpen`, after the last test.
  *
  * @param tearDown runs before the server ends
  */

@@ -1,6 +1,7 @@
-// A process with one merchant application whose functions all leave a promise behind that rejects with "left behind by
-// <name>", the first time that the module calls them. Arguments: `sqlite` and a file, or `postgres`, a connection string and a
-// schema. Prints the log and the names of all functions that were called, and exits with 0 when the application has closed.
+// A process with one merchant application. When the module calls a function of the application for the first time, the
+// function leaves a promise behind that rejects with "left behind by <name>". Arguments: `sqlite` and a file, or
+// `postgres`, a connection string and a schema. Prints the log and the names of all functions that were called, and
+// exits with 0 when the application has closed.
 import 'reflect-metadata';
 import { setImmediate as turn } from 'node:timers/promises';
 import { Injectable, Module } from '@nestjs/common';

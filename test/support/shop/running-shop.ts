@@ -1,7 +1,7 @@
 import { expect } from '@jest/globals';
 import type { PaymentsEmulator } from 'payments-emulator';
 import { eventually } from '../time/waiting.js';
-import { startProgram } from '../processes/program.js';
+import { startProgram } from '../processes/start-program.js';
 import type { RunningProcess } from '../processes/running-process.js';
 
 /** The built main file of the shop. */

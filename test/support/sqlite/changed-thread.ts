@@ -8,7 +8,7 @@ const ENTRY = new URL(
 
 /** How the SQLite of a thread differs from that of this Node. */
 export interface ChangedSqlite {
-  /** For how many milliseconds each commit after the first, which creates the tables, blocks the thread. */
+  /** Milliseconds for which each commit blocks the thread, except the first commit, which creates the tables. */
   readonly commitMs?: number;
   /** The version that it reports. */
   readonly version?: string;

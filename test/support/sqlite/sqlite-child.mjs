@@ -122,7 +122,7 @@ const roles = {
       store.receive([incoming(`a${index}`)]),
     );
     const outcomes = Promise.allSettled(receives);
-    // The thread has got them, and its commit takes 500 ms.
+    // The thread has received the calls, and its commit takes 500 ms.
     await nextTurn();
     await nextTurn();
     await workers[0].terminate();
@@ -142,7 +142,7 @@ const roles = {
     await store.close();
   },
 
-  /** Opens a store, does not close it, and has no other work that keeps it alive. */
+  /** Opens a store and does not close it. No other work keeps the process alive. */
   async idle() {
     const store = await open();
     store.onWake(() => {});

@@ -70,7 +70,7 @@ export class SqliteDatabase {
   /** Registers a worker without handlers, so that the version of the catalog stays 0. */
   worker(leaseMs = 60_000): string {
     const id = randomUUID();
-    // It runs its statements at once, and only its result is a promise.
+    // The operation runs its statements at once, and only its result is a promise.
     void this.store().register({ id, leaseMs, handlers: [] });
     return id;
   }

@@ -15,8 +15,9 @@ import type { ClaimedDelivery } from '../../../libs/payments/dist/inbox/store/in
 export { incoming, TestWorker } from '../../store-contract/contract-fixtures.ts';
 
 /**
- * The wall clock of every store: the monotonic clock plus a whole number. The machine's wall clock may tick at another
- * fraction of a millisecond or be set, and then two stores of one file could differ by a millisecond or more.
+ * The wall clock of every store: the monotonic clock plus a whole number. The wall clock of the machine may be set, or
+ * may tick at another fraction of a millisecond. Then the clocks of two stores of one file could differ by a
+ * millisecond or more.
  */
 const STARTED_AT = Math.floor(Date.now() - performance.now());
 

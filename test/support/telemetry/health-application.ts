@@ -55,7 +55,7 @@ export function startWithHealth(
   });
 }
 
-/** Requests a health endpoint. Rejects after 20 s, so that a test of a check that hangs fails and cleans up. */
+/** Requests a health endpoint. Rejects after 20 s. If a check hangs, its test then fails and cleans up. */
 export async function healthOf(
   { url }: WebhookApplication,
   endpoint: 'live' | 'ready',

@@ -3,9 +3,9 @@ import { join } from 'node:path';
 
 const FOLDER = join(import.meta.dirname, '../../../docs/monitoring');
 
-/** A PromQL expression of `docs/monitoring`, and what it names. */
+/** A PromQL expression of `docs/monitoring`, with the names that it contains. */
 export interface Expression {
-  /** The panel or the alert. */
+  /** The panel or the alert to which the expression belongs. */
   readonly of: string;
   readonly text: string;
   readonly metrics: readonly string[];

@@ -15,7 +15,6 @@ export interface EnvelopeFields {
   metadata?: Record<string, unknown>;
 }
 
-/** A signed webhook request. */
 export type SignedWebhook = SignedRequest;
 
 /** Returns a signed webhook request for a company, to the default `webhookPath`. The body may be invalid. */

@@ -3,9 +3,9 @@ import { busyMorning } from './busy-morning.js';
 import { expiredToken } from './expired-token.js';
 import { killedShop } from './killed-shop.js';
 import { declinedPayment, missingWebhooks } from './missing-webhooks.js';
-import { partialPayments, unmatchedPayment } from './payments.js';
+import { partialPayments, unmatchedPayment } from './unusual-payments.js';
 import { secretRotation } from './secret-rotation.js';
-import { duplicateEvent, tamperedDelivery, testWebhook } from './webhooks.js';
+import { duplicateEvent, tamperedDelivery, testWebhook } from './unusual-webhooks.js';
 
 /** All scenes, in order. */
 export const SCENES: readonly Scene[] = [

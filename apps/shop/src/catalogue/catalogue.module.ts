@@ -2,6 +2,5 @@ import { Module } from '@nestjs/common';
 import { OrdersModule } from '../orders/orders.module.js';
 import { CatalogueController } from './catalogue.controller.js';
 
-/** The product catalogue. */
 @Module({ imports: [OrdersModule], controllers: [CatalogueController] })
 export class CatalogueModule {}

@@ -1,4 +1,3 @@
-/** A product of the shop. */
 export interface Product {
   /**
    * The id of the product, which is also the prefix of the references of the product's orders, and the name of the

@@ -8,9 +8,9 @@ const LIMIT = { message: 'limit must be a whole number from 1 to 200' };
 
 /** Query of `GET /api/ledger/page`, such as `?limit=50&before=120`. */
 export class LedgerPageDto {
-  /** The value of `next` of another page, to read older entries. Default: the newest entries. */
+  /** The value of the field `next` of another page, to read older entries. Default: the newest entries. */
   @IsOptional()
-  @Matches(/^\d{1,18}$/, { message: 'before must be the value of next of another page' })
+  @Matches(/^\d{1,18}$/, { message: 'before must be the value of the field next of another page' })
   before?: string;
 
   /** Number of entries, 1 to 200. Default 20. */

@@ -10,7 +10,7 @@ import type { ShopSettings } from '../shop-config.js';
 import { summaryOf } from './event-summary.js';
 import { InboxController } from './inbox.controller.js';
 import { PaymentHandler } from './payment-handler.js';
-import { ProblemHandler } from './problem-handler.js';
+import { UnpaidOrderHandler } from './unpaid-order-handler.js';
 import { reconcileOptions } from './reconcile-options.js';
 
 /** Configures `nestjs-payments`, which serves `POST /webhooks/payments`, and handles its events. */
@@ -34,6 +34,6 @@ import { reconcileOptions } from './reconcile-options.js';
     OrdersModule,
   ],
   controllers: [InboxController],
-  providers: [PaymentHandler, ProblemHandler],
+  providers: [PaymentHandler, UnpaidOrderHandler],
 })
 export class ShopPaymentsModule {}

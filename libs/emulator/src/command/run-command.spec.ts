@@ -40,7 +40,7 @@ describe('runCommand', () => {
     expect(printed.err).toBe('');
   });
 
-  it('runCommand() omits a given secret that cannot be quoted, and prints a note about it', async () => {
+  it('runCommand() omits a given secret that cannot be quoted, and prints a note that the secret is missing', async () => {
     const { printed } = await start('--client-secret', `it's "$5"`, '--webhook-secret', "it's");
     expect(printed.out).toContain('export PAYMENTS_WEBHOOK_SECRET="it\'s"\n');
     expect(printed.out).not.toContain('export PAYMENTS_CLIENT_SECRET=');

@@ -70,7 +70,7 @@ async function send(emulator: EmulatorClient, input: TriggerInput): Promise<Trig
   try {
     return await emulator.send<TriggeredEvent>({ method: 'POST', control: 'trigger', input });
   } catch (error) {
-    // The emulator's message contains field names. Users of the command know them as flags.
+    // The emulator's message contains field names. Users of the command know these fields as flags.
     const name = (field: string): string => FLAG_OF[field] ?? field;
     throw new Error(messageOf(error).replace(/\b[a-z]+[A-Z]\w+\b/g, name), { cause: error });
   }

@@ -43,7 +43,10 @@ export interface Company {
   readonly companyId: string;
   readonly credentials: Record<Environment, ClientCredentials>;
   webhook: WebhookSettings;
-  /** Valid before the last rotation. With the fault `oldSecret`, the emulator signs deliveries with this secret. */
+  /**
+   * The secret that was valid before the last rotation. With the fault `oldSecret`, the emulator signs deliveries with
+   * this secret.
+   */
   previousWebhookSecret: string | undefined;
   /** A token contains the generation in which it was issued. Increasing the generation revokes all earlier tokens. */
   readonly tokenGeneration: Record<Environment, number>;

@@ -49,7 +49,7 @@ export class DeliverySearch {
   @MaxLength(256, { message: 'search must be at most 256 characters' })
   search?: string | undefined;
 
-  /** Returns only attempts older than the attempt with this id. Use it for the next page. */
+  /** Id of an attempt; only older attempts match. The id of the last attempt of a page selects the next page. */
   @IsOptional()
   @IsString({ message: "before must be a delivery's id" })
   before?: string | undefined;

@@ -31,7 +31,7 @@ describe('CompanyFaults', () => {
     expect(decisions({ probability: 1 }, 100)).not.toContain(false);
   });
 
-  it('CompanyFaults applies a fault with `next: 2` and a probability twice, and then at random', () => {
+  it('if a fault has `next: 2` and a probability, CompanyFaults applies the fault twice, and then at random', () => {
     expect(decisions({ next: 2, probability: 0 }, 4)).toEqual([true, true, false, false]);
   });
 

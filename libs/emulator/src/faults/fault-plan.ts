@@ -395,7 +395,8 @@ const API: DefinitionsOf<ApiFaults> = {
   ...RESPONSE,
   notFound: {
     label: 'Transaction not found',
-    description: 'Responds with 404 to lookups of transactions, as if they did not exist yet.',
+    description:
+      'Responds with 404 to lookups of transactions, as if the transactions did not exist yet.',
     fields: {
       forMs: wholeField(
         'only for … milliseconds after the creation',

@@ -34,7 +34,7 @@ describe('prepareCall', () => {
     expect(() => prepare({ headers })).toThrow(TypeError);
   });
 
-  it('prepareCall() includes the headers of the call, and replaces the default accept header if one is given', () => {
+  it('prepareCall() includes the headers of the call, and a given accept header replaces the default accept header', () => {
     expect(prepare({ headers: { 'X-A': 'b', Accept: 'text/csv' } }).headers).toEqual({
       'x-a': 'b',
       accept: 'text/csv',

@@ -67,7 +67,7 @@ describe('countActivity', () => {
     expect(completeFrom).toEqual(new Date(994 * MINUTE_MS));
   });
 
-  it('IN-38 the counts of countActivity() are complete from the first minute if it read every event and no event was deleted since then', async () => {
+  it('IN-38 if countActivity() has read every event, its counts are complete from the first minute, or from the minute after the newest deleted event', async () => {
     const { read, completeFrom, minutes } = await count([slice(90, 995)]);
     expect(read).toHaveLength(2);
     expect(completeFrom).toEqual(minutes[0]!.startsAt);

@@ -109,7 +109,7 @@ describe('InboxWorker', () => {
     expect(await harness.isDone('pending', 'works')).toBe(true);
   });
 
-  it('a handler without free slots causes no claim, and the claim after one that filled its slots requests all free slots', async () => {
+  it('a handler without free slots causes no claim, and after a claim that filled all slots, the next claim requests all slots', async () => {
     const harness = new WorkerHarness({ concurrency: 4 });
     const ends = blockHandlers(harness);
     const requests = recordClaims(harness);
@@ -295,7 +295,7 @@ describe('InboxWorker: wake-ups', () => {
     expect(seen).toEqual([undefined]);
   });
 
-  it('the worker claims again after 100 ms if a delivery is due that its claim did not return', async () => {
+  it('if a claim did not return a delivery that is due, the worker claims again after 100 ms', async () => {
     const harness = new WorkerHarness();
     const requests = recordClaims(harness);
     harness.store.nextDueInMs = async () => 0;

@@ -9,7 +9,7 @@ import { expectationFunctions } from './sql/expectations.js';
 import { orderingFunctions } from './sql/ordering.js';
 import { receiveFunction } from './sql/receive.js';
 import { redriveFunctions } from './sql/redrive.js';
-import { lockNumber, quoted } from './sql/dialect.js';
+import { lockNumber, quoted } from './sql/postgres-sql.js';
 import { settleFunctions } from './sql/settle.js';
 import { workerFunctions } from './sql/workers.js';
 

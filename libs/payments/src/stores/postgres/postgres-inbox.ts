@@ -27,7 +27,7 @@ import type {
 } from './postgres-options.js';
 import { claims } from './sql/claim.js';
 import { committing } from './sql/commit.js';
-import { PostgresSql, quoted } from './sql/dialect.js';
+import { PostgresSql, quoted } from './sql/postgres-sql.js';
 import { PostgresExpectations } from './sql/expectations.js';
 import { forgottenReleases, newerHandled } from './sql/ordering.js';
 import { receiver } from './sql/receive.js';

@@ -3,7 +3,7 @@ import type { ClaimedDelivery, EventSource, InboxStore } from '../../../inbox/st
 import type { ConnectionSource, ResultRow } from '../connection/connection-source.js';
 import { prepared } from '../connection/connection-source.js';
 import { isRunning, keyLock } from './ordering.js';
-import { BY_INDEX, NOW_MS, withoutPartialIndex } from './dialect.js';
+import { BY_INDEX, NOW_MS, withoutPartialIndex } from './postgres-sql.js';
 import { fromStored, toStored } from '../../sql/sql-connection.js';
 
 /**

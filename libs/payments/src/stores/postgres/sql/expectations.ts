@@ -3,15 +3,15 @@ import type { PollResult, PollSettlement, SettledPoll } from '../../../inbox/sto
 import { boundedError } from '../../../inbox/store/stored-event.js';
 import { OPEN, SqlExpectations, toDelay, UNSCHEDULED } from '../../sql/expectations.js';
 import type { SqlConnection } from '../../sql/sql-connection.js';
-import { namesIn, placeholdersFor } from '../connection/arrays.js';
+import { namesIn, placeholdersFor } from '../connection/array-parameters.js';
 import type { ConnectionSource, PreparedStatement } from '../connection/connection-source.js';
 import { prepared } from '../connection/connection-source.js';
-import type { PostgresSql } from './dialect.js';
+import type { PostgresSql } from './postgres-sql.js';
 import type { WakeNotifier } from '../connection/wake-notifications.js';
 import { firstValueOf } from './commit.js';
 import { RECEIPT_COLUMNS, RECEIVE_PARAMETERS, ReceiveBatch } from './receive.js';
 import { countsOnce, fromStored, toStored } from '../../sql/sql-connection.js';
-import { BY_INDEX, indexed, isOnceOf, NOW_MS } from './dialect.js';
+import { BY_INDEX, indexed, isOnceOf, NOW_MS } from './postgres-sql.js';
 
 const SETTLE_PARAMETERS = `p_seq bigint, p_token bigint, p_result text, p_detail text, p_next_ms bigint, p_overdue boolean,
   p_keep_lost boolean, p_event_types text[], p_contradiction text`;

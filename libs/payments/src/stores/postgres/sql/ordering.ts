@@ -1,7 +1,7 @@
 import type { ConnectionSource } from '../connection/connection-source.js';
 import type { Lease } from '../../../inbox/store/inbox-store.js';
 import { countsOnce, notOnce, toStored } from '../../sql/sql-connection.js';
-import { BY_INDEX, indexed, LOOKED_UP, NOW_MS } from './dialect.js';
+import { BY_INDEX, indexed, LOOKED_UP, NOW_MS } from './postgres-sql.js';
 
 /** Maximum number of ordering keys that one call of {@link forgottenReleases} checks. */
 const MAX_KEYS = 1000;

@@ -7,13 +7,18 @@ import type {
   IncomingEvent,
   StoreReceipt,
 } from '../../../inbox/store/inbox-store.js';
-import { arraysOf, declarationOf, elementsOf, placeholdersFor } from '../connection/arrays.js';
-import type { Columns } from '../connection/arrays.js';
+import {
+  arraysOf,
+  declarationOf,
+  elementsOf,
+  placeholdersFor,
+} from '../connection/array-parameters.js';
+import type { Columns } from '../connection/array-parameters.js';
 import type { ConnectionSource, Parameter, ResultRow } from '../connection/connection-source.js';
 import { PostgresInboxError, prepared } from '../connection/connection-source.js';
 import { isRunning, keyLock } from './ordering.js';
 import { countsOnce, fromStored, orderingOf, toStored } from '../../sql/sql-connection.js';
-import { BY_INDEX, isOnceOf, LOOKED_UP, NOW_MS } from './dialect.js';
+import { BY_INDEX, isOnceOf, LOOKED_UP, NOW_MS } from './postgres-sql.js';
 
 const MAX_REPEATS = 20;
 /**

@@ -1,6 +1,6 @@
 import type { DeliverySelection, InboxStore } from '../../../inbox/store/inbox-store.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
-import { BY_INDEX, NOW_MS } from './dialect.js';
+import { BY_INDEX, NOW_MS } from './postgres-sql.js';
 import { historyWith } from './settle.js';
 import { toStored } from '../../sql/sql-connection.js';
 

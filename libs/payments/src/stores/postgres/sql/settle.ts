@@ -6,13 +6,13 @@ import {
   elementsOf,
   namesIn,
   placeholdersFor,
-} from '../connection/arrays.js';
-import type { Columns } from '../connection/arrays.js';
+} from '../connection/array-parameters.js';
+import type { Columns } from '../connection/array-parameters.js';
 import { Batcher } from '../../../inbox/store/batcher.js';
 import type { PaymentsRuntime } from '../../../runtime/payments-runtime.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
 import { isValueError, PostgresInboxError, prepared } from '../connection/connection-source.js';
-import { BY_INDEX, NOW_MS, withoutPartialIndex } from './dialect.js';
+import { BY_INDEX, NOW_MS, withoutPartialIndex } from './postgres-sql.js';
 import { MAX_DELAY_MS, toStored } from '../../sql/sql-connection.js';
 
 /** Milliseconds between two tries to write an outcome while another transaction has locked the delivery. */

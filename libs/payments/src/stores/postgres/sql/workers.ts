@@ -4,7 +4,7 @@ import { ParameterList } from '../../sql/sql-connection.js';
 import type { CatalogChange } from '../../sql/sql-connection.js';
 import { FORGET_HANDLER, REGISTER, REMOVE_WORKER, RETIRE } from '../../sql/workers.js';
 import type { ConnectionSource, ResultRow } from '../connection/connection-source.js';
-import { BY_INDEX, dialectOf, NOW_MS } from './dialect.js';
+import { BY_INDEX, dialectOf, NOW_MS } from './postgres-sql.js';
 import { historyWith } from './settle.js';
 
 /** Milliseconds from which a search for lost deliveries counts as slow. A search usually takes a few milliseconds. */

@@ -122,7 +122,7 @@ describe('SqliteServer', () => {
     expect(stored).toEqual([1_000_000, 1_000_000, 1_000_500, 1_000_500]);
   });
 
-  it('IN-36 SqliteServer uses the clock of another process if that clock is ahead, and sends it to the store', async () => {
+  it('IN-36 SqliteServer uses the clock of another process if that clock is ahead, and sends the time of that clock to the store', async () => {
     await run([REGISTER, receive('a')], at(5_000_000));
     // The clock of this store is an hour behind the stored clock; the delivery is due by the stored clock.
     const { outcomes, ahead } = await run([CLAIM], at(1_400_000));
