@@ -10,9 +10,11 @@ import type {
   InboxStore,
   StoredEvent,
 } from '../../../libs/payments/src/inbox/store/inbox-store.js';
-import type { InboxWorker } from '../../../libs/payments/src/inbox/work/inbox-worker.js';
-import { OutcomeWatches } from '../../../libs/payments/src/inbox/work/outcome-watches.js';
-import type { OutcomeWatch } from '../../../libs/payments/src/inbox/work/outcome-watches.js';
+import { OutcomeWatches } from '../../../libs/payments/src/inbox/work/inbox-worker.js';
+import type {
+  InboxWorker,
+  OutcomeWatch,
+} from '../../../libs/payments/src/inbox/work/inbox-worker.js';
 import { memoryStore } from '../../../libs/payments/src/stores/memory/memory-store.js';
 import { resolveReceiveOptions } from '../../../libs/payments/src/inbox/receive/receive-options.js';
 import type { ReceiveOptions } from '../../../libs/payments/src/inbox/receive/receive-options.js';

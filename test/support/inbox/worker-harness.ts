@@ -15,7 +15,7 @@ import type {
   StoreReceipt,
 } from '../../../libs/payments/src/inbox/store/inbox-store.js';
 import { InboxWorker } from '../../../libs/payments/src/inbox/work/inbox-worker.js';
-import type { OutcomeWatches } from '../../../libs/payments/src/inbox/work/outcome-watches.js';
+import type { OutcomeWatches } from '../../../libs/payments/src/inbox/work/inbox-worker.js';
 import { memoryInbox } from '../../../libs/payments/src/stores/memory/memory-store.js';
 import { sqliteInbox } from '../../../libs/payments/src/stores/sqlite/index.js';
 import { StoredBodies } from '../../../libs/payments/src/inbox/store/body-codec.js';

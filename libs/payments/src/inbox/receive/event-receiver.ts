@@ -24,7 +24,7 @@ import type {
 } from '../store/inbox-store.js';
 import type { EventSummary } from '../store/stored-event.js';
 import { InboxWorker } from '../work/inbox-worker.js';
-import type { OutcomeWatch } from '../work/outcome-watches.js';
+import type { OutcomeWatch } from '../work/inbox-worker.js';
 import { MAX_AGE_MS, RECEIVE_OPTIONS } from './receive-options.js';
 import type { ResolvedReceiveOptions } from './receive-options.js';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { OutcomeWatches } from './outcome-watches.js';
+import { OutcomeWatches } from './inbox-worker.js';
 
 const lease = (handler: string, id = 'e-1', company = 'c') => ({
   company,
