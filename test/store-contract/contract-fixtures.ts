@@ -219,6 +219,11 @@ export async function listAll(
   return (await store.list({ filter, order: 'oldest', limit: 1000, after: null })).events;
 }
 
+/** Removes a handler and skips its pending and dead deliveries. Returns how many it skipped; `null` if a worker has it. */
+export function forgetHandler(store: InboxStore, handler: string): Promise<number | null> {
+  return store.forgetHandler(handler);
+}
+
 /** Calls `prune` until it changes nothing more. */
 export async function pruneAll(
   store: InboxStore,
