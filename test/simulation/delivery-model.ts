@@ -189,16 +189,6 @@ export class DeliveryModel {
     return redriven;
   }
 
-  /** Call it after a handler was forgotten, which skips its pending and dead deliveries. */
-  forgotten(handler: string): void {
-    for (const [key, delivery] of this.#deliveries) {
-      if (!key.endsWith(`/${handler}`)) continue;
-      if (delivery.state === 'pending' || delivery.state === 'dead') delivery.state = 'skipped';
-      // A running delivery of a dead worker may have been freed or not.
-      else if (delivery.state === 'running') delivery.holder = null;
-    }
-  }
-
   /** Compares the stored deliveries with the model. Call it when no operation is under way. */
   async checkStored(): Promise<void> {
     const seen = new Set<string>();

@@ -189,9 +189,6 @@ export class StoreObservation implements StoreObserver {
         for (const event of redriven) this.#expectations.redriven(event, fulfils);
       },
       skip: async () => void (await model.operated(first as DeliverySelection[], 'skip')),
-      forgetHandler: () => {
-        if (result !== null) model.forgotten(first as string);
-      },
     };
     await observers[operation]?.();
   }

@@ -220,8 +220,10 @@ export async function listAll(
 }
 
 /** Removes a handler and skips its pending and dead deliveries. Returns how many it skipped; `null` if a worker has it. */
-export function forgetHandler(store: InboxStore, handler: string): Promise<number | null> {
-  return store.forgetHandler(handler);
+export async function forgetHandler(store: InboxStore, handler: string): Promise<number | null> {
+  if (!(await store.forgetHandler(handler))) return null;
+  const events = await listAll(store, { handler });
+  return store.skip(events.map(({ company, id }) => ({ company, id, handlers: [handler] })));
 }
 
 /** Calls `prune` until it changes nothing more. */

@@ -255,13 +255,6 @@ export function memoryStore(limits: MemoryLimits, runtime: PaymentsRuntime): Inb
     return true;
   }
 
-  function skipAll(deliveries: readonly MemoryDelivery[]): number {
-    const isOpen = ({ state }: MemoryDelivery) => state === 'pending' || state === 'dead';
-    const open = [...new Set(deliveries)].filter(isOpen);
-    for (const delivery of open) move(delivery, 'skipped');
-    return open.length;
-  }
-
   const expectations = memoryExpectations(
     events,
     paused,
@@ -310,9 +303,7 @@ export function memoryStore(limits: MemoryLimits, runtime: PaymentsRuntime): Inb
     },
 
     async forgetHandler(name) {
-      if (catalog.has(name)) return null;
-      const deliveries = [...events.all()].flatMap((row) => row.deliveries);
-      return skipAll(deliveries.filter(({ handler }) => handler.name === name));
+      return !catalog.has(name);
     },
 
     async receive(incoming) {
@@ -420,7 +411,10 @@ export function memoryStore(limits: MemoryLimits, runtime: PaymentsRuntime): Inb
         const deliveries = events.find(company, id)?.deliveries ?? [];
         return deliveries.filter(({ handler }) => handlers.includes(handler.name));
       });
-      return skipAll(selected);
+      const isOpen = ({ state }: MemoryDelivery) => state === 'pending' || state === 'dead';
+      const open = [...new Set(selected)].filter(isOpen);
+      for (const delivery of open) move(delivery, 'skipped');
+      return open.length;
     },
 
     async pause(handler, isPaused) {

@@ -23,6 +23,8 @@ import type { OperationName, RunOperation } from './sqlite-operations.js';
 import { MEMORY, resolveSqliteOptions } from './sqlite-options.js';
 import type { SqliteInboxOptions, SqliteSettings } from './sqlite-options.js';
 import { toPosition } from '../sql/expectations.js';
+import { Pruning } from '../sql/prune.js';
+import type { Pruned } from '../sql/prune.js';
 import type { SqliteTransaction } from './sql/commit.js';
 import { expectWithin } from './sql/expectations.js';
 import { StoreClock } from './store-clock.js';
@@ -65,6 +67,7 @@ export class SqliteStore extends forwarding('') {
   override readonly expectations: SqliteExpectations;
   readonly #listeners = new Set<() => void>();
   readonly #clock: StoreClock;
+  readonly #pruning = new Pruning();
   readonly #engine: SqliteFile | SqliteMemory;
   #stage: 'new' | 'open' | 'closed' = 'new';
 
@@ -128,6 +131,13 @@ export class SqliteStore extends forwarding('') {
     // Checks the cursor here, because the thread would report the error as a PaymentsError.
     if (query.after !== null) parseSeq(query.after);
     return super.list(query);
+  }
+
+  override prune(request: Parameters<InboxStore['prune']>[0]): Promise<number> {
+    return this.#pruning.prune(
+      request,
+      (slice) => this.#run('pruneSlice', [slice]) as Promise<Pruned>,
+    );
   }
 
   override onWake(listener: () => void): () => void {

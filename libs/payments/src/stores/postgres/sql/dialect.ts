@@ -176,7 +176,6 @@ const layoutOf = (schema: string): StoreLayout => ({
     { state: 'pending', index: 'suspect', condition: IS_SUSPECT },
     { state: 'dead', index: 'dead', condition: "d.state = 'dead'" },
   ],
-  unqueued: 'waiting = false',
 });
 
 const IS_DUE = "d.state = 'pending' AND NOT d.waiting AND d.crashes = 0";

@@ -134,7 +134,7 @@ describe('finds, lists, counts and pruning on SQLite', () => {
     inbox.now = now;
     inbox.receive({ id: 'old', handlers: [] });
     inbox.now += 100_000;
-    await inbox.store().prune({ bodiesMs: 10, tombstonesMs: 1e6, limit: 5 });
+    await inbox.store().pruneSlice({ bodiesMs: 10, tombstonesMs: 1e6, limit: 5, lastKept: 0 });
     expect(inbox.all('SELECT event FROM payments_inbox_kept')).toEqual([{ event: 1 }]);
     expect(inbox.all('SELECT pruned_to FROM payments_inbox_meta')).toEqual([{ pruned_to: 2 }]);
   });
