@@ -4,7 +4,7 @@ import { ParameterList } from '../../sql/sql-connection.js';
 import type { CatalogChange } from '../../sql/sql-connection.js';
 import { FORGET_HANDLER, REGISTER, REMOVE_WORKER, RETIRE } from '../../sql/workers.js';
 import type { ConnectionSource, ResultRow } from '../connection/connection-source.js';
-import { BY_INDEX, dialectOf, NOW_MS } from './dialect.js';
+import { BY_INDEX, dialectOf, isClaimable, NOW_MS } from './dialect.js';
 import { historyWith } from './settle.js';
 
 /** Milliseconds from which a search for lost deliveries counts as slow. A search usually takes a few milliseconds. */
@@ -146,7 +146,7 @@ BEGIN
        AND NOT EXISTS (SELECT FROM ${schema}.pause p WHERE p.handler IN (h.entry ->> 'name', '*'))
        AND EXISTS (
          SELECT FROM ${schema}.delivery d
-          WHERE d.handler = h.entry ->> 'name' AND d.state = 'pending' AND NOT d.waiting AND d.crashes > 0));
+          WHERE d.handler = h.entry ->> 'name' AND ${isClaimable(1)}));
   -- The workers are removed after all searches, because the removal locks the catalog and makes receives wait.
   PERFORM ${schema}.remove_worker(i.id) FROM unnest(v_dead || v_removed) AS i (id);
   RETURN NEXT;
