@@ -2,7 +2,6 @@ import { matchesPattern } from '../../libs/payments/dist/events/handler-registry
 import { POLL_HANDLER } from '../../libs/payments/dist/inbox/store/expectation-store.js';
 import { POLLED_TYPES } from './simulated-service.ts';
 import type {
-  ClaimedDelivery,
   DeliverySelection,
   DeliveryState,
   IncomingEvent,
@@ -101,7 +100,7 @@ export class DeliveryModel {
     }
   }
 
-  claimed(worker: string, claimed: readonly ClaimedDelivery[]): void {
+  claimed(worker: string, claimed: StoreReceipt['claimed']): void {
     for (const lease of claimed) {
       const key = keyOf(lease);
       const delivery = this.#deliveries.get(key);

@@ -106,7 +106,7 @@ export class StoreObservation implements StoreObserver {
     request: unknown,
     result: unknown,
   ): void {
-    const note = (worker: string, claimed: readonly ClaimedDelivery[]): void => {
+    const note = (worker: string, claimed: StoreReceipt['claimed']): void => {
       for (const lease of claimed) this.#journal.claimed(process, worker, lease);
     };
     if (operation === 'claim' && result) {

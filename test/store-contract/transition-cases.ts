@@ -1,8 +1,5 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
-import type {
-  ClaimedDelivery,
-  InboxStore,
-} from '../../libs/payments/dist/inbox/store/inbox-store.js';
+import type { InboxStore, Lease } from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import {
   forgetHandler,
   idsOf,
@@ -63,7 +60,7 @@ class Interleaving {
   readonly #random: () => number;
   readonly #recorder: TransitionRecorder;
   #workers: TestWorker[] = [];
-  #leases: ClaimedDelivery[] = [];
+  #leases: Lease[] = [];
   #ids: string[] = [];
 
   constructor(

@@ -2,6 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import type {
   ClaimedDelivery,
   InboxStore,
+  Lease,
 } from '../../../libs/payments/src/inbox/store/inbox-store.js';
 import {
   claim,
@@ -437,7 +438,7 @@ describe('outcomes in PostgreSQL', () => {
     const schema = freshSchema();
     const store = await inboxes.open({ schema });
     const assign = { workerId: await startWorker(store), handlers: ['book'] };
-    const receive = async (id: string): Promise<ClaimedDelivery> => {
+    const receive = async (id: string): Promise<Lease> => {
       const [receipt] = await store.receive([incoming(id, { assign })]);
       return receipt!.claimed[0]!;
     };

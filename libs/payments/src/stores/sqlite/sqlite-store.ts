@@ -7,12 +7,8 @@ import type {
   InboxCapabilities,
   InboxDefinition,
   InboxStore,
-  IncomingEvent,
   Lease,
   NewExpectation,
-  PollSettlement,
-  SettledPoll,
-  StoreReceipt,
 } from '../../inbox/store/inbox-store.js';
 import { parseSeq } from '../../inbox/store/stored-event.js';
 import { SqliteFile } from './sqlite-file.js';
@@ -30,7 +26,6 @@ import { expectWithin } from './sql/expectations.js';
 import { StoreClock } from './store-clock.js';
 import { machineMs, SqliteConnection, unavailable } from './thread/connection.js';
 import type { DriverDatabase, Times } from './thread/connection.js';
-import { withBodies } from './thread/messages.js';
 
 /**
  * Stores events in a SQLite file, through `node:sqlite`. Stored events survive a crash and a power loss. The inbox is
@@ -113,11 +108,6 @@ export class SqliteStore extends forwarding('') {
     this.#listeners.clear();
   }
 
-  override async receive(events: readonly IncomingEvent[]): Promise<StoreReceipt[]> {
-    const receipts = await super.receive(events);
-    return receipts.map((receipt, index) => withBodies(receipt, events[index]!));
-  }
-
   override async commit<R>(
     lease: Lease,
     work: (tx: SqliteTransaction) => R | Promise<R>,
@@ -177,14 +167,6 @@ class SqliteExpectations extends forwarding('expectations.') {
     // Checks the cursor here, because the thread would report the error as a PaymentsError.
     if (query.after !== null) toPosition(query.after);
     return super.list(query);
-  }
-
-  override async settlePoll(settlement: PollSettlement): Promise<SettledPoll> {
-    const settled = await super.settlePoll(settlement);
-    return {
-      ...settled,
-      receipt: settled.receipt && withBodies(settled.receipt, settlement.event!),
-    };
   }
 }
 

@@ -188,7 +188,7 @@ export class ReceiveBatch {
         receipt.pending = true;
         continue;
       }
-      const { company, id, raw, source } = this.#events[index]!.event;
+      const { company, id, source } = this.#events[index]!.event;
       receipt.claimed.push({
         company,
         id,
@@ -198,7 +198,6 @@ export class ReceiveBatch {
         attempt: 1,
         receivedAt,
         ageMs: 0,
-        raw,
         source,
         crashes: 0,
       });
@@ -208,7 +207,7 @@ export class ReceiveBatch {
 }
 
 interface Receipt extends StoreReceipt {
-  readonly claimed: ClaimedDelivery[];
+  readonly claimed: Omit<ClaimedDelivery, 'raw'>[];
   readonly fulfilled: FulfilledExpectation[];
   pending: boolean;
 }
