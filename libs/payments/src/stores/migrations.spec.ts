@@ -7,7 +7,7 @@ import { MIGRATIONS as SQLITE } from './sqlite/migrate.js';
 const PINNED = {
   sqlite: ['2e14ba227fcf12a2'],
   postgres: ['bf82a53e2246c72e'],
-  postgresFunctions: '9c49ca4cc12de20f',
+  postgresFunctions: '7b0294acae74b682',
 };
 
 const hashOf = (text: string): string => hash('sha256', text, 'hex').slice(0, 16);

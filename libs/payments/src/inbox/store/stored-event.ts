@@ -257,6 +257,8 @@ export interface StoredEvent {
 }
 
 export const HISTORY_LENGTH = 20;
+/** Maximum number of {@link StoredEvent.repeats}. */
+export const MAX_REPEATS = 20;
 
 const ERROR_LENGTH = 1000;
 

@@ -7,6 +7,7 @@ import type {
   IncomingEvent,
   StoreReceipt,
 } from '../../../inbox/store/inbox-store.js';
+import { MAX_REPEATS } from '../../../inbox/store/stored-event.js';
 import { arraysOf, declarationOf, elementsOf, placeholdersFor } from '../connection/arrays.js';
 import type { Columns } from '../connection/arrays.js';
 import type { ConnectionSource, Parameter, ResultRow } from '../connection/connection-source.js';
@@ -15,7 +16,6 @@ import { isRunning, keyLock } from './ordering.js';
 import { countsOnce, fromStored, orderingOf, toStored } from '../../sql/sql-connection.js';
 import { BY_INDEX, isOnceOf, LOOKED_UP, NOW_MS } from './dialect.js';
 
-const MAX_REPEATS = 20;
 /**
  * The maximum number of times that the function `receive` runs for one batch. Two rounds are enough, unless tombstones
  * are pruned or other processes store copies of the same events between the rounds.

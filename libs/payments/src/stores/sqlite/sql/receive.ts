@@ -7,13 +7,12 @@ import type {
   IncomingEvent,
   StoreReceipt,
 } from '../../../inbox/store/inbox-store.js';
+import { MAX_REPEATS } from '../../../inbox/store/stored-event.js';
 import { OPEN, UNSCHEDULED } from '../../sql/expectations.js';
 import type { SqliteSql } from '../thread/connection.js';
 import { ANY_DUE, beganToWait, COUNTS_ONCE, isOrderingBusy } from './ordering.js';
 import { fromStored, orderingOf, toStored } from '../../sql/sql-connection.js';
 import { catalogVersion, isLive, unpaused } from './workers.js';
-
-const MAX_REPEATS = 20;
 
 export function receive(sql: SqliteSql, events: readonly IncomingEvent[]): StoreReceipt[] {
   return events.map((event) => {
