@@ -1,4 +1,4 @@
-import type { ClaimedDelivery, Lease } from '../../libs/payments/dist/inbox/store/inbox-store.js';
+import type { Lease, StoreReceipt } from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import type { SimulatedProcess } from './simulated-process.ts';
 
 /** One attempt, as its handler records it. */
@@ -105,7 +105,7 @@ export class AttemptJournal {
     return (this.#heartbeats.get(worker)?.retiredUntil ?? Infinity) < Infinity;
   }
 
-  claimed(process: SimulatedProcess, worker: string, lease: ClaimedDelivery): void {
+  claimed(process: SimulatedProcess, worker: string, lease: StoreReceipt['claimed'][number]): void {
     this.#claims.set(claimKey(process, lease), { worker, suspect: lease.crashes > 0 });
   }
 

@@ -2,7 +2,6 @@ import { matchesPattern } from '../../libs/payments/dist/events/handler-registry
 import { POLL_HANDLER } from '../../libs/payments/dist/inbox/store/expectation-store.js';
 import { POLLED_TYPES } from './simulated-service.ts';
 import type {
-  ClaimedDelivery,
   DeliverySelection,
   DeliveryState,
   IncomingEvent,
@@ -101,7 +100,7 @@ export class DeliveryModel {
     }
   }
 
-  claimed(worker: string, claimed: readonly ClaimedDelivery[]): void {
+  claimed(worker: string, claimed: StoreReceipt['claimed']): void {
     for (const lease of claimed) {
       const key = keyOf(lease);
       const delivery = this.#deliveries.get(key);
@@ -187,16 +186,6 @@ export class DeliveryModel {
       }
     }
     return redriven;
-  }
-
-  /** Call this method after a handler was forgotten, which skips its pending and dead deliveries. */
-  forgotten(handler: string): void {
-    for (const [key, delivery] of this.#deliveries) {
-      if (!key.endsWith(`/${handler}`)) continue;
-      if (delivery.state === 'pending' || delivery.state === 'dead') delivery.state = 'skipped';
-      // A running delivery of a dead worker may have been freed or not.
-      else if (delivery.state === 'running') delivery.holder = null;
-    }
   }
 
   /** Compares the stored deliveries with the model. Call this method when no operation is under way. */

@@ -106,7 +106,7 @@ export class StoreObservation implements StoreObserver {
     request: unknown,
     result: unknown,
   ): void {
-    const note = (worker: string, claimed: readonly ClaimedDelivery[]): void => {
+    const note = (worker: string, claimed: StoreReceipt['claimed']): void => {
       for (const lease of claimed) this.#journal.claimed(process, worker, lease);
     };
     if (operation === 'claim' && result) {
@@ -189,9 +189,6 @@ export class StoreObservation implements StoreObserver {
         for (const event of redriven) this.#expectations.redriven(event, fulfils);
       },
       skip: async () => void (await model.operated(first as DeliverySelection[], 'skip')),
-      forgetHandler: () => {
-        if (result !== null) model.forgotten(first as string);
-      },
     };
     await observers[operation]?.();
   }

@@ -5,6 +5,7 @@ import type {
   KnownHandler,
 } from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import {
+  forgetHandler,
   idsOf,
   incoming,
   LEASE_MS,
@@ -232,19 +233,19 @@ export const catalogCases: readonly InboxContractCase[] = [
       await store.receive([done]);
       await store.complete(await worker.claimOne());
       await store.receive([pending]);
-      equal(await store.forgetHandler('book'), null);
+      equal(await forgetHandler(store, 'book'), null);
       deepEqual(await states(store, pending), { book: 'pending 0' });
       await observer.declareOthersDead(advance);
-      equal(await store.forgetHandler('mail'), null);
+      equal(await forgetHandler(store, 'mail'), null);
       const { version } = await store.catalog();
-      equal(await store.forgetHandler('book'), 2);
+      equal(await forgetHandler(store, 'book'), 2);
       const after = await store.catalog();
       deepEqual(known(after), ['mail: payout.*,transaction.completed']);
       ok(after.version > version);
       deepEqual(await states(store, dead), { book: 'skipped 1' });
       deepEqual(await states(store, done), { book: 'done 1', mail: 'pending 0' });
       deepEqual(await states(store, pending), { book: 'skipped 0' });
-      equal(await store.forgetHandler('book'), 0);
+      equal(await forgetHandler(store, 'book'), 0);
     },
   },
   {
@@ -252,7 +253,7 @@ export const catalogCases: readonly InboxContractCase[] = [
     async run({ store, advance }) {
       const worker = await TestWorker.start(store, [book]);
       await advance(LEASE_MS + 1000);
-      equal(await store.forgetHandler('book'), null);
+      equal(await forgetHandler(store, 'book'), null);
       equal((await worker.heartbeat()).alive, true);
       deepEqual(await catalogOf(store), ['book: transaction.*']);
     },

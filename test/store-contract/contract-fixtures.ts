@@ -233,6 +233,13 @@ export async function listAll(
   return (await store.list({ filter, order: 'oldest', limit: 1000, after: null })).events;
 }
 
+/** Removes a handler and skips its pending and dead deliveries. Returns how many it skipped; `null` if a worker has it. */
+export async function forgetHandler(store: InboxStore, handler: string): Promise<number | null> {
+  if (!(await store.forgetHandler(handler))) return null;
+  const events = await listAll(store, { handler });
+  return store.skip(events.map(({ company, id }) => ({ company, id, handlers: [handler] })));
+}
+
 /** Calls `prune` until it changes nothing more. */
 export async function pruneAll(
   store: InboxStore,

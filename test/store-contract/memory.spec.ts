@@ -9,7 +9,7 @@ describe('the contract, on the memory store', () => {
     breakable: false,
     start: async () => {
       const runtime = new FakeRuntime();
-      const limits = { maxEvents: 100_000, maxBytes: 1e9, retainEventsMs: 1e12 };
+      const limits = { maxEvents: 100_000, maxBytes: 1e9 };
       const store = memoryStore(limits, runtime);
       await store.open();
       return {

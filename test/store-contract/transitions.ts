@@ -29,8 +29,6 @@ export const DELIVERY_TRANSITIONS: readonly DeliveryTransition[] = Object.freeze
   { from: 'done', to: 'pending', by: 'redrive (force)' },
   { from: 'pending', to: 'skipped', by: 'skip' },
   { from: 'dead', to: 'skipped', by: 'skip' },
-  { from: 'pending', to: 'skipped', by: 'forgetHandler' },
-  { from: 'dead', to: 'skipped', by: 'forgetHandler' },
 ] as const);
 
 /** An operation that changes the state of an expectation. `new`: the expectation does not exist yet. */

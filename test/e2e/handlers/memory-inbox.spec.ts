@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
-import { memoryInbox, OnPaymentEvent } from 'nestjs-payments';
+import { memoryInbox, OnPaymentEvent, PaymentInbox } from 'nestjs-payments';
 import type { PaymentEvent } from 'nestjs-payments';
 import { FakeRuntime } from '../../support/time/fake-runtime.js';
 import { webhookRequest, onOneAdapter, stored } from '../../support/webhook/handler-application.js';
@@ -40,13 +40,18 @@ onOneAdapter('the memory inbox', (start) => {
   it('IN-07 the memory inbox treats a copy as a duplicate until its retention ends, and as new afterwards', async () => {
     ran = [];
     const runtime = new FakeRuntime();
-    const inbox = memoryInbox({ retainEventsMs: 60_000 });
-    await using app = await start({ providers: [Orders], payments: { inbox, runtime } });
-    const sent = webhookRequest({ id: 'e-1' });
+    const worker = { retainEventsMs: 60_000, retainIdsMs: 60_000 };
+    await using app = await start({ providers: [Orders], payments: { worker, runtime } });
+    const timestamp = new Date(runtime.now()).toISOString();
+    const sent = webhookRequest({ id: 'e-1', timestamp });
     await app.send(sent);
-    runtime.advance(59_999);
+    const pruneAfter = (ms: number) => {
+      runtime.advance(ms);
+      return app.app.get(PaymentInbox).prune();
+    };
+    await pruneAfter(60_000);
     expect((await app.send(sent)).body['status']).toBe('duplicate');
-    runtime.advance(1);
+    await pruneAfter(1);
     expect((await app.send(sent)).body['status']).toBe('handled');
     expect(ran).toEqual(['e-1', 'e-1']);
   });

@@ -2,6 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import type {
   ClaimedDelivery,
   InboxStore,
+  Lease,
 } from '../../../libs/payments/src/inbox/store/inbox-store.js';
 import {
   claim,
@@ -122,7 +123,7 @@ describe('claims in PostgreSQL', () => {
     const pages = (since: number | null): Promise<number> =>
       pagesRead(
         reader,
-        `SELECT * FROM ${schema}.claim('${worker}', '{book}', '{1}', '{${since ?? 'NULL'}}')`,
+        `SELECT * FROM ${schema}.claim('${worker}', '{book}', '{1}', '{${since ?? 'NULL'}}', false)`,
       );
     // The first call makes the plans.
     await pages(null);
@@ -287,7 +288,7 @@ describe('ordering keys in PostgreSQL', () => {
     const other = await inboxes.openClient();
     await other.query('BEGIN');
     const claiming = await other.query(
-      `SELECT o_id FROM ${schema}.claim('${worker}', '{book}', '{9}', '{NULL}') WHERE o_id IS NOT NULL`,
+      `SELECT o_id FROM ${schema}.claim('${worker}', '{book}', '{9}', '{NULL}', false) WHERE o_id IS NOT NULL`,
     );
     expect(claiming.rows).toEqual([{ o_id: 'a' }]);
     await store.receive([incoming('b', { orderingKey: 'k' })]);
@@ -311,7 +312,7 @@ describe('ordering keys in PostgreSQL', () => {
     const other = await inboxes.openClient();
     await other.query('BEGIN');
     // This claim sees that "a" runs and marks "b" as waiting, but has not committed.
-    await other.query(`SELECT FROM ${schema}.claim('${worker}', '{book}', '{9}', '{NULL}')`);
+    await other.query(`SELECT FROM ${schema}.claim('${worker}', '{book}', '{9}', '{NULL}', false)`);
     const settling = store.complete(running!);
     const blocked = `SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`;
     while ((await inboxes.query(blocked)).length === 0);
@@ -437,7 +438,7 @@ describe('outcomes in PostgreSQL', () => {
     const schema = freshSchema();
     const store = await inboxes.open({ schema });
     const assign = { workerId: await startWorker(store), handlers: ['book'] };
-    const receive = async (id: string): Promise<ClaimedDelivery> => {
+    const receive = async (id: string): Promise<Lease> => {
       const [receipt] = await store.receive([incoming(id, { assign })]);
       return receipt!.claimed[0]!;
     };

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import type {
-  ClaimedDelivery,
   ClaimedPoll,
   InboxStore,
+  Lease,
 } from '../../../libs/payments/src/inbox/store/inbox-store.js';
 import {
   claim,
@@ -182,7 +182,7 @@ describe('concurrent operations in PostgreSQL', () => {
         id: known[Math.floor(Math.random() * known.length)] ?? 'none',
         handlers: Math.random() < 0.5 ? HANDLERS : HANDLERS.toReversed(),
       }));
-    const settle = async (store: InboxStore, lease: ClaimedDelivery): Promise<void> => {
+    const settle = async (store: InboxStore, lease: Lease): Promise<void> => {
       const choice = lease.seq % 10;
       if (choice < 2) await store.fail(lease, { error: 'no', retryInMs: choice === 0 ? null : 20 });
       else if (choice === 2) await store.release(lease);

@@ -34,8 +34,8 @@ describe('functions in PostgreSQL that were planned with empty tables', () => {
   const settle = `SELECT * FROM payments.settle($1::bigint[], array_fill('book'::text, ARRAY[20]), $2::bigint[],
     array_fill('done'::text, ARRAY[20]), ${nulls('text')}, ${nulls('bigint')})`;
   const texts = {
-    claim: `SELECT * FROM payments.claim('${worker}', '{book}', '{20}', '{NULL}')`,
-    suspect: `SELECT * FROM payments.claim_suspect('${worker}', '{book}')`,
+    claim: `SELECT * FROM payments.claim('${worker}', '{book}', '{20}', '{NULL}', false)`,
+    suspect: `SELECT * FROM payments.claim('${worker}', '{book}', '{1}', '{NULL}', true)`,
     finish: `SELECT payments.finish($1::bigint, 'book', $2::bigint)`,
     heartbeat: `SELECT * FROM payments.free_lost('${worker}', false)`,
     due: `SELECT payments.first_due_ms('book', NULL)`,
@@ -141,7 +141,7 @@ describe('PostgreSQL with a large backlog of one ordering key and one handler', 
     const pages: Record<string, number> = {};
     for (const [schema, store] of Object.entries({ empty, full })) {
       await store.receive([incoming('other', { orderingKey: 'other' })]);
-      const text = `SELECT * FROM "${schema}".claim('${await startWorker(store)}', '{book}', '{20}', '{NULL}')`;
+      const text = `SELECT * FROM "${schema}".claim('${await startWorker(store)}', '{book}', '{20}', '{NULL}', false)`;
       // The first call makes the plans, which reads pages too.
       await pagesRead(client, text);
       pages[schema] = await pagesRead(client, text);

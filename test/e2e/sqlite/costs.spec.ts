@@ -2,7 +2,7 @@ import { Worker } from 'node:worker_threads';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type { DriverStatement } from '../../../libs/payments/src/stores/sqlite/thread/connection.js';
 import { runBatch } from '../../../libs/payments/src/stores/sqlite/thread/batch.js';
-import type { Receipt } from '../../../libs/payments/src/stores/sqlite/sql/receive.js';
+import type { StoreReceipt } from '../../../libs/payments/src/inbox/store/inbox-store.js';
 import type { LeaseName } from '../../../libs/payments/src/stores/sqlite/sql/settle.js';
 import { SqliteDatabase } from '../../support/sqlite/sqlite-database.js';
 import { incoming, SqliteHarness, TestWorker } from '../../support/sqlite/sqlite-harness.js';
@@ -37,7 +37,7 @@ async function receive(worker: string, count: number): Promise<LeaseName[]> {
     return { name: 'receive' as const, args: [events] };
   });
   return (await runBatch(connection, calls, times, BUSY_TIMEOUT_MS)).outcomes.map((outcome) => {
-    const [receipt] = (outcome as unknown as { readonly value: Receipt[] }).value;
+    const [receipt] = (outcome as unknown as { readonly value: StoreReceipt[] }).value;
     expect(receipt).toMatchObject({ outcome: 'stored', claimed: [{ handler: 'book' }] });
     return receipt!.claimed[0]!;
   });

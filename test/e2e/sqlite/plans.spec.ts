@@ -81,7 +81,7 @@ async function runEverything(): Promise<void> {
   inbox.now += 120_000;
   await inbox.store().activity(1, 1e9);
   for (const tombstonesMs of [1e9, 1e9, 2, 2]) {
-    await inbox.store().prune({ bodiesMs: 1, tombstonesMs, limit: 5 });
+    await inbox.store().pruneSlice({ bodiesMs: 1, tombstonesMs, limit: 5, lastKept: 0 });
     inbox.now += 10;
   }
 }

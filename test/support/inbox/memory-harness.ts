@@ -11,11 +11,11 @@ export interface MemoryHarness {
   readonly clock: { now: number };
 }
 
-/** Opens a memory store with small limits: 4 events, 100 bytes, and a retention of 50 ms. */
+/** Opens a memory store with small limits: 4 events and 100 bytes. */
 export async function startMemoryStore(limits: Partial<MemoryLimits> = {}): Promise<MemoryHarness> {
   const clock = { now: 0 };
   const store = memoryStore(
-    { maxEvents: 4, maxBytes: 100, retainEventsMs: 50, ...limits },
+    { maxEvents: 4, maxBytes: 100, ...limits },
     {
       now: () => clock.now,
       monotonic: () => clock.now,

@@ -92,7 +92,7 @@ export const throwNo = (): never => {
 /** A receiver with a memory inbox and one handler of the event types `t` and `transaction.*`. */
 export function receiver(options: ReceiveOptions = {}, maxAgeMs = Infinity) {
   const runtime = new FakeRuntime();
-  const limits = { maxEvents: 1000, maxBytes: 1e6, retainEventsMs: 1e9 };
+  const limits = { maxEvents: 1000, maxBytes: 1e6 };
   const store: InboxStore = memoryStore(limits, runtime);
   const outcomes = new CountedWatches();
   const worker = new FakeWorker(store, outcomes);

@@ -112,7 +112,11 @@ export class WorkerHarness {
   ): Promise<readonly string[]> {
     const reservation = this.worker.reserve(handlers);
     const { claimed, pending } = await this.#receive(id, { handlers, assign: reservation });
-    reservation?.start(claimed, parsed);
+    const raw = bodyOf(id);
+    reservation?.start(
+      claimed.map((delivery) => ({ ...delivery, raw })),
+      parsed,
+    );
     if (pending) this.worker.wake();
     return claimed.map(({ handler }) => handler);
   }
@@ -143,16 +147,14 @@ export class WorkerHarness {
   }
 
   async #receive(id: string, more: Partial<IncomingEvent>): Promise<StoreReceipt> {
-    const timestamp = new Date(0).toISOString();
-    const raw = Buffer.from(JSON.stringify({ id, eventType: 't', timestamp, data: {} }));
     const { version } = await this.store.catalog();
     const [receipt] = await this.store.receive([
       incoming({
         company: 'c',
         id,
         eventType: 't',
-        occurredAt: new Date(timestamp),
-        raw,
+        occurredAt: new Date(0),
+        raw: bodyOf(id),
         handlers: this.registry.names(),
         catalogVersion: version,
         ...more,
@@ -160,6 +162,11 @@ export class WorkerHarness {
     ]);
     return receipt!;
   }
+}
+
+function bodyOf(id: string): Buffer {
+  const timestamp = new Date(0).toISOString();
+  return Buffer.from(JSON.stringify({ id, eventType: 't', timestamp, data: {} }));
 }
 
 /** Turns the event loop ten times, so that pending promises resolve. */

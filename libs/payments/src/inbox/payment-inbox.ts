@@ -123,7 +123,7 @@ export class PaymentInbox {
   /**
    * Removes a handler from the inbox if no running process has registered it. The handler gets no deliveries of new
    * events, and its pending and dead deliveries are skipped. If a process registers the handler later, the handler is
-   * added again and gets the events that are received after that.
+   * added again and gets the events that are received after that. If a call fails, call the method again to skip the rest.
    *
    * @returns the number of skipped deliveries; `null` if a running process has the handler, so that nothing was
    *   changed.
@@ -132,9 +132,9 @@ export class PaymentInbox {
   async forgetHandler(name: string): Promise<number | null> {
     if (isReserved(name))
       throw new TypeError(`"${name}" is a handler of the module itself; it cannot be removed.`);
-    const skipped = await this.store.forgetHandler(name);
-    if (skipped !== null) await this.catalog.refresh();
-    return skipped;
+    if (!(await this.store.forgetHandler(name))) return null;
+    await this.catalog.refresh();
+    return this.#redrive.skipOpen(name);
   }
 
   /**

@@ -6,8 +6,8 @@ import { MIGRATIONS as SQLITE } from './sqlite/migrate.js';
 /** The hash of each migration, and of the functions of the newest version of PostgreSQL. */
 const PINNED = {
   sqlite: ['2e14ba227fcf12a2'],
-  postgres: ['856f655ae1e9f271'],
-  postgresFunctions: 'dde7cb0fc295317c',
+  postgres: ['bf82a53e2246c72e'],
+  postgresFunctions: '7b0294acae74b682',
 };
 
 const hashOf = (text: string): string => hash('sha256', text, 'hex').slice(0, 16);

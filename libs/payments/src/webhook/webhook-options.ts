@@ -117,7 +117,7 @@ export interface WebhookOptions {
    *
    * A process whose clock is slow computes too small an age for events, so it can accept a replay whose id is already
    * deleted. If your clocks can differ, set the limit lower than `worker.retainIdsMs` by more than this difference.
-   * With the memory inbox, set at most its `retainEventsMs`.
+   * With the memory inbox, set at most `worker.retainIdsMs`.
    */
   maxAgeMs?: number | false;
 }

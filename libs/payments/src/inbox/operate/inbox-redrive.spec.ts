@@ -13,7 +13,7 @@ const NONE = { events: 0, deliveries: 0 };
 /** A redrive on a memory store, with handlers for all event types and a handler for payouts. */
 function redriveHarness() {
   const runtime = new FakeRuntime();
-  const store = memoryStore({ maxEvents: 1e5, maxBytes: 1e9, retainEventsMs: 1e12 }, runtime);
+  const store = memoryStore({ maxEvents: 1e5, maxBytes: 1e9 }, runtime);
   const registry = new HandlerRegistry();
   const add = (name: string, pattern: string) =>
     registry.add({

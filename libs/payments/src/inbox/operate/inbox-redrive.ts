@@ -123,6 +123,13 @@ export class InboxRedrive {
     );
   }
 
+  /** Skips the pending and dead deliveries of a handler. Returns how many deliveries it skipped. */
+  async skipOpen(handler: string): Promise<number> {
+    const pending = await this.skip({ handler, state: 'pending' });
+    const dead = await this.skip({ handler, state: 'dead' });
+    return pending.deliveries + dead.deliveries;
+  }
+
   /**
    * Reads the matching events page by page, in the order of receipt. Changes to deliveries do not affect this order, so
    * no event is left out.

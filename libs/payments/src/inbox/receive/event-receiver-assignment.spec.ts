@@ -26,6 +26,12 @@ const STORED: StoreReceipt = {
 };
 const OUTDATED: StoreReceipt = { ...STORED, outcome: 'outdated' };
 const CLAIMED = [{ handler: 'own' }] as unknown as readonly ClaimedDelivery[];
+/** {@link CLAIMED} with the body and the facts of the event that the receiver adds. */
+const STARTED = CLAIMED.map((delivery) => ({
+  ...delivery,
+  raw: Buffer.from('{}'),
+  traced: { traceparent: null, eventType: 'paid' },
+}));
 
 type Result = StoreReceipt | Error;
 
@@ -117,7 +123,7 @@ describe('EventReceiver: deliveries assigned on receipt', () => {
       assign: { workerId: 'w', handlers: ['own'] },
     });
     expect(status).toBe('stored');
-    expect(started).toEqual([CLAIMED]);
+    expect(started).toEqual([STARTED]);
     expect(woken).toEqual([]);
   });
 
@@ -164,7 +170,7 @@ describe('EventReceiver: deliveries assigned on receipt', () => {
       [5, ['own', 'theirs', 'newest']],
     ]);
     expect(received.at(-1)!.assign?.handlers).toEqual(['own']);
-    expect(started).toEqual([[], [], CLAIMED]);
+    expect(started).toEqual([[], [], STARTED]);
   });
 
   it('IN-32 the receiver rejects an event if the catalog changes at each try', async () => {

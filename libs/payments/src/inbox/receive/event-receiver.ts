@@ -377,12 +377,9 @@ export class EventReceiver {
     let assigned: readonly ClaimedDelivery[] | null = null;
     try {
       const [receipt] = (await this.store.receive([event])) as [StoreReceipt];
-      assigned = receipt.claimed;
-      if (this.observers.tracing) {
-        const { eventType, headers } = event;
-        const traced = { traceparent: headers['traceparent'] ?? null, eventType };
-        assigned = assigned.map((delivery) => ({ ...delivery, traced }));
-      }
+      const { raw, eventType, headers } = event;
+      const traced = { traceparent: headers['traceparent'] ?? null, eventType };
+      assigned = receipt.claimed.map((delivery) => ({ ...delivery, raw, traced }));
       return receipt;
     } catch (error) {
       if (error instanceof PaymentsError && error.code === 'inbox_full') assigned = [];

@@ -1,4 +1,10 @@
-import type { ActivityCounts, ActivityMinute, InboxActivity } from './stored-event.js';
+import type {
+  ActivityCounts,
+  ActivityMinute,
+  DeliveryState,
+  HistoryEntry,
+  InboxActivity,
+} from './stored-event.js';
 
 const MINUTE_MS = 60_000;
 /** A minute is closed this long after its end, when transactions that began in it have usually committed. */
@@ -6,28 +12,20 @@ const CLOSING_MS = 10_000;
 /** At least this many of the newest events are counted. */
 export const COUNTED_EVENTS = 100_000;
 
-/** The counts that a slice of events adds to one minute. */
-export interface ActivityPart {
-  /** In minutes since the epoch. */
-  readonly minute: number;
-  /** The handler of the counted deliveries. Empty if the part counts the received events. */
-  readonly handler: string;
-  readonly received: number;
-  readonly failed: number;
-  readonly dead: number;
-  /** The time from receipt to done of each delivery that became done, in milliseconds. */
-  readonly tookMs: readonly number[];
+/** An event, as the activity counts it. Times are in milliseconds since the epoch. */
+export interface CountedEvent {
+  readonly seq: number;
+  readonly receivedMs: number;
+  readonly deliveries: readonly {
+    readonly handler: string;
+    readonly state: DeliveryState;
+    readonly finishedMs: number | null;
+    /** All attempts that failed or were lost. */
+    readonly history: readonly HistoryEntry[];
+  }[];
 }
 
-/** The activity of some events that follow each other in the order of receipt. */
-export interface ActivitySlice {
-  readonly parts: readonly ActivityPart[];
-  readonly events: number;
-  /** The oldest of these events; `null` if there are none. */
-  readonly oldest: { readonly seq: number; readonly receivedMs: number } | null;
-}
-
-export const minuteOf = (ms: number): number => Math.floor(ms / MINUTE_MS);
+const minuteOf = (ms: number): number => Math.floor(ms / MINUTE_MS);
 
 interface Tally extends Record<'received' | 'failed' | 'dead', number> {
   readonly tookMs: number[];
@@ -39,42 +37,51 @@ interface Tally extends Record<'received' | 'failed' | 'dead', number> {
  *
  * @param nowMs the time by the store clock
  * @param deletedMs the time up to which received events may have been deleted
- * @param readSlice returns the activity, from the minute `fromMinute` on, of a slice of events: the newest events that
- *   were received before the event with the number `before`
+ * @param readSlice returns a slice of events, the newest first: the newest events that were received before the event
+ *   with the number `before`
  */
 export async function countActivity(
   minutes: number,
   nowMs: number,
   deletedMs: number,
-  readSlice: (before: number, fromMinute: number) => Promise<ActivitySlice>,
+  readSlice: (before: number) => Promise<readonly CountedEvent[]>,
 ): Promise<InboxActivity> {
   const first = minuteOf(nowMs - CLOSING_MS) - minutes;
   const tallies = Array.from({ length: minutes }, () => new Map<string, Tally>());
+  /** The tally of a minute that is not requested is dropped. */
+  const tallyOf = (ms: number, handler: string): Tally => {
+    const byHandler = tallies[minuteOf(ms) - first];
+    const tally = byHandler?.get(handler) ?? { received: 0, failed: 0, dead: 0, tookMs: [] };
+    byHandler?.set(handler, tally);
+    return tally;
+  };
   let uncountedMs = deletedMs;
   let before = Number.MAX_SAFE_INTEGER;
   for (let events = 0; events < COUNTED_EVENTS;) {
-    const slice = await readSlice(before, first);
-    for (const part of slice.parts) add(tallies[part.minute - first], part);
-    if (slice.oldest === null) break;
-    events += slice.events;
-    before = slice.oldest.seq;
-    if (events >= COUNTED_EVENTS) uncountedMs = Math.max(uncountedMs, slice.oldest.receivedMs);
+    const slice = await readSlice(before);
+    for (const { receivedMs, deliveries } of slice) {
+      tallyOf(receivedMs, '').received += 1;
+      for (const { handler, state, finishedMs, history } of deliveries) {
+        tallyOf(receivedMs, handler).received += 1;
+        // A delivery may have failed in several minutes.
+        for (const [, startedMs, tookMs, outcome] of history) {
+          if (outcome !== 'd') tallyOf(startedMs + Math.max(0, tookMs), handler).failed += 1;
+        }
+        if (state === 'dead') tallyOf(finishedMs!, handler).dead += 1;
+        if (state !== 'done') continue;
+        tallyOf(finishedMs!, handler).tookMs.push(Math.max(0, finishedMs! - receivedMs));
+      }
+    }
+    const oldest = slice.at(-1);
+    if (oldest === undefined) break;
+    events += slice.length;
+    before = oldest.seq;
+    if (events >= COUNTED_EVENTS) uncountedMs = Math.max(uncountedMs, oldest.receivedMs);
   }
   return {
     minutes: tallies.map((byHandler, index) => toMinute(first + index, byHandler)),
     completeFrom: new Date(Math.max(first, minuteOf(uncountedMs) + 1) * MINUTE_MS),
   };
-}
-
-/** @param byHandler the counts of the minute; `undefined` if the minute is not requested */
-function add(byHandler: Map<string, Tally> | undefined, part: ActivityPart): void {
-  if (byHandler === undefined) return;
-  const tally = byHandler.get(part.handler) ?? { received: 0, failed: 0, dead: 0, tookMs: [] };
-  byHandler.set(part.handler, tally);
-  tally.received += part.received;
-  tally.failed += part.failed;
-  tally.dead += part.dead;
-  for (const ms of part.tookMs) tally.tookMs.push(ms);
 }
 
 function toMinute(minute: number, byHandler: Map<string, Tally>): ActivityMinute {

@@ -179,10 +179,10 @@ export interface InboxStore<Tx = unknown> {
   catalog(): Promise<HandlerCatalog>;
 
   /**
-   * Removes a handler from the catalog, unless a live worker has it, and skips its pending and dead deliveries.
-   * Returns how many deliveries it skipped, or `null` if a live worker has the handler.
+   * Removes a handler from the catalog, unless a live worker has it. Its deliveries do not change. Returns `false` if a
+   * live worker has the handler.
    */
-  forgetHandler(handler: string): Promise<number | null>;
+  forgetHandler(handler: string): Promise<boolean>;
 
   /**
    * Stores events, each with a delivery to each of its handlers. An event that is already stored, or is in the same
@@ -207,7 +207,7 @@ export interface InboxStore<Tx = unknown> {
    */
   claim(request: ClaimRequest): Promise<ClaimedDelivery[]>;
 
-  /** Leases the earliest due suspect of the named handlers, or returns `null` if no suspect is due. */
+  /** Leases the earliest due suspect of one of the named handlers, or returns `null` if no suspect is due. */
   claimSuspect(request: SuspectRequest): Promise<ClaimedDelivery | null>;
 
   /**

@@ -150,8 +150,11 @@ export interface StoreReceipt {
   readonly outcome: 'stored' | 'duplicate' | 'conflict' | 'outdated';
   /** Id of the stored event. For a duplicate, the id of the event that was stored first. */
   readonly id: string;
-  /** Deliveries of the new event that are now leased to the worker in {@link IncomingEvent.assign}. */
-  readonly claimed: readonly ClaimedDelivery[];
+  /**
+   * Deliveries of the new event that are now leased to the worker in {@link IncomingEvent.assign}. The caller has the
+   * body of the event.
+   */
+  readonly claimed: readonly Omit<ClaimedDelivery, 'raw'>[];
   /** Whether the new event has pending deliveries, which a worker has to claim. */
   readonly pending: boolean;
   /** The expectations that this receipt fulfilled; see {@link ExpectationStore}. */
@@ -254,6 +257,8 @@ export interface StoredEvent {
 }
 
 export const HISTORY_LENGTH = 20;
+/** Maximum number of {@link StoredEvent.repeats}. */
+export const MAX_REPEATS = 20;
 
 const ERROR_LENGTH = 1000;
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { PaymentsError } from '../../errors/payments-error.js';
-import { HISTORY_LENGTH } from '../../inbox/store/stored-event.js';
+import { HISTORY_LENGTH, MAX_REPEATS } from '../../inbox/store/stored-event.js';
 import type { HistoryEntry } from '../../inbox/store/stored-event.js';
 import type {
   DeliveryState,
@@ -180,10 +180,7 @@ const FULL =
 
 const NO_BODY = Buffer.alloc(0);
 
-/** The maximum number of repeats that are stored for an event. */
-const REPEATS = 20;
-
-export type MemoryLimits = Readonly<Record<'maxEvents' | 'maxBytes' | 'retainEventsMs', number>>;
+export type MemoryLimits = Readonly<Record<'maxEvents' | 'maxBytes', number>>;
 
 export class EventIndex {
   readonly #byId = new Map<string, MemoryEvent>();
@@ -268,13 +265,10 @@ export class EventIndex {
       if (row.deliveries.some(({ state }) => state === 'dead')) this.forget(row);
       else this.#replaceWithTombstone(row);
     }
-    while (this.#byId.size > maxEvents) this.forget(this.#firstFinished!);
-  }
-
-  forgetExpired(now: number): void {
-    const until = now - this.limits.retainEventsMs;
-    for (let row = this.#firstFinished; row && row.finishedAt! <= until; row = this.#firstFinished)
-      this.forget(row);
+    while (this.#byId.size > maxEvents) {
+      const [a, b] = [this.#tombstones.first, this.#finished.first];
+      this.forget(a === undefined || (b !== undefined && finishedBefore(b, a)) ? b! : a);
+    }
   }
 
   /** See `InboxStore.prune`. `now` is on the monotonic clock, `wallMs` on the wall clock. */
@@ -315,11 +309,6 @@ export class EventIndex {
     this.#tombstones.add(row);
   }
 
-  get #firstFinished(): MemoryEvent | undefined {
-    const [a, b] = [this.#tombstones.first, this.#finished.first];
-    return a === undefined || (b !== undefined && finishedBefore(b, a)) ? b : a;
-  }
-
   #remove(row: MemoryEvent): void {
     this.#bytes -= sizeOf(row);
     if (row.finishedAt === null) return;
@@ -339,7 +328,7 @@ export function addCopy(original: MemoryEvent, copy: MemoryEvent): 'duplicate' |
   }
   if (!original.repeats.some((repeat) => repeat.id === id)) {
     const repeat = { id, receivedAt: new Date(copy.receivedMs) };
-    original.repeats = [...original.repeats, repeat].slice(-REPEATS);
+    original.repeats = [...original.repeats, repeat].slice(-MAX_REPEATS);
   }
   return 'duplicate';
 }

@@ -1,7 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { TEST_EVENT_TYPE } from '../../events/payment-event.js';
-import { minuteOf } from '../../inbox/store/activity.js';
-import type { ActivityPart, countActivity } from '../../inbox/store/activity.js';
+import type { countActivity } from '../../inbox/store/activity.js';
 import type {
   EventFilter,
   FailureCount,
@@ -169,38 +168,21 @@ function isFailed({ lastError, isOpen, state }: MemoryDelivery): boolean {
 
 const SLICE = 5000;
 
-/** Reads the newest slice first. Between two slices, the store can receive events. */
+/** Between two slices, the store can receive events. */
 export function activitySlices(events: EventIndex): Parameters<typeof countActivity>[3] {
-  const rows = [...events.all()];
+  const rows = [...events.all()].toReversed();
   return async () => {
-    const slice = rows.splice(-SLICE);
+    const slice = rows.splice(0, SLICE);
     if (rows.length > 0) await setImmediate();
-    const parts = slice.flatMap(partsOf);
-    return { parts, events: slice.length, oldest: slice[0] ?? null };
+    return slice.map((row) => ({
+      seq: row.seq,
+      receivedMs: row.receivedMs,
+      deliveries: visibleDeliveries(row).map(({ handler, state, finishedAt, earlier }) => ({
+        handler: handler.name,
+        state,
+        finishedMs: finishedAt,
+        history: earlier,
+      })),
+    }));
   };
-}
-
-function partsOf(row: MemoryEvent): ActivityPart[] {
-  const { receivedMs } = row;
-  const part = (at: number, handler: string, counts: Partial<ActivityPart>): ActivityPart => ({
-    received: 0,
-    failed: 0,
-    dead: 0,
-    tookMs: [],
-    ...counts,
-    minute: minuteOf(at),
-    handler,
-  });
-  const parts = [part(receivedMs, '', { received: 1 })];
-  for (const { handler, state, finishedAt, earlier } of visibleDeliveries(row)) {
-    const { name } = handler;
-    parts.push(part(receivedMs, name, { received: 1 }));
-    for (const [, startedMs, tookMs, outcome] of earlier) {
-      if (outcome === 'f') parts.push(part(startedMs + Math.max(0, tookMs), name, { failed: 1 }));
-    }
-    const tookMs = Math.max(0, finishedAt! - receivedMs);
-    if (state === 'done') parts.push(part(finishedAt!, name, { tookMs: [tookMs] }));
-    else if (state === 'dead') parts.push(part(finishedAt!, name, { dead: 1 }));
-  }
-  return parts;
 }

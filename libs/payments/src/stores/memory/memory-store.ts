@@ -31,19 +31,14 @@ import {
 /** Options of {@link memoryInbox}. */
 export interface MemoryInboxOptions {
   /**
-   * Maximum number of events to keep, including finished events. If the inbox is full, a new event replaces the event
-   * that finished first; if no event has finished, the response to the webhook request is 503. Expectations have a
-   * separate limit with the same value. 1 to 1,000,000. Default 10,000.
+   * Maximum number of events to keep, including finished events. An event has finished if all its deliveries are done,
+   * dead or skipped. If the inbox is full, a new event replaces the event that finished first, even a dead letter; if no
+   * event has finished, the response to the webhook request is 503. Expectations have a separate limit with the same
+   * value. 1 to 1,000,000. Default 10,000.
    */
   maxEvents?: number;
   /** Maximum total size of the stored bodies in bytes. 1 KiB to 16 GiB. Default 64 MiB. */
   maxBytes?: number;
-  /**
-   * Milliseconds after which the inbox forgets a finished event. Until then, the inbox recognises duplicates of the
-   * event. An event has finished if all its deliveries are done, dead or skipped. Therefore, the inbox also forgets
-   * dead letters. 1,000 to 2,592,000,000 (30 days). Default 86,400,000 (a day).
-   */
-  retainEventsMs?: number;
   /** Whether to suppress the warning that this inbox logs at boot under `NODE_ENV=production`. Default `false`. */
   acceptInProduction?: boolean;
 }
@@ -72,12 +67,6 @@ export function memoryInbox(options: MemoryInboxOptions = {}): InboxDefinition {
   const { acceptInProduction, ...limits } = checkFields('memoryInbox', options, {
     maxEvents: whole({ default: 10_000, min: 1, max: 1_000_000, unit: 'events' }),
     maxBytes: whole({ default: 64 * 1024 ** 2, min: 1024, max: 16 * 1024 ** 3, unit: 'bytes' }),
-    retainEventsMs: whole({
-      default: 86_400_000,
-      min: 1000,
-      max: 30 * 86_400_000,
-      unit: 'milliseconds',
-    }),
     acceptInProduction: flag(false),
   } satisfies OptionChecks<MemoryInboxOptions>);
   return {
@@ -123,7 +112,6 @@ export function memoryStore(limits: MemoryLimits, runtime: PaymentsRuntime): Inb
 
   function receive(incoming: readonly IncomingEvent[]): StoreReceipt[] {
     const [now, wallMs] = [runtime.monotonic(), runtime.now()];
-    events.forgetExpired(now);
     const rows = incoming.map((event) => {
       // Copies the body, because the caller may reuse its buffer.
       const own = { ...event, raw: Buffer.from(event.raw), assign: null };
@@ -255,13 +243,6 @@ export function memoryStore(limits: MemoryLimits, runtime: PaymentsRuntime): Inb
     return true;
   }
 
-  function skipAll(deliveries: readonly MemoryDelivery[]): number {
-    const isOpen = ({ state }: MemoryDelivery) => state === 'pending' || state === 'dead';
-    const open = [...new Set(deliveries)].filter(isOpen);
-    for (const delivery of open) move(delivery, 'skipped');
-    return open.length;
-  }
-
   const expectations = memoryExpectations(
     events,
     paused,
@@ -310,9 +291,7 @@ export function memoryStore(limits: MemoryLimits, runtime: PaymentsRuntime): Inb
     },
 
     async forgetHandler(name) {
-      if (catalog.has(name)) return null;
-      const deliveries = [...events.all()].flatMap((row) => row.deliveries);
-      return skipAll(deliveries.filter(({ handler }) => handler.name === name));
+      return !catalog.has(name);
     },
 
     async receive(incoming) {
@@ -420,7 +399,10 @@ export function memoryStore(limits: MemoryLimits, runtime: PaymentsRuntime): Inb
         const deliveries = events.find(company, id)?.deliveries ?? [];
         return deliveries.filter(({ handler }) => handlers.includes(handler.name));
       });
-      return skipAll(selected);
+      const isOpen = ({ state }: MemoryDelivery) => state === 'pending' || state === 'dead';
+      const open = [...new Set(selected)].filter(isOpen);
+      for (const delivery of open) move(delivery, 'skipped');
+      return open.length;
     },
 
     async pause(handler, isPaused) {

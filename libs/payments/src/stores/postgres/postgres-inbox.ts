@@ -3,14 +3,7 @@ import { Batcher } from '../../inbox/store/batcher.js';
 import type { InboxDefinition, InboxStore } from '../../inbox/store/inbox-store.js';
 import { SqlEvents } from '../sql/events.js';
 import { Pruning, SqlPruning } from '../sql/prune.js';
-import {
-  forgetHandler,
-  forgetSlice,
-  pauseHandler,
-  readCatalog,
-  register,
-  retire,
-} from '../sql/workers.js';
+import { forgetHandler, pauseHandler, readCatalog, register, retire } from '../sql/workers.js';
 import {
   ConnectionSource,
   createPool,
@@ -123,7 +116,7 @@ function postgresStore(
 
     retire: (workerId, graceMs) => retire(sql, workerId, graceMs),
     catalog: () => readCatalog(sql),
-    forgetHandler: (handler) => forgetHandler((name) => forgetSlice(sql, name), handler),
+    forgetHandler: (handler) => forgetHandler(sql, handler),
 
     async receive(incoming) {
       const receipts = await receives.add(incoming);

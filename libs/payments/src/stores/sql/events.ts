@@ -1,5 +1,5 @@
 import { countActivity } from '../../inbox/store/activity.js';
-import type { ActivityPart, ActivitySlice } from '../../inbox/store/activity.js';
+import type { CountedEvent } from '../../inbox/store/activity.js';
 import type {
   DeliveryState,
   EventFilter,
@@ -239,57 +239,34 @@ export class SqlEvents {
         list.values,
       );
       const { now } = clock!;
-      return countActivity(minutes, now, now - bodiesMs, (before, fromMinute) =>
-        this.#activitySlice(connection, before, fromMinute),
+      return countActivity(minutes, now, now - bodiesMs, (before) =>
+        this.#activitySlice(connection, before),
       );
     });
   }
 
-  async #activitySlice(
-    connection: SqlConnection,
-    before: number,
-    fromMinute: number,
-  ): Promise<ActivitySlice> {
+  async #activitySlice(connection: SqlConnection, before: number): Promise<CountedEvent[]> {
     await this.letOthersRun();
-    const [event, delivery] = [this.#table('event'), this.#table('delivery')];
-    const oldest = await connection.get<{ seq: number; received_at: number; events: number }>(
-      `SELECT e.seq, e.received_at, count(*) OVER () AS events FROM (
-         SELECT e.seq, e.received_at FROM ${event} e WHERE e.seq < $1 ORDER BY e.seq DESC LIMIT ${SLICE}) e
-       ORDER BY e.seq LIMIT 1`,
+    const events = await connection.all<Pick<EventRow, 'seq' | 'received_at'>>(
+      `SELECT e.seq, e.received_at FROM ${this.#table('event')} e WHERE e.seq < $1 ORDER BY e.seq DESC LIMIT ${SLICE}`,
       [before],
     );
-    if (oldest === undefined) return { parts: [], events: 0, oldest: null };
-    // Both primary keys are limited to a range. Otherwise, the planner of PostgreSQL could read all deliveries.
-    const events = 'e.seq >= $1::bigint AND e.seq < $2::bigint';
-    const deliveries = 'd.event >= $1::bigint AND d.event < $2::bigint';
-    const both = `${delivery} d JOIN ${event} e ON e.seq = d.event WHERE ${events} AND ${deliveries}`;
-    const attempt = (field: number): string => `CAST(j.value ->> ${field} AS bigint)`;
-    // Failed attempts are counted from the histories, because a delivery may have failed in several minutes.
-    const rows = await connection.all<ActivityRow>(
-      `SELECT p.minute, p.handler, sum(p.received) AS received, sum(p.failed) AS failed, sum(p.dead) AS dead,
-         ${connection.dialect.jsonArray('p.took_ms')} AS took_ms
-       FROM (
-         SELECT e.received_at / 60000 AS minute, '' AS handler, 1 AS received, 0 AS failed, 0 AS dead,
-           CAST(NULL AS bigint) AS took_ms
-         FROM ${event} e WHERE ${events}
-         UNION ALL
-         SELECT e.received_at / 60000, d.handler, 1, 0, 0, NULL FROM ${both}
-         UNION ALL
-         SELECT d.finished_at / 60000, d.handler, 0, 0, CASE d.state WHEN 'dead' THEN 1 ELSE 0 END,
-           CASE d.state WHEN 'done' THEN d.finished_at - e.received_at END
-         FROM ${both} AND d.state IN ('done', 'dead')
-         UNION ALL
-         SELECT (${attempt(1)} + ${attempt(2)}) / 60000, d.handler, 0, 1, 0, NULL
-         FROM ${delivery} d CROSS JOIN ${connection.dialect.elements('d.history::json')}
-         WHERE ${deliveries} AND d.failed_at IS NOT NULL AND j.value ->> 3 <> 'd'
-       ) p WHERE p.minute >= $3 GROUP BY p.minute, p.handler`,
-      [oldest.seq, before, fromMinute],
+    const rows = await connection.all<Omit<DeliveryRow, 'attempts' | 'last_error' | 'due_at'>>(
+      `SELECT d.event, d.handler, d.state, d.finished_at, CASE WHEN d.failed_at IS NOT NULL THEN d.history END AS history
+       FROM ${this.#table('delivery')} d WHERE d.event >= $1::bigint AND d.event < $2::bigint`,
+      [events.at(-1)?.seq ?? before, before],
     );
-    return {
-      events: oldest.events,
-      oldest: { seq: oldest.seq, receivedMs: oldest.received_at },
-      parts: rows.map(toActivityPart),
-    };
+    const byEvent = Map.groupBy(rows, ({ event }) => event);
+    return events.map(({ seq, received_at }) => ({
+      seq,
+      receivedMs: received_at,
+      deliveries: (byEvent.get(seq) ?? []).map(({ handler, state, finished_at, history }) => ({
+        handler: fromStored(handler),
+        state,
+        finishedMs: finished_at,
+        history: JSON.parse(history ?? '[]') as HistoryEntry[],
+      })),
+    }));
   }
 
   async #slice(
@@ -553,16 +530,6 @@ function toFailureCount(row: FailureRow): FailureCount {
     company: fromStored(row.company),
     eventId: fromStored(row.id),
   };
-}
-
-interface ActivityRow extends Omit<ActivityPart, 'tookMs'> {
-  /** A JSON array; `null` if there are no values. */
-  readonly took_ms: string | null;
-}
-
-function toActivityPart({ took_ms, ...row }: ActivityRow): ActivityPart {
-  const took = JSON.parse(took_ms ?? '[]') as number[];
-  return { ...row, handler: fromStored(row.handler), tookMs: took.map((ms) => Math.max(0, ms)) };
 }
 
 function toEvent(row: EventRow): Omit<StoredEvent, 'deliveries'> {

@@ -86,9 +86,7 @@ export interface StoreLayout {
   /** The tables that have a row for each event with a body, in the column `event`. */
   readonly bodyTables: readonly string[];
   /**
-   * The kinds of pending and dead deliveries. Each kind has an index that begins with the handler. The first kind is
-   * the deliveries that wait for their turn. Waiting deliveries are skipped first, so that no delivery waits for a
-   * delivery that was already skipped.
+   * The kinds of pending and dead deliveries. Each kind has an index that begins with the handler.
    */
   readonly queues: readonly {
     readonly state: 'pending' | 'dead';
@@ -98,8 +96,6 @@ export interface StoreLayout {
     /** SQL: whether a delivery `d` is in the index. Default: {@link condition}. */
     readonly indexed?: string;
   }[];
-  /** SQL: sets the columns of a delivery that is not pending or dead any more. */
-  readonly unqueued: string;
 }
 
 /** Maximum number of rows that one statement reads for a list or a count. Such a statement takes a few milliseconds. */

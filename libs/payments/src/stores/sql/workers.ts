@@ -1,6 +1,12 @@
 import type { HandlerCatalog, WorkerRegistration } from '../../inbox/store/inbox-store.js';
-import { fromStored, ParameterList, toStored } from './sql-connection.js';
-import type { CatalogChange, SqlConnection, SqlDatabase, SqlDialect } from './sql-connection.js';
+import { fromStored, toStored } from './sql-connection.js';
+import type {
+  CatalogChange,
+  ParameterList,
+  SqlConnection,
+  SqlDatabase,
+  SqlDialect,
+} from './sql-connection.js';
 
 export const REGISTER: CatalogChange = {
   name: 'register',
@@ -62,9 +68,6 @@ function storeLastSeen(dialect: SqlDialect, list: ParameterList): string {
       FROM ${dialect.table('worker')} w CROSS JOIN ${dialect.elements('w.handlers')} WHERE w.id = $1
     ) s WHERE h.name = s.name AND h.last_seen < s.seen`;
 }
-
-/** The maximum number of deliveries of a removed handler that one statement skips. */
-const SKIPPED_AT_ONCE = 500;
 
 interface CatalogRow {
   readonly version: number;
@@ -141,43 +144,11 @@ export const FORGET_HANDLER: CatalogChange = {
   },
 };
 
-export async function forgetHandler(
-  slice: (handler: string) => Promise<number | null>,
-  handler: string,
-): Promise<number | null> {
-  for (let skipped = 0; ;) {
-    const count = await slice(handler);
-    if (count === null) return skipped === 0 ? null : skipped;
-    skipped += count;
-    if (count < SKIPPED_AT_ONCE) return skipped;
-  }
-}
-
-/** Returns the number of deliveries that it skipped; `null` if a live worker has registered the handler. */
-export async function forgetSlice(database: SqlDatabase, handler: string): Promise<number | null> {
+export async function forgetHandler(database: SqlDatabase, handler: string): Promise<boolean> {
   const name = toStored(handler);
-  const { dialect } = database;
   await database.changeCatalog(FORGET_HANDLER, [name]);
-  const isKnown = `SELECT 1 AS found FROM ${dialect.table('handler')} WHERE name = $1`;
-  if ((await database.get(isKnown, [name])) !== undefined) return null;
-  let skipped = 0;
-  const delivery = dialect.table('delivery');
-  for (const { index, condition } of dialect.layout.queues) {
-    const list = new ParameterList([name, SKIPPED_AT_ONCE - skipped]);
-    // With COALESCE, the planner of PostgreSQL finds each delivery by its primary key and not by a partial index.
-    skipped += await database.transaction((connection) =>
-      connection.run(
-        `UPDATE ${delivery} SET state = 'skipped', ${dialect.layout.unqueued}, crashes = 0, due_at = NULL,
-           finished_at = ${dialect.now('wall', list)}
-         WHERE handler = $1 AND event IN (
-           SELECT d.event FROM ${delivery} d ${dialect.index(`delivery_${index}`)}
-           WHERE d.handler = $1 AND ${condition} LIMIT $2)
-         AND COALESCE(state IN ('pending', 'dead'), false)`,
-        list.values,
-      ),
-    );
-  }
-  return skipped;
+  const isKnown = `SELECT 1 AS found FROM ${database.dialect.table('handler')} WHERE name = $1`;
+  return (await database.get(isKnown, [name])) === undefined;
 }
 
 export async function pauseHandler(

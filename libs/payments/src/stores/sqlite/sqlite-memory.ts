@@ -4,7 +4,7 @@ import type { SqliteTransaction } from './sql/commit.js';
 import { migrate } from './migrate.js';
 import type { OperationName } from './sqlite-operations.js';
 import type { StoreClock } from './store-clock.js';
-import { ruleOf, runAlone, runBatch, Turns } from './thread/batch.js';
+import { runBatch, Turns } from './thread/batch.js';
 import { loadDriver, SqliteConnection, toError, unavailable } from './thread/connection.js';
 import type { DriverDatabase, StoredClock } from './thread/connection.js';
 import { storedClock } from './thread/database-file.js';
@@ -77,9 +77,9 @@ export class SqliteMemory {
     const connection = this.#connection!;
     const call: Call = { name, args };
     const times = this.clock.read();
-    const { outcomes, wakes, ahead } = await (ruleOf(name) === 'sliced'
-      ? runAlone(connection, turns, call, times, 0, async () => {})
-      : turns.take(() => runBatch(connection, [call], times, 0)));
+    const { outcomes, wakes, ahead } = await turns.take(() =>
+      runBatch(connection, [call], times, 0),
+    );
     if (ahead !== null) this.clock.advanceTo(ahead);
     if (wakes) this.#database!.wake();
     const [outcome] = outcomes;

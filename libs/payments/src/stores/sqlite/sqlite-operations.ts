@@ -1,14 +1,8 @@
 import type { ExpectationStore, InboxStore } from '../../inbox/store/inbox-store.js';
 import { SqlEvents } from '../sql/events.js';
-import { Pruning, SqlPruning } from '../sql/prune.js';
-import {
-  forgetHandler,
-  forgetSlice,
-  pauseHandler,
-  readCatalog,
-  register,
-  retire,
-} from '../sql/workers.js';
+import { SqlPruning } from '../sql/prune.js';
+import type { PruneRequest } from '../sql/prune.js';
+import { forgetHandler, pauseHandler, readCatalog, register, retire } from '../sql/workers.js';
 import { claim, claimSuspect, nextDueInMs } from './sql/claim.js';
 import type { SqliteTransaction } from './sql/commit.js';
 import { SqliteExpectationOperations } from './sql/expectations.js';
@@ -22,29 +16,26 @@ import type { SqliteSql } from './thread/connection.js';
 import { sync } from './thread/database-file.js';
 
 /** The methods of an `InboxStore` that run on the event loop. */
-type Local = 'capabilities' | 'expectations' | 'open' | 'close' | 'commit' | 'onWake';
+type Local = 'capabilities' | 'expectations' | 'open' | 'close' | 'commit' | 'onWake' | 'prune';
 
 type StoreOperation = Exclude<keyof InboxStore, Local>;
 
 /**
- * The name of an operation: a method of `InboxStore` or of its `expectations`, `sync` or `transaction`. `sync` stores
- * the clock, and its commit makes every earlier commit durable. `transaction` runs one transaction of another
- * operation.
+ * The name of an operation: a method of `InboxStore` or of its `expectations`, `sync`, or `pruneSlice`, a part of
+ * `prune`. `sync` stores the clock, and its commit makes every earlier commit durable.
  */
 export type OperationName =
-  StoreOperation | `expectations.${keyof ExpectationStore}` | 'sync' | 'transaction';
+  StoreOperation | `expectations.${keyof ExpectationStore}` | 'sync' | 'pruneSlice';
 
 /**
  * When an operation runs:
  *
  * - `read`: immediately, because the operation does not need the lock of the writer.
- * - `sliced`: immediately. Each of its transactions is a separate write, and other operations run between these
- *   transactions.
  * - `write`: in a transaction with other writes that arrived together. The operation may change values that the
  *   connection caches.
  * - `cached`: like `write`, for an operation that does not change values that the connection caches.
  */
-type Rule = 'read' | 'sliced' | 'write' | 'cached';
+type Rule = 'read' | 'write' | 'cached';
 
 /** The function returns its result, or a promise of the result. */
 export type Operation<Arguments extends readonly unknown[] = never[]> = readonly [
@@ -72,11 +63,7 @@ export const OPERATIONS = {
   heartbeat: ['write', heartbeat],
   retire: ['write', (sql, ...args) => noteHeartbeats(sql, retire(sql, ...args))],
   catalog: ['read', readCatalog],
-  forgetHandler: [
-    'sliced',
-    (sql, handler) =>
-      forgetHandler((name) => sql.transaction((tx) => forgetSlice(tx, name)), handler),
-  ],
+  forgetHandler: ['write', forgetHandler],
   redrive: ['write', redrive],
   skip: ['write', skip],
   pause: [
@@ -86,13 +73,7 @@ export const OPERATIONS = {
       return pauseHandler(sql, handler, paused);
     },
   ],
-  prune: [
-    'sliced',
-    (sql, request) =>
-      sql.connection
-        .state(Pruning)
-        .prune(request, (slice) => sql.transaction((tx) => new SqlPruning(tx).slice(slice))),
-  ],
+  pruneSlice: ['write', (sql, request: PruneRequest) => new SqlPruning(sql).slice(request)],
   find: ['read', (sql, ...args) => events(sql).find(...args)],
   list: ['read', (sql, ...args) => events(sql).list(...args)],
   stats: ['read', (sql) => events(sql).stats()],
@@ -112,7 +93,6 @@ export const OPERATIONS = {
   'expectations.nextPollInMs': expectation('nextPollInMs', 'read'),
   'expectations.counts': expectation('counts', 'read'),
   sync: ['write', ({ connection, times }) => sync(connection, times)],
-  transaction: ['write', (sql, work: (sql: SqliteSql) => unknown) => work(sql)],
 } satisfies Operations;
 
 function events(sql: SqliteSql): SqlEvents {

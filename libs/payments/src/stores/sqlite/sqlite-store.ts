@@ -7,12 +7,8 @@ import type {
   InboxCapabilities,
   InboxDefinition,
   InboxStore,
-  IncomingEvent,
   Lease,
   NewExpectation,
-  PollSettlement,
-  SettledPoll,
-  StoreReceipt,
 } from '../../inbox/store/inbox-store.js';
 import { parseSeq } from '../../inbox/store/stored-event.js';
 import { SqliteFile } from './sqlite-file.js';
@@ -23,12 +19,13 @@ import type { OperationName, RunOperation } from './sqlite-operations.js';
 import { MEMORY, resolveSqliteOptions } from './sqlite-options.js';
 import type { SqliteInboxOptions, SqliteSettings } from './sqlite-options.js';
 import { toPosition } from '../sql/expectations.js';
+import { Pruning } from '../sql/prune.js';
+import type { Pruned } from '../sql/prune.js';
 import type { SqliteTransaction } from './sql/commit.js';
 import { expectWithin } from './sql/expectations.js';
 import { StoreClock } from './store-clock.js';
 import { machineMs, SqliteConnection, unavailable } from './thread/connection.js';
 import type { DriverDatabase, Times } from './thread/connection.js';
-import { withBodies } from './thread/messages.js';
 
 /**
  * Stores events in a SQLite file, through `node:sqlite`. Stored events survive a crash and a power loss. The inbox is
@@ -65,6 +62,7 @@ export class SqliteStore extends forwarding('') {
   override readonly expectations: SqliteExpectations;
   readonly #listeners = new Set<() => void>();
   readonly #clock: StoreClock;
+  readonly #pruning = new Pruning();
   readonly #engine: SqliteFile | SqliteMemory;
   #stage: 'new' | 'open' | 'closed' = 'new';
 
@@ -110,11 +108,6 @@ export class SqliteStore extends forwarding('') {
     this.#listeners.clear();
   }
 
-  override async receive(events: readonly IncomingEvent[]): Promise<StoreReceipt[]> {
-    const receipts = await super.receive(events);
-    return receipts.map((receipt, index) => withBodies(receipt, events[index]!));
-  }
-
   override async commit<R>(
     lease: Lease,
     work: (tx: SqliteTransaction) => R | Promise<R>,
@@ -128,6 +121,13 @@ export class SqliteStore extends forwarding('') {
     // Checks the cursor here, because the thread would report the error as a PaymentsError.
     if (query.after !== null) parseSeq(query.after);
     return super.list(query);
+  }
+
+  override prune(request: Parameters<InboxStore['prune']>[0]): Promise<number> {
+    return this.#pruning.prune(
+      request,
+      (slice) => this.#run('pruneSlice', [slice]) as Promise<Pruned>,
+    );
   }
 
   override onWake(listener: () => void): () => void {
@@ -167,14 +167,6 @@ class SqliteExpectations extends forwarding('expectations.') {
     // Checks the cursor here, because the thread would report the error as a PaymentsError.
     if (query.after !== null) toPosition(query.after);
     return super.list(query);
-  }
-
-  override async settlePoll(settlement: PollSettlement): Promise<SettledPoll> {
-    const settled = await super.settlePoll(settlement);
-    return {
-      ...settled,
-      receipt: settled.receipt && withBodies(settled.receipt, settlement.event!),
-    };
   }
 }
 

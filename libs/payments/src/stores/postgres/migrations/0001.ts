@@ -90,11 +90,9 @@ CREATE TABLE ${schema}.delivery (
 ) WITH (
   -- Dead index entries slow claims down until the table and its indexes are vacuumed. The table grows for years.${VACUUM_OFTEN}
 );
--- Claims read this index.
-CREATE INDEX delivery_due ON ${schema}.delivery (handler, due_at, event)
-  WHERE state = 'pending' AND NOT waiting AND crashes = 0;
-CREATE INDEX delivery_suspect ON ${schema}.delivery (handler, due_at, event)
-  WHERE state = 'pending' AND NOT waiting AND crashes > 0;
+-- Claims read this index. The suspects of a handler follow its other deliveries.
+CREATE INDEX delivery_due ON ${schema}.delivery (handler, least(crashes, 1), due_at, event)
+  WHERE state = 'pending' AND NOT waiting;
 CREATE INDEX delivery_waiting ON ${schema}.delivery (handler, ordering, due_at, event) WHERE waiting;
 CREATE INDEX delivery_due_by_key ON ${schema}.delivery (ordering, handler, due_at)
   WHERE state = 'pending' AND NOT waiting AND ordering IS NOT NULL;

@@ -3,7 +3,7 @@ import type { ClaimedDelivery, EventSource, InboxStore } from '../../../inbox/st
 import type { ConnectionSource, ResultRow } from '../connection/connection-source.js';
 import { prepared } from '../connection/connection-source.js';
 import { isRunning, keyLock } from './ordering.js';
-import { BY_INDEX, NOW_MS, withoutPartialIndex } from './postgres-sql.js';
+import { BY_INDEX, isClaimable, NOW_MS, withoutPartialIndex } from './postgres-sql.js';
 import { fromStored, toStored } from '../../sql/sql-connection.js';
 
 /**
@@ -26,10 +26,8 @@ const FULL_SEARCH_MS = 5000;
 const MAX_SEARCHES = 8;
 /** The next search reads at least this many deliveries after a search found busy keys, which may have long backlogs. */
 const MIN_WINDOW = 200;
-/** The maximum number of suspects that the claim of a suspect reads. */
-const SUSPECT_WINDOW = 50;
 
-/** The columns of the functions that lease deliveries. */
+/** The columns of a leased delivery. */
 const CLAIMED_TYPES = `o_seq bigint, o_company text, o_id text, o_handler text, o_token bigint,
   o_attempt integer, o_crashes integer, o_received_at bigint, o_source text, o_raw bytea,
   o_type text, o_traceparent text`;
@@ -49,7 +47,7 @@ const LEASED = `
   state = 'running', worker = p_worker, due_at = NULL,
   attempts = d.attempts + 1, token = greatest(d.token + 1, ${NOW_MS}), started_at = ${NOW_MS}`;
 
-/** The columns that the functions `claim` and `claim_suspect` return for a delivery, as {@link toClaimed} reads them. */
+/** The columns that the function `claim` returns for a delivery, as {@link toClaimed} reads them. */
 const CLAIMED_COLUMNS = `o_seq, o_company, o_id, o_handler, o_token, o_attempt, o_crashes, o_source,
   o_type, o_traceparent,
   o_received_at, ${NOW_MS} - o_received_at AS age_ms,
@@ -81,9 +79,8 @@ export function claims(
   const cursors = new ClaimCursors(runtime);
   const claim = prepared(
     `SELECT ${CLAIMED_COLUMNS}, o_cursor AS cursor_ms, o_search_ms
-       FROM ${schema}.claim($1::uuid, $2::text[], $3::integer[], $4::bigint[])`,
+       FROM ${schema}.claim($1::uuid, $2::text[], $3::integer[], $4::bigint[], $5::boolean)`,
   );
-  const claimSuspect = `SELECT ${CLAIMED_COLUMNS} FROM ${schema}.claim_suspect($1::uuid, $2::text[])`;
   const nextDue = prepared(
     `SELECT min(${schema}.first_due_ms(n.handler, n.since)) - ${NOW_MS} AS ms
        FROM unnest($1::text[], $2::bigint[]) AS n (handler, since)`,
@@ -98,6 +95,7 @@ export function claims(
         handlers.map(toStored),
         wanted.map(({ limit }) => Math.min(limit, MAX_CLAIM)),
         full ? handlers.map(() => null) : cursors.startsOf(handlers),
+        false,
       ]);
       const searches = rows.filter((row) => row['cursor_ms'] !== null);
       for (const row of searches) {
@@ -108,7 +106,10 @@ export function claims(
     },
 
     async claimSuspect({ workerId, handlers }) {
-      const [row] = await source.query(claimSuspect, [workerId, handlers.map(toStored)]);
+      const limits = handlers.map(() => 1);
+      const values = [workerId, handlers.map(toStored), limits, handlers.map(() => null), true];
+      const rows = await source.query(claim, values);
+      const row = rows.find((one) => one['o_seq'] !== null);
       return row === undefined ? null : toClaimed(row);
     },
 
@@ -168,14 +169,17 @@ export class ClaimCursors {
  * The function `claim` leases deliveries, with several statements in one round trip. No statement waits for the lock of
  * a key or for a row. `ordering.ts` describes the locks. In addition to the deliveries, `claim` returns a row for each
  * handler. This row has the duration of the first search, and a cursor before which the claim found no due delivery.
+ * With `p_suspects`, `claim` leases only suspects, of the first handler that has a free one.
  */
 export const claimFunctions = (schema: string): string => `
-CREATE OR REPLACE FUNCTION ${schema}.claim(p_worker uuid, p_handlers text[], p_limits integer[], p_since_ms bigint[])
+CREATE OR REPLACE FUNCTION ${schema}.claim(p_worker uuid, p_handlers text[], p_limits integer[], p_since_ms bigint[],
+  p_suspects boolean)
 RETURNS TABLE (${CLAIMED_TYPES}, o_cursor bigint, o_search_ms double precision)
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
 AS $claim$
 DECLARE
   v_now CONSTANT bigint := ${NOW_MS};
+  v_suspect CONSTANT integer := p_suspects::integer;
   v_handler text;
   v_left integer;
   v_window integer;
@@ -210,6 +214,7 @@ BEGIN
     v_search_ms[v_position] := 0;
     v_event := 0;
     v_waiting := 0;
+    CONTINUE WHEN p_suspects AND v_claimed_events <> '{}';
     CONTINUE WHEN EXISTS (SELECT FROM ${schema}.pause p WHERE p.handler IN (v_handler, '*'));
     v_started := clock_timestamp();
     FOR v_search IN 1..${MAX_SEARCHES} LOOP
@@ -221,7 +226,7 @@ BEGIN
           SELECT c.*, c.ordering IS NULL OR pg_try_advisory_xact_lock(${keyLock('c.ordering', 'v_handler')}) AS free
             FROM (
               SELECT d.event, d.ordering, d.due_at FROM ${schema}.delivery d
-               WHERE d.handler = v_handler AND d.state = 'pending' AND NOT d.waiting AND d.crashes = 0
+               WHERE d.handler = v_handler AND ${isClaimable('v_suspect')}
                  AND d.due_at >= v_due AND d.due_at <= v_now AND (d.due_at, d.event) > (v_due, v_event)
                ORDER BY d.due_at, d.event LIMIT v_window
             ) c
@@ -240,7 +245,7 @@ BEGIN
            CROSS JOIN LATERAL (
              SELECT d.ctid AS tuple FROM ${schema}.delivery d
               WHERE d.event = n.event AND d.handler = v_handler
-                AND ${withoutPartialIndex(`d.state = 'pending' AND NOT d.waiting AND d.crashes = 0 AND d.due_at <= v_now`)}
+                AND ${withoutPartialIndex(`${isClaimable('v_suspect')} AND d.due_at <= v_now`)}
               LIMIT 1 FOR UPDATE OF d SKIP LOCKED
            ) l
         ), numbered AS (
@@ -280,50 +285,6 @@ BEGIN
     FROM unnest(p_handlers, v_cursors, v_search_ms) AS n (handler, cursor, search_ms);
 END $claim$;
 
--- Leases the suspect that is due first. The function takes the same locks as claim.
-CREATE OR REPLACE FUNCTION ${schema}.claim_suspect(p_worker uuid, p_handlers text[])
-RETURNS TABLE (${CLAIMED_TYPES})
-LANGUAGE plpgsql VOLATILE ${BY_INDEX}
-AS $suspect$
-DECLARE
-  v_now CONSTANT bigint := ${NOW_MS};
-  v_one record;
-  v_busy boolean;
-BEGIN
-  FOR v_one IN
-    SELECT s.event, s.handler, s.ordering
-      FROM unnest(p_handlers) AS h (name)
-     CROSS JOIN LATERAL (
-       SELECT d.event, d.handler, d.ordering, d.due_at FROM ${schema}.delivery d
-        WHERE d.handler = h.name AND d.state = 'pending' AND NOT d.waiting AND d.crashes > 0
-          AND d.due_at <= v_now
-        ORDER BY d.due_at, d.event LIMIT ${SUSPECT_WINDOW}
-     ) s
-     WHERE NOT EXISTS (SELECT FROM ${schema}.pause p WHERE p.handler IN (h.name, '*'))
-     ORDER BY s.due_at, s.event LIMIT ${SUSPECT_WINDOW}
-  LOOP
-    CONTINUE WHEN v_one.ordering IS NOT NULL
-      AND NOT pg_try_advisory_xact_lock(${keyLock('v_one.ordering', 'v_one.handler')});
-    v_busy := v_one.ordering IS NOT NULL AND ${isRunning(schema, 'v_one.ordering', 'v_one.handler')};
-    PERFORM FROM ${schema}.delivery d
-      WHERE d.event = v_one.event AND d.handler = v_one.handler
-        AND ${withoutPartialIndex(`d.state = 'pending' AND NOT d.waiting AND d.crashes > 0`)}
-      FOR UPDATE SKIP LOCKED;
-    CONTINUE WHEN NOT FOUND;
-    IF v_busy THEN
-      UPDATE ${schema}.delivery d SET waiting = true WHERE d.event = v_one.event AND d.handler = v_one.handler;
-      CONTINUE;
-    END IF;
-    UPDATE ${schema}.delivery d SET ${LEASED}
-     WHERE d.event = v_one.event AND d.handler = v_one.handler;
-    RETURN QUERY
-    SELECT ${CLAIMED_VALUES}
-      FROM ${schema}.delivery l JOIN ${schema}.event e ON e.seq = l.event
-     WHERE l.event = v_one.event AND l.handler = v_one.handler;
-    RETURN;
-  END LOOP;
-END $suspect$;
-
 -- Returns the first due time of a handler at or after p_since_ms, in milliseconds since the epoch. If p_since_ms is
 -- NULL, any due time counts. The function returns NULL if the handler is paused or has no pending delivery.
 CREATE OR REPLACE FUNCTION ${schema}.first_due_ms(p_handler text, p_since_ms bigint)
@@ -333,7 +294,7 @@ BEGIN
   IF EXISTS (SELECT FROM ${schema}.pause p WHERE p.handler IN (p_handler, '*')) THEN RETURN NULL; END IF;
   RETURN (
     SELECT d.due_at FROM ${schema}.delivery d
-     WHERE d.handler = p_handler AND d.state = 'pending' AND NOT d.waiting AND d.crashes = 0
+     WHERE d.handler = p_handler AND ${isClaimable(0)}
        AND d.due_at >= COALESCE(p_since_ms, 0)
      ORDER BY d.due_at LIMIT 1);
 END $due$;

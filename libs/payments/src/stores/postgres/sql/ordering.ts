@@ -59,10 +59,7 @@ export async function newerHandled(
  * 5. In any case, a unique index on running deliveries prevents a second running delivery of a key and handler.
  *
  * A transaction that waits for several locks takes them in sorted order. A claim or a settle that holds a lock waits
- * only for the disk; redrive and skip wait for claims. Therefore, these operations cannot deadlock. `forgetHandler`
- * skips deliveries without these locks, because no live worker has registered the handler. A settle of a process that
- * has just ended may wait for `forgetHandler`. If `forgetHandler` and the settle deadlock, the failed statement is
- * repeated.
+ * only for the disk; redrive and skip wait for claims. Therefore, these operations cannot deadlock.
  */
 export const orderingFunctions = (schema: string): string => `
 -- This function and the next one inherit the settings of the functions that call them; see BY_INDEX.

@@ -64,6 +64,13 @@ export function withoutPartialIndex(condition: string): string {
  */
 export const LOOKED_UP = 'OFFSET 0';
 
+/**
+ * SQL: whether a pending delivery `d` is claimable when it is due: as a suspect if `suspect` is 1, or as another
+ * delivery if it is 0. The index `delivery_due` finds these deliveries by handler and `suspect`.
+ */
+export const isClaimable = (suspect: 0 | 1 | 'v_suspect'): string =>
+  `d.state = 'pending' AND NOT d.waiting AND least(d.crashes, 1) = ${suspect}`;
+
 /** SQL for the current time in milliseconds since the epoch, which is not the start time of the transaction. */
 export const NOW_MS = 'floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
 
@@ -172,12 +179,8 @@ const layoutOf = (schema: string): StoreLayout => ({
   bodyTables: [],
   queues: [
     { state: 'pending', index: 'waiting', condition: 'd.waiting' },
-    { state: 'pending', index: 'due', condition: IS_DUE },
-    { state: 'pending', index: 'suspect', condition: IS_SUSPECT },
+    { state: 'pending', index: 'due', condition: isClaimable(0) },
+    { state: 'pending', index: 'due', condition: isClaimable(1) },
     { state: 'dead', index: 'dead', condition: "d.state = 'dead'" },
   ],
-  unqueued: 'waiting = false',
 });
-
-const IS_DUE = "d.state = 'pending' AND NOT d.waiting AND d.crashes = 0";
-const IS_SUSPECT = "d.state = 'pending' AND NOT d.waiting AND d.crashes > 0";

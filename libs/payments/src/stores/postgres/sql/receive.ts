@@ -7,6 +7,7 @@ import type {
   IncomingEvent,
   StoreReceipt,
 } from '../../../inbox/store/inbox-store.js';
+import { MAX_REPEATS } from '../../../inbox/store/stored-event.js';
 import {
   arraysOf,
   declarationOf,
@@ -20,7 +21,6 @@ import { isRunning, keyLock } from './ordering.js';
 import { countsOnce, fromStored, orderingOf, toStored } from '../../sql/sql-connection.js';
 import { BY_INDEX, isOnceOf, LOOKED_UP, NOW_MS } from './postgres-sql.js';
 
-const MAX_REPEATS = 20;
 /**
  * The maximum number of times that the function `receive` runs for one batch. Two rounds are enough, unless tombstones
  * are pruned or other processes store copies of the same events between the rounds.
@@ -193,7 +193,7 @@ export class ReceiveBatch {
         receipt.pending = true;
         continue;
       }
-      const { company, id, raw, source } = this.#events[index]!.event;
+      const { company, id, source } = this.#events[index]!.event;
       receipt.claimed.push({
         company,
         id,
@@ -203,7 +203,6 @@ export class ReceiveBatch {
         attempt: 1,
         receivedAt,
         ageMs: 0,
-        raw,
         source,
         crashes: 0,
       });
@@ -213,7 +212,7 @@ export class ReceiveBatch {
 }
 
 interface Receipt extends StoreReceipt {
-  readonly claimed: ClaimedDelivery[];
+  readonly claimed: Omit<ClaimedDelivery, 'raw'>[];
   readonly fulfilled: FulfilledExpectation[];
   pending: boolean;
 }

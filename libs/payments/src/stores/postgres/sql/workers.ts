@@ -4,7 +4,7 @@ import { ParameterList } from '../../sql/sql-connection.js';
 import type { CatalogChange } from '../../sql/sql-connection.js';
 import { FORGET_HANDLER, REGISTER, REMOVE_WORKER, RETIRE } from '../../sql/workers.js';
 import type { ConnectionSource, ResultRow } from '../connection/connection-source.js';
-import { BY_INDEX, dialectOf, NOW_MS } from './postgres-sql.js';
+import { BY_INDEX, dialectOf, isClaimable, NOW_MS } from './postgres-sql.js';
 import { historyWith } from './settle.js';
 
 /** Milliseconds from which a search for lost deliveries counts as slow. A search usually takes a few milliseconds. */
@@ -23,6 +23,11 @@ export function heartbeats(
   schema: string,
   runtime: Pick<PaymentsRuntime, 'monotonic'>,
 ): (workerId: string) => Promise<HeartbeatResult & { readonly freed: boolean }> {
+  const renew = `
+    UPDATE ${schema}.worker w SET heartbeat_at = ${NOW_MS}
+      FROM (SELECT o.id, ${isExpired('o', NOW_MS)} AS late FROM ${schema}.worker o
+             WHERE o.id = $1::uuid AND NOT o.retired FOR UPDATE) o
+     WHERE w.id = o.id RETURNING o.late`;
   let nextSearchAt = -Infinity;
 
   async function freeLost(
@@ -45,14 +50,13 @@ export function heartbeats(
   }
 
   return async (workerId) => {
-    const [row] = await source.query(`SELECT * FROM ${schema}.renew($1::uuid)`, [workerId]);
-    const alive = row!['o_alive'] === 't';
-    return { alive, ...(await freeLost(workerId, row!['o_late'] === 't')) };
+    const [row] = await source.query(renew, [workerId]);
+    return { alive: row !== undefined, ...(await freeLost(workerId, row?.['late'] === 't')) };
   };
 }
 
-const isExpired = (worker: string): string =>
-  `${worker}.heartbeat_at + ${worker}.lease_ms <= v_now`;
+const isExpired = (worker: string, now: string): string =>
+  `${worker}.heartbeat_at + ${worker}.lease_ms <= ${now}`;
 
 /**
  * Returns the SQL function for a change of the workers or the catalog. The function holds the catalog lock until its
@@ -81,18 +85,6 @@ export const workerFunctions = (schema: string, catalogLock: string): string =>
     .join('') + heartbeatFunctions(schema);
 
 const heartbeatFunctions = (schema: string): string => `
-CREATE OR REPLACE FUNCTION ${schema}.renew(p_worker uuid) RETURNS TABLE (o_alive boolean, o_late boolean)
-LANGUAGE plpgsql VOLATILE ${BY_INDEX}
-AS $renew$
-DECLARE
-  v_now CONSTANT bigint := ${NOW_MS};
-BEGIN
-  SELECT ${isExpired('w')} INTO o_late FROM ${schema}.worker w WHERE w.id = p_worker AND NOT w.retired;
-  UPDATE ${schema}.worker w SET heartbeat_at = v_now WHERE w.id = p_worker AND NOT w.retired;
-  o_alive := FOUND;
-  RETURN NEXT;
-END $renew$;
-
 -- p_late: whether the heartbeat of this worker was itself late. If the heartbeat was late, the function declares no
 -- worker dead, because the database may have been down for all workers.
 CREATE OR REPLACE FUNCTION ${schema}.free_lost(p_worker uuid, p_late boolean)
@@ -111,7 +103,7 @@ BEGIN
   SELECT array_agg(x.id) FILTER (WHERE NOT x.retired), array_agg(x.id) FILTER (WHERE x.retired)
     INTO v_dead, v_retired
     FROM (SELECT w.id, w.retired FROM ${schema}.worker w
-           WHERE ${isExpired('w')} AND NOT p_late AND (w.id <> p_worker OR w.retired)
+           WHERE ${isExpired('w', 'v_now')} AND NOT p_late AND (w.id <> p_worker OR w.retired)
            ORDER BY w.id FOR UPDATE SKIP LOCKED) x;
 
   -- Finds the running deliveries that no live worker runs, even if they were claimed after their worker was declared
@@ -146,7 +138,7 @@ BEGIN
        AND NOT EXISTS (SELECT FROM ${schema}.pause p WHERE p.handler IN (h.entry ->> 'name', '*'))
        AND EXISTS (
          SELECT FROM ${schema}.delivery d
-          WHERE d.handler = h.entry ->> 'name' AND d.state = 'pending' AND NOT d.waiting AND d.crashes > 0));
+          WHERE d.handler = h.entry ->> 'name' AND ${isClaimable(1)}));
   -- The workers are removed after all searches, because the removal locks the catalog and makes receives wait.
   PERFORM ${schema}.remove_worker(i.id) FROM unnest(v_dead || v_removed) AS i (id);
   RETURN NEXT;

@@ -22,7 +22,7 @@ export function claim(sql: SqliteSql, { workerId, wanted }: ClaimRequest): Claim
   if (!isLive(connection, workerId)) return [];
   const limits = new Map(wanted.map(({ handler, limit }) => [handler, limit]));
   return unpaused(connection, [...limits.keys()]).flatMap((handler) =>
-    claimOf(sql, workerId, handler, limits.get(handler)!),
+    claimOf(sql, workerId, handler, limits.get(handler)!, 'due'),
   );
 }
 
@@ -31,6 +31,7 @@ function claimOf(
   workerId: string,
   handler: string,
   limit: number,
+  queue: 'due' | 'suspect',
 ): ClaimedDelivery[] {
   const { connection, times } = sql;
   const claimed: ClaimedDelivery[] = [];
@@ -40,9 +41,9 @@ function claimOf(
     const size = madeWaiting === 0 ? limit - claimed.length : MAX_WAITING;
     const rows = connection.all<{ event: number; ordering: Uint8Array | null }>(
       `SELECT event, ordering FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_queue
-       WHERE handler = ? AND queue = 'due' AND due_at <= ?
+       WHERE handler = ? AND queue = ? AND due_at <= ?
        ORDER BY due_at, event LIMIT ?`,
-      [handler, times.clock, size],
+      [handler, queue, times.clock, size],
     );
     for (const { event, ordering } of rows) {
       if (claimed.length === limit) break;
@@ -122,22 +123,12 @@ export function claimSuspect(
   sql: SqliteSql,
   { workerId, handlers }: SuspectRequest,
 ): ClaimedDelivery | null {
-  const { connection, times } = sql;
-  if (!isLive(connection, workerId)) return null;
-  const due = unpaused(connection, handlers).flatMap((handler) => {
-    const row = connection.get<{ event: number; due_at: number }>(
-      `SELECT event, due_at FROM payments_inbox_delivery d INDEXED BY payments_inbox_delivery_queue
-       WHERE handler = ? AND queue = 'suspect' AND due_at <= ?
-         AND NOT EXISTS (
-           SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_running
-           WHERE state = 'running' AND handler = d.handler AND ordering = d.ordering)
-       ORDER BY due_at, event LIMIT 1`,
-      [handler, times.clock],
-    );
-    return row === undefined ? [] : [{ ...row, handler }];
-  });
-  const [first] = due.toSorted((a, b) => a.due_at - b.due_at || a.event - b.event);
-  return first ? lease(sql, first.event, first.handler, workerId) : null;
+  if (!isLive(sql.connection, workerId)) return null;
+  for (const handler of unpaused(sql.connection, handlers)) {
+    const [suspect] = claimOf(sql, workerId, handler, 1, 'suspect');
+    if (suspect !== undefined) return suspect;
+  }
+  return null;
 }
 
 export function nextDueInMs(

@@ -4,7 +4,6 @@ import type {
   NewExpectation,
   PollSettlement,
   SettledPoll,
-  StoreReceipt,
 } from '../../../inbox/store/inbox-store.js';
 import { expectStatements, SqlExpectations } from '../../sql/expectations.js';
 import type { SqliteConnection, Times } from '../thread/connection.js';
@@ -50,8 +49,7 @@ export class SqliteExpectationOperations extends SqlExpectations {
     if (receipt?.outcome === 'outdated') {
       const { result, detail } = outcome;
       const unchanged = { settled: false, result, detail, changed: false, nextPollInMs: null };
-      // The store adds the body of the event to the receipt.
-      return { ...unchanged, state: row.state, receipt: receipt as StoreReceipt };
+      return { ...unchanged, state: row.state, receipt };
     }
     const id = rival?.id ?? (isFound ? receipt!.id : null);
     if (id !== null) fulfilWith(this.sql, lease.seq, row.company, id);
@@ -63,8 +61,7 @@ export class SqliteExpectationOperations extends SqlExpectations {
           } as const)
         : undefined;
     const settled = await this.recordPoll(settlement, contradiction);
-    const changed = settled.state !== row.state;
-    return { ...settled, changed, receipt: receipt as StoreReceipt | null };
+    return { ...settled, changed: settled.state !== row.state, receipt };
   }
 }
 

@@ -4,6 +4,9 @@ import type { SqliteConnection, SqliteSql } from '../thread/connection.js';
 /** SQL: {@link countsOnce} and {@link notOnce} without an alias. */
 export const [COUNTS_ONCE, NOT_ONCE] = [countsOnce(''), notOnce('')];
 
+/** SQL for the queue of a delivery that becomes claimable again without an outcome. */
+export const FREED_QUEUE = "iif(crashes > 0, 'suspect', 'due')";
+
 /** SQL: whether a delivery of the handler `?1` and the ordering key `?2` is due at `?3` in a queue. Reads one index entry. */
 const due = (queue: string): string =>
   `EXISTS (SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_ordering
@@ -81,7 +84,7 @@ export function releaseNext(connection: SqliteConnection, seq: number, handler: 
   );
   if (next === undefined) return false;
   connection.run(
-    "UPDATE payments_inbox_delivery SET queue = 'due' WHERE event = ? AND handler = ?",
+    `UPDATE payments_inbox_delivery SET queue = ${FREED_QUEUE} WHERE event = ? AND handler = ?`,
     [next.event, handler],
   );
   return true;

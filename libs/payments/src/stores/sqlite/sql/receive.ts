@@ -1,27 +1,20 @@
 import { hash } from 'node:crypto';
 import { TEST_EVENT_TYPE } from '../../../events/payment-event.js';
 import type {
-  ClaimedDelivery,
   EventSource,
   ExpectationState,
   FulfilledExpectation,
   IncomingEvent,
   StoreReceipt,
 } from '../../../inbox/store/inbox-store.js';
+import { MAX_REPEATS } from '../../../inbox/store/stored-event.js';
 import { OPEN, UNSCHEDULED } from '../../sql/expectations.js';
 import type { SqliteSql } from '../thread/connection.js';
 import { ANY_DUE, beganToWait, COUNTS_ONCE, isOrderingBusy } from './ordering.js';
 import { fromStored, orderingOf, toStored } from '../../sql/sql-connection.js';
 import { catalogVersion, isLive, unpaused } from './workers.js';
 
-const MAX_REPEATS = 20;
-
-/** A receipt whose claimed deliveries lack the body. */
-export interface Receipt extends Omit<StoreReceipt, 'claimed'> {
-  readonly claimed: readonly Omit<ClaimedDelivery, 'raw'>[];
-}
-
-export function receive(sql: SqliteSql, events: readonly IncomingEvent[]): Receipt[] {
+export function receive(sql: SqliteSql, events: readonly IncomingEvent[]): StoreReceipt[] {
   return events.map((event) => {
     const digest = hash('sha256', event.raw, 'buffer');
     const isCurrent = event.catalogVersion === catalogVersion(sql.connection);
@@ -122,7 +115,7 @@ function insertDeliveries(
   { connection, times }: SqliteSql,
   { company, id, source, orderingKey, handlers, assign }: IncomingEvent,
   seq: number,
-): Receipt['claimed'] {
+): StoreReceipt['claimed'] {
   const { wall, clock } = times;
   const first = { company, id, seq, token: 1, attempt: 1, crashes: 0, ageMs: 0, source };
   const ordering = orderingOf(company, orderingKey && toStored(orderingKey));

@@ -3,7 +3,7 @@ import type { HistoryEntry } from '../../../inbox/store/stored-event.js';
 import type { Lease, SettleResult } from '../../../inbox/store/inbox-store.js';
 import type { SqliteConnection } from '../thread/connection.js';
 import type { SqliteSql } from '../thread/connection.js';
-import { releaseNext } from './ordering.js';
+import { FREED_QUEUE, releaseNext } from './ordering.js';
 import { toStored } from '../../sql/sql-connection.js';
 
 /** The fields of a lease that identify it. */
@@ -36,9 +36,6 @@ export function release(sql: SqliteSql, lease: LeaseName, dueInMs = 0): SettleRe
   const set = `queue = ${FREED_QUEUE}, attempts = attempts - 1, due_at = ?`;
   return settle(sql, lease, 'pending', set, [sql.times.clock + Math.round(dueInMs)]);
 }
-
-/** SQL for the queue of a delivery that becomes pending again without an outcome. */
-export const FREED_QUEUE = "iif(crashes > 0, 'suspect', 'due')";
 
 /** SQL: selects a delivery only if the delivery runs under the token of the lease. The condition compares no clock. */
 const FENCE = "event = ? AND handler = ? AND token = ? AND state = 'running'";

@@ -2,8 +2,8 @@ import type { HandlerDeclaration, HeartbeatResult } from '../../../inbox/store/i
 import { REMOVE_WORKER } from '../../sql/workers.js';
 import type { SqliteConnection } from '../thread/connection.js';
 import type { SqliteSql } from '../thread/connection.js';
-import { releaseNext } from './ordering.js';
-import { FREED_QUEUE, withAttempt } from './settle.js';
+import { FREED_QUEUE, releaseNext } from './ordering.js';
+import { withAttempt } from './settle.js';
 import type { RunningRow } from './settle.js';
 
 export async function heartbeat(sql: SqliteSql, workerId: string): Promise<HeartbeatResult> {

@@ -1,4 +1,4 @@
-import { retryWhileBusy, SqliteSql, toError, toFailure, waitForLock } from './connection.js';
+import { retryWhileBusy, SqliteSql, toFailure, waitForLock } from './connection.js';
 import type { SqliteConnection, Times } from './connection.js';
 import { OPERATIONS } from '../sqlite-operations.js';
 import type { Operation, OperationName } from '../sqlite-operations.js';
@@ -16,47 +16,24 @@ export class Turns {
   }
 }
 
-export function ruleOf(name: OperationName): Operation[0] {
-  return OPERATIONS[name][0];
-}
-
 /** Whether an operation runs in a transaction with other writes. */
 export function isWrite(name: OperationName): boolean {
-  const rule = ruleOf(name);
-  return rule === 'write' || rule === 'cached';
+  return OPERATIONS[name][0] !== 'read';
 }
 
-/**
- * Runs an operation that is not a write: a read, or an operation that begins its own transactions. Each of these
- * transactions waits for its turn.
- */
-export async function runAlone(
+export async function runRead(
   connection: SqliteConnection,
-  turns: Turns,
   call: Call,
   times: Times,
   busyTimeoutMs: number,
-  /** Called before each transaction: lets other operations run. */
-  pause: () => Promise<void>,
 ): Promise<Outcomes> {
-  let ahead: number | null = null;
-  const transaction = async <T>(work: (sql: SqliteSql) => T | Promise<T>): Promise<T> => {
-    await pause();
-    const one: Call = { name: 'transaction', args: [work] };
-    const batch = await turns.take(() => runBatch(connection, [one], times, busyTimeoutMs));
-    ({ ahead } = batch);
-    const [outcome] = batch.outcomes;
-    if ('failure' in outcome!) throw toError(outcome.failure);
-    return outcome!.value as T;
-  };
-  const isSliced = ruleOf(call.name) === 'sliced';
-  const sql = new SqliteSql(connection, times, isSliced ? transaction : undefined);
+  const sql = new SqliteSql(connection, times);
   const end = performance.now() + busyTimeoutMs;
   for (;;) {
     const outcome = await perform(sql, call).catch((error: unknown) =>
       waitForLock(error, end) ? undefined : { failure: toFailure(error) },
     );
-    if (outcome !== undefined) return { outcomes: [outcome], wakes: sql.wakes, ahead };
+    if (outcome !== undefined) return { outcomes: [outcome], wakes: false, ahead: null };
   }
 }
 
@@ -142,7 +119,7 @@ async function writeInSavepoint(sql: SqliteSql, call: Call): Promise<Outcome> {
  * writes.
  */
 function write(sql: SqliteSql, call: Call): Promise<Outcome> {
-  if (ruleOf(call.name) === 'cached') return perform(sql, call);
+  if (OPERATIONS[call.name][0] === 'cached') return perform(sql, call);
   sql.connection.resetCache(false);
   return perform(sql, call).finally(() => sql.connection.resetCache(true));
 }

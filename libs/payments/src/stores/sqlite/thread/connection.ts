@@ -198,8 +198,6 @@ export class SqliteSql implements SqlDatabase {
   constructor(
     readonly connection: SqliteConnection,
     readonly times: Times,
-    /** Runs `work` in a transaction. Default: the operation itself runs in a transaction, or needs no transaction. */
-    private readonly begin?: <T>(work: (sql: SqliteSql) => T | Promise<T>) => Promise<T>,
   ) {}
 
   get dialect(): SqlDialect {
@@ -218,13 +216,9 @@ export class SqliteSql implements SqlDatabase {
     return this.connection.run(sql, parameters.map(toBound));
   }
 
-  async transaction<T>(work: (sql: SqliteSql) => T | Promise<T>): Promise<T> {
-    if (this.begin === undefined) return work(this);
-    return this.begin(async (sql) => {
-      const result = await work(sql);
-      this.wakes ||= sql.wakes;
-      return result;
-    });
+  /** A write runs in a transaction already, and a read needs none. */
+  transaction<T>(work: (sql: SqliteSql) => Promise<T>): Promise<T> {
+    return work(this);
   }
 
   async changeCatalog(change: CatalogChange, values: readonly SqlValue[]): Promise<void> {
@@ -247,7 +241,6 @@ const LAYOUT: StoreLayout = {
     condition: `d.queue = '${queue}'`,
     indexed: 'd.queue IS NOT NULL',
   })),
-  unqueued: 'queue = NULL',
 };
 
 export function dialectAt({ wall, clock }: Times): SqlDialect {

@@ -1,6 +1,5 @@
 import { types } from 'node:util';
-import type { IncomingEvent, Lease, StoreReceipt } from '../../../inbox/store/inbox-store.js';
-import type { Receipt } from '../sql/receive.js';
+import type { IncomingEvent, Lease } from '../../../inbox/store/inbox-store.js';
 import type { OperationName } from '../sqlite-operations.js';
 import type { SqliteSettings } from '../sqlite-options.js';
 import type { StoredClock, ThreadFailure, Times } from './connection.js';
@@ -70,10 +69,6 @@ export function toSent(value: unknown): unknown {
   if (event) return { ...value, event: toSent(event) };
   // Structured clone would copy the whole pool of a pooled buffer.
   return raw === undefined ? value : { ...value, raw: new Uint8Array(raw) };
-}
-
-export function withBodies(receipt: Receipt, { raw }: IncomingEvent): StoreReceipt {
-  return { ...receipt, claimed: receipt.claimed.map((delivery) => ({ ...delivery, raw })) };
 }
 
 /**

@@ -1,10 +1,10 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
 import { migrate } from '../migrate.js';
-import { loadDriver, pause, toFailure } from './connection.js';
+import { loadDriver, toFailure } from './connection.js';
 import type { SqliteConnection } from './connection.js';
 import type { SqliteSettings } from '../sqlite-options.js';
-import { isWrite, runAlone, runBatch, Turns } from './batch.js';
+import { isWrite, runBatch, runRead, Turns } from './batch.js';
 import {
   createPrivateFile,
   emptyLog,
@@ -62,7 +62,7 @@ export class SqliteServer {
     const isBatch = isWrite(calls[0]!.name);
     const result = await (isBatch
       ? this.#turns.take(() => runBatch(connection, calls, times, busyTimeoutMs))
-      : runAlone(connection, this.#turns, calls[0]!, times, busyTimeoutMs, pause));
+      : runRead(connection, calls[0]!, times, busyTimeoutMs));
     const checkpoint = isBatch && isLogLong(connection, calls.length > 1);
     this.#send({ kind: 'done', number, ...result, checkpoint });
     if (!checkpoint) return;
