@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { ApplicationProcess } from './application-process.js';
-import type { ApplicationRequest, ApplicationSetup } from './application-protocol.js';
+import type { ApplicationRequest, ApplicationSetup, EngineSetup } from './application-protocol.js';
 import { readJournal } from './journal.js';
 
 /** Pause after a process failed to start, in milliseconds: its database may be down. */
@@ -16,9 +16,11 @@ export interface FleetOptions {
   readonly count: number;
   /** Folder for journals. */
   readonly folder: string;
-  readonly setup: Omit<ApplicationSetup, 'database' | 'version' | 'journal'>;
+  readonly setup: Omit<ApplicationSetup, 'database' | 'version' | 'journal' | 'engine'>;
   /** Path or connection string of the database, for each process number. */
   readonly database: (target: number) => string;
+  /** The engine, for each process number. Default: none. */
+  readonly engine?: (target: number) => EngineSetup;
 }
 
 /** The end of a process. */
@@ -164,11 +166,12 @@ export class ApplicationFleet implements AsyncDisposable {
   }
 
   #spawn(target: number, version: 1 | 2): ApplicationProcess {
-    const { file, folder, setup, database } = this.options;
+    const { file, folder, setup, database, engine } = this.options;
     const journal = path.join(folder, `${target}-${this.processes.length}.journal`);
     const process = new ApplicationProcess(file, {
       ...setup,
       database: database(target),
+      engine: engine?.(target) ?? null,
       version,
       journal,
     });

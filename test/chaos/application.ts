@@ -5,8 +5,10 @@ import { NestFactory } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { fixed, PaymentExpectations, PaymentInbox, PaymentsModule } from 'nestjs-payments';
 import { sqliteInbox } from 'nestjs-payments/sqlite';
+import { engineAdapter } from 'test-postgres/engines/engine-adapter';
 import type {
   InboxDefinition,
+  PaymentsModuleOptions,
   PaymentsRuntime,
   StoredEvent,
   StoredExpectation,
@@ -64,13 +66,15 @@ Module({
       reconcile: RECONCILE,
       inbox: observedInbox(await inbox(), journal),
       runtime,
+      ...(await engine()),
     }),
   ],
   controllers: [PurchasesController],
   providers: [
     { provide: SETUP, useValue: setup },
     { provide: Journal, useValue: journal },
-    handlers,
+    // The gateway only hands events over.
+    ...(setup.engine?.service === null ? [] : [handlers]),
     Purchases,
   ],
 })(Application);
@@ -99,6 +103,13 @@ async function inbox(): Promise<InboxDefinition> {
     statementTimeoutMs: 3000,
     pollMs: 200,
   });
+}
+
+async function engine(): Promise<Pick<PaymentsModuleOptions, 'relay' | 'source'>> {
+  if (setup.engine === null) return {};
+  const { name, url, services, service } = setup.engine;
+  if (service === null) return { relay: await engineAdapter(name, url, services) };
+  return { source: await engineAdapter(name, url, services, service) };
 }
 
 async function handleMessage(app: INestApplication, message: ToApplication): Promise<void> {
@@ -147,7 +158,7 @@ async function report(inbox: PaymentInbox): Promise<ReportedEvent[]> {
   let after: string | null = null;
   do {
     const page = await inbox.list({ order: 'oldest', limit: 500, after });
-    for (const { id } of page.events) events.push((await inbox.get(id))!);
+    events.push(...(await Promise.all(page.events.map(async ({ id }) => (await inbox.get(id))!))));
     after = page.next;
   } while (after !== null);
   return events.map(({ id, repeats, deliveries }) => ({

@@ -1,0 +1,34 @@
+import type { EventRelay, MessageSource } from 'nestjs-payments';
+
+/** The engines whose adapters this repository has. */
+export type EngineName = 'jetstream' | 'bullmq' | 'rabbitmq';
+
+/** The stream, queue or exchange of {@link engineAdapter}. */
+export const EVENTS = 'PAYMENTS';
+
+/**
+ * Creates the adapter of an engine at `url`: for a worker service with its name, or for the gateway of `services`. Loads
+ * only the client of that engine.
+ */
+export async function engineAdapter(
+  engine: EngineName,
+  url: string,
+  services: readonly string[],
+  service?: string,
+): Promise<EventRelay & MessageSource> {
+  const named = service === undefined ? {} : { service };
+  switch (engine) {
+    case 'jetstream': {
+      const { jetStream } = await import('nestjs-payments-jetstream');
+      return jetStream({ servers: url, stream: EVENTS, ...named }) as EventRelay & MessageSource;
+    }
+    case 'bullmq': {
+      const { bullMQ } = await import('nestjs-payments-bullmq');
+      return bullMQ({ connection: url, queue: EVENTS, services, ...named });
+    }
+    case 'rabbitmq': {
+      const { rabbitMQ } = await import('nestjs-payments-rabbitmq');
+      return rabbitMQ({ url, exchange: EVENTS, services, ...named });
+    }
+  }
+}
