@@ -1,8 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import type { EngineName } from 'test-postgres/engines/engine-adapter';
-import { ENGINES, requireEngine } from 'test-postgres/engines/engine-server';
+import { engineOfFlag } from 'test-postgres/engines/engine-server';
 import { PROCESSES, runChaos } from './chaos.js';
 import { openPostgres, openSqlite } from './chaos-store.js';
 import type { ChaosStore } from './chaos-store.js';
@@ -112,15 +111,6 @@ function readFlags() {
   }
   const rate = Number(values.rate);
   if (!(rate >= 1 && rate <= 1000)) throw new TypeError('--rate must be from 1 to 1000');
-  const engine = values.engine === undefined ? null : engineOf(values.engine);
+  const engine = values.engine === undefined ? null : engineOfFlag(values.engine);
   return { ...values, seconds, rate, engine, webhooks: !values['no-webhooks'] };
-}
-
-function engineOf(name: string): EngineName {
-  if (!Object.hasOwn(ENGINES, name)) {
-    throw new TypeError(`--engine must be one of ${Object.keys(ENGINES).join(', ')}`);
-  }
-  const engine = name as EngineName;
-  requireEngine(engine);
-  return engine;
 }

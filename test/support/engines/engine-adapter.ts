@@ -17,18 +17,14 @@ export async function engineAdapter(
   service?: string,
 ): Promise<EventRelay & MessageSource> {
   const named = service === undefined ? {} : { service };
-  switch (engine) {
-    case 'jetstream': {
-      const { jetStream } = await import('nestjs-payments-jetstream');
-      return jetStream({ servers: url, stream: EVENTS, ...named }) as EventRelay & MessageSource;
-    }
-    case 'bullmq': {
-      const { bullMQ } = await import('nestjs-payments-bullmq');
-      return bullMQ({ connection: url, queue: EVENTS, services, ...named });
-    }
-    case 'rabbitmq': {
-      const { rabbitMQ } = await import('nestjs-payments-rabbitmq');
-      return rabbitMQ({ url, exchange: EVENTS, services, ...named });
-    }
+  if (engine === 'jetstream') {
+    const { jetStream } = await import('nestjs-payments-jetstream');
+    return jetStream({ servers: url, stream: EVENTS, ...named }) as EventRelay & MessageSource;
   }
+  if (engine === 'bullmq') {
+    const { bullMQ } = await import('nestjs-payments-bullmq');
+    return bullMQ({ connection: url, queue: EVENTS, services, ...named });
+  }
+  const { rabbitMQ } = await import('nestjs-payments-rabbitmq');
+  return rabbitMQ({ url, exchange: EVENTS, services, ...named });
 }

@@ -96,12 +96,20 @@ export const ENGINES: Readonly<
   },
 };
 
-/** Throws an error that names the Debian package of the engine's server, if this machine does not have the server. */
-export function requireEngine(name: EngineName): void {
-  const { debianPackage, isInstalled } = ENGINES[name];
-  if (isInstalled()) return;
+/**
+ * Returns the engine that the flag `--engine` names.
+ *
+ * @throws TypeError if there is no such engine, and Error with the Debian package if this machine does not have its server.
+ */
+export function engineOfFlag(name: string): EngineName {
+  if (!Object.hasOwn(ENGINES, name)) {
+    throw new TypeError(`--engine must be one of ${Object.keys(ENGINES).join(', ')}`);
+  }
+  const engine = name as EngineName;
+  const { debianPackage } = ENGINES[engine];
+  if (ENGINES[engine].isInstalled()) return engine;
   throw new Error(
-    `This machine has no server for the engine "${name}". On Debian, install it: apt-get install ${debianPackage}`,
+    `--engine ${engine} needs a server that this machine does not have. On Debian: apt-get install ${debianPackage}`,
   );
 }
 
