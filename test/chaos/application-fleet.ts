@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { ApplicationProcess } from './application-process.js';
-import type { ApplicationRequest, ApplicationSetup, EngineSetup } from './application-protocol.js';
+import type { ApplicationRequest, ApplicationSetup } from './application-protocol.js';
 import { readJournal } from './journal.js';
 
 /** Pause after a process failed to start, in milliseconds: its database may be down. */
@@ -20,7 +20,7 @@ export interface FleetOptions {
   /** Path or connection string of the database, for each process number. */
   readonly database: (target: number) => string;
   /** The engine, for each process number. Default: none. */
-  readonly engine?: (target: number) => EngineSetup;
+  readonly engine?: (target: number) => ApplicationSetup['engine'];
 }
 
 /** The end of a process. */

@@ -1,15 +1,5 @@
-import type { EngineName } from 'test-postgres/engines/engine-adapter';
+import type { EngineAccess } from 'test-postgres/engines/engine-adapter';
 import type { StoreKind } from './fault-plan.js';
-
-/** How a process of a gateway or a worker service reaches its engine. */
-export interface EngineSetup {
-  readonly name: EngineName;
-  readonly url: string;
-  /** The names of all worker services. */
-  readonly services: readonly string[];
-  /** Name of the worker service of the process; `null` for the gateway. */
-  readonly service: string | null;
-}
 
 /** How an application process starts: the argument of its command line, as JSON. */
 export interface ApplicationSetup {
@@ -26,7 +16,7 @@ export interface ApplicationSetup {
   readonly leaseMs: number;
   readonly drainMs: number;
   /** `null` if the process handles the events that it receives. */
-  readonly engine: EngineSetup | null;
+  readonly engine: EngineAccess | null;
 }
 
 /** Messages from the chaos runner to an application process. */

@@ -34,6 +34,8 @@ const BLOCKED_MS = 100;
 const setup = JSON.parse(process.argv[2]!) as ApplicationSetup;
 const journal = new Journal(setup.journal);
 const handlers = setup.version === 1 ? Handlers : NewHandlers;
+/** A gateway only hands events over. */
+const isGateway = setup.engine !== null && setup.engine.service === undefined;
 let clockOffsetMs = 0;
 
 const runtime: PaymentsRuntime = {
@@ -73,8 +75,7 @@ Module({
   providers: [
     { provide: SETUP, useValue: setup },
     { provide: Journal, useValue: journal },
-    // The gateway only hands events over.
-    ...(setup.engine?.service === null ? [] : [handlers]),
+    ...(isGateway ? [] : [handlers]),
     Purchases,
   ],
 })(Application);
@@ -107,9 +108,8 @@ async function inbox(): Promise<InboxDefinition> {
 
 async function engine(): Promise<Pick<PaymentsModuleOptions, 'relay' | 'source'>> {
   if (setup.engine === null) return {};
-  const { name, url, services, service } = setup.engine;
-  if (service === null) return { relay: await engineAdapter(name, url, services) };
-  return { source: await engineAdapter(name, url, services, service) };
+  const adapter = await engineAdapter(setup.engine);
+  return isGateway ? { relay: adapter } : { source: adapter };
 }
 
 async function handleMessage(app: INestApplication, message: ToApplication): Promise<void> {

@@ -163,18 +163,18 @@ export async function untilInjected(
 }
 
 /**
- * Waits until `unfinished` returns 0, or until its result has not fallen for `quietMs`, `QUIET_MS` by default. Deliveries
- * that may have crashed a process run one after the other, so a large number of such deliveries takes a while.
+ * Waits until `unfinished` returns 0, until its result has not fallen for `quietMs`, or at most `limitMs`. Deliveries that
+ * may have crashed a process run one after the other, so a large number of such deliveries takes a while.
  */
 export async function untilHandled(
   unfinished: () => Promise<number>,
   signal: AbortSignal,
-  quietMs = QUIET_MS,
+  { quietMs, limitMs } = { quietMs: QUIET_MS, limitMs: RECOVERY_MS },
 ): Promise<void> {
   const begin = performance.now();
   let end = begin + quietMs;
   let fewest = Infinity;
-  while (fewest > 0 && performance.now() < Math.min(end, begin + RECOVERY_MS)) {
+  while (fewest > 0 && performance.now() < Math.min(end, begin + limitMs)) {
     const left = await unfinished().catch(() => Infinity);
     if (left < fewest) {
       fewest = left;

@@ -32,8 +32,11 @@ const WEBHOOK_SECRET = 'whsec_chaos';
 const START_MS = 180_000;
 /** The maximum time that the last copies may take to be acknowledged after the faults, in milliseconds. */
 const SENDING_MS = 60_000;
-/** The maximum time without any progress: a handover that failed several times waits for minutes. */
-const QUIET_MS = 180_000;
+/**
+ * The maximum time after the faults, and the part of it without any progress, in milliseconds: a handover that failed
+ * several times waits for minutes.
+ */
+const RECOVERY = { limitMs: 1_200_000, quietMs: 180_000 };
 
 /** Options of a chaos run with an engine. */
 export interface EngineChaosOptions extends Pick<
@@ -80,10 +83,10 @@ export async function runEngineChaos(options: EngineChaosOptions): Promise<Chaos
           },
           database: (target) => store.database(target),
           engine: (target) => ({
-            name: options.engine,
+            engine: options.engine,
             url: urls[target]!,
             services: SERVICES,
-            service,
+            ...(service !== null && { service }),
           }),
         });
         applications.use(fleet);
@@ -128,7 +131,7 @@ export async function runEngineChaos(options: EngineChaosOptions): Promise<Chaos
         return waiting > 0 ? waiting : unfinished(fleets);
       },
       signal,
-      QUIET_MS,
+      RECOVERY,
     );
     timeUp.abort();
     const stored = await Promise.all(

@@ -4,12 +4,12 @@
 import { setTimeout } from 'node:timers/promises';
 import { EventReceiver } from '../../libs/payments/dist/inbox/receive/event-receiver.js';
 
-/** @type {{ engine: { service: string | null } }} */
+/** @type {{ engine: { service?: string } }} */
 const { engine } = JSON.parse(process.argv[2]);
 const { receive } = EventReceiver.prototype;
 
 EventReceiver.prototype.receive = async function (event, unshared) {
-  if (engine.service === null || !/"event-\d*[02468]"/.test(String(event.raw))) {
+  if (engine.service === undefined || !/"event-\d*[02468]"/.test(String(event.raw))) {
     return receive.call(this, event, unshared);
   }
   void setTimeout(1500)

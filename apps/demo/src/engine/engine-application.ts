@@ -21,9 +21,14 @@ import type { EngineSettings } from './engine-settings.js';
 // of EngineSettings and of readPaymentsEnvironment().
 
 const settings = process.env as unknown as EngineSettings;
-const { DEMO_ENGINE: name, DEMO_ENGINE_URL: url, DEMO_FILE: file } = settings;
+const { DEMO_ENGINE: engine, DEMO_ENGINE_URL: url, DEMO_FILE: file } = settings;
 const service = SERVICES.find((one) => one === settings.DEMO_SERVICE);
-const adapter = await engineAdapter(name, url, SERVICES, service);
+const adapter = await engineAdapter({
+  engine,
+  url,
+  services: SERVICES,
+  ...(service !== undefined && { service }),
+});
 const database = new DatabaseSync(file);
 database.exec(
   'CREATE TABLE IF NOT EXISTS entry (transactionId TEXT, reference TEXT, amount REAL, recordedAt TEXT)',
