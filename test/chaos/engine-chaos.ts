@@ -27,6 +27,8 @@ const APPLICATIONS = ['gateway', ...SERVICES] as const;
 const PROCESSES = 2;
 const LEASE_MS = 1000;
 const DRAIN_MS = 1000;
+/** The mean number of events that `planEvents()` plans at a time: some transactions have several. */
+const EVENTS_AT_A_TIME = 1.34;
 const WEBHOOK_SECRET = 'whsec_chaos';
 /** The maximum time that six processes may take to start, in milliseconds. */
 const START_MS = 180_000;
@@ -36,7 +38,7 @@ const SENDING_MS = 60_000;
  * The maximum time after the faults, and the part of it without any progress, in milliseconds: a handover that failed
  * several times waits for minutes.
  */
-const RECOVERY = { limitMs: 1_200_000, quietMs: 180_000 };
+const RECOVERY = { limitMs: 3_600_000, quietMs: 180_000 };
 
 /** Options of a chaos run with an engine. */
 export interface EngineChaosOptions extends Pick<
@@ -100,7 +102,7 @@ export async function runEngineChaos(options: EngineChaosOptions): Promise<Chaos
     const events = planEvents(new SeededRandom(seed, 'events'), {
       seconds,
       processes: PROCESSES,
-      perSecond: rate,
+      perSecond: rate / EVENTS_AT_A_TIME,
     }).filter(({ poisoned }) => poisoned.length === 0);
     const faults = planFaults(new SeededRandom(seed, 'faults'), {
       store: 'engine',
