@@ -23,6 +23,8 @@ export function versions(): Record<string, string> {
     'fastify',
     'axios',
     'pg',
+    '@nats-io/jetstream',
+    'rabbitmq-client',
     ...peers(),
   ];
   const found = names.map((name) => [name, versionOf(from.resolve.paths(name) ?? [], name)]);

@@ -1,9 +1,13 @@
-// A worker process of nestjs-payments on a PostgreSQL or SQLite inbox. The inbox is paused before the measurement.
+// A worker process of nestjs-payments on a PostgreSQL or SQLite inbox. The inbox is paused before the measurement. With an
+// engine, it is a gateway or a process of a service, and the inbox of the gateway is paused.
 import 'reflect-metadata';
 import { Module } from '@nestjs/common';
 import type { INestApplicationContext } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { OnPaymentEvent, PaymentsModule } from 'nestjs-payments';
+import type { PaymentsModuleOptions } from 'nestjs-payments';
+import { engineAdapter } from 'test-postgres/engines/engine-adapter';
+import type { EngineAccess } from 'test-postgres/engines/engine-adapter';
 import { provider } from '../apps/nest-application.ts';
 import { observersOf } from '../apps/observers.ts';
 import type { ObserverChoice } from '../apps/observers.ts';
@@ -12,11 +16,23 @@ import type { InboxChoice } from '../apps/payments-options.ts';
 import { configuration, serveCommands } from '../../test/support/processes/command-process.ts';
 import { HandlerCounter } from './handler-counter.ts';
 
+/** The configuration of a worker process. */
+export interface PaymentsWorkerConfig {
+  readonly inbox: InboxChoice;
+  readonly concurrency: number;
+  readonly observers?: ObserverChoice;
+  readonly engine?: EngineAccess;
+  /** Whether a gateway counts the events that the engine has accepted. */
+  readonly counts?: boolean;
+}
+
 const {
   inbox,
   concurrency,
   observers: choice,
-} = configuration() as { inbox: InboxChoice; concurrency: number; observers?: ObserverChoice };
+  engine,
+  counts = false,
+} = configuration() as PaymentsWorkerConfig;
 const observers = observersOf(choice);
 const counter = new HandlerCounter();
 const Handlers = provider(counter.handle, OnPaymentEvent('*', { name: 'book' }) as MethodDecorator);
@@ -33,9 +49,10 @@ serveCommands(null, {
           inbox: inboxOf(inbox),
           worker: { concurrency },
           observers,
+          ...(await engineOptions()),
         }),
       ],
-      providers: [Handlers],
+      providers: engine !== undefined && engine.service === undefined ? [] : [Handlers],
     })(App);
     app = await NestFactory.createApplicationContext(App, { logger: ['error'] });
   },
@@ -44,3 +61,20 @@ serveCommands(null, {
   handled: counter.handled,
   stop: () => app?.close(),
 });
+
+async function engineOptions(): Promise<Pick<PaymentsModuleOptions, 'relay' | 'source'>> {
+  if (engine === undefined) return {};
+  const adapter = await engineAdapter(engine);
+  if (engine.service !== undefined) return { source: adapter };
+  if (!counts) return { relay: adapter };
+  return {
+    relay: {
+      open: () => adapter.open!(),
+      publish: async (message, options) => {
+        await adapter.publish(message, options);
+        counter.handle();
+      },
+      close: () => adapter.close!(),
+    },
+  };
+}

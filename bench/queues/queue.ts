@@ -37,7 +37,7 @@ export async function startWorkers(
 
 /** Measures the jobs per second of a queue, from the start of its workers until the last call of a handler. */
 export function jobsPerSecond(
-  queue: Queue,
+  queue: Pick<Queue, 'name' | 'fill' | 'begin'>,
   workers: readonly CommandProcess[],
   count: number,
 ): Contender {

@@ -3,6 +3,7 @@ import { api } from './api.ts';
 import { backlogPostgres } from './backlog-postgres.ts';
 import { consoleRow } from './console.ts';
 import { disk } from './sqlite-disk.ts';
+import { engines } from './engines.ts';
 import { expectations } from './expectations.ts';
 import { growthPostgres } from './growth-postgres.ts';
 import { growthSqlite } from './growth-sqlite.ts';
@@ -32,6 +33,7 @@ export const ROWS: readonly Row[] = [
   latencySqlite,
   workPostgres,
   workSqlite,
+  engines,
   api,
   token,
   growthSqlite,

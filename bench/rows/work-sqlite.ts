@@ -78,11 +78,11 @@ export async function opened(file: string, ending: AsyncDisposableStack): Promis
   return store;
 }
 
-/** Stores `count` new events. */
-export async function fill(store: InboxStore, count: number): Promise<void> {
+/** Stores `count` new events for one handler, `book` by default. */
+export async function fill(store: InboxStore, count: number, handler?: string): Promise<void> {
   for (let left = count; left > 0; left -= 250) {
     const events = Array.from({ length: Math.min(250, left) }, () =>
-      incoming(delivery('payments').body),
+      incoming(delivery('payments').body, handler),
     );
     await receive(store, events);
   }

@@ -15,9 +15,11 @@ export interface FleetOptions {
   readonly count: number;
   /** Folder for journals. */
   readonly folder: string;
-  readonly setup: Omit<ApplicationSetup, 'database' | 'version' | 'journal'>;
+  readonly setup: Omit<ApplicationSetup, 'database' | 'version' | 'journal' | 'engine'>;
   /** Path or connection string of the database, for each process number. */
   readonly database: (target: number) => string;
+  /** The engine, for each process number. Default: none. */
+  readonly engine?: (target: number) => ApplicationSetup['engine'];
 }
 
 /** The end of a process. */
@@ -163,11 +165,12 @@ export class ApplicationFleet implements AsyncDisposable {
   }
 
   #spawn(target: number, version: 1 | 2): ApplicationProcess {
-    const { file, folder, setup, database } = this.options;
+    const { file, folder, setup, database, engine } = this.options;
     const journal = path.join(folder, `${target}-${this.processes.length}.journal`);
     const process = new ApplicationProcess(file, {
       ...setup,
       database: database(target),
+      engine: engine?.(target) ?? null,
       version,
       journal,
     });

@@ -1,3 +1,4 @@
+import type { EngineAccess } from 'test-postgres/engines/engine-adapter';
 import type { StoreKind } from './fault-plan.js';
 
 /** How an application process starts: the argument of its command line, as JSON. */
@@ -14,6 +15,8 @@ export interface ApplicationSetup {
   readonly serviceUrl: string;
   readonly leaseMs: number;
   readonly drainMs: number;
+  /** `null` if the process handles the events that it receives. */
+  readonly engine: EngineAccess | null;
 }
 
 /** Messages from the chaos runner to an application process. */

@@ -5,8 +5,10 @@ import { NestFactory } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { fixed, PaymentExpectations, PaymentInbox, PaymentsModule } from 'nestjs-payments';
 import { sqliteInbox } from 'nestjs-payments/sqlite';
+import { engineAdapter } from 'test-postgres/engines/engine-adapter';
 import type {
   InboxDefinition,
+  PaymentsModuleOptions,
   PaymentsRuntime,
   StoredEvent,
   StoredExpectation,
@@ -32,6 +34,8 @@ const BLOCKED_MS = 100;
 const setup = JSON.parse(process.argv[2]!) as ApplicationSetup;
 const journal = new Journal(setup.journal);
 const handlers = setup.version === 1 ? Handlers : NewHandlers;
+/** A gateway only hands events over. */
+const isGateway = setup.engine !== null && setup.engine.service === undefined;
 let clockOffsetMs = 0;
 
 const runtime: PaymentsRuntime = {
@@ -64,13 +68,14 @@ Module({
       reconcile: RECONCILE,
       inbox: observedInbox(await inbox(), journal),
       runtime,
+      ...(await engine()),
     }),
   ],
   controllers: [PurchasesController],
   providers: [
     { provide: SETUP, useValue: setup },
     { provide: Journal, useValue: journal },
-    handlers,
+    ...(isGateway ? [] : [handlers]),
     Purchases,
   ],
 })(Application);
@@ -99,6 +104,12 @@ async function inbox(): Promise<InboxDefinition> {
     statementTimeoutMs: 3000,
     pollMs: 200,
   });
+}
+
+async function engine(): Promise<Pick<PaymentsModuleOptions, 'relay' | 'source'>> {
+  if (setup.engine === null) return {};
+  const adapter = await engineAdapter(setup.engine);
+  return isGateway ? { relay: adapter } : { source: adapter };
 }
 
 async function handleMessage(app: INestApplication, message: ToApplication): Promise<void> {
@@ -147,7 +158,7 @@ async function report(inbox: PaymentInbox): Promise<ReportedEvent[]> {
   let after: string | null = null;
   do {
     const page = await inbox.list({ order: 'oldest', limit: 500, after });
-    for (const { id } of page.events) events.push((await inbox.get(id))!);
+    events.push(...(await Promise.all(page.events.map(async ({ id }) => (await inbox.get(id))!))));
     after = page.next;
   } while (after !== null);
   return events.map(({ id, repeats, deliveries }) => ({

@@ -40,6 +40,8 @@ export interface PostgresFaults {
   terminate(): Promise<void>;
   killBackend(): Promise<void>;
   restart(how: 'fast' | 'immediate' | 'crash'): Promise<void>;
+  /** Stops the processes that serve the database with SIGSTOP for `ms` milliseconds. */
+  stopBackends(ms: number): Promise<void>;
 }
 
 /** The maximum time that PostgreSQL may take to recover after a backend was killed, in milliseconds. */
@@ -138,6 +140,21 @@ function faultsOf(
         const listed = `SELECT FROM pg_stat_activity WHERE pid = ${backend.pid}`;
         return (await server.query(database, listed)).length === 0;
       });
+    },
+    stopBackends: async (ms) => {
+      const backends = await server.query<{ pid: number }>(database, `SELECT pid ${BACKENDS}`);
+      const signal = (name: NodeJS.Signals): void => {
+        for (const { pid } of backends) {
+          try {
+            process.kill(pid, name);
+          } catch {
+            // The backend has ended.
+          }
+        }
+      };
+      signal('SIGSTOP');
+      await setTimeout(ms);
+      signal('SIGCONT');
     },
     restart: async (how) => {
       if (how !== 'crash') return server.restart(how);

@@ -92,23 +92,21 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
       database: (target) => store.database(target),
     });
     await fleet.ready(START_MS);
+    const handled = (): Promise<void> => untilHandled(() => unfinished(fleet, expected), signal);
     const injector = new FaultInjector(fleet, store);
     const injecting = injector.inject(faults, stopped);
     const sending = Promise.allSettled([sender.send(events, stopped), expected.purchase()]);
-    if (!(await within(seconds * 1000 + FAULTS_MS, injecting, signal))) {
-      const late = [...injector.unfinished].map(({ kind, atMs }) => `${kind} at ${atMs} ms`);
-      throw new Error(`Faults do not end, with the seed ${seed}: ${late.join(', ')}.`);
-    }
+    await untilInjected(injecting, [injector], options);
     await within(QUIET_MS, sending, signal);
-    await untilHandled(fleet, expected, signal);
+    await handled();
     await expected.sweep(() => requestUntilAnswered('sweep', fleet, signal));
-    await untilHandled(fleet, expected, signal);
+    await handled();
     await expected.contradict(fleet);
     // Now no other delivery that may have crashed a process delays the takeover.
     const last = webhooks ? [TAKEOVER_EVENT] : [];
     const takingOver = webhooks ? [sender.send(last, stopped), injector.takeOver(stopped)] : [];
     await within(2 * QUIET_MS, Promise.all(takingOver), signal);
-    await untilHandled(fleet, expected, signal);
+    await handled();
     timeUp.abort();
     const stored = await requestUntilAnswered<ReportedEvent>('report', fleet, signal);
     const expectations = await requestUntilAnswered<ReportedExpectation>(
@@ -118,11 +116,6 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
     );
     const until = monotonicMs();
     await fleet[Symbol.asyncDispose]();
-    const processes = fleet.processes.map(({ name, setup, endedAt }) => ({
-      name,
-      journal: readJournal(setup.journal),
-      endedAt,
-    }));
     const observed: Observations = {
       events: [...events, ...last],
       payments: {
@@ -134,12 +127,13 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
       sent: sender.sent,
       effects: await store.effects(),
       stored,
-      processes,
+      processes: recordsOf(fleet),
       exits: fleet.exits,
       faults: injector.injected,
       lateDrains: injector.lateDrains,
       newHandlerKnown: newHandlerKnown(fleet),
       leaseMs: LEASE_MS,
+      left: null,
       until,
     };
     const violations = check(observed);
@@ -152,27 +146,50 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
   }
 }
 
+/** Waits until all faults have ended. Throws if they do not end in time, or if a fault fails. */
+export async function untilInjected(
+  injecting: Promise<unknown>,
+  injectors: readonly FaultInjector[],
+  { seed, seconds, signal }: Pick<ChaosOptions, 'seed' | 'seconds' | 'signal'>,
+): Promise<void> {
+  if (!(await within(seconds * 1000 + FAULTS_MS, injecting, signal))) {
+    const late = injectors
+      .flatMap(({ unfinished }) => [...unfinished])
+      .map(({ kind, atMs }) => `${kind} at ${atMs} ms`);
+    throw new Error(`Faults do not end, with the seed ${seed}: ${late.join(', ')}.`);
+  }
+  await injecting;
+}
+
 /**
- * Waits until no delivery is pending or running and no payment is still expected, or until their number has not fallen
- * for `QUIET_MS`. Deliveries that may have crashed a process run one after the other, so a large number of such
- * deliveries takes a while.
+ * Waits until `unfinished` returns 0, until its result has not fallen for `quietMs`, or at most `limitMs`. Deliveries that
+ * may have crashed a process run one after the other, so a large number of such deliveries takes a while.
  */
-async function untilHandled(
-  fleet: ApplicationFleet,
-  expected: ExpectedPayments,
+export async function untilHandled(
+  unfinished: () => Promise<number>,
   signal: AbortSignal,
+  { quietMs, limitMs } = { quietMs: QUIET_MS, limitMs: RECOVERY_MS },
 ): Promise<void> {
   const begin = performance.now();
-  let end = begin + QUIET_MS;
+  let end = begin + quietMs;
   let fewest = Infinity;
-  while (fewest > 0 && performance.now() < Math.min(end, begin + RECOVERY_MS)) {
-    const left = await unfinished(fleet, expected).catch(() => Infinity);
+  while (fewest > 0 && performance.now() < Math.min(end, begin + limitMs)) {
+    const left = await unfinished().catch(() => Infinity);
     if (left < fewest) {
       fewest = left;
-      end = performance.now() + QUIET_MS;
+      end = performance.now() + quietMs;
     }
     await setTimeout(100, undefined, { signal });
   }
+}
+
+/** The processes of a fleet and their journals. */
+export function recordsOf(fleet: ApplicationFleet): Observations['processes'] {
+  return fleet.processes.map(({ name, setup, endedAt }) => ({
+    name,
+    journal: readJournal(setup.journal),
+    endedAt,
+  }));
 }
 
 async function unfinished(fleet: ApplicationFleet, expected: ExpectedPayments): Promise<number> {
@@ -182,7 +199,7 @@ async function unfinished(fleet: ApplicationFleet, expected: ExpectedPayments): 
 }
 
 /** Reads the inbox, or polls all open payments. Retries for 10 s, because a process may be restarting. */
-async function requestUntilAnswered<T>(
+export async function requestUntilAnswered<T>(
   type: 'report' | 'expectations' | 'sweep',
   fleet: ApplicationFleet,
   signal: AbortSignal,
@@ -211,7 +228,7 @@ function newHandlerKnown({ processes }: ApplicationFleet): Observations['newHand
 }
 
 /** Whether the promise resolves or rejects in time. Rejects if `signal` aborts before. */
-async function within(
+export async function within(
   ms: number,
   promise: Promise<unknown>,
   signal: AbortSignal,

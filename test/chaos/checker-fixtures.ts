@@ -71,6 +71,7 @@ export const GOOD: Observations = {
   lateDrains: [],
   newHandlerKnown: null,
   leaseMs: 1000,
+  left: { waiting: 0, deadLetters: 0 },
   until: 5000,
 };
 

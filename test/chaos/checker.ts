@@ -1,3 +1,4 @@
+import type { LeftMessages } from 'test-postgres/engines/engine-server';
 import type { ReportedEvent } from './application-protocol.js';
 import type { ProcessExit } from './application-fleet.js';
 import { attemptIntervals, overlappingAttempts } from './attempt-intervals.js';
@@ -28,6 +29,8 @@ export interface Observations {
   /** The store recorded the new handler between these times; `null` without a deploy. */
   readonly newHandlerKnown: { readonly from: number; readonly to: number } | null;
   readonly leaseMs: number;
+  /** The messages of the service that are left in the engine; `null` if the application takes none from an engine. */
+  readonly left: LeftMessages | null;
   /** When the chaos run ended. */
   readonly until: number;
 }
@@ -50,6 +53,8 @@ export interface Observations {
  * the gap.
  * - `process-exited`: a process ended by itself.
  * - `slow-drain`: a process did not end in time after SIGTERM.
+ * - `left-in-engine`: the engine has messages that the service has not acknowledged when the chaos run ends.
+ * - `engine-dead-letter`: the engine has dead letters of the service.
  *
  * {@link PaymentRule} has the rules of expected payments.
  */
@@ -68,7 +73,9 @@ export type Rule =
   | 'overlapping-attempts'
   | 'missing-heartbeat'
   | 'process-exited'
-  | 'slow-drain';
+  | 'slow-drain'
+  | 'left-in-engine'
+  | 'engine-dead-letter';
 
 /** A rule that the chaos run broke. */
 export interface Violation {
@@ -91,6 +98,15 @@ export function check(observed: Observations): Violation[] {
       .filter(({ cause }) => cause === null)
       .map(({ status, log }) => violation('process-exited', `${status}: ${log.slice(-3000)}`)),
     ...observed.lateDrains.map((detail) => violation('slow-drain', detail)),
+    ...checkEngine(observed),
+  ];
+}
+
+function checkEngine({ left }: Observations): Violation[] {
+  const { waiting = 0, deadLetters = 0 } = left ?? {};
+  return [
+    ...(waiting === 0 ? [] : [violation('left-in-engine', `${waiting} messages`)]),
+    ...(deadLetters === 0 ? [] : [violation('engine-dead-letter', `${deadLetters} messages`)]),
   ];
 }
 

@@ -2,6 +2,7 @@ import { setTimeout } from 'node:timers/promises';
 import type { ApplicationFleet } from './application-fleet.js';
 import type { ApplicationProcess } from './application-process.js';
 import { monotonicMs } from './application-protocol.js';
+import type { EngineFaults } from './chaos-engine.js';
 import type { ChaosStore, PostgresFaults } from './chaos-store.js';
 import { TAKEOVER_EVENT } from './event-plan.js';
 import type { Fault, FaultKind, ProcessFaultKind, ServerFaultKind } from './fault-plan.js';
@@ -33,6 +34,7 @@ export class FaultInjector {
   constructor(
     private readonly fleet: ApplicationFleet,
     private readonly store: ChaosStore,
+    private readonly engine: EngineFaults | null = null,
   ) {}
 
   /** Resolves once all faults have ended. */
@@ -127,7 +129,13 @@ export class FaultInjector {
       case 'terminate':
       case 'kill-backend':
       case 'restart':
-        return this.#onServer(kind, restart, this.store.postgres!);
+      case 'stop-backends':
+        return this.#onServer(kind, restart, ms, this.store.postgres!);
+      case 'engine-kill':
+      case 'engine-stop':
+      case 'engine-restart':
+        if (!this.engine!.isReady()) return;
+        return this.#timed(kind, null, () => this.engine!.inject(kind, ms));
       case 'kill':
       case 'stop':
       case 'block':
@@ -135,6 +143,8 @@ export class FaultInjector {
       case 'clock':
       case 'cut':
       case 'partition':
+      case 'engine-cut':
+      case 'engine-partition':
         return this.fleet.use(target, (application, number) =>
           this.#timed(kind, application.name, () => this.#onProcess(kind, ms, application, number)),
         );
@@ -147,7 +157,8 @@ export class FaultInjector {
     application: ApplicationProcess,
     number: number,
   ): Promise<void> {
-    const proxy = this.store.postgres?.proxies[number];
+    const server = kind.startsWith('engine-') ? this.engine : this.store.postgres;
+    const proxy = server?.proxies[number];
     switch (kind) {
       case 'kill':
         return this.fleet.kill(number);
@@ -167,9 +178,11 @@ export class FaultInjector {
         if (!(await this.fleet.drain(number))) this.#drainedLate(application);
         return;
       case 'cut':
+      case 'engine-cut':
         proxy?.cut();
         return;
       case 'partition':
+      case 'engine-partition':
         proxy?.silence(true);
         await setTimeout(ms);
         proxy?.silence(false);
@@ -196,6 +209,7 @@ export class FaultInjector {
   async #onServer(
     kind: ServerFaultKind,
     restart: Fault['restart'],
+    ms: number,
     postgres: PostgresFaults,
   ): Promise<void> {
     if (this.#serverFault) return;
@@ -205,6 +219,7 @@ export class FaultInjector {
         if (kind === 'terminate') await postgres.terminate();
         else if (!postgres.controllable) return;
         else if (kind === 'kill-backend') await postgres.killBackend();
+        else if (kind === 'stop-backends') await postgres.stopBackends(ms);
         else await postgres.restart(restart);
       });
     } catch {

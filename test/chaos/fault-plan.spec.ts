@@ -32,6 +32,14 @@ describe('planFaults()', () => {
     expect([...kinds].toSorted()).toEqual(['block', 'clock', 'deploy', 'drain', 'kill', 'stop']);
   });
 
+  it('EN-12: planFaults() plans every fault of the processes, their databases and the engine, and no deploy', () => {
+    const run = { store: 'engine', seconds: 20, processes: 6, leaseMs: 1000 } as const;
+    const faults = plan('a', run);
+    expect(new Set(faults.map(({ kind }) => kind)).size).toBe(16);
+    expect(faults.map(({ kind }) => kind)).not.toContain('deploy');
+    expect(new Set(faults.map(({ target }) => target)).size).toBe(6);
+  });
+
   it('planFaults() plans to stop and to block processes for longer than the lease', () => {
     const durations = plan('a', { ...RUN, seconds: 60 }).flatMap(({ kind, ms }) =>
       kind === 'stop' || kind === 'block' ? [ms] : [],

@@ -15,10 +15,27 @@ export type StoreKind = 'sqlite' | 'postgres';
  * - `terminate`: `pg_terminate_backend` for every connection.
  * - `kill-backend`: SIGKILL of one PostgreSQL backend, after which PostgreSQL restarts all backends.
  * - `restart`: PostgreSQL ends by a fast shutdown, an immediate shutdown or SIGKILL, and restarts.
+ * - `stop-backends`: SIGSTOP of every process of PostgreSQL that serves connections for longer than the lease, then SIGCONT.
+ * - `engine-cut`: the connections of one process to the engine are closed.
+ * - `engine-partition`: no data passes between one process and the engine for longer than the lease.
+ * - `engine-kill`: SIGKILL of the engine, which then restarts.
+ * - `engine-stop`: SIGSTOP of the engine for longer than the lease, then SIGCONT.
+ * - `engine-restart`: the engine ends in order, and restarts.
  */
-export type FaultKind = ProcessFaultKind | ServerFaultKind | 'deploy' | 'takeover';
-export type ProcessFaultKind = 'kill' | 'stop' | 'block' | 'drain' | 'clock' | 'cut' | 'partition';
-export type ServerFaultKind = 'terminate' | 'kill-backend' | 'restart';
+export type FaultKind =
+  ProcessFaultKind | ServerFaultKind | EngineFaultKind | 'deploy' | 'takeover';
+export type ProcessFaultKind =
+  | 'kill'
+  | 'stop'
+  | 'block'
+  | 'drain'
+  | 'clock'
+  | 'cut'
+  | 'partition'
+  | 'engine-cut'
+  | 'engine-partition';
+export type ServerFaultKind = 'terminate' | 'kill-backend' | 'restart' | 'stop-backends';
+export type EngineFaultKind = 'engine-kill' | 'engine-stop' | 'engine-restart';
 
 /** A planned fault. */
 export interface Fault {
@@ -43,22 +60,36 @@ const ON_POSTGRES: readonly FaultKind[] = [
   'restart',
 ];
 
+const ON_ENGINE: readonly FaultKind[] = [
+  ...ON_POSTGRES,
+  'stop-backends',
+  'engine-cut',
+  'engine-partition',
+  'engine-kill',
+  'engine-stop',
+  'engine-restart',
+];
+
+const KINDS = { sqlite: ON_EACH, postgres: ON_POSTGRES, engine: ON_ENGINE };
+
 const HOUR = 3_600_000;
 
 /**
  * The faults of a chaos run. They depend only on the random numbers and the arguments. Each kind takes place once before
- * a kind repeats. One deploy takes place in the middle. The takeover after all other faults is not part of the plan.
+ * a kind repeats. One deploy takes place in the middle, but not with an engine: an event may wait in the engine until the
+ * second version has started. The takeover after all other faults is not part of the plan.
  */
 export function planFaults(
   random: SeededRandom,
   run: {
-    readonly store: StoreKind;
+    /** The store of one application, or `engine` for services on PostgreSQL with an engine between them. */
+    readonly store: keyof typeof KINDS;
     readonly seconds: number;
     readonly processes: number;
     readonly leaseMs: number;
   },
 ): Fault[] {
-  const kinds = run.store === 'sqlite' ? ON_EACH : ON_POSTGRES;
+  const kinds = KINDS[run.store];
   const endMs = run.seconds * 1000;
   const faults: Fault[] = [];
   const add = (kind: FaultKind, atMs: number): void => {
@@ -80,6 +111,6 @@ export function planFaults(
     if (queue.length === 0) queue = random.shuffled(kinds);
     add(queue.pop()!, atMs);
   }
-  add('deploy', Math.round(endMs * (0.35 + random.next() * 0.2)));
+  if (run.store !== 'engine') add('deploy', Math.round(endMs * (0.35 + random.next() * 0.2)));
   return faults.toSorted((a, b) => a.atMs - b.atMs);
 }

@@ -28,6 +28,7 @@ const SILENCING: ReadonlySet<FaultKind> = new Set([
   'terminate',
   'kill-backend',
   'restart',
+  'stop-backends',
 ]);
 /** The maximum time that connections may take to recover from a fault of the database, in milliseconds. */
 const RECOVERY_MS = 5000;

@@ -1,9 +1,11 @@
 import { writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { engineOfFlag } from 'test-postgres/engines/engine-server';
 import { PROCESSES, runChaos } from './chaos.js';
 import { openPostgres, openSqlite } from './chaos-store.js';
 import type { ChaosStore } from './chaos-store.js';
+import { runEngineChaos } from './engine-chaos.js';
 import { toLines } from './report.js';
 import type { ChaosResult } from './report.js';
 
@@ -14,6 +16,10 @@ each payment was handled.
   --seed TEXT         the same seed plans the same events and faults; default: a new seed, which is printed
   --store NAME        sqlite, postgres or both; default both. postgres is an embedded server, or the server of
                       DATABASE_URL, which is not restarted
+  --engine NAME       jetstream, bullmq or rabbitmq: instead, sends events to two processes of a gateway, which hands them
+                      over to this engine, and two services with two processes each take them. Each of the three has an
+                      embedded PostgreSQL server of its own, and --store and --no-webhooks have no effect
+  --rate N            with --engine: about this many events per second; default 30
   --no-webhooks       the payments service sends no webhook requests: polls must find every payment
   --json FILE         writes the results to this file
   --application FILE  main file of another build of the application
@@ -35,32 +41,36 @@ async function main(): Promise<number> {
     process.once(signal, () => abort.abort(new Error(`stopped by ${signal}`)));
   }
   try {
-    const { help, seconds, seed, application, store, json, webhooks } = readFlags();
+    const { help, seconds, seed, application, store, json, webhooks, engine, rate } = readFlags();
     if (help) {
       print(HELP.trimEnd());
       return 0;
     }
     const results: ChaosResult[] = [];
-    for (const open of STORES[store]!) {
-      await using target = await open();
-      const mode = webhooks ? '' : ', no webhooks';
-      print(`chaos on ${target.kind}, seed ${seed}, ${seconds} s${mode}`);
-      const result = await runChaos({
-        seed,
-        seconds,
-        application,
-        store: target,
-        webhooks,
-        signal: abort.signal,
-      });
+    const add = (result: ChaosResult): void => {
       for (const line of toLines(result)) print(line);
       results.push(result);
+    };
+    const run = { seed, seconds, application, signal: abort.signal };
+    if (engine !== null) {
+      print(`chaos on ${engine}, seed ${seed}, ${seconds} s, ${rate} events/s`);
+      for (const result of await runEngineChaos({ ...run, engine, rate })) {
+        print(`  ${result.store}`);
+        add(result);
+      }
+    } else {
+      for (const open of STORES[store]!) {
+        await using target = await open();
+        const mode = webhooks ? '' : ', no webhooks';
+        print(`chaos on ${target.kind}, seed ${seed}, ${seconds} s${mode}`);
+        add(await runChaos({ ...run, store: target, webhooks }));
+      }
     }
     if (json !== undefined) await writeFile(json, `${JSON.stringify(results, null, 2)}\n`);
     const broken = results.flatMap(({ violations }) => violations).length;
     const summary = broken === 0 ? 'no promise was broken' : `BROKEN PROMISES: ${broken}`;
     print(
-      `chaos: ${summary} (seed ${seed}, ${results.map((result) => result.store).join(' and ')})`,
+      `chaos: ${summary} (seed ${seed}, ${engine ?? results.map((result) => result.store).join(' and ')})`,
     );
     return broken === 0 ? 0 : 1;
   } catch (error) {
@@ -84,6 +94,8 @@ function readFlags() {
       seconds: { type: 'string', default: '20' },
       seed: { type: 'string', default: String(Date.now() % 100_000) },
       store: { type: 'string', default: 'both' },
+      engine: { type: 'string' },
+      rate: { type: 'string', default: '30' },
       'no-webhooks': { type: 'boolean', default: false },
       json: { type: 'string' },
       application: {
@@ -97,5 +109,8 @@ function readFlags() {
   if (!Object.hasOwn(STORES, values.store)) {
     throw new TypeError(`--store must be one of ${Object.keys(STORES).join(', ')}`);
   }
-  return { ...values, seconds, webhooks: !values['no-webhooks'] };
+  const rate = Number(values.rate);
+  if (!(rate >= 1 && rate <= 1000)) throw new TypeError('--rate must be from 1 to 1000');
+  const engine = values.engine === undefined ? null : engineOfFlag(values.engine);
+  return { ...values, seconds, rate, engine, webhooks: !values['no-webhooks'] };
 }

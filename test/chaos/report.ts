@@ -1,6 +1,6 @@
 import { attemptIntervals, overlappingAttempts } from './attempt-intervals.js';
 import type { Observations, Rule, Violation } from './checker.js';
-import type { Fault, FaultKind, StoreKind } from './fault-plan.js';
+import type { Fault, FaultKind } from './fault-plan.js';
 
 /** The number of expected payments, by their outcome. */
 export interface PaymentCounts {
@@ -25,17 +25,18 @@ interface Times {
   readonly max: number;
 }
 
-/** The result of a chaos run on one store, as it is written to the JSON file. */
+/** The result of a chaos run on one store or for one service, as it is written to the JSON file. */
 export interface ChaosResult {
-  readonly store: StoreKind;
+  /** The kind of the store, or the name of the service. */
+  readonly store: string;
   readonly seed: string;
   readonly seconds: number;
   readonly ok: boolean;
   readonly counts: {
     readonly events: number;
     readonly requests: number;
-    /** The outcomes of the expected payments. */
-    readonly payments: PaymentCounts;
+    /** The outcomes of the expected payments; `null` if there are none. */
+    readonly payments: PaymentCounts | null;
     readonly acknowledged: number;
     readonly effects: number;
     readonly attempts: number;
@@ -77,7 +78,7 @@ export function summarize(
     counts: {
       events: events.length,
       requests,
-      payments: countPayments(observed),
+      payments: observed.payments && countPayments(observed),
       acknowledged: [...sent.values()].filter((event) => event.acknowledgedAt !== null).length,
       effects: effects.length,
       attempts: attempts.length,
@@ -110,14 +111,7 @@ export function toLines({
   const rows: [string, number | string][] = [
     ['events', `${counts.events}, sent ${counts.requests} times`],
     ['acknowledged', counts.acknowledged],
-    [
-      'expected payments',
-      `${counts.payments.paid} paid, ${counts.payments.declined} declined, ${counts.payments.overdue} overdue, ${counts.payments.overdueBefore} overdue before, ` +
-        `${counts.payments.neverRequested} not requested; ${counts.payments.byPoll} found by poll, ` +
-        `${counts.payments.byWebhook} by webhook; ${counts.payments.contradictions} contradictions, ` +
-        `${counts.payments.polls} polls`,
-    ],
-    ['from the payment to its last effect', describeTimes(counts.payments.foundMs)],
+    ...paymentRows(counts.payments),
     ['effects', counts.effects],
     ['attempts', `${counts.attempts}, ${counts.overlaps} overlapping pairs`],
     ['processes', `${counts.processes}, ${counts.crashed} killed by an event`],
@@ -137,6 +131,20 @@ export function toLines({
       found.slice(0, 5).map(({ detail }) => `! ${rule}: ${detail}`),
     ),
     ...(journals === null ? [] : [`! journals: ${journals}`]),
+  ];
+}
+
+function paymentRows(payments: PaymentCounts | null): [string, string][] {
+  if (payments === null) return [];
+  const { paid, declined, overdue, overdueBefore, neverRequested, byPoll, byWebhook } = payments;
+  return [
+    [
+      'expected payments',
+      `${paid} paid, ${declined} declined, ${overdue} overdue, ${overdueBefore} overdue before, ` +
+        `${neverRequested} not requested; ${byPoll} found by poll, ${byWebhook} by webhook; ` +
+        `${payments.contradictions} contradictions, ${payments.polls} polls`,
+    ],
+    ['from the payment to its last effect', describeTimes(payments.foundMs)],
   ];
 }
 

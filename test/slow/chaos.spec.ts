@@ -3,13 +3,18 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { ENGINES } from '../support/engines/engine-server.js';
 import { startProgram } from '../support/processes/start-program.js';
 
 jest.setTimeout(300_000);
 
+/** The time for a run with an engine: it starts six processes and three databases. */
+const ENGINE_MS = 900_000;
+
 const CHAOS = 'test/chaos/dist/main.js';
 const MUTANT = fileURLToPath(new URL('../chaos/mutant-application.mjs', import.meta.url));
 
+const ENGINE_MUTANT = fileURLToPath(new URL('../chaos/mutant-engine.mjs', import.meta.url));
 const PAYMENT_MUTANT = fileURLToPath(new URL('../chaos/mutant-purchases.mjs', import.meta.url));
 
 /** The part of a result on one store that the tests read. */
@@ -127,8 +132,52 @@ describe('npm run chaos', () => {
     expect(run.last).toMatch(/^chaos: BROKEN PROMISES: \d+ \(seed spec, sqlite\)$/);
   });
 
+  const withEngine = (engine: keyof typeof ENGINES) => ({
+    itIf: ENGINES[engine].isInstalled() ? it : it.skip,
+    flags: ['--engine', engine, '--seconds', '5', '--rate', '10'],
+  });
+
+  for (const engine of ['jetstream', 'bullmq', 'rabbitmq'] as const) {
+    const { itIf, flags } = withEngine(engine);
+    itIf(
+      `EN-12: npm run chaos --engine ${engine} finds no broken promise in a gateway and two services, and exits with 0`,
+      async () => {
+        const { code, err, last, json } = await chaos({}, ...flags);
+        const results = read(json);
+        const expected = ['gateway', 'ledger', 'mail'].map((name) => [name, []]);
+        expect(results.map(({ store, violations }) => [store, violations])).toEqual(expected);
+        const ok = `chaos: no promise was broken (seed spec, ${engine})`;
+        expect([code, err, last]).toEqual([0, [], ok]);
+        const faults = results.flatMap((result) => Object.keys(result.faults));
+        expect(faults.filter((kind) => kind.startsWith('engine-')).length).toBeGreaterThan(0);
+        const [gateway, ledger, mail] = results.map(({ counts }) => counts);
+        expect(gateway!.acknowledged).toBeGreaterThan(20);
+        expect(ledger!.effects).toBeGreaterThan(gateway!.acknowledged);
+        expect(mail!.effects).toBe(ledger!.effects);
+      },
+      ENGINE_MS,
+    );
+  }
+
+  const bullmq = withEngine('bullmq');
+  bullmq.itIf(
+    'EN-12: npm run chaos --engine exits with 1 if the services acknowledge messages before they store their events',
+    async () => {
+      const { code, json } = await chaos({}, ...bullmq.flags, '--application', ENGINE_MUTANT);
+      const results = read(json);
+      const broken = results.filter(({ violations }) =>
+        violations.some(({ rule, detail }) => rule === 'lost' && detail.endsWith('in the inbox')),
+      );
+      expect(broken.map(({ store }) => store)).not.toEqual([]);
+      expect(broken.map(({ store }) => store)).not.toContain('gateway');
+      expect(code).toBe(1);
+    },
+    ENGINE_MS,
+  );
+
   it.each([
     [['--seconds', '0'], /^chaos: --seconds must be/],
+    [['--engine', 'kafka'], /^chaos: --engine must be one of jetstream, bullmq, rabbitmq$/],
     [['--store', 'memory'], /^chaos: --store must be one of sqlite, postgres, both$/],
   ])('npm run chaos rejects the flags %j with exit code 1', async (args, message) => {
     const { code, err } = await chaos({}, ...args);

@@ -2,6 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { arrived, describeInBrowser } from '../support/browser/test-browser.js';
 import { payAtCheckout } from '../support/emulator/checkout-page.js';
+import { ENGINES } from '../support/engines/engine-server.js';
 import { startProgram } from '../support/processes/start-program.js';
 import type { RunningProcess } from '../support/processes/running-process.js';
 
@@ -61,6 +62,29 @@ describe('npm run demo', () => {
     ]);
     expect(out.filter((line) => line.endsWith('the ledger is right'))).toHaveLength(1);
   });
+
+  (ENGINES.bullmq.isInstalled() ? it : it.skip)(
+    'EN-12: npm run demo -- --engine bullmq kills the engine, compares the entries of both services with the payments, and exits with 0',
+    async () => {
+      const { ended, err, out } = await play({}, '--engine', 'bullmq', '--once');
+      expect(ended).toEqual({ code: 0, signal: null });
+      expect(err).toEqual([]);
+      expect(failedChecks(out)).toEqual([]);
+      expect(out.filter((line) => /^ +total +18 payments .* is right$/.test(line))).toHaveLength(2);
+    },
+  );
+
+  it.each([
+    ['kafka', 'demo: --engine must be one of jetstream, bullmq, rabbitmq'],
+    ['bullmq', /^demo: --engine bullmq needs a server .* apt-get install redis-server$/],
+  ])(
+    'npm run demo -- --engine %s without a server exits with 1 and names the fix',
+    async (name, message) => {
+      const { ended, err } = await play({ PATH: '' }, '--engine', name);
+      expect(ended.code).toBe(1);
+      expect(err).toEqual([expect.stringMatching(message)]);
+    },
+  );
 
   it('npm run demo closes the shop and the emulator if SIGTERM ends the demo', async () => {
     await using demo = startProgram(DEMO, {});

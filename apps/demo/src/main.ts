@@ -10,6 +10,9 @@ const HELP = `Plays scenes of a business day, in which the shop uses the emulato
   --postgres     three shops behind one address, on an embedded PostgreSQL
   --telemetry    run two shops with OpenTelemetry (three with --postgres): print the trace of one payment, and serve
                  the metrics for Prometheus; exit code 1 if a span is missing
+  --engine NAME  jetstream, bullmq or rabbitmq: plays other scenes, in which a gateway hands events over to this engine,
+                 a ledger service and a mail service take them, and the engine is killed. The machine needs the server.
+                 --postgres, --telemetry and --shop have no effect
   --shop FILE    main file of another build of the shop
   --wait N       seconds that a check waits for the expected result (default: 10)
 
@@ -28,27 +31,23 @@ async function main(): Promise<number> {
     process.once(signal, () => abort.abort(signal));
   }
   try {
-    const { help, once, postgres, seed, shop, telemetry, wait } = readFlags();
+    const { help, once, postgres, seed, shop, telemetry, wait, engine } = readFlags();
     if (help) {
       process.stdout.write(HELP);
       return 0;
     }
     const print = (line: string): void => void process.stdout.write(`${line}\n`);
+    const common = { once, seed, print, waitMs: wait * 1000, signal: abort.signal };
+    if (engine !== undefined) {
+      // It imports development dependencies, so it is loaded only if it is needed.
+      const { runEngineDemo } = await import('./engine/engine-demo.js');
+      return (await runEngineDemo({ ...common, engine })) ? 0 : 1;
+    }
     const url = process.env['DATABASE_URL'];
     await using database = await (postgres || url
       ? createPostgresDatabase(url)
       : createSqliteFolder());
-    const options = {
-      once,
-      seed,
-      shop,
-      database,
-      telemetry,
-      print,
-      waitMs: wait * 1000,
-      signal: abort.signal,
-    };
-    return (await runDemo(options)) ? 0 : 1;
+    return (await runDemo({ ...common, shop, database, telemetry })) ? 0 : 1;
   } catch (error) {
     const reason = abort.signal.reason as keyof typeof EXIT_CODES | undefined;
     if (reason !== undefined) return EXIT_CODES[reason];
@@ -61,6 +60,7 @@ function readFlags() {
   const { values } = parseArgs({
     options: {
       help: { type: 'boolean', default: false },
+      engine: { type: 'string' },
       once: { type: 'boolean', default: false },
       postgres: { type: 'boolean', default: false },
       seed: { type: 'string', default: 'day-1' },

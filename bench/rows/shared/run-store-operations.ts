@@ -19,25 +19,25 @@ export const systemRuntime: PaymentsRuntime = {
 };
 
 /**
- * Registers a worker with the handler `book`. The lease of the worker is one hour, so the worker needs no heartbeats.
+ * Registers a worker with one handler, `book` by default. The lease of the worker is one hour, so the worker needs no heartbeats.
  *
  * @returns the id of the worker
  */
-export async function register(store: InboxStore): Promise<string> {
+export async function register(store: InboxStore, handler = 'book'): Promise<string> {
   const id = randomUUID();
   await store.register({
     id,
     leaseMs: 3_600_000,
-    handlers: [{ name: 'book', patterns: ['*'] }],
+    handlers: [{ name: handler, patterns: ['*'] }],
   });
   return id;
 }
 
 /**
- * Returns a new event for the handler `book`, as a store receives it. The catalog version is correct for a store in
- * which only `book` was registered.
+ * Returns a new event for one handler, `book` by default, as a store receives it. The catalog version is correct for a
+ * store in which only this handler was registered.
  */
-export function incoming(raw: Buffer = Buffer.alloc(400, 'x')): IncomingEvent {
+export function incoming(raw: Buffer = Buffer.alloc(400, 'x'), handler = 'book'): IncomingEvent {
   return {
     company: 'default',
     id: randomUUID(),
@@ -48,7 +48,7 @@ export function incoming(raw: Buffer = Buffer.alloc(400, 'x')): IncomingEvent {
     headers: {},
     stale: false,
     oncePerTransaction: true,
-    handlers: ['book'],
+    handlers: [handler],
     catalogVersion: 1,
     assign: null,
     source: 'webhook',

@@ -61,6 +61,15 @@ export class BullMQServer implements AsyncDisposable {
     await this.#process?.kill();
   }
 
+  /** Pauses the server, so that it keeps its connections and does not answer. */
+  pause(): void {
+    this.#process?.signal('SIGSTOP');
+  }
+
+  resume(): void {
+    this.#process?.signal('SIGCONT');
+  }
+
   /** Ends the server in order. */
   async stop(): Promise<void> {
     await this.#process?.kill('SIGTERM');

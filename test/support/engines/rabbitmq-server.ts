@@ -79,6 +79,15 @@ export class RabbitMQServer implements AsyncDisposable {
     await this.#server?.kill('SIGKILL');
   }
 
+  /** Pauses the server, so that it keeps its connections and does not answer. */
+  pause(): void {
+    this.#server?.signal('SIGSTOP');
+  }
+
+  resume(): void {
+    this.#server?.signal('SIGCONT');
+  }
+
   /** Ends the server as a service manager does. */
   async stop(): Promise<void> {
     await this.#server?.kill('SIGTERM');
@@ -93,8 +102,8 @@ export class RabbitMQServer implements AsyncDisposable {
     await this.#server.prints(/Server startup complete/);
   }
 
-  /** Runs `rabbitmqctl` against this server. */
-  async control(...args: readonly string[]): Promise<void> {
+  /** Runs `rabbitmqctl` against this server, and returns what it prints. */
+  async control(...args: readonly string[]): Promise<string> {
     const { env } = this;
     const node = env['RABBITMQ_NODENAME']!;
     await using command = new RunningProcess(join(folder!, 'rabbitmqctl'), ['-n', node, ...args], {
@@ -102,6 +111,7 @@ export class RabbitMQServer implements AsyncDisposable {
     });
     const { code } = await command.ended;
     if (code !== 0) throw new Error(`rabbitmqctl ended with ${code}:\n${command.output}`);
+    return command.stdout;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,0 +1,21 @@
+/* oxlint-disable typescript/unbound-method -- it is called with its own `this` */
+// The application of the chaos run with an engine, with a mistake that the checker must find: a service acknowledges half
+// of its messages before it stores their events, and ignores an error of its inbox. A fault in between loses the event.
+import { setTimeout } from 'node:timers/promises';
+import { EventReceiver } from '../../libs/payments/dist/inbox/receive/event-receiver.js';
+
+/** @type {{ engine: { service?: string } }} */
+const { engine } = JSON.parse(process.argv[2]);
+const { receive } = EventReceiver.prototype;
+
+EventReceiver.prototype.receive = async function (event, unshared) {
+  if (engine.service === undefined || !/"event-\d*[02468]"/.test(String(event.raw))) {
+    return receive.call(this, event, unshared);
+  }
+  void setTimeout(1500)
+    .then(() => receive.call(this, event, unshared))
+    .catch(() => {});
+  return { status: 'stored', id: event.id };
+};
+
+await import('./dist/application.js');
