@@ -212,6 +212,13 @@ export class AppModule {}
     expect(elementsOf(module, 'providers')).toEqual(['PaymentsHandler']);
   });
 
+  it('AP-17 nest add keeps the inbox of an application in a second run with another inbox', async () => {
+    const tree = await add(application());
+    const module = tree.readText('src/app.module.ts');
+    await add(tree, { inbox: 'sqlite' });
+    expect(tree.readText('src/app.module.ts')).toBe(module);
+  });
+
   it.each([
     ['no main.ts', { 'src/main.ts': '' }, /src\/main\.ts must call NestFactory\.create\(\)/],
     [
@@ -236,7 +243,10 @@ describe('nest generate --collection nestjs-payments handler', () => {
 
   it('AP-17 nest generate adds a handler and its test to the nearest module', async () => {
     const tree = await generate(application(ORDERS), { name: 'orders' });
-    expect(tree.readText('src/orders/orders.handler.ts')).toContain('class OrdersHandler');
+    const handler = tree.readText('src/orders/orders.handler.ts');
+    expect(handler).toContain('class OrdersHandler');
+    // Two handlers of one type need different names.
+    expect(handler).toContain("@OnPaymentEvent('transaction.completed', { name: 'orders' })");
     expect(tree.readText('src/orders/orders.handler.spec.ts')).toContain("'./orders.handler.js'");
     const module = tree.readText('src/orders/orders.module.ts');
     expect(elementsOf(module, 'providers')).toEqual(['AppService', 'OrdersHandler']);

@@ -45,11 +45,12 @@ export function addHandler(
 ): void {
   const className = `${name.replaceAll(/(?:^|[-_.])(\w)/g, (_, letter: string) => letter.toUpperCase())}Handler`;
   const file = posix.join(folder, `${name}.handler`);
-  tree.create(`${file}.ts`, template('handler').replaceAll('__CLASS__', className));
+  const code = template('handler').replaceAll('__CLASS__', className);
+  tree.create(`${file}.ts`, code.replace('__NAME__', name));
   if (spec) {
-    const code = template('handler-test').replaceAll('__CLASS__', className);
+    const test = template('handler-test').replaceAll('__CLASS__', className);
     const specifier = relativeSpecifier(tree, file, file);
-    tree.create(`${file}.spec.ts`, code.replace('__SPECIFIER__', specifier));
+    tree.create(`${file}.spec.ts`, test.replace('__SPECIFIER__', specifier));
   }
   changeModule(tree, module, (source) =>
     addToModule(
