@@ -209,6 +209,7 @@ export class AppModule {}
     expect(module).toContain('// "@Module({ imports: [] })" in a comment is not a module.');
     // The application has @nestjs/config, so it loads its environment itself.
     expect(elementsOf(module, 'imports')).toEqual(['OrdersModule', 'PaymentsModule']);
+    expect(module).toContain('    OrdersModule, // orders\n    PaymentsModule.');
     expect(elementsOf(module, 'providers')).toEqual(['PaymentsHandler']);
   });
 
@@ -224,7 +225,7 @@ export class AppModule {}
     [
       'imports that are not an array',
       { 'src/app.module.ts': MODULE.replace('imports: []', 'imports: IMPORTS') },
-      /src\/app\.module\.ts: .*imports.* not an array/,
+      /src\/app\.module\.ts: "imports" must be an array literal/,
     ],
     [
       'metadata that are not an object',

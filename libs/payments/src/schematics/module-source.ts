@@ -44,7 +44,7 @@ export function addToModule(
     isCall(node, 'Module'),
   )?.arguments.at(0);
   if (metadata === undefined || !ts.isObjectLiteralExpression(metadata)) {
-    throw new Error(`it has no "@Module({ … })". Add ${element} to the ${property} of its module.`);
+    throw new Error(`@Module() must get an object literal, so that ${element} can be added.`);
   }
   const value = metadata.properties
     .filter(ts.isPropertyAssignment)
@@ -54,13 +54,18 @@ export function addToModule(
     return insert(source, start, `\n  ${property}: [\n    ${element},\n  ],`);
   }
   if (!ts.isArrayLiteralExpression(value)) {
-    throw new Error(`the ${property} of its module are not an array. Add ${element} to them.`);
+    throw new Error(`"${property}" must be an array literal, so that ${element} can be added.`);
   }
   const last = value.elements.at(-1);
   if (value.elements.some((one) => one.getText(file) === element)) return source;
   if (last === undefined) return insert(source, value.end - 1, `\n    ${element},\n  `);
   const [separator] = /^\s*\n\s*|^/.exec(last.getFullText(file))!;
-  return insert(source, last.end, `,${separator || ' '}${element}`);
+  const added = `${separator || ' '}${element}`;
+  if (!value.elements.hasTrailingComma) return insert(source, last.end, `,${added}`);
+  // A comment after the comma belongs to the last element.
+  const comma = source.indexOf(',', last.end) + 1;
+  const comment = ts.getTrailingCommentRanges(source, comma)?.at(-1);
+  return insert(source, comment?.end ?? comma, `${added},`);
 }
 
 /** Returns the name of the module that a file passes to `NestFactory.create()` or another method of `NestFactory`. */

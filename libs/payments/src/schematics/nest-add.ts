@@ -133,7 +133,7 @@ function rootModule(tree: Tree, sourceRoot: string): string {
   const main = posix.join(sourceRoot, 'main.ts');
   const source = tree.exists(main) ? tree.readText(main) : '';
   const specifier = importedFrom(source, bootstrappedModule(source) ?? '');
-  const file = `${posix.join(sourceRoot, specifier?.replace(/\.js$/, '') ?? '')}.ts`;
+  const file = `${posix.join(sourceRoot, specifier?.replace(/\.[jt]s$/, '') ?? '')}.ts`;
   if (specifier?.startsWith('.') && tree.exists(file)) return file;
   throw new Error(
     `${main} must call NestFactory.create() with a module that it imports by a relative path.`,

@@ -20,19 +20,18 @@ export function readManifest(tree: Tree): ProjectManifest {
   return tree.readJson('package.json') as ProjectManifest;
 }
 
-/** Changes a JSON file, and keeps its indentation. Returns whether the content has changed. */
+/** Changes a JSON file, and keeps its indentation. Does not write the file if its content is the same. */
 export function changeJson(
   tree: Tree,
   path: string,
   change: (json: ProjectManifest & JestConfig) => void,
-): boolean {
+): void {
   const before = tree.readText(path);
   const json = JSON.parse(before) as ProjectManifest & JestConfig;
   change(json);
-  if (JSON.stringify(json) === JSON.stringify(JSON.parse(before))) return false;
+  if (JSON.stringify(json) === JSON.stringify(JSON.parse(before))) return;
   const [, indentation] = /^([ \t]+)/m.exec(before) ?? [];
   tree.overwrite(path, `${JSON.stringify(json, null, indentation ?? 2)}\n`);
-  return true;
 }
 
 /**
