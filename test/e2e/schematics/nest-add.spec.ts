@@ -4,6 +4,7 @@ import { HostTree } from '@angular-devkit/schematics';
 import { SchematicTestRunner, UnitTestTree } from '@angular-devkit/schematics/testing';
 import { describe, expect, it } from '@jest/globals';
 import { checkPaymentsEnvironment } from 'nestjs-payments';
+import { check } from 'prettier';
 import ts from 'typescript';
 
 const ROOT = new URL('../../../', import.meta.url);
@@ -96,7 +97,8 @@ describe('nest add nestjs-payments', () => {
     'AP-17 nest add adds what the flags ask for, and nothing in a second run: inbox $inbox, console $console, emulator $emulator',
     async (options) => {
       const { inbox, console, emulator } = options;
-      const tree = await add(application(), options);
+      // `@nestjs/cli` 11 passes the values of flags as texts.
+      const tree = await add(application(), { ...options, emulator: String(emulator) });
       expect(runner.tasks).toMatchObject([{ name: 'node-package' }]);
 
       const module = tree.readText('src/app.module.ts');
@@ -109,6 +111,12 @@ describe('nest add nestjs-payments', () => {
       const stores = { memory: 'paymentsConfig', sqlite: 'sqliteInbox', postgres: 'postgresInbox' };
       for (const [name, store] of Object.entries(stores)) {
         expect(module.includes(`${store} }`)).toBe(name === inbox);
+      }
+
+      // The settings of prettier that the Nest CLI generates.
+      const style = { parser: 'typescript', singleQuote: true, trailingComma: 'all' } as const;
+      for (const file of tree.files.filter((name) => name.endsWith('.ts'))) {
+        expect([file, await check(tree.readText(file), style)]).toEqual([file, true]);
       }
 
       const { dependencies, devDependencies = {}, scripts = {} } = manifestOf(tree);

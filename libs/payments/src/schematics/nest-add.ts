@@ -18,9 +18,14 @@ import type { JestConfig } from './project-files.js';
 export interface NestAddOptions {
   readonly sourceRoot: string;
   readonly inbox: 'memory' | 'sqlite' | 'postgres';
-  readonly console: boolean;
-  readonly emulator: boolean;
+  readonly console: Flag;
+  readonly emulator: Flag;
 }
+
+/** A boolean. The flags of `@nestjs/cli` 11 with a value are texts. */
+type Flag = boolean | 'true' | 'false';
+
+const isSet = (flag: Flag): boolean => String(flag) === 'true';
 
 const { version, peerDependencies } = createRequire(import.meta.url)('../../package.json') as {
   version: string;
@@ -103,7 +108,7 @@ export function nestAdd(options: NestAddOptions): Rule {
       `PaymentsModule.forRootAsync({\n      isGlobal: true,\n      ${text},\n    })`,
     );
     const folder = posix.join(sourceRoot, 'payments');
-    if (options.console) addConsole(tree, module, folder);
+    if (isSet(options.console)) addConsole(tree, module, folder);
     if (!tree.exists(posix.join(folder, 'payments.handler.ts'))) {
       addHandler(tree, module, { folder, name: 'payments', spec: true });
     }
@@ -141,7 +146,8 @@ function rootModule(tree: Tree, sourceRoot: string): string {
 }
 
 function addPackages(tree: Tree, context: SchematicContext, options: NestAddOptions): void {
-  const { inbox, console, emulator } = options;
+  const { inbox } = options;
+  const [console, emulator] = [isSet(options.console), isSet(options.emulator)];
   const needed = {
     dependencies: [
       '@nestjs/axios',
@@ -196,7 +202,7 @@ function addSettings(tree: Tree, { inbox, console }: NestAddOptions): void {
   const variables = {
     ...REQUIRED_VARIABLES,
     ...(inbox === 'postgres' && { DATABASE_URL: 'the PostgreSQL database of the inbox' }),
-    ...(console && {
+    ...(isSet(console) && {
       CONSOLE_PASSWORD: 'the password of the user ops of the console, at least 12 characters',
     }),
   };
