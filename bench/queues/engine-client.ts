@@ -8,8 +8,8 @@ import { Connection } from 'rabbitmq-client';
 import type { Consumer } from 'rabbitmq-client';
 import type { EngineName } from 'test-postgres/engines/engine-adapter';
 import { configuration, serveCommands } from '../../test/support/processes/command-process.ts';
-import { delivery } from '../load/deliveries.ts';
-import { concurrently } from '../rows/store-operations.ts';
+import { delivery } from '../load/webhook-requests.ts';
+import { concurrently } from '../rows/shared/store-operations.ts';
 import { HandlerCounter } from './handler-counter.ts';
 
 /** The configuration of a process. */

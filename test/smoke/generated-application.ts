@@ -71,24 +71,8 @@ export class GeneratedApplication {
     const names = documented.map((name) =>
       name in generator.majors ? `${name}@${generator.majors[name]}` : name,
     );
-    await application.#install([...names, ...tools, payments.tarball, emulator.tarball]);
+    await installInto(app, [...names, ...tools, payments.tarball, emulator.tarball]);
     return application;
-  }
-
-  async #install(packages: readonly string[]): Promise<void> {
-    const path = join(this.folder, 'package.json');
-    const manifest = await readJson<Manifest>(path);
-    for (const kind of ['dependencies', 'devDependencies'] as const) {
-      const needed = Object.entries(manifest[kind]).filter(([name]) => !NOT_NEEDED.test(name));
-      manifest[kind] = Object.fromEntries(needed);
-    }
-    await writeJson(path, manifest);
-    const quiet = ['--no-audit', '--no-fund', '--no-update-notifier', '--prefer-offline'];
-    await npm(
-      ['install', '--ignore-scripts', ...quiet, ...packages],
-      this.folder,
-      generatedEnvironment(),
-    );
   }
 
   /**
@@ -174,6 +158,32 @@ export class GeneratedApplication {
     const adapted =
       this.#generator.type === 'module' ? code : code.replaceAll(/(from '\.[^']*)\.js'/g, "$1'");
     await writeFile(join(this.folder, file), adapted);
+  }
+}
+
+/**
+ * Installs packages into a generated application, and removes the tools that neither build nor test it.
+ *
+ * @param packages arguments of `npm install` or `pnpm add`
+ */
+export async function installInto(
+  folder: string,
+  packages: readonly string[],
+  manager: 'npm' | 'pnpm' = 'npm',
+  env = generatedEnvironment(),
+): Promise<void> {
+  const path = join(folder, 'package.json');
+  const manifest = await readJson<Manifest>(path);
+  for (const kind of ['dependencies', 'devDependencies'] as const) {
+    const needed = Object.entries(manifest[kind]).filter(([name]) => !NOT_NEEDED.test(name));
+    manifest[kind] = Object.fromEntries(needed);
+  }
+  await writeJson(path, manifest);
+  const quiet = ['--no-audit', '--no-fund', '--no-update-notifier', '--prefer-offline'];
+  if (manager === 'pnpm') {
+    await succeed('pnpm', ['add', '--ignore-scripts', ...packages], { cwd: folder, env });
+  } else {
+    await npm(['install', '--ignore-scripts', ...quiet, ...packages], folder, env);
   }
 }
 

@@ -16,9 +16,10 @@ interface Manifest {
   repository?: { directory?: string };
 }
 
-/** Files that may be in a tarball: compiled files, files for the browser, and documents in the root folder. */
+/** Files that may be in a tarball: compiled files, files of schematics and for the browser, and documents in the root folder. */
 const ALLOWED = [
   /^dist\/(?:[\w.-]+\/)*[\w.-]+\.(?:js|js\.map|d\.ts)$/,
+  /^schematics\/[\w-]+\.(?:json|template)$/,
   /^pages\.js$/,
   /^pages\/[\w.-]+\.(?:js|css|html|svg)$/,
   /^(?:package\.json|README\.md|CHANGELOG\.md|LICENSE)$/,

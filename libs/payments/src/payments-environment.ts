@@ -2,7 +2,8 @@ import { inspect } from 'node:util';
 import type { PaymentsModuleOptions } from './payments-options.js';
 import { isBlank, optionsInvalid, surroundingFault } from './errors/option-checks.js';
 
-const REQUIRED = {
+/** The required variables, and what to set them to. */
+export const REQUIRED_VARIABLES = {
   PAYMENTS_BASE_URL:
     'the address of the payments service, for example https://payments.example.com',
   PAYMENTS_CLIENT_ID: 'the client id that the payments service gave you',
@@ -41,7 +42,7 @@ export function readPaymentsEnvironment(
   if (faults.length > 0) {
     throw optionsInvalid(`environment variables are missing or wrong. ${faults.join(' ')}`);
   }
-  const required = variables as Readonly<Record<keyof typeof REQUIRED, string>>;
+  const required = variables as Readonly<Record<keyof typeof REQUIRED_VARIABLES, string>>;
   const secret = required.PAYMENTS_WEBHOOK_SECRET;
   const previous = variables['PAYMENTS_WEBHOOK_SECRET_PREVIOUS'];
   const webhookSecret = previous === undefined || isBlank(previous) ? secret : [secret, previous];
@@ -88,7 +89,7 @@ export function checkPaymentsEnvironment(
   const report = (name: string, fault: string | undefined) => {
     if (fault !== undefined) faults.push(`${name} ${fault}`);
   };
-  for (const [name, content] of Object.entries(REQUIRED)) {
+  for (const [name, content] of Object.entries(REQUIRED_VARIABLES)) {
     const value = variables[name];
     if (value === undefined || isBlank(value)) {
       report(name, `is not set. Set it to ${content}.`);

@@ -47,6 +47,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   'telemetry/observers.ts': ['errors'],
   'telemetry/otel': ['telemetry/observers.ts', 'errors', 'runtime'],
   'telemetry/health.ts': ['errors', 'expectations', 'inbox', 'runtime'],
+  schematics: ['payments-config.ts'],
   testing: ['api', 'companies', 'errors', 'events', 'inbox', 'runtime', 'stores/memory', 'webhook'],
 };
 

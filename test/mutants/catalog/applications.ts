@@ -176,6 +176,23 @@ export const APPLICATION_MUTANTS: readonly Mutant[] = [
     specs: ['test/e2e/emulator/printed-settings.spec.ts'],
   },
   {
+    promise: 'AP-17',
+    fault: 'a second nest add adds the module again',
+    file: 'libs/payments/src/schematics/nest-add.ts',
+    replace: 'if (importedFrom(source, className) !== undefined) return source;',
+    by: "if (importedFrom(source, className) === '') return source;",
+    specs: ['test/e2e/schematics/nest-add.spec.ts'],
+  },
+  {
+    promise: 'AP-17',
+    fault: 'two generated handlers have one name',
+    file: 'libs/payments/schematics/handler.template',
+    replace: ", { name: '__NAME__' }",
+    by: '',
+    specs: ['test/e2e/schematics/nest-add.spec.ts'],
+    smoke: 'add',
+  },
+  {
     promise: 'AP-20',
     fault: 'middleware that reads the body of a webhook request gets no bytes',
     file: 'libs/payments/src/webhook/admission.ts',

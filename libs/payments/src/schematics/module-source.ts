@@ -1,0 +1,96 @@
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import type { CallExpression, Expression, Node, SourceFile } from 'typescript';
+
+// The compiler of the application's Nest CLI. The compiler of the application can be TypeScript 7, which has no such API.
+const cli = createRequire(join(process.cwd(), 'package.json')).resolve('@nestjs/cli/package.json');
+const ts = createRequire(cli)('typescript') as typeof import('typescript');
+
+/** Adds `import { names } from 'specifier'` after the last import. Changes nothing if the file has an import of the names. */
+export function addImport(source: string, names: readonly string[], specifier: string): string {
+  if (names.every((name) => importedFrom(source, name) === specifier)) return source;
+  const line = `import { ${names.join(', ')} } from '${specifier}';`;
+  const end = parse(source).statements.findLast(ts.isImportDeclaration)?.end;
+  return end === undefined ? `${line}\n${source}` : insert(source, end, `\n${line}`);
+}
+
+/** Returns the module specifier from which a file imports a name. */
+export function importedFrom(source: string, name: string): string | undefined {
+  const declaration = parse(source)
+    .statements.filter(ts.isImportDeclaration)
+    .find(({ importClause }) => {
+      const bindings = importClause?.namedBindings;
+      return (
+        bindings !== undefined &&
+        ts.isNamedImports(bindings) &&
+        bindings.elements.some((element) => element.name.text === name)
+      );
+    });
+  return (declaration?.moduleSpecifier as { text: string } | undefined)?.text;
+}
+
+/**
+ * Adds an element to an array of the metadata of `@Module()`. Changes nothing if the array contains the element.
+ *
+ * @throws Error if the file has no `@Module({ … })`, or if the property is not an array literal.
+ */
+export function addToModule(
+  source: string,
+  property: 'imports' | 'providers',
+  element: string,
+): string {
+  const file = parse(source);
+  const metadata = find(file, (node): node is CallExpression =>
+    isCall(node, 'Module'),
+  )?.arguments.at(0);
+  if (metadata === undefined || !ts.isObjectLiteralExpression(metadata)) {
+    throw new Error(`@Module() must get an object literal, so that ${element} can be added.`);
+  }
+  const value = metadata.properties
+    .filter(ts.isPropertyAssignment)
+    .find(({ name }) => name.getText(file) === property)?.initializer;
+  if (value === undefined) {
+    const start = metadata.getStart(file) + 1;
+    return insert(source, start, `\n  ${property}: [\n    ${element},\n  ],`);
+  }
+  if (!ts.isArrayLiteralExpression(value)) {
+    throw new Error(`"${property}" must be an array literal, so that ${element} can be added.`);
+  }
+  const last = value.elements.at(-1);
+  if (value.elements.some((one) => one.getText(file) === element)) return source;
+  if (last === undefined) return insert(source, value.end - 1, `\n    ${element},\n  `);
+  const [separator] = /^\s*\n\s*|^/.exec(last.getFullText(file))!;
+  const added = `${separator || ' '}${element}`;
+  if (!value.elements.hasTrailingComma) return insert(source, last.end, `,${added}`);
+  // A comment after the comma belongs to the last element.
+  const comma = source.indexOf(',', last.end) + 1;
+  const comment = ts.getTrailingCommentRanges(source, comma)?.at(-1);
+  return insert(source, comment?.end ?? comma, `${added},`);
+}
+
+/** Returns the name of the module that a file passes to `NestFactory.create()` or another method of `NestFactory`. */
+export function bootstrappedModule(source: string): string | undefined {
+  const call = find(parse(source), (node): node is CallExpression => isCall(node, 'NestFactory'));
+  const module = call?.arguments.at(0);
+  return module !== undefined && ts.isIdentifier(module) ? module.text : undefined;
+}
+
+/** Whether a node calls a function, or one of the methods of an object. */
+function isCall(node: Node, name: string): node is CallExpression {
+  if (!ts.isCallExpression(node)) return false;
+  const callee: Expression = node.expression;
+  const called = ts.isPropertyAccessExpression(callee) ? callee.expression : callee;
+  return ts.isIdentifier(called) && called.text === name;
+}
+
+function find<T extends Node>(node: Node, wanted: (node: Node) => node is T): T | undefined {
+  return wanted(node) ? node : ts.forEachChild(node, (child) => find(child, wanted));
+}
+
+function parse(source: string): SourceFile {
+  return ts.createSourceFile('module.ts', source, ts.ScriptTarget.Latest);
+}
+
+function insert(source: string, position: number, text: string): string {
+  return source.slice(0, position) + text + source.slice(position);
+}
