@@ -176,6 +176,23 @@ export const APPLICATION_MUTANTS: readonly Mutant[] = [
     specs: ['test/e2e/emulator/settings.spec.ts'],
   },
   {
+    promise: 'AP-18',
+    fault: 'reads the inbox, but does not write to it',
+    file: 'libs/payments/src/setup/payments-setup.ts',
+    replace:
+      'await this.store.register({ id, leaseMs: 1000, handlers: [] });\n    await this.store.retire(id, 0);',
+    by: 'void id;',
+    specs: ['test/e2e/setup/mistakes.spec.ts'],
+  },
+  {
+    promise: 'AP-18',
+    fault: 'does not see the rejections of webhook requests',
+    file: 'libs/payments/src/telemetry/observers.ts',
+    replace: 'this.#use([...this.#observers, observer]);',
+    by: 'this.#use([...this.#observers]);',
+    specs: ['test/e2e/setup/mistakes.spec.ts'],
+  },
+  {
     promise: 'AP-20',
     fault: 'middleware that reads the body of a webhook request gets no bytes',
     file: 'libs/payments/src/webhook/admission.ts',

@@ -53,6 +53,9 @@ export interface OnPaymentEventMetadata extends OnPaymentEventOptions {
  */
 export const ON_PAYMENT_EVENT = Symbol.for('nestjs-payments:on-payment-event');
 
+/** The decorated methods of each prototype in this process, to find classes that the application does not provide. */
+export const DECORATED = new Map<object, ReadonlySet<string>>();
+
 /** Signature of a handler method: it takes the event and, optionally, the context. */
 export type PaymentEventHandler<T extends PaymentEventType, D> = (
   event: PaymentEvent<T, D>,
@@ -148,6 +151,7 @@ function handlerDecorator<T extends string, D extends object>(
     Reflect.defineMetadata(ON_PAYMENT_EVENT, metadata, handler);
     Reflect.defineMetadata(ON_PAYMENT_EVENT, true, target, method);
     defineHandlerParams(target, method);
+    DECORATED.set(target, new Set([...(DECORATED.get(target) ?? []), method]));
   };
 }
 
