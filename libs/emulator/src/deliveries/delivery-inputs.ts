@@ -1,9 +1,12 @@
 import 'reflect-metadata';
 import { Type } from 'class-transformer';
-import { IsIn, IsInt, IsOptional, IsString, Max, MaxLength, Min } from 'class-validator';
-import { IsCompanyId } from '../companies/company-validators.js';
+import { IsBase64, IsIn, IsInt, IsOptional, IsString, Max, MaxLength, Min } from 'class-validator';
+import type { Environment } from '../companies/company.js';
+import { IsCompanyId, IsEnvironment } from '../companies/company-validators.js';
+import { EmulatorInputError } from '../emulator-errors.js';
 import type { DeliveryState } from './delivery-record.js';
 import { DELIVERY_STATES } from './delivery-record.js';
+import type { WebhookEvent } from './delivery-request.js';
 
 const LIMIT = { message: 'limit must be a whole number of deliveries from 1 to 10000' };
 
@@ -37,6 +40,52 @@ export class DeliveryFilter {
   @Min(1, LIMIT)
   @Max(10_000, LIMIT)
   limit?: number | undefined;
+}
+
+/** A body to sign and send as it is. */
+export class NewBody {
+  /** Id of the company that the body is sent to. Default: the company that the emulator started with. */
+  @IsOptional()
+  @IsCompanyId()
+  companyId?: string | undefined;
+
+  /** The environment. Default: `sandbox`; over HTTP, the environment of the called host. */
+  @IsOptional()
+  @IsEnvironment()
+  environment?: Environment | undefined;
+
+  /** The bytes, in Base64. The bytes must be a JSON object with the text `eventType`. */
+  @IsBase64({}, { message: 'body must be Base64' })
+  body!: string;
+}
+
+/**
+ * Returns the event in the bytes of a body, for the delivery log and the header `X-Webhook-Event`. Only `eventType` is
+ * checked, because a test may send an invalid event.
+ *
+ * @throws EmulatorInputError
+ */
+export function eventIn(body: Uint8Array): WebhookEvent {
+  let event: Partial<WebhookEvent> | null;
+  try {
+    event = JSON.parse(Buffer.from(body).toString('utf8')) as Partial<WebhookEvent> | null;
+  } catch {
+    event = null;
+  }
+  const { id, eventType, data } = event ?? {};
+  if (typeof eventType !== 'string' || !/^[\x21-\x7e]{1,128}$/.test(eventType)) {
+    throw new EmulatorInputError([
+      'body must be a JSON object with the field "eventType": 1 to 128 visible ASCII characters',
+    ]);
+  }
+  const isObject = typeof data === 'object' && data !== null;
+  return {
+    id: typeof id === 'string' ? id : '',
+    eventType,
+    timestamp: '',
+    data: isObject ? data : {},
+    metadata: {},
+  };
 }
 
 const PAGE_LIMIT = { message: 'limit must be a whole number of deliveries from 1 to 200' };
