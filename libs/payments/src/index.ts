@@ -118,6 +118,12 @@ export type {
   TransactionCompletedData,
 } from './events/payment-event.js';
 
+export type {
+  StandardSchema,
+  StandardSchemaIssue,
+  StandardSchemaResult,
+} from './events/standard-schema.js';
+
 export { PaymentsApiService } from './api/payments-api.service.js';
 export type {
   ApiMethod,

@@ -101,6 +101,7 @@ export class HandlerExplorer {
         source: `${owner}.${method} (${host.host?.name ?? 'no module'})`,
         patterns: metadata.patterns,
         data: metadata.data,
+        schema: metadata.schema,
         options: metadata,
         invoke: bindHandler(this.moduleRef, host, method, scoped),
       });

@@ -9,6 +9,8 @@ import type {
 } from './payment-event.js';
 import { assertRetrySchedule, assertWhole } from './retry-schedule.js';
 import type { RetrySchedule } from './retry-schedule.js';
+import { isStandardSchema } from './standard-schema.js';
+import type { StandardSchema } from './standard-schema.js';
 
 /** Options of {@link OnPaymentEvent}. */
 export interface OnPaymentEventOptions<D extends object = object> {
@@ -25,6 +27,13 @@ export interface OnPaymentEventOptions<D extends object = object> {
    * the inbox keeps the event. Fields without a rule stay in `data`. Default: none; `data` is not checked.
    */
   data?: new () => D;
+  /**
+   * A schema of zod, valibot, arktype or any other library with Standard Schema 1, which `event.data` must match. The
+   * handler then gets the output of the schema as `event.data`. If `data` does not match, the delivery becomes a dead
+   * letter at once, with the code `data_invalid` and the paths that do not match. Not together with `data`. Default:
+   * none.
+   */
+  schema?: StandardSchema<D>;
   /**
    * Maximum number of attempts of the handler that run at the same time in one process. 1 to 1,000. Default:
    * `worker.concurrency`.
@@ -167,7 +176,7 @@ function methodOf(target: object, method: unknown, descriptor?: PropertyDescript
   return found;
 }
 
-const OPTIONS = ['name', 'data', 'concurrency', 'timeoutMs', 'retry'] as const;
+const OPTIONS = ['name', 'data', 'schema', 'concurrency', 'timeoutMs', 'retry'] as const;
 
 /** @throws TypeError if two decorators of one method, which make one handler, set an option to different values. */
 function mergeOptions(
@@ -189,7 +198,14 @@ function mergeOptions(
   return merged;
 }
 
-function assertOptions({ concurrency, timeoutMs, retry }: OnPaymentEventOptions): void {
+function assertOptions(options: OnPaymentEventOptions): void {
+  const { data, schema, concurrency, timeoutMs, retry } = options;
+  if (schema !== undefined && (data !== undefined || !isStandardSchema(schema))) {
+    throw new TypeError(
+      '@OnPaymentEvent: "schema" must be a schema with Standard Schema 1, for example of zod, and cannot be combined ' +
+        'with "data".',
+    );
+  }
   if (concurrency !== undefined)
     assertWhole('@OnPaymentEvent: "concurrency"', concurrency, 1000, 'attempts');
   if (timeoutMs !== undefined)
