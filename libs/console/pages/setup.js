@@ -1,5 +1,5 @@
 import { html } from 'htm/preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { ApiError, post } from './api.js';
 import { Badge, Foreign, counted } from './format.js';
 import { setupLink } from './route.js';
@@ -130,15 +130,22 @@ function summaryOf(steps) {
 
 /** @param {{ company: string }} props */
 function CompanyForm({ company }) {
+  const field = useRef(/** @type {HTMLInputElement | null} */ (null));
   /** @param {Event} event */
   const submit = (event) => {
     event.preventDefault();
-    const data = new FormData(/** @type {HTMLFormElement} */ (event.target));
-    location.hash = setupLink(String(data.get('company') ?? '').trim());
+    location.hash = setupLink(field.current?.value.trim() ?? '');
   };
   return html`<form class="buttons" onSubmit=${submit}>
     <label for="company">Company</label>
-    <input id="company" name="company" maxlength="100" autocomplete="off" defaultValue=${company} />
+    <input
+      ref=${field}
+      id="company"
+      name="company"
+      maxlength="100"
+      autocomplete="off"
+      defaultValue=${company}
+    />
     <button type="submit">Check</button>
   </form>`;
 }

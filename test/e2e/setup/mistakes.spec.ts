@@ -60,7 +60,7 @@ interface Mistake {
   readonly mistake: string;
   readonly setup?: (emulator: PaymentsEmulator) => Setup;
   /** Called when the application has started. The returned function undoes it. */
-  readonly then?: (checked: CheckedApplication) => Promise<(() => Promise<void>) | void>;
+  readonly started?: (checked: CheckedApplication) => Promise<(() => Promise<void>) | void>;
   readonly companies?: string[];
   /** The line that names the mistake, and what its message and its fix contain. */
   readonly named: readonly [
@@ -112,7 +112,7 @@ const MISTAKES: readonly Mistake[] = [
   },
   {
     mistake: 'an inactive webhook',
-    then: async ({ emulator }) => void emulator.setWebhook({ active: false }),
+    started: async ({ emulator }) => void emulator.setWebhook({ active: false }),
     named: [
       'webhook',
       'failed',
@@ -122,7 +122,7 @@ const MISTAKES: readonly Mistake[] = [
   },
   {
     mistake: 'a proxy that re-serializes JSON',
-    then: throughReserializingProxy,
+    started: throughReserializingProxy,
     named: ['webhook', 'failed', /signature_mismatch.*no proxy changes the body/, /./],
   },
   {
@@ -147,7 +147,7 @@ const MISTAKES: readonly Mistake[] = [
   {
     mistake: 'a read-only database',
     setup: () => ({ payments: { inbox: postgresInbox({ connectionString: database }) } }),
-    then: async () => {
+    started: async () => {
       const { pathname } = new URL(database);
       const readOnly = (on: string) =>
         `ALTER DATABASE ${pathname.slice(1)} SET default_transaction_read_only = ${on}`;
@@ -160,9 +160,9 @@ const MISTAKES: readonly Mistake[] = [
 
 describe('the check of the setup', () => {
   it.each(MISTAKES)('AP-18 names $mistake, with its fix', async (given) => {
-    const { setup, then, companies, named } = given;
+    const { setup, started, companies, named } = given;
     await using checked = await CheckedApplication.start(setup, { companies });
-    const undo = await then?.(checked);
+    const undo = await started?.(checked);
     try {
       const [name, state, message, fix] = named;
       const lines = await checked.check({ sendTest: true, timeoutMs: 1500 });

@@ -94,12 +94,12 @@ async function watch(emulator: EmulatorClient, output: CommandOutput): Promise<n
   }
 }
 
-function print(delivery: DeliveryRecord, { out, err }: CommandOutput): void {
+function print(delivery: DeliveryRecord, output: CommandOutput): void {
   const time = new Date(delivery.sentAt ?? delivery.createdAt).toTimeString().slice(0, 8);
   const code = codeOf(delivery);
-  out(`${time}  ${delivery.id}  ${describeDelivery(delivery)}${code ? `  ${code}` : ''}\n`);
+  output.out(`${time}  ${delivery.id}  ${describeDelivery(delivery)}${code ? `  ${code}` : ''}\n`);
   const { advice } = describeOutcome(delivery);
-  if (advice !== undefined) err(`payments-emulator: ${advice}\n`);
+  if (advice !== undefined) output.err(`payments-emulator: ${advice}\n`);
 }
 
 function readFlags(args: string[]) {
