@@ -24,6 +24,7 @@ const PAGES = [
   ['failures', '.failures'],
   ['expectations', '.expectations'],
   ['audit', '.audit'],
+  ['setup', '.checks[aria-busy=false]'],
   ['nonsense', '.empty'],
 ] as const;
 

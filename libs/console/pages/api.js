@@ -23,6 +23,7 @@
  * @typedef {Json<import('../dist/console-overview.js').NewestEvents>} NewestEvents
  * @typedef {Json<import('../dist/console-overview.js').InboxOverview> & { who: string | null }} Overview
  * @typedef {Json<import('../dist/audit-trail.js').AuditEntry>} AuditEntry
+ * @typedef {Json<import('nestjs-payments').SetupCheck>} SetupCheck
  * @typedef {{ since: string, entries: AuditEntry[] }} Audit
  * @typedef {{ events: StoredEvent[], next: string | null }} EventPage
  * @typedef {{ events: number, deliveries: number, polls?: number }} SelectionResult

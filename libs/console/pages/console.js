@@ -12,6 +12,7 @@ import { Masthead, Notices, PAGES } from './masthead.js';
 import { Overview, RANGES } from './overview.js';
 import { usePolled } from './polling.js';
 import { useRoute } from './route.js';
+import { Setup } from './setup.js';
 import { ShortcutHelp, focusSearch, useShortcuts } from './shortcuts.js';
 
 /** @typedef {import('./actions.js').Action} Action */
@@ -131,6 +132,10 @@ function View({ route, overview, minutes, acted, trail, list, ask }) {
   }
   if (route.view === 'failures') return html`<${Failures} acted=${acted} ask=${ask} />`;
   if (route.view === 'audit') return html`<${AuditTrail} params=${route.params} acted=${acted} />`;
+  if (route.view === 'setup') {
+    const company = route.params.company ?? '';
+    return html`<${Setup} key=${company} company=${company} />`;
+  }
   const onRange = (/** @type {number} */ wanted) => {
     location.hash = wanted === 60 ? '#/' : `#/?minutes=${wanted}`;
   };

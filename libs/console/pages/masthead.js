@@ -8,6 +8,7 @@ export const PAGES = /** @type {const} */ ([
   { view: 'failures', href: '#/failures', label: 'Failures' },
   { view: 'expectations', href: '#/expectations', label: 'Expectations' },
   { view: 'audit', href: '#/audit', label: 'Audit' },
+  { view: 'setup', href: '#/setup', label: 'Setup' },
 ]);
 
 /**

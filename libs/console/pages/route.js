@@ -1,11 +1,11 @@
 import { useEffect, useState } from 'preact/hooks';
 
 /** The views whose address has only one part, such as `#/events` and `#/failures`. */
-const VIEWS = /** @type {const} */ (['events', 'failures', 'expectations', 'audit']);
+const VIEWS = /** @type {const} */ (['events', 'failures', 'expectations', 'audit', 'setup']);
 
 /**
  * The view that the hash selects: `#/`, `#/events?state=dead`, `#/events/default/evt_1`, `#/failures`, `#/expectations`,
- * `#/audit`. Any other address is `unknown`.
+ * `#/audit`, `#/setup`. Any other address is `unknown`.
  *
  * @typedef {object} Route
  * @property {'overview' | 'event' | 'unknown' | (typeof VIEWS)[number]} view
@@ -64,6 +64,11 @@ export function expectationsLink(params = {}) {
  */
 export function auditLink(params = {}) {
   return linkWith('#/audit', params);
+}
+
+/** Link to the checks of the setup of a company. @param {string} company */
+export function setupLink(company) {
+  return linkWith('#/setup', { company });
 }
 
 /** @param {string} hash @param {Record<string, string | null | undefined>} params */

@@ -13,6 +13,7 @@ const PLACES = {
   f: '#/failures',
   x: '#/expectations',
   a: '#/audit',
+  s: '#/setup',
 };
 
 /** The lines of the help, each with its keys and their effect. @type {readonly [readonly string[], string][]} */
@@ -26,6 +27,7 @@ const KEYS = [
   [['g', 'f'], 'Failures'],
   [['g', 'x'], 'Expectations'],
   [['g', 'a'], 'Audit'],
+  [['g', 's'], 'Setup'],
   [['Esc'], 'Close a dialog'],
   [['?'], 'This help'],
 ];

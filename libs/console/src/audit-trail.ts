@@ -1,10 +1,18 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
-import type { SelectionResult } from 'nestjs-payments';
+import type { SelectionResult, SetupCheck } from 'nestjs-payments';
 import { CONSOLE_OPTIONS } from './console-options.js';
 import type { ResolvedConsoleOptions } from './console-options.js';
 import { printable } from './operator-name.js';
 
-export const CONSOLE_ACTIONS = ['redrive', 'skip', 'pause', 'resume', 'forget', 'ask'] as const;
+export const CONSOLE_ACTIONS = [
+  'redrive',
+  'skip',
+  'pause',
+  'resume',
+  'forget',
+  'ask',
+  'setup',
+] as const;
 export type ConsoleAction = (typeof CONSOLE_ACTIONS)[number];
 
 /** Minimum time between two log lines about the same operator and event. An open page requests its event every 2 s. */
@@ -16,7 +24,10 @@ export const MAX_ENTRIES = 500;
 /** Maximum length of a text in an entry, in characters. The log contains the whole text. */
 const MAX_TEXT = 1_000;
 
-export type ActionResult = Partial<SelectionResult> & { readonly polls?: number };
+export type ActionResult = Partial<SelectionResult> & {
+  readonly polls?: number;
+  readonly checks?: readonly SetupCheck[];
+};
 
 /** An action of an operator, or the view of a payload. */
 export interface AuditEntry {
@@ -72,7 +83,7 @@ export class AuditTrail {
     this.#keep(this.#views, { who, action: 'view', target, event, result: {}, error: null });
   }
 
-  /** `kept` is `false` for an action that only counted deliveries. The page does not show such an action. */
+  /** `kept` is `false` for an action that only counted or checked. The page does not show such an action. */
   performed(
     who: string | null,
     action: ConsoleAction,

@@ -6,7 +6,7 @@ import { BulkSelection } from './bulk-selection.js';
 import { badRequest, ConsoleException } from './console-exception.filter.js';
 import { ConsoleInbox } from './console-inbox.js';
 import { ConsoleOverview, handlersOf } from './console-overview.js';
-import { AskDto, EventIdDto, HandlerDto, RedriveDto, SkipDto } from './request-dtos.js';
+import { AskDto, EventIdDto, HandlerDto, RedriveDto, SetupDto, SkipDto } from './request-dtos.js';
 import { validBody } from './request-validation.js';
 
 interface PlannedAction {
@@ -63,6 +63,12 @@ export class ConsoleActions {
         polls: await this.inbox.callExpectations((them) => them.askNow(expectations)),
       });
       return { target: `${expectations.length} selected expectations`, run };
+    }
+    if (action === 'setup') {
+      const { check, company } = await validBody(SetupDto, body);
+      const target = `check ${check}${company === undefined ? '' : ` of company ${company}`}`;
+      const run = async () => ({ checks: await this.inbox.checkSetup(check, company) });
+      return { target, dryRun: check !== 'webhook', run };
     }
     const { handler } = await validBody(HandlerDto, body);
     const target = handler === '*' ? 'all handlers' : `handler ${JSON.stringify(handler)}`;

@@ -1,7 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import type { OnModuleInit } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
-import { PaymentExpectations, PaymentInbox, ThrottledLog } from 'nestjs-payments';
+import { PaymentExpectations, PaymentInbox, PaymentsSetup, ThrottledLog } from 'nestjs-payments';
+import type { SetupCheck, SetupCheckName } from 'nestjs-payments';
 import { ConsoleException } from './console-exception.filter.js';
 import { consoleInvalid } from './console-options.js';
 import { printable } from './operator-name.js';
@@ -55,6 +56,17 @@ export class ConsoleInbox implements OnModuleInit {
       );
     }
     return this.#reach(operation(expectations));
+  }
+
+  /** Runs one check of the setup. `webhook` sends a test webhook. */
+  async checkSetup(only: SetupCheckName, company?: string): Promise<SetupCheck[]> {
+    const setup = this.modules.get(PaymentsSetup, { strict: false });
+    const checks: SetupCheck[] = [];
+    const selected = company === undefined ? {} : { company };
+    for await (const check of setup.check({ only, sendTest: true, ...selected })) {
+      checks.push(check);
+    }
+    return checks;
   }
 
   async #reach<T>(result: Promise<T>): Promise<T> {

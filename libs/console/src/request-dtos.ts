@@ -1,6 +1,13 @@
 import { Type } from 'class-transformer';
 import { IsBoolean, IsObject, IsPositive, Matches, Max, ValidateNested } from 'class-validator';
-import type { EventState, ExpectationFilter, ExpectationState, ListQuery } from 'nestjs-payments';
+import { SETUP_CHECKS } from 'nestjs-payments';
+import type {
+  EventState,
+  ExpectationFilter,
+  ExpectationState,
+  ListQuery,
+  SetupCheckName,
+} from 'nestjs-payments';
 import {
   AnyText,
   Choice,
@@ -190,6 +197,16 @@ export class RedriveDto extends SkipDto {
 export class HandlerDto {
   @Matches(/^\P{Cc}{1,200}$/u, { message: 'the name of a handler, or * for all' })
   handler!: string;
+}
+
+export class SetupDto {
+  @Choice(SETUP_CHECKS)
+  check!: SetupCheckName;
+
+  /** The company to check. */
+  @Optional()
+  @CompanyId()
+  company?: string;
 }
 
 export class ExpectationIdDto {

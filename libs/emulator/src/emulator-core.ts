@@ -7,6 +7,7 @@ import { CompanyStore } from './companies/company-store.js';
 import { PRIVATE_WEBHOOK } from './companies/webhook-url.js';
 import { ControlToken } from './controls/control-token.js';
 import { DeliveryAttempts } from './deliveries/delivery-attempts.js';
+import { eventIn, NewBody } from './deliveries/delivery-inputs.js';
 import { DeliveryLog } from './deliveries/delivery-log.js';
 import { DeliveryQueue } from './deliveries/delivery-queue.js';
 import type { DeliveryRecord } from './deliveries/delivery-record.js';
@@ -208,6 +209,14 @@ export class EmulatorCore {
       metadata,
     };
     return { event, firstAttempt: this.deliveries.enqueue(company, environment, event) };
+  }
+
+  /** Signs and sends the bytes of a body as they are. Resolves after the first delivery has ended. */
+  sendBody(input: unknown): Promise<DeliveryRecord> {
+    const { companyId, environment = 'sandbox', body } = checkInput(NewBody, input);
+    const original = Buffer.from(body, 'base64');
+    const company = this.companies.get(companyId);
+    return this.deliveries.enqueue(company, environment, eventIn(original), original);
   }
 
   /** Cancels all deliveries and restores the state that the emulator had after its start. */

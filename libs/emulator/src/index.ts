@@ -41,7 +41,7 @@ export type {
   DeliveryRecord,
   DeliveryState,
 } from './deliveries/delivery-record.js';
-export type { DeliveryFilter } from './deliveries/delivery-inputs.js';
+export type { DeliveryFilter, NewBody } from './deliveries/delivery-inputs.js';
 export type { TriggerInput } from './trigger/trigger-input.js';
 export type { TriggeredEvent } from './trigger/trigger-event.js';
 export type { WebhookEvent } from './deliveries/delivery-request.js';

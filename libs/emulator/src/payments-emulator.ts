@@ -10,6 +10,7 @@ import type {
   WebhookSecretInput,
 } from './companies/company-inputs.js';
 import { DeliveryFilter } from './deliveries/delivery-inputs.js';
+import type { NewBody } from './deliveries/delivery-inputs.js';
 import type { DeliveryRecord } from './deliveries/delivery-record.js';
 import type { WebhookEvent } from './deliveries/delivery-request.js';
 import type { CompletedTransaction } from './emulator-core.js';
@@ -208,6 +209,11 @@ export class PaymentsEmulator implements AsyncDisposable {
    */
   trigger(trigger: TriggerInput): Promise<TriggeredEvent> {
     return triggerEvent(this.#core, trigger);
+  }
+
+  /** Signs and sends the bytes of a body as they are. Resolves when the first delivery of the event has ended. */
+  sendBody(body: NewBody): Promise<DeliveryRecord> {
+    return this.#core.sendBody(body);
   }
 
   /** Returns the attempts of the delivery log that match, in the order of their creation. */

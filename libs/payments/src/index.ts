@@ -118,6 +118,12 @@ export type {
   TransactionCompletedData,
 } from './events/payment-event.js';
 
+export type {
+  StandardSchema,
+  StandardSchemaIssue,
+  StandardSchemaResult,
+} from './events/standard-schema.js';
+
 export { PaymentsApiService } from './api/payments-api.service.js';
 export type {
   ApiMethod,
@@ -130,6 +136,10 @@ export type {
 export { PaymentsApiError } from './api/api-error.js';
 export type { ApiErrorFacts } from './api/api-error.js';
 export { PaymentsTokenError } from './api/access-token.js';
+export type { TokenCheck, TokenFailure } from './api/access-token.js';
 export type { PaymentsApiOptions, RetryPolicy } from './api/api-options.js';
+
+export { PaymentsSetup, SETUP_CHECKS } from './setup/payments-setup.js';
+export type { SetupCheck, SetupCheckName, SetupCheckOptions } from './setup/payments-setup.js';
 
 export type { ObserverInfo, PaymentsObserver } from './telemetry/observers.js';

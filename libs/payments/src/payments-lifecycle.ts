@@ -24,6 +24,7 @@ import type { ResolvedWorkerOptions } from './inbox/work/worker-options.js';
 import { hasShutdownHooks, stopFirst } from './nest-internals.js';
 import { PAYMENTS_RUNTIME } from './runtime/payments-runtime.js';
 import type { ModuleRuntime } from './runtime/payments-runtime.js';
+import { PaymentsSetup } from './setup/payments-setup.js';
 import { Observers } from './telemetry/observers.js';
 
 /** Until the check after this time, the application may still call `enableShutdownHooks()`, also after `listen()`. */
@@ -55,6 +56,7 @@ export class PaymentsLifecycle
     private readonly observers: Observers,
     private readonly inbox: PaymentInbox,
     private readonly expectations: PaymentExpectations,
+    private readonly setup: PaymentsSetup,
     modules: ModulesContainer,
   ) {
     stopFirst(modules, PaymentsLifecycle);
@@ -80,6 +82,7 @@ export class PaymentsLifecycle
       stats: () => this.inbox.stats(),
       expectations: () => this.expectations.counts(),
     });
+    this.setup.logAtBoot();
   }
 
   /**

@@ -27,7 +27,7 @@ import type { ResolvedWorkerOptions, WorkerOptions } from './inbox/work/worker-o
 import { ModuleRuntime, systemRuntime } from './runtime/payments-runtime.js';
 import type { PaymentsRuntime } from './runtime/payments-runtime.js';
 import { ModuleLogger, ThrottledLog } from './errors/module-log.js';
-import { checkNames, mustBe, optionsInvalid } from './errors/option-checks.js';
+import { checkNames, flag, mustBe, optionsInvalid } from './errors/option-checks.js';
 import { describeError, framesOf } from './errors/payments-error.js';
 import { callersGuard, guard } from './errors/unhandled-rejections.js';
 import { resolveObservers } from './telemetry/observers.js';
@@ -89,6 +89,11 @@ export interface PaymentsModuleOptions extends ReceiveOptions {
    * at boot, in any module; the provider must have the default scope. Default: none.
    */
   observers?: readonly (PaymentsObserver | Type<PaymentsObserver>)[];
+  /**
+   * Whether the application checks its setup when it has started, and logs a line for each check; see
+   * `PaymentsSetup.check()`. The boot does not wait for the checks, and no test webhook is sent. Default `false`.
+   */
+  checkSetup?: boolean;
   /** Clocks, timers, randomness and environment, for tests. Default: those of Node.js. */
   runtime?: PaymentsRuntime;
 }
@@ -128,6 +133,7 @@ export interface ResolvedPaymentsOptions {
   /** `null` if the option is not set. */
   readonly reconcile: ResolvedReconcileOptions | null;
   readonly observers: NonNullable<PaymentsModuleOptions['observers']>;
+  readonly checkSetup: boolean;
   readonly runtime: ModuleRuntime;
 }
 
@@ -147,6 +153,7 @@ const NAMES: Readonly<Record<keyof PaymentsModuleOptions, true>> = {
   api: true,
   reconcile: true,
   observers: true,
+  checkSetup: true,
   runtime: true,
   oncePerTransaction: true,
   deadlineMs: true,
@@ -229,6 +236,7 @@ export function resolveOptions(options: PaymentsModuleOptions): ResolvedPayments
       find: guarded('reconcile.find', reconcile.find),
     },
     observers: resolveObservers(options.observers),
+    checkSetup: flag(false)('checkSetup', options.checkSetup),
     runtime,
   });
 }

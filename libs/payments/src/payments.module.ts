@@ -30,6 +30,7 @@ import type { PaymentsModuleOptions, ResolvedPaymentsOptions } from './payments-
 import { PAYMENTS_RUNTIME } from './runtime/payments-runtime.js';
 import { optionsInvalid } from './errors/option-checks.js';
 import { PaymentsError } from './errors/payments-error.js';
+import { CHECK_AT_BOOT, PaymentsSetup } from './setup/payments-setup.js';
 import { Observers } from './telemetry/observers.js';
 import { Admission, PendingRequests } from './webhook/admission.js';
 import { RawBodyMiddleware } from './webhook/raw-body.middleware.js';
@@ -168,6 +169,7 @@ const OPTIONS: Provider[] = [
   option(BODY_CODEC, ({ bodyCodec }) => bodyCodec),
   option(EVENT_RELAY, ({ relay }) => relay),
   option(MESSAGE_SOURCE, ({ source }) => source),
+  option(CHECK_AT_BOOT, ({ checkSetup }) => checkSetup),
   option(INBOX_STORE, ({ inbox, runtime }) => inbox.create(runtime)),
   {
     provide: Observers,
@@ -230,9 +232,17 @@ const EVENTS: Provider[] = [UnhandledRejections, HandlerRegistry, HandlerExplore
     Poller,
     PaymentExpectations,
     PaymentsApiService,
+    PaymentsSetup,
     PaymentsLifecycle,
   ],
   // Nest creates WebhookGuard in the module that uses it, which must therefore be able to inject WebhookVerifier.
-  exports: [PaymentsApiService, PaymentInbox, PaymentExpectations, WebhookGuard, WebhookVerifier],
+  exports: [
+    PaymentsApiService,
+    PaymentInbox,
+    PaymentExpectations,
+    PaymentsSetup,
+    WebhookGuard,
+    WebhookVerifier,
+  ],
 })
 export class PaymentsModule extends ConfigurableModuleClass {}

@@ -197,6 +197,7 @@ describeInBrowser('keyboard shortcuts of the inbox console', (browser) => {
       ['f', 'Failures'],
       ['x', 'Expectations'],
       ['a', 'Audit'],
+      ['s', 'Setup'],
       ['o', 'Overview'],
     ] as const) {
       await page.keyboard.type(`g${key}`);

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -71,6 +71,7 @@ describe('docs/local-development.md', () => {
 
     const [later, declined] = [await createTransaction(url), await createTransaction(url)];
     const outputs = new Map<string, string>();
+    await writeFile(join(folder, 'body.json'), '{"eventType": "from.file"}');
     for (const command of others) {
       if (command.startsWith('npx payments-emulator --')) {
         url = await startAs(command);
@@ -104,6 +105,8 @@ describe('docs/local-development.md', () => {
       ['/webhooks/payments', 'payout.settled'],
       ['/webhooks/payments', 'shop.closed'],
       ['/webhooks/payments', 'shop.closed'],
+      ['/webhooks/payments', 'shop.closed'],
+      ['/webhooks/payments', 'from.file'],
       ['/webhooks/payments/umbrella', 'transaction.completed'],
     ]);
     expect(receiver.first.event.data).toMatchObject({ amount: 350, externalReference: 'order-1' });

@@ -2,6 +2,8 @@ import { expect, it } from '@jest/globals';
 import { OnPaymentEvent } from 'nestjs-payments';
 import type { PaymentEvent, PaymentEventContext, TransactionCompletedData } from 'nestjs-payments';
 
+import { z } from 'zod';
+
 // `tsc -b test` checks these types: it fails unless exactly the lines under `@ts-expect-error` are errors.
 
 declare module 'nestjs-payments' {
@@ -61,6 +63,11 @@ class Right {
     return event.data.amount;
   }
 
+  @OnPaymentEvent('*', { schema: z.object({ amount: z.number() }) })
+  ofSchema(event: PaymentEvent<string, { amount: number }>): number {
+    return event.data.amount;
+  }
+
   @OnPaymentEvent('transaction.completed')
   nothing(): void {}
 
@@ -88,6 +95,14 @@ abstract class Wrong {
   // @ts-expect-error the data class has another type for amount
   @OnPaymentEvent('*', { data: Dto })
   untyped(_event: PaymentEvent<string, { amount: string }>): void {}
+
+  // @ts-expect-error the schema has another type for amount
+  @OnPaymentEvent('*', { schema: z.object({ amount: z.number() }) })
+  notOfSchema(_event: PaymentEvent<string, { amount: string }>): void {}
+
+  // @ts-expect-error the output of the schema is no object
+  @OnPaymentEvent('*', { schema: z.number() })
+  noObject(_event: PaymentEvent): void {}
 
   // @ts-expect-error the first parameter is the event
   @OnPaymentEvent('transaction.completed')

@@ -185,11 +185,32 @@ describe('requestRejected', () => {
     const observed = new Observed();
     const book = () => Promise.reject(new Error('broken'));
     await using app = await startOn(MEMORY, { book }, { observers: [observed.observer] });
+    const message = (part: string) => expect.stringContaining(part);
     expect(await rejections(app, observed)).toEqual([
-      { code: 'signature_missing', company: null, eventId: null },
-      { code: 'signature_mismatch', company: 'default', eventId: null },
-      { code: 'company_unknown', company: null, eventId: null },
-      { code: 'handlers_failed', company: 'default', eventId: 'e-1' },
+      {
+        code: 'signature_missing',
+        company: null,
+        eventId: null,
+        message: message('no X-Webhook-Signature header'),
+      },
+      {
+        code: 'signature_mismatch',
+        company: 'default',
+        eventId: null,
+        message: message('No accepted webhook secret'),
+      },
+      {
+        code: 'company_unknown',
+        company: null,
+        eventId: null,
+        message: message('names no company'),
+      },
+      {
+        code: 'handlers_failed',
+        company: 'default',
+        eventId: 'e-1',
+        message: message('1 of 1 handlers'),
+      },
     ]);
   });
 });

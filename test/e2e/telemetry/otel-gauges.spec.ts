@@ -149,6 +149,7 @@ describe('reads of the gauges', () => {
         code: 'signature_missing',
         company: null,
         eventId: null,
+        message: '',
       });
       const page = await metrics.scrape();
       expect(page).toContain('payments_requests_rejected_total{error_type="signature_missing"');

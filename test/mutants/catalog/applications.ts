@@ -4,7 +4,7 @@ const INBOX = 'libs/payments/src/inbox';
 const STORES = 'libs/payments/src/stores';
 const TESTING = 'libs/payments/src/testing';
 
-/** Applications that use the module: AP-01 to AP-20. */
+/** Applications that use the module: AP-01 to AP-22. */
 export const APPLICATION_MUTANTS: readonly Mutant[] = [
   {
     promise: 'AP-01',
@@ -193,6 +193,31 @@ export const APPLICATION_MUTANTS: readonly Mutant[] = [
     smoke: 'add',
   },
   {
+    promise: 'AP-18',
+    fault: 'reads the inbox, but does not write to it',
+    file: 'libs/payments/src/setup/payments-setup.ts',
+    replace:
+      'await this.store.register({ id, leaseMs: 1000, handlers: [] });\n    await this.store.retire(id, 0);',
+    by: 'void id;',
+    specs: ['test/e2e/setup/mistakes.spec.ts'],
+  },
+  {
+    promise: 'AP-18',
+    fault: 'does not see the rejections of webhook requests',
+    file: 'libs/payments/src/telemetry/observers.ts',
+    replace: 'this.#use([...this.#observers, observer]);',
+    by: 'this.#use([...this.#observers]);',
+    specs: ['test/e2e/setup/mistakes.spec.ts'],
+  },
+  {
+    promise: 'AP-19',
+    fault: 'names the messages of a schema, which may contain values, instead of the paths',
+    file: 'libs/payments/src/events/event-dispatcher.ts',
+    replace: 'const paths = pathsOf(result.issues);',
+    by: 'const paths = (void pathsOf, result.issues.map(({ message }) => message));',
+    specs: ['test/e2e/handlers/schema.spec.ts'],
+  },
+  {
     promise: 'AP-20',
     fault: 'middleware that reads the body of a webhook request gets no bytes',
     file: 'libs/payments/src/webhook/admission.ts',
@@ -208,5 +233,13 @@ export const APPLICATION_MUTANTS: readonly Mutant[] = [
     by: '',
     specs: [],
     smoke: 'guide',
+  },
+  {
+    promise: 'AP-22',
+    fault: 'sends the body of a file as JSON that was parsed and written again',
+    file: 'libs/emulator/src/emulator-core.ts',
+    replace: 'eventIn(original), original)',
+    by: 'eventIn(original))',
+    specs: ['test/e2e/emulator/delivery-commands.spec.ts'],
   },
 ];

@@ -96,6 +96,7 @@ async function pagesOf(environment: DemoEnvironment): Promise<PageToCapture[]> {
     ofConsole('failures', 'failures'),
     ofConsole('expectations', 'expectations'),
     ofConsole('audit', 'audit'),
+    ofConsole('setup', 'setup'),
     ofConsole('unknown-address', 'nonsense'),
   ];
 }

@@ -10,6 +10,10 @@ Usage: payments-emulator [flags]
                                                        outage of deliveries on or off, completes
                                                        and declines transactions, sets faults;
                                                        webhooks --help describes all four
+       payments-emulator watch|replay ID|send --file FILE
+                                                       prints the webhook requests of a running
+                                                       emulator, sends one again, or signs and sends
+                                                       a file; watch --help describes all three
 
 Addresses
   --port N                        sandbox host; 0 selects a free port (default ${DEFAULT_PORT})

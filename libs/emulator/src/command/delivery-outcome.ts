@@ -47,13 +47,18 @@ function adviseNoResponse({ failure }: DeliveryRecord): string | undefined {
   return 'check that the application runs and listens at this address, then send the event again';
 }
 
+/** The error code in the response of an application that uses nestjs-payments. */
+export function codeOf({ response }: Pick<DeliveryRecord, 'response'>): string | undefined {
+  // The delivery log may have only the start of the body.
+  return /"code":"(\w+)"/.exec(response?.body ?? '')?.[1];
+}
+
 function adviseResponse({ response, faults, companyId }: DeliveryRecord): string {
   if (faults.some((fault) => /^tamper|^oldSecret$/.test(fault))) {
     return "a fault of the emulator changed this delivery; switch the fault off on the emulator's page";
   }
-  const { status = 0, body = '' } = response ?? {};
-  // The response of an application that uses nestjs-payments. The delivery log may have only the start of the body.
-  const code = /"code":"(\w+)"/.exec(body)?.[1];
+  const { status = 0 } = response ?? {};
+  const code = codeOf({ response });
   if (code === 'company_unknown') {
     return `the application has no company with the id at the end of the webhook URL: start the emulator with the --webhook-url of a company that the application has, or PUT /emulator/companies/${companyId}/webhook with {"url":"…"}`;
   }

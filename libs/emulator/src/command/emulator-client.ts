@@ -1,5 +1,5 @@
 export interface ControlRequest {
-  readonly method: 'POST' | 'PUT' | 'DELETE';
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   /** The path under `/emulator/`. */
   readonly control: string;
   /** The body, which is sent as JSON. If undefined, the request has no body. */

@@ -8,6 +8,7 @@ import { HELP } from './command-help.js';
 import { describeDelivery, describeStart } from './command-output.js';
 import type { CommandOutput } from './command-output.js';
 import { CONTROL_COMMANDS, runControl } from './control-command.js';
+import { DELIVERY_COMMANDS, runDeliveryCommand } from './delivery-commands.js';
 import { saveEnvFile } from './env-file.js';
 import { describeListenFailure } from './listen-failure.js';
 import { applicationSettings } from './application-settings.js';
@@ -21,6 +22,7 @@ export async function runCommand(args: string[], output: CommandOutput): Promise
   try {
     if (args[0] === 'trigger') return await runTrigger(args.slice(1), output);
     if (isControl(args)) return await runControl(args, output);
+    if (isDelivery(args)) return await runDeliveryCommand(args, output);
     const command = parseCommandLine(args);
     if (command.do === 'help') output.out(HELP);
     if (command.do === 'version') output.out(`${readVersion()}\n`);
@@ -31,7 +33,7 @@ export async function runCommand(args: string[], output: CommandOutput): Promise
       error instanceof EmulatorInputError
         ? error.problems.map((problem) => problem.replace(/^\w+/, nameFlag)).join('; ')
         : messageOf(error);
-    const ofRunning = args[0] === 'trigger' || isControl(args);
+    const ofRunning = args[0] === 'trigger' || isControl(args) || isDelivery(args);
     const command = ofRunning ? `payments-emulator ${args[0]}` : 'payments-emulator';
     const hint = invalid ? `${command} --help lists the flags.\n` : '';
     output.err(`payments-emulator: ${message}\n${hint}`);
@@ -41,6 +43,10 @@ export async function runCommand(args: string[], output: CommandOutput): Promise
 
 function isControl([command = '']: readonly string[]): boolean {
   return CONTROL_COMMANDS.includes(command);
+}
+
+function isDelivery([command = '']: readonly string[]): boolean {
+  return DELIVERY_COMMANDS.includes(command);
 }
 
 async function start(

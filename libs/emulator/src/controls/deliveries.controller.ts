@@ -1,16 +1,20 @@
-import { Controller, Get, HttpCode, Param, Post, Query, UseGuards } from '@nestjs/common';
+import { Body, Controller, Get, HttpCode, Param, Post, Query, UseGuards } from '@nestjs/common';
 import { DeliveryFilter, DeliverySearch } from '../deliveries/delivery-inputs.js';
 import type { DeliveryRecord } from '../deliveries/delivery-record.js';
 import type { DeliveryPage } from '../deliveries/delivery-summary.js';
 import { EmulatorCore } from '../emulator-core.js';
 import { checkInput } from '../check-input.js';
+import { EnvironmentAddress } from '../http/environment-address.js';
 import { SameOriginGuard } from '../http/same-origin.guard.js';
 
 /** Endpoints that only the emulator has: the delivery log, redelivery, and the end of all delays. */
 @Controller('emulator/deliveries')
 @UseGuards(SameOriginGuard)
 export class DeliveriesController {
-  constructor(private readonly core: EmulatorCore) {}
+  constructor(
+    private readonly core: EmulatorCore,
+    private readonly address: EnvironmentAddress,
+  ) {}
 
   @Get()
   list(@Query() query: object): DeliveryRecord[] {
@@ -26,6 +30,13 @@ export class DeliveriesController {
   @Get(':id')
   get(@Param('id') id: string): DeliveryRecord {
     return this.core.log.get(id).record;
+  }
+
+  /** Signs and sends a body as it is. Responds after the first delivery of the event has ended. */
+  @Post()
+  @HttpCode(200)
+  send(@Body() body: object): Promise<DeliveryRecord> {
+    return this.core.sendBody({ environment: this.address.environment, ...body });
   }
 
   /** Sends the event again. Responds with the new attempt after the attempt has ended. */

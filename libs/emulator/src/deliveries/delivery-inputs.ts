@@ -1,8 +1,11 @@
-import { IsIn, IsOptional, IsString, MaxLength } from 'class-validator';
+import { IsBase64, IsIn, IsOptional, IsString, MaxLength } from 'class-validator';
 import { IsLimit } from '../check-input.js';
-import { IsCompanyId } from '../companies/company-validators.js';
+import type { Environment } from '../companies/company.js';
+import { IsCompanyId, IsEnvironment } from '../companies/company-validators.js';
+import { EmulatorInputError } from '../emulator-errors.js';
 import type { DeliveryState } from './delivery-record.js';
 import { DELIVERY_STATES } from './delivery-record.js';
+import type { WebhookEvent } from './delivery-request.js';
 
 /** Selects attempts of the delivery log. All given fields must match. */
 export class DeliveryFilter {
@@ -30,6 +33,52 @@ export class DeliveryFilter {
   /** Maximum number of attempts, 1 to 10,000. The newest attempts are returned. Default: all. */
   @IsLimit('deliveries', 10_000)
   limit?: number | undefined;
+}
+
+/** A body to sign and send as it is. */
+export class NewBody {
+  /** Id of the company that the body is sent to. Default: the company that the emulator started with. */
+  @IsOptional()
+  @IsCompanyId()
+  companyId?: string | undefined;
+
+  /** The environment. Default: `sandbox`; over HTTP, the environment of the called host. */
+  @IsOptional()
+  @IsEnvironment()
+  environment?: Environment | undefined;
+
+  /** The bytes, in Base64. The bytes must be a JSON object with the text `eventType`. */
+  @IsBase64({}, { message: 'body must be Base64' })
+  body!: string;
+}
+
+/**
+ * Returns the event in the bytes of a body, for the delivery log and the header `X-Webhook-Event`. Only `eventType` is
+ * checked, because a test may send an invalid event.
+ *
+ * @throws EmulatorInputError
+ */
+export function eventIn(body: Uint8Array): WebhookEvent {
+  let event: Partial<WebhookEvent> | null;
+  try {
+    event = JSON.parse(Buffer.from(body).toString('utf8')) as Partial<WebhookEvent> | null;
+  } catch {
+    event = null;
+  }
+  const { id, eventType, data } = event ?? {};
+  if (typeof eventType !== 'string' || !/^[\x21-\x7e]{1,128}$/.test(eventType)) {
+    throw new EmulatorInputError([
+      'body must be a JSON object with the field "eventType": 1 to 128 visible ASCII characters',
+    ]);
+  }
+  const isObject = typeof data === 'object' && data !== null;
+  return {
+    id: typeof id === 'string' ? id : '',
+    eventType,
+    timestamp: '',
+    data: isObject ? data : {},
+    metadata: {},
+  };
 }
 
 /** Selects attempts for a page of the delivery log. All given fields must match. */

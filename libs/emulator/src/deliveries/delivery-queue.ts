@@ -34,11 +34,16 @@ export class DeliveryQueue {
     this.#delays = new Delays(clock);
   }
 
-  /** Starts the deliveries of an event. Resolves after the first attempt of the first delivery has ended. */
+  /**
+   * Starts the deliveries of an event. Resolves after the first attempt of the first delivery has ended.
+   *
+   * @param original the bytes to sign and send. Default: the event as JSON
+   */
   enqueue(
     company: Company,
     environment: Environment,
     event: WebhookEvent,
+    original: Uint8Array = Buffer.from(JSON.stringify(event)),
   ): Promise<DeliveryRecord> {
     const faults = this.faults.forEvent(company.companyId);
     const { transactionId, externalReference, amount } = event.data;
@@ -52,7 +57,6 @@ export class DeliveryQueue {
       externalReference: typeof externalReference === 'string' ? externalReference : undefined,
       amount: typeof amount === 'number' ? amount : undefined,
     };
-    const original = Buffer.from(JSON.stringify(event));
     const { signal } = this.#abort;
     const firstAttempts = faults.delays.map((delayMs, copy) => {
       const delivery: Delivery = {

@@ -103,6 +103,17 @@ export class AccessToken {
     if (this.#current?.value === token) this.#rejectionBackoff.succeed();
   }
 
+  /**
+   * Requests a token that no call uses, for a check of the setup. Changes neither the current token nor the time of the
+   * next request. Never rejects.
+   */
+  async check(): Promise<TokenCheck> {
+    const { runtime, timeoutMs } = this.#parts;
+    const { result, durationMs } = await this.#request(new Deadline(runtime, timeoutMs));
+    if (!result.ok) return result;
+    return { ok: true, lifetimeMs: result.lifetimeMs, durationMs };
+  }
+
   close(): void {
     this.#closed = true;
     this.#current = undefined;
@@ -144,20 +155,23 @@ export class AccessToken {
   }
 
   async #run(deadline: Deadline): Promise<string> {
-    const sent = this.#now();
-    const result = await this.#request(deadline.signal);
-    deadline.release();
-    this.#parts.onEnded?.({
-      company: this.#parts.company,
-      errorCode: result.ok ? null : result.code,
-      durationMs: this.#now().monotonic - sent.monotonic,
-    });
+    const { result, sent } = await this.#request(deadline);
     if (this.#refresh?.deadline !== deadline) return this.get();
     this.#refresh = undefined;
     return result.ok ? this.#keep(result, sent) : this.#fail(result);
   }
 
-  async #request(signal: AbortSignal): Promise<TokenResult> {
+  async #request(deadline: Deadline) {
+    const sent = this.#now();
+    const result = await this.#send(deadline.signal);
+    deadline.release();
+    const durationMs = this.#now().monotonic - sent.monotonic;
+    const errorCode = result.ok ? null : result.code;
+    this.#parts.onEnded?.({ company: this.#parts.company, errorCode, durationMs });
+    return { result, sent, durationMs };
+  }
+
+  async #send(signal: AbortSignal): Promise<TokenResult> {
     try {
       return await abortable(this.#parts.requestToken(signal), signal, aborted);
     } catch {
@@ -269,6 +283,10 @@ const BODY = Buffer.from(JSON.stringify({ grant_type: 'client_credentials' }));
 const MAX_BYTES = 64 * 1024;
 
 export type TokenResult = { ok: true; value: string; lifetimeMs: number } | TokenFailure;
+
+/** The result of a token request, without the token. */
+export type TokenCheck =
+  { readonly ok: true; readonly lifetimeMs: number; readonly durationMs: number } | TokenFailure;
 
 export interface TokenFailure {
   ok: false;

@@ -5,7 +5,7 @@ import { backoffMs } from '../runtime/backoff.js';
 import { abortable, abortableDelay, Deadline } from '../runtime/deadline.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 import type { Observers } from '../telemetry/observers.js';
-import { AccessToken, requestToken, TokenCache } from './access-token.js';
+import { AccessToken, requestToken, TokenCache, type TokenCheck } from './access-token.js';
 import {
   authenticationError,
   endedError,
@@ -69,6 +69,13 @@ export class HttpApiClient implements ApiClient {
     }
   }
 
+  async checkToken(companyId: string): Promise<TokenCheck> {
+    const company = await this.companies.find(companyId);
+    if (company === undefined) throw companyUnknown(companyId);
+    await this.#tokenRequests.open();
+    return this.#tokens.get(company).check();
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
     for (const deadline of this.#underWay) deadline.end('closed');
@@ -101,10 +108,7 @@ export class HttpApiClient implements ApiClient {
       endedError(callFacts(request, id, 0), deadline.ended!, false),
     );
     if (company) return company;
-    throw new PaymentsError(
-      'company_unknown',
-      `No company '${id}' is configured: check the id given to forCompany(), or the directory`,
-    );
+    throw companyUnknown(id);
   }
 
   #token(company: ResolvedCompany): AccessToken {
@@ -118,6 +122,13 @@ export class HttpApiClient implements ApiClient {
       onEnded: (info) => this.observers.active && this.observers.notify('tokenFetched', info),
     });
   }
+}
+
+function companyUnknown(id: string): PaymentsError {
+  return new PaymentsError(
+    'company_unknown',
+    `No company '${id}' is configured: check the id given to forCompany(), or the directory`,
+  );
 }
 
 /** One call with all its attempts, from the token to the response. */

@@ -4,6 +4,7 @@ import type { Companies } from '../companies/company.js';
 import { PAYMENTS_RUNTIME, type PaymentsRuntime } from '../runtime/payments-runtime.js';
 import { NO_OBSERVERS, Observers } from '../telemetry/observers.js';
 import { PAYMENTS_API_OPTIONS, type ResolvedApiOptions } from './api-options.js';
+import type { TokenCheck } from './access-token.js';
 import { pathSegment } from './call-request.js';
 import { HttpApiClient } from './http-api-client.js';
 import type {
@@ -53,6 +54,17 @@ export class CompanyApi implements PaymentsApi {
 
   async sendTestWebhook<T = unknown>(options: CallOptions = {}): Promise<T> {
     return (await this.request<T>('POST', TEST_WEBHOOK, options)).body;
+  }
+
+  /**
+   * Requests a token to check the credentials, and returns how long it is valid and how long the request took, or why
+   * there is no token. Calls do not use this token.
+   *
+   * @param company id of the company. Default: the company of this API
+   * @throws PaymentsError `company_unknown`
+   */
+  async checkToken(company: string = this.company): Promise<TokenCheck> {
+    return this.#client.checkToken(company);
   }
 
   async get<T = unknown>(path: string, options: Omit<RequestOptions, 'body'> = {}): Promise<T> {

@@ -1,3 +1,5 @@
+import type { TokenCheck } from './access-token.js';
+
 /** HTTP methods of a call. */
 export type ApiMethod = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
@@ -139,6 +141,8 @@ export interface CallSpec {
 export interface ApiClient {
   /** Makes one call. Rejects as {@link PaymentsApi} describes. */
   call<T>(companyId: string, spec: CallSpec): Promise<ApiResponse<T>>;
+  /** Requests a token that no call uses. @throws PaymentsError `company_unknown` */
+  checkToken(companyId: string): Promise<TokenCheck>;
   /** Aborts the calls under way, rejects further calls, and resolves when the connections are closed. */
   close(): Promise<void>;
 }

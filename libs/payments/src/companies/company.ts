@@ -223,6 +223,9 @@ export interface Companies {
 
   /** Must be called when a webhook request for this company had a valid signature. */
   verified(id: string): void;
+
+  /** The ids of the companies in the options; empty if a directory finds the companies. */
+  readonly ids: readonly string[];
 }
 
 export const COMPANIES = Symbol('PAYMENTS_COMPANIES');
@@ -230,8 +233,10 @@ export const COMPANIES = Symbol('PAYMENTS_COMPANIES');
 /** The companies in the options. If there is only one company, {@link find} returns it for its id and for `default`. */
 export class ListedCompanies implements Companies {
   readonly #byId: ReadonlyMap<string, ResolvedCompany>;
+  readonly ids: readonly string[];
 
   constructor(companies: readonly ResolvedCompany[]) {
+    this.ids = companies.map(({ id }) => id);
     const byId = new Map(companies.map((company) => [company.id, company]));
     if (companies.length === 1) byId.set(DEFAULT_COMPANY, companies[0]!);
     this.#byId = byId;

@@ -44,6 +44,7 @@ export interface LookupLimits {
  * have a separate cache, so that invented ids never displace a real company.
  */
 export class DirectoryCompanies implements Companies {
+  readonly ids = [];
   readonly #found = new Map<string, FoundEntry>();
   readonly #others = new Map<string, CacheEntry>();
   // These fields are private, so that JSON.stringify and util.inspect do not show them, because they may contain

@@ -111,8 +111,9 @@ export type PaymentsErrorCode =
    */
   | 'handler_timeout'
   /**
-   * `data` of the event breaks a rule of the handler's data class, so the delivery became a dead letter. Fix: the
-   * message names the field and the rule. Correct the class, deploy it, and redrive the event.
+   * `data` of the event breaks a rule of the handler's data class or does not match its schema, so the delivery became a
+   * dead letter. Fix: the message names the field and the rule, or the path. Correct the class or the schema, deploy it,
+   * and redrive the event.
    */
   | 'data_invalid'
   /**

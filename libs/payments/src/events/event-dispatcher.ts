@@ -5,6 +5,8 @@ import { guard } from '../errors/unhandled-rejections.js';
 import { HandlerRegistry, matchesPattern } from './handler-registry.js';
 import type { PaymentHandler } from './handler-registry.js';
 import type { PaymentEvent, PaymentEventContext } from './payment-event.js';
+import { pathsOf } from './standard-schema.js';
+import type { StandardSchema, StandardSchemaResult } from './standard-schema.js';
 
 /**
  * The error for a delivery with an event type that the handler in this process does not handle. During a deployment,
@@ -36,7 +38,8 @@ export class EventDispatcher {
 
   /**
    * @throws PaymentsError `handlers_invalid` if no handler has the name, or the handler does not handle the event's
-   *   type ({@link OtherVersionError}); `data_invalid` if `event.data` fails the rules of the handler's data class.
+   *   type ({@link OtherVersionError}); `data_invalid` if `event.data` fails the rules of the handler's data class, or
+   *   does not match its schema.
    *   Also rejects with any value that the handler throws.
    */
   async dispatch(event: PaymentEvent, context: PaymentEventContext): Promise<void> {
@@ -54,7 +57,7 @@ export class EventDispatcher {
     await guard(
       (reason) => this.#logRejection(reason, event, context),
       async () => {
-        const data = handler.data ? await parseData(handler.data, event) : event.data;
+        const data = await dataFor(handler, event);
         // Each handler gets a frozen copy, so that no handler sees changes that another handler made to the event.
         const copy = Object.freeze({ ...event, data });
         await handler.invoke(copy, context);
@@ -75,6 +78,11 @@ export class EventDispatcher {
       ),
     );
   }
+}
+
+async function dataFor({ data, schema }: PaymentHandler, event: PaymentEvent): Promise<never> {
+  if (schema) return validateData(schema, event);
+  return data ? parseData(data, event) : (event.data as never);
 }
 
 type DataClass = new () => object;
@@ -116,7 +124,7 @@ async function parseData(type: DataClass, event: PaymentEvent): Promise<never> {
     data = plainToInstance(type, event.data);
   } catch {
     // The error that a @Transform or a setter threw may contain the value, so it does not become the `cause`.
-    throw dataInvalid(type, event, 'it could not be transformed');
+    throw dataInvalid(type.name, event, 'it could not be transformed');
   }
   const failures = await validate(data, { forbidUnknownValues: false });
   if (failures.length > 0) {
@@ -125,19 +133,34 @@ async function parseData(type: DataClass, event: PaymentEvent): Promise<never> {
         .concat(children?.length ? ['nested'] : [])
         .map((rule) => `${property} (${rule})`),
     );
-    throw dataInvalid(type, event, rules.join(', '));
+    throw dataInvalid(type.name, event, rules.join(', '));
   }
   return data as never;
 }
 
-function dataInvalid(
-  { name }: DataClass,
-  { eventType }: PaymentEvent,
-  failure: string,
-): PaymentsError {
+/** Maximum number of paths in a message. */
+const MAX_PATHS = 20;
+
+/** @throws PaymentsError `data_invalid`. The message names the paths, and contains no value. */
+async function validateData(schema: StandardSchema<object>, event: PaymentEvent): Promise<never> {
+  let result: StandardSchemaResult<object>;
+  try {
+    result = await schema['~standard'].validate(event.data);
+  } catch {
+    // The error that a transformation threw may contain the value, so it does not become the `cause`.
+    throw dataInvalid('its schema', event, 'it could not be validated');
+  }
+  if (!result.issues) return result.value as never;
+  const paths = pathsOf(result.issues);
+  const listed = paths.slice(0, MAX_PATHS).join(', ');
+  const more = paths.length > MAX_PATHS ? ` and ${paths.length - MAX_PATHS} more` : '';
+  throw dataInvalid('its schema', event, `${listed}${more}`);
+}
+
+function dataInvalid(rules: string, { eventType }: PaymentEvent, failure: string): PaymentsError {
   return new PaymentsError(
     'data_invalid',
-    `"data" of the ${eventType} event does not satisfy ${name}: ${failure}. The inbox keeps the event: fix the class ` +
-      'or the rule, then redrive the event.',
+    `"data" of the ${eventType} event does not satisfy ${rules}: ${failure}. The inbox keeps the event: fix the class, ` +
+      'the rule or the schema, then redrive the event.',
   );
 }

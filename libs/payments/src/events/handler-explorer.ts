@@ -16,14 +16,22 @@ import {
 import type { NestHost } from '../nest-internals.js';
 import { bindHandler } from './handler-invoker.js';
 import { defaultName, HandlerRegistry } from './handler-registry.js';
-import { ON_PAYMENT_EVENT } from './on-payment-event.decorator.js';
+import { DECORATED, ON_PAYMENT_EVENT } from './on-payment-event.decorator.js';
 import type { OnPaymentEventMetadata } from './on-payment-event.decorator.js';
 import { isObject } from './payment-event.js';
+
+export const NO_HANDLER =
+  'This application has no payment handler, so it stores events and runs nothing.';
+export const ADD_HANDLER =
+  'Put @OnPaymentEvent(…) on a method of a provider or controller, and list its class in a module that the application ' +
+  'imports.';
 
 /** Finds every method that is decorated with `@OnPaymentEvent`, on the application's providers and controllers. */
 @Injectable()
 export class HandlerExplorer {
   readonly #logger = new ModuleLogger('PaymentHandlers');
+  /** The prototypes of all providers and controllers, with those that they inherit from. */
+  readonly #provided = new Set<unknown>();
 
   constructor(
     private readonly discovery: DiscoveryService,
@@ -50,9 +58,21 @@ export class HandlerExplorer {
       const prototype = scoped ? scopedPrototype(host) : instancePrototype(host.instance);
       if (!isObject(prototype) || !isObject(identity) || seen.has(identity)) continue;
       seen.add(identity);
+      for (let one: unknown = prototype; one; one = Object.getPrototypeOf(one)) {
+        this.#provided.add(one);
+      }
       this.#exploreHost(host, prototype, scoped);
     }
     this.#log();
+  }
+
+  /** Returns the decorated methods, as `Class.method`, that never run because no provider has their class. */
+  unprovided(): string[] {
+    return [...DECORATED]
+      .filter(([prototype]) => !this.#provided.has(prototype))
+      .flatMap(([{ constructor }, methods]) =>
+        [...methods].map((method) => `${constructor.name}.${method}`),
+      );
   }
 
   #log(): void {
@@ -60,11 +80,7 @@ export class HandlerExplorer {
       const line = `Payment handler ${name}: ${patterns.join(', ')}`;
       this.#logger.log(new LogLine(line, { handler: name }));
     }
-    if (this.registry.all().length > 0) return;
-    this.#logger.warn(
-      'This application has no payment handler, so it stores events and runs nothing. Put @OnPaymentEvent(…) on a ' +
-        'method of a provider or controller, and list its class in a module that the application imports.',
-    );
+    if (this.registry.all().length === 0) this.#logger.warn(`${NO_HANDLER} ${ADD_HANDLER}`);
   }
 
   #exploreHost(host: NestHost, prototype: object, scoped: boolean): void {
@@ -85,6 +101,7 @@ export class HandlerExplorer {
         source: `${owner}.${method} (${host.host?.name ?? 'no module'})`,
         patterns: metadata.patterns,
         data: metadata.data,
+        schema: metadata.schema,
         options: metadata,
         invoke: bindHandler(this.moduleRef, host, method, scoped),
       });

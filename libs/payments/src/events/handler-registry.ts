@@ -1,6 +1,7 @@
 import { PaymentsError } from '../errors/payments-error.js';
 import type { PaymentEvent, PaymentEventContext } from './payment-event.js';
 import type { RetrySchedule } from './retry-schedule.js';
+import type { StandardSchema } from './standard-schema.js';
 
 /** Limits and retries of one handler, from its decorator. For a field that is left out, the option `worker` applies. */
 export interface HandlerOptions {
@@ -17,6 +18,8 @@ export interface PaymentHandler {
   readonly patterns: readonly string[];
   /** Class with the class-validator rules of `event.data`, if the decorator names such a class. */
   readonly data?: (new () => object) | undefined;
+  /** Schema of `event.data`, if the decorator names one. */
+  readonly schema?: StandardSchema<object> | undefined;
   readonly options: HandlerOptions;
   /** Runs the method with its guards, pipes, interceptors and filters. */
   invoke(event: PaymentEvent, context: PaymentEventContext): Promise<unknown>;

@@ -1,4 +1,4 @@
-import { checkFields, optional, whole } from '../errors/option-checks.js';
+import { checkFields, optional, optionsInvalid, whole } from '../errors/option-checks.js';
 import type { OptionChecks } from '../errors/option-checks.js';
 import { defineHandlerParams } from './handler-invoker.js';
 import { assertPattern, OVERDUE_EVENT_TYPE } from './handler-registry.js';
@@ -11,6 +11,8 @@ import type {
 } from './payment-event.js';
 import { checkRetrySchedule } from './retry-schedule.js';
 import type { RetrySchedule } from './retry-schedule.js';
+import { isStandardSchema } from './standard-schema.js';
+import type { StandardSchema } from './standard-schema.js';
 
 /** Options of {@link OnPaymentEvent}. */
 export interface OnPaymentEventOptions<D extends object = object> {
@@ -27,6 +29,13 @@ export interface OnPaymentEventOptions<D extends object = object> {
    * the inbox keeps the event. Fields without a rule stay in `data`. Default: none; `data` is not checked.
    */
   data?: new () => D;
+  /**
+   * A schema of zod, valibot, arktype or any other library with Standard Schema 1, which `event.data` must match. The
+   * handler then gets the output of the schema as `event.data`. If `data` does not match, the delivery becomes a dead
+   * letter at once, with the code `data_invalid` and the paths that do not match. Not together with `data`. Default:
+   * none.
+   */
+  schema?: StandardSchema<D>;
   /**
    * Maximum number of attempts of the handler that run at the same time in one process. 1 to 1,000. Default:
    * `worker.concurrency`.
@@ -54,6 +63,9 @@ export interface OnPaymentEventMetadata extends OnPaymentEventOptions {
  * the method's name, so that the explorer notices a later decorator that replaced the function.
  */
 export const ON_PAYMENT_EVENT = Symbol.for('nestjs-payments:on-payment-event');
+
+/** The decorated methods of each prototype in this process, to find classes that the application does not provide. */
+export const DECORATED = new Map<object, ReadonlySet<string>>();
 
 /** Signature of a handler method: it takes the event and, optionally, the context. */
 export type PaymentEventHandler<T extends PaymentEventType, D> = (
@@ -134,6 +146,9 @@ function handlerDecorator<T extends string, D extends object>(
   given: OnPaymentEventOptions<D>,
 ) {
   const options = checkFields(name, given, CHECKS);
+  if (options.schema && options.data) {
+    throw optionsInvalid(`"${name}.schema" cannot be combined with "${name}.data": remove one of them.`);
+  }
   return <M extends PaymentEventHandler<T, D>>(
     target: object,
     method: string,
@@ -152,6 +167,7 @@ function handlerDecorator<T extends string, D extends object>(
     Reflect.defineMetadata(ON_PAYMENT_EVENT, metadata, handler);
     Reflect.defineMetadata(ON_PAYMENT_EVENT, true, target, method);
     defineHandlerParams(target, method);
+    DECORATED.set(target, new Set([...(DECORATED.get(target) ?? []), method]));
   };
 }
 
@@ -170,6 +186,10 @@ function methodOf(target: object, method: unknown, descriptor?: PropertyDescript
 const CHECKS = {
   name: optional<string>('a text', (value) => typeof value === 'string'),
   data: optional<new () => object>('a class', (value) => typeof value === 'function'),
+  schema: optional<StandardSchema>(
+    'a schema with Standard Schema 1, for example of zod',
+    isStandardSchema,
+  ),
   concurrency: whole({ min: 1, max: 1000, unit: 'attempts' }),
   timeoutMs: whole({ min: 1, max: 3_600_000, unit: 'milliseconds' }),
   retry: checkRetrySchedule,

@@ -50,6 +50,8 @@ export interface ObserverInfo {
     readonly company: string | null;
     /** Id of the event; `null` if the signature was not verified or the body is not an event. */
     readonly eventId: string | null;
+    /** The cause, and usually the fix, as in the response or the log. */
+    readonly message: string;
   };
   /** A handler starts. */
   attemptStarted: {
@@ -293,6 +295,12 @@ export class Observers implements OnModuleInit {
   /** Ends the use of the inbox by the instrumentations. Never throws. */
   detach(): void {
     for (const detach of this.#detach.splice(0)) this.#attempt('attach', detach);
+  }
+
+  /** Adds an observer until the returned function is called. */
+  subscribe(observer: PaymentsObserver): () => void {
+    this.#use([...this.#observers, observer]);
+    return () => this.#use(this.#observers.filter((other) => other !== observer));
   }
 
   /** Calls a method of all observers that implement it, without waiting for them. Never throws. */

@@ -1,3 +1,4 @@
+import type { TokenCheck } from '../api/access-token.js';
 import { PaymentsApiError, statusError } from '../api/api-error.js';
 import type { ApiErrorFacts } from '../api/api-error.js';
 import { checkPath } from '../api/call-request.js';
@@ -117,6 +118,10 @@ class ScriptedClient implements ApiClient {
       ? (response as (call: FakeCall) => unknown)(call)
       : response)) as T;
     return { status: 200, headers: {}, body, requestId: undefined };
+  }
+
+  async checkToken(): Promise<TokenCheck> {
+    return { ok: true, lifetimeMs: 3_599_000, durationMs: 0 };
   }
 
   async close(): Promise<void> {}

@@ -105,7 +105,8 @@ export class RejectionLog {
 
   logUnexpected(error: unknown): void {
     if (error instanceof RequestClosedError) return;
-    this.#notify('inbox_unavailable', null);
+    const message = 'A webhook request failed unexpectedly; the log contains the error.';
+    this.#notify({ code: 'inbox_unavailable', message }, null);
     this.#log.error(
       'unexpected',
       `A webhook request failed unexpectedly: ${describeError(error)}${framesOf(error)}`,
@@ -115,19 +116,21 @@ export class RejectionLog {
   /** @param company id of a company that exists; `undefined` if the path names no company or an unknown one */
   logRejection(error: unknown, company?: string): void {
     if (!(error instanceof PaymentsError)) return;
-    this.#notify(error.code, company ?? null);
-    // The company directory has logged its own failure.
-    if (error.code === 'directory_unavailable') return;
-    if (error.code === 'raw_body_unavailable') {
-      this.#log.error(error.code, RAW_BODY_UNAVAILABLE);
-      return;
-    }
-    const { code, message } = error;
+    const { code } = error;
+    const unread = code === 'raw_body_unavailable';
+    const message = unread ? RAW_BODY_UNAVAILABLE : error.message;
     // Each status that the application's own check returns is logged separately, because it has another cause.
     const [subject, reason] =
       error instanceof AdmissionCheckError
         ? [`${code} ${error.status}`, error.reason]
         : [code, message];
+    this.#notify({ code, message: reason }, company ?? null);
+    // The company directory has logged its own failure.
+    if (code === 'directory_unavailable') return;
+    if (unread) {
+      this.#log.error(code, message);
+      return;
+    }
     const rejected = `was rejected (${code}). ${reason}`;
     const line =
       company === undefined
@@ -136,8 +139,11 @@ export class RejectionLog {
     this.#log.warn(subject, line);
   }
 
-  #notify(code: PaymentsErrorCode, company: string | null): void {
+  #notify(
+    { code, message }: Pick<PaymentsError, 'code' | 'message'>,
+    company: string | null,
+  ): void {
     if (!this.observers.active) return;
-    this.observers.notify('requestRejected', { code, company, eventId: null });
+    this.observers.notify('requestRejected', { code, message, company, eventId: null });
   }
 }

@@ -213,7 +213,8 @@ export class EventReceiver {
       const rejection = this.#toInboxError(error, verified);
       if (this.observers.active) {
         const { company, event } = verified;
-        const info = { code: rejection.code, company, eventId: event.id };
+        const { code, message } = rejection;
+        const info = { code, message, company, eventId: event.id };
         this.observers.notify('requestRejected', info);
       }
       throw rejection;

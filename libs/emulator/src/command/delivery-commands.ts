@@ -1,0 +1,111 @@
+import { readFile } from 'node:fs/promises';
+import { setTimeout } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import type { DeliveryRecord } from '../deliveries/delivery-record.js';
+import type { DeliveryPage } from '../deliveries/delivery-summary.js';
+import { messageOf } from '../emulator-errors.js';
+import { CommandLineError, DEFAULT_URL } from './command-flags.js';
+import type { CommandOutput } from './command-output.js';
+import { describeDelivery } from './command-output.js';
+import { codeOf, describeOutcome } from './delivery-outcome.js';
+import { EmulatorClient } from './emulator-client.js';
+
+const HELP = `Shows and sends the webhook requests of a running emulator.
+
+Usage: payments-emulator watch              prints each webhook request with the response of the application,
+                                            until you press Ctrl+C
+       payments-emulator replay ID          sends a webhook request again; watch prints the ids
+       payments-emulator send --file FILE   signs the content of a file and sends it as it is; the file must
+                                            contain a JSON object with "eventType"
+
+  --company ID         send only (default: the company that the emulator started with)
+  --url URL            the emulator's address (default ${DEFAULT_URL})
+  --control-token TOKEN
+                       the token that the emulator printed; needed if other machines can reach the emulator
+  -h, --help           prints this help
+
+Exit codes: 0 delivered, 1 not delivered or no emulator, 2 invalid flags.
+`;
+
+const FLAGS = {
+  file: { type: 'string' },
+  company: { type: 'string' },
+  url: { type: 'string' },
+  'control-token': { type: 'string' },
+  help: { type: 'boolean', short: 'h' },
+} as const;
+
+export const DELIVERY_COMMANDS: readonly string[] = ['watch', 'replay', 'send'];
+
+/** Milliseconds between two requests of `watch`. */
+const WATCH_MS = 500;
+
+/**
+ * Runs one of the {@link DELIVERY_COMMANDS} and returns its exit code. `watch` ends only with an error.
+ *
+ * @throws CommandLineError for invalid flags, Error if no emulator responds or if the emulator rejects the request
+ */
+export async function runDeliveryCommand(args: string[], output: CommandOutput): Promise<0 | 1> {
+  const { values, positionals } = readFlags(args);
+  if (values.help) {
+    output.out(HELP);
+    return 0;
+  }
+  const [command, id, ...more] = positionals;
+  const { file, company: companyId, url = DEFAULT_URL, 'control-token': controlToken } = values;
+  const valid =
+    more.length === 0 &&
+    (id !== undefined) === (command === 'replay') &&
+    (file !== undefined) === (command === 'send') &&
+    (companyId === undefined || command === 'send');
+  if (!valid) {
+    const takes = { replay: 'one id', send: '--file and no id' }[command ?? ''] ?? 'no id';
+    throw new CommandLineError(`${command} takes ${takes}`);
+  }
+  const body = file === undefined ? undefined : (await readFile(file)).toString('base64');
+  const emulator = await EmulatorClient.connect(url, controlToken);
+  if (command === 'watch') return watch(emulator, output);
+  const delivery = await emulator.send<DeliveryRecord>(
+    id === undefined
+      ? { method: 'POST', control: 'deliveries', input: { body, companyId } }
+      : { method: 'POST', control: `deliveries/${encodeURIComponent(id)}/redeliver` },
+  );
+  print(delivery, output);
+  return delivery.state === 'delivered' ? 0 : 1;
+}
+
+/** Prints the attempts that end from now on. */
+async function watch(emulator: EmulatorClient, output: CommandOutput): Promise<never> {
+  let seen: ReadonlySet<string> | undefined;
+  for (;;) {
+    const { deliveries } = await emulator.send<DeliveryPage>({
+      method: 'GET',
+      control: 'deliveries/search?limit=200',
+    });
+    const ended = deliveries.filter(({ state }) => state !== 'waiting' && state !== 'sending');
+    if (seen === undefined) output.out('Waiting for webhook requests. Press Ctrl+C to end.\n');
+    for (const { id } of seen === undefined ? [] : ended.toReversed()) {
+      // The list has no responses, which are necessary for the code and the advice.
+      const control = `deliveries/${encodeURIComponent(id)}`;
+      if (!seen?.has(id)) print(await emulator.send({ method: 'GET', control }), output);
+    }
+    seen = new Set(ended.map(({ id }) => id));
+    await setTimeout(WATCH_MS);
+  }
+}
+
+function print(delivery: DeliveryRecord, output: CommandOutput): void {
+  const time = new Date(delivery.sentAt ?? delivery.createdAt).toTimeString().slice(0, 8);
+  const code = codeOf(delivery);
+  output.out(`${time}  ${delivery.id}  ${describeDelivery(delivery)}${code ? `  ${code}` : ''}\n`);
+  const { advice } = describeOutcome(delivery);
+  if (advice !== undefined) output.err(`payments-emulator: ${advice}\n`);
+}
+
+function readFlags(args: string[]) {
+  try {
+    return parseArgs({ args, options: FLAGS, strict: true, allowPositionals: true });
+  } catch (error) {
+    throw new CommandLineError(messageOf(error));
+  }
+}

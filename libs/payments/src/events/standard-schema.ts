@@ -1,0 +1,45 @@
+/**
+ * A schema of any library that implements Standard Schema 1, for example zod, valibot or arktype. `Output` is the type of
+ * the data after the validation. The type is a copy of the parts of the specification that the module uses, see
+ * https://standardschema.dev.
+ */
+export interface StandardSchema<Output = unknown> {
+  readonly '~standard': {
+    readonly version: 1;
+    readonly vendor: string;
+    readonly validate: (
+      value: unknown,
+    ) => StandardSchemaResult<Output> | Promise<StandardSchemaResult<Output>>;
+    readonly types?: { readonly input: unknown; readonly output: Output } | undefined;
+  };
+}
+
+/** The result of a {@link StandardSchema}: the data, or where the data does not match the schema. */
+export type StandardSchemaResult<Output> =
+  | { readonly value: Output; readonly issues?: undefined }
+  | { readonly issues: readonly StandardSchemaIssue[] };
+
+/** A place at which data does not match a {@link StandardSchema}. */
+export interface StandardSchemaIssue {
+  /** The module does not use the message, because it may contain a value. */
+  readonly message: string;
+  readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
+}
+
+/** Returns the paths of issues, such as `items[0].amount`, each once; `data` for the data itself. */
+export function pathsOf(issues: readonly StandardSchemaIssue[]): string[] {
+  const paths = issues.map(({ path = [] }) =>
+    path
+      .map((segment) => (typeof segment === 'object' ? segment.key : segment))
+      .map((key) => (typeof key === 'number' ? `[${key}]` : `.${String(key)}`))
+      .join('')
+      .replace(/^\./, ''),
+  );
+  return [...new Set(paths.map((path) => path || 'data'))];
+}
+
+export function isStandardSchema(value: unknown): value is StandardSchema {
+  // The schemas of arktype are functions.
+  const schema = value as StandardSchema | null | undefined;
+  return typeof schema?.['~standard']?.validate === 'function';
+}
