@@ -9,7 +9,7 @@ import type { Consumer } from 'rabbitmq-client';
 import type { EngineName } from 'test-postgres/engines/engine-adapter';
 import { configuration, serveCommands } from '../../test/support/processes/command-process.ts';
 import { delivery } from '../load/webhook-requests.ts';
-import { concurrently } from '../rows/shared/store-operations.ts';
+import { concurrently } from '../rows/shared/run-store-operations.ts';
 import { HandlerCounter } from './handler-counter.ts';
 
 /** The configuration of a process. */

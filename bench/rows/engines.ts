@@ -9,8 +9,8 @@ import type { PaymentsWorkerConfig } from '../queues/payments-worker.ts';
 import { jobsPerSecond } from '../queues/queue.ts';
 import type { Contender, Row, Table } from '../rounds/row.ts';
 import { sized } from '../rounds/row.ts';
-import { register, systemRuntime } from './store-operations.ts';
-import { ownPostgres } from './temporary-storage.ts';
+import { register, systemRuntime } from './shared/run-store-operations.ts';
+import { ownPostgres } from './shared/create-temporary-storage.ts';
 import { fill } from './work-sqlite.ts';
 
 const OURS = 'nestjs-payments';

@@ -72,7 +72,6 @@ export class HttpApiClient implements ApiClient {
   async checkToken(companyId: string): Promise<TokenCheck> {
     const company = await this.companies.find(companyId);
     if (company === undefined) throw companyUnknown(companyId);
-    await this.#tokenRequests.open();
     return this.#tokens.get(company).check();
   }
 

@@ -147,7 +147,9 @@ function handlerDecorator<T extends string, D extends object>(
 ) {
   const options = checkFields(name, given, CHECKS);
   if (options.schema && options.data) {
-    throw optionsInvalid(`"${name}.schema" cannot be combined with "${name}.data": remove one of them.`);
+    throw optionsInvalid(
+      `"${name}.schema" cannot be combined with "${name}.data": remove one of them.`,
+    );
   }
   return <M extends PaymentEventHandler<T, D>>(
     target: object,
@@ -186,7 +188,7 @@ function methodOf(target: object, method: unknown, descriptor?: PropertyDescript
 const CHECKS = {
   name: optional<string>('a text', (value) => typeof value === 'string'),
   data: optional<new () => object>('a class', (value) => typeof value === 'function'),
-  schema: optional<StandardSchema>(
+  schema: optional<StandardSchema<object>>(
     'a schema with Standard Schema 1, for example of zod',
     isStandardSchema,
   ),
