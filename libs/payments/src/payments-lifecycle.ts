@@ -6,6 +6,7 @@ import type {
 } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
 import { ModuleLogger } from './errors/module-log.js';
+import { EngineMonitor } from './engines/engine-monitor.js';
 import { EventConsumer } from './engines/event-consumer.js';
 import { RelayHandler } from './engines/event-relay.js';
 import { prepareDataClasses } from './events/event-dispatcher.js';
@@ -55,6 +56,7 @@ export class PaymentsLifecycle
     private readonly observers: Observers,
     private readonly inbox: PaymentInbox,
     private readonly expectations: PaymentExpectations,
+    private readonly engine: EngineMonitor,
     modules: ModulesContainer,
   ) {
     stopFirst(modules, PaymentsLifecycle);
@@ -79,6 +81,7 @@ export class PaymentsLifecycle
       handlers: () => this.inbox.handlers(),
       stats: () => this.inbox.stats(),
       expectations: () => this.expectations.counts(),
+      engine: () => this.engine.state(),
     });
   }
 

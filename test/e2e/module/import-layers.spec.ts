@@ -38,14 +38,23 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
     'telemetry/observers.ts',
   ],
   expectations: [...STAGE, 'api', 'companies', 'inbox/receive', 'inbox/work'],
-  engines: ['companies', 'errors', 'events', 'inbox/receive', 'inbox/work', 'runtime', 'webhook'],
+  engines: [
+    'companies',
+    'errors',
+    'events',
+    'inbox/receive',
+    'inbox/work',
+    'runtime',
+    'telemetry/observers.ts',
+    'webhook',
+  ],
   'stores/sql': ['inbox/store'],
   'stores/memory': STORE,
   'stores/sqlite': [...STORE, 'stores/sql'],
   'stores/postgres': [...STORE, 'stores/sql'],
   'telemetry/observers.ts': ['errors'],
   'telemetry/otel': ['telemetry/observers.ts', 'errors', 'runtime'],
-  'telemetry/health.ts': ['errors', 'expectations', 'inbox', 'runtime'],
+  'telemetry/health.ts': ['engines', 'errors', 'expectations', 'inbox', 'runtime'],
   testing: ['api', 'companies', 'errors', 'events', 'inbox', 'runtime', 'stores/memory', 'webhook'],
 };
 
@@ -58,7 +67,8 @@ const PACKAGES = [
   },
   ...['jetstream', 'bullmq', 'rabbitmq'].map((engine) => ({
     folder: `libs/${engine}`,
-    forbidden: /^nestjs-payments[-/]|^payments-emulator|\/(payments|console|emulator|apps)\//,
+    forbidden:
+      /^nestjs-payments(?!\/engines$)[-/]|^payments-emulator|\/(payments|console|emulator|apps)\//,
     why: 'an adapter of an engine uses the public exports of nestjs-payments, as an application could write one',
   })),
   {

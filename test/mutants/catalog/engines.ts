@@ -87,6 +87,14 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   },
   {
     promise: 'EN-11',
+    fault: 'reports an engine that does not answer as connected',
+    file: `${ENGINES}/engine-monitor.ts`,
+    replace: 'return { connected: false };',
+    by: 'return { connected: true };',
+    specs: SPECS,
+  },
+  {
+    promise: 'EN-11',
     fault: 'starts a new trace in the service',
     file: `${ENGINES}/engine-message.ts`,
     replace: 'traceparent === undefined ? {} : { traceparent }',
