@@ -40,9 +40,10 @@ export function engineLog(): ThrottledLog {
  * A connection to an engine that all calls of an adapter share. Connects with the first call of {@link get}, and with the
  * next one after the connection was ended.
  */
-export class SharedConnection<T> {
+export class SharedConnection<T extends object> {
   #opening: Promise<T> | undefined;
   #open: T | undefined;
+  readonly #ended = new WeakSet<T>();
   #closed = false;
 
   /**
@@ -62,6 +63,7 @@ export class SharedConnection<T> {
 
   /** Closes a connection that was lost or does not work. */
   async end(connection: T): Promise<void> {
+    this.#ended.add(connection);
     if (this.#open === connection) this.#opening = this.#open = undefined;
     await this.disconnect(connection);
   }
@@ -75,7 +77,9 @@ export class SharedConnection<T> {
 
   async #connect(): Promise<T> {
     try {
-      return (this.#open = await this.connect());
+      const connection = await this.connect();
+      if (this.#ended.has(connection)) throw new Error('The connection to the engine was lost.');
+      return (this.#open = connection);
     } catch (error) {
       this.#opening = undefined;
       throw error;

@@ -65,8 +65,8 @@ interface EngineConnection {
    */
   open?(): Promise<void>;
   /**
-   * Reads the state of the engine, for metrics and health, at most once a second. Connects if there is no connection.
-   * Rejects if the engine does not answer.
+   * Reads the state of the engine, for metrics and health, one read at a time. Connects if there is no connection. Rejects
+   * if the engine does not answer. The module waits for a second.
    */
   status?(): Promise<EngineStatus>;
   /** Closes the connection. Called once, after the last call of another function has ended. */
