@@ -13,7 +13,7 @@ interface Adapter {
 }
 
 describeEngine({
-  name: 'the adapter of docs/engines.md',
+  name: 'the adapter of docs/engines.md (EN-14)',
   installed: true,
   keepsOrder: true,
   async start(): Promise<RunningEngine> {

@@ -9,11 +9,8 @@ const PREFIX = 'ce-';
 const MAX_TOKEN = 200;
 
 /** Headers of a dead letter. */
-const DEAD = {
-  code: 'payments-code',
-  subject: 'payments-subject',
-  messageId: 'payments-message-id',
-} as const;
+const CODE = 'payments-code';
+const SUBJECT = 'payments-subject';
 
 /** Creates the headers of a message: each attribute, percent-encoded as CloudEvents prescribes. */
 export function headersOf(attributes: EngineAttributes): MsgHdrs {
@@ -48,10 +45,9 @@ export function deadLetter(message: JsMsg, service: string, code: string) {
   for (const [name, value] of headerLines(message)) {
     // The server acts on its own headers, for example by deleting other messages.
     if (!name.startsWith('nats-')) letter.append(name, value);
-    else if (name === 'nats-msg-id') letter.set(DEAD.messageId, value);
   }
-  letter.set(DEAD.code, code);
-  letter.set(DEAD.subject, encode(message.subject));
+  letter.set(CODE, code);
+  letter.set(SUBJECT, encode(message.subject));
   return { msgID: `${service}/${message.seq}/${message.timestampNanos}`, headers: letter };
 }
 

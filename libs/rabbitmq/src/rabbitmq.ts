@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setMaxListeners } from 'node:events';
 import { setImmediate, setTimeout as delay } from 'node:timers/promises';
 import type {
   EngineCall,
@@ -245,21 +246,24 @@ async function end({
  */
 class InProgress {
   readonly #settling = new Set<Promise<void>>();
-  readonly #waiting = new Set<() => void>();
-  #ending = false;
+  readonly #ending = new AbortController();
 
-  constructor(private readonly channel: Channel) {}
+  constructor(private readonly channel: Channel) {
+    // Each message that waits has a listener.
+    setMaxListeners(0, this.#ending.signal);
+  }
 
   /** Acknowledges or returns the message as the result of `work` says. */
   add({ deliveryTag }: AsyncMessage, work: () => Promise<StoreOutcome>): void {
+    const { signal } = this.#ending;
     // RabbitMQ delivers the message again after the channel was closed.
-    if (this.#ending) return;
+    if (signal.aborted) return;
     const settle = async (): Promise<void> => {
-      const again: StoreOutcome = { action: 'retry', afterMs: AGAIN_MS };
-      const outcome = await work().catch(() => again);
-      if (outcome.action === 'retry') await this.#wait(outcome.afterMs);
-      if (outcome.action === 'retry') this.channel.basicNack({ deliveryTag, requeue: true });
-      else this.channel.basicAck({ deliveryTag });
+      const outcome = await work();
+      if (outcome.action === 'retry') {
+        await delay(outcome.afterMs, undefined, { signal }).catch(() => undefined);
+        this.channel.basicNack({ deliveryTag, requeue: true });
+      } else this.channel.basicAck({ deliveryTag });
     };
     // If the channel is closed, RabbitMQ delivers the message again, and the inbox ignores it.
     const settling = settle()
@@ -270,18 +274,7 @@ class InProgress {
 
   /** Returns the messages that wait for their next delivery at once. Resolves when all others are settled too. */
   async end(): Promise<void> {
-    this.#ending = true;
-    for (const release of this.#waiting) release();
+    this.#ending.abort();
     await Promise.all(this.#settling);
-  }
-
-  async #wait(ms: number): Promise<void> {
-    if (this.#ending) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, ms);
-    this.#waiting.add(resolve);
-    await promise;
-    clearTimeout(timer);
-    this.#waiting.delete(resolve);
   }
 }

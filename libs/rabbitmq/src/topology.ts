@@ -87,6 +87,13 @@ export async function checkTopology(
   }
 }
 
+const REFUSALS: ReadonlySet<unknown> = new Set([
+  'NOT_FOUND',
+  'RESOURCE_LOCKED',
+  'ACCESS_REFUSED',
+  'PRECONDITION_FAILED',
+]);
+
 /**
  * Returns the reason for which the server refused a declaration, and the fix.
  *
@@ -94,30 +101,20 @@ export async function checkTopology(
  */
 function problemOf(what: string, error: unknown): string {
   const { code, message } = error as { code?: unknown; message?: unknown };
+  if (!REFUSALS.has(code)) throw error;
+  if (code === 'NOT_FOUND') return `RabbitMQ has no ${what}. Create it, or set setup: 'create'.`;
   const reply = String(message);
-  const again = `delete the ${what.startsWith('q') ? 'queue when it is empty' : 'exchange'} and start again with setup: 'create'`;
-  switch (code) {
-    case 'NOT_FOUND':
-      return `RabbitMQ has no ${what}. Create it, or set setup: 'create'.`;
-    case 'RESOURCE_LOCKED':
-      return `The ${what} is exclusive, so RabbitMQ deletes it with the connection that created it. Fix: ${again}.`;
-    case 'ACCESS_REFUSED':
-      return (
-        `The user may not declare the ${what}, so its settings cannot be checked. Fix: grant the user the permission ` +
-        `"configure" for it.`
-      );
-    case 'PRECONDITION_FAILED': {
-      const difference = /inequivalent arg '([^']+)'.*?received (.*) but current is (.*)$/s.exec(
-        reply,
-      );
-      if (difference === null) return `RabbitMQ refuses the settings of the ${what}: ${reply}`;
-      const [, name, right, wrong] = difference;
-      return (
-        `The ${what} has the unsafe setting ${name}: its value is ${wrong}, and the safe value is ${right}. ` +
-        `Otherwise events can be lost. RabbitMQ cannot change this setting, so ${again}.`
-      );
-    }
-    default:
-      throw error;
+  const difference = /inequivalent arg '([^']+)'.*?received (.*) but current is (.*)$/s.exec(reply);
+  if (difference === null) {
+    return (
+      `RabbitMQ refuses the ${what}: ${reply}. Fix: grant the user the permission "configure" for it. If it exists with ` +
+      "other settings, such as exclusive, delete it and start again with setup: 'create'."
+    );
   }
+  const [, name, right, wrong] = difference;
+  return (
+    `The ${what} has the unsafe setting ${name}: its value is ${wrong}, and the safe value is ${right}. Otherwise events ` +
+    'can be lost. RabbitMQ cannot change this setting, so delete it (a queue when it is empty) and start again with setup: ' +
+    "'create'."
+  );
 }

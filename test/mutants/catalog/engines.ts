@@ -3,7 +3,7 @@ import type { Mutant } from '../mutant.ts';
 const ENGINES = 'libs/payments/src/engines';
 const SPECS = ['test/e2e/engines/gateway-and-workers.spec.ts'];
 
-/** The handover of events to an engine and what services take from it: EN-01 to EN-11. */
+/** The handover of events to an engine and what services take from it: EN-01 to EN-14. */
 export const ENGINE_MUTANTS: readonly Mutant[] = [
   {
     promise: 'EN-01',
@@ -100,5 +100,13 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     replace: 'traceparent === undefined ? {} : { traceparent }',
     by: '{}',
     specs: SPECS,
+  },
+  {
+    promise: 'EN-14',
+    fault: 'loses a rejected message',
+    file: 'docs/engines.md',
+    replace: 'await sqs.sendMessage(',
+    by: 'void (',
+    specs: ['test/engine-contract/sns-sqs.spec.ts'],
   },
 ];
