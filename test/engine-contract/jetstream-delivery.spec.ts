@@ -4,9 +4,10 @@ import { inspect } from 'node:util';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { jetstream } from '@nats-io/jetstream';
 import { headers, nanos } from '@nats-io/transport-node';
-import type { MsgHdrs, NatsConnection } from '@nats-io/transport-node';
+import type { MsgHdrs } from '@nats-io/transport-node';
 import type { MessageSource, StoreOutcome, TakenMessage } from 'nestjs-payments';
 import { jetStream } from 'nestjs-payments-jetstream';
+import { TcpProxy } from '../chaos/tcp-proxy.ts';
 import { JetStreamServer } from '../support/engines/jetstream-server.ts';
 import { eventually } from '../support/time/waiting.ts';
 import { engineMessage } from './engine-contract.ts';
@@ -31,13 +32,12 @@ describeIf('Delivery with JetStream', () => {
   afterEach(() => ending.disposeAsync());
   afterAll(() => server?.[Symbol.asyncDispose]());
 
-  async function adapter(connection?: NatsConnection) {
+  async function adapter(servers = server.url) {
     // On a machine that is busy with something else, a connection takes seconds.
-    const own = { servers: server.url, connection: { timeout: 60_000 } };
-    const target = connection === undefined ? own : { connection };
-    const created = jetStream({ ...target, stream, service: 'ledger' });
-    ending.defer(async () => created.close?.());
-    await created.open!();
+    const own = { servers, connection: { timeout: 60_000 } };
+    const created = jetStream({ ...own, stream, service: 'ledger' });
+    ending.defer(() => created.close());
+    await created.open();
     return created;
   }
 
@@ -195,15 +195,15 @@ describeIf('Delivery with JetStream', () => {
   });
 
   it('EN-03 a message of a process that died goes to another process', async () => {
-    const connection = await server.connect();
-    const dying = await adapter(connection);
+    const [proxy, through] = await TcpProxy.before(server.url);
+    const dying = await adapter(through);
     const gate = Promise.withResolvers<StoreOutcome>();
     const hanging = consume(dying, () => gate.promise);
     ending.defer(async () => gate.resolve(ACKNOWLEDGE));
     const gateway = await adapter();
     await gateway.publish(engineMessage(), { signal });
     await eventually(() => expect(hanging.taken).toHaveLength(1));
-    await connection.close();
+    await proxy.close();
     const { taken, errors } = consume(gateway);
     await eventually(
       () => expect({ taken: taken.length, errors }).toMatchObject({ taken: 1 }),
@@ -315,7 +315,7 @@ describeIf('Delivery with JetStream', () => {
     await server.manage(({ streams, consumers }) =>
       what === 'stream' ? streams.delete(stream) : consumers.delete(stream, 'ledger'),
     );
-    await eventually(() => expect(errors.join()).toMatch(/409 Consumer Deleted/));
+    await eventually(() => expect(errors.join()).toMatch(/consumer deleted/i));
     const message = engineMessage();
     await eventually(() => ledger.publish(message, { signal }));
     const { id } = message.attributes;
@@ -323,18 +323,18 @@ describeIf('Delivery with JetStream', () => {
   });
 
   it('EN-10 consume() without a service rejects', async () => {
-    const gateway = jetStream({ servers: server.url, stream }) as unknown as MessageSource;
+    const gateway = jetStream({ servers: server.url, stream });
     const never = () => Promise.reject(new Error('not called'));
     await expect(gateway.consume(never, { signal })).rejects.toMatchObject({
       code: 'options_invalid',
-      message: expect.stringContaining('"service" is missing'),
+      message: expect.stringContaining('needs the option "service"'),
     });
   });
 
   it('EN-11 an error about a wrong password shows neither the password nor the address', async () => {
     const servers = server.url.replace('s3cret-password', 'wr0ng-password');
     const gateway = jetStream({ servers, stream });
-    const error: unknown = await gateway.open!().catch((thrown: unknown) => thrown);
+    const error: unknown = await gateway.open().catch((thrown: unknown) => thrown);
     expect(inspect(error)).toMatch(/Authorization Violation/);
     for (const text of [inspect(error), inspect(gateway, { depth: 10 }), JSON.stringify(gateway)]) {
       expect(text).not.toContain('wr0ng-password');
@@ -347,9 +347,8 @@ describeIf('Delivery with JetStream', () => {
     const gateway = await adapter();
     server.pause();
     try {
-      const late = AbortSignal.timeout(100);
-      await expect(gateway.publish(engineMessage(), { signal: late })).rejects.toThrow(/timeout/);
-      await eventually(() => expect(errors.join()).toMatch(/does not answer|connection to NATS/));
+      await expect(gateway.publish(engineMessage(), { signal })).rejects.toThrow(/timeout/);
+      await eventually(() => expect(errors.join()).toMatch(/heartbeats missed|connection to NATS/));
     } finally {
       server.resume();
     }
@@ -357,29 +356,5 @@ describeIf('Delivery with JetStream', () => {
     await eventually(() => gateway.publish(message, { signal }));
     const { id } = message.attributes;
     await eventually(() => expect(taken.map(({ attributes }) => attributes['id'])).toContain(id));
-  });
-
-  // The last case kills the server.
-  it('EN-07 with an open connection, publish() rejects at once while the server is away', async () => {
-    const connection: NatsConnection = await server.connect({
-      maxReconnectAttempts: -1,
-      reconnectTimeWait: 100,
-    });
-    ending.defer(() => connection.close());
-    const ledger = await adapter(connection);
-    const { taken, errors, end } = consume(ledger);
-    await ledger.publish(engineMessage(), { signal });
-    await eventually(() => expect(taken).toHaveLength(1));
-    await server.kill();
-    await eventually(() => expect(errors.join()).toMatch(/connection to NATS was lost/));
-    await expect(ledger.publish(engineMessage(), { signal })).rejects.toThrow(/disconnected/);
-    await server.start();
-    const message = engineMessage();
-    await eventually(() => ledger.publish(message, { signal }));
-    const { id } = message.attributes;
-    await eventually(() => expect(taken.map(({ attributes }) => attributes['id'])).toContain(id));
-    await end();
-    await ledger.close!();
-    expect(connection.isClosed()).toBe(false);
   });
 });

@@ -7,7 +7,6 @@ import type { JetStreamOptions } from 'nestjs-payments-jetstream';
 import { JetStreamServer } from '../support/engines/jetstream-server.ts';
 import { logged } from '../support/log/captured-log.ts';
 import { engineMessage } from './engine-contract.ts';
-import type { EngineAdapter } from './engine-contract.ts';
 
 const { signal } = new AbortController();
 const DAY_MS = 86_400_000;
@@ -29,7 +28,7 @@ describeIf('Settings of JetStream', () => {
   afterAll(() => server?.[Symbol.asyncDispose]());
 
   function adapter(options: Partial<JetStreamOptions> = {}) {
-    return gateway({ service: 'ledger', ...options }) as EngineAdapter;
+    return gateway({ service: 'ledger', ...options });
   }
 
   function gateway(options: Partial<JetStreamOptions> = {}) {
@@ -51,9 +50,9 @@ describeIf('Settings of JetStream', () => {
     return server.manage(({ consumers }) => consumers.add(stream, own));
   }
 
-  it('EN-09 setup "create" creates streams and a consumer that pass the check of another process', async () => {
-    await adapter().open!();
-    await adapter({ setup: 'check' }).open!();
+  it('EN-09 "create" creates streams and a consumer that pass the check of another process', async () => {
+    await adapter().open();
+    await adapter({ setup: 'check' }).open();
     await server.manage(async ({ streams, consumers }) => {
       const { config } = await streams.info(stream);
       expect(config).toMatchObject({ storage: 'file', retention: 'limits', discard: 'new' });
@@ -66,7 +65,7 @@ describeIf('Settings of JetStream', () => {
 
   it('EN-09 several processes can create the same streams and consumers at the same time', async () => {
     const all = [adapter(), adapter(), gateway(), adapter({ service: 'mail' })];
-    await Promise.all(all.map((one) => one.open!()));
+    await Promise.all(all.map((one) => one.open()));
   });
 
   const unsafeStreams: [string, Partial<StreamConfig>, RegExp][] = [
@@ -85,8 +84,8 @@ describeIf('Settings of JetStream', () => {
   it.each(unsafeStreams)('EN-09 a stream with %s is unsafe', async (_, config, problem) => {
     await addStream(config);
     const unsafe = { code: 'engine_unsafe', message: expect.stringMatching(problem) };
-    await expect(gateway().open!()).rejects.toMatchObject(unsafe);
-    await expect(adapter({ setup: 'check' }).open!()).rejects.toMatchObject(unsafe);
+    await expect(gateway().open()).rejects.toMatchObject(unsafe);
+    await expect(adapter({ setup: 'check' }).open()).rejects.toMatchObject(unsafe);
   });
 
   const safeStreams: [string, Partial<StreamConfig>][] = [
@@ -98,7 +97,7 @@ describeIf('Settings of JetStream', () => {
   ];
   it.each(safeStreams)('EN-09 a stream with %s is safe', async (_, config) => {
     await addStream(config);
-    await adapter().open!();
+    await adapter().open();
   });
 
   const unsafeConsumers: [string, Partial<ConsumerConfig>, RegExp][] = [
@@ -114,30 +113,30 @@ describeIf('Settings of JetStream', () => {
     await addConsumer(config);
     const unsafe = { code: 'engine_unsafe', message: expect.stringMatching(problem) };
     const ledger = adapter();
-    await expect(ledger.open!()).rejects.toMatchObject(unsafe);
+    await expect(ledger.open()).rejects.toMatchObject(unsafe);
     const never = () => Promise.reject(new Error('not called'));
     await expect(ledger.consume(never, { signal })).rejects.toMatchObject(unsafe);
   });
 
   it('EN-09 a second service on a stream with retention "workqueue" is unsafe', async () => {
     await addStream({ retention: 'workqueue' });
-    await adapter().open!();
+    await adapter().open();
     const mail = adapter({ service: 'mail' });
-    await expect(mail.open!()).rejects.toThrow(/retention "workqueue" and another consumer/);
+    await expect(mail.open()).rejects.toThrow(/retention "workqueue" and another consumer/);
   });
 
   it('EN-09 a gateway on a stream with retention "interest" needs a consumer', async () => {
     await addStream({ retention: 'interest' });
     const relay = gateway();
-    await expect(relay.open!()).rejects.toThrow(/retention "interest" and no consumer/);
-    await adapter().open!();
-    await relay.open!();
+    await expect(relay.open()).rejects.toThrow(/retention "interest" and no consumer/);
+    await adapter().open();
+    await relay.open();
   });
 
   it('EN-09 a stream of dead letters with retention "interest" is unsafe', async () => {
     const config: Partial<StreamConfig> = { retention: 'interest', subjects: [`${stream}_dead.*`] };
     await addStream({ ...config, name: `${stream}_DEAD` });
-    await expect(adapter().open!()).rejects.toThrow(/no consumer: it deletes each message at once/);
+    await expect(adapter().open()).rejects.toThrow(/no consumer: it deletes each message at once/);
   });
 
   it('EN-09 setup "check" rejects a missing stream, and a missing consumer', async () => {
@@ -146,11 +145,11 @@ describeIf('Settings of JetStream', () => {
       message: expect.stringMatching(what),
     });
     const ledger = adapter({ setup: 'check' });
-    await expect(ledger.open!()).rejects.toMatchObject(
+    await expect(ledger.open()).rejects.toMatchObject(
       missing(`The stream "${stream}" does not exist`),
     );
-    await adapter({ service: 'mail' }).open!();
-    await expect(ledger.open!()).rejects.toMatchObject(
+    await adapter({ service: 'mail' }).open();
+    await expect(ledger.open()).rejects.toMatchObject(
       missing('The consumer "ledger" does not exist'),
     );
   });
@@ -171,7 +170,7 @@ describeIf('Settings of JetStream', () => {
     await addStream({ max_age: nanos(DAY_MS) });
     const relay = gateway({ setup: 'warn' });
     await logged(async ({ lines }) => {
-      await relay.open!();
+      await relay.open();
       await relay.publish(engineMessage(), { signal });
       expect(lines).toEqual([
         expect.stringMatching(/^warn Settings of JetStream lose events.*max_age 86400000000000/),

@@ -2,7 +2,7 @@ import type { StreamInfo } from '@nats-io/jetstream';
 import { jetStream } from 'nestjs-payments-jetstream';
 import { JetStreamServer } from '../support/engines/jetstream-server.ts';
 import { describeEngine } from './engine-contract.ts';
-import type { DeadLetter, EngineAdapter, RunningEngine } from './engine-contract.ts';
+import type { DeadLetter, RunningEngine } from './engine-contract.ts';
 
 describeEngine({
   name: 'JetStream',
@@ -13,7 +13,6 @@ describeEngine({
     return {
       kill: () => server.kill(),
       restart: () => server.start(),
-      // Without a service, the cases only publish.
       adapter: (name, options = {}) =>
         jetStream({
           servers: server.url,
@@ -21,7 +20,7 @@ describeEngine({
           // On a machine that is busy with something else, a connection takes seconds.
           connection: { timeout: 60_000 },
           ...options,
-        }) as EngineAdapter,
+        }),
       deadLetters: (name, service) => readDeadLetters(server, name, service),
       addForeignMessage: (name, _, body) =>
         server.manage(async (_manager, connection) => {

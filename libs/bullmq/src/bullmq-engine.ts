@@ -1,48 +1,33 @@
-import { Logger } from '@nestjs/common';
+import { setTimeout as delay } from 'node:timers/promises';
 import { DelayedError, Queue, UnrecoverableError, Worker } from 'bullmq';
 import type { Job } from 'bullmq';
 import type { Redis } from 'ioredis';
-import { PaymentsError, ThrottledLog } from 'nestjs-payments';
+import { PaymentsError } from 'nestjs-payments';
 import type {
   EngineCall,
   EngineMessage,
+  EngineStatus,
   EventRelay,
   MessageSource,
   StoreMessage,
 } from 'nestjs-payments';
+import { engineLog, requireService, SharedConnection } from 'nestjs-payments/engines';
 import { resolveBullMQOptions } from './bullmq-options.js';
 import type { BullMQOptions, ResolvedBullMQOptions } from './bullmq-options.js';
 import { jobDataOf, jobIdOf, jobOptionsOf, messageOf } from './event-job.js';
-import {
-  connectRelay,
-  connectSource,
-  endClient,
-  reasonOf,
-  RedisConnection,
-} from './redis-connection.js';
-import { findProblems } from './redis-settings.js';
+import { checkSettings, connectRedis, reasonOf } from './redis-connection.js';
 
 /** Milliseconds for which a process owns a message without renewing its lock. After a crash, others wait this long. */
 const LOCK_MS = 20_000;
 /** Milliseconds between two searches for messages of crashed processes. */
 const STALLED_MS = 5000;
-/** Milliseconds between two checks that the service is still registered. */
-const REGISTER_MS = 10_000;
-/** Milliseconds to wait for BullMQ to close. While Redis is away, BullMQ would wait for ever. */
+/** Milliseconds to wait for BullMQ to close. While Redis does not answer, BullMQ would wait for ever. */
 const CLOSE_MS = 5000;
-
-/** Hands events over to BullMQ, and takes them from it. See {@link bullMQ}. */
-export interface BullMQEngine extends EventRelay, MessageSource {
-  open(): Promise<void>;
-  close(): Promise<void>;
-  readonly verify: boolean;
-}
 
 /**
  * Creates the engine for the options `relay` and `source`: one queue of BullMQ per service, in Redis. Does not connect
  * yet.
  *
- * - Without `service`, `open` connects for `publish`; with `service`, it connects for `consume`.
  * - `publish` adds the event to the queue of each service. It rejects if there is no service, if Redis is away, or if
  *   Redis has settings that lose events.
  * - `consume` rejects if `service` is missing.
@@ -62,75 +47,43 @@ export interface BullMQEngine extends EventRelay, MessageSource {
  * });
  * ```
  */
-export function bullMQ(options: BullMQOptions): BullMQEngine {
+export function bullMQ(options: BullMQOptions): Required<EventRelay & MessageSource> {
   return new Engine(resolveBullMQOptions(options));
 }
 
-class Engine implements BullMQEngine {
+/** A connection to Redis whose settings were checked, and the queues that were used on it. */
+interface Session {
+  readonly client: Redis;
+  readonly queues: Map<string, Queue>;
+}
+
+class Engine implements EventRelay, MessageSource {
   readonly verify: boolean;
   readonly #options: ResolvedBullMQOptions;
-  readonly #relay: RedisConnection;
-  readonly #source: RedisConnection;
-  readonly #queues = new Map<string, { readonly client: Redis; readonly queue: Queue }>();
-  readonly #log = new ThrottledLog(new Logger('PaymentEngine'));
-  #registered = false;
+  readonly #session: SharedConnection<Session>;
+  readonly #log = engineLog();
 
   constructor(options: ResolvedBullMQOptions) {
     this.verify = options.verify;
     this.#options = options;
-    const { connection } = options;
-    const warn = (error: Error): void =>
-      this.#log.warn('Redis', () => `An error of the connection to Redis: ${reasonOf(error)}.`);
-    this.#relay = new RedisConnection(
-      () => connectRelay(connection),
-      (client) => this.#checkSettings(client),
-      warn,
-    );
-    this.#source = new RedisConnection(
-      () => connectSource(connection),
-      async (client) => {
-        await this.#checkSettings(client);
-        await this.#register(client);
-      },
-      warn,
+    this.#session = new SharedConnection(
+      () => this.#connect(),
+      ({ client }) => client.disconnect(),
     );
   }
 
   async open(): Promise<void> {
-    const { service } = this.#options;
-    await clean(async () => {
-      await (service === undefined ? this.#relay : this.#source).ready();
-    });
-  }
-
-  async close(): Promise<void> {
-    this.#queues.clear();
-    this.#relay.close();
-    this.#source.close();
-    this.#log.flush();
+    await clean(() => this.#session.get());
   }
 
   async publish(message: EngineMessage, { signal }: EngineCall): Promise<void> {
-    signal.throwIfAborted();
-    const aborted = abortOf(signal);
-    try {
-      await Promise.race([clean(() => this.#publish(message, signal)), aborted.promise]);
-    } finally {
-      aborted.forget();
-    }
+    await clean(() => this.#publish(message, signal));
   }
 
   async consume(store: StoreMessage, { signal }: EngineCall): Promise<void> {
-    const { service, queue, maxInProgress } = this.#options;
-    if (service === undefined) {
-      throw new PaymentsError(
-        'options_invalid',
-        'PaymentsModule: "source" needs the option "service" of bullMQ, the name of this service. Example: bullMQ({ ' +
-          "connection, service: 'ledger' }).",
-      );
-    }
-    const client = await clean(() => this.#source.ready());
-    if (signal.aborted) return;
+    const { queue, maxInProgress } = this.#options;
+    const service = requireService(this.#options.service);
+    const session = await clean(() => this.#session.get());
     const storing = new Set<Promise<unknown>>();
     const track: StoreMessage = (message) => {
       const stored = store(message).finally(() => storing.delete(stored));
@@ -139,7 +92,7 @@ class Engine implements BullMQEngine {
     };
     const settle = (job: Job<unknown>, token?: string) => this.#settle(job, token!, track);
     const worker = new EventWorker(`${queue}.${service}`, settle, {
-      connection: client,
+      connection: session.client,
       autorun: false,
       concurrency: maxInProgress,
       lockDuration: LOCK_MS,
@@ -155,27 +108,59 @@ class Engine implements BullMQEngine {
       // After an error of Redis, such as a full memory, BullMQ would try again without a pause.
       if (error.name === 'ReplyError') ended.reject(error);
     });
-    const lost = (): void => ended.reject(new Error('The connection to Redis was lost for good.'));
-    const register = (): void => void this.#registerAgain().catch(ended.reject);
-    const timer = setInterval(register, REGISTER_MS);
-    client.once('end', lost).on('ready', register);
+    const lost = (): void => ended.reject(new Error('The connection to Redis was lost.'));
+    session.client.once('end', lost);
     worker.waitUntilReady().catch(ended.reject);
-    const aborted = abortOf(signal);
+    const stop = (): void => ended.resolve();
+    signal.addEventListener('abort', stop, { once: true });
+    if (signal.aborted) stop();
     try {
-      await clean(() => Promise.race([worker.run(), ended.promise, aborted.promise]));
-    } catch (error) {
-      if (!signal.aborted) throw error;
+      await clean(() => Promise.race([worker.run(), ended.promise]));
     } finally {
-      aborted.forget();
-      clearInterval(timer);
-      client.off('end', lost).off('ready', register);
-      await this.#end(worker, storing);
+      signal.removeEventListener('abort', stop);
+      session.client.off('end', lost);
+      await this.#end(worker, session, storing);
     }
+  }
+
+  async status(): Promise<EngineStatus> {
+    return clean(async () => {
+      const session = await this.#session.get();
+      const { queue, service } = this.#options;
+      if (service === undefined) {
+        await session.client.ping();
+        return {};
+      }
+      const counts = await queueOf(session, `${queue}.${service}`).getJobCounts();
+      const { failed: deadLetters = 0, completed: _, ...waiting } = counts;
+      return { lag: Object.values(waiting).reduce((sum, count) => sum + count, 0), deadLetters };
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#log.flush();
+    await this.#session.close();
+  }
+
+  async #connect(): Promise<Session> {
+    const { connection, setup } = this.#options;
+    const client = await connectRedis(connection);
+    try {
+      await checkSettings(client, setup === 'warn', (line) => this.#log.warn(line, line));
+      await this.#register(client);
+    } catch (error) {
+      client.disconnect();
+      throw error;
+    }
+    const session: Session = { client, queues: new Map() };
+    client.once('end', () => void this.#session.end(session));
+    return session;
   }
 
   async #publish(message: EngineMessage, signal: AbortSignal): Promise<void> {
     const { queue, services } = this.#options;
-    const client = await this.#relay.ready();
+    const session = await this.#session.get();
+    const { client } = session;
     const names = new Set([...services, ...(await client.smembers(this.#servicesKey))]);
     signal.throwIfAborted();
     if (names.size === 0) {
@@ -185,33 +170,7 @@ class Engine implements BullMQEngine {
       );
     }
     // If one of the queues fails, the module publishes the event again. Queues and inboxes ignore the second copy.
-    await Promise.all([...names].map((name) => this.#add(client, `${queue}.${name}`, message)));
-  }
-
-  /**
-   * Adds the event to a queue. BullMQ ignores a job whose id exists. Therefore, if the event was rejected before and is
-   * now published again, its failed job gets the new message and waits to be taken again.
-   */
-  async #add(client: Redis, name: string, message: EngineMessage): Promise<void> {
-    const queue = this.#queue(client, name);
-    const [id, data] = [jobIdOf(message), jobDataOf(message)];
-    const failedAt = client.zscore(queue.toKey('failed'), id);
-    await Promise.all([failedAt, queue.add(message.attributes.type, data, jobOptionsOf(message))]);
-    if ((await failedAt) === null) return;
-    const job: Job<unknown> | undefined = await queue.getJob(id);
-    if (job === undefined) throw new Error('The failed job of this event was just removed.');
-    await job.updateData(data);
-    await job.retry('failed');
-  }
-
-  #queue(client: Redis, name: string): Queue {
-    const known = this.#queues.get(name);
-    if (known?.client === client) return known.queue;
-    const queue = new Queue(name, { connection: client, skipVersionCheck: true });
-    // Each call rejects with its own error.
-    queue.on('error', () => {});
-    this.#queues.set(name, { client, queue });
-    return queue;
+    await Promise.all([...names].map((name) => add(session, `${queue}.${name}`, message)));
   }
 
   /**
@@ -239,33 +198,20 @@ class Engine implements BullMQEngine {
     throw new DelayedError();
   }
 
-  /** Waits for the calls of `store`, and then for BullMQ. If Redis is away, ends the connections after some time. */
-  async #end(worker: Worker<unknown>, storing: ReadonlySet<Promise<unknown>>): Promise<void> {
-    const closed = worker.close();
+  /** Waits for the calls of `store`, and then for BullMQ. If Redis does not answer, ends the connections. */
+  async #end(
+    worker: Worker<unknown>,
+    session: Session,
+    storing: ReadonlySet<Promise<unknown>>,
+  ): Promise<void> {
+    const closed = worker.close().then(
+      () => true,
+      () => true,
+    );
     while (storing.size > 0) await Promise.allSettled(storing);
-    const late = Promise.withResolvers<'late'>();
-    const timer = setTimeout(() => late.resolve('late'), CLOSE_MS);
-    const first = await Promise.race([closed, late.promise]);
-    clearTimeout(timer);
-    if (first !== 'late') return;
-    this.#source.close();
-    void worker.getBackend().blockingClient?.then(endClient, () => {});
-  }
-
-  async #checkSettings(client: Redis): Promise<void> {
-    for (const { unsafe, text } of await findProblems(client)) {
-      if (unsafe && this.#options.setup !== 'warn') throw new PaymentsError('engine_unsafe', text);
-      this.#log.warn(text, text);
-    }
-  }
-
-  async #registerAgain(): Promise<void> {
-    try {
-      await this.#register(await this.#source.ready());
-    } catch (error) {
-      // The client connects again by itself.
-      if (error instanceof PaymentsError) throw error;
-    }
+    if (await Promise.race([closed, delay(CLOSE_MS, false, { ref: false })])) return;
+    await this.#session.end(session);
+    (await worker.getBackend().blockingClient)?.disconnect();
   }
 
   /** Adds the service to the set of services that get each event. */
@@ -281,19 +227,39 @@ class Engine implements BullMQEngine {
           `${key} ${service}" in Redis, or start the service once with bullMQ({ setup: 'create' }).`,
       );
     }
-    if ((await client.sadd(key, service)) === 1 && this.#registered) {
-      this.#log.error(
-        'services',
-        `The registration of the service "${service}" for the queue "${queue}" was missing, and is made again now. The ` +
-          `service did not get the events that were published in the meantime. Find out who changed the set "${key}" in Redis, or whether Redis lost data.`,
-      );
-    }
-    this.#registered = true;
+    await client.sadd(key, service);
   }
 
   get #servicesKey(): string {
     return `bull:${this.#options.queue}:services`;
   }
+}
+
+/**
+ * Adds the event to a queue. BullMQ ignores a job whose id exists. Therefore, if the event was rejected before and is now
+ * published again, its failed job gets the new message and waits to be taken again.
+ */
+async function add(session: Session, name: string, message: EngineMessage): Promise<void> {
+  const queue = queueOf(session, name);
+  const [id, data] = [jobIdOf(message), jobDataOf(message)];
+  const failedAt = session.client.zscore(queue.toKey('failed'), id);
+  await Promise.all([failedAt, queue.add(message.attributes.type, data, jobOptionsOf(message))]);
+  if ((await failedAt) === null) return;
+  const job: Job<unknown> | undefined = await queue.getJob(id);
+  if (job === undefined) throw new Error('The failed job of this event was just removed.');
+  await job.updateData(data);
+  await job.retry('failed');
+}
+
+function queueOf({ client, queues }: Session, name: string): Queue {
+  let queue = queues.get(name);
+  if (queue === undefined) {
+    queue = new Queue(name, { connection: client, skipVersionCheck: true });
+    // Each call rejects with its own error.
+    queue.on('error', () => {});
+    queues.set(name, queue);
+  }
+  return queue;
 }
 
 /** A worker that also takes jobs whose data is not JSON, so that the module can reject them. */
@@ -314,13 +280,4 @@ async function clean<T>(work: () => Promise<T>): Promise<T> {
   } catch (error) {
     throw error instanceof PaymentsError ? error : new Error(reasonOf(error));
   }
-}
-
-/** A promise that rejects when the signal is aborted, until it is forgotten. */
-function abortOf(signal: AbortSignal): { promise: Promise<never>; forget: () => void } {
-  const { promise, reject } = Promise.withResolvers<never>();
-  promise.catch(() => {});
-  const abort = (): void => reject(signal.reason);
-  signal.addEventListener('abort', abort, { once: true });
-  return { promise, forget: () => signal.removeEventListener('abort', abort) };
 }

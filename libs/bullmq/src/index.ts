@@ -4,5 +4,4 @@
  * @module nestjs-payments-bullmq
  */
 export { bullMQ } from './bullmq-engine.js';
-export type { BullMQEngine } from './bullmq-engine.js';
 export type { BullMQConnection, BullMQOptions } from './bullmq-options.js';

@@ -1,5 +1,6 @@
 import { Redis } from 'ioredis';
 import type { RedisOptions } from 'ioredis';
+import { PaymentsError } from 'nestjs-payments';
 import { isClient } from './bullmq-options.js';
 import type { BullMQConnection } from './bullmq-options.js';
 
@@ -7,113 +8,80 @@ import type { BullMQConnection } from './bullmq-options.js';
 const SOCKET_TIMEOUT_MS = 15_000;
 
 /**
- * A connection to Redis. Each time it is established, the settings are checked before it is used, because the server
- * may have been restarted with other settings, or another server may have taken its place.
+ * Connects to Redis. The client does not connect again after it has lost its connection, so that no command waits, and the
+ * settings are checked on each connection. Its commands then reject.
  */
-export class RedisConnection {
-  #client: Redis | undefined;
-  #connecting: Promise<void> | undefined;
-  #checking: Promise<void> | undefined;
-
-  constructor(
-    private readonly connect: () => Redis,
-    private readonly check: (client: Redis) => Promise<void>,
-    private readonly onError: (error: Error) => void,
-  ) {}
-
-  /**
-   * Resolves with the client once it is connected and checked. Rejects at once if the connection was lost and the client
-   * waits before it connects again.
-   *
-   * @throws PaymentsError `engine_unsafe`.
-   */
-  async ready(): Promise<Redis> {
-    if (this.#client?.status === 'end') this.#client = undefined;
-    const client = (this.#client ??= this.#create());
-    await (this.#connecting ??= untilReady(client).finally(() => (this.#connecting = undefined)));
-    const checking = (this.#checking ??= this.check(client));
-    try {
-      await checking;
-    } catch (error) {
-      if (this.#checking === checking) this.#checking = undefined;
-      throw error;
-    }
-    return client;
-  }
-
-  close(): void {
-    if (this.#client !== undefined) endClient(this.#client);
-    this.#client = undefined;
-  }
-
-  #create(): Redis {
-    const client = this.connect();
-    client.on('error', this.onError);
-    client.on('close', () => (this.#checking = undefined));
-    return client;
-  }
-}
-
-/** Returns a client for `publish`, which fails at once while Redis is away. */
-export function connectRelay(connection: BullMQConnection): Redis {
-  return create(connection, { enableOfflineQueue: false, maxRetriesPerRequest: 0 });
-}
-
-/**
- * Returns a client for a worker of BullMQ, whose commands wait until Redis is back. Their number is limited by
- * `maxInProgress`.
- */
-export function connectSource(connection: BullMQConnection): Redis {
-  return create(connection, { enableOfflineQueue: true, maxRetriesPerRequest: null });
-}
-
-function create(connection: BullMQConnection, role: RedisOptions): Redis {
+export async function connectRedis(connection: BullMQConnection): Promise<Redis> {
   const given: RedisOptions =
     typeof connection === 'string' ? {} : isClient(connection) ? connection.options : connection;
   const { socketTimeout = SOCKET_TIMEOUT_MS } = given;
   const options: RedisOptions & { replyMapping: 'legacy' } = {
     ...given,
-    ...role,
     socketTimeout,
+    retryStrategy: null,
+    maxRetriesPerRequest: null,
     commandTimeout: undefined,
-    lazyConnect: false,
+    lazyConnect: true,
     replyMapping: 'legacy',
   };
-  return typeof connection === 'string' ? new Redis(connection, options) : new Redis(options);
+  const client =
+    typeof connection === 'string' ? new Redis(connection, options) : new Redis(options);
+  let reason: unknown;
+  client.on('error', (error) => (reason = error));
+  try {
+    await client.connect();
+    return client;
+  } catch (error) {
+    client.disconnect();
+    throw unreachable(reason ?? error);
+  }
 }
+
+function unreachable(error: unknown): Error {
+  return new Error(`Redis cannot be reached: ${reasonOf(error)}.`);
+}
+
+/** For each setting of Redis, its safe values, whether others are only logged, and the effect of others. */
+const SETTINGS = [
+  ['appendonly', 'yes', true, 'a restart of Redis loses events'],
+  ['maxmemory-policy', 'noeviction', true, 'Redis deletes events if its memory is full'],
+  ['appendfsync', 'always', false, 'a power failure loses the events of the last second or longer'],
+  ['no-appendfsync-on-rewrite', 'no', false, 'a power failure during a rewrite loses events'],
+] as const;
 
 /**
- * Ends the connection of a client. While a client waits before it connects again, `disconnect()` of ioredis leaves its
- * commands pending for ever. A last attempt to connect makes them fail.
+ * Checks the settings of Redis that decide whether an accepted event can be lost.
+ *
+ * @param warn logs a line
+ * @throws PaymentsError `engine_unsafe`, unless `lenient` is `true`.
  */
-export function endClient(client: {
-  readonly status: string;
-  connect(): Promise<unknown>;
-  disconnect(): unknown;
-}): void {
-  client.disconnect();
-  if (client.status !== 'reconnecting') return;
-  void client.connect().then(
-    () => client.disconnect(),
-    () => {},
-  );
-}
-
-/** Resolves when the client is ready, and rejects if this attempt to connect fails or none is in progress. */
-async function untilReady(client: Redis): Promise<void> {
-  if (client.status === 'ready') return;
-  if (client.status !== 'connecting' && client.status !== 'connect') {
-    throw new Error('There is no connection to Redis. The client connects again by itself.');
-  }
-  let reason = 'the connection was closed';
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const failed = (error: Error): void => void (reason = reasonOf(error));
-  const closed = (): void => reject(new Error(`Redis cannot be reached: ${reason}.`));
-  client.once('ready', resolve).on('error', failed).once('close', closed).once('end', closed);
-  try {
-    await promise;
-  } finally {
-    client.off('ready', resolve).off('error', failed).off('close', closed).off('end', closed);
+export async function checkSettings(
+  client: Redis,
+  lenient: boolean,
+  warn: (line: string) => void,
+): Promise<void> {
+  const report = (unsafe: boolean, text: string): void => {
+    if (unsafe && !lenient) throw new PaymentsError('engine_unsafe', text);
+    warn(text);
+  };
+  for (const [name, safe, unsafe, effect] of SETTINGS) {
+    let value: string | undefined;
+    try {
+      [, value] = await client.config('GET', name);
+    } catch (error) {
+      if (client.status !== 'ready') throw error;
+    }
+    if (value === undefined) {
+      return report(
+        true,
+        `The setting "${name}" of Redis could not be read with CONFIG GET. Allow this user CONFIG GET. If your provider ` +
+          'does not allow it, check that Redis writes an append-only file and that "maxmemory-policy" is "noeviction", ' +
+          "and use bullMQ({ setup: 'warn' }).",
+      );
+    }
+    if (value !== safe) {
+      report(unsafe, `"${name}" of Redis is "${value}", so ${effect}. Set "${name} ${safe}".`);
+    }
   }
 }
 

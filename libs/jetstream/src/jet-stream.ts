@@ -1,23 +1,28 @@
-import { Logger } from '@nestjs/common';
-import type { Msg } from '@nats-io/transport-node';
-import { ThrottledLog } from 'nestjs-payments';
+import { jetstream, jetstreamManager } from '@nats-io/jetstream';
+import type { ConsumerMessages, JsMsg } from '@nats-io/jetstream';
+import { connect, millis } from '@nats-io/transport-node';
 import type {
   EngineCall,
   EngineMessage,
+  EngineStatus,
   EventRelay,
   MessageSource,
   StoreMessage,
 } from 'nestjs-payments';
-import { optionsInvalid, resolveOptions } from './jet-stream-options.js';
+import { engineLog, requireService, SharedConnection } from 'nestjs-payments/engines';
+import { resolveOptions } from './jet-stream-options.js';
 import type { JetStreamOptions, ResolvedOptions } from './jet-stream-options.js';
 import { deadLetter, headersOf, messageIdOf, subjectOf, takenMessage } from './message.js';
-import { acknowledge, Pull, returnToServer } from './pull.js';
-import { Sessions } from './session.js';
-import type { Session } from './session.js';
 import { checkSettings, namesOf } from './stream-settings.js';
 
+/** The longest time for an answer of the server, in milliseconds. */
+const ANSWER_MS = 10_000;
+/** How long a request for messages waits at the server, and the time between two signs of life, in milliseconds. */
+const REQUEST = { expires: 30_000, idle_heartbeat: 5000 };
 /** The time after which JetStream delivers a message again that could not be kept as a dead letter. */
 const DEAD_LETTER_RETRY_MS = 10_000;
+
+type Session = Awaited<ReturnType<typeof openSession>>;
 
 /**
  * Hands the events of a gateway over to NATS JetStream, as the option `relay`; takes them from it in a worker service, as
@@ -40,89 +45,41 @@ const DEAD_LETTER_RETRY_MS = 10_000;
  * });
  * ```
  */
-export function jetStream(
-  options: JetStreamOptions & { service: string },
-): EventRelay & MessageSource;
-export function jetStream(options: JetStreamOptions): EventRelay;
-export function jetStream(options: JetStreamOptions): EventRelay & MessageSource {
+export function jetStream(options: JetStreamOptions): Required<EventRelay & MessageSource> {
   return new JetStreamEngine(resolveOptions(options));
 }
 
 class JetStreamEngine implements EventRelay, MessageSource {
   readonly verify: boolean;
   readonly #options: ResolvedOptions;
-  readonly #sessions: Sessions;
-  readonly #log: ThrottledLog;
+  readonly #session: SharedConnection<Session>;
+  readonly #log = engineLog();
 
   constructor(options: ResolvedOptions) {
     this.verify = options.verify;
     this.#options = options;
-    this.#sessions = new Sessions(options.connection);
-    this.#log = new ThrottledLog(new Logger('PaymentJetStream'));
+    this.#session = new SharedConnection(
+      async () => {
+        const session = await openSession(options, (line) => this.#log.warn(line, line));
+        void session.connection.closed().then(() => this.#session.end(session));
+        return session;
+      },
+      ({ connection }) => connection.close(),
+    );
   }
 
   async open(): Promise<void> {
-    await this.#checkedSession();
+    await this.#session.get();
   }
 
   async publish(message: EngineMessage, { signal }: EngineCall): Promise<void> {
-    await unlessAborted(() => this.#publish(message), signal);
-  }
-
-  async consume(store: StoreMessage, { signal }: EngineCall): Promise<void> {
-    const { stream, service, maxInProgress } = this.#options;
-    if (service === undefined) {
-      throw optionsInvalid('"service" is missing. It is required to take events.');
-    }
-    const session = await this.#sessionUnlessAborted(signal);
-    if (session === null) return;
-    const consumer = await session.checked;
-    if (!consumer) throw new Error(`The consumer "${service}" does not exist.`);
-    const handle = (msg: Msg): Promise<void> => this.#handle(session, service, store, msg);
-    const options = { stream, service, maxInProgress, handle, ...consumer };
-    try {
-      await new Pull(session, options).run(signal);
-    } catch (error) {
-      // The next call connects again and checks the settings, because something may be missing.
-      await this.#sessions.end(session);
-      throw error;
-    }
-  }
-
-  async close(): Promise<void> {
-    this.#log.flush();
-    await this.#sessions.close();
-  }
-
-  async #sessionUnlessAborted(signal: AbortSignal): Promise<Session | null> {
-    try {
-      return await unlessAborted(() => this.#checkedSession(), signal);
-    } catch (error) {
-      if (signal.aborted) return null;
-      throw error;
-    }
-  }
-
-  async #checkedSession(): Promise<Session> {
-    const session = await this.#sessions.get();
-    session.checked ??= checkSettings(session, this.#options, (line) => this.#log.warn(line, line));
-    try {
-      await session.checked;
-    } catch (error) {
-      session.checked = undefined;
-      throw error;
-    }
-    return session;
-  }
-
-  async #publish(message: EngineMessage): Promise<void> {
-    const session = await this.#checkedSession();
-    const { client, manager } = session;
+    const session = await this.#session.get();
+    signal.throwIfAborted();
     const { stream } = this.#options;
     const { attributes, body } = message;
     const subject = subjectOf(stream, attributes);
     const send = (msgID?: string) =>
-      client.publish(subject, body, {
+      session.client.publish(subject, body, {
         headers: headersOf(attributes),
         ...(msgID !== undefined && { msgID }),
         // Another stream that takes the subject must not acknowledge the message.
@@ -131,35 +88,114 @@ class JetStreamEngine implements EventRelay, MessageSource {
     try {
       const { duplicate, seq } = await send(messageIdOf(message));
       // JetStream knows the id for minutes, even if the message was deleted meanwhile.
-      if (duplicate && (await manager.streams.getMessage(stream, { seq })) === null) await send();
+      const { streams } = session.manager;
+      if (duplicate && (await streams.getMessage(stream, { seq })) === null) await send();
     } catch (error) {
       // No stream takes the subject: the stream was deleted. The next call creates it, or reports this.
-      if ((error as Error).name === 'JetStreamNotEnabled') session.checked = undefined;
+      if ((error as Error).name === 'JetStreamNotEnabled') await this.#session.end(session);
       throw notAccepted(error as Error, stream, subject);
     }
   }
 
-  async #handle(session: Session, service: string, store: StoreMessage, msg: Msg): Promise<void> {
+  async consume(store: StoreMessage, { signal }: EngineCall): Promise<void> {
+    requireService(this.#options.service);
+    const session = await this.#session.get();
+    const inProgress = new Map<JsMsg, Promise<void>>();
+    // A message that takes long to store must not be delivered again meanwhile.
+    const working = (): void => inProgress.forEach((_, message) => message.working());
+    const timer = setInterval(working, Math.min(5000, session.ackWaitMs / 3));
     try {
-      const outcome = await store(takenMessage(msg));
-      if (outcome.action === 'retry') return returnToServer(msg, outcome.afterMs);
-      if (outcome.action === 'reject') await this.#keep(session, service, msg, outcome.code);
-      acknowledge(msg);
+      await this.#take(session, store, inProgress, signal);
     } catch (error) {
-      returnToServer(msg, DEAD_LETTER_RETRY_MS);
-      const { name, message } = error as Error;
-      const line = `A rejected message could not be kept as a dead letter, and returns to JetStream. ${name}: ${message}`;
-      this.#log.error('dead letter', line);
+      // The next call connects again and checks the settings, because something may be missing.
+      await Promise.all(inProgress.values());
+      await this.#session.end(session);
+      throw error;
+    } finally {
+      await Promise.all(inProgress.values());
+      clearInterval(timer);
+    }
+    await session.connection.flush();
+  }
+
+  async status(): Promise<EngineStatus> {
+    const { connection, manager } = await this.#session.get();
+    const { stream, service } = this.#options;
+    if (service === undefined) {
+      await connection.rtt();
+      return {};
+    }
+    const { dead, deadSubject } = namesOf(stream);
+    const subjects_filter = deadSubject(service);
+    const [{ num_pending, num_ack_pending }, { state }] = await Promise.all([
+      manager.consumers.info(stream, service),
+      manager.streams.info(dead, { subjects_filter }),
+    ]);
+    const deadLetters = state.subjects?.[subjects_filter] ?? 0;
+    return { lag: num_pending + num_ack_pending, deadLetters };
+  }
+
+  async close(): Promise<void> {
+    this.#log.flush();
+    await this.#session.close();
+  }
+
+  /**
+   * Requests no more messages than this process may start to store. Therefore no message waits in this process while
+   * another process is idle.
+   */
+  async #take(
+    session: Session,
+    store: StoreMessage,
+    inProgress: Map<JsMsg, Promise<void>>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { stream, service, maxInProgress } = this.#options;
+    const consumer = await session.client.consumers.get(stream, service);
+    let messages: ConsumerMessages | undefined;
+    const stop = (): void => messages?.stop();
+    signal.addEventListener('abort', stop, { once: true });
+    try {
+      while (!signal.aborted) {
+        const max_messages = maxInProgress - inProgress.size;
+        if (max_messages === 0) {
+          await Promise.race(inProgress.values());
+          continue;
+        }
+        messages = await consumer.fetch({ max_messages, ...REQUEST });
+        if (signal.aborted) stop();
+        for await (const message of messages) {
+          const settled = this.#settle(session, store, message);
+          inProgress.set(
+            message,
+            settled.finally(() => inProgress.delete(message)),
+          );
+        }
+        if (session.connection.isClosed()) throw new Error('The connection to NATS was lost.');
+      }
+    } finally {
+      signal.removeEventListener('abort', stop);
     }
   }
 
-  /** Keeps a message in the stream of dead letters. */
-  async #keep({ client }: Session, service: string, msg: Msg, code: string): Promise<void> {
-    const { dead, deadSubject } = namesOf(this.#options);
-    await client.publish(deadSubject(service), msg.data, {
-      ...deadLetter(msg, service, code),
-      expect: { streamName: dead },
-    });
+  async #settle({ client }: Session, store: StoreMessage, message: JsMsg): Promise<void> {
+    const { stream, service } = this.#options;
+    const { dead, deadSubject } = namesOf(stream);
+    try {
+      const outcome = await store(takenMessage(message));
+      if (outcome.action === 'retry') return message.nak(Math.ceil(outcome.afterMs));
+      if (outcome.action === 'reject') {
+        const letter = deadLetter(message, service!, outcome.code);
+        const expect = { streamName: dead };
+        await client.publish(deadSubject(service!), message.data, { ...letter, expect });
+      }
+      message.ack();
+    } catch (error) {
+      message.nak(DEAD_LETTER_RETRY_MS);
+      const { name, message: text } = error as Error;
+      const line = `A rejected message could not be kept as a dead letter, and returns to JetStream. ${name}: ${text}`;
+      this.#log.error('dead letter', line);
+    }
   }
 }
 
@@ -169,14 +205,17 @@ function notAccepted({ name, message }: Error, stream: string, subject: string):
   return new Error(`The stream "${stream}" did not accept a message. ${name}: ${reason}`);
 }
 
-async function unlessAborted<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
-  signal.throwIfAborted();
-  const { promise: aborted, reject } = Promise.withResolvers<never>();
-  const abort = (): void => reject(signal.reason as Error);
-  signal.addEventListener('abort', abort, { once: true });
+/** Connects and checks the settings. */
+async function openSession(options: ResolvedOptions, warn: (line: string) => void) {
+  const connection = await connect(options.connection);
   try {
-    return await Promise.race([work(), aborted]);
-  } finally {
-    signal.removeEventListener('abort', abort);
+    const timeout = ANSWER_MS;
+    const manager = await jetstreamManager(connection, { checkAPI: false, timeout });
+    const ackWait = await checkSettings(connection, manager, options, warn);
+    const client = jetstream(connection, { timeout });
+    return { connection, manager, client, ackWaitMs: millis(ackWait) };
+  } catch (error) {
+    await connection.close();
+    throw error;
   }
 }

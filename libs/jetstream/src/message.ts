@@ -1,5 +1,6 @@
+import type { JsMsg } from '@nats-io/jetstream';
 import { headers } from '@nats-io/transport-node';
-import type { Msg, MsgHdrs } from '@nats-io/transport-node';
+import type { MsgHdrs } from '@nats-io/transport-node';
 import type { EngineAttributes, EngineMessage, TakenMessage } from 'nestjs-payments';
 
 /** The prefix of the CloudEvents binding for NATS. */
@@ -8,11 +9,8 @@ const PREFIX = 'ce-';
 const MAX_TOKEN = 200;
 
 /** Headers of a dead letter. */
-const DEAD = {
-  code: 'payments-code',
-  subject: 'payments-subject',
-  messageId: 'payments-message-id',
-} as const;
+const CODE = 'payments-code';
+const SUBJECT = 'payments-subject';
 
 /** Creates the headers of a message: each attribute, percent-encoded as CloudEvents prescribes. */
 export function headersOf(attributes: EngineAttributes): MsgHdrs {
@@ -33,40 +31,30 @@ export function subjectOf(stream: string, { company, type }: EngineAttributes): 
 }
 
 /** Returns what the module reads from a message. Messages from elsewhere may have any content. */
-export function takenMessage(msg: Msg): TakenMessage {
+export function takenMessage(message: JsMsg): TakenMessage {
   const attributes: Record<string, string> = {};
-  for (const [name, value] of headerLines(msg)) {
+  for (const [name, value] of headerLines(message)) {
     if (name.startsWith(PREFIX)) attributes[name.slice(PREFIX.length)] ??= decode(value);
   }
-  return { attributes, body: msg.data, deliveries: deliveryOf(msg).deliveries };
+  return { attributes, body: message.data, deliveries: message.info.deliveryCount };
 }
 
 /** The id and the headers of the dead letter of a message. */
-export function deadLetter(msg: Msg, service: string, code: string) {
+export function deadLetter(message: JsMsg, service: string, code: string) {
   const letter = headers();
-  for (const [name, value] of headerLines(msg)) {
+  for (const [name, value] of headerLines(message)) {
     // The server acts on its own headers, for example by deleting other messages.
     if (!name.startsWith('nats-')) letter.append(name, value);
-    else if (name === 'nats-msg-id') letter.set(DEAD.messageId, value);
   }
-  letter.set(DEAD.code, code);
-  letter.set(DEAD.subject, encode(msg.subject));
-  const { sequence, time } = deliveryOf(msg);
-  return { msgID: `${service}/${sequence}/${time}`, headers: letter };
-}
-
-/** Reads the subject to which JetStream wants the answer: `$JS.ACK`, and facts about this delivery. */
-function deliveryOf({ reply = '' }: Msg) {
-  const tokens = reply.split('.');
-  // Newer servers have the domain and the account before the stream and the consumer.
-  const [deliveries, sequence, , time] = tokens.slice(tokens.length < 11 ? 4 : 6);
-  return { deliveries: Math.max(1, Number(deliveries) || 1), sequence, time };
+  letter.set(CODE, code);
+  letter.set(SUBJECT, encode(message.subject));
+  return { msgID: `${service}/${message.seq}/${message.timestampNanos}`, headers: letter };
 }
 
 /** The headers with names in lower case. A message whose headers the client cannot read has none. */
-function headerLines(msg: Msg): [name: string, value: string][] {
+function headerLines(message: JsMsg): [name: string, value: string][] {
   try {
-    return [...(msg.headers ?? [])].flatMap(([name, values]) =>
+    return [...(message.headers ?? [])].flatMap(([name, values]) =>
       values.map((value): [string, string] => [name.toLowerCase(), value]),
     );
   } catch {

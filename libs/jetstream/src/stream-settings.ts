@@ -1,9 +1,9 @@
 import { JetStreamApiCodes, JetStreamApiError } from '@nats-io/jetstream';
-import type { ConsumerConfig, StreamConfig } from '@nats-io/jetstream';
-import { millis, nanos } from '@nats-io/transport-node';
+import type { ConsumerConfig, JetStreamManager, StreamConfig } from '@nats-io/jetstream';
+import { nanos } from '@nats-io/transport-node';
+import type { NatsConnection } from '@nats-io/transport-node';
 import { PaymentsError } from 'nestjs-payments';
 import type { ResolvedOptions } from './jet-stream-options.js';
-import type { CheckedConsumer, Session } from './session.js';
 
 const DAY_MS = 86_400_000;
 /** The limits below which a stream is unsafe, because a backlog of a few days may be larger. */
@@ -30,18 +30,11 @@ const STREAM_RULES: readonly Rule<StreamConfig>[] = [
   ['no_ack', (c) => c.no_ack === true, 'nobody learns whether a message is stored', 'Use false.'],
   ['persist_mode', (c) => c.persist_mode === 'async', 'it accepts messages too early', AGAIN],
   ['max_age', (c) => isLow(c.max_age, MIN_AGE), DELETES, `Use 0, or at least ${MIN_AGE} (7 days).`],
-  [
-    'max_bytes',
-    (c) => c.discard === 'old' && isLow(c.max_bytes, MIN_BYTES),
-    DELETES,
-    `Use discard "new", or at least ${MIN_BYTES}.`,
-  ],
-  [
-    'max_msgs',
-    (c) => c.discard === 'old' && isLow(c.max_msgs, MIN_MESSAGES),
-    DELETES,
-    `Use discard "new", or at least ${MIN_MESSAGES}.`,
-  ],
+  ...(['max_bytes', 'max_msgs'] as const).map((limit): Rule<StreamConfig> => {
+    const min = limit === 'max_bytes' ? MIN_BYTES : MIN_MESSAGES;
+    const isUnsafe = (c: StreamConfig) => c.discard === 'old' && isLow(c[limit], min);
+    return [limit, isUnsafe, DELETES, `Use discard "new", or at least ${min}.`];
+  }),
   [
     'max_msgs_per_subject',
     (c) => !c.discard_new_per_subject && isLow(c.max_msgs_per_subject, MIN_MESSAGES),
@@ -64,24 +57,25 @@ const CONSUMER_RULES: readonly Rule<ConsumerConfig>[] = [
 ];
 
 /** The names of a stream and its dead letters. */
-export function namesOf({ stream }: Pick<ResolvedOptions, 'stream'>) {
+export function namesOf(stream: string) {
   const deadSubject = (service: string): string => `${stream}_dead.${service}`;
-  return { stream, subjects: `${stream}.>`, dead: `${stream}_DEAD`, deadSubject };
+  return { subjects: `${stream}.>`, dead: `${stream}_DEAD`, deadSubject };
 }
 
 /**
- * Checks the streams, and the consumer of the service; creates what is missing if `setup` is `create`. Returns `null` if
- * there is no consumer.
+ * Checks the streams, and the consumer of the service; creates what is missing if `setup` is `create`. Returns the time
+ * after which JetStream delivers a message again that is not acknowledged, in nanoseconds.
  *
  * @param warn logs a line
  * @throws PaymentsError `engine_unsafe`, unless `setup` is `warn`.
  */
 export async function checkSettings(
-  { connection, manager: { streams, consumers } }: Session,
+  connection: NatsConnection,
+  { streams, consumers }: JetStreamManager,
   { service, setup, stream }: ResolvedOptions,
   warn: (line: string) => void,
-): Promise<CheckedConsumer | null> {
-  const { subjects, dead, deadSubject } = namesOf({ stream });
+): Promise<number> {
+  const { subjects, dead, deadSubject } = namesOf(stream);
   const report = (problems: readonly string[]): void => {
     if (problems.length === 0) return;
     const text = `Settings of JetStream lose events. ${problems.join(' ')}`;
@@ -115,7 +109,7 @@ export async function checkSettings(
   if (service === undefined) {
     if (retention === 'interest' && others === 0)
       report([unsafeRetention(stream, retention, 'no')]);
-    return null;
+    return ACK_WAIT;
   }
   const letters = await findStream(dead, deadSubject('*'), 0);
   if (letters?.config.retention === 'interest') report([unsafeRetention(dead, 'interest', 'no')]);
@@ -135,9 +129,8 @@ export async function checkSettings(
     });
   }
   report(problemsOf(`consumer "${service}"`, consumer?.config, CONSUMER_RULES));
-  if (consumer === null) return null;
-  const { ack_wait = ACK_WAIT, backoff = [] } = consumer.config;
-  return { ackWaitMs: millis(Math.min(ack_wait, ...backoff)) };
+  const { ack_wait = ACK_WAIT, backoff = [] } = consumer?.config ?? {};
+  return Math.min(ack_wait, ...backoff);
 }
 
 const MISSING: ReadonlySet<number> = new Set([

@@ -89,6 +89,7 @@ export type {
   EngineAttributes,
   EngineCall,
   EngineMessage,
+  EngineStatus,
   EventRelay,
   MessageSource,
   StoreMessage,

@@ -6,6 +6,7 @@ import type {
 } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
 import { ModuleLogger } from './errors/module-log.js';
+import { EngineMonitor } from './engines/engine-monitor.js';
 import { EventConsumer } from './engines/event-consumer.js';
 import { RelayHandler } from './engines/event-relay.js';
 import { prepareDataClasses } from './events/event-dispatcher.js';
@@ -57,6 +58,7 @@ export class PaymentsLifecycle
     private readonly inbox: PaymentInbox,
     private readonly expectations: PaymentExpectations,
     private readonly setup: PaymentsSetup,
+    private readonly engine: EngineMonitor,
     modules: ModulesContainer,
   ) {
     stopFirst(modules, PaymentsLifecycle);
@@ -81,6 +83,7 @@ export class PaymentsLifecycle
       handlers: () => this.inbox.handlers(),
       stats: () => this.inbox.stats(),
       expectations: () => this.expectations.counts(),
+      engine: () => this.engine.state(),
     });
     this.setup.logAtBoot();
   }

@@ -4,6 +4,7 @@ import { DiscoveryModule, ModuleRef, ModulesContainer } from '@nestjs/core';
 import { PAYMENTS_API_OPTIONS } from './api/api-options.js';
 import { PaymentsApiService } from './api/payments-api.service.js';
 import { COMPANIES } from './companies/company.js';
+import { EngineMonitor } from './engines/engine-monitor.js';
 import { EventConsumer, MESSAGE_SOURCE } from './engines/event-consumer.js';
 import { EVENT_RELAY, RelayHandler } from './engines/event-relay.js';
 import { EventDispatcher } from './events/event-dispatcher.js';
@@ -202,7 +203,7 @@ const INBOX: Provider[] = [
   EventReceiver,
   PaymentInbox,
 ];
-const ENGINES: Provider[] = [RelayHandler, EventConsumer];
+const ENGINES: Provider[] = [RelayHandler, EventConsumer, EngineMonitor];
 const EVENTS: Provider[] = [UnhandledRejections, HandlerRegistry, HandlerExplorer, EventDispatcher];
 
 /**
@@ -235,7 +236,8 @@ const EVENTS: Provider[] = [UnhandledRejections, HandlerRegistry, HandlerExplore
     PaymentsSetup,
     PaymentsLifecycle,
   ],
-  // Nest creates WebhookGuard in the module that uses it, which must therefore be able to inject WebhookVerifier.
+  // Nest creates WebhookGuard and PaymentsHealthIndicator in the module that uses them, which must therefore be able to
+  // inject WebhookVerifier and EngineMonitor.
   exports: [
     PaymentsApiService,
     PaymentInbox,
@@ -243,6 +245,7 @@ const EVENTS: Provider[] = [UnhandledRejections, HandlerRegistry, HandlerExplore
     PaymentsSetup,
     WebhookGuard,
     WebhookVerifier,
+    EngineMonitor,
   ],
 })
 export class PaymentsModule extends ConfigurableModuleClass {}

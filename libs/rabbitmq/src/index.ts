@@ -4,5 +4,4 @@
  * @module nestjs-payments-rabbitmq
  */
 export { rabbitMQ } from './rabbitmq.js';
-export type { RabbitMQEngine } from './rabbitmq.js';
 export type { RabbitMQConnection, RabbitMQOptions } from './rabbitmq-options.js';

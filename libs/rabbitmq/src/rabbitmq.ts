@@ -1,44 +1,28 @@
 import { randomUUID } from 'node:crypto';
-import { setImmediate } from 'node:timers/promises';
-import { Logger } from '@nestjs/common';
-import { ThrottledLog } from 'nestjs-payments';
+import { setMaxListeners } from 'node:events';
+import { setImmediate, setTimeout as delay } from 'node:timers/promises';
 import type {
   EngineCall,
   EngineMessage,
+  EngineStatus,
   EventRelay,
   MessageSource,
   StoreMessage,
   StoreOutcome,
 } from 'nestjs-payments';
+import { engineLog, requireService, SharedConnection } from 'nestjs-payments/engines';
 import { Connection } from 'rabbitmq-client';
-import type { AsyncMessage, Channel, ConnectionOptions, ReturnedMessage } from 'rabbitmq-client';
-import { keepBytes, versionOf } from './client-internals.js';
+import type { AsyncMessage, Channel, ReturnedMessage } from 'rabbitmq-client';
 import { toDeadLetter, toOutgoing, toTaken } from './message-encoding.js';
 import type { Outgoing } from './message-encoding.js';
-import { optionsInvalid, resolveOptions } from './rabbitmq-options.js';
+import { resolveOptions } from './rabbitmq-options.js';
 import type { RabbitMQOptions, ResolvedRabbitMQOptions } from './rabbitmq-options.js';
 import { checkTopology, deadQueueOf, queueOf } from './topology.js';
 
 /** Milliseconds to wait for the end of a connection, after which its socket is closed. */
 const CLOSE_MS = 2000;
-/** Milliseconds to wait until a dead letter is accepted. */
-const DEAD_LETTER_MS = 10_000;
 /** Milliseconds after which a message that could not become a dead letter is delivered again. */
 const AGAIN_MS = 30_000;
-
-/** What {@link rabbitMQ} returns: the value of the option `relay` of a gateway, or of `source` of a worker service. */
-export interface RabbitMQEngine extends EventRelay, MessageSource {
-  readonly verify: boolean;
-  /**
-   * Connects and checks the settings of exchange and queues, or creates them.
-   *
-   * @throws PaymentsError `engine_unsafe` if a setting loses events, or if something is missing and not created. Rejects
-   *   with another error if the server cannot be reached.
-   */
-  open(): Promise<void>;
-  /** Closes all connections. Later calls of the other functions reject. */
-  close(): Promise<void>;
-}
 
 /**
  * Hands events over to RabbitMQ, and takes them from it. The gateway publishes to a durable topic exchange. Each worker
@@ -53,7 +37,7 @@ export interface RabbitMQEngine extends EventRelay, MessageSource {
  * const source = rabbitMQ({ url: process.env.RABBITMQ_URL, exchange: 'payments', service: 'ledger' });
  * ```
  */
-export function rabbitMQ(options: RabbitMQOptions): RabbitMQEngine {
+export function rabbitMQ(options: RabbitMQOptions): Required<EventRelay & MessageSource> {
   return new RabbitMQ(resolveOptions(options));
 }
 
@@ -95,32 +79,35 @@ class Publisher {
   }
 }
 
-class RabbitMQ implements RabbitMQEngine {
+class RabbitMQ implements EventRelay, MessageSource {
   readonly verify: boolean;
   readonly #options: ResolvedRabbitMQOptions;
-  readonly #connections = new Set<Connection>();
-  readonly #log = new ThrottledLog(new Logger('PaymentEngine'));
-  #publisher: Promise<Publisher> | undefined;
-  #closed = false;
+  readonly #publisher: SharedConnection<Publisher>;
+  readonly #log = engineLog();
+  /** The number of attempts to connect. */
+  #attempts = 0;
 
   constructor(options: ResolvedRabbitMQOptions) {
     this.#options = options;
     this.verify = options.verify;
+    this.#publisher = new SharedConnection(() => this.#openPublisher(), end);
   }
 
   async open(): Promise<void> {
-    await this.#openPublisher();
+    await this.#publisher.get();
   }
 
   async publish(message: EngineMessage, { signal }: EngineCall): Promise<void> {
     const { exchange, connection } = this.#options;
-    await this.#send(toOutgoing(message, exchange, connection.frameMax), signal);
+    const outgoing = toOutgoing(message, exchange, connection.frameMax);
+    const publisher = await this.#publisher.get();
+    signal.throwIfAborted();
+    await publisher.send(outgoing);
   }
 
   async consume(store: StoreMessage, { signal }: EngineCall): Promise<void> {
-    const { exchange, service, maxInProgress } = this.#options;
-    if (service === undefined) throw optionsInvalid('"source" needs the option "service".');
-    if (signal.aborted) return;
+    const { exchange, maxInProgress } = this.#options;
+    const service = requireService(this.#options.service);
     const connection = await this.#connect();
     const ended = Promise.withResolvers<Error | undefined>();
     const stop = (): void => ended.resolve(undefined);
@@ -129,7 +116,6 @@ class RabbitMQ implements RabbitMQEngine {
     try {
       const channel = await connection.acquire({ emitErrorsFromChannel: true });
       const inProgress = new InProgress(channel);
-      keepBytes(channel);
       channel.on('error', ended.resolve);
       channel.on('basic.cancel', () =>
         ended.resolve(new Error('RabbitMQ ended the consumer. Its queue may have been deleted.')),
@@ -154,16 +140,28 @@ class RabbitMQ implements RabbitMQEngine {
       if (failure !== undefined) throw failure;
     } finally {
       signal.removeEventListener('abort', stop);
-      await this.#end(connection);
+      await end({ connection });
     }
   }
 
+  async status(): Promise<EngineStatus> {
+    const { connection } = await this.#publisher.get();
+    const { exchange, service } = this.#options;
+    const count = async (queue: string): Promise<number> =>
+      (await connection.queueDeclare({ queue, passive: true })).messageCount;
+    if (service === undefined) {
+      await connection.exchangeDeclare({ exchange, passive: true });
+      return {};
+    }
+    const [lag, deadLetters] = await Promise.all(
+      [queueOf(exchange, service), deadQueueOf(exchange, service)].map(count),
+    );
+    return { lag: lag!, deadLetters: deadLetters! };
+  }
+
   async close(): Promise<void> {
-    this.#closed = true;
     this.#log.flush();
-    const publisher = await this.#publisher?.catch(() => undefined);
-    if (publisher !== undefined) await this.#end(publisher.connection, publisher.channel);
-    await Promise.all(Array.from(this.#connections, (connection) => this.#end(connection)));
+    await this.#publisher.close();
   }
 
   /** Moves a message to the queue of dead letters. If that fails, the message is delivered again. */
@@ -175,91 +173,70 @@ class RabbitMQ implements RabbitMQEngine {
     const { exchange, connection } = this.#options;
     const queue = deadQueueOf(exchange, service);
     try {
-      const letter = toDeadLetter(message, queue, code, connection.frameMax);
-      await this.#send(letter, AbortSignal.timeout(DEAD_LETTER_MS));
+      const publisher = await this.#publisher.get();
+      await publisher.send(toDeadLetter(message, queue, code, connection.frameMax));
       return { action: 'acknowledge' };
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      const line = `A rejected message stays in its queue, because "${queue}" did not take it. ${reason}`;
+      const line = `A rejected message stays in its queue, because "${queue}" did not take it. ${(error as Error).message}`;
       this.#log.error('reject', line);
       return { action: 'retry', afterMs: AGAIN_MS };
     }
   }
 
-  async #send(message: Outgoing, signal: AbortSignal): Promise<void> {
-    signal.throwIfAborted();
-    const publisher = await abortable(this.#openPublisher(), signal);
-    await abortable(publisher.send(message), signal);
+  async #openPublisher(): Promise<Publisher> {
+    const connection = await this.#connect();
+    try {
+      const channel = await connection.acquire();
+      const publisher = new Publisher(connection, channel);
+      channel.once('close', () => void this.#publisher.end(publisher));
+      await channel.confirmSelect();
+      return publisher;
+    } catch (error) {
+      await end({ connection });
+      throw error;
+    }
   }
 
-  /** Resolves with the publisher. If its channel was lost, opens another one. */
-  #openPublisher(): Promise<Publisher> {
-    const forget = (): void => {
-      if (this.#publisher === opening) this.#publisher = undefined;
-    };
-    const open = async (): Promise<Publisher> => {
-      const connection = await this.#connect();
-      try {
-        const channel = await connection.acquire();
-        channel.once('close', () => {
-          forget();
-          void this.#end(connection);
-        });
-        await channel.confirmSelect();
-        return new Publisher(connection, channel);
-      } catch (error) {
-        await this.#end(connection);
-        throw error;
-      }
-    };
-    if (this.#publisher !== undefined) return this.#publisher;
-    const opening = open();
-    this.#publisher = opening;
-    opening.catch(forget);
-    return opening;
-  }
-
-  /** Connects to the first node that answers, and checks the settings of exchange and queues. */
+  /** Connects to a node, and checks the settings of exchange and queues. */
   async #connect(): Promise<Connection> {
-    const { hosts = [undefined], ...options } = this.#options.connection;
-    let last: unknown;
-    for (const host of hosts) {
-      if (this.#closed) throw new Error('The connection to RabbitMQ was closed.');
-      const one = host === undefined ? {} : { hosts: [host] };
-      const connection = new Connection({ ...options, ...one } as ConnectionOptions);
-      this.#connections.add(connection);
-      try {
-        const version = versionOf(connection);
-        await new Promise<void>((resolve, reject) => {
-          connection.once('connection', resolve);
-          // The client would connect again by itself, but without a check of the settings. A lost connection closes its
-          // channels, so that later errors need no listener.
-          connection.on('error', reject);
-        });
-        await checkTopology(connection, await version, this.#options);
-        return connection;
-      } catch (error) {
-        await this.#end(connection);
-        last = error;
-      }
+    const { hosts = [], ...options } = this.#options.connection;
+    const host = hosts[this.#attempts % hosts.length];
+    this.#attempts += 1;
+    const connection = new Connection({
+      ...options,
+      ...(host !== undefined && { hosts: [host] }),
+    });
+    try {
+      await new Promise<void>((resolve, reject) => {
+        connection.once('connection', resolve);
+        // The client would connect again by itself, but without a check of the settings. A lost connection closes its
+        // channels, so that later errors need no listener.
+        connection.on('error', reject);
+      });
+      await checkTopology(connection, this.#options, (line) => this.#log.warn(line, line));
+      return connection;
+    } catch (error) {
+      await end({ connection });
+      throw error;
     }
-    throw last;
   }
+}
 
-  /** Closes a channel and its connection. A server that does not answer delays this by two seconds at most. */
-  async #end(connection: Connection, channel?: Channel): Promise<void> {
-    if (!this.#connections.delete(connection)) return;
-    // The client closes the channels of a lost connection before it schedules the next connection, which must not happen.
-    await setImmediate();
-    const close = async (): Promise<void> => {
-      await channel?.close();
-      await connection.close();
-    };
-    if (connection.ready) {
-      await abortable(close(), AbortSignal.timeout(CLOSE_MS)).catch(() => undefined);
-    }
-    connection.unsafeDestroy();
+/** Closes a channel and its connection. A server that does not answer delays this by two seconds at most. */
+async function end({
+  connection,
+  channel,
+}: {
+  readonly connection: Connection;
+  readonly channel?: Channel;
+}): Promise<void> {
+  // The client closes the channels of a lost connection before it schedules the next connection, which must not happen.
+  await setImmediate();
+  if (connection.ready) {
+    const closed = Promise.resolve(channel?.close()).then(() => connection.close());
+    await Promise.race([closed.catch(() => undefined), delay(CLOSE_MS, undefined, { ref: false })]);
   }
+  connection.unsafeDestroy();
 }
 
 /**
@@ -269,21 +246,24 @@ class RabbitMQ implements RabbitMQEngine {
  */
 class InProgress {
   readonly #settling = new Set<Promise<void>>();
-  readonly #waiting = new Set<() => void>();
-  #ending = false;
+  readonly #ending = new AbortController();
 
-  constructor(private readonly channel: Channel) {}
+  constructor(private readonly channel: Channel) {
+    // Each message that waits has a listener.
+    setMaxListeners(0, this.#ending.signal);
+  }
 
   /** Acknowledges or returns the message as the result of `work` says. */
   add({ deliveryTag }: AsyncMessage, work: () => Promise<StoreOutcome>): void {
+    const { signal } = this.#ending;
     // RabbitMQ delivers the message again after the channel was closed.
-    if (this.#ending) return;
+    if (signal.aborted) return;
     const settle = async (): Promise<void> => {
-      const again: StoreOutcome = { action: 'retry', afterMs: AGAIN_MS };
-      const outcome = await work().catch(() => again);
-      if (outcome.action === 'retry') await this.#wait(outcome.afterMs);
-      if (outcome.action === 'retry') this.channel.basicNack({ deliveryTag, requeue: true });
-      else this.channel.basicAck({ deliveryTag });
+      const outcome = await work();
+      if (outcome.action === 'retry') {
+        await delay(outcome.afterMs, undefined, { signal }).catch(() => undefined);
+        this.channel.basicNack({ deliveryTag, requeue: true });
+      } else this.channel.basicAck({ deliveryTag });
     };
     // If the channel is closed, RabbitMQ delivers the message again, and the inbox ignores it.
     const settling = settle()
@@ -294,28 +274,7 @@ class InProgress {
 
   /** Returns the messages that wait for their next delivery at once. Resolves when all others are settled too. */
   async end(): Promise<void> {
-    this.#ending = true;
-    for (const release of this.#waiting) release();
+    this.#ending.abort();
     await Promise.all(this.#settling);
   }
-
-  async #wait(ms: number): Promise<void> {
-    if (this.#ending) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, ms);
-    this.#waiting.add(resolve);
-    await promise;
-    clearTimeout(timer);
-    this.#waiting.delete(resolve);
-  }
-}
-
-/** Resolves or rejects as `promise` does, or rejects with the reason of the signal when it is aborted. */
-function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise<T>((resolve, reject) => {
-    const abort = (): void => reject(signal.reason as Error);
-    if (signal.aborted) abort();
-    signal.addEventListener('abort', abort, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
-  });
 }

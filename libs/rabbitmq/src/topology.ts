@@ -1,5 +1,4 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { Logger } from '@nestjs/common';
 import { PaymentsError } from 'nestjs-payments';
 import type { Connection } from 'rabbitmq-client';
 import type { ResolvedRabbitMQOptions } from './rabbitmq-options.js';
@@ -10,6 +9,15 @@ import type { ResolvedRabbitMQOptions } from './rabbitmq-options.js';
  * new one: empty, without a leader, and without the messages that it had confirmed.
  */
 const CREATED_MS = 2000;
+
+/**
+ * The settings of all queues. RabbitMQ 4 drops a message after 20 deliveries by default, and some versions before take -1
+ * for one delivery. With the waits of the module, this number of deliveries takes decades.
+ */
+const QUORUM = {
+  durable: true,
+  arguments: { 'x-queue-type': 'quorum' as const, 'x-delivery-limit': 1_000_000_000 },
+};
 
 /** Returns the name of the queue of a service. */
 export function queueOf(exchange: string, service: string): string {
@@ -26,13 +34,13 @@ export function deadQueueOf(exchange: string, service: string): string {
  * with the right settings is the check, because AMQP cannot read settings: RabbitMQ compares them with those of an
  * exchange or a queue that exists, and refuses a difference. Policies are not compared.
  *
- * @param version of the server, such as `3.10.8`
- * @throws PaymentsError `engine_unsafe`.
+ * @param warn logs a line
+ * @throws PaymentsError `engine_unsafe`, unless `setup` is `warn`.
  */
 export async function checkTopology(
   connection: Connection,
-  version: string | undefined,
   { exchange, services, setup }: ResolvedRabbitMQOptions,
+  warn: (line: string) => void,
 ): Promise<void> {
   const create = setup === 'create';
   let created = false;
@@ -40,7 +48,9 @@ export async function checkTopology(
     try {
       for (const step of steps) await step();
     } catch (error) {
-      report(setup, problemOf(what, error));
+      const problem = problemOf(what, error);
+      if (setup !== 'warn') throw new PaymentsError('engine_unsafe', problem);
+      warn(problem);
     }
   };
   /** Rejects with `NOT_FOUND` if the exchange or the queue is missing and must not be created. */
@@ -52,16 +62,6 @@ export async function checkTopology(
       created = true;
     }
   };
-  if (version === undefined) {
-    report(
-      setup,
-      'The version of the server cannot be read. Use version 5.0.8 of rabbitmq-client.',
-    );
-  }
-  // RabbitMQ 4 drops a message after 20 deliveries by default, and -1 sets no limit. RabbitMQ 3 has no limit by default,
-  // takes -1 for one, and drops the message at its second delivery.
-  const unlimited = parseInt(version ?? '', 10) >= 4 && { 'x-delivery-limit': -1 };
-  const quorum = { durable: true, arguments: { 'x-queue-type': 'quorum' as const, ...unlimited } };
   await check(
     `exchange "${exchange}"`,
     () => exists(connection.exchangeDeclare({ exchange, passive: true })),
@@ -72,7 +72,7 @@ export async function checkTopology(
       await check(
         `queue "${queue}"`,
         () => exists(connection.queueDeclare({ queue, passive: true })),
-        () => connection.queueDeclare({ queue, ...quorum }),
+        () => connection.queueDeclare({ queue, ...QUORUM }),
       );
     }
   }
@@ -87,11 +87,12 @@ export async function checkTopology(
   }
 }
 
-/** Throws the problem, or logs it if the option `setup` is `'warn'`. */
-function report(setup: ResolvedRabbitMQOptions['setup'], problem: string): void {
-  if (setup !== 'warn') throw new PaymentsError('engine_unsafe', problem);
-  new Logger('PaymentEngine').warn(problem);
-}
+const REFUSALS: ReadonlySet<unknown> = new Set([
+  'NOT_FOUND',
+  'RESOURCE_LOCKED',
+  'ACCESS_REFUSED',
+  'PRECONDITION_FAILED',
+]);
 
 /**
  * Returns the reason for which the server refused a declaration, and the fix.
@@ -100,30 +101,20 @@ function report(setup: ResolvedRabbitMQOptions['setup'], problem: string): void 
  */
 function problemOf(what: string, error: unknown): string {
   const { code, message } = error as { code?: unknown; message?: unknown };
+  if (!REFUSALS.has(code)) throw error;
+  if (code === 'NOT_FOUND') return `RabbitMQ has no ${what}. Create it, or set setup: 'create'.`;
   const reply = String(message);
-  const again = `delete the ${what.startsWith('q') ? 'queue when it is empty' : 'exchange'} and start again with setup: 'create'`;
-  switch (code) {
-    case 'NOT_FOUND':
-      return `RabbitMQ has no ${what}. Create it, or set setup: 'create'.`;
-    case 'RESOURCE_LOCKED':
-      return `The ${what} is exclusive, so RabbitMQ deletes it with the connection that created it. Fix: ${again}.`;
-    case 'ACCESS_REFUSED':
-      return (
-        `The user may not declare the ${what}, so its settings cannot be checked. Fix: grant the user the permission ` +
-        `"configure" for it.`
-      );
-    case 'PRECONDITION_FAILED': {
-      const difference = /inequivalent arg '([^']+)'.*?received (.*) but current is (.*)$/s.exec(
-        reply,
-      );
-      if (difference === null) return `RabbitMQ refuses the settings of the ${what}: ${reply}`;
-      const [, name, right, wrong] = difference;
-      return (
-        `The ${what} has the unsafe setting ${name}: its value is ${wrong}, and the safe value is ${right}. ` +
-        `Otherwise events can be lost. RabbitMQ cannot change this setting, so ${again}.`
-      );
-    }
-    default:
-      throw error;
+  const difference = /inequivalent arg '([^']+)'.*?received (.*) but current is (.*)$/s.exec(reply);
+  if (difference === null) {
+    return (
+      `RabbitMQ refuses the ${what}: ${reply}. Fix: grant the user the permission "configure" for it. If it exists with ` +
+      "other settings, such as exclusive, delete it and start again with setup: 'create'."
+    );
   }
+  const [, name, right, wrong] = difference;
+  return (
+    `The ${what} has the unsafe setting ${name}: its value is ${wrong}, and the safe value is ${right}. Otherwise events ` +
+    'can be lost. RabbitMQ cannot change this setting, so delete it (a queue when it is empty) and start again with setup: ' +
+    "'create'."
+  );
 }

@@ -41,7 +41,7 @@ describe('docs/settings.md', () => {
   const company = { clientId: 'c', clientSecret: 's', webhookSecret: 'w' };
   const options = { baseUrl: 'https://payments.example.com', ...company };
   const none = { clientId: undefined, clientSecret: undefined, webhookSecret: undefined };
-  const indicator = new PaymentsHealthIndicator(null!, null!, null!);
+  const indicator = new PaymentsHealthIndicator(null!, null!, null!, null!);
 
   /** The names in the message about an unknown option: all options that the module accepts. */
   const namesIn = async (imported: () => object): Promise<string[]> => {

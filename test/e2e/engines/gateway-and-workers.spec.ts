@@ -1,7 +1,12 @@
 import { inspect } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { memoryInbox, PaymentInbox, PaymentsError, verifySignature } from 'nestjs-payments';
-import type { EngineMessage, EventRelay, PaymentsModuleOptions } from 'nestjs-payments';
+import type {
+  EngineMessage,
+  EngineStatus,
+  EventRelay,
+  PaymentsModuleOptions,
+} from 'nestjs-payments';
 import { PaymentsModule } from 'nestjs-payments';
 import { durableSqlite } from '../../support/inbox/durable-inboxes.js';
 import { AT_ONCE, post, startOn, states } from '../../support/inbox/inbox-application.js';
@@ -13,7 +18,8 @@ import { company, OPTIONS, SECRET } from '../../support/webhook/webhook-applicat
 import type { WebhookApplication } from '../../support/webhook/webhook-application.js';
 import { FakeRuntime } from '../../support/time/fake-runtime.js';
 import { eventually } from '../../support/time/waiting.js';
-import { Traces, useContext } from '../../support/telemetry/otel-sdk.js';
+import { healthOf, startWithHealth } from '../../support/telemetry/health-application.js';
+import { Metrics, Traces, useContext } from '../../support/telemetry/otel-sdk.js';
 
 const DATA = { transactionId: 't-1', status: 'complete', amount: 5 };
 
@@ -328,6 +334,40 @@ describe('a gateway and its worker services', () => {
     const [receive] = await others.ended('receive');
     expect(receive!.spanContext().traceId).toBe(attempt!.spanContext().traceId);
     expect(receive!.parentSpanContext!.spanId).toBe(attempt!.spanContext().spanId);
+  });
+
+  it('EN-11: metrics count taken messages and redeliveries, and show the connection, the lag and the dead letters', async () => {
+    const metrics = new Metrics();
+    const status = async () => ({ lag: 3, deadLetters: 1 });
+    const source = Object.assign(engine.source(), { status });
+    await startService(source, () => {}, { observers: [metrics.observer] });
+    const gateway = await startGateway();
+    await post(gateway, 'e1', DATA);
+    source.deliver({ attributes: {}, body: Buffer.from('x'), deliveries: 2 });
+    await eventually(() => expect(source.outcomes).toHaveLength(2));
+    expect(await metrics.values('payments.engine.messages')).toEqual({
+      'outcome=acknowledged': 1,
+      'error.type=company_unknown outcome=rejected': 1,
+    });
+    expect(await metrics.values('payments.engine.redeliveries')).toEqual({ '': 1 });
+    expect(await metrics.values('payments.engine.up')).toEqual({ '': 1 });
+    expect(await metrics.values('payments.engine.lag')).toEqual({ '': 3 });
+    expect(await metrics.values('payments.engine.dead_letters')).toEqual({ '': 1 });
+  });
+
+  it('EN-11: readiness shows an engine that does not answer as not connected, and stays up', async () => {
+    let status: () => Promise<EngineStatus> = async () => ({ lag: 3, deadLetters: 1 });
+    const source = Object.assign(engine.source(), { status: () => status() });
+    const service = ending.use(await startWithHealth(memoryInbox(), {}, { source }));
+    const engineIn = async () => {
+      const { status: code, payments } = await healthOf(service, 'ready');
+      return [code, payments['engine']];
+    };
+    expect(await engineIn()).toEqual([200, { connected: true, lag: 3, deadLetters: 1 }]);
+    status = () => Promise.reject(new Error('amqp://user:password@host refused'));
+    expect(await engineIn()).toEqual([200, { connected: false }]);
+    status = () => new Promise(() => {});
+    expect(await engineIn()).toEqual([200, { connected: false }]);
   });
 
   it.each([

@@ -39,7 +39,16 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
     'telemetry/observers.ts',
   ],
   expectations: [...STAGE, 'api', 'companies', 'inbox/receive', 'inbox/work'],
-  engines: ['companies', 'errors', 'events', 'inbox/receive', 'inbox/work', 'runtime', 'webhook'],
+  engines: [
+    'companies',
+    'errors',
+    'events',
+    'inbox/receive',
+    'inbox/work',
+    'runtime',
+    'telemetry/observers.ts',
+    'webhook',
+  ],
   setup: [
     'api',
     'companies',
@@ -56,8 +65,8 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   'stores/postgres': [...STORE, 'stores/sql'],
   'telemetry/observers.ts': ['errors'],
   'telemetry/otel': ['telemetry/observers.ts', 'errors', 'runtime'],
-  'telemetry/health.ts': ['errors', 'expectations', 'inbox', 'runtime'],
-  schematics: ['payments-config.ts'],
+  'telemetry/health.ts': ['engines', 'errors', 'expectations', 'inbox', 'runtime'],
+  schematics: ['payments-environment.ts'],
   testing: ['api', 'companies', 'errors', 'events', 'inbox', 'runtime', 'stores/memory', 'webhook'],
 };
 
@@ -70,7 +79,8 @@ const PACKAGES = [
   },
   ...ENGINE_PACKAGES.map((folder) => ({
     folder,
-    forbidden: /^nestjs-payments[-/]|^payments-emulator|\/(payments|console|emulator|apps)\//,
+    forbidden:
+      /^nestjs-payments(?!\/engines$)[-/]|^payments-emulator|\/(payments|console|emulator|apps)\//,
     why: 'an adapter of an engine uses the public exports of nestjs-payments, as an application could write one',
   })),
   {

@@ -109,6 +109,7 @@ describe('imports of the package', () => {
   it.each([
     ['nestjs-payments', []],
     ['nestjs-payments/testing', []],
+    ['nestjs-payments/engines', []],
     ['nestjs-payments/sqlite', ['sqlite']],
     ['nestjs-payments/postgres', ['postgres']],
     ['nestjs-payments/otel', ['@opentelemetry/api']],

@@ -89,6 +89,7 @@ const EMPTY = {
     overdueUnpaid: { count: 0 },
     overdueUnknown: { count: 0 },
   }),
+  engine: async () => null,
 } satisfies ObservedInbox;
 
 describe('reads of the gauges', () => {

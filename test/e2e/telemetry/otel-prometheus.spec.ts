@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { none, PaymentExpectations, PaymentInbox, PaymentsApiService } from 'nestjs-payments';
 import { json, ScriptedService } from '../../support/api/scripted-service.js';
 import { MEMORY, RECONCILE } from '../../support/inbox/expecting-application.js';
+import { ListEngine } from '../../support/engines/list-engine.js';
 import { post, startOn } from '../../support/inbox/inbox-application.js';
 import { alerts, dashboardExpressions } from '../../support/telemetry/monitoring-files.js';
 import { Metrics } from '../../support/telemetry/otel-sdk.js';
@@ -84,7 +85,10 @@ async function runThrough(metrics: Metrics, service: ScriptedService): Promise<v
     await expect(call).rejects.toMatchObject({ code: 'invalid_credentials' });
   }
   service.onToken = json(200, service.tokenAnswer());
-  const app = await startOn(MEMORY, { book: () => {}, mail }, options);
+  const status = async () => ({ lag: 0, deadLetters: 1 });
+  const source = Object.assign(new ListEngine().source(), { status });
+  source.deliver({ attributes: {}, body: Buffer.from('not an event'), deliveries: 2 });
+  const app = await startOn(MEMORY, { book: () => {}, mail }, { ...options, source });
   const expectations = app.app.get(PaymentExpectations);
   for (const transactionId of ['t-1', 't-2']) await expectations.expect({ transactionId });
   await expectations.askNow({ reference: 't-1' });

@@ -3,7 +3,7 @@ import type { Mutant } from '../mutant.ts';
 const ENGINES = 'libs/payments/src/engines';
 const SPECS = ['test/e2e/engines/gateway-and-workers.spec.ts'];
 
-/** The handover of events to an engine, and the messages that services take from the engine: EN-01 to EN-12. */
+/** The handover of events to an engine, and the messages that services take from the engine: EN-01 to EN-14. */
 export const ENGINE_MUTANTS: readonly Mutant[] = [
   {
     promise: 'EN-01',
@@ -87,6 +87,14 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   },
   {
     promise: 'EN-11',
+    fault: 'reports an engine that does not answer as connected',
+    file: `${ENGINES}/engine-monitor.ts`,
+    replace: 'return { connected: false };',
+    by: 'return { connected: true };',
+    specs: SPECS,
+  },
+  {
+    promise: 'EN-11',
     fault: 'starts a new trace in the service',
     file: `${ENGINES}/engine-message.ts`,
     replace: 'traceparent === undefined ? {} : { traceparent }',
@@ -100,5 +108,13 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     replace: 'waiting === 0 ?',
     by: 'waiting >= 0 ?',
     specs: ['test/chaos/checker.spec.ts'],
+  },
+  {
+    promise: 'EN-14',
+    fault: 'loses a rejected message',
+    file: 'docs/engines.md',
+    replace: 'await sqs.sendMessage(',
+    by: 'void (',
+    specs: ['test/engine-contract/sns-sqs.spec.ts'],
   },
 ];

@@ -5,6 +5,7 @@ export const OBSERVER_METHODS = Object.keys({
   eventReceived: true,
   eventDuplicate: true,
   requestRejected: true,
+  messageTaken: true,
   attemptStarted: true,
   attemptEnded: true,
   deliveryDead: true,

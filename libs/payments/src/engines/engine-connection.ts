@@ -1,4 +1,4 @@
-import { ModuleLogger } from '../errors/module-log.js';
+import { ModuleLogger, ThrottledLog } from '../errors/module-log.js';
 import { describeError, PaymentsError } from '../errors/payments-error.js';
 import { withTimeLimit } from '../runtime/deadline.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
@@ -28,5 +28,61 @@ export async function openEngine(
       `The engine of "${option}" could not be reached at the start, so its settings are not checked yet. The ` +
         `module tries again with the first message. ${describeError(error)}`,
     );
+  }
+}
+
+/** Creates the log of an adapter: at most one line per subject and minute. Call its `flush()` when the adapter closes. */
+export function engineLog(): ThrottledLog {
+  return new ThrottledLog(new ModuleLogger('PaymentEngine'));
+}
+
+/**
+ * A connection to an engine that all calls of an adapter share. Connects with the first call of {@link get}, and with the
+ * next one after the connection was ended.
+ */
+export class SharedConnection<T extends object> {
+  #opening: Promise<T> | undefined;
+  #open: T | undefined;
+  readonly #ended = new WeakSet<T>();
+  #closed = false;
+
+  /**
+   * @param connect connects and checks the settings of the engine. Must close what it opened if it rejects
+   * @param disconnect closes a connection, also one that was lost
+   */
+  constructor(
+    private readonly connect: () => Promise<T>,
+    private readonly disconnect: (connection: T) => unknown,
+  ) {}
+
+  /** Returns the connection, or connects. Rejects if the engine cannot be reached, and after {@link close}. */
+  get(): Promise<T> {
+    if (this.#closed) return Promise.reject(new Error('The connection to the engine was closed.'));
+    return (this.#opening ??= this.#connect());
+  }
+
+  /** Closes a connection that was lost or does not work. */
+  async end(connection: T): Promise<void> {
+    this.#ended.add(connection);
+    if (this.#open === connection) this.#opening = this.#open = undefined;
+    await this.disconnect(connection);
+  }
+
+  /** Closes the connection, also one that is about to open. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#opening?.catch(() => undefined);
+    if (this.#open !== undefined) await this.end(this.#open);
+  }
+
+  async #connect(): Promise<T> {
+    try {
+      const connection = await this.connect();
+      if (this.#ended.has(connection)) throw new Error('The connection to the engine was lost.');
+      return (this.#open = connection);
+    } catch (error) {
+      this.#opening = undefined;
+      throw error;
+    }
   }
 }

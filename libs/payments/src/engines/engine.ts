@@ -64,8 +64,24 @@ interface EngineConnection {
    * @throws PaymentsError `engine_unsafe` if a setting of the engine loses events. The application does not start.
    */
   open?(): Promise<void>;
+  /**
+   * Reads the state of the engine, for metrics and health, one read at a time. Connects if there is no connection. Rejects
+   * if the engine does not answer. The module waits for a second.
+   */
+  status?(): Promise<EngineStatus>;
   /** Closes the connection. Called once, after the last call of another function has ended. */
   close?(): Promise<void>;
+}
+
+/** What an engine reports about the messages of the service. A relay reports nothing but that it is connected. */
+export interface EngineStatus {
+  /**
+   * Messages that wait for the service at the engine, those for a later retry included. Some engines count the messages
+   * that are being stored, too.
+   */
+  readonly lag?: number;
+  /** Messages of the service at the engine's place for dead letters. */
+  readonly deadLetters?: number;
 }
 
 /**
@@ -84,7 +100,8 @@ interface EngineConnection {
 export interface EventRelay extends EngineConnection {
   /**
    * Publishes a message. Resolves once the engine has accepted the message durably, and rejects otherwise; the module
-   * then publishes the message again, by the retry schedule of the relay.
+   * then publishes the message again, by the retry schedule of the relay. Once the signal is aborted, nothing may be
+   * published any more; the module does not wait for the end of the call then.
    */
   publish(message: EngineMessage, options: EngineCall): Promise<void>;
 }

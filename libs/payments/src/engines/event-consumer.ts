@@ -2,7 +2,8 @@ import { Inject, Injectable } from '@nestjs/common';
 import { COMPANIES } from '../companies/company.js';
 import type { Companies } from '../companies/company.js';
 import { ModuleLogger, ThrottledLog } from '../errors/module-log.js';
-import { describeError, PaymentsError } from '../errors/payments-error.js';
+import type { PaymentsErrorCode } from '../errors/payments-error-code.js';
+import { describeError, errorCodeOf, PaymentsError } from '../errors/payments-error.js';
 import { EventReceiver } from '../inbox/receive/event-receiver.js';
 import { WORKER_OPTIONS } from '../inbox/work/worker-options.js';
 import type { ResolvedWorkerOptions } from '../inbox/work/worker-options.js';
@@ -10,6 +11,8 @@ import { Backoff, backoffMs } from '../runtime/backoff.js';
 import { abortableDelay, withTimeLimit } from '../runtime/deadline.js';
 import { PAYMENTS_RUNTIME } from '../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
+import { Observers } from '../telemetry/observers.js';
+import type { ObserverInfo } from '../telemetry/observers.js';
 import type { MessageSource, StoreOutcome, TakenMessage } from './engine.js';
 import { openEngine } from './engine-connection.js';
 import { toEvent } from './engine-message.js';
@@ -44,6 +47,7 @@ export class EventConsumer {
     @Inject(COMPANIES) private readonly companies: Companies,
     @Inject(PAYMENTS_RUNTIME) private readonly runtime: PaymentsRuntime,
     private readonly receiver: EventReceiver,
+    private readonly observers: Observers,
   ) {
     this.#log = new ThrottledLog(this.#logger, runtime);
     this.#backoff = new Backoff(runtime, ENGINE_BACKOFF);
@@ -102,18 +106,20 @@ export class EventConsumer {
       const event = await toEvent(message, this.runtime.monotonic(), this.companies, verify);
       await this.receiver.receive(event, true);
       this.#backoff.reset();
+      this.#observe(message, 'acknowledged');
       return { action: 'acknowledge' };
     } catch (error) {
       return this.#outcomeOf(error, message);
     }
   }
 
-  #outcomeOf(error: unknown, { deliveries }: TakenMessage): StoreOutcome {
+  #outcomeOf(error: unknown, message: TakenMessage): StoreOutcome {
     const reason = describeError(error);
     if (!(error instanceof PaymentsError) || RETRIED.has(error.code)) {
-      const afterMs = backoffMs(ENGINE_BACKOFF, deliveries, this.runtime.random());
+      const afterMs = backoffMs(ENGINE_BACKOFF, message.deliveries, this.runtime.random());
       const line = `A message of the engine could not be stored, and returns to the engine for ${afterMs} ms. ${reason}`;
       this.#log.warn('retry', line);
+      this.#observe(message, 'retried', errorCodeOf(error));
       return { action: 'retry', afterMs };
     }
     const { code } = error;
@@ -121,6 +127,16 @@ export class EventConsumer {
       code,
       `A message of the engine was rejected and is kept at the engine's place for dead letters. ${reason}`,
     );
+    this.#observe(message, 'rejected', code);
     return { action: 'reject', code };
+  }
+
+  #observe(
+    { deliveries }: TakenMessage,
+    outcome: ObserverInfo['messageTaken']['outcome'],
+    errorCode: PaymentsErrorCode | null = null,
+  ): void {
+    if (!this.observers.active) return;
+    this.observers.notify('messageTaken', { outcome, errorCode, deliveries });
   }
 }

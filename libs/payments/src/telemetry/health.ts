@@ -3,6 +3,8 @@ import { HealthIndicatorService } from '@nestjs/terminus';
 import type { HealthIndicatorResult } from '@nestjs/terminus';
 import { checkFields, whole } from '../errors/option-checks.js';
 import type { OptionChecks } from '../errors/option-checks.js';
+import { EngineMonitor } from '../engines/engine-monitor.js';
+import type { EngineState } from '../engines/engine-monitor.js';
 import { errorCodeOf, PaymentsError } from '../errors/payments-error.js';
 import { PaymentExpectations } from '../expectations/payment-expectations.js';
 import { PaymentInbox } from '../inbox/payment-inbox.js';
@@ -46,6 +48,11 @@ export interface PaymentsHealthDetails {
   readonly overdueUnknown: number;
   /** Names of the paused handlers, and `*` if all are paused. */
   readonly paused: readonly string[];
+  /**
+   * Whether the engine of `relay` or `source` is connected, with the lag and the dead letters of a worker service; missing
+   * without an engine. Never makes the status `down`, because the inbox works without the engine.
+   */
+  readonly engine?: EngineState;
 }
 
 // A count never exceeds its cap.
@@ -85,6 +92,7 @@ export class PaymentsHealthIndicator {
     private readonly indicators: HealthIndicatorService,
     private readonly inbox: PaymentInbox,
     private readonly expectations: PaymentExpectations,
+    private readonly engine: EngineMonitor,
   ) {}
 
   /**
@@ -136,9 +144,10 @@ export class PaymentsHealthIndicator {
   }
 
   async #readAll(): Promise<PaymentsHealthDetails> {
-    const [stats, { overdueUnpaid, overdueUnknown }] = await Promise.all([
+    const [stats, { overdueUnpaid, overdueUnknown }, engine] = await Promise.all([
       this.inbox.stats(),
       this.expectations.counts(),
+      this.engine.state(),
     ]);
     const dead = stats.deliveries.filter(({ state }) => state === 'dead');
     return {
@@ -147,6 +156,7 @@ export class PaymentsHealthIndicator {
       overdueUnpaid: overdueUnpaid.count,
       overdueUnknown: overdueUnknown.count,
       paused: stats.paused,
+      ...(engine !== null && { engine }),
     };
   }
 }

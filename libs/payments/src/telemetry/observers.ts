@@ -53,6 +53,18 @@ export interface ObserverInfo {
     /** The cause, and usually the fix, as in the response or the log. */
     readonly message: string;
   };
+  /** A worker service took a message from its engine, and stored, returned or rejected it. */
+  messageTaken: {
+    /**
+     * `acknowledged`: the event is stored. `retried`: the event could not be stored, and the engine delivers the message
+     * again. `rejected`: the message is a dead letter.
+     */
+    readonly outcome: 'acknowledged' | 'retried' | 'rejected';
+    /** Why the message was retried or rejected; `null` if it was acknowledged, or if the error has no code. */
+    readonly errorCode: PaymentsErrorCode | null;
+    /** How often the engine has delivered the message, this time included; at least 1. */
+    readonly deliveries: number;
+  };
   /** A handler starts. */
   attemptStarted: {
     readonly company: string;
@@ -212,7 +224,7 @@ export interface PaymentsSpan {
   end(result: SpanResult): void;
 }
 
-/** The state of the inbox, for gauges. Each method reads the store, and rejects if the store is down. */
+/** The state of the inbox and the engine, for gauges. Each method but `engine` reads the store, and rejects if the store is down. */
 export interface ObservedInbox {
   handlers(): Promise<readonly { readonly name: string }[]>;
   stats(): Promise<{
@@ -227,6 +239,12 @@ export interface ObservedInbox {
   expectations(): Promise<
     Readonly<Record<'waiting' | 'overdueUnpaid' | 'overdueUnknown', { readonly count: number }>>
   >;
+  /** Resolves with `null` if there is no engine. Never rejects. */
+  engine(): Promise<{
+    readonly connected: boolean;
+    readonly lag?: number;
+    readonly deadLetters?: number;
+  } | null>;
 }
 
 /**

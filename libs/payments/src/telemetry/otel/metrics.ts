@@ -30,6 +30,7 @@ const MEASURED = [
   'eventReceived',
   'eventDuplicate',
   'requestRejected',
+  'messageTaken',
   'attemptEnded',
   'deliveriesRedriven',
   'tokenFetched',
@@ -73,6 +74,16 @@ function createMeasurements(meter: Meter, withCompany: boolean): Measurements {
     'requests.rejected',
     'request',
     'Webhook requests without a 2xx response.',
+  );
+  const messages = counter(
+    'engine.messages',
+    'message',
+    'Messages that were taken from the engine.',
+  );
+  const redeliveries = counter(
+    'engine.redeliveries',
+    'message',
+    'Messages that the engine delivered again.',
   );
   const receiveTime = duration('receive.duration', 'How long the inbox took to store an event.');
   const attempts = counter('attempts', 'attempt', 'Attempts of handlers that ended.');
@@ -121,6 +132,11 @@ function createMeasurements(meter: Meter, withCompany: boolean): Measurements {
       receiveTime.record(durationMs / 1000, attributes);
     },
     requestRejected: ({ company, code }) => rejected.add(1, { ...of(company), 'error.type': code }),
+    messageTaken({ outcome, errorCode, deliveries }) {
+      const failed = { 'payments.outcome': outcome, 'error.type': errorCode ?? OTHER };
+      messages.add(1, outcome === 'acknowledged' ? { 'payments.outcome': outcome } : failed);
+      redeliveries.add(deliveries > 1 ? 1 : 0);
+    },
     attemptEnded({ company, handler, outcome, error, errorCode, ageMs, durationMs }) {
       const attributes = { ...of(company), 'payments.handler': handler };
       const ended = { ...attributes, 'payments.outcome': outcome };
@@ -198,6 +214,17 @@ export function startGauges(meter: Meter, inbox: ObservedInbox): () => void {
     '{payment}',
     'Expected payments that are waiting, overdue and not paid, or overdue without an answer; at most 10,000 of each.',
   );
+  const engineUp = gauge('engine.up', '1', 'Whether the engine answers.');
+  const engineLag = gauge(
+    'engine.lag',
+    '{message}',
+    'Messages that wait for the service at the engine.',
+  );
+  const deadLetters = gauge(
+    'engine.dead_letters',
+    '{message}',
+    'Messages of the service at the place for dead letters of the engine.',
+  );
   const reader = new InboxReader(inbox);
   /**
    * All handlers seen so far. Each of these handlers is always observed, because the SDK for Node repeats the last
@@ -205,7 +232,12 @@ export function startGauges(meter: Meter, inbox: ObservedInbox): () => void {
    */
   const names = new Set<string>();
   const observe = async (result: BatchObservableResult): Promise<void> => {
-    const state = await reader.recent();
+    const [state, engine] = await Promise.all([reader.recent(), inbox.engine()]);
+    if (engine !== null) {
+      result.observe(engineUp, engine.connected ? 1 : 0);
+      if (engine.lag !== undefined) result.observe(engineLag, engine.lag);
+      if (engine.deadLetters !== undefined) result.observe(deadLetters, engine.deadLetters);
+    }
     result.observe(up, state === null ? 0 : 1);
     if (state === null) return;
     const [handlers, stats, { waiting, overdueUnpaid, overdueUnknown }] = state;
@@ -228,7 +260,7 @@ export function startGauges(meter: Meter, inbox: ObservedInbox): () => void {
       result.observe(expected, count, { 'payments.state': state });
     }
   };
-  const gauges = [up, unfinished, oldestAge, paused, expected];
+  const gauges = [up, unfinished, oldestAge, paused, expected, engineUp, engineLag, deadLetters];
   meter.addBatchObservableCallback(observe, gauges);
   return () => meter.removeBatchObservableCallback(observe, gauges);
 }
