@@ -91,7 +91,8 @@ export interface PaymentsModuleOptions extends ReceiveOptions {
   observers?: readonly (PaymentsObserver | Type<PaymentsObserver>)[];
   /**
    * Whether the application checks its setup when it has started, and logs a line for each check; see
-   * `PaymentsSetup.check()`. The boot does not wait for the checks, and no test webhook is sent. Default `false`.
+   * `PaymentsSetup.check()`. The boot does not wait for the checks. They request a token for each company in the options,
+   * and send no test webhook. Default `false`.
    */
   checkSetup?: boolean;
   /** Clocks, timers, randomness and environment, for tests. Default: those of Node.js. */

@@ -148,8 +148,7 @@ export class PaymentsSetup {
     try {
       found = await check();
     } catch (error) {
-      const message = error instanceof PaymentsError ? error.message : describeError(error);
-      found = { state: 'failed', message, fix: FIX[name] };
+      found = { state: 'failed', message: messageOf(error), fix: FIX[name] };
     }
     for (const finding of [found].flat()) yield lineOf(name, company, finding);
   }
@@ -331,7 +330,7 @@ export class PaymentsSetup {
       };
     }
     if (error !== undefined) {
-      return { state: 'failed', message: describeError(error), fix: FIX.webhook };
+      return { state: 'failed', message: messageOf(error), fix: FIX.webhook };
     }
     return {
       state: 'failed',
@@ -370,6 +369,10 @@ const NO_TOKEN: Finding = {
   message: 'No test webhook was sent, because there is no token.',
   fix: 'Correct the token first.',
 };
+
+function messageOf(error: unknown): string {
+  return error instanceof PaymentsError ? error.message : describeError(error);
+}
 
 function lineOf(name: SetupCheckName, company: string | null, finding: Finding): SetupCheck {
   return { name, company, fix: null, ...finding };
