@@ -23,7 +23,7 @@ export async function engineAdapter(access: EngineAccess): Promise<EventRelay & 
   const named = service === undefined ? {} : { service };
   if (engine === 'jetstream') {
     const { jetStream } = await import('nestjs-payments-jetstream');
-    return jetStream({ servers: url, stream: events, ...named }) as EventRelay & MessageSource;
+    return jetStream({ servers: url, stream: events, ...named });
   }
   if (engine === 'bullmq') {
     const { bullMQ } = await import('nestjs-payments-bullmq');
