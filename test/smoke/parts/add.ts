@@ -17,7 +17,6 @@ const ADDITIONS: readonly Addition[] = [
     name: NEST_11_COMMONJS.name,
     generator: NEST_11_COMMONJS,
     inbox: 'memory',
-    console: true,
   },
   {
     ...PLAIN,
