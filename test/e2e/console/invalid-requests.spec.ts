@@ -189,7 +189,7 @@ consoleOnEachAdapter((start) => {
       status: 404,
       body: {
         error:
-          'There is no such action. The actions are redrive, skip, pause, resume, forget, ask.',
+          'There is no such action. The actions are redrive, skip, pause, resume, forget, ask, setup.',
       },
     });
   });

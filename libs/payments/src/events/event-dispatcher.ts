@@ -57,7 +57,9 @@ export class EventDispatcher {
     await guard(
       (reason) => this.#logRejection(reason, event, context),
       async () => {
-        const data = await dataFor(handler, event);
+        const { schema, data: type } = handler;
+        const checked = schema ? validateData(schema, event) : type && parseData(type, event);
+        const data = checked ? await checked : event.data;
         // Each handler gets a frozen copy, so that no handler sees changes that another handler made to the event.
         const copy = Object.freeze({ ...event, data });
         await handler.invoke(copy, context);
@@ -78,11 +80,6 @@ export class EventDispatcher {
       ),
     );
   }
-}
-
-async function dataFor({ data, schema }: PaymentHandler, event: PaymentEvent): Promise<never> {
-  if (schema) return validateData(schema, event);
-  return data ? parseData(data, event) : (event.data as never);
 }
 
 type DataClass = new () => object;
