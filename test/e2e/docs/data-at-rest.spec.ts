@@ -126,13 +126,15 @@ describe('docs/data-at-rest.md', () => {
       };
       await post(app, 'evt_small', { amount: 1 });
       await post(app, 'evt_large', { amount: 1000 });
-      await post(app, 'evt_other', { amount: 2 });
-      await eventually(async () => {
-        expect(await states(app, 'evt_large')).toEqual({ book: 'dead 1' });
-        expect(await states(app, 'evt_other')).toEqual({ book: 'done 1' });
-      });
-      expect(handled).toHaveLength(2);
-      expect(new Set(handled)).toEqual(new Set([1, 2]));
+      await eventually(async () =>
+        expect(await states(app, 'evt_large')).toEqual({ book: 'done 1' }),
+      );
+      // A redrive reads the body from the store; the attempt on receipt had the received body.
+      await inbox.redrive({ ids: ['evt_large'], force: true });
+      await eventually(async () =>
+        expect(await states(app, 'evt_large')).toEqual({ book: 'dead 1' }),
+      );
+      expect(handled).toEqual([1, 1000]);
       const { raw, bodyError, deliveries } = (await inbox.get('evt_large'))!;
       expect(raw).toBeNull();
       expect(bodyError).toContain('(body_undecodable)');

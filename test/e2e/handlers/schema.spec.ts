@@ -112,9 +112,11 @@ onOneAdapter('schemas of handlers', (start) => {
 
   it('AP-19 OnPaymentEvent() throws for a schema that is no Standard Schema, and for a schema with a data class', () => {
     const schema = { parse: () => ({}) } as never;
-    expect(() => OnPaymentEvent('*', { schema })).toThrow(TypeError);
+    expect(() => OnPaymentEvent('*', { schema })).toThrow(
+      'must be a schema with Standard Schema 1',
+    );
     class Data {}
     const both = { data: Data, schema: z.object({}) };
-    expect(() => OnPaymentEvent('*', both)).toThrow('cannot be combined with "data"');
+    expect(() => OnPaymentEvent('*', both)).toThrow('cannot be combined with "@OnPaymentEvent.data"');
   });
 });
