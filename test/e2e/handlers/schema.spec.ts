@@ -117,6 +117,8 @@ onOneAdapter('schemas of handlers', (start) => {
     );
     class Data {}
     const both = { data: Data, schema: z.object({}) };
-    expect(() => OnPaymentEvent('*', both)).toThrow('cannot be combined with "@OnPaymentEvent.data"');
+    expect(() => OnPaymentEvent('*', both)).toThrow(
+      'cannot be combined with "@OnPaymentEvent.data"',
+    );
   });
 });
