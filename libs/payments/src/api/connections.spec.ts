@@ -156,6 +156,30 @@ describe.each(['undici', 'http'] as const)('connections with the adapter %s', (a
     await until(() => sockets.size === 0);
   });
 
+  it('TK-20 close() of the transport opens no connection for calls that waited for one', async () => {
+    const { url, seen } = await manualService();
+    const calls = transport({ maxSockets: 1 });
+    const abort = new AbortController();
+    const send = () => calls.send(request(url, { signal: abort.signal }));
+    const results = [send(), send(), send()];
+    await until(() => seen.length === 1);
+    abort.abort();
+    await calls.close();
+    expect(await Promise.all(results)).toMatchObject([
+      { unsent: false },
+      { unsent: true },
+      { unsent: true },
+    ]);
+    await until(() => sockets.size === 0);
+    // A connection that was opened now would be accepted before this one.
+    const last = transport();
+    const sent = last.send(request(url));
+    await until(() => seen.length === 2);
+    expect(connections).toBe(2);
+    await last.close();
+    await sent;
+  });
+
   it('TK-14 the transport opens a new connection for every token request', async () => {
     const headers: http.IncomingHttpHeaders[] = [];
     const url = await listen(

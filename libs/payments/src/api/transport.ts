@@ -127,8 +127,15 @@ function nodeClient(options: ResolvedApiOptions, purpose: ConnectionPurpose): Ht
         failure('connection_failed', error, true),
       ),
     close: async () => {
-      agents.http.destroy();
-      agents.https.destroy();
+      for (const agent of [agents.http, agents.https]) {
+        // When a connection closes, Node.js would open another one for the requests that waited, although they are
+        // aborted.
+        agent.createConnection = (_, callback) => {
+          callback?.(new Error('The agent is closed'), undefined!);
+          return null;
+        };
+        agent.destroy();
+      }
     },
   };
 }
