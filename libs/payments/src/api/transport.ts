@@ -174,7 +174,7 @@ function sendWithNode(request: HttpRequest, agents: Required<HttpAgents>): Promi
       const createDecoder = decoderOf(received['content-encoding']);
       if (createDecoder) delete received['content-encoding'];
       const stream =
-        createDecoder && mayHaveBody(method, statusCode)
+        createDecoder && mayHaveBody(method, statusCode, received['content-length'])
           ? pipeline(incoming, createDecoder(), () => {})
           : incoming;
       resolve(readResponse(request, statusCode, received, stream));
@@ -183,8 +183,8 @@ function sendWithNode(request: HttpRequest, agents: Required<HttpAgents>): Promi
   });
 }
 
-function mayHaveBody(method: string, status: number): boolean {
-  return method !== 'HEAD' && status !== 204 && status !== 304;
+function mayHaveBody(method: string, status: number, length: string | undefined): boolean {
+  return method !== 'HEAD' && status !== 204 && status !== 304 && length !== '0';
 }
 
 /** `fetch` does not report whether it has sent anything, except for errors of DNS and `connect`. */
