@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import http from 'node:http';
-import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import https from 'node:https';
+import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { resolveApiOptions, type PaymentsApiOptions } from './api-options.js';
@@ -195,4 +196,19 @@ describe.each(['undici', 'http'] as const)('connections with the adapter %s', (a
     expect(connections).toBe(3);
     await until(() => sockets.size === 0);
   });
+});
+
+it('HT-24 the transport does not report a sent request as unsent if the socket of an agent reports no TLS handshake', async () => {
+  // For example, a process on this machine adds TLS.
+  const server = createServer((socket) => socket.once('data', () => socket.destroy()));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const agent = new https.Agent();
+  agent.createConnection = () => connect((server.address() as AddressInfo).port, '127.0.0.1');
+  const calls = new Transport(resolveApiOptions({ agents: { https: agent } }), 'calls');
+  const signal = new AbortController().signal;
+  const url = 'https://service.example/';
+  const request = { method: 'POST', url, headers: {}, signal, maxBytes: 1000 };
+  expect(await calls.send(request)).toMatchObject({ errno: 'ECONNRESET', unsent: false });
+  server.close();
 });

@@ -164,6 +164,8 @@ function sendWithNode(request: HttpRequest, agents: Required<HttpAgents>): Promi
       if (!socket.connecting) open = true;
       else socket.once(opened, () => (open = true));
     });
+    // The socket of an agent may report no handshake.
+    outgoing.once('finish', () => (open = true));
     outgoing.on('error', (error) =>
       resolve(failure('connection_failed', error, !open || neverConnected(error))),
     );
