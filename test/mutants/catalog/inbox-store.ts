@@ -269,10 +269,10 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-38',
     fault: 'does not count lost attempts as failed',
-    file: `${INBOX}/store/activity.ts`,
-    replace: "outcome !== 'd'",
-    by: "outcome === 'f'",
-    specs: [`${INBOX}/store/activity.spec.ts`],
+    file: `${STORES}/sql/events.ts`,
+    replace: "j.value ->> 3 <> 'd'",
+    by: "j.value ->> 3 = 'f'",
+    specs: [SQLITE],
   },
   {
     promise: 'IN-38',

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import http from 'node:http';
-import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import https from 'node:https';
+import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { resolveApiOptions, type PaymentsApiOptions } from './api-options.js';
@@ -156,6 +157,30 @@ describe.each(['undici', 'http'] as const)('connections with the adapter %s', (a
     await until(() => sockets.size === 0);
   });
 
+  it('TK-20 close() of the transport opens no connection for calls that waited for one', async () => {
+    const { url, seen } = await manualService();
+    const calls = transport({ maxSockets: 1 });
+    const abort = new AbortController();
+    const send = () => calls.send(request(url, { signal: abort.signal }));
+    const results = [send(), send(), send()];
+    await until(() => seen.length === 1);
+    abort.abort();
+    await calls.close();
+    expect(await Promise.all(results)).toMatchObject([
+      { unsent: false },
+      { unsent: true },
+      { unsent: true },
+    ]);
+    await until(() => sockets.size === 0);
+    // A connection that was opened now would be accepted before this one.
+    const last = transport();
+    const sent = last.send(request(url));
+    await until(() => seen.length === 2);
+    expect(connections).toBe(2);
+    await last.close();
+    await sent;
+  });
+
   it('TK-14 the transport opens a new connection for every token request', async () => {
     const headers: http.IncomingHttpHeaders[] = [];
     const url = await listen(
@@ -171,4 +196,19 @@ describe.each(['undici', 'http'] as const)('connections with the adapter %s', (a
     expect(connections).toBe(3);
     await until(() => sockets.size === 0);
   });
+});
+
+it('HT-24 the transport does not report a sent request as unsent if the socket of an agent reports no TLS handshake', async () => {
+  // For example, a process on this machine adds TLS.
+  const server = createServer((socket) => socket.once('data', () => socket.destroy()));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const agent = new https.Agent();
+  agent.createConnection = () => connect((server.address() as AddressInfo).port, '127.0.0.1');
+  const calls = new Transport(resolveApiOptions({ agents: { https: agent } }), 'calls');
+  const signal = new AbortController().signal;
+  const url = 'https://service.example/';
+  const request = { method: 'POST', url, headers: {}, signal, maxBytes: 1000 };
+  expect(await calls.send(request)).toMatchObject({ errno: 'ECONNRESET', unsent: false });
+  server.close();
 });

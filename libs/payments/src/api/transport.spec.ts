@@ -142,13 +142,16 @@ describe.each(['undici', 'http', 'fetch'] as const)(
       expect((result as HttpResponse).body.toString()).toBe('bytes');
     });
 
-    it('send() returns an empty body for HEAD, also with a content-encoding', async () => {
-      const headers = { 'content-encoding': 'gzip' };
-      const result = await sendTo((response) => response.writeHead(200, headers).end(), {
-        method: 'HEAD',
-      });
-      expect(result).toMatchObject({ status: 200, body: Buffer.alloc(0) });
-    });
+    it.each(['HEAD', 'POST'])(
+      'HT-26 send() returns an empty body of a %s, also with a content-encoding',
+      async (method) => {
+        const headers = { 'content-encoding': 'gzip', 'content-length': '0' };
+        const result = await sendTo((response) => response.writeHead(200, headers).end(), {
+          method,
+        });
+        expect(result).toMatchObject({ status: 200, body: Buffer.alloc(0) });
+      },
+    );
 
     it('send() returns the response that follows early hints', async () => {
       const result = await sendTo((response) => {

@@ -127,8 +127,15 @@ function nodeClient(options: ResolvedApiOptions, purpose: ConnectionPurpose): Ht
         failure('connection_failed', error, true),
       ),
     close: async () => {
-      agents.http.destroy();
-      agents.https.destroy();
+      for (const agent of [agents.http, agents.https]) {
+        // When a connection closes, Node.js would open another one for the requests that waited, although they are
+        // aborted.
+        agent.createConnection = (_, callback) => {
+          callback?.(new Error('The agent is closed'), undefined!);
+          return null;
+        };
+        agent.destroy();
+      }
     },
   };
 }
@@ -157,6 +164,8 @@ function sendWithNode(request: HttpRequest, agents: Required<HttpAgents>): Promi
       if (!socket.connecting) open = true;
       else socket.once(opened, () => (open = true));
     });
+    // The socket of an agent may report no handshake.
+    outgoing.once('finish', () => (open = true));
     outgoing.on('error', (error) =>
       resolve(failure('connection_failed', error, !open || neverConnected(error))),
     );
@@ -167,7 +176,7 @@ function sendWithNode(request: HttpRequest, agents: Required<HttpAgents>): Promi
       const createDecoder = decoderOf(received['content-encoding']);
       if (createDecoder) delete received['content-encoding'];
       const stream =
-        createDecoder && mayHaveBody(method, statusCode)
+        createDecoder && mayHaveBody(method, statusCode, received['content-length'])
           ? pipeline(incoming, createDecoder(), () => {})
           : incoming;
       resolve(readResponse(request, statusCode, received, stream));
@@ -176,8 +185,8 @@ function sendWithNode(request: HttpRequest, agents: Required<HttpAgents>): Promi
   });
 }
 
-function mayHaveBody(method: string, status: number): boolean {
-  return method !== 'HEAD' && status !== 204 && status !== 304;
+function mayHaveBody(method: string, status: number, length: string | undefined): boolean {
+  return method !== 'HEAD' && status !== 204 && status !== 304 && length !== '0';
 }
 
 /** `fetch` does not report whether it has sent anything, except for errors of DNS and `connect`. */

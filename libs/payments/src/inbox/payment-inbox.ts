@@ -134,7 +134,7 @@ export class PaymentInbox {
       throw new TypeError(`"${name}" is a handler of the module itself; it cannot be removed.`);
     if (!(await this.store.forgetHandler(name))) return null;
     await this.catalog.refresh();
-    return this.#redrive.skipOpen(name);
+    return this.#redrive.skipRemoved(name);
   }
 
   /**

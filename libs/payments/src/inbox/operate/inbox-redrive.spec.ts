@@ -207,4 +207,19 @@ describe('InboxRedrive', () => {
     const skipped = events.flatMap(({ deliveries }) => deliveries);
     expect(skipped.filter(({ state }) => state === 'skipped')).toHaveLength(7);
   });
+
+  it('IN-32 skipRemoved() skips nothing more after a process has registered the handler again', async () => {
+    const { store, receive, counts, redrive } = redriveHarness();
+    await receive(150, ['book']);
+    const skip = store.skip.bind(store);
+    store.skip = async (selections) => {
+      const skipped = await skip(selections);
+      const handlers = [{ name: 'book', patterns: ['*'] }];
+      const { version } = await store.register({ id: 'w', handlers, leaseMs: 1000 });
+      await receive(1, ['book'], 'later', version);
+      return skipped;
+    };
+    expect(await redrive.skipRemoved('book')).toBe(100);
+    expect(await counts()).toEqual(['book pending 51']);
+  });
 });

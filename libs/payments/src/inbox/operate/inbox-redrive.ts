@@ -113,21 +113,36 @@ export class InboxRedrive {
   }
 
   async skip(query: DeliveryQuery): Promise<SelectionResult> {
+    return this.#skip(query, async (selections) =>
+      query.dryRun ? count(selections) : this.store.skip(selections),
+    );
+  }
+
+  /**
+   * Skips the pending and dead deliveries of a handler that was removed from the catalog, until a process registers the
+   * handler again. Returns how many deliveries it skipped.
+   */
+  async skipRemoved(handler: string): Promise<number> {
+    const skip = async (selections: readonly DeliverySelection[]): Promise<number> => {
+      // The catalog is read after the page, so that a process that registers the handler loses no later event.
+      const { handlers } = await this.store.catalog();
+      return handlers.some(({ name }) => name === handler) ? 0 : this.store.skip(selections);
+    };
+    const pending = await this.#skip({ handler, state: 'pending' }, skip);
+    const dead = await this.#skip({ handler, state: 'dead' }, skip);
+    return pending.deliveries + dead.deliveries;
+  }
+
+  #skip(
+    query: DeliveryQuery,
+    skip: (selections: readonly DeliverySelection[]) => Promise<number>,
+  ): Promise<SelectionResult> {
     const state = query.state ?? DEFAULT_STATE;
     const isSkippable = state === 'pending' || state === 'dead';
     const handlersToSkip = (event: StoredEvent) =>
       isSkippable ? matchingHandlers(event, query, state) : [];
     const result = { events: 0, deliveries: 0 };
-    return this.#each(filterOf(query, state), handlersToSkip, result, async (selections) =>
-      query.dryRun ? count(selections) : this.store.skip(selections),
-    );
-  }
-
-  /** Skips the pending and dead deliveries of a handler. Returns how many deliveries it skipped. */
-  async skipOpen(handler: string): Promise<number> {
-    const pending = await this.skip({ handler, state: 'pending' });
-    const dead = await this.skip({ handler, state: 'dead' });
-    return pending.deliveries + dead.deliveries;
+    return this.#each(filterOf(query, state), handlersToSkip, result, skip);
   }
 
   /**

@@ -33,11 +33,7 @@ const ended = (
   handler,
   state,
   finishedMs: minute * MINUTE_MS + 1 + tookMs,
-  history: [
-    [1, minute * MINUTE_MS - 5, 5, 'f', 'no'],
-    [2, minute * MINUTE_MS, 1, 'l'],
-    [1, minute * MINUTE_MS, 1, 'd'],
-  ],
+  failedMs: [minute * MINUTE_MS, minute * MINUTE_MS + 1],
 });
 
 /** 40,000 events that were received in a minute. */

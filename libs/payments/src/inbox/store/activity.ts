@@ -2,7 +2,6 @@ import type {
   ActivityCounts,
   ActivityMinute,
   DeliveryState,
-  HistoryEntry,
   InboxActivity,
 } from './stored-event.js';
 
@@ -20,8 +19,8 @@ export interface CountedEvent {
     readonly handler: string;
     readonly state: DeliveryState;
     readonly finishedMs: number | null;
-    /** All attempts that failed or were lost. */
-    readonly history: readonly HistoryEntry[];
+    /** When its attempts failed or were lost. */
+    readonly failedMs: readonly number[];
   }[];
 }
 
@@ -61,12 +60,10 @@ export async function countActivity(
     const slice = await readSlice(before);
     for (const { receivedMs, deliveries } of slice) {
       tallyOf(receivedMs, '').received += 1;
-      for (const { handler, state, finishedMs, history } of deliveries) {
+      for (const { handler, state, finishedMs, failedMs } of deliveries) {
         tallyOf(receivedMs, handler).received += 1;
         // A delivery may have failed in several minutes.
-        for (const [, startedMs, tookMs, outcome] of history) {
-          if (outcome !== 'd') tallyOf(startedMs + Math.max(0, tookMs), handler).failed += 1;
-        }
+        for (const ms of failedMs) tallyOf(ms, handler).failed += 1;
         if (state === 'dead') tallyOf(finishedMs!, handler).dead += 1;
         if (state !== 'done') continue;
         tallyOf(finishedMs!, handler).tookMs.push(Math.max(0, finishedMs! - receivedMs));

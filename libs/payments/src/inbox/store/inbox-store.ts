@@ -207,7 +207,7 @@ export interface InboxStore<Tx = unknown> {
    */
   claim(request: ClaimRequest): Promise<ClaimedDelivery[]>;
 
-  /** Leases the earliest due suspect of one of the named handlers, or returns `null` if no suspect is due. */
+  /** Leases the earliest due suspect of the first named handler that has one, or returns `null` if no suspect is due. */
   claimSuspect(request: SuspectRequest): Promise<ClaimedDelivery | null>;
 
   /**

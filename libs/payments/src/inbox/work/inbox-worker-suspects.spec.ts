@@ -83,6 +83,33 @@ describe('suspects of an InboxWorker', () => {
     expect(processes.ran[1]).toEqual(['suspect', 'new']);
   });
 
+  it('IN-19 a suspect runs although a suspect of another handler ends each process', async () => {
+    const handlers = { g: {}, h: {} };
+    const first = await WorkerHarness.shared(OPTIONS, { handlers });
+    const start = (harness: WorkerHarness): void => {
+      harness.handle = () => new Promise(() => {});
+      harness.worker.start();
+    };
+    start(first);
+    await turns();
+    await first.receive('poison', null, ['g']);
+    await first.receive('innocent', null, ['h']);
+    await turns();
+    first.crash();
+    const ran: string[] = [];
+    for (const chance of [0, 0.5]) {
+      first.runtime.chance = chance;
+      // The lease of the previous process ends before the next one starts.
+      first.runtime.advance(4000);
+      const harness = new WorkerHarness(OPTIONS, { of: first, handlers });
+      start(harness);
+      await pass(harness, 8);
+      harness.crash();
+      ran.push(...harness.ids);
+    }
+    expect(ran).toEqual(['poison', 'innocent']);
+  });
+
   it('a pending delivery gets the slot that was taken for a suspect of another handler', async () => {
     const handlers = { g: { concurrency: 1 }, h: { concurrency: 1 } };
     const first = await WorkerHarness.shared(OPTIONS, { handlers });

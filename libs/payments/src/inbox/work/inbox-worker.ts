@@ -390,13 +390,16 @@ export class InboxWorker {
   /**
    * Claims a suspect before other deliveries, unless this process already runs a suspect. A suspect may have caused the
    * death of its process. Because a process runs only one suspect at a time, an attempt of only one suspect is counted
-   * if this process dies.
+   * if this process dies. The store looks at the handlers in turn, so a random one is the first: the suspects of one
+   * handler may end process after process, and must not keep the suspects of the others waiting.
    */
   async #claimSuspect(workerId: string, free: readonly string[]): Promise<ClaimedDelivery | null> {
     const handlers = free.filter((handler) => this.#withSuspects.has(handler));
     if (this.#suspectRuns || handlers.length === 0) return null;
     for (const handler of handlers) this.#withSuspects.delete(handler);
-    const suspect = await this.store.claimSuspect({ workerId, handlers });
+    const first = Math.floor(this.runtime.random() * handlers.length);
+    const rotated = [...handlers.slice(first), ...handlers.slice(0, first)];
+    const suspect = await this.store.claimSuspect({ workerId, handlers: rotated });
     if (suspect !== null) for (const handler of handlers) this.#withSuspects.add(handler);
     return suspect;
   }

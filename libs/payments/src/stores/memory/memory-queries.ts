@@ -181,7 +181,9 @@ export function activitySlices(events: EventIndex): Parameters<typeof countActiv
         handler: handler.name,
         state,
         finishedMs: finishedAt,
-        history: earlier,
+        failedMs: earlier
+          .filter(([, , , outcome]) => outcome !== 'd')
+          .map(([, startedMs, tookMs]) => startedMs + Math.max(0, tookMs)),
       })),
     }));
   };

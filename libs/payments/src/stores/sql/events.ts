@@ -251,8 +251,12 @@ export class SqlEvents {
       `SELECT e.seq, e.received_at FROM ${this.#table('event')} e WHERE e.seq < $1 ORDER BY e.seq DESC LIMIT ${SLICE}`,
       [before],
     );
-    const rows = await connection.all<Omit<DeliveryRow, 'attempts' | 'last_error' | 'due_at'>>(
-      `SELECT d.event, d.handler, d.state, d.finished_at, CASE WHEN d.failed_at IS NOT NULL THEN d.history END AS history
+    const { dialect } = connection;
+    const endedAt = 'CAST(j.value ->> 1 AS bigint) + CAST(j.value ->> 2 AS bigint)';
+    // The histories stay in the database, because their errors may take megabytes.
+    const rows = await connection.all<CountedRow>(
+      `SELECT d.event, d.handler, d.state, d.finished_at, CASE WHEN d.failed_at IS NOT NULL THEN (
+         SELECT ${dialect.jsonArray(endedAt)} FROM ${dialect.elements('d.history::json')} WHERE j.value ->> 3 <> 'd') END AS failed
        FROM ${this.#table('delivery')} d WHERE d.event >= $1::bigint AND d.event < $2::bigint`,
       [events.at(-1)?.seq ?? before, before],
     );
@@ -260,11 +264,11 @@ export class SqlEvents {
     return events.map(({ seq, received_at }) => ({
       seq,
       receivedMs: received_at,
-      deliveries: (byEvent.get(seq) ?? []).map(({ handler, state, finished_at, history }) => ({
+      deliveries: (byEvent.get(seq) ?? []).map(({ handler, state, finished_at, failed }) => ({
         handler: fromStored(handler),
         state,
         finishedMs: finished_at,
-        history: JSON.parse(history ?? '[]') as HistoryEntry[],
+        failedMs: JSON.parse(failed ?? '[]') as number[],
       })),
     }));
   }
@@ -530,6 +534,11 @@ function toFailureCount(row: FailureRow): FailureCount {
     company: fromStored(row.company),
     eventId: fromStored(row.id),
   };
+}
+
+interface CountedRow extends Pick<DeliveryRow, 'event' | 'handler' | 'state' | 'finished_at'> {
+  /** A JSON array of the times at which attempts failed or were lost; `null` if there are none. */
+  readonly failed: string | null;
 }
 
 function toEvent(row: EventRow): Omit<StoredEvent, 'deliveries'> {
