@@ -247,7 +247,7 @@ describeIf('bullMQ', () => {
         message: expect.stringContaining(`SADD bull:${queue}:services ledger`),
       });
       await engine({ service: 'ledger' }).open();
-      await checking.open();
+      await eventually(() => checking.open());
     });
   });
 
@@ -440,6 +440,20 @@ describeIf('bullMQ', () => {
       await eventually(async () => expect(await other.client.client('LIST')).toContain('bull:'));
       await other.kill();
       await rejected;
+    });
+
+    it('EN-07 after a failover, the adapter for BullMQ leaves the server that has become a replica', async () => {
+      await using other = await BullMQServer.start();
+      const relay = engine({ connection: other.url, services: ['ledger'] });
+      await relay.publish(engineMessage(), { signal });
+      await other.client.call('REPLICAOF', '127.0.0.1', '1');
+      await expect(relay.publish(engineMessage(), { signal })).rejects.toThrow(/READONLY/);
+      await other.client.call('REPLICAOF', 'NO', 'ONE');
+      // Only a new connection checks the settings.
+      await other.client.config('SET', 'appendonly', 'no');
+      await expect(relay.publish(engineMessage(), { signal })).rejects.toMatchObject({
+        code: 'engine_unsafe',
+      });
     });
 
     it('EN-10 publish() and consume() reject while the memory of Redis is full, and no message is lost', async () => {

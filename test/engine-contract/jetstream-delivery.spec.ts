@@ -341,6 +341,39 @@ describeIf('Delivery with JetStream', () => {
     }
   });
 
+  it.each<[string, object]>([
+    ['a relay', {}],
+    ['a service', { service: 'ledger' }],
+  ])(
+    'EN-11 status() of %s rejects if the connection is lost before the answer, and answers after a new connection',
+    async (_, options) => {
+      const [proxy, servers] = await TcpProxy.before(server.url);
+      ending.use(proxy);
+      const engine = jetStream({ servers, stream, ...options });
+      ending.defer(() => engine.close());
+      await engine.open();
+      proxy.silence(true);
+      const reading = expect(engine.status()).rejects.toThrow();
+      proxy.cut();
+      proxy.silence(false);
+      await reading;
+      await eventually(() => engine.status());
+    },
+  );
+
+  it('EN-10 consume() ends if the connection is lost while the application closes', async () => {
+    const [proxy, through] = await TcpProxy.before(server.url);
+    ending.use(proxy);
+    const { taken, end } = consume(await adapter(through));
+    const gateway = await adapter();
+    await gateway.publish(engineMessage(), { signal });
+    await eventually(() => expect(taken).toHaveLength(1));
+    proxy.silence(true);
+    const ended = end();
+    proxy.cut();
+    await ended;
+  });
+
   it('EN-07 consume() rejects if the server does not answer, and continues with the next call', async () => {
     const ledger = await adapter();
     const { taken, errors } = consume(ledger);

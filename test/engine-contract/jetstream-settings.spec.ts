@@ -6,6 +6,7 @@ import { jetStream } from 'nestjs-payments-jetstream';
 import type { JetStreamOptions } from 'nestjs-payments-jetstream';
 import { JetStreamServer } from '../support/engines/jetstream-server.ts';
 import { logged } from '../support/log/captured-log.ts';
+import { eventually } from '../support/time/waiting.ts';
 import { engineMessage } from './engine-contract.ts';
 
 const { signal } = new AbortController();
@@ -130,7 +131,7 @@ describeIf('Settings of JetStream', () => {
     const relay = gateway();
     await expect(relay.open()).rejects.toThrow(/retention "interest" and no consumer/);
     await adapter().open();
-    await relay.open();
+    await eventually(() => relay.open());
   });
 
   it('EN-09 a stream of dead letters with retention "interest" is unsafe', async () => {
@@ -144,12 +145,11 @@ describeIf('Settings of JetStream', () => {
       code: 'engine_unsafe',
       message: expect.stringMatching(what),
     });
-    const ledger = adapter({ setup: 'check' });
-    await expect(ledger.open()).rejects.toMatchObject(
+    await expect(adapter({ setup: 'check' }).open()).rejects.toMatchObject(
       missing(`The stream "${stream}" does not exist`),
     );
     await adapter({ service: 'mail' }).open();
-    await expect(ledger.open()).rejects.toMatchObject(
+    await expect(adapter({ setup: 'check' }).open()).rejects.toMatchObject(
       missing('The consumer "ledger" does not exist'),
     );
   });
@@ -163,7 +163,7 @@ describeIf('Settings of JetStream', () => {
       expect((await streams.info(stream)).state.messages).toBe(0);
       await streams.update(stream, { no_ack: false });
     });
-    await relay.publish(engineMessage(), { signal });
+    await eventually(() => relay.publish(engineMessage(), { signal }));
   });
 
   it('EN-09 setup "warn" logs the problem once and continues', async () => {

@@ -20,7 +20,8 @@ export interface BullMQOptions extends EngineOptions {
   /**
    * How to reach Redis. The adapter opens connections of its own: with a client of the application, it uses only the
    * options of that client. Redis Cluster and the option `keyPrefix` are not supported. The adapter sets the options that
-   * decide what happens while Redis is away: `retryStrategy`, `maxRetriesPerRequest`, `commandTimeout` and `lazyConnect`.
+   * decide what happens while Redis is away: `retryStrategy`, `reconnectOnError`, `maxRetriesPerRequest`,
+   * `commandTimeout` and `lazyConnect`.
    */
   connection: BullMQConnection;
   /**

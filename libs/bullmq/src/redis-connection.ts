@@ -19,6 +19,8 @@ export async function connectRedis(connection: BullMQConnection): Promise<Redis>
     ...given,
     socketTimeout,
     retryStrategy: null,
+    // After a failover, the next connection reaches the new master.
+    reconnectOnError: ({ message }) => message.includes('READONLY'),
     maxRetriesPerRequest: null,
     commandTimeout: undefined,
     lazyConnect: true,

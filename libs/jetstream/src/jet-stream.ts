@@ -115,14 +115,15 @@ class JetStreamEngine implements EventRelay, MessageSource {
       await Promise.all(inProgress.values());
       clearInterval(timer);
     }
-    await session.connection.flush();
+    // The client never ends a flush whose connection is lost.
+    await Promise.race([session.connection.flush(), session.connection.closed()]);
   }
 
   async status(): Promise<EngineStatus> {
-    const { connection, manager } = await this.#session.get();
+    const { manager } = await this.#session.get();
     const { stream, service } = this.#options;
     if (service === undefined) {
-      await connection.rtt();
+      await manager.streams.info(stream);
       return {};
     }
     const { dead, deadSubject } = namesOf(stream);

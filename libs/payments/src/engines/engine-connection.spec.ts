@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
+import { eventually } from '../../../../test/support/time/waiting.js';
 import { SharedConnection } from './engine-connection.js';
 
 /** Connections with numbers, and the numbers of those that were disconnected. */
@@ -22,26 +23,37 @@ describe('SharedConnection', () => {
     expect(ended).toEqual([1, 1]);
   });
 
-  it('EN-07 the next call connects after a connection that was refused, or that was lost while it was opened', async () => {
-    const results: (() => { readonly number: number })[] = [
+  it.each<[string, (end: (lost: object) => void) => object]>([
+    [
+      'refused',
       () => {
         throw new Error('refused');
       },
-      () => {
-        const lost = { number: 2 };
-        void shared.end(lost);
+    ],
+    [
+      'lost',
+      (end) => {
+        const lost = {};
+        end(lost);
         return lost;
       },
-      () => ({ number: 3 }),
-    ];
-    const shared = new SharedConnection(
-      async () => results.shift()!(),
-      () => {},
-    );
-    await expect(shared.get()).rejects.toThrow('refused');
-    await expect(shared.get()).rejects.toThrow('lost');
-    expect(await shared.get()).toEqual({ number: 3 });
-  });
+    ],
+  ])(
+    'EN-07 after a connection that was %s while it was opened, a busy gateway connects again once, about a second later',
+    async (reason, fail) => {
+      let attempts = 0;
+      const shared = new SharedConnection<object>(
+        async () => {
+          attempts += 1;
+          return attempts === 1 ? fail((lost) => void shared.end(lost)) : { attempts };
+        },
+        () => {},
+      );
+      for (let call = 0; call < 100; call += 1) await expect(shared.get()).rejects.toThrow(reason);
+      expect(attempts).toBe(1);
+      expect(await eventually(() => shared.get())).toEqual({ attempts: 2 });
+    },
+  );
 
   it('EN-10 close() ends a connection that is about to open, and later calls reject', async () => {
     const { ended, shared } = numbered();

@@ -6,6 +6,8 @@ import type { EventRelay } from './engine.js';
 
 /** The time for which the start of the application waits for the engine, in milliseconds. */
 const OPEN_MS = 5000;
+/** The time after a failed attempt to connect in which there is no other attempt, in milliseconds. */
+const PAUSE_MS = 1000;
 
 /**
  * Connects to an engine. If the engine cannot be reached in time, logs a warning, because an engine that is away must
@@ -38,7 +40,7 @@ export function engineLog(): ThrottledLog {
 
 /**
  * A connection to an engine that all calls of an adapter share. Connects with the first call of {@link get}, and with the
- * next one after the connection was ended.
+ * next one after the connection was ended. If it cannot connect, calls within the next second reject with the same error.
  */
 export class SharedConnection<T extends object> {
   #opening: Promise<T> | undefined;
@@ -81,7 +83,8 @@ export class SharedConnection<T extends object> {
       if (this.#ended.has(connection)) throw new Error('The connection to the engine was lost.');
       return (this.#open = connection);
     } catch (error) {
-      this.#opening = undefined;
+      // Otherwise, a gateway with a large backlog would connect hundreds of times per second.
+      setTimeout(() => (this.#opening = undefined), PAUSE_MS).unref();
       throw error;
     }
   }
