@@ -29,6 +29,7 @@ const CONTROLS: readonly (readonly [method: string, path: string])[] = [
   ['POST', '/events'],
   ['POST', '/trigger'],
   ['GET', '/deliveries'],
+  ['POST', '/deliveries'],
   ['GET', '/deliveries/search'],
   ['GET', '/deliveries/x'],
   ['POST', '/deliveries/x/redeliver'],

@@ -55,6 +55,17 @@ describe('payments-emulator watch, replay and send', () => {
     expect(watching.stdout.match(/shop\./g)).toHaveLength(2);
   });
 
+  it('AP-22 payments-emulator watch prints requests after a reset of the emulator, which repeats their ids', async () => {
+    const watching = runEmulator('watch', '--url', emulator.baseUrl);
+    await watching.prints(/^Waiting for webhook requests/m);
+    const { delivery: before } = await emulator.trigger({ eventType: 'shop.opened' });
+    await watching.prints(/shop\.opened/);
+    await emulator.reset();
+    const { delivery: after } = await emulator.trigger({ eventType: 'shop.closed' });
+    expect(after.id).toBe(before.id);
+    await watching.prints(/shop\.closed/);
+  });
+
   it('AP-22 payments-emulator replay sends the same bytes again', async () => {
     receiver.respondWith(500, 200);
     const { delivery } = await emulator.trigger({ eventType: 'shop.opened' });

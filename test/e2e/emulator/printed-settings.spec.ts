@@ -143,7 +143,26 @@ describe('payments-emulator --save-env', () => {
     );
   });
 
+  it('AP-16 --save-env ignores empty values above its lines, as in a copy of .env.example', async () => {
+    const file = join(folder, '.env');
+    const example = "# the client id\nPAYMENTS_CLIENT_ID=\nPAYMENTS_WEBHOOK_SECRET=''\n";
+    await writeFile(file, example);
+    await save(file);
+    const printed = await save(file, '--seed', 'another');
+    expect(await seenByNode(file)).toEqual(printed);
+    expect(await seenByDotenv(file)).toEqual(printed);
+    expect(await readFile(file, 'utf8')).toMatch(
+      new RegExp(`^${example}\n# Written by .*\n(PAYMENTS_\\w+=.+\n){4}$`),
+    );
+  });
+
   it.each([
+    [
+      'a line below its lines sets a variable to an empty value',
+      '# Written by payments-emulator --save-env, which replaces these lines at each start:\n' +
+        'PAYMENTS_CLIENT_ID=a\nPORT=3000\nPAYMENTS_CLIENT_ID=\n',
+      'PAYMENTS_CLIENT_ID',
+    ],
     [
       'another line sets a variable to another value',
       'PAYMENTS_CLIENT_SECRET=real\n',

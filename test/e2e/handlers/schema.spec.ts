@@ -1,9 +1,10 @@
 import { expect, it } from '@jest/globals';
 import { type } from 'arktype';
-import { OnPaymentEvent } from 'nestjs-payments';
+import { none, OnPaymentEvent } from 'nestjs-payments';
 import type { PaymentEvent, StandardSchema } from 'nestjs-payments';
 import * as v from 'valibot';
 import { z } from 'zod';
+import { FakeRuntime } from '../../support/time/fake-runtime.js';
 import {
   onOneAdapter,
   stored,
@@ -110,11 +111,78 @@ onOneAdapter('schemas of handlers', (start) => {
     expect([lastError, ...app.log.lines].join()).not.toContain('4242');
   });
 
+  it('AP-19 a key of the data that is no name of a field is not stored or logged', async () => {
+    class Orders {
+      @OnPaymentEvent('transaction.completed', {
+        schema: z.object({ limits: z.record(z.string(), z.number()) }),
+      })
+      book(): void {}
+    }
+    await using app = await start({ providers: [Orders] });
+    const limits = { '254712345678': 'x', 'ada@example.com': 'x', perDay: 'x' };
+    await app.send(webhookRequest({ id: 'e-1', data: { limits } }));
+    const { lastError } = await storedDelivery(app, 'e-1');
+    expect(lastError).toContain('its schema: limits.*, limits.perDay.');
+    expect([lastError, ...app.log.lines].join()).not.toMatch(/254712345678|ada@/);
+  });
+
+  it.each<[string, unknown, string]>([
+    ['no result', undefined, 'it could not be validated'],
+    ['no issue', { issues: [] }, 'data'],
+    ['a path with null', { issues: [{ message: '4242', path: [null] }] }, 'could not be validated'],
+  ])('AP-19 data is invalid at once if the schema returns %s', async (_case, result, failure) => {
+    const schema = { '~standard': { version: 1, vendor: 'odd', validate: () => result } };
+    class Orders {
+      @OnPaymentEvent('transaction.completed', { schema: schema as StandardSchema<object> })
+      book(): void {}
+    }
+    await using app = await start({ providers: [Orders] });
+    await app.send(webhookRequest({ id: 'e-1', data: {} }));
+    const { state, lastError } = await storedDelivery(app, 'e-1');
+    expect(state).toBe('dead');
+    expect(lastError).toContain(`${failure}. The inbox keeps the event`);
+  });
+
+  it('AP-19 a handler does not start if its time limit passes while the schema validates', async () => {
+    const runtime = new FakeRuntime();
+    const slow: StandardSchema<object> = {
+      '~standard': {
+        version: 1,
+        vendor: 'slow',
+        validate: async (value) => {
+          runtime.advance(20);
+          return { value: value as object };
+        },
+      },
+    };
+    let calls = 0;
+    class Orders {
+      @OnPaymentEvent('transaction.completed', { schema: slow, timeoutMs: 20, retry: none })
+      book(): void {
+        calls += 1;
+      }
+    }
+    await using app = await start({ providers: [Orders], payments: { runtime } });
+    await app.send(webhookRequest({ id: 'e-1', data: {} }));
+    expect((await storedDelivery(app, 'e-1')).lastError).toContain('(handler_timeout)');
+    expect(calls).toBe(0);
+  });
+
+  it('AP-19 OnPaymentEvent() throws for a schema and a data class of two decorators of a method', () => {
+    class Data {}
+    class Orders {
+      book(): void {}
+    }
+    const descriptor = Object.getOwnPropertyDescriptor(Orders.prototype, 'book')!;
+    OnPaymentEvent('a', { data: Data })(Orders.prototype, 'book', descriptor);
+    expect(() =>
+      OnPaymentEvent('b', { schema: z.object({}) })(Orders.prototype, 'book', descriptor),
+    ).toThrow('cannot be combined with "@OnPaymentEvent.data"');
+  });
+
   it('AP-19 OnPaymentEvent() throws for a schema that is no Standard Schema, and for a schema with a data class', () => {
     const schema = { parse: () => ({}) } as never;
-    expect(() => OnPaymentEvent('*', { schema })).toThrow(
-      'must be a schema with Standard Schema 1',
-    );
+    expect(() => OnPaymentEvent('*', { schema })).toThrow('must be a schema with Standard Schema');
     class Data {}
     const both = { data: Data, schema: z.object({}) };
     expect(() => OnPaymentEvent('*', both)).toThrow(

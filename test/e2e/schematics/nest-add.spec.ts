@@ -183,6 +183,12 @@ describe('nest add nestjs-payments', () => {
     ]);
     expect(tree.exists('apps/other/src/payments/payments.handler.ts')).toBe(true);
     expect(tree.readText('src/app.module.ts')).toBe(MODULE);
+    // The second application shares the packages of the first, but loads .env itself.
+    await add(tree);
+    expect(elementsOf(tree.readText('src/app.module.ts'), 'imports')).toEqual([
+      'ConfigModule',
+      'PaymentsModule',
+    ]);
   });
 
   it('AP-17 nest add keeps what an application already has', async () => {
@@ -193,6 +199,7 @@ describe('nest add nestjs-payments', () => {
         scripts: { 'payments:emulator': 'my own' },
       }),
       '.env.example': 'PORT=3000\n# PAYMENTS_BASE_URL=\nPAYMENTS_CLIENT_ID=shop',
+      'src/orders/orders.module.ts': "import { ConfigModule } from '@nestjs/config';",
       'src/app.module.ts': `import { Module } from '@nestjs/common';
 import { OrdersModule } from './orders.module.js';
 
@@ -212,10 +219,49 @@ export class AppModule {}
     );
     const module = tree.readText('src/app.module.ts');
     expect(module).toContain('// "@Module({ imports: [] })" in a comment is not a module.');
-    // The application has @nestjs/config, so it loads its environment itself.
+    // The application uses @nestjs/config, so it loads its environment itself.
     expect(elementsOf(module, 'imports')).toEqual(['OrdersModule', 'PaymentsModule']);
     expect(module).toContain('    OrdersModule, // orders\n    PaymentsModule.');
     expect(elementsOf(module, 'providers')).toEqual(['PaymentsHandler']);
+  });
+
+  it('AP-17 nest add keeps CRLF line ends', async () => {
+    const files = Object.entries({ 'package.json': '{\n}\n', 'src/app.module.ts': MODULE });
+    const tree = await add(
+      application(
+        Object.fromEntries(
+          files.map(([file, text]) => [file, text.replaceAll('\n', '\r\n')] as const),
+        ),
+      ),
+    );
+    for (const [file] of files) expect(tree.readText(file)).not.toMatch(/[^\r]\n/);
+    expect(elementsOf(tree.readText('src/app.module.ts'), 'imports')).toHaveLength(2);
+    expect(manifestOf(tree).scripts).toHaveProperty('payments:emulator');
+  });
+
+  it.each([
+    ['imports on one line', 'imports: [A, B]', ['A', 'B']],
+    ['a comma in a comment', 'imports: [\n    A /* first, of two */,\n  ]', ['A']],
+    ['a comment instead of elements', 'imports: [\n    // none\n  ]', []],
+    ['another object above', '...METADATA,\n  imports: [A]', ['A']],
+    ['a quoted property', "'imports': [A]", ['A']],
+    ['no imports', 'exports: []', []],
+  ])('AP-17 nest add adds the modules to metadata with %s', async (_case, imports, before) => {
+    const module = MODULE.replace('imports: []', imports);
+    const code = (await add(application({ 'src/app.module.ts': module }))).readText(
+      'src/app.module.ts',
+    );
+    const elements = elementsOf(code.replace("'imports'", 'imports'), 'imports');
+    expect(elements).toEqual([...before, 'ConfigModule', 'PaymentsModule']);
+  });
+
+  it('AP-17 nest add imports no name twice', async () => {
+    const module = `import { paymentsConfig } from 'nestjs-payments';\n${MODULE}`;
+    const code = (await add(application({ 'src/app.module.ts': module }))).readText(
+      'src/app.module.ts',
+    );
+    expect(code.match(/import .*\bpaymentsConfig\b/g)).toHaveLength(1);
+    expect(code).toContain("import { PaymentsModule } from 'nestjs-payments';");
   });
 
   it('AP-17 nest add keeps the inbox of an application in a second run with another inbox', async () => {
@@ -230,6 +276,16 @@ export class AppModule {}
     [
       'imports that are not an array',
       { 'src/app.module.ts': MODULE.replace('imports: []', 'imports: IMPORTS') },
+      /src\/app\.module\.ts: "imports" must be an array literal/,
+    ],
+    [
+      'imports in a constant of that name',
+      { 'src/app.module.ts': MODULE.replace('imports: []', 'imports') },
+      /src\/app\.module\.ts: "imports" must be an array literal/,
+    ],
+    [
+      'metadata that spread an object',
+      { 'src/app.module.ts': MODULE.replace('imports: []', '...METADATA') },
       /src\/app\.module\.ts: "imports" must be an array literal/,
     ],
     [

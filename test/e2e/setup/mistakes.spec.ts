@@ -106,6 +106,18 @@ const MISTAKES: readonly Mistake[] = [
     ],
   },
   {
+    mistake: 'the webhook address of the other company',
+    companies: ['acme', 'umbrella'],
+    started: async ({ emulator, app }) =>
+      void emulator.setWebhook({ companyId: 'acme', url: `${app.url}/webhooks/payments/umbrella` }),
+    named: [
+      'webhook',
+      'failed',
+      /request of company umbrella was rejected \(signature_mismatch\)/,
+      /POST \/webhooks\/payments\/acme\./,
+    ],
+  },
+  {
     mistake: 'a body parser of its own',
     setup: () => ({ adapter: new ExpressAdapter(express().use(express.json())) }),
     named: ['webhook', 'failed', /raw_body_unavailable.*add the parser later or exclude/, /./],

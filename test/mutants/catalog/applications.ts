@@ -213,8 +213,8 @@ export const APPLICATION_MUTANTS: readonly Mutant[] = [
     promise: 'AP-19',
     fault: 'names the messages of a schema, which may contain values, instead of the paths',
     file: 'libs/payments/src/events/event-dispatcher.ts',
-    replace: 'const paths = pathsOf(result.issues);',
-    by: 'const paths = (void pathsOf, result.issues.map(({ message }) => message));',
+    replace: 'paths = pathsOf(result.issues);',
+    by: 'paths = (void pathsOf, result.issues.map(({ message }) => message));',
     specs: ['test/e2e/handlers/schema.spec.ts'],
   },
   {

@@ -62,7 +62,7 @@ async function checkAddition(
   const built = await checks.that(`${title}: builds`, () => application.build());
   if (!built) return;
   await checks.that(
-    `${title}: starts with the emulator, handles a payment, and passes its end-to-end test`,
+    `${title}: starts with the emulator, handles a payment${addition.monorepo ? '' : ', and passes its end-to-end test'}`,
     async () => {
       const postgres = addition.inbox === 'postgres' ? await startPostgres() : undefined;
       try {

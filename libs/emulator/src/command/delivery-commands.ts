@@ -84,14 +84,20 @@ async function watch(emulator: EmulatorClient, output: CommandOutput): Promise<n
     });
     const ended = deliveries.filter(({ state }) => state !== 'waiting' && state !== 'sending');
     if (seen === undefined) output.out('Waiting for webhook requests. Press Ctrl+C to end.\n');
-    for (const { id } of seen === undefined ? [] : ended.toReversed()) {
+    for (const delivery of seen === undefined ? [] : ended.toReversed()) {
       // The list has no responses, which are necessary for the code and the advice.
-      const control = `deliveries/${encodeURIComponent(id)}`;
-      if (!seen?.has(id)) print(await emulator.send({ method: 'GET', control }), output);
+      const control = `deliveries/${encodeURIComponent(delivery.id)}`;
+      if (!seen?.has(keyOf(delivery)))
+        print(await emulator.send({ method: 'GET', control }), output);
     }
-    seen = new Set(ended.map(({ id }) => id));
+    seen = new Set(ended.map(keyOf));
     await setTimeout(WATCH_MS);
   }
+}
+
+/** The ids start again after a reset of the emulator, but the times do not. */
+function keyOf({ id, createdAt }: Pick<DeliveryRecord, 'id' | 'createdAt'>): string {
+  return `${id} ${createdAt}`;
 }
 
 function print(delivery: DeliveryRecord, output: CommandOutput): void {

@@ -13,7 +13,7 @@ const COMMENT =
  * by its owner only.
  *
  * @throws Error if another line sets one of the settings to another value. In this case, the function does not change
- *   the file.
+ *   the file. An empty value above the lines of the emulator is allowed.
  */
 export async function saveEnvFile(file: string, settings: readonly Setting[]): Promise<void> {
   const before = await read(file);
@@ -25,7 +25,9 @@ export async function saveEnvFile(file: string, settings: readonly Setting[]): P
     );
   });
   const { head, tail } = withoutOwnLines(before, settings);
-  const other = parseEnv(`${head}${tail}`);
+  // The last line of a variable counts, so an empty line above, as in a copy of .env.example, sets nothing.
+  const above = Object.entries(parseEnv(head)).filter(([, value]) => value !== '');
+  const other = { ...Object.fromEntries(above), ...parseEnv(tail) };
   const conflicts = settings.filter(([name, value]) => (other[name] ?? value) !== value);
   if (conflicts.length > 0) {
     throw new Error(

@@ -6,7 +6,7 @@ import { HandlerRegistry, matchesPattern } from './handler-registry.js';
 import type { PaymentHandler } from './handler-registry.js';
 import type { PaymentEvent, PaymentEventContext } from './payment-event.js';
 import { pathsOf } from './standard-schema.js';
-import type { StandardSchema, StandardSchemaResult } from './standard-schema.js';
+import type { StandardSchema } from './standard-schema.js';
 
 /**
  * The error for a delivery with an event type that the handler in this process does not handle. During a deployment,
@@ -60,6 +60,8 @@ export class EventDispatcher {
         const { schema, data: type } = handler;
         const checked = schema ? validateData(schema, event) : type && parseData(type, event);
         const data = checked ? await checked : event.data;
+        // The time limit may have passed meanwhile. The handler must not start next to the next attempt.
+        if (checked) context.signal.throwIfAborted();
         // Each handler gets a frozen copy, so that no handler sees changes that another handler made to the event.
         const copy = Object.freeze({ ...event, data });
         await handler.invoke(copy, context);
@@ -140,16 +142,16 @@ const MAX_PATHS = 20;
 
 /** @throws PaymentsError `data_invalid`. The message names the paths, and contains no value. */
 async function validateData(schema: StandardSchema<object>, event: PaymentEvent): Promise<never> {
-  let result: StandardSchemaResult<object>;
+  let paths: string[];
   try {
-    result = await schema['~standard'].validate(event.data);
+    const result = await schema['~standard'].validate(event.data);
+    if (!result.issues) return result.value as never;
+    paths = pathsOf(result.issues);
   } catch {
     // The error that a transformation threw may contain the value, so it does not become the `cause`.
     throw dataInvalid('its schema', event, 'it could not be validated');
   }
-  if (!result.issues) return result.value as never;
-  const paths = pathsOf(result.issues);
-  const listed = paths.slice(0, MAX_PATHS).join(', ');
+  const listed = paths.slice(0, MAX_PATHS).join(', ') || 'data';
   const more = paths.length > MAX_PATHS ? ` and ${paths.length - MAX_PATHS} more` : '';
   throw dataInvalid('its schema', event, `${listed}${more}`);
 }

@@ -146,11 +146,7 @@ function handlerDecorator<T extends string, D extends object>(
   given: OnPaymentEventOptions<D>,
 ) {
   const options = checkFields(name, given, CHECKS);
-  if (options.schema && options.data) {
-    throw optionsInvalid(
-      `"${name}.schema" cannot be combined with "${name}.data": remove one of them.`,
-    );
-  }
+  assertOneCheck(name, options);
   return <M extends PaymentEventHandler<T, D>>(
     target: object,
     method: string,
@@ -166,11 +162,23 @@ function handlerDecorator<T extends string, D extends object>(
       // JavaScript applies the lowest decorator first, so its types come first.
       patterns: [...new Set([...earlier, ...patterns])],
     };
+    assertOneCheck(name, metadata);
     Reflect.defineMetadata(ON_PAYMENT_EVENT, metadata, handler);
     Reflect.defineMetadata(ON_PAYMENT_EVENT, true, target, method);
     defineHandlerParams(target, method);
     DECORATED.set(target, new Set([...(DECORATED.get(target) ?? []), method]));
   };
+}
+
+/** @throws PaymentsError `options_invalid` if there are both a schema and a data class */
+function assertOneCheck(
+  name: string,
+  { schema, data }: { schema?: unknown; data?: unknown },
+): void {
+  if (!schema || !data) return;
+  throw optionsInvalid(
+    `"${name}.schema" cannot be combined with "${name}.data": remove one of them.`,
+  );
 }
 
 /** @throws TypeError unless `method` is a string that names an instance method: the explorer finds no other methods. */

@@ -26,16 +26,26 @@ export interface StandardSchemaIssue {
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
-/** Returns the paths of issues, such as `items[0].amount`, each once; `data` for the data itself. */
+/** A plain name of a field. Any other key may be a value, for example a phone number that is a key of a record. */
+const FIELD = /^[A-Za-z_$][\w$-]{0,63}$/;
+
+/**
+ * Returns the paths of issues, such as `items[0].amount`, each once; `data` for the data itself. A key that is no plain
+ * name of a field becomes `*`.
+ */
 export function pathsOf(issues: readonly StandardSchemaIssue[]): string[] {
   const paths = issues.map(({ path = [] }) =>
     path
       .map((segment) => (typeof segment === 'object' ? segment.key : segment))
-      .map((key) => (typeof key === 'number' ? `[${key}]` : `.${String(key)}`))
+      .map((key) => (typeof key === 'number' ? `[${key}]` : `.${nameOf(key)}`))
       .join('')
       .replace(/^\./, ''),
   );
   return [...new Set(paths.map((path) => path || 'data'))];
+}
+
+function nameOf(key: PropertyKey): string {
+  return typeof key === 'string' && FIELD.test(key) ? key : '*';
 }
 
 export function isStandardSchema(value: unknown): value is StandardSchema {

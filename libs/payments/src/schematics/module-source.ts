@@ -6,10 +6,11 @@ import type { CallExpression, Expression, Node, SourceFile } from 'typescript';
 const cli = createRequire(join(process.cwd(), 'package.json')).resolve('@nestjs/cli/package.json');
 const ts = createRequire(cli)('typescript') as typeof import('typescript');
 
-/** Adds `import { names } from 'specifier'` after the last import. Changes nothing if the file has an import of the names. */
+/** Adds `import { names } from 'specifier'` after the last import, without the names that the file imports already. */
 export function addImport(source: string, names: readonly string[], specifier: string): string {
-  if (names.every((name) => importedFrom(source, name) === specifier)) return source;
-  const line = `import { ${names.join(', ')} } from '${specifier}';`;
+  const missing = names.filter((name) => importedFrom(source, name) !== specifier);
+  if (missing.length === 0) return source;
+  const line = `import { ${missing.join(', ')} } from '${specifier}';`;
   const end = parse(source).statements.findLast(ts.isImportDeclaration)?.end;
   return end === undefined ? `${line}\n${source}` : insert(source, end, `\n${line}`);
 }
@@ -32,7 +33,8 @@ export function importedFrom(source: string, name: string): string | undefined {
 /**
  * Adds an element to an array of the metadata of `@Module()`. Changes nothing if the array contains the element.
  *
- * @throws Error if the file has no `@Module({ … })`, or if the property is not an array literal.
+ * @throws Error if the file has no `@Module({ … })`, or if the property is not an array literal, or may be in an object
+ *   that the literal spreads.
  */
 export function addToModule(
   source: string,
@@ -46,14 +48,16 @@ export function addToModule(
   if (metadata === undefined || !ts.isObjectLiteralExpression(metadata)) {
     throw new Error(`@Module() must get an object literal, so that ${element} can be added.`);
   }
-  const value = metadata.properties
-    .filter(ts.isPropertyAssignment)
-    .find(({ name }) => name.getText(file) === property)?.initializer;
-  if (value === undefined) {
+  const { properties } = metadata;
+  const found =
+    properties.find(({ name }) => name?.getText(file).replaceAll(/['"]/g, '') === property) ??
+    properties.find(ts.isSpreadAssignment);
+  if (found === undefined) {
     const start = metadata.getStart(file) + 1;
     return insert(source, start, `\n  ${property}: [\n    ${element},\n  ],`);
   }
-  if (!ts.isArrayLiteralExpression(value)) {
+  const value = ts.isPropertyAssignment(found) ? found.initializer : undefined;
+  if (value === undefined || !ts.isArrayLiteralExpression(value)) {
     throw new Error(`"${property}" must be an array literal, so that ${element} can be added.`);
   }
   const last = value.elements.at(-1);
@@ -63,7 +67,7 @@ export function addToModule(
   const added = `${separator || ' '}${element}`;
   if (!value.elements.hasTrailingComma) return insert(source, last.end, `,${added}`);
   // A comment after the comma belongs to the last element.
-  const comma = source.indexOf(',', last.end) + 1;
+  const comma = value.elements.end;
   const comment = ts.getTrailingCommentRanges(source, comma)?.at(-1);
   return insert(source, comment?.end ?? comma, `${added},`);
 }

@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 import { posix } from 'node:path';
-import type { Rule, SchematicContext, Tree } from '@angular-devkit/schematics';
+import type { DirEntry, Rule, SchematicContext, Tree } from '@angular-devkit/schematics';
 import { REQUIRED_VARIABLES } from '../payments-environment.js';
 import { addHandler } from './handler.js';
 import { addImport, addToModule, bootstrappedModule, importedFrom } from './module-source.js';
@@ -85,7 +85,8 @@ export function nestAdd(options: NestAddOptions): Rule {
   return (tree, context) => {
     const { sourceRoot } = options;
     const module = rootModule(tree, sourceRoot);
-    const loadsEnvironment = !('@nestjs/config' in (readManifest(tree).dependencies ?? {}));
+    // The package belongs to all applications of a monorepo, so only the source shows whether this one uses it.
+    const loadsEnvironment = !mentions(tree.getDir(sourceRoot), '@nestjs/config');
     addPackages(tree, context, options);
     configureJest(tree, sourceRoot);
     addSettings(tree, options);
@@ -142,6 +143,14 @@ function rootModule(tree: Tree, sourceRoot: string): string {
   if (specifier?.startsWith('.') && tree.exists(file)) return file;
   throw new Error(
     `${main} must call NestFactory.create() with a module that it imports by a relative path.`,
+  );
+}
+
+function mentions(folder: DirEntry, text: string): boolean {
+  return (
+    folder.subfiles.some(
+      (file) => file.endsWith('.ts') && folder.file(file)?.content.includes(text),
+    ) || folder.subdirs.some((name) => mentions(folder.dir(name), text))
   );
 }
 

@@ -31,7 +31,13 @@ export function changeJson(
   change(json);
   if (JSON.stringify(json) === JSON.stringify(JSON.parse(before))) return;
   const [, indentation] = /^([ \t]+)/m.exec(before) ?? [];
-  tree.overwrite(path, `${JSON.stringify(json, null, indentation ?? 2)}\n`);
+  overwrite(tree, path, `${JSON.stringify(json, null, indentation ?? 2)}\n`);
+}
+
+/** Overwrites a text file, and keeps its line ends. */
+function overwrite(tree: Tree, path: string, content: string): void {
+  const end = tree.readText(path).includes('\r\n') ? '\r\n' : '\n';
+  tree.overwrite(path, content.replaceAll(/\r?\n/g, end));
 }
 
 /**
@@ -51,7 +57,7 @@ export function addLines(
   if (added.length === 0) return;
   const start = before === '' || before.endsWith('\n') ? before : `${before}\n`;
   const after = start + added.join('');
-  if (tree.exists(path)) tree.overwrite(path, after);
+  if (tree.exists(path)) overwrite(tree, path, after);
   else tree.create(path, after);
 }
 
@@ -64,7 +70,7 @@ export function changeModule(tree: Tree, path: string, change: (source: string) 
   const before = tree.readText(path);
   try {
     const after = change(before);
-    if (after !== before) tree.overwrite(path, after);
+    if (after !== before) overwrite(tree, path, after);
   } catch (error) {
     throw new Error(`${path}: ${(error as Error).message}`, { cause: error });
   }

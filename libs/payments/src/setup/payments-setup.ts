@@ -59,6 +59,8 @@ export interface SetupCheckOptions {
 
 export const CHECK_AT_BOOT = Symbol('PAYMENTS_CHECK_SETUP');
 
+type Rejection = ObserverInfo['requestRejected'];
+
 type Finding = Pick<SetupCheck, 'state' | 'message'> & Partial<SetupCheck>;
 
 /** Milliseconds between two reads of the inbox while a test webhook is awaited. */
@@ -243,10 +245,13 @@ export class PaymentsSetup {
   async #webhook(company: string, timeoutMs: number): Promise<Finding> {
     const { id } = (await this.companies.find(company)) ?? { id: company };
     const before = await this.#latestTest(id);
-    const rejections: ObserverInfo['requestRejected'][] = [];
+    let rejected: Rejection | undefined;
+    // The address of another company may be registered with the service.
+    let otherRejected: Rejection | undefined;
     const unsubscribe = this.observers.subscribe({
       requestRejected: (rejection) => {
-        if ((rejection.company ?? id) === id) rejections.push(rejection);
+        if ((rejection.company ?? id) === id) rejected = rejection;
+        else otherRejected = rejection;
       },
     });
     const deadline = new Deadline(this.runtime, timeoutMs);
@@ -260,7 +265,7 @@ export class PaymentsSetup {
           () => (sent = { error: undefined }),
           (error: unknown) => (sent = { error }),
         );
-      const ended = () => sent !== undefined && (rejections.length > 0 || sent.error !== undefined);
+      const ended = () => sent !== undefined && (rejected ?? sent.error) !== undefined;
       for (let last = false; ; last = ended() || deadline.ended !== undefined) {
         const event = await this.#latestTest(id);
         if (event !== undefined && event.id !== before?.id) {
@@ -270,7 +275,8 @@ export class PaymentsSetup {
         if (last) {
           // The end of the wait also ends the call, so an error after that says nothing about the service.
           const error = deadline.ended === undefined ? sent?.error : undefined;
-          return this.#notArrived(id, rejections.at(-1), error, timeoutMs);
+          const rejection = rejected ?? (error === undefined ? otherRejected : undefined);
+          return this.#notArrived(id, rejection, error, timeoutMs);
         }
         await abortableDelay(READ_MS, this.runtime, deadline.signal);
       }
@@ -315,17 +321,18 @@ export class PaymentsSetup {
 
   #notArrived(
     company: string,
-    rejection: ObserverInfo['requestRejected'] | undefined,
+    rejection: Rejection | undefined,
     error: unknown,
     timeoutMs: number,
   ): Finding {
     const address = `The address that is registered with the service must be https://your host, followed by the path of ${this.#route(company)}.`;
     if (rejection !== undefined) {
-      const { code, message } = rejection;
+      const { code, message, company: other } = rejection;
+      const of = other === null || other === company ? '' : ` of company ${other}`;
       const fix = `${address} The page Troubleshoot of the documentation explains each code.`;
       return {
         state: 'failed',
-        message: `A webhook request was rejected (${code}). ${message}`,
+        message: `A webhook request${of} was rejected (${code}). ${message}`,
         fix,
       };
     }
