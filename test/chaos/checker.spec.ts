@@ -73,12 +73,12 @@ describe('check()', () => {
     ],
     ['a process that did not end after SIGTERM', { lateDrains: ['p: still busy'] }, ['slow-drain']],
     [
-      'EN-12: a message that a service has not acknowledged',
+      'EN-12 a message that a service has not acknowledged',
       { left: { waiting: 1, deadLetters: 0 } },
       ['left-in-engine'],
     ],
     [
-      'EN-12: a dead letter of a service in the engine',
+      'EN-12 a dead letter of a service in the engine',
       { left: { waiting: 0, deadLetters: 1 } },
       ['engine-dead-letter'],
     ],

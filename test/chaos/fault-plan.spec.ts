@@ -32,7 +32,7 @@ describe('planFaults()', () => {
     expect([...kinds].toSorted()).toEqual(['block', 'clock', 'deploy', 'drain', 'kill', 'stop']);
   });
 
-  it('EN-12: planFaults() plans every fault of the processes, their databases and the engine, and no deploy', () => {
+  it('EN-12 planFaults() plans every fault of the processes, their databases and the engine, and no deploy', () => {
     const run = { store: 'engine', seconds: 20, processes: 6, leaseMs: 1000 } as const;
     const faults = plan('a', run);
     expect(new Set(faults.map(({ kind }) => kind)).size).toBe(16);

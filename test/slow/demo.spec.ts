@@ -64,7 +64,7 @@ describe('npm run demo', () => {
   });
 
   (ENGINES.bullmq.isInstalled() ? it : it.skip)(
-    'EN-12: npm run demo -- --engine bullmq kills the engine, compares the entries of both services with the payments, and exits with 0',
+    'EN-12 npm run demo -- --engine bullmq kills the engine, compares the entries of both services with the payments, and exits with 0',
     async () => {
       const { ended, err, out } = await play({}, '--engine', 'bullmq', '--once');
       expect(ended).toEqual({ code: 0, signal: null });

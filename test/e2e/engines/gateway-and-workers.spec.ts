@@ -336,7 +336,7 @@ describe('a gateway and its worker services', () => {
     expect(receive!.parentSpanContext!.spanId).toBe(attempt!.spanContext().spanId);
   });
 
-  it('EN-11: metrics count taken messages and redeliveries, and show the connection, the lag and the dead letters', async () => {
+  it('EN-11 metrics count taken messages and redeliveries, and show the connection, the lag and the dead letters', async () => {
     const metrics = new Metrics();
     const status = async () => ({ lag: 3, deadLetters: 1 });
     const source = Object.assign(engine.source(), { status });
@@ -355,7 +355,7 @@ describe('a gateway and its worker services', () => {
     expect(await metrics.values('payments.engine.dead_letters')).toEqual({ '': 1 });
   });
 
-  it('EN-11: readiness shows an engine that does not answer as not connected, and stays up', async () => {
+  it('EN-11 readiness shows an engine that does not answer as not connected, and stays up', async () => {
     let status: () => Promise<EngineStatus> = async () => ({ lag: 3, deadLetters: 1 });
     const source = Object.assign(engine.source(), { status: () => status() });
     const service = ending.use(await startWithHealth(memoryInbox(), {}, { source }));
