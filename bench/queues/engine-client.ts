@@ -6,7 +6,7 @@ import { Queue, Worker } from 'bullmq';
 import { Redis } from 'ioredis';
 import { Connection } from 'rabbitmq-client';
 import type { Consumer } from 'rabbitmq-client';
-import type { EngineName } from 'test-postgres/engines/engine-adapter';
+import type { EngineName } from 'test-postgres/engines/create-engine-adapter';
 import { configuration, serveCommands } from '../../test/support/processes/command-process.ts';
 import { delivery } from '../load/webhook-requests.ts';
 import { concurrently } from '../rows/shared/run-store-operations.ts';

@@ -6,8 +6,8 @@ import type { INestApplicationContext } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { OnPaymentEvent, PaymentsModule } from 'nestjs-payments';
 import type { PaymentsModuleOptions } from 'nestjs-payments';
-import { engineAdapter } from 'test-postgres/engines/engine-adapter';
-import type { EngineAccess } from 'test-postgres/engines/engine-adapter';
+import { createEngineAdapter } from 'test-postgres/engines/create-engine-adapter';
+import type { EngineAccess } from 'test-postgres/engines/create-engine-adapter';
 import { provider } from '../apps/nest-application.ts';
 import { observersOf } from '../apps/observers.ts';
 import type { ObserverChoice } from '../apps/observers.ts';
@@ -64,7 +64,7 @@ serveCommands(null, {
 
 async function engineOptions(): Promise<Pick<PaymentsModuleOptions, 'relay' | 'source'>> {
   if (engine === undefined) return {};
-  const adapter = await engineAdapter(engine);
+  const adapter = await createEngineAdapter(engine);
   if (engine.service !== undefined) return { source: adapter };
   if (!counts) return { relay: adapter };
   return {

@@ -115,7 +115,7 @@ describe('the report', () => {
 describe('the sizing', () => {
   const costs = { appCpuMs: 0.5, databaseCpuMs: 0.25, walBytes: 2000, storedBytes: 1000 };
 
-  it('the sizing plans to use half of each core, and at least two instances', () => {
+  it('the sizing loads each core to at most half, and has at least two instances', () => {
     expect(sizeFor(10, costs)).toMatchObject({ instances: 2, databaseCores: 1, connections: 26 });
     expect(sizeFor(10_000, costs)).toMatchObject({
       instances: 10,

@@ -1,6 +1,6 @@
 import { postgresInbox } from 'nestjs-payments/postgres';
 import type { PostgresServer } from 'test-postgres';
-import type { EngineAccess, EngineName } from 'test-postgres/engines/engine-adapter';
+import type { EngineAccess, EngineName } from 'test-postgres/engines/create-engine-adapter';
 import { ENGINES } from 'test-postgres/engines/engine-server';
 import type { InboxStore } from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import { startChild } from '../processes/child.ts';

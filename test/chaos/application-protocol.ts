@@ -1,4 +1,4 @@
-import type { EngineAccess } from 'test-postgres/engines/engine-adapter';
+import type { EngineAccess } from 'test-postgres/engines/create-engine-adapter';
 import type { StoreKind } from './fault-plan.js';
 
 /** How an application process starts: the argument of its command line, as JSON. */

@@ -5,7 +5,7 @@ import { NestFactory } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { fixed, PaymentExpectations, PaymentInbox, PaymentsModule } from 'nestjs-payments';
 import { sqliteInbox } from 'nestjs-payments/sqlite';
-import { engineAdapter } from 'test-postgres/engines/engine-adapter';
+import { createEngineAdapter } from 'test-postgres/engines/create-engine-adapter';
 import type {
   InboxDefinition,
   PaymentsModuleOptions,
@@ -108,7 +108,7 @@ async function inbox(): Promise<InboxDefinition> {
 
 async function engine(): Promise<Pick<PaymentsModuleOptions, 'relay' | 'source'>> {
   if (setup.engine === null) return {};
-  const adapter = await engineAdapter(setup.engine);
+  const adapter = await createEngineAdapter(setup.engine);
   return isGateway ? { relay: adapter } : { source: adapter };
 }
 

@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises';
-import type { EngineName } from 'test-postgres/engines/engine-adapter';
+import type { EngineName } from 'test-postgres/engines/create-engine-adapter';
 import { ENGINES } from 'test-postgres/engines/engine-server';
 import type { LeftMessages } from 'test-postgres/engines/engine-server';
 import type { EngineFaultKind } from './fault-plan.js';

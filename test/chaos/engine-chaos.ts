@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import type { EngineName } from 'test-postgres/engines/engine-adapter';
+import type { EngineName } from 'test-postgres/engines/create-engine-adapter';
 import { ApplicationFleet } from './application-fleet.js';
 import { monotonicMs } from './application-protocol.js';
 import type { ReportedEvent } from './application-protocol.js';

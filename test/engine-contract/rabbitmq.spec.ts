@@ -7,7 +7,7 @@ import { rabbitMQ } from 'nestjs-payments-rabbitmq';
 import type { RabbitMQOptions } from 'nestjs-payments-rabbitmq';
 import { TcpProxy } from '../chaos/tcp-proxy.ts';
 import { RabbitMQServer } from '../support/engines/rabbitmq-server.ts';
-import { errorOf } from '../support/assertions.ts';
+import { errorOf } from '../support/errors/thrown-error.ts';
 import { logged } from '../support/log/captured-log.ts';
 import { eventually } from '../support/time/waiting.ts';
 import { describeEngine, engineMessage } from './engine-contract.ts';

@@ -14,7 +14,7 @@ import type { PostgresServer } from 'test-postgres';
 import { playInPostgres, playInSqlite, REAL } from './play-durable.ts';
 import { scenarios, VIRTUAL } from './scenario.ts';
 import type { Scenario } from './scenario.ts';
-import { playInMemory } from './play-memory.ts';
+import { playInMemory } from './play-in-memory.ts';
 
 const { values: flags } = parseArgs({
   options: {

@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, it } from '@jest/globals';
 import * as fc from 'fast-check';
 import { scenarios, VIRTUAL } from './scenario.ts';
 import type { EventPlan, Scenario, Step } from './scenario.ts';
-import { playInMemory } from './play-memory.ts';
+import { playInMemory } from './play-in-memory.ts';
 
 beforeAll(() => Logger.overrideLogger(false));
 

@@ -13,7 +13,7 @@ import {
   consoleOnEachAdapter,
 } from '../../support/console/console-application.js';
 import type { ConsoleSetup } from '../../support/console/console-application.js';
-import { codeOf, errorOf } from '../../support/assertions.js';
+import { codeOf, errorOf } from '../../support/errors/thrown-error.js';
 import { FakeRuntime } from '../../support/time/fake-runtime.js';
 import { until } from '../../support/time/waiting.js';
 

@@ -203,7 +203,7 @@ describe('the controls used by the pages', () => {
     },
   );
 
-  it('the controls for the pages of the emulator return the state of the emulator without a secret', async () => {
+  it('the controls for the pages of the emulator return the state of the emulator, but none of its secrets', async () => {
     emulator.setFaults({ api: { truncate: {} } });
     emulator.sendEvent({ eventType: 'x' });
     await emulator.idle();

@@ -463,7 +463,7 @@ onOneAdapter('scopes of handlers', (start) => {
     expect(notes.map(({ instance }) => instance instanceof Subclass)).toEqual([true]);
   });
 
-  it('WH-18 the application handles all events with the only instance of a singleton', async () => {
+  it('WH-18 the application creates a singleton handler once, and handles all events with this instance', async () => {
     let made = 0;
     let ran = 0;
     @Injectable()

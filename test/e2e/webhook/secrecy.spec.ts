@@ -166,7 +166,7 @@ describe('secrecy of printed values', () => {
     },
   );
 
-  it('SE-12 a printed company shows its id and address only', () => {
+  it('SE-12 inspect and JSON of a company show only its id and address', () => {
     const company = resolveCompany(COMPANY);
     expectNoSecretIn(shown(company));
     expect(JSON.parse(JSON.stringify(company))).toEqual({ id: 'acme', baseUrl: OPTIONS.baseUrl });

@@ -8,7 +8,7 @@ export const API_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/api/call-request.ts',
     replace: "!path.startsWith('/') || path.startsWith('//')",
     by: "!path.startsWith('/')",
-    specs: ['test/e2e/http/request-path.spec.ts'],
+    specs: ['test/e2e/api-calls/request-path.spec.ts'],
   },
   {
     promise: 'HT-22',
@@ -16,7 +16,7 @@ export const API_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/api/http-api-client.ts',
     replace: "throw redirectError(facts, response.headers['location'], this.#url);",
     by: "const to = response.headers['location']; if (to?.startsWith('http')) return void (this.#url = to);",
-    specs: ['test/e2e/http/request-path.spec.ts'],
+    specs: ['test/e2e/api-calls/request-path.spec.ts'],
   },
   {
     promise: 'HT-23',
@@ -24,7 +24,7 @@ export const API_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/api/api-options.ts',
     replace: "Object.freeze([408, 429, '5xx'] as const)",
     by: "Object.freeze([429, '5xx'] as const)",
-    specs: ['test/e2e/http/retry.spec.ts'],
+    specs: ['test/e2e/api-calls/retry.spec.ts'],
   },
   {
     promise: 'HT-24',
@@ -35,7 +35,7 @@ export const API_MUTANTS: readonly Mutant[] = [
       'const sent = !(this.request.safe || failure.unsent);\n' +
       '    if (!transient || (sent && (timedOut || this.attempts > 1))) throw error;\n' +
       '    if (sent) return;',
-    specs: ['test/e2e/http/unknown-outcome.spec.ts'],
+    specs: ['test/e2e/api-calls/unknown-outcome.spec.ts'],
   },
   {
     promise: 'HT-25',
@@ -43,7 +43,7 @@ export const API_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/api/api-error.ts',
     replace: "status >= 500 && status <= 599 ? 'server_error'",
     by: "status > 500 && status <= 599 ? 'server_error'",
-    specs: ['test/e2e/http/response.spec.ts'],
+    specs: ['test/e2e/api-calls/response.spec.ts'],
   },
   {
     promise: 'HT-26',
@@ -51,7 +51,7 @@ export const API_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/api/http-exchange.ts',
     replace: 'if (bytes.length === 0) return undefined;',
     by: '',
-    specs: ['test/e2e/http/response.spec.ts'],
+    specs: ['test/e2e/api-calls/response.spec.ts'],
   },
   {
     promise: 'HT-27',
@@ -59,7 +59,7 @@ export const API_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/api/transport.ts',
     replace: "if (success && !whole) return failure('response_too_large'",
     by: "if (!success && !whole) return failure('response_too_large'",
-    specs: ['test/e2e/http/response.spec.ts'],
+    specs: ['test/e2e/api-calls/response.spec.ts'],
   },
   {
     promise: 'HT-28',
@@ -67,7 +67,7 @@ export const API_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/api/transport.ts',
     replace: "purpose === 'calls' ? keepAlive : { pipelining: 0 }",
     by: "purpose === 'token' ? keepAlive : { pipelining: 0 }",
-    specs: ['test/e2e/http/connection.spec.ts'],
+    specs: ['test/e2e/api-calls/connection.spec.ts'],
   },
   {
     promise: 'HT-29',
@@ -75,7 +75,7 @@ export const API_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/runtime/deadline.ts',
     replace: "if (parent?.aborted) this.end('aborted');",
     by: 'if (parent?.aborted) this.release();',
-    specs: ['test/e2e/http/connection.spec.ts'],
+    specs: ['test/e2e/api-calls/connection.spec.ts'],
   },
   {
     promise: 'HT-30',
@@ -99,6 +99,6 @@ export const API_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/companies/company.ts',
     replace: '/\\/v1$/i.test(baseUrl)',
     by: '/\\/v1\\/$/i.test(baseUrl)',
-    specs: ['test/e2e/http/base-url.spec.ts'],
+    specs: ['test/e2e/api-calls/base-url.spec.ts'],
   },
 ];

@@ -1,7 +1,7 @@
 import { Queue } from 'bullmq';
 import { BullMQServer } from './bullmq-server.ts';
-import { EVENTS } from './engine-adapter.ts';
-import type { EngineName } from './engine-adapter.ts';
+import { EVENTS } from './create-engine-adapter.ts';
+import type { EngineName } from './create-engine-adapter.ts';
 import { JetStreamServer } from './jetstream-server.ts';
 import { RabbitMQServer } from './rabbitmq-server.ts';
 

@@ -12,7 +12,7 @@ import {
 import type { InboxStats, PaymentEvent, PaymentEventContext } from 'nestjs-payments';
 import { sqliteInbox } from 'nestjs-payments/sqlite';
 import type { SqliteTransaction } from 'nestjs-payments/sqlite';
-import { engineAdapter } from 'test-postgres/engines/engine-adapter';
+import { createEngineAdapter } from 'test-postgres/engines/create-engine-adapter';
 import type { LedgerEntry } from '../shop-client.js';
 import { SERVICES } from './engine-settings.js';
 import type { EngineSettings } from './engine-settings.js';
@@ -23,7 +23,7 @@ import type { EngineSettings } from './engine-settings.js';
 const settings = process.env as unknown as EngineSettings;
 const { DEMO_ENGINE: engine, DEMO_ENGINE_URL: url, DEMO_FILE: file } = settings;
 const service = SERVICES.find((one) => one === settings.DEMO_SERVICE);
-const adapter = await engineAdapter({
+const adapter = await createEngineAdapter({
   engine,
   url,
   services: SERVICES,

@@ -1,4 +1,4 @@
-import type { EngineName } from 'test-postgres/engines/engine-adapter';
+import type { EngineName } from 'test-postgres/engines/create-engine-adapter';
 
 /** The worker services. */
 export const SERVICES = ['ledger', 'mail'] as const;

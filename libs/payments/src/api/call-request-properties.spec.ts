@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import * as fc from 'fast-check';
-import { holds, errorOf } from '../../../../test/support/assertions.js';
+import { errorOf } from '../../../../test/support/errors/thrown-error.js';
+import { holds } from '../../../../test/support/properties/property-check.js';
 import { callUrl } from './http-exchange.js';
 import { checkPath, pathSegment, queryString } from './call-request.js';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import * as fc from 'fast-check';
-import { holds } from '../../../../test/support/assertions.js';
+import { holds } from '../../../../test/support/properties/property-check.js';
 import { isCompanyId } from './company.js';
 
 const ALLOWED = 'ABCXYZabcxyz0189._~-'.split('');

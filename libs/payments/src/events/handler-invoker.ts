@@ -165,7 +165,7 @@ function hasParamsToResolve(type: object, callback: object, method: string): boo
   );
 }
 
-/** Returns the argument for a parameter that is not decorated with a decorator of `createParamDecorator()`. */
+/** Returns the event, one of its fields, or the context. Nest itself resolves parameters with other decorators. */
 function handlerParam(type: number, property: unknown, args: readonly unknown[]): unknown {
   if (type !== BODY_PARAM) return args[1];
   const event = args[0] as Record<string, unknown>;

@@ -1,7 +1,8 @@
 import { deepStrictEqual } from 'node:assert/strict';
 import { describe, expect, it } from '@jest/globals';
 import * as fc from 'fast-check';
-import { holds, codeOf } from '../../../../test/support/assertions.js';
+import { codeOf } from '../../../../test/support/errors/thrown-error.js';
+import { holds } from '../../../../test/support/properties/property-check.js';
 import { parseEnvelope } from './payment-event.js';
 
 const key = fc.oneof(

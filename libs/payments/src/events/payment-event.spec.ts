@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { codeOf, errorOf } from '../../../../test/support/assertions.js';
+import { codeOf, errorOf } from '../../../../test/support/errors/thrown-error.js';
 import { PaymentsError } from '../errors/payments-error.js';
 import { parseEnvelope } from './payment-event.js';
 

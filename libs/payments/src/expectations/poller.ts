@@ -76,7 +76,10 @@ type AskResult =
 interface PollEnd {
   /** Milliseconds until the next poll of the payment; `null` if none is scheduled. */
   readonly nextPollInMs: number | null;
-  /** How long no further poll of the company starts, because the service responded with 429 and a `Retry-After`. */
+  /**
+   * Milliseconds in which no further poll for this company starts, because the service responded with 429 and a
+   * `Retry-After`.
+   */
   readonly refusedMs: number;
 }
 

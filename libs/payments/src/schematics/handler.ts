@@ -15,7 +15,7 @@ export interface HandlerOptions {
 /**
  * Writes a handler and its test, and adds the handler to the providers of the nearest module.
  *
- * @throws Error if no folder from the handler's to the root has a module, or if a file exists.
+ * @throws Error if neither the handler's folder nor a folder above it contains a module file, or if a file exists.
  */
 export function handler({ name, path, sourceRoot, flat, spec }: HandlerOptions): Rule {
   return (tree) => {
@@ -24,7 +24,7 @@ export function handler({ name, path, sourceRoot, flat, spec }: HandlerOptions):
     const module = nearestModule(tree.getDir(place));
     if (module === undefined) {
       throw new Error(
-        `No folder from ${place} up has a module. Create one: nest generate module ${name}`,
+        `Neither ${place} nor a folder above it contains a module file. Create one: nest generate module ${name}`,
       );
     }
     addHandler(tree, module, { folder: place, name: base, spec });

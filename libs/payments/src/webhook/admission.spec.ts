@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { codeOf } from '../../../../test/support/assertions.js';
+import { codeOf } from '../../../../test/support/errors/thrown-error.js';
 import { requireFittingLength, requirePlainJson, runCheck } from './admission.js';
 import type { AdmissionCheck, AdmissionRequest } from './webhook-options.js';
 import { rejectionResponse } from './webhook-rejection.js';

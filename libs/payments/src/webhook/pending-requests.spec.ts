@@ -1,7 +1,8 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import * as fc from 'fast-check';
 import { FakeRuntime } from '../../../../test/support/time/fake-runtime.js';
-import { holds, codeOf } from '../../../../test/support/assertions.js';
+import { codeOf } from '../../../../test/support/errors/thrown-error.js';
+import { holds } from '../../../../test/support/properties/property-check.js';
 import { PendingRequests } from './admission.js';
 import type { PendingRequest } from './admission.js';
 import { resolveWebhookOptions } from './webhook-options.js';

@@ -1,7 +1,8 @@
 import { createHmac } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import * as fc from 'fast-check';
-import { holds, codeOf } from '../../../../test/support/assertions.js';
+import { codeOf } from '../../../../test/support/errors/thrown-error.js';
+import { holds } from '../../../../test/support/properties/property-check.js';
 import { SigningKey } from '../companies/company.js';
 import { parseSignatures, requireMatch, signBody } from './signature.js';
 

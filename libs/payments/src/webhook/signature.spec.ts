@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
-import { codeOf } from '../../../../test/support/assertions.js';
+import { codeOf } from '../../../../test/support/errors/thrown-error.js';
 import { parseEnvelope } from '../events/payment-event.js';
 import { signBody, verifySignature } from './signature.js';
 

@@ -204,8 +204,8 @@ export class EventReceiver {
         deadline.onPassed();
         return new PaymentsError(
           'deadline_passed',
-          `The event was not stored or handled within ${deadlineMs} ms after it arrived. This process still stores or ` +
-            'handles the event, and a copy of the event waits for the result: send the event again.',
+          `The event was not ${durable ? 'stored' : 'handled'} within ${deadlineMs} ms after it arrived. This process ` +
+            'continues to work on it. Send the event again: the copy waits for the result.',
         );
       });
       return receiptOf(inTime, durable ? 'stored' : 'handled');
@@ -269,7 +269,7 @@ export class EventReceiver {
     if (stored === undefined) {
       throw new PaymentsError(
         'inbox_unavailable',
-        `Event ${id} was already stored, but the full inbox deleted it while it received this copy. Send the event again.`,
+        `Event ${id} was already stored, but the inbox is full and deleted the event while this copy arrived. Send the event again.`,
       );
     }
     const handlers = stored.deliveries

@@ -98,7 +98,7 @@ export interface InboxCapabilities {
    * have suspects.
    */
   readonly shared: boolean;
-  /** Whether `context.commit` works, which stores the handler's effects and the settled delivery in one transaction. */
+  /** Whether `context.commit` works: it stores the handler's effects and the settled delivery in one transaction. */
   readonly transactional: boolean;
   /** Whether heartbeats and due times use a clock of the store instead of the process clocks of the workers. */
   readonly ownClock: boolean;

@@ -168,7 +168,7 @@ export class InboxWorker {
   readonly #claims: ClaimLoop;
   /** The running attempts, each with the worker id that leases its delivery. */
   readonly #running = new Map<Attempt, string>();
-  /** The handlers that may have due suspects: deliveries whose process died during an attempt. */
+  /** The handlers that may have due suspects. A suspect is a delivery whose process died during an attempt. */
   readonly #withSuspects = new Set<string>();
   #suspectRuns = false;
   #companion: InboxCompanion | null = null;

@@ -133,8 +133,8 @@ export function whereAll(conditions: readonly Condition[], list: ParameterList):
 }
 
 /**
- * SQL: whether an event counts as the only event of its transaction and type. Such an event is in the index
- * `event_once`. A statement must repeat the condition of the partial index that it reads.
+ * SQL: whether an event is the one event that the inbox handles for its transaction and type. Only such events are in the
+ * index `event_once`. A statement must repeat the condition of the partial index that it reads.
  *
  * @param event the alias of the table of the event with a dot, or an empty text
  */

@@ -1,20 +1,5 @@
 import * as fc from 'fast-check';
 
-/** Returns the error that `run` throws; `undefined` if it throws none. */
-export function errorOf(run: () => unknown): Error | undefined {
-  try {
-    run();
-    return undefined;
-  } catch (error) {
-    return error as Error;
-  }
-}
-
-/** The `code` of the error that `run` throws; `undefined` if it throws none. */
-export function codeOf(run: () => unknown): string | undefined {
-  return (errorOf(run) as { code?: string } | undefined)?.code;
-}
-
 const { FAST_CHECK_SEED: seed, FAST_CHECK_FACTOR: factor = 1 } = process.env;
 
 /**

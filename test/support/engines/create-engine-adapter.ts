@@ -18,7 +18,9 @@ export interface EngineAccess {
 }
 
 /** Creates the adapter of an engine. Loads only the client of that engine. */
-export async function engineAdapter(access: EngineAccess): Promise<EventRelay & MessageSource> {
+export async function createEngineAdapter(
+  access: EngineAccess,
+): Promise<EventRelay & MessageSource> {
   const { engine, url, services, service, events = EVENTS } = access;
   const named = service === undefined ? {} : { service };
   if (engine === 'jetstream') {
