@@ -122,6 +122,19 @@ describe('payments-emulator watch, replay and send', () => {
     expect(err).toContain(`payments-emulator ${args[0]} --help lists the flags.`);
   });
 
+  it('payments-emulator watch names the flags that it does not take', async () => {
+    const { err } = await run('watch', '--company', 'acme');
+    expect(err).toContain('watch takes no id, no --file and no --company\n');
+  });
+
+  it('payments-emulator watch ends if its output is closed', async () => {
+    const watching = runEmulator('watch', '--url', emulator.baseUrl);
+    await watching.prints(/^Waiting for webhook requests/m);
+    watching.closeOutput();
+    await emulator.trigger({ eventType: 'shop.opened' });
+    expect(await watching.ended).toMatchObject({ code: 0 });
+  });
+
   it('payments-emulator watch ends with an error if no emulator responds', async () => {
     const { code, err } = await commandInProcess('watch', '--url', 'http://127.0.0.1:9');
     expect({ code, err }).toEqual({
