@@ -79,10 +79,13 @@ async function watch(emulator: EmulatorClient, output: CommandOutput): Promise<0
     const ended = deliveries.filter(({ state }) => state !== 'waiting' && state !== 'sending');
     if (seen === undefined) output.out('Waiting for webhook requests. Press Ctrl+C to end.\n');
     for (const delivery of seen === undefined ? [] : ended.toReversed()) {
+      if (seen?.has(keyOf(delivery))) continue;
       // The list has no responses, which are necessary for the code and the advice.
       const control = `deliveries/${encodeURIComponent(delivery.id)}`;
-      if (!seen?.has(keyOf(delivery)))
-        print(await emulator.send({ method: 'GET', control }), output);
+      // A reset may have removed the delivery meanwhile. If the emulator has ended, the next list fails.
+      const found = emulator.send<DeliveryRecord>({ method: 'GET', control });
+      const record = await found.catch(() => undefined);
+      if (record !== undefined) print(record, output);
     }
     seen = new Set(ended.map(keyOf));
     await setTimeout(WATCH_MS);
