@@ -103,8 +103,8 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
     promise: 'WH-28',
     fault: 'warns of missing handlers only if there are handlers',
     file: 'libs/payments/src/events/handler-explorer.ts',
-    replace: 'if (this.registry.all().length > 0) return;',
-    by: 'if (this.registry.all().length === 0) return;',
+    replace: 'if (this.registry.all().length === 0) this.#logger',
+    by: 'if (this.registry.all().length > 0) this.#logger',
     specs: ['test/e2e/handlers/log-lines.spec.ts'],
   },
   {
