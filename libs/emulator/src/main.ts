@@ -13,6 +13,7 @@ for (const stream of [process.stdout, process.stderr]) {
 const result = await runCommand(process.argv.slice(2), {
   out: (text) => process.stdout.write(text),
   err: (text) => process.stderr.write(text),
+  closed: outputClosed.signal,
 });
 if (typeof result === 'number') {
   process.exitCode = result;

@@ -1,4 +1,6 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
@@ -120,6 +122,43 @@ describe('payments-emulator watch, replay and send', () => {
     const { code, err } = await run(...args);
     expect(code).toBe(2);
     expect(err).toContain(`payments-emulator ${args[0]} --help lists the flags.`);
+  });
+
+  it('payments-emulator watch continues if a reset removes a delivery before it is printed', async () => {
+    const { delivery } = await emulator.trigger({ eventType: 'shop.opened' });
+    let lists = 0;
+    // An emulator that lists two deliveries, of which it has only one.
+    const server = createServer(({ url = '' }, response) => {
+      const gone = { ...delivery, id: 'gone' };
+      if (url.includes('search')) lists += 1;
+      if (url.endsWith('/gone')) response.statusCode = 404;
+      const deliveries = lists > 1 ? [delivery, gone] : [];
+      const found = url.endsWith(delivery.id) ? delivery : { deliveries };
+      response.end(JSON.stringify({ emulator: 'payments-emulator', ...found }));
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    const watching = runEmulator('watch', '--url', `http://127.0.0.1:${port}`);
+    try {
+      await watching.prints(/shop\.opened/);
+    } finally {
+      await watching.kill();
+      server.close();
+    }
+    expect(watching.stdout).not.toContain('gone');
+  });
+
+  it('payments-emulator watch names the flags that it does not take', async () => {
+    const { err } = await run('watch', '--company', 'acme');
+    expect(err).toContain('watch takes no id, no --file and no --company\n');
+  });
+
+  it('payments-emulator watch ends if its output is closed', async () => {
+    const watching = runEmulator('watch', '--url', emulator.baseUrl);
+    await watching.prints(/^Waiting for webhook requests/m);
+    watching.closeOutput();
+    await emulator.trigger({ eventType: 'shop.opened' });
+    expect(await watching.ended).toMatchObject({ code: 0 });
   });
 
   it('payments-emulator watch ends with an error if no emulator responds', async () => {

@@ -2,8 +2,10 @@ import { describe, expect, it } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
 import { none, OnPaymentEvent, PaymentsSetup } from 'nestjs-payments';
 import type { SetupCheck } from 'nestjs-payments';
+import { postgresInbox } from 'nestjs-payments/postgres';
 import { CheckedApplication, optionsOf } from '../../support/setup/checked-application.js';
 import { ADAPTERS } from '../../support/webhook/webhook-application.js';
+import { usePostgresInboxes } from '../../support/postgres/postgres-inboxes.js';
 import { onEachDurableInbox } from '../../support/inbox/durable-inboxes.js';
 import { eventually } from '../../support/time/waiting.js';
 
@@ -56,7 +58,32 @@ onEachDurableInbox((durable) => {
   });
 });
 
+describe('PaymentsSetup.check() on PostgreSQL', () => {
+  const inboxes = usePostgresInboxes();
+
+  it('AP-18 names an inbox that does not respond within the time limit, with its fix', async () => {
+    const { connectionString } = inboxes;
+    await using checked = await CheckedApplication.start(() => ({
+      payments: { inbox: postgresInbox({ connectionString, schema: 'locked' }) },
+    }));
+    const other = await inboxes.openClient();
+    await other.query('BEGIN; LOCK TABLE locked.worker');
+    const lines = await checked.check({ only: 'inbox', timeoutMs: 200 });
+    await other.query('ROLLBACK');
+    const message = 'The store did not respond within 200 ms.';
+    const fix = expect.stringContaining('must be reachable');
+    expect(lines).toMatchObject([{ state: 'failed', message, fix }]);
+  });
+});
+
 describe('PaymentsSetup.check()', () => {
+  it('AP-18 rejects a time limit that is out of bounds', async () => {
+    await using checked = await CheckedApplication.start();
+    for (const timeoutMs of [99, 60_001, 100.5, NaN]) {
+      await expect(checked.check({ timeoutMs })).rejects.toThrow(TypeError);
+    }
+  });
+
   it('AP-18 yields each line as soon as its check has ended', async () => {
     await using checked = await CheckedApplication.start();
     const lines = checked.app.app.get(PaymentsSetup).check();

@@ -6,6 +6,8 @@ import { assignment, applicationSettings } from './application-settings.js';
 export interface CommandOutput {
   out(text: string): void;
   err(text: string): void;
+  /** Aborted when the output is no longer read. */
+  readonly closed?: AbortSignal;
 }
 
 /**

@@ -1,10 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { setTimeout } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 import type { DeliveryRecord } from '../deliveries/delivery-record.js';
 import type { DeliveryPage } from '../deliveries/delivery-summary.js';
-import { messageOf } from '../emulator-errors.js';
-import { CommandLineError, DEFAULT_URL } from './command-flags.js';
+import { CommandLineError, DEFAULT_URL, parseFlags, RUNNING_FLAGS } from './command-flags.js';
 import type { CommandOutput } from './command-output.js';
 import { describeDelivery } from './command-output.js';
 import { codeOf, describeOutcome } from './delivery-outcome.js';
@@ -27,13 +25,7 @@ Usage: payments-emulator watch              prints each webhook request with the
 Exit codes: 0 delivered, 1 not delivered or no emulator, 2 invalid flags.
 `;
 
-const FLAGS = {
-  file: { type: 'string' },
-  company: { type: 'string' },
-  url: { type: 'string' },
-  'control-token': { type: 'string' },
-  help: { type: 'boolean', short: 'h' },
-} as const;
+const FLAGS = { ...RUNNING_FLAGS, file: { type: 'string' } } as const;
 
 export const DELIVERY_COMMANDS: readonly string[] = ['watch', 'replay', 'send'];
 
@@ -41,18 +33,19 @@ export const DELIVERY_COMMANDS: readonly string[] = ['watch', 'replay', 'send'];
 const WATCH_MS = 500;
 
 /**
- * Runs one of the {@link DELIVERY_COMMANDS} and returns its exit code. `watch` ends only with an error.
+ * Runs one of the {@link DELIVERY_COMMANDS} and returns its exit code. `watch` ends if its output is closed, or with an
+ * error.
  *
  * @throws CommandLineError for invalid flags, Error if no emulator responds or if the emulator rejects the request
  */
 export async function runDeliveryCommand(args: string[], output: CommandOutput): Promise<0 | 1> {
-  const { values, positionals } = readFlags(args);
+  const { values, positionals } = parseFlags({ args, options: FLAGS, allowPositionals: true });
   if (values.help) {
     output.out(HELP);
     return 0;
   }
   const [command, id, ...more] = positionals;
-  const { file, company: companyId, url = DEFAULT_URL, 'control-token': controlToken } = values;
+  const { file, company: companyId, url, 'control-token': controlToken } = values;
   const valid =
     more.length === 0 &&
     (id !== undefined) === (command === 'replay') &&
@@ -60,7 +53,8 @@ export async function runDeliveryCommand(args: string[], output: CommandOutput):
     (companyId === undefined || command === 'send');
   if (!valid) {
     const takes = { replay: 'one id', send: '--file and no id' }[command ?? ''] ?? 'no id';
-    throw new CommandLineError(`${command} takes ${takes}`);
+    const others = command === 'send' ? '' : ', no --file and no --company';
+    throw new CommandLineError(`${command} takes ${takes}${others}`);
   }
   const body = file === undefined ? undefined : (await readFile(file)).toString('base64');
   const emulator = await EmulatorClient.connect(url, controlToken);
@@ -74,10 +68,10 @@ export async function runDeliveryCommand(args: string[], output: CommandOutput):
   return delivery.state === 'delivered' ? 0 : 1;
 }
 
-/** Prints the attempts that end from now on. */
-async function watch(emulator: EmulatorClient, output: CommandOutput): Promise<never> {
+/** Prints the attempts that end from now on, until the output is closed. */
+async function watch(emulator: EmulatorClient, output: CommandOutput): Promise<0> {
   let seen: ReadonlySet<string> | undefined;
-  for (;;) {
+  while (!output.closed?.aborted) {
     const { deliveries } = await emulator.send<DeliveryPage>({
       method: 'GET',
       control: 'deliveries/search?limit=200',
@@ -85,14 +79,18 @@ async function watch(emulator: EmulatorClient, output: CommandOutput): Promise<n
     const ended = deliveries.filter(({ state }) => state !== 'waiting' && state !== 'sending');
     if (seen === undefined) output.out('Waiting for webhook requests. Press Ctrl+C to end.\n');
     for (const delivery of seen === undefined ? [] : ended.toReversed()) {
+      if (seen?.has(keyOf(delivery))) continue;
       // The list has no responses, which are necessary for the code and the advice.
       const control = `deliveries/${encodeURIComponent(delivery.id)}`;
-      if (!seen?.has(keyOf(delivery)))
-        print(await emulator.send({ method: 'GET', control }), output);
+      // A reset may have removed the delivery meanwhile. If the emulator has ended, the next list fails.
+      const found = emulator.send<DeliveryRecord>({ method: 'GET', control });
+      const record = await found.catch(() => undefined);
+      if (record !== undefined) print(record, output);
     }
     seen = new Set(ended.map(keyOf));
     await setTimeout(WATCH_MS);
   }
+  return 0;
 }
 
 /** The ids start again after a reset of the emulator, but the times do not. */
@@ -106,12 +104,4 @@ function print(delivery: DeliveryRecord, output: CommandOutput): void {
   output.out(`${time}  ${delivery.id}  ${describeDelivery(delivery)}${code ? `  ${code}` : ''}\n`);
   const { advice } = describeOutcome(delivery);
   if (advice !== undefined) output.err(`payments-emulator: ${advice}\n`);
-}
-
-function readFlags(args: string[]) {
-  try {
-    return parseArgs({ args, options: FLAGS, strict: true, allowPositionals: true });
-  } catch (error) {
-    throw new CommandLineError(messageOf(error));
-  }
 }
