@@ -46,6 +46,14 @@ export const API_MUTANTS: readonly Mutant[] = [
     specs: ['test/e2e/api-calls/response.spec.ts'],
   },
   {
+    promise: 'HT-24',
+    fault: 'repeats a sent POST if the socket of an agent reported no TLS handshake',
+    file: 'libs/payments/src/api/transport.ts',
+    replace: "outgoing.once('finish', () => (open = true));",
+    by: '',
+    specs: ['libs/payments/src/api/connections.spec.ts'],
+  },
+  {
     promise: 'HT-26',
     fault: 'resolves to an empty string for an empty body',
     file: 'libs/payments/src/api/http-exchange.ts',

@@ -210,6 +210,14 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
     specs: [MEMORY],
   },
   {
+    promise: 'IN-32',
+    fault: 'skips deliveries of a removed handler after a process has registered it again',
+    file: `${INBOX}/operate/inbox-redrive.ts`,
+    replace: 'handlers.some(({ name }) => name === handler) ? 0 : ',
+    by: 'handlers.length < 0 ? 0 : ',
+    specs: [`${INBOX}/operate/inbox-redrive.spec.ts`],
+  },
+  {
     promise: 'IN-37',
     fault: 'accepts two handlers with one name',
     file: 'libs/payments/src/events/handler-registry.ts',
