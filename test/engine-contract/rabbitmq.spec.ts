@@ -294,6 +294,22 @@ describeIf('RabbitMQ itself', () => {
     });
   });
 
+  it('EN-01 publish() keeps no message that the server did not confirm until the signal was aborted', async () => {
+    const [proxy, through] = await TcpProxy.before(url);
+    await using({ url: through, services: ['ledger'] }, async (gateway) => {
+      await gateway.publish(engineMessage(), { signal });
+      proxy.silence(true);
+      const since = performance.now();
+      const late = AbortSignal.timeout(100);
+      await expect(gateway.publish(engineMessage(), { signal: late })).rejects.toThrow();
+      // Without a heartbeat, the client itself ends a connection after 30 seconds.
+      expect(performance.now() - since).toBeLessThan(20_000);
+      proxy.silence(false);
+      await eventually(() => gateway.publish(engineMessage(), { signal }));
+    });
+    await proxy.close();
+  });
+
   it('EN-02 attributes are headers of the CloudEvents binding, and the message is persistent', async () => {
     const message = engineMessage();
     await using({ services: ['ledger'] }, (gateway) => gateway.publish(message, { signal }));
