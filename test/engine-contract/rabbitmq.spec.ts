@@ -294,6 +294,22 @@ describeIf('RabbitMQ itself', () => {
     });
   });
 
+  it('EN-01 publish() keeps no message that the server did not confirm until the signal was aborted', async () => {
+    const [proxy, through] = await TcpProxy.before(url);
+    await using({ url: through, services: ['ledger'] }, async (gateway) => {
+      await gateway.publish(engineMessage(), { signal });
+      proxy.silence(true);
+      const since = performance.now();
+      const late = AbortSignal.timeout(100);
+      await expect(gateway.publish(engineMessage(), { signal: late })).rejects.toThrow();
+      // Without a heartbeat, the client itself ends a connection after 30 seconds.
+      expect(performance.now() - since).toBeLessThan(20_000);
+      proxy.silence(false);
+      await eventually(() => gateway.publish(engineMessage(), { signal }));
+    });
+    await proxy.close();
+  });
+
   it('EN-02 attributes are headers of the CloudEvents binding, and the message is persistent', async () => {
     const message = engineMessage();
     await using({ services: ['ledger'] }, (gateway) => gateway.publish(message, { signal }));
@@ -448,6 +464,40 @@ describeIf('RabbitMQ itself', () => {
       );
     });
     await proxy.close();
+  });
+
+  it('EN-07 while RabbitMQ has an alarm, publish() rejects and consume() continues, and publish() succeeds afterwards', async () => {
+    const server = await sharedServer();
+    const watermark = (value: string) => server.control('set_vm_memory_high_watermark', value);
+    await using({ service: 'ledger' }, async (adapter) => {
+      const message = engineMessage();
+      await adapter.publish(message, { signal });
+      await watermark('0');
+      try {
+        const stop = new AbortController();
+        // The server blocks a connection when it publishes.
+        const first = expect(adapter.publish(engineMessage(), stop)).rejects.toThrow();
+        await eventually(async () =>
+          expect(await server.control('list_connections', 'state')).toContain('blocked'),
+        );
+        const next = adapter.publish(engineMessage(), { signal });
+        await expect(next).rejects.toThrow('alarm of memory or disk space');
+        const taken: TakenMessage[] = [];
+        const store = (one: TakenMessage): StoreOutcome => {
+          taken.push(one);
+          return { action: 'acknowledge' };
+        };
+        await consume(adapter, store, () => expect(taken).toHaveLength(1));
+        expect(taken[0]!.attributes['id']).toBe(message.attributes.id);
+        stop.abort();
+        await first;
+      } finally {
+        await watermark('0.4');
+      }
+      await eventually(() =>
+        adapter.publish(engineMessage(), { signal: AbortSignal.timeout(5000) }),
+      );
+    });
   });
 
   it('EN-10 consume() rejects if its queue is deleted', async () => {

@@ -102,7 +102,14 @@ class RabbitMQ implements EventRelay, MessageSource {
     const outgoing = toOutgoing(message, exchange, connection.frameMax);
     const publisher = await this.#publisher.get();
     signal.throwIfAborted();
-    await publisher.send(outgoing);
+    // The client keeps each message until it is confirmed. A queue without most of its nodes confirms none.
+    const stop = (): void => void this.#publisher.end(publisher);
+    signal.addEventListener('abort', stop, { once: true });
+    try {
+      await publisher.send(outgoing);
+    } finally {
+      signal.removeEventListener('abort', stop);
+    }
   }
 
   async consume(store: StoreMessage, { signal }: EngineCall): Promise<void> {

@@ -55,12 +55,19 @@ describe('SharedConnection', () => {
     },
   );
 
-  it('EN-10 close() ends a connection that is about to open, and later calls reject', async () => {
-    const { ended, shared } = numbered();
-    const opening = shared.get();
+  it('EN-10 close() does not wait for a server that does not answer, and ends a connection that opens later', async () => {
+    const answer = Promise.withResolvers<object>();
+    const ended: object[] = [];
+    const shared = new SharedConnection(
+      () => answer.promise,
+      (connection) => ended.push(connection),
+    );
+    const opening = expect(shared.get()).rejects.toThrow('lost');
     await shared.close();
-    expect(ended).toEqual([1]);
+    const connection = {};
+    answer.resolve(connection);
     await opening;
+    expect(ended).toEqual([connection]);
     await expect(shared.get()).rejects.toThrow('closed');
   });
 });

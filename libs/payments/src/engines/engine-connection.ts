@@ -70,16 +70,16 @@ export class SharedConnection<T extends object> {
     await this.disconnect(connection);
   }
 
-  /** Closes the connection, also one that is about to open. */
+  /** Closes the connection. Does not wait for one that is about to open, which closes once it is open. */
   async close(): Promise<void> {
     this.#closed = true;
-    await this.#opening?.catch(() => undefined);
     if (this.#open !== undefined) await this.end(this.#open);
   }
 
   async #connect(): Promise<T> {
     try {
       const connection = await this.connect();
+      if (this.#closed) await this.end(connection);
       if (this.#ended.has(connection)) throw new Error('The connection to the engine was lost.');
       return (this.#open = connection);
     } catch (error) {

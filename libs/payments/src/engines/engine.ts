@@ -69,7 +69,10 @@ interface EngineConnection {
    * if the engine does not answer. The module waits for a second.
    */
   status?(): Promise<EngineStatus>;
-  /** Closes the connection. Called once, after the last call of another function has ended. */
+  /**
+   * Closes the connection. Called once, after the last call of another function has ended or `worker.drainMs` has passed.
+   * Calls that still run then must end.
+   */
   close?(): Promise<void>;
 }
 
