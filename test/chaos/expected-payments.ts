@@ -75,7 +75,8 @@ export class ExpectedPayments {
     const references = new Set(contradicted.map(({ payment }) => payment.reference));
     for (let left = references.size; left > 0 && performance.now() < end;) {
       await fleet.request('ask').catch(() => {});
-      await setTimeout(500, undefined, { signal: this.signal });
+      // The more payments, the longer their polls take. A second request too soon would only add polls.
+      await setTimeout(references.size * 50, undefined, { signal: this.signal });
       const all = await fleet.request<ReportedExpectation[]>('expectations').catch(() => []);
       const shown = all.filter(
         ({ reference, contradiction }) => contradiction !== null && references.has(reference),
