@@ -69,6 +69,7 @@ export class PaymentsLifecycle
     this.poller.register();
     await this.relay.open();
     await this.consumer.open();
+    this.explorer.logHandlers();
     await prepareDataClasses(this.registry.all());
     await this.store.open();
     this.unhandled.open();

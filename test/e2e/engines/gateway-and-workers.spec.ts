@@ -300,6 +300,12 @@ describe('a gateway and its worker services', () => {
     expect(error).toMatchObject({ code: 'engine_unsafe', message: 'memory storage' });
   });
 
+  it('EN-01 the log lists the handler "relay", and no warning about missing handlers', async () => {
+    const { log } = await startGateway();
+    expect(log.matching(/^log .*Payment handler relay: \*/)).toHaveLength(1);
+    expect(log.matching(/no payment handler/)).toEqual([]);
+  });
+
   it('EN-07 the application starts although the engine is away, logs a warning, and receives events', async () => {
     const relay: EventRelay = {
       ...engine.relay,

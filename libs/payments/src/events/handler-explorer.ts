@@ -41,7 +41,7 @@ export class HandlerExplorer {
   ) {}
 
   /**
-   * Fills the registry and logs each handler. Call this method once, after Nest has initialised every module.
+   * Fills the registry. Call this method once, after Nest has initialised every module.
    *
    * @throws PaymentsError `handlers_invalid` if two handlers have the same name, or if Nest would never run a handler
    *   or one of its guards, pipes, interceptors or filters.
@@ -63,7 +63,6 @@ export class HandlerExplorer {
       }
       this.#exploreHost(host, prototype, scoped);
     }
-    this.#log();
   }
 
   /** Returns the decorated methods, as `Class.method`, that never run because no provider has their class. */
@@ -75,7 +74,8 @@ export class HandlerExplorer {
       );
   }
 
-  #log(): void {
+  /** Logs each handler of the registry, with the one of the option `relay`, or a warning if there is none. */
+  logHandlers(): void {
     for (const { name, patterns } of this.registry.all()) {
       const line = `Payment handler ${name}: ${patterns.join(', ')}`;
       this.#logger.log(new LogLine(line, { handler: name }));
