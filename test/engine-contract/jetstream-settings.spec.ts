@@ -107,6 +107,8 @@ describeIf('Settings of JetStream', () => {
     ['ack_policy all', { ack_policy: 'all' }, /ack_policy "all"/],
     ['headers_only', { headers_only: true }, /headers_only true/],
     ['inactive_threshold', { inactive_threshold: nanos(60_000) }, /inactive_threshold 60000000000/],
+    ['max_batch', { max_batch: 10 }, /max_batch 10.*Use 0/],
+    ['max_expires', { max_expires: nanos(1000) }, /max_expires 1000000000.*Use 0/],
     ['a deliver_subject', { deliver_subject: 'push.here' }, /deliver_subject "push.here"/],
   ];
   it.each(unsafeConsumers)('EN-09 a consumer with %s is unsafe', async (_, config, problem) => {
@@ -117,6 +119,14 @@ describeIf('Settings of JetStream', () => {
     await expect(ledger.open()).rejects.toMatchObject(unsafe);
     const never = () => Promise.reject(new Error('not called'));
     await expect(ledger.consume(never, { signal })).rejects.toMatchObject(unsafe);
+  });
+
+  it('EN-09 a consumer that filters the subjects is unsafe', async () => {
+    await addStream();
+    await addConsumer({ filter_subject: `${stream}.default.>` });
+    await expect(adapter().open()).rejects.toThrow(/filter_subject .*does not get all events/);
+    await addConsumer({ filter_subject: `${stream}.>` });
+    await adapter().open();
   });
 
   it('EN-09 a second service on a stream with retention "workqueue" is unsafe', async () => {

@@ -54,6 +54,13 @@ const CONSUMER_RULES: readonly Rule<ConsumerConfig>[] = [
     'the server deletes the consumer while the service is away',
     'Use 0.',
   ],
+  ['max_batch', (c) => (c.max_batch ?? 0) > 0, 'it rejects requests for more messages', 'Use 0.'],
+  [
+    'max_expires',
+    (c) => isLow(c.max_expires, ACK_WAIT),
+    'it rejects requests that wait longer',
+    `Use 0, or at least ${ACK_WAIT} (30 s).`,
+  ],
 ];
 
 /** The names of a stream and its dead letters. */
@@ -128,7 +135,18 @@ export async function checkSettings(
       max_ack_pending: MAX_ACK_PENDING,
     });
   }
-  report(problemsOf(`consumer "${service}"`, consumer?.config, CONSUMER_RULES));
+  const skips = (filter: string | string[] | undefined): boolean =>
+    filter !== undefined && ![subjects, '>'].includes(String(filter));
+  const filterRules = (['filter_subject', 'filter_subjects'] as const).map(
+    (filter): Rule<ConsumerConfig> => [
+      filter,
+      (c) => skips(c[filter]),
+      'the service does not get all events',
+      `Use "${subjects}".`,
+    ],
+  );
+  const rules = [...CONSUMER_RULES, ...filterRules];
+  report(problemsOf(`consumer "${service}"`, consumer?.config, rules));
   const { ack_wait = ACK_WAIT, backoff = [] } = consumer?.config ?? {};
   return Math.min(ack_wait, ...backoff);
 }
