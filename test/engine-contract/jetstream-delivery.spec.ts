@@ -380,7 +380,10 @@ describeIf('Delivery with JetStream', () => {
     const gateway = await adapter();
     server.pause();
     try {
-      await expect(gateway.publish(engineMessage(), { signal })).rejects.toThrow(/timeout/);
+      // On a busy machine, a thread of the server may still answer for a moment.
+      await eventually(() =>
+        expect(gateway.publish(engineMessage(), { signal })).rejects.toThrow(/timeout/),
+      );
       await eventually(() => expect(errors.join()).toMatch(/heartbeats missed|connection to NATS/));
     } finally {
       server.resume();
