@@ -5,7 +5,7 @@ import { engineOfFlag } from 'test-postgres/engines/engine-server';
 import { PROCESSES, runChaos } from './chaos.js';
 import { openPostgres, openSqlite } from './chaos-store.js';
 import type { ChaosStore } from './chaos-store.js';
-import { runEngineChaos } from './engine-chaos.js';
+import { runEngineChaos } from './chaos-with-engine.js';
 import { toLines } from './report.js';
 import type { ChaosResult } from './report.js';
 

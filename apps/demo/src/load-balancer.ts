@@ -10,7 +10,8 @@ const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'transfer-encoding']);
 
 /**
  * A load balancer, which has one address for several shops. The load balancer forwards each request to the next shop.
- * If a shop crashes during a request, the response is 502, because the outcome is unknown. The payments service then sends the webhook request again.
+ * If a shop crashes during a request, the response is 502, because the outcome is unknown. The payments service then
+ * sends the webhook request again.
  */
 export class LoadBalancer implements AsyncDisposable {
   /** The addresses of the shops, without a path. */

@@ -19,7 +19,8 @@ export const systemRuntime: PaymentsRuntime = {
 };
 
 /**
- * Registers a worker with one handler, `book` by default. The lease of the worker is one hour, so the worker needs no heartbeats.
+ * Registers a worker with one handler, `book` by default. The lease of the worker is one hour, so the worker needs no
+ * heartbeats.
  *
  * @returns the id of the worker
  */

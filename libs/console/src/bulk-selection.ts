@@ -49,9 +49,8 @@ export class BulkSelection {
   }
 
   /**
-   * Calls `act` for the events that have no delivery, or no delivery to the given handler. Events whose data
-   * is deleted (tombstones) have no delivery either. Therefore, this method selects by the states `unhandled` and
-   * `stale`.
+   * Calls `act` for the events that have no delivery, or no delivery to the given handler. Events whose data is
+   * deleted (tombstones) have no delivery either. Therefore, this method selects by the states `unhandled` and `stale`.
    */
   async withoutDelivery(
     act: (query: Group & { state?: 'unhandled' | 'stale' }) => Promise<SelectionResult>,

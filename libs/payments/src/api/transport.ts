@@ -36,7 +36,7 @@ export class Transport {
     private readonly purpose: ConnectionPurpose,
   ) {}
 
-  /** Sends a request. Imports undici at the first request, if it is selected. If a request fails, resolves to an `HttpFailure`. */
+  /** Imports undici at the first request, if it is selected. If a request fails, resolves to an `HttpFailure`. */
   async send(request: HttpRequest): Promise<HttpResult> {
     this.#client ??= openClient(this.options, this.purpose);
     const headers = { 'accept-encoding': ACCEPT_ENCODING, ...request.headers };

@@ -224,7 +224,10 @@ export interface PaymentsSpan {
   end(result: SpanResult): void;
 }
 
-/** The state of the inbox and the engine, for gauges. Each method but `engine` reads the store, and rejects if the store is down. */
+/**
+ * The state of the inbox and the engine, for gauges. Each method but `engine` reads the store, and rejects if the store is
+ * down.
+ */
 export interface ObservedInbox {
   handlers(): Promise<readonly { readonly name: string }[]>;
   stats(): Promise<{
