@@ -5,7 +5,7 @@ import { PaymentsApiService } from '../api/payments-api.service.js';
 import { COMPANIES, DEFAULT_COMPANY, isCompanyId } from '../companies/company.js';
 import type { Companies } from '../companies/company.js';
 import { LogLine, ModuleLogger } from '../errors/module-log.js';
-import { optionsInvalid } from '../errors/option-checks.js';
+import { isWhole, optionsInvalid } from '../errors/option-checks.js';
 import type { PaymentsErrorCode } from '../errors/payments-error-code.js';
 import { describeError, PaymentsError } from '../errors/payments-error.js';
 import { isReference } from '../inbox/receive/event-receiver.js';
@@ -353,7 +353,7 @@ export class PaymentExpectations {
     query: ExpectationFilter & { readonly limit?: number; readonly after?: string | null } = {},
   ): Promise<ExpectationPage> {
     const { limit = 50, after = null, ...filter } = query;
-    if (!Number.isInteger(limit) || limit < 1 || limit > 1000) {
+    if (!isWhole(limit, 1, 1000)) {
       throw new TypeError('"limit" must be a whole number of expectations from 1 to 1,000.');
     }
     assertTimes(query);

@@ -86,12 +86,12 @@ export function nestAdd(options: NestAddOptions): Rule {
     const { sourceRoot } = options;
     const module = rootModule(tree, sourceRoot);
     // The package belongs to all applications of a monorepo, so only the source shows whether this one uses it.
-    const loadsEnvironment = !mentions(tree.getDir(sourceRoot), '@nestjs/config');
+    const needsConfigModule = !mentions(tree.getDir(sourceRoot), '@nestjs/config');
     addPackages(tree, context, options);
     configureJest(tree, sourceRoot);
     addSettings(tree, options);
 
-    if (loadsEnvironment) {
+    if (needsConfigModule) {
       register(
         tree,
         module,

@@ -4,6 +4,7 @@ import { PaymentsApiService } from '../api/payments-api.service.js';
 import { COMPANIES, DEFAULT_COMPANY } from '../companies/company.js';
 import type { Companies } from '../companies/company.js';
 import { LogLine, ModuleLogger } from '../errors/module-log.js';
+import { isWhole } from '../errors/option-checks.js';
 import { describeError, PaymentsError } from '../errors/payments-error.js';
 import { ADD_HANDLER, HandlerExplorer, NO_HANDLER } from '../events/handler-explorer.js';
 import { HandlerRegistry, isReserved, similarType } from '../events/handler-registry.js';
@@ -103,26 +104,29 @@ export class PaymentsSetup {
    */
   async *check(options: SetupCheckOptions = {}): AsyncGenerator<SetupCheck, void> {
     const { only, company, sendTest = false, timeoutMs = 10_000 } = options;
-    if (!Number.isInteger(timeoutMs) || timeoutMs < 100 || timeoutMs > 60_000) {
+    if (!isWhole(timeoutMs, 100, 60_000)) {
       throw new TypeError('"timeoutMs" must be a whole number of milliseconds from 100 to 60,000.');
     }
     const companies = company === undefined ? this.companies.ids : [company];
-    const usable = new Set<string>();
+    const withToken = new Set<string>();
+    const runs = {
+      settings: (id: string) => this.#settings(id),
+      token: async (id: string) => {
+        const found = await this.#token(id);
+        if (found.state === 'ok') withToken.add(id);
+        return found;
+      },
+      webhook: async (id: string) => {
+        if (!sendTest) return NOT_SENT;
+        if (only === undefined && !withToken.has(id)) return NO_TOKEN;
+        return this.#webhook(id, timeoutMs);
+      },
+    };
     for (const name of SETUP_CHECKS.filter((one) => only === undefined || only === one)) {
       if (name === 'inbox') yield* this.#findings(name, null, () => this.#inbox(timeoutMs));
       else if (name === 'handlers') yield* this.#findings(name, null, () => this.#handlers());
       else if (companies.length === 0) yield lineOf(name, null, NO_COMPANY);
-      for (const id of name === 'inbox' || name === 'handlers' ? [] : companies) {
-        yield* this.#findings(name, id, async () => {
-          if (name === 'settings') return this.#settings(id);
-          if (name === 'webhook' && !sendTest) return NOT_SENT;
-          if (name === 'webhook' && only === undefined && !usable.has(id)) return NO_TOKEN;
-          if (name === 'webhook') return this.#webhook(id, timeoutMs);
-          const found = await this.#token(id);
-          if (found.state === 'ok') usable.add(id);
-          return found;
-        });
-      }
+      else for (const id of companies) yield* this.#findings(name, id, () => runs[name](id));
     }
   }
 
