@@ -1,6 +1,7 @@
 /* oxlint-disable typescript/unbound-method -- it is called with its own `this` */
 // The application of the chaos run with an engine, with a mistake that the checker must find: a service acknowledges half
-// of its messages before it stores their events, and ignores an error of its inbox. A fault in between loses the event.
+// of its messages long before it stores their events. Each process that ends in between, at the latest at the end of the
+// run, loses events.
 import { setTimeout } from 'node:timers/promises';
 import { EventReceiver } from '../../libs/payments/dist/inbox/receive/event-receiver.js';
 
@@ -12,7 +13,7 @@ EventReceiver.prototype.receive = async function (event, unshared) {
   if (engine.service === undefined || !/"event-\d*[02468]"/.test(String(event.raw))) {
     return receive.call(this, event, unshared);
   }
-  void setTimeout(1500)
+  void setTimeout(3_600_000, undefined, { ref: false })
     .then(() => receive.call(this, event, unshared))
     .catch(() => {});
   return { status: 'stored', id: event.id };
