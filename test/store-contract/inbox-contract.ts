@@ -11,6 +11,7 @@ import { operatorCases } from './operator-cases.ts';
 import { orderingCases } from './ordering-cases.ts';
 import { pollCases } from './poll-cases.ts';
 import { queryCases } from './query-cases.ts';
+import { recordCases } from './record-cases.ts';
 import { searchCases } from './search-cases.ts';
 import { receiveCases } from './receive-cases.ts';
 import { settleCases } from './settle-cases.ts';
@@ -80,4 +81,5 @@ const CASES: readonly InboxContractCase[] = [
   ...expectationCases,
   ...fulfilmentCases,
   ...pollCases,
+  ...recordCases,
 ];

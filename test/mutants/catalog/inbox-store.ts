@@ -290,4 +290,28 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
     by: 'let uncountedMs = -Infinity;',
     specs: [MEMORY],
   },
+  {
+    promise: 'OP-01',
+    fault: 'two processes change one version of a record',
+    file: `${STORES}/sql/records.ts`,
+    replace: 'WHERE r.version = COALESCE($4::bigint, r.version)',
+    by: 'WHERE r.version >= COALESCE($4::bigint, r.version)',
+    specs: [SQLITE],
+  },
+  {
+    promise: 'OP-01',
+    fault: 'stores a record with a version although none is stored',
+    file: `${STORES}/sql/records.ts`,
+    replace: 'WHERE COALESCE($4::bigint, 0) = 0',
+    by: 'WHERE COALESCE($4::bigint, 0) >= 0',
+    specs: [SQLITE],
+  },
+  {
+    promise: 'OP-02',
+    fault: 'keeps the first records of the audit',
+    file: `${STORES}/sql/records.ts`,
+    replace: 'ORDER BY x.changed_at DESC, x.key DESC LIMIT 1',
+    by: 'ORDER BY x.changed_at, x.key LIMIT 1',
+    specs: [SQLITE],
+  },
 ];

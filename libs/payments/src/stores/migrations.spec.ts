@@ -5,8 +5,8 @@ import { MIGRATIONS as SQLITE } from './sqlite/migrate.js';
 
 /** The hash of each migration, and of the functions of the newest version of PostgreSQL. */
 const PINNED = {
-  sqlite: ['2e14ba227fcf12a2'],
-  postgres: ['bf82a53e2246c72e'],
+  sqlite: ['3b6781759eec9328'],
+  postgres: ['d0ad3daf7ae5f954'],
   postgresFunctions: '7b0294acae74b682',
 };
 

@@ -1,5 +1,6 @@
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import type { ExpectationStore } from './expectation-store.js';
+import type { RecordStore } from './record-store.js';
 import type {
   ClaimedDelivery,
   DeliverySelection,
@@ -15,6 +16,7 @@ import type {
 } from './stored-event.js';
 
 export type * from './expectation-store.js';
+export type * from './record-store.js';
 export type * from './stored-event.js';
 
 export const INBOX_STORE = Symbol('PAYMENTS_INBOX_STORE');
@@ -133,6 +135,9 @@ export interface InboxStore<Tx = unknown> {
 
   /** The expected payments; see `PaymentExpectations`. */
   readonly expectations: ExpectationStore;
+
+  /** What processes and operators share, for example the redrives that continue after a restart. */
+  readonly records: RecordStore;
 
   /**
    * Creates tables if necessary. Several processes may open one store at the same time. Called once, before all other
@@ -332,6 +337,7 @@ export interface InboxStore<Tx = unknown> {
    *   more than `tombstonesMs` ago. An event whose own time is in the future keeps its tombstone longer, so that every
    *   deleted event is older than `tombstonesMs`.
    * - expectations; see {@link ExpectationStore}.
+   * - records of processes, jobs and the audit, when no other old data is left; see `RECORD_RETENTION_MS`.
    *
    * Returns how many events and expectations it changed. An event with an unfinished delivery is not pruned when it
    * becomes old. Each call checks only a limited number of such events again, so an event whose deliveries have

@@ -19,6 +19,7 @@ import type {
 import { addCopy, EventIndex, HandlerQueue, MemoryDelivery, MemoryEvent } from './memory-events.js';
 import type { MemoryLimits } from './memory-events.js';
 import { memoryExpectations } from './memory-expectations.js';
+import { memoryRecords } from './memory-records.js';
 import {
   activitySlices,
   countFailures,
@@ -251,6 +252,8 @@ export function memoryStore(limits: MemoryLimits, runtime: PaymentsRuntime): Inb
     runtime,
   );
 
+  const records = memoryRecords(runtime);
+
   const store: InboxStore<never> = {
     capabilities: Object.freeze({
       durable: false,
@@ -260,6 +263,8 @@ export function memoryStore(limits: MemoryLimits, runtime: PaymentsRuntime): Inb
     }),
 
     expectations,
+
+    records,
 
     async open() {},
 
@@ -411,6 +416,7 @@ export function memoryStore(limits: MemoryLimits, runtime: PaymentsRuntime): Inb
     },
 
     async prune(request) {
+      records.prune();
       const pruned = events.prune(request, runtime.monotonic(), runtime.now());
       return pruned + expectations.prune(request.tombstonesMs, request.limit - pruned);
     },

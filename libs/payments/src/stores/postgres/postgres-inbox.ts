@@ -3,6 +3,7 @@ import { Batcher } from '../../inbox/store/batcher.js';
 import type { InboxDefinition, InboxStore } from '../../inbox/store/inbox-store.js';
 import { SqlEvents } from '../sql/events.js';
 import { Pruning, SqlPruning } from '../sql/prune.js';
+import { SqlRecords } from '../sql/records.js';
 import { forgetHandler, pauseHandler, readCatalog, register, retire } from '../sql/workers.js';
 import {
   ConnectionSource,
@@ -86,6 +87,7 @@ function postgresStore(
     }),
 
     expectations: new PostgresExpectations(sql, source, schema, options.pollMs, notifier),
+    records: new SqlRecords(sql),
 
     async open() {
       source.open(options.pool ?? (await createPool(options)));

@@ -1,6 +1,7 @@
 import type { InboxStore } from '../../inbox/store/inbox-store.js';
 import { MAX_DISORDER_MS } from '../../inbox/store/stored-event.js';
 import { ParameterList } from './sql-connection.js';
+import { SqlRecords } from './records.js';
 import type { SqlDatabase } from './sql-connection.js';
 
 /** Old events that one slice reads. Unfinished events are not pruned, and there may be millions of them. */
@@ -70,6 +71,7 @@ export class SqlPruning {
     if (ended + expired > 0) return { changed: ended + expired, done: false, lastKept };
     const passed = await this.#passEvents(bodiesMs, limit);
     if (passed !== null) return { changed: passed, done: false, lastKept };
+    await new SqlRecords(this.database).prune();
     return { ...(await this.#pruneKept(bodiesMs, limit, lastKept)), done: true };
   }
 

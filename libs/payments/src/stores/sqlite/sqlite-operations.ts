@@ -1,7 +1,13 @@
-import type { ExpectationStore, InboxStore } from '../../inbox/store/inbox-store.js';
+import type {
+  ExpectationStore,
+  InboxStore,
+  RecordKind,
+  RecordStore,
+} from '../../inbox/store/inbox-store.js';
 import { SqlEvents } from '../sql/events.js';
 import { SqlPruning } from '../sql/prune.js';
 import type { PruneRequest } from '../sql/prune.js';
+import { SqlRecords } from '../sql/records.js';
 import { forgetHandler, pauseHandler, readCatalog, register, retire } from '../sql/workers.js';
 import { claim, claimSuspect, nextDueInMs } from './sql/claim.js';
 import type { SqliteTransaction } from './sql/commit.js';
@@ -16,16 +22,21 @@ import type { SqliteSql } from './thread/connection.js';
 import { sync } from './thread/database-file.js';
 
 /** The methods of an `InboxStore` that run on the event loop. */
-type Local = 'capabilities' | 'expectations' | 'open' | 'close' | 'commit' | 'onWake' | 'prune';
+type Local =
+  'capabilities' | 'expectations' | 'records' | 'open' | 'close' | 'commit' | 'onWake' | 'prune';
 
 type StoreOperation = Exclude<keyof InboxStore, Local>;
 
 /**
- * The name of an operation: a method of `InboxStore` or of its `expectations`, `sync`, or `pruneSlice`, a part of
+ * The name of an operation: a method of `InboxStore`, of its `expectations` or of its `records`, `sync`, or `pruneSlice`, a part of
  * `prune`. `sync` stores the clock, and its commit makes every earlier commit durable.
  */
 export type OperationName =
-  StoreOperation | `expectations.${keyof ExpectationStore}` | 'sync' | 'pruneSlice';
+  | StoreOperation
+  | `expectations.${keyof ExpectationStore}`
+  | `records.${keyof RecordStore}`
+  | 'sync'
+  | 'pruneSlice';
 
 /**
  * When an operation runs:
@@ -92,6 +103,18 @@ export const OPERATIONS = {
   'expectations.pollNow': expectation('pollNow', 'cached'),
   'expectations.nextPollInMs': expectation('nextPollInMs', 'read'),
   'expectations.counts': expectation('counts', 'read'),
+  'records.put': [
+    'cached',
+    (sql, record: Parameters<RecordStore['put']>[0]) => new SqlRecords(sql).put(record),
+  ],
+  'records.list': [
+    'read',
+    (sql, kind: RecordKind, limit: number) => new SqlRecords(sql).list(kind, limit),
+  ],
+  'records.remove': [
+    'cached',
+    (sql, kind: RecordKind, key: string) => new SqlRecords(sql).remove(kind, key),
+  ],
   sync: ['write', ({ connection, times }) => sync(connection, times)],
 } satisfies Operations;
 
@@ -112,6 +135,7 @@ export type RunOperation = (name: OperationName, args: readonly unknown[]) => Pr
 interface Forwarded {
   readonly '': InboxStore<SqliteTransaction>;
   readonly 'expectations.': ExpectationStore;
+  readonly 'records.': RecordStore;
 }
 
 /** Returns a class with a method for each operation whose name begins with `prefix`. The method runs the operation. */

@@ -9,6 +9,7 @@ import type {
   InboxStore,
   Lease,
   NewExpectation,
+  RecordStore,
 } from '../../inbox/store/inbox-store.js';
 import { parseSeq } from '../../inbox/store/stored-event.js';
 import { SqliteFile } from './sqlite-file.js';
@@ -60,6 +61,7 @@ export function sqliteInbox(options: SqliteInboxOptions): InboxDefinition {
 export class SqliteStore extends forwarding('') {
   override readonly capabilities: InboxCapabilities;
   override readonly expectations: SqliteExpectations;
+  override readonly records: RecordStore;
   readonly #listeners = new Set<() => void>();
   readonly #clock: StoreClock;
   readonly #pruning = new Pruning();
@@ -89,6 +91,7 @@ export class SqliteStore extends forwarding('') {
     this.#engine = inMemory
       ? new SqliteMemory(this.#clock, wake, memory)
       : new SqliteFile(settings, this.#clock, wake);
+    this.records = new (forwarding('records.'))(run);
     this.expectations = new SqliteExpectations(run, () => {
       this.#check();
       return this.#clock.read();

@@ -176,6 +176,16 @@ CREATE TABLE ${schema}.handler (
 CREATE TABLE ${schema}.pause (
   handler text COLLATE "C" PRIMARY KEY
 );
+CREATE TABLE ${schema}.record (
+  kind text COLLATE "C" NOT NULL,
+  key text COLLATE "C" NOT NULL,
+  -- Increases with each change.
+  version bigint NOT NULL,
+  body text NOT NULL,
+  changed_at bigint NOT NULL,
+  PRIMARY KEY (kind, key)
+);
+CREATE INDEX record_changed ON ${schema}.record (kind, changed_at, key);
 CREATE TABLE ${schema}.meta (
   single boolean PRIMARY KEY DEFAULT true CHECK (single),
   schema_version integer NOT NULL,

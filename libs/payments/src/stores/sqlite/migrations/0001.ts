@@ -145,5 +145,15 @@ export const version1 = `
     handler TEXT PRIMARY KEY -- a name, or * for all handlers
   ) STRICT, WITHOUT ROWID;
 
+  CREATE TABLE payments_inbox_record (
+    kind TEXT NOT NULL,
+    key TEXT NOT NULL,
+    version INTEGER NOT NULL, -- increases with each change
+    body TEXT NOT NULL,
+    changed_at INTEGER NOT NULL, -- store clock
+    PRIMARY KEY (kind, key)
+  ) STRICT;
+  CREATE INDEX payments_inbox_record_changed ON payments_inbox_record (kind, changed_at, key);
+
   INSERT INTO payments_inbox_meta VALUES (1, 1, 0, 0, 0, 0, 0);
 `;

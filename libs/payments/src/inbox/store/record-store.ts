@@ -1,0 +1,56 @@
+/**
+ * Kinds of records, which processes and operators of one inbox share.
+ *
+ * - `process`: a process that uses the inbox, under its worker id.
+ * - `job`: a redrive that continues after a restart.
+ * - `audit`: an action of an operator.
+ * - `acknowledgement`: a group of failures that an operator knows.
+ * - `pause`: who paused a handler, when, why and until when.
+ */
+export type RecordKind = 'process' | 'job' | 'audit' | 'acknowledgement' | 'pause';
+
+const DAY_MS = 86_400_000;
+
+/** How long after its last change `InboxStore.prune` deletes a record, in milliseconds. Other kinds are never deleted. */
+export const RECORD_RETENTION_MS: Readonly<Partial<Record<RecordKind, number>>> = {
+  process: 3_600_000,
+  job: 30 * DAY_MS,
+  audit: 90 * DAY_MS,
+};
+
+/** How many records of the kind `audit` `InboxStore.prune` keeps: the last changed. */
+export const MAX_AUDIT_RECORDS = 10_000;
+
+export interface StoredRecord {
+  readonly key: string;
+  /** 1 for a new record; increases by one with each change. */
+  readonly version: number;
+  readonly body: string;
+  /** When the record was last changed. */
+  readonly changedAt: Date;
+  /** Milliseconds since the last change, by the store clock. */
+  readonly ageMs: number;
+}
+
+/** Small texts that the processes and operators of one inbox share. Every operation is atomic. */
+export interface RecordStore {
+  /**
+   * Stores or replaces a record. With `ifVersion`, only if the stored version is this version (0: no record is stored).
+   * Returns the new version, or `null` if the record was not stored.
+   *
+   * The key has 1 to 200 characters. The body is a text of at most 64 KiB, by convention JSON, without payloads,
+   * secrets and tokens.
+   */
+  put(record: {
+    readonly kind: RecordKind;
+    readonly key: string;
+    readonly body: string;
+    readonly ifVersion?: number;
+  }): Promise<number | null>;
+
+  /** Returns the last changed records of a kind, the last changed first, at most `limit` (1 to 1,000). */
+  list(kind: RecordKind, limit: number): Promise<StoredRecord[]>;
+
+  /** Removes a record if it is stored. A record that is stored later with the same key begins at version 1 again. */
+  remove(kind: RecordKind, key: string): Promise<void>;
+}
