@@ -144,7 +144,8 @@ export const expectationCases: readonly InboxContractCase[] = [
       const found = (await other.find('acme', first.reference))!;
       const { createdAt, nextPollAt, ageMs, dueBy, ...rest } = found;
       const { firstPollInMs: _, dueInMs: _d, ...fields } = first;
-      const none = { lastPoll: null, fulfilled: null, contradiction: null, otherEventId: null };
+      const ended = { fulfilled: null, cancelled: null };
+      const none = { ...ended, lastPoll: null, contradiction: null, otherEventId: null };
       deepEqual(rest, { ...fields, state: 'waiting', polls: 0, lostPolls: 0, ...none });
       equal(dueBy!.getTime() - createdAt.getTime(), 4000);
       const inMs = nextPollAt!.getTime() - createdAt.getTime();
@@ -264,7 +265,9 @@ export const expectationCases: readonly InboxContractCase[] = [
       const overdue = await expectOne(store);
       await settle(store, await claimPoll(store), { ...unknown('overdue'), result: 'pending' });
       equal((await stored(store, overdue)).state, 'overdue');
-      equal(await expectations.cancel('acme', overdue.reference), true);
+      const reason = { by: 'ann \0', note: 'The customer paid in cash.' };
+      equal(await expectations.cancel('acme', overdue.reference, reason), true);
+      equal(await expectations.cancel('acme', overdue.reference), false);
       const fulfilled = await expectOne(store, { transactionId: 'paid' });
       await store.receive([fulfilling({ orderingKey: 'paid' }), fulfilling({ orderingKey: 'tx' })]);
       equal(await expectations.cancel('acme', fulfilled.reference), false);
@@ -272,6 +275,19 @@ export const expectationCases: readonly InboxContractCase[] = [
         async (one) => (await stored(store, one)).state,
       );
       deepEqual(await Promise.all(states), ['cancelled', 'cancelled', 'fulfilled']);
+      const { at, ...kept } = (await stored(store, overdue)).cancelled!;
+      deepEqual(kept, reason);
+      equal(at >= (await stored(store, overdue)).createdAt, true);
+      const { at: _, ...none } = (await stored(store, waiting)).cancelled!;
+      deepEqual(none, { by: null, note: null });
+      equal((await stored(store, fulfilled)).cancelled, null);
+      const counts = await store.expectations.counts();
+      deepEqual([counts.overdueUnpaid.count, counts.overdueUnknown.count], [0, 0]);
+      const late = await store.receive([fulfilling({ id: 'late', reference: overdue.reference })]);
+      deepEqual([late[0]!.outcome, late[0]!.fulfilled], ['stored', []]);
+      const again = { ...overdue, schedule: [1000], dueInMs: null, firstPollInMs: 1000 };
+      equal(await expectations.expect(again), true);
+      equal((await stored(store, overdue)).cancelled, null);
     },
   },
   {
@@ -442,6 +458,9 @@ export const expectationCases: readonly InboxContractCase[] = [
       equal(await list({ state: 'waiting' }), 'e');
       equal(await list({ state: 'waiting', company: 'umbrella' }), '');
       equal(await list({ state: 'overdue' }), 'f');
+      equal(await list({ overdue: 'unknown' }), 'f');
+      equal(await list({ overdue: 'unknown', state: 'waiting' }), '');
+      equal(await list({ overdue: 'unpaid' }), '');
       equal(await list({ state: 'cancelled' }), 'b_1');
       equal(await list({ state: 'fulfilled' }), 'd,c,a_1');
       equal(await list({ state: 'fulfilled', from: half, search: 'tx' }), 'd,c');

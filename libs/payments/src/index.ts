@@ -66,6 +66,7 @@ export type {
 export type {
   ActivityCounts,
   ActivityMinute,
+  CancelReason,
   CappedCount,
   DeliveryAttempt,
   DeliveryState,

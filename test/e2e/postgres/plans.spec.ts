@@ -198,6 +198,7 @@ describe('PostgreSQL with many open expectations', () => {
       cancel: () => expectations.cancel('default', 'order 80'),
       pollNow: () => expectations.pollNow([{ company: 'default', reference: 'order 81' }], [0]),
       overdue: () => expected({ state: 'overdue' }),
+      overdueUnknown: () => expected({ overdue: 'unknown' }),
       byPoll: () => expected({ fulfilledBy: 'poll' }),
       contradictory: () => expected({ contradictory: true }),
       reference: () => expected({ search: 'order 29999' }),

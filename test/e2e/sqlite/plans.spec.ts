@@ -300,7 +300,13 @@ describe('the plans of the statements on SQLite', () => {
       { from: new Date(1), to: new Date(1e13) },
     );
     const states = one(undefined, 'waiting', 'fulfilled', 'overdue', 'cancelled');
-    const facts = one({}, { company: 'acme' }, { fulfilledBy: 'poll' }, { contradictory: true });
+    const facts = one(
+      {},
+      { company: 'acme' },
+      { fulfilledBy: 'poll' },
+      { contradictory: true },
+      { overdue: 'unknown' },
+    );
     const names = one({}, { transactionId: 'tx' }, { search: 'a' });
     for (const time of times) {
       for (const state of states) {

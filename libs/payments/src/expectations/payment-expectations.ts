@@ -319,14 +319,29 @@ export class PaymentExpectations {
   }
 
   /**
-   * Ends a waiting or overdue expectation, for example because the customer cancelled: it is not polled any more. An
-   * event of the payment is still handled. Returns whether this call ended the expectation.
+   * Ends a waiting or overdue expectation, for example because the customer cancelled: it is not polled any more, and
+   * no count and no alert includes it. An event of the payment is still handled. Returns whether this call ended the
+   * expectation.
    *
    * @throws TypeError for a value out of bounds.
    */
-  async cancel(reference: string, key: Omit<ExpectationKey, 'reference'> = {}): Promise<boolean> {
+  async cancel(
+    reference: string,
+    {
+      by = null,
+      note = null,
+      ...key
+    }: Omit<ExpectationKey, 'reference'> & {
+      /** The person who ends the expectation, 1 to 100 characters. Default: the application. */
+      readonly by?: string | null;
+      /** Why, for `StoredExpectation.cancelled` and the console, 1 to 500 characters. Default: none. */
+      readonly note?: string | null;
+    } = {},
+  ): Promise<boolean> {
     const { company } = this.#key({ ...key, reference });
-    return this.store.expectations.cancel(company, reference);
+    assertLength('by', by, 100);
+    assertLength('note', note, 500);
+    return this.store.expectations.cancel(company, reference, { by, note });
   }
 
   /**
@@ -536,6 +551,11 @@ const NOT_ATTACHED = {
     'the application cancelled the expectation meanwhile. If the payment is still wanted, call expect() with this id.',
   unknown: 'the expectation was deleted.',
 };
+
+function assertLength(name: string, value: unknown, max: number): void {
+  if (value === null || (typeof value === 'string' && value !== '' && value.length <= max)) return;
+  throw new TypeError(`"${name}" must be a string of 1 to ${max} characters, or null.`);
+}
 
 function assertTransactionId(value: unknown, name = '"transactionId"'): void {
   if (isTransactionId(value)) return;

@@ -5,8 +5,8 @@ import { MIGRATIONS as SQLITE } from './sqlite/migrate.js';
 
 /** The hash of each migration, and of the functions of the newest version of PostgreSQL. */
 const PINNED = {
-  sqlite: ['3b6781759eec9328'],
-  postgres: ['d0ad3daf7ae5f954'],
+  sqlite: ['8c44f394830580e8'],
+  postgres: ['d2cf7e1062f3da1a'],
   postgresFunctions: '7b0294acae74b682',
 };
 

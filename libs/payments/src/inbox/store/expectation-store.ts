@@ -15,7 +15,7 @@ export const POLL_HANDLER = '@payments/poll';
  * - `fulfilled`: the inbox received an event of the transaction from a webhook request or a poll.
  * - `overdue`: the schedule has ended without an event. An overdue expectation is not a failure, because an event that
  *   arrives later fulfils the expectation.
- * - `cancelled`: the application cancelled the expectation.
+ * - `cancelled`: the application or an operator cancelled the expectation.
  */
 export type ExpectationState = 'waiting' | 'fulfilled' | 'overdue' | 'cancelled';
 
@@ -64,6 +64,14 @@ export interface NewExpectation extends Pick<
   readonly firstPollInMs: number;
 }
 
+/** Who cancelled an expectation, and why. */
+export interface CancelReason {
+  /** The name of the operator, 1 to 100 characters; `null` if the application cancelled the expectation. */
+  readonly by: string | null;
+  /** Why, 1 to 500 characters; `null` if no reason was given. */
+  readonly note: string | null;
+}
+
 /** An expectation as stored. */
 export interface StoredExpectation {
   readonly company: string;
@@ -106,6 +114,8 @@ export interface StoredExpectation {
     readonly eventId: string;
     readonly eventType: string;
   } | null;
+  /** When and why the expectation was cancelled; `null` unless the state is `cancelled`. */
+  readonly cancelled: (CancelReason & { readonly at: Date }) | null;
   /** One line about the last poll that contradicted the inbox, at most 1,000 characters; `null` if there was none. */
   readonly contradiction: string | null;
   /**
@@ -213,6 +223,8 @@ export interface ExpectationFilter {
   /** Only expectations with this transaction id. */
   readonly transactionId?: string;
   readonly state?: ExpectationState;
+  /** Only overdue expectations that {@link ExpectationCounts.overdueUnpaid} or `overdueUnknown` counts. */
+  readonly overdue?: 'unpaid' | 'unknown';
   /** Only expectations that were fulfilled by an event from this source. */
   readonly fulfilledBy?: 'webhook' | 'poll';
   /** Only expectations with a contradiction. */
@@ -301,8 +313,11 @@ export interface ExpectationStore {
     transactionId: string,
   ): Promise<'attached' | 'conflict' | 'cancelled' | 'unknown'>;
 
-  /** Makes a waiting or overdue expectation `cancelled`, without a next poll. Returns whether the state changed. */
-  cancel(company: string, reference: string): Promise<boolean>;
+  /**
+   * Makes a waiting or overdue expectation `cancelled`, without a next poll, and stores the reason. Returns whether the
+   * state changed.
+   */
+  cancel(company: string, reference: string, reason?: CancelReason): Promise<boolean>;
 
   /**
    * Begins a request for the payment, and returns a token for {@link endRequest}. Returns no token if a request is

@@ -6,6 +6,7 @@ import {
   POLL_HANDLER,
 } from '../../inbox/store/expectation-store.js';
 import type {
+  CancelReason,
   ClaimedPoll,
   ExpectationFilter,
   ExpectationName,
@@ -108,6 +109,11 @@ export function memoryExpectations(
     if (!row.leased) schedule(row, null);
   }
 
+  function cancel(row: Row, { by = null, note = null }: Partial<CancelReason> = {}): void {
+    row.stored.cancelled = { at: new Date(runtime.now()), by, note };
+    end(row, 'cancelled');
+  }
+
   function fulfilBy(
     row: Row,
     { id: eventId, source: by, eventType, orderingKey }: IncomingEvent,
@@ -179,6 +185,7 @@ export function memoryExpectations(
           lostPolls: 0,
           lastPoll: null,
           fulfilled: null,
+          cancelled: null,
           contradiction: null,
           otherEventId: null,
         },
@@ -214,10 +221,10 @@ export function memoryExpectations(
       return 'attached';
     },
 
-    async cancel(company, reference) {
+    async cancel(company, reference, reason) {
       const row = rowOf({ company, reference });
       if (row === undefined || !isOpen(row)) return false;
-      end(row, 'cancelled');
+      cancel(row, reason);
       return true;
     },
 
@@ -237,7 +244,7 @@ export function memoryExpectations(
       row.request = outcome === 'cancelled' ? 'never' : outcome;
       const { state, transactionId } = row.stored;
       const cancels = outcome === 'cancelled' && state === 'waiting' && transactionId === null;
-      if (cancels) end(row, 'cancelled');
+      if (cancels) cancel(row);
       return true;
     },
 
@@ -334,17 +341,12 @@ export function memoryExpectations(
     },
 
     async counts() {
-      const overdue = { pending: 0, other: 0 };
-      let waiting = 0;
-      for (const { stored } of rows.values()) {
-        if (stored.state === 'waiting') waiting += 1;
-        const isUnpaid = stored.lastPoll?.result === 'pending';
-        if (stored.state === 'overdue') overdue[isUnpaid ? 'pending' : 'other'] += 1;
-      }
+      const count = (filter: ExpectationFilter) =>
+        capped([...rows.values()].filter(({ stored }) => matches(stored, filter)).length);
       return {
-        waiting: capped(waiting),
-        overdueUnpaid: capped(overdue.pending),
-        overdueUnknown: capped(overdue.other),
+        waiting: count({ state: 'waiting' }),
+        overdueUnpaid: count({ overdue: 'unpaid' }),
+        overdueUnknown: count({ overdue: 'unknown' }),
       };
     },
 
@@ -396,11 +398,13 @@ function isOpen({ stored: { state } }: Row): boolean {
 }
 
 function matches(row: StoredExpectation, filter: ExpectationFilter): boolean {
-  const { company, state, fulfilledBy, contradictory, from, to, search } = filter;
-  const { reference, transactionId, createdAt, fulfilled, contradiction } = row;
+  const { company, state, overdue, fulfilledBy, contradictory, from, to, search } = filter;
+  const { reference, transactionId, createdAt, fulfilled, contradiction, lastPoll } = row;
+  const result = overdue === 'unpaid' ? 'pending' : 'unknown';
   return (
     (company === undefined || row.company === company) &&
     (state === undefined || row.state === state) &&
+    (overdue === undefined || (row.state === 'overdue' && lastPoll?.result === result)) &&
     (filter.transactionId === undefined || transactionId === filter.transactionId) &&
     (fulfilledBy === undefined || fulfilled?.by === fulfilledBy) &&
     (contradictory !== true || contradiction !== null) &&

@@ -1,5 +1,6 @@
 import { nextDelayMs, POLL_HANDLER } from '../../inbox/store/expectation-store.js';
 import type {
+  CancelReason,
   EventSource,
   ExpectationFilter,
   ExpectationName,
@@ -67,6 +68,9 @@ interface ExpectationRow {
   readonly fulfilled_id: string | null;
   readonly fulfilled_type: string | null;
   readonly fulfilled_transaction: string | null;
+  readonly cancelled_at: number | null;
+  readonly cancelled_by: string | null;
+  readonly cancel_note: string | null;
   readonly contradiction: string | null;
   readonly other_event_id: string | null;
   readonly request: Exclude<RequestState, 'never'> | null;
@@ -144,10 +148,17 @@ export abstract class SqlExpectations implements ExpectationStore {
     }
   }
 
-  async cancel(company: string, reference: string): Promise<boolean> {
+  async cancel(company: string, reference: string, reason?: CancelReason): Promise<boolean> {
+    const { by = null, note = null } = reason ?? {};
+    const list = new ParameterList([
+      ...nameOf(company, reference),
+      by && toStored(by),
+      note && toStored(note),
+    ]);
     const changed = await this.connection.run(
-      `UPDATE ${this.#table} SET state = 'cancelled', ${UNSCHEDULED} WHERE ${NAMED} AND ${OPEN}`,
-      nameOf(company, reference),
+      `UPDATE ${this.#table} SET state = 'cancelled', ${UNSCHEDULED}, cancelled_by = $3::text, cancel_note = $4::text,
+         cancelled_at = ${this.connection.dialect.now('wall', list)} WHERE ${NAMED} AND ${OPEN}`,
+      list.values,
     );
     return changed > 0;
   }
@@ -181,16 +192,18 @@ export abstract class SqlExpectations implements ExpectationStore {
   ): Promise<boolean> {
     const isCancelled = end === 'cancelled';
     const cancels = "$5::boolean AND state = 'waiting' AND transaction_id IS NULL";
+    const list = new ParameterList([
+      ...nameOf(company, reference),
+      token,
+      isCancelled || end === 'never' ? null : end,
+      isCancelled,
+    ]);
     const changed = await this.connection.run(
       `UPDATE ${this.#table} SET request = $4::text, state = CASE WHEN ${cancels} THEN 'cancelled' ELSE state END,
+         cancelled_at = CASE WHEN ${cancels} THEN ${this.connection.dialect.now('wall', list)} ELSE cancelled_at END,
          next_poll_at = CASE WHEN ${cancels} AND NOT leased THEN NULL ELSE next_poll_at END
        WHERE ${NAMED} AND request = 'running' AND request_token = $3`,
-      [
-        ...nameOf(company, reference),
-        token,
-        isCancelled || end === 'never' ? null : end,
-        isCancelled,
-      ],
+      list.values,
     );
     return changed > 0;
   }
@@ -422,7 +435,7 @@ export abstract class SqlExpectations implements ExpectationStore {
   }
 
   #toExpectation(row: ExpectationRow): StoredExpectation {
-    const { created_at, due_in_ms, last_poll_at, fulfilled_at, next_poll_at } = row;
+    const { created_at, due_in_ms, last_poll_at, fulfilled_at, cancelled_at, next_poll_at } = row;
     const text = (stored: string | null): string | null => stored && fromStored(stored);
     const nextPollAt = row.leased || next_poll_at === null ? null : next_poll_at;
     return {
@@ -451,6 +464,10 @@ export abstract class SqlExpectations implements ExpectationStore {
               eventId: fromStored(row.fulfilled_id!),
               eventType: fromStored(row.fulfilled_type!),
             },
+      cancelled:
+        cancelled_at === null
+          ? null
+          : { at: new Date(cancelled_at), by: text(row.cancelled_by), note: text(row.cancel_note) },
       contradiction: text(row.contradiction),
       otherEventId: text(row.other_event_id),
     };
@@ -494,7 +511,7 @@ export function expectStatements(
   const set = Object.entries(columns).map(([column, value]) => `${column} = ${value}`);
   const open = `UPDATE ${table} SET ${set.join(', ')}, state = 'waiting', leased = false, token = token + 1,
       lost_polls = 0, polls = 0, last_poll_at = NULL, last_result = NULL, last_detail = NULL, contradiction = NULL,
-      other_event_id = NULL, request = CASE request WHEN 'running' THEN request END
+      cancelled_at = NULL, cancelled_by = NULL, cancel_note = NULL, other_event_id = NULL, request = CASE request WHEN 'running' THEN request END
     WHERE ${NAMED} AND state = 'cancelled' AND ${durable}`;
   return { sql: [insert, open], values: list.values };
 }
@@ -523,7 +540,7 @@ const ALL: Condition = ['created', 'true'];
 
 /** Returns the conditions of a filter, except its times. The conditions that few expectations meet come first. */
 function conditionsOf(
-  { company, transactionId, state, fulfilledBy, contradictory, search }: ExpectationFilter,
+  { company, transactionId, state, overdue, fulfilledBy, contradictory, search }: ExpectationFilter,
   few: readonly number[] | null,
   dialect: SqlDialect,
 ): Condition[] {
@@ -533,7 +550,11 @@ function conditionsOf(
   }
   if (few !== null) found.push(['', dialect.isOneOf('x.seq', '?::bigint[]'), few]);
   if (contradictory) found.push(['contradiction', 'x.contradiction IS NOT NULL']);
-  // The source is a literal, not a parameter, because the planner uses a partial index only for a known value.
+  // State and source are literals, not parameters, because the planner uses a partial index only for known values.
+  if (overdue !== undefined) {
+    const result = overdue === 'unpaid' ? 'pending' : 'unknown';
+    found.push(['overdue', "x.state = 'overdue' AND x.last_result = ?::text", result]);
+  }
   if (fulfilledBy === 'poll') found.push(['by_poll', "x.fulfilled_by = 'poll'"]);
   if (state !== undefined) found.push(['state', 'x.state = ?::text', state]);
   if (fulfilledBy === 'webhook') found.push([null, "x.fulfilled_by = 'webhook'"]);

@@ -139,6 +139,10 @@ CREATE TABLE ${schema}.expectation (
   fulfilled_id text,
   fulfilled_type text,
   fulfilled_transaction text COLLATE "C",
+  cancelled_at bigint CHECK ((cancelled_at IS NOT NULL) = (state = 'cancelled')),
+  -- The name of the operator who cancelled the expectation, and why.
+  cancelled_by text,
+  cancel_note text,
   -- The id of an event of another transaction with this reference.
   other_event_id text,
   -- The state of the last request: running, answered, unknown or accepted; NULL if there was no request.
@@ -154,7 +158,7 @@ CREATE INDEX expectation_transaction ON ${schema}.expectation (transaction_id, c
 CREATE INDEX expectation_poll ON ${schema}.expectation (next_poll_at) WHERE next_poll_at IS NOT NULL;
 CREATE INDEX expectation_created ON ${schema}.expectation (created_at, seq);
 CREATE INDEX expectation_state ON ${schema}.expectation (state, created_at, seq);
-CREATE INDEX expectation_overdue ON ${schema}.expectation (last_result) WHERE state = 'overdue';
+CREATE INDEX expectation_overdue ON ${schema}.expectation (last_result, created_at, seq) WHERE state = 'overdue';
 CREATE INDEX expectation_by_poll ON ${schema}.expectation (created_at, seq) WHERE fulfilled_by = 'poll';
 CREATE INDEX expectation_contradiction ON ${schema}.expectation (created_at, seq) WHERE contradiction IS NOT NULL;
 CREATE TABLE ${schema}.worker (

@@ -107,6 +107,9 @@ export const version1 = `
     fulfilled_id TEXT, -- id of the event
     fulfilled_type TEXT,
     fulfilled_transaction TEXT, -- ordering key of the event
+    cancelled_at INTEGER CHECK ((cancelled_at IS NOT NULL) = (state = 'cancelled')),
+    cancelled_by TEXT, -- name of the operator
+    cancel_note TEXT,
     contradiction TEXT,
     other_event_id TEXT, -- id of an event of another transaction with this reference
     request TEXT CHECK (request IN ('running', 'answered', 'unknown', 'accepted')), -- NULL if there was no request
@@ -120,7 +123,8 @@ export const version1 = `
     WHERE next_poll_at IS NOT NULL;
   CREATE INDEX payments_inbox_expectation_created ON payments_inbox_expectation (created_at);
   CREATE INDEX payments_inbox_expectation_state ON payments_inbox_expectation (state, created_at);
-  CREATE INDEX payments_inbox_expectation_overdue ON payments_inbox_expectation (last_result) WHERE state = 'overdue';
+  CREATE INDEX payments_inbox_expectation_overdue ON payments_inbox_expectation (last_result, created_at)
+    WHERE state = 'overdue';
   CREATE INDEX payments_inbox_expectation_by_poll ON payments_inbox_expectation (created_at)
     WHERE fulfilled_by = 'poll';
   CREATE INDEX payments_inbox_expectation_contradiction ON payments_inbox_expectation (created_at)
