@@ -27,7 +27,7 @@ export const OVERDUE_PREFIX = 'overdue-';
 
 /** Delays of the polls of a payment, in milliseconds: often for a minute, then for longer than a chaos run waits. */
 export const SCHEDULE: readonly number[] = Array.from({ length: 100 }, (_, index) =>
-  index < 60 ? 400 + index * 800 : 48_000 + (index - 59) * 10_000,
+  index < 60 ? 400 + index * 800 : 48_000 + (index - 59) * 60_000,
 );
 
 /** Delays of the polls of a payment that becomes overdue. */
