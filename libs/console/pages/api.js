@@ -21,7 +21,7 @@
  * @typedef {Json<import('../dist/console-overview.js').ConsoleMinute>} Minute
  * @typedef {Json<import('../dist/console-overview.js').ConsoleHandler>} Handler
  * @typedef {Json<import('../dist/console-overview.js').NewestEvents>} NewestEvents
- * @typedef {Json<import('../dist/console-overview.js').InboxOverview> & { who: string | null }} Overview
+ * @typedef {Json<import('../dist/console-overview.js').InboxOverview> & { who: string | null, may: 'read' | 'act' }} Overview
  * @typedef {Json<import('../dist/audit-trail.js').AuditEntry>} AuditEntry
  * @typedef {Json<import('nestjs-payments').SetupCheck>} SetupCheck
  * @typedef {{ since: string, entries: AuditEntry[] }} Audit

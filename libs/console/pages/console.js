@@ -10,6 +10,7 @@ import { visible } from './format.js';
 import { EventList } from './list.js';
 import { Masthead, Notices, PAGES } from './masthead.js';
 import { Overview, RANGES } from './overview.js';
+import { Permission } from './permission.js';
 import { usePolled } from './polling.js';
 import { useRoute } from './route.js';
 import { Setup } from './setup.js';
@@ -58,7 +59,7 @@ function Console() {
     polled.reload();
   };
   const ask = useCallback((/** @type {Action} */ wanted) => setAction(wanted), []);
-  return html`
+  return html`<${Permission.Provider} value=${overview?.may ?? 'read'}>
     <${Masthead} route=${route} overview=${overview} onHelp=${help} />
     <${Notices}
       error=${polled.error}
@@ -88,7 +89,7 @@ function Console() {
     </main>
     ${helping && html`<${ShortcutHelp} onClose=${() => setHelping(false)} />`}
     ${action && html`<${Confirm} action=${action} onDone=${done} onCancel=${() => setAction(null)} />`}
-  `;
+  <//>`;
 }
 
 /**

@@ -3,6 +3,7 @@ import { get } from './api.js';
 import { Facts, Headers, Repeats } from './event-facts.js';
 import { Badge, Foreign, Time, counted, duration, visible } from './format.js';
 import { Copy, Payload } from './payload.js';
+import { ActionButton } from './permission.js';
 import { usePolled } from './polling.js';
 
 /** @typedef {import('./api.js').Delivery} Delivery */
@@ -101,9 +102,9 @@ function NoDelivery({ event, ask }) {
     : html`<strong>Unhandled.</strong> No handler matched this event when it was received.`;
   return html`<div class="empty">
     <p>${why}</p>
-    <button type="button" onClick=${() => ask({ kind: 'redrive', target })}>
+    <${ActionButton} onClick=${() => ask({ kind: 'redrive', target })}>
       Run the existing handlers …
-    </button>
+    <//>
   </div>`;
 }
 
@@ -133,23 +134,21 @@ function DeliveryCard({ event, delivery, clockMs, ask }) {
         html`<span class="buttons">
           ${
             state !== 'running' &&
-            html`<button
-              type="button"
+            html`<${ActionButton}
               aria-label=${`${again} ${name}`}
               onClick=${() => ask({ kind: 'redrive', target, done })}
             >
               ${again}
-            </button>`
+            <//>`
           }
           ${
             (state === 'pending' || state === 'dead') &&
-            html`<button
-              type="button"
+            html`<${ActionButton}
               aria-label=${`Skip … ${name}`}
               onClick=${() => ask({ kind: 'skip', target })}
             >
               Skip …
-            </button>`
+            <//>`
           }
         </span>`
       }

@@ -2,6 +2,7 @@ import { html } from 'htm/preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { get } from './api.js';
 import { Badge, Foreign, Time, counted, visible } from './format.js';
+import { ActionButton } from './permission.js';
 import { Waiting, usePolled } from './polling.js';
 import { eventLink, expectationsLink } from './route.js';
 
@@ -75,12 +76,9 @@ export function ExpectationList({ params, trail, acted, ask }) {
       html`<p class="selection">
         <span class="quiet">${counted(open.length, 'open expectation')} on this page</span>
         <span class="buttons"
-          ><button
-            type="button"
-            onClick=${() => ask({ kind: 'ask', expectations: open.map(idOf) })}
-          >
+          ><${ActionButton} onClick=${() => ask({ kind: 'ask', expectations: open.map(idOf) })}>
             Ask now about all on this page …
-          </button></span
+          <//></span
         >
       </p>`
     }
@@ -205,13 +203,12 @@ function Row({ one, ask }) {
     <td role="cell" class="action">
       ${
         state !== 'cancelled' &&
-        html`<button
-          type="button"
+        html`<${ActionButton}
           aria-label=${`Ask now … ${visible(reference)}`}
           onClick=${() => ask({ kind: 'ask', expectations: [idOf(one)] })}
         >
           Ask now …
-        </button>`
+        <//>`
       }
     </td>
   </tr>`;

@@ -2,6 +2,7 @@ import { html } from 'htm/preact';
 import { get } from './api.js';
 import { Badge, Foreign, Time, counted, number, visible } from './format.js';
 import { ShortId } from './payment-fields.js';
+import { ActionButton } from './permission.js';
 import { Waiting, usePolled } from './polling.js';
 import { eventLink, listLink } from './route.js';
 
@@ -117,13 +118,12 @@ function Group({ group, ask }) {
       <${ShortId} text=${eventId} what="event id" href=${eventLink({ company, id: eventId })} />
     </td>
     <td role="cell" class="act">
-      <button
-        type="button"
+      <${ActionButton}
         aria-label=${`${again} ${label}`}
         onClick=${() => ask({ kind: 'redrive', target })}
       >
         ${again}
-      </button>
+      <//>
     </td>
   </tr>`;
 }

@@ -1,5 +1,6 @@
 import { html } from 'htm/preact';
 import { Time, capped, duration, number, plural, total, visible } from './format.js';
+import { ActionButton } from './permission.js';
 import { listLink } from './route.js';
 
 /** The states whose current number of deliveries is shown. @type {readonly ('pending' | 'running' | 'dead')[]} */
@@ -45,13 +46,12 @@ export function Handlers({ handlers, stats, activity, range, ask }) {
             <${PauseButton} handler=${name} paused=${paused} ask=${ask} />
             ${
               !handler.here &&
-              html`${' '}<button
-                  type="button"
+              html`${' '}<${ActionButton}
                   aria-label=${`Forget ${visible(name)}`}
                   onClick=${() => ask({ kind: 'forget', handler: name })}
                 >
                   Forget …
-                </button>`
+                <//>`
             }
           </td>
         </tr>`;
@@ -128,13 +128,12 @@ function timeOf(ms) {
 function PauseButton({ handler, paused, ask }) {
   const kind = paused ? 'resume' : 'pause';
   const verb = paused ? 'Resume' : 'Pause';
-  return html`<button
-    type="button"
+  return html`<${ActionButton}
     aria-label=${`${verb} ${handler === '*' ? 'all handlers' : visible(handler)}`}
     onClick=${() => ask({ kind, handler })}
   >
     ${verb} …
-  </button>`;
+  <//>`;
 }
 
 /**

@@ -1,5 +1,6 @@
 import { html } from 'htm/preact';
 import { capped, timeOfDay, total, visible } from './format.js';
+import { ActionButton } from './permission.js';
 
 /** The pages of the navigation. The page of expectations exists only with the option `reconcile`. */
 export const PAGES = /** @type {const} */ ([
@@ -33,6 +34,7 @@ export function Masthead({ route: { view }, overview, onHelp }) {
       ${unknown && unknown.count > 0 && html`<a href="#/expectations?show=overdue" class="badge overdue">${capped(unknown)} overdue without an answer</a>`}
     </nav>
     ${overview?.who && html`<span class="who quiet">${visible(overview.who)}</span>`}
+    ${overview?.may === 'read' && html`<span class="badge skipped">read only</span>`}
     <button
       type="button"
       class="keys"
@@ -65,7 +67,7 @@ export function Notices({ error, since, stats, notice, ask }) {
             ${handler === '*' ? 'all handlers' : html`<bdi>${visible(handler)}</bdi>`}. Deliveries
             wait. New events are still received.</span
           >
-          <button type="button" onClick=${() => ask({ kind: 'resume', handler })}>Resume …</button>
+          <${ActionButton} onClick=${() => ask({ kind: 'resume', handler })}>Resume …<//>
         </p>`,
     )}
     <div role="status">${notice && html`<p class="notice result">${visible(notice)}</p>`}</div>

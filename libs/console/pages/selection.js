@@ -1,6 +1,7 @@
 import { html } from 'htm/preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { counted } from './format.js';
+import { ActionButton } from './permission.js';
 import { keyOf } from './rows.js';
 
 /**
@@ -51,16 +52,10 @@ export function Selection(props) {
     }
     <span role="status">${selectionText(allMatching, chosen.length)}</span>
     <span class="buttons">
-      <button
-        type="button"
-        disabled=${!any}
-        onClick=${() => ask({ kind: 'redrive', target, done })}
-      >
+      <${ActionButton} disabled=${!any} onClick=${() => ask({ kind: 'redrive', target, done })}>
         ${done ? 'Run again …' : 'Redrive …'}
-      </button>
-      <button type="button" disabled=${!any} onClick=${() => ask({ kind: 'skip', target })}>
-        Skip …
-      </button>
+      <//>
+      <${ActionButton} disabled=${!any} onClick=${() => ask({ kind: 'skip', target })}> Skip … <//>
     </span>
   </div>`;
 }

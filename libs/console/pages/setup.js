@@ -2,6 +2,7 @@ import { html } from 'htm/preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { ApiError, post } from './api.js';
 import { Badge, Foreign, counted } from './format.js';
+import { ActionButton } from './permission.js';
 import { setupLink } from './route.js';
 
 /** @typedef {import('./api.js').SetupCheck} SetupCheck */
@@ -169,14 +170,13 @@ function Check({ step: { check, company, running, lines }, onSend }) {
     }
     ${
       check === 'webhook'
-        ? html`<button
-            type="button"
+        ? html`<${ActionButton}
             disabled=${running}
             aria-label=${`Send test webhook of ${company}`}
             onClick=${onSend}
           >
             Send test webhook
-          </button>`
+          <//>`
         : !running && !lines && html`<p class="quiet">Waits.</p>`
     }
   </li>`;

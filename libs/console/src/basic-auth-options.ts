@@ -1,18 +1,23 @@
 import { PaymentsError } from 'nestjs-payments';
-import type { ConsoleRuntime } from './console-options.js';
+import type { ConsolePermission, ConsoleRuntime } from './console-options.js';
 
 /** Options of {@link BasicAuthGuard}. Set either `users` or `verify`. */
 export interface BasicAuthOptions {
   /**
    * Passwords by user name. A name must have 1 to 100 characters and no colon. A password must have 12 to 200
-   * characters. Neither the name nor the password may contain control characters. Required, unless `verify` is set.
+   * characters. Neither the name nor the password may contain control characters. `{ password, may: 'read' }` lets a
+   * user look, but not act; a user with only a password may act. Required, unless `verify` is set.
    */
-  users?: Readonly<Record<string, string>>;
+  users?: Readonly<Record<string, string | { password: string; may: ConsolePermission }>>;
   /**
-   * Verifies names and passwords that are stored elsewhere. The function must compare in constant time. Required,
-   * unless `users` is set.
+   * Verifies names and passwords that are stored elsewhere. The function must compare in constant time. It returns
+   * `'act'` or `true` for a user who may act, `'read'` for a user who may only look, and `false` for a wrong name or
+   * password. Required, unless `users` is set.
    */
-  verify?: (name: string, password: string) => boolean | Promise<boolean>;
+  verify?: (
+    name: string,
+    password: string,
+  ) => boolean | ConsolePermission | Promise<boolean | ConsolePermission>;
   /** Clock and timers for the limit of wrong passwords. Default: those of the system. */
   runtime?: ConsoleRuntime;
 }
@@ -22,13 +27,15 @@ const PASSWORD_LENGTH = { min: 12, max: 200 };
 
 /** Returns names and passwords in Unicode's form C. Throws `options_invalid`; no message contains a password. */
 export function checkedUsers(
-  users: Readonly<Record<string, string>>,
-): [name: string, password: string][] {
+  users: NonNullable<BasicAuthOptions['users']>,
+): { name: string; password: string; may: ConsolePermission }[] {
   const entries = typeof users === 'object' && users !== null ? Object.entries(users) : [];
   if (entries.length === 0) {
     throw basicAuthInvalid('"users" must contain a password for at least one name.');
   }
-  return entries.map(([name, password]) => {
+  return entries.map(([name, user]) => {
+    const { password, may } =
+      typeof user === 'object' && user !== null ? user : { password: user, may: 'act' };
     if (name === '' || name.length > 100 || name.includes(':') || CONTROL_CHARACTER.test(name)) {
       throw basicAuthInvalid(
         'a name in "users" must have 1 to 100 characters, none of them a colon or a control character.',
@@ -45,7 +52,10 @@ export function checkedUsers(
         `the password of "${name}" contains a control character, perhaps a line end. Remove this character, because no browser can send it.`,
       );
     }
-    return [name.normalize('NFC'), password.normalize('NFC')];
+    if (may !== 'read' && may !== 'act') {
+      throw basicAuthInvalid(`"may" of "${name}" must be 'read' or 'act'.`);
+    }
+    return { name: name.normalize('NFC'), password: password.normalize('NFC'), may };
   });
 }
 

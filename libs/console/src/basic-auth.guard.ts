@@ -7,8 +7,10 @@ import type { BasicAuthOptions } from './basic-auth-options.js';
 import { clientAddress, networksOfClient } from './client-network.js';
 import { ConsoleException } from './console-exception.filter.js';
 import { systemRuntime } from './console-options.js';
+import type { ConsolePermission } from './console-options.js';
 import type { ConsoleRequest } from './console-request.js';
 import { OPERATOR, printable } from './operator-name.js';
+import type { SignedIn } from './operator-name.js';
 import { SignInLimiter } from './sign-in-limiter.js';
 
 const CHALLENGE = 'Basic realm="Payments console", charset="UTF-8"';
@@ -35,6 +37,9 @@ interface BasicCredentials {
  *   guards: [new BasicAuthGuard({ users: { ops: process.env.CONSOLE_PASSWORD! } })],
  * });
  *
+ * // Support staff may look, but not act:
+ * new BasicAuthGuard({ users: { ops: opsPassword, support: { password: supportPassword, may: 'read' } } });
+ *
  * // A guard that injects the configuration:
  * @Injectable()
  * class OperatorsOnly extends BasicAuthGuard {
@@ -47,7 +52,7 @@ interface BasicCredentials {
 export class BasicAuthGuard implements CanActivate, OnApplicationShutdown {
   // Private fields, so that a log or an inspection of the guard shows no secret.
   readonly #key = randomBytes(32);
-  readonly #digests: ReadonlyMap<string, Buffer>;
+  readonly #users: ReadonlyMap<string, { digest: Buffer; may: ConsolePermission }>;
   readonly #verify: BasicAuthOptions['verify'];
   readonly #limiter: SignInLimiter;
   readonly #log: ThrottledLog;
@@ -64,7 +69,9 @@ export class BasicAuthGuard implements CanActivate, OnApplicationShutdown {
       throw basicAuthInvalid('"verify" must be a function of name and password.');
     }
     const known = users === undefined ? [] : checkedUsers(users);
-    this.#digests = new Map(known.map(([name, password]) => [name, this.#digest(password)]));
+    this.#users = new Map(
+      known.map(({ name, password, may }) => [name, { digest: this.#digest(password), may }]),
+    );
     this.#verify = verify;
     this.#limiter = new SignInLimiter(runtime);
     this.#log = new ThrottledLog(new Logger('BasicAuthGuard'), runtime);
@@ -73,7 +80,7 @@ export class BasicAuthGuard implements CanActivate, OnApplicationShutdown {
   /** @throws HttpException 401 if the name or password is missing or wrong, or 429 if too many attempts wait. */
   async canActivate(context: ExecutionContext): Promise<boolean> {
     const http = context.switchToHttp();
-    const request = http.getRequest<ConsoleRequest & { [OPERATOR]?: string }>();
+    const request = http.getRequest<ConsoleRequest & { [OPERATOR]?: SignedIn }>();
     // The response of Express or the reply of Fastify.
     const response = http.getResponse<{ header(name: string, value: string): unknown }>();
     const credentials = parseBasic(request.headers.authorization);
@@ -91,13 +98,13 @@ export class BasicAuthGuard implements CanActivate, OnApplicationShutdown {
       response.header('Retry-After', '1');
       throw new ConsoleException(429, 'Too many attempts to sign in. Try again in a second.');
     }
-    let correct: boolean | undefined;
+    let may: ConsolePermission | null | undefined;
     try {
-      correct = await this.#isCorrect(credentials);
+      may = await this.#permissionOf(credentials);
     } finally {
-      attempt.end(correct);
+      attempt.end(may === undefined ? undefined : may !== null);
     }
-    if (!correct) {
+    if (may === null) {
       // The log line has no name, because some users type their password into the field of the name.
       const from = printable(clientAddress(request));
       this.#log.warn('wrong', `A wrong name or password came from ${from}.`);
@@ -105,7 +112,8 @@ export class BasicAuthGuard implements CanActivate, OnApplicationShutdown {
       throw new ConsoleException(401, 'Name or password is wrong.');
     }
     // Not enumerable, so that a log of the request does not show it as a field of the application.
-    Object.defineProperty(request, OPERATOR, { value: credentials.name, configurable: true });
+    const value: SignedIn = { name: credentials.name, may };
+    Object.defineProperty(request, OPERATOR, { value, configurable: true });
     return true;
   }
 
@@ -114,16 +122,18 @@ export class BasicAuthGuard implements CanActivate, OnApplicationShutdown {
     this.#log.flush();
   }
 
-  async #isCorrect({ name, password }: BasicCredentials): Promise<boolean> {
+  /** Returns what the user may do; `null` if the name or the password is wrong. */
+  async #permissionOf({ name, password }: BasicCredentials): Promise<ConsolePermission | null> {
     if (this.#verify !== undefined) {
       // A function in JavaScript may return any value.
       const result: unknown = await this.#verify(name, password);
-      return result === true;
+      if (result === 'read') return 'read';
+      return result === true || result === 'act' ? 'act' : null;
     }
-    const expected = this.#digests.get(name);
+    const user = this.#users.get(name);
     // Compare for unknown names too, so that they take the same time.
-    const same = timingSafeEqual(this.#digest(password), expected ?? this.#key);
-    return same && expected !== undefined;
+    const same = timingSafeEqual(this.#digest(password), user?.digest ?? this.#key);
+    return same && user !== undefined ? user.may : null;
   }
 
   /** Returns a digest, which has the same length for passwords of any length, as timingSafeEqual() requires. */

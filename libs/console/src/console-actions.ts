@@ -5,6 +5,7 @@ import type { ActionResult, ConsoleAction } from './audit-trail.js';
 import { BulkSelection } from './bulk-selection.js';
 import { badRequest, ConsoleException } from './console-exception.filter.js';
 import { ConsoleInbox } from './console-inbox.js';
+import type { ConsolePermission } from './console-options.js';
 import { ConsoleOverview, handlersOf } from './console-overview.js';
 import { AskDto, EventIdDto, HandlerDto, RedriveDto, SetupDto, SkipDto } from './request-dtos.js';
 import { validBody } from './request-validation.js';
@@ -26,14 +27,21 @@ export class ConsoleActions {
   ) {}
 
   /**
-   * @throws ConsoleException 400 if the body is not valid, 404 for `ask` without the option `reconcile`, 409 if a
+   * @throws ConsoleException 400 if the body is not valid, 403 if the operator may only look, 404 for `ask` without the option `reconcile`, 409 if a
    *   running process has registered the handler to forget, 503 if the inbox is not reachable.
    */
-  async perform(action: ConsoleAction, who: string | null, body: unknown): Promise<object> {
+  async perform(
+    action: ConsoleAction,
+    { who, may }: { who: string | null; may: ConsolePermission },
+    body: unknown,
+  ): Promise<object> {
     let target = '';
     try {
       const planned = await this.#plan(action, body);
       target = planned.target;
+      if (may !== 'act' && !planned.dryRun) {
+        throw new ConsoleException(403, 'You may look, but not act. Ask an operator who may act.');
+      }
       const result = await planned.run();
       this.audit.performed(who, action, { target, result, kept: !planned.dryRun });
       return result;

@@ -9,7 +9,7 @@ import type { ResolvedConsoleOptions } from './console-options.js';
 import { ConsoleOverview } from './console-overview.js';
 import { jsonBodyOf, queryOf } from './console-request.js';
 import type { ConsoleRequest } from './console-request.js';
-import { operatorName } from './operator-name.js';
+import { operatorName, permissionOf } from './operator-name.js';
 import {
   AuditQueryDto,
   EventIdDto,
@@ -39,8 +39,9 @@ export class ConsoleApi {
   async showOverview(@Req() request: ConsoleRequest, @Res() response: unknown): Promise<void> {
     const who = await this.#operatorOf(request);
     const { minutes } = await validQuery(OverviewQueryDto, queryOf(request));
+    const may = await permissionOf(request, this.options.may);
     const { now, ...rest } = await this.overview.show(minutes);
-    this.responses.json(response, 200, { now, who, ...rest });
+    this.responses.json(response, 200, { now, who, may, ...rest });
   }
 
   @Get('api/events')
@@ -102,7 +103,8 @@ export class ConsoleApi {
       );
     }
     const who = await this.#operatorOf(request);
-    const result = await this.actions.perform(action, who, await jsonBodyOf(request));
+    const may = await permissionOf(request, this.options.may);
+    const result = await this.actions.perform(action, { who, may }, await jsonBodyOf(request));
     this.responses.json(response, 200, result);
   }
 

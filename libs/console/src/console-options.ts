@@ -6,6 +6,9 @@ import type { ConsoleRequest } from './console-request.js';
 /** A guard: a class, which Nest instantiates with the exports of `imports`, or an instance. */
 export type ConsoleGuard = Type<CanActivate> | CanActivate;
 
+/** What an operator may do: only look (`read`), or also change something (`act`). */
+export type ConsolePermission = 'read' | 'act';
+
 /** Clocks and timers of the console, so that tests can control them. */
 export type ConsoleRuntime = Pick<PaymentsRuntime, 'now' | 'monotonic' | 'schedule'>;
 
@@ -32,6 +35,12 @@ export interface PaymentsConsoleOptions {
    */
   who?: (request: ConsoleRequest) => string | undefined | Promise<string | undefined>;
   /**
+   * Returns what the operator may do, or a promise of it. With `read`, the page disables the buttons of all actions, and
+   * the console rejects each action with the status 403. Any value but `act` counts as `read`. If the function throws
+   * or rejects, so does the request. Default: what {@link BasicAuthGuard} allows the user; `act` with another guard.
+   */
+  may?: (request: ConsoleRequest) => ConsolePermission | Promise<ConsolePermission>;
+  /**
    * Clocks and timers that limit how often the console queries the inbox and logs warnings. Default: those of the
    * system.
    */
@@ -43,6 +52,7 @@ export interface ResolvedConsoleOptions {
   readonly path: string;
   readonly guards: readonly ConsoleGuard[];
   readonly who: PaymentsConsoleOptions['who'];
+  readonly may: PaymentsConsoleOptions['may'];
   readonly runtime: ConsoleRuntime;
 }
 
@@ -65,13 +75,14 @@ export function resolveConsoleOptions(options: PaymentsConsoleOptions): Resolved
     guards = [],
     imports = [],
     who,
+    may,
     runtime = systemRuntime,
     ...others
   } = options ?? {};
   const [unknown] = Object.keys(others);
   if (unknown !== undefined) {
     throw consoleInvalid(
-      `there is no option "${unknown}". The options are path, guards, imports, who, runtime.`,
+      `there is no option "${unknown}". The options are path, guards, imports, who, may, runtime.`,
     );
   }
   const trimmed = typeof path === 'string' ? path.replace(/^\/+|\/+$/g, '') : '';
@@ -90,10 +101,13 @@ export function resolveConsoleOptions(options: PaymentsConsoleOptions): Resolved
   if (who !== undefined && typeof who !== 'function') {
     throw consoleInvalid('"who" must be a function that returns the name of the operator.');
   }
+  if (may !== undefined && typeof may !== 'function') {
+    throw consoleInvalid("\"may\" must be a function that returns 'read' or 'act'.");
+  }
   if (typeof runtime?.schedule !== 'function') {
     throw consoleInvalid('"runtime" must have now(), monotonic() and schedule().');
   }
-  return Object.freeze({ path: trimmed, guards: Object.freeze([...guards]), who, runtime });
+  return Object.freeze({ path: trimmed, guards: Object.freeze([...guards]), who, may, runtime });
 }
 
 /** Rejects options without a guard, because everybody could then read payments and act on them. */

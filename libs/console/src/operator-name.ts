@@ -1,4 +1,4 @@
-import type { PaymentsConsoleOptions } from './console-options.js';
+import type { ConsolePermission, PaymentsConsoleOptions } from './console-options.js';
 import type { ConsoleRequest } from './console-request.js';
 
 const MAX_LENGTH = 100;
@@ -7,8 +7,28 @@ const CLAIMS = ['username', 'email', 'sub', 'id', 'name'] as const;
 /** Control and format characters, line ends and lone surrogates, which can forge a log line or reverse its text. */
 const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]+/gu;
 
-/** `BasicAuthGuard` stores the accepted name under this key of the request. A client cannot set a symbol. */
+/** `BasicAuthGuard` stores the accepted user under this key of the request. A client cannot set a symbol. */
 export const OPERATOR = Symbol('PAYMENTS_CONSOLE_OPERATOR');
+
+/** A user that `BasicAuthGuard` accepted. */
+export interface SignedIn {
+  readonly name: string;
+  readonly may: ConsolePermission;
+}
+
+const signedIn = (request: ConsoleRequest) => (request as { [OPERATOR]?: SignedIn })[OPERATOR];
+
+/** Returns `act` only if neither `BasicAuthGuard` nor the option `may` limits the operator to `read`. */
+export async function permissionOf(
+  request: ConsoleRequest,
+  may?: PaymentsConsoleOptions['may'],
+): Promise<ConsolePermission> {
+  const permissions = [
+    signedIn(request)?.may ?? 'act',
+    may === undefined ? 'act' : await may(request),
+  ];
+  return permissions.every((one) => one === 'act') ? 'act' : 'read';
+}
 
 /** Returns the operator's name, safe to log; `null` if the name is not known. */
 export async function operatorName(
@@ -26,8 +46,8 @@ export function printable(text: string): string {
 }
 
 function knownName(request: ConsoleRequest): unknown {
-  const accepted = (request as { [OPERATOR]?: unknown })[OPERATOR];
-  if (accepted !== undefined) return accepted;
+  const accepted = signedIn(request);
+  if (accepted !== undefined) return accepted.name;
   const { user } = request;
   if (typeof user !== 'object' || user === null) return user;
   const claims = user as Readonly<Record<string, unknown>>;

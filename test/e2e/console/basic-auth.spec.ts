@@ -154,6 +154,12 @@ describe('BasicAuthGuard', () => {
     ['a password with a line end', { users: { ops: `${PASSWORD}\n` } }, /line end/],
     ['a name with a colon', { users: { 'a:b': PASSWORD } }, /colon/],
     ['an empty name', { users: { '': PASSWORD } }, /1 to 100 characters/],
+    ['a user without a password', { users: { ops: null } }, /password of "ops"/],
+    [
+      'an unknown permission',
+      { users: { ops: { password: PASSWORD, may: 'write' } } },
+      /'read' or 'act'/,
+    ],
     ['verify that is not a function', { verify: 'yes' }, /"verify" must be a function/],
   ])('BasicAuthGuard rejects %s at boot', (_, options, message) => {
     const make = () => new BasicAuthGuard(options as BasicAuthOptions);

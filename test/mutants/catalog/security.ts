@@ -1,6 +1,8 @@
 import type { Mutant } from '../mutant.ts';
 
-/** Security: SE-01 to SE-14. */
+const E2E = 'test/e2e';
+
+/** Security: SE-01 to SE-15. */
 export const SECURITY_MUTANTS: readonly Mutant[] = [
   {
     promise: 'SE-01',
@@ -121,6 +123,22 @@ export const SECURITY_MUTANTS: readonly Mutant[] = [
     replace: 'suspect && name.suspects >= SUSPECT_SLOTS',
     by: 'suspect && name.suspects >= SLOTS_PER_NAME',
     specs: ['libs/console/src/sign-in-limiter.spec.ts'],
+  },
+  {
+    promise: 'SE-15',
+    fault: 'lets every operator act',
+    file: 'libs/console/src/console-actions.ts',
+    replace: "if (may !== 'act' && !planned.dryRun) {",
+    by: 'if (may === undefined && !planned.dryRun) {',
+    specs: [`${E2E}/console/permission.spec.ts`],
+  },
+  {
+    promise: 'SE-15',
+    fault: 'ignores what BasicAuthGuard allows the user',
+    file: 'libs/console/src/operator-name.ts',
+    replace: "signedIn(request)?.may ?? 'act'",
+    by: "'act'",
+    specs: [`${E2E}/console/permission.spec.ts`],
   },
   {
     promise: 'SE-14',
