@@ -22,6 +22,7 @@ import type { NodeProgram, SmokeContext, SmokePart } from './smoke-part.ts';
 const PROMISES = [
   ...Array.from({ length: 17 }, (_, index) => `AP-${String(index + 1).padStart(2, '0')}`),
   'AP-21',
+  'AP-23',
 ];
 
 const { values: flags, positionals: names } = parseArgs({

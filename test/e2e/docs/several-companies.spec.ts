@@ -1,10 +1,11 @@
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import type { DynamicModule, INestApplication, Type } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { PaymentsApiService } from 'nestjs-payments';
-import { deliver, FakePaymentsApi, paymentEvent } from 'nestjs-payments/testing';
+import { deliver, FakePaymentsApi, paymentEvent, settled } from 'nestjs-payments/testing';
 import { ReadmeProgram } from '../../support/docs/readme-program.js';
 
 const VARIABLES = {
@@ -23,6 +24,7 @@ const VARIABLES = {
 };
 
 describe('the guides for companies and secrets', () => {
+  const cwd = process.cwd();
   let companies: ReadmeProgram;
   let rotation: ReadmeProgram;
   let app: INestApplication | undefined;
@@ -34,6 +36,7 @@ describe('the guides for companies and secrets', () => {
   afterEach(async () => {
     await app?.close();
     app = undefined;
+    process.chdir(cwd);
   });
   afterAll(() => {
     for (const name of Object.keys(VARIABLES)) delete process.env[name];
@@ -54,16 +57,23 @@ describe('the guides for companies and secrets', () => {
   it('docs/several-companies.md has a list of companies, and a handler that calls the service for the company of its event', async () => {
     expect(companies.complaints).toEqual([]);
     const { Payments } = await load<{ Payments: Type }>(companies, 'payments.module.js');
-    const { Orders } = await load<{ Orders: Type<{ paid: Set<string> }> }>(companies, 'orders.js');
     const api = new FakePaymentsApi();
     api.respond('GET', '/v1/transactions/{id}', { status: 'complete' });
+    process.chdir(companies.folder);
     const started = await start(Payments, api);
     for (const company of ['acme', 'umbrella']) {
       const event = paymentEvent('transaction.completed', { externalReference: 'order-1' });
       expect(await deliver(started, event, { company })).toMatchObject({ status: 200 });
     }
-    expect([...started.get(Orders).paid]).toEqual(['acme/order-1', 'umbrella/order-1']);
-    expect(api.calls.map(({ company }) => company)).toEqual(['acme', 'umbrella']);
+    await settled(started);
+    const database = new DatabaseSync('companies.db', { readOnly: true });
+    const bookings = database.prepare('SELECT company, reference FROM bookings').all();
+    database.close();
+    expect(bookings.map((row) => ({ ...row }))).toEqual([
+      { company: 'acme', reference: 'order-1' },
+      { company: 'umbrella', reference: 'order-1' },
+    ]);
+    expect(api.calls.map(({ company }) => company).toSorted()).toEqual(['acme', 'umbrella']);
     const event = paymentEvent('transaction.completed');
     expect(
       await deliver(started, event, { company: 'acme', secret: 'whsec_UMBRELLA' }),

@@ -4,7 +4,7 @@ const INBOX = 'libs/payments/src/inbox';
 const STORES = 'libs/payments/src/stores';
 const TESTING = 'libs/payments/src/testing';
 
-/** Applications that use the module: AP-01 to AP-22. */
+/** Applications that use the module: AP-01 to AP-23. */
 export const APPLICATION_MUTANTS: readonly Mutant[] = [
   {
     promise: 'AP-01',
@@ -241,5 +241,22 @@ export const APPLICATION_MUTANTS: readonly Mutant[] = [
     replace: 'eventIn(original), original)',
     by: 'eventIn(original))',
     specs: ['test/e2e/emulator/delivery-commands.spec.ts'],
+  },
+  {
+    promise: 'AP-23',
+    fault: 'the guide shows other code than the example',
+    file: 'examples/prisma/main.ts',
+    replace: 'prisma.$transaction((tx) =>',
+    by: 'prisma.$transaction(async (tx) =>',
+    specs: ['test/e2e/docs/examples.spec.ts'],
+  },
+  {
+    promise: 'AP-23',
+    fault: 'the service of an example takes no events',
+    file: 'examples/bullmq/ledger.ts',
+    replace: "service: 'ledger'",
+    by: "service: 'mail'",
+    specs: [],
+    smoke: 'examples',
   },
 ];

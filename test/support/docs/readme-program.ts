@@ -30,7 +30,7 @@ export class ReadmeProgram {
   /** @param others files next to the blocks, by name: what they import, or declarations of globals */
   constructor(page: string, others: Readonly<Record<string, string>> = {}) {
     const text = readFileSync(join(ROOT, page), 'utf8');
-    const blocks = [...text.matchAll(/^```ts file=(\S+)\n(.*?)^```/gms)];
+    const blocks = [...text.matchAll(/^```ts file=(\S+)[^\n]*\n(.*?)^```/gms)];
     mkdirSync(this.folder, { recursive: true });
     writeFileSync(join(this.folder, 'package.json'), '{"type":"module"}');
     const written: Record<string, string> = { ...others };
