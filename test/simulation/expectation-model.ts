@@ -1,4 +1,3 @@
-import { nextDelayMs } from '../../libs/payments/dist/inbox/store/expectation-store.js';
 import type {
   ClaimedPoll,
   ExpectationName,
@@ -277,7 +276,8 @@ export class ExpectationModel {
     if (result.state !== row.state)
       this.violations.push(`EX-05 ${name} is ${result.state}, not ${row.state}`);
     row.claim = null;
-    row.scheduled = isOpen(row) && nextDelayMs(outcome) !== null;
+    const { next, againInMs = null } = outcome;
+    row.scheduled = isOpen(row) && next !== 'end' && (next !== 'overdue' || againInMs !== null);
   }
 
   /** Compares the stored expectations with the model. Call this method when no operation is under way. */

@@ -48,9 +48,9 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
   {
     promise: 'EX-06',
     fault: 'a poll that contradicts a handled event brings another event',
-    file: 'libs/payments/src/stores/memory/memory-expectations.ts',
-    replace: 'const [rival] = isSame ? [] : known;',
-    by: 'const [rival] = isSame || stored.polls >= 0 ? [] : known;',
+    file: 'libs/payments/src/inbox/store/expectation-store.ts',
+    replace: 'decides && !isKnown ? stored[0]',
+    by: 'decides && !isKnown && !isFound ? stored[0]',
     specs: [`${E2E}/expectations/poll-results.spec.ts`],
   },
   {
@@ -152,17 +152,17 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
   {
     promise: 'EX-07',
     fault: 'stores the overdue event of a payment that was fulfilled while its last poll ran',
-    file: 'libs/payments/src/stores/sqlite/sql/expectations.ts',
-    replace: "if (!isFound && row.state !== 'waiting')",
-    by: "if (!isFound && row.state === 'overdue')",
+    file: 'libs/payments/src/inbox/store/expectation-store.ts',
+    replace: "next === 'overdue' && state === 'waiting'",
+    by: "next === 'overdue' && state !== 'overdue'",
     specs: ['test/store-contract/sqlite.spec.ts'],
   },
   {
     promise: 'EX-05',
     fault: 'an event of another transaction with the same reference fulfils',
     file: 'libs/payments/src/stores/memory/memory-expectations.ts',
-    replace: 'if (transactionId === null && isOpen(named)) found.add(named);',
-    by: 'if (isOpen(named)) found.add(named);',
+    replace: 'if (transactionId === null && isOpen(state)) found.add(named);',
+    by: 'if (isOpen(state)) found.add(named);',
     specs: [`${E2E}/expectations/polls-and-webhooks.spec.ts`],
   },
   {

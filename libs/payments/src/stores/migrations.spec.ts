@@ -7,7 +7,7 @@ import { MIGRATIONS as SQLITE } from './sqlite/migrate.js';
 const PINNED = {
   sqlite: ['8c44f394830580e8'],
   postgres: ['d2cf7e1062f3da1a'],
-  postgresFunctions: '7b0294acae74b682',
+  postgresFunctions: '4f4c88f0b86c75e2',
 };
 
 const hashOf = (text: string): string => hash('sha256', text, 'hex').slice(0, 16);

@@ -1,4 +1,5 @@
 import type { PaymentEventSource } from '../../events/payment-event.js';
+import { boundedError } from './stored-event.js';
 import type { CappedCount, IncomingEvent, StoreReceipt } from './stored-event.js';
 
 /**
@@ -30,16 +31,6 @@ export type ExpectationState = 'waiting' | 'fulfilled' | 'overdue' | 'cancelled'
  *   this transaction. The reported event was not stored.
  */
 export type PollResult = 'event' | 'pending' | 'unknown' | 'contradiction';
-
-export function contradictionDetail(
-  foundType: string,
-  stored: { readonly id: string; readonly eventType: string },
-): string {
-  return (
-    `The service reports "${foundType}", but the inbox has event ${stored.id} of type "${stored.eventType}" for the same ` +
-    'transaction. Nothing was changed.'
-  );
-}
 
 /**
  * A payment for which the application expects an event. The company has 1 to 100 characters of `A-Z a-z 0-9 . _ ~ -`,
@@ -153,12 +144,6 @@ export interface PollOutcome {
   readonly againInMs?: number | null;
 }
 
-/** Returns the milliseconds until the next poll of an expectation that stays open; `null` if none is scheduled. */
-export function nextDelayMs({ next, againInMs = null }: PollOutcome): number | null {
-  if (typeof next === 'number') return next;
-  return next === 'overdue' ? againInMs : null;
-}
-
 export interface PollSettlement {
   readonly lease: PollLease;
   readonly outcome: PollOutcome;
@@ -193,6 +178,72 @@ export interface SettledPoll {
   readonly nextPollInMs: number | null;
   /** The receipt of {@link PollSettlement.event}; `null` if the store did not receive it. */
   readonly receipt: StoreReceipt | null;
+}
+
+/** What is stored when a poll is settled. */
+export interface PollChange {
+  /** The event to receive; `null` if there is none. */
+  readonly event: IncomingEvent | null;
+  /**
+   * The id of the stored event that fulfils the expectation if it is open. With `null`, a found event fulfils it, which
+   * is the received event or the stored event that it is a copy of.
+   */
+  readonly storedId: string | null;
+  readonly result: PollResult;
+  readonly detail: string | null;
+  /** Milliseconds until the next poll of an expectation that stays open; `null` if none is scheduled. */
+  readonly delayMs: number | null;
+}
+
+/**
+ * Decides what {@link ExpectationStore.settlePoll} stores.
+ *
+ * @param stored the stored events of the transaction with one of `eventTypes` that count as the only event of their type
+ */
+export function pollChange(
+  { outcome, event }: PollSettlement,
+  state: ExpectationState,
+  stored: readonly { readonly id: string; readonly eventType: string }[],
+): PollChange {
+  const { result, next, againInMs = null } = outcome;
+  const isFound = result === 'event';
+  const decides = isFound || (next === 'overdue' && state === 'waiting');
+  const isKnown = isFound && stored.some(({ eventType }) => eventType === event!.eventType);
+  const first = decides && !isKnown ? stored[0] : undefined;
+  const contradiction =
+    isFound && first !== undefined
+      ? `The service reports "${event!.eventType}", but the inbox has event ${first.id} of type "${first.eventType}" for ` +
+        'the same transaction. Nothing was changed.'
+      : null;
+  const detail = contradiction ?? outcome.detail;
+  return {
+    event: decides && first === undefined ? event : null,
+    storedId: first?.id ?? null,
+    result: contradiction === null ? result : 'contradiction',
+    detail: detail && boundedError(detail),
+    delayMs: typeof next === 'number' ? next : next === 'overdue' ? againInMs : null,
+  };
+}
+
+export function isOpen(state: ExpectationState): boolean {
+  return state === 'waiting' || state === 'overdue';
+}
+
+/**
+ * Returns the result of a settlement.
+ *
+ * @param state the new state of the expectation; `undefined` if nothing was stored
+ */
+export function settledPoll(
+  { result, detail, delayMs }: PollChange,
+  before: ExpectationState,
+  state: ExpectationState | undefined,
+  receipt: StoreReceipt | null = null,
+): SettledPoll {
+  const settled = state !== undefined;
+  const nextPollInMs = settled && isOpen(state) ? delayMs : null;
+  const changed = settled && state !== before;
+  return { settled, result, detail, state: state ?? before, changed, nextPollInMs, receipt };
 }
 
 /**

@@ -1,9 +1,10 @@
 import { PaymentsError } from '../../errors/payments-error.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import {
-  contradictionDetail,
-  nextDelayMs,
+  isOpen,
   POLL_HANDLER,
+  pollChange,
+  settledPoll,
 } from '../../inbox/store/expectation-store.js';
 import type {
   CancelReason,
@@ -14,13 +15,11 @@ import type {
   FulfilledExpectation,
   IncomingEvent,
   PollLease,
-  PollSettlement,
   RequestState,
-  SettledPoll,
   StoredExpectation,
   StoreReceipt,
 } from '../../inbox/store/inbox-store.js';
-import { boundedError, capped } from '../../inbox/store/stored-event.js';
+import { capped } from '../../inbox/store/stored-event.js';
 import { keyOf, PriorityQueue } from './memory-events.js';
 import type { EventIndex, Queued } from './memory-events.js';
 import { pageOf } from './memory-queries.js';
@@ -137,7 +136,8 @@ export function memoryExpectations(
     if (rows.size < maxRows) return;
     const all = [...rows.values()];
     const oldest =
-      all.find((row) => !isOpen(row)) ?? all.find(({ stored }) => stored.state === 'overdue');
+      all.find(({ stored }) => !isOpen(stored.state)) ??
+      all.find(({ stored }) => stored.state === 'overdue');
     if (oldest === undefined) throw new PaymentsError('inbox_full', FULL);
     forget(oldest);
   }
@@ -223,7 +223,7 @@ export function memoryExpectations(
 
     async cancel(company, reference, reason) {
       const row = rowOf({ company, reference });
-      if (row === undefined || !isOpen(row)) return false;
+      if (row === undefined || !isOpen(row.stored.state)) return false;
       cancel(row, reason);
       return true;
     },
@@ -232,7 +232,7 @@ export function memoryExpectations(
       const row = rowOf({ company, reference });
       if (row === undefined) return undefined;
       const previous = requestOf(row);
-      const granted = isOpen(row) && previous !== 'running' && previous !== 'accepted';
+      const granted = isOpen(row.stored.state) && previous !== 'running' && previous !== 'accepted';
       const token = granted ? (lastToken += 1) : null;
       if (token !== null) row.request = { token, endsMs: runtime.monotonic() + leaseMs };
       return { expectation: describe(row), previous, token };
@@ -283,40 +283,28 @@ export function memoryExpectations(
       }
     },
 
-    async settlePoll({ lease, outcome, event, eventTypes, keepLost }) {
+    async settlePoll(settlement) {
+      const { lease, outcome, eventTypes, keepLost } = settlement;
       const row = leasedBy(lease);
-      if (row === undefined) return notSettled('waiting', outcome, null);
+      const known = row === undefined ? [] : eventsOf(row, eventTypes);
+      const before = row?.stored.state ?? 'waiting';
+      const change = pollChange(settlement, before, known);
+      if (row === undefined) return settledPoll(change, before, undefined);
+      const receipt = change.event && receive(change.event);
+      if (receipt?.outcome === 'outdated') return settledPoll(change, before, undefined, receipt);
       const { stored } = row;
-      const before = stored.state;
-      const isFound = outcome.result === 'event';
-      const isOverdue = outcome.next === 'overdue' && before === 'waiting';
-      const known = isFound || isOverdue ? eventsOf(row, eventTypes) : [];
-      const isSame = isFound && known.some(({ eventType }) => eventType === event!.eventType);
-      const [rival] = isSame ? [] : known;
-      const stores = rival === undefined && event !== null && (isFound || isOverdue);
-      const receipt = stores ? receive(event) : null;
-      if (receipt?.outcome === 'outdated') return notSettled(before, outcome, receipt);
-      const found = isFound && receipt && events.find(stored.company, receipt.id)!.event;
-      const by = rival ?? found;
-      if (by && isOpen(row)) fulfilBy(row, by);
-      let recorded: Pick<SettledPoll, 'result' | 'detail'> = outcome;
-      if (isFound && rival !== undefined) {
-        const detail = contradictionDetail(event!.eventType, rival);
-        recorded = { result: 'contradiction', detail };
-        stored.contradiction = boundedError(detail);
-      }
-      const { result } = recorded;
-      const detail = recorded.detail === null ? null : boundedError(recorded.detail);
+      const id = change.storedId ?? (outcome.result === 'event' ? receipt!.id : null);
+      if (id !== null && isOpen(before)) fulfilBy(row, events.find(stored.company, id)!.event);
+      const { result, detail } = change;
+      if (result === 'contradiction') stored.contradiction = detail;
       stored.polls += 1;
       if (!keepLost) stored.lostPolls = 0;
       stored.lastPoll = { at: new Date(runtime.now()), result, detail };
-      if (stored.state === 'waiting' && isOverdue) stored.state = 'overdue';
-      const { state } = stored;
-      const nextPollInMs = isOpen(row) ? nextDelayMs(outcome) : null;
+      if (outcome.next === 'overdue' && stored.state === 'waiting') stored.state = 'overdue';
       row.leased = false;
-      schedule(row, nextPollInMs);
-      const changed = state !== before;
-      return { settled: true, result, detail, state, changed, nextPollInMs, receipt };
+      const settled = settledPoll(change, before, stored.state, receipt);
+      schedule(row, settled.nextPollInMs);
+      return settled;
     },
 
     async pollNow(selections, dueInMs) {
@@ -359,12 +347,12 @@ export function memoryExpectations(
       if (named !== undefined) {
         const { transactionId, state } = named.stored;
         const own = transactionId ?? named.fulfilledTransaction;
-        if (transactionId === null && isOpen(named)) found.add(named);
+        if (transactionId === null && isOpen(state)) found.add(named);
         else if (own !== null && own !== orderingKey && state !== 'cancelled') {
           named.stored.otherEventId = stored.id;
         }
       }
-      const open = [...found].filter(isOpen);
+      const open = [...found].filter((row) => isOpen(row.stored.state));
       for (const row of open) fulfilBy(row, stored);
       return open.map((row) => {
         const { reference, transactionId } = row.stored;
@@ -375,26 +363,14 @@ export function memoryExpectations(
     prune(tombstonesMs, limit) {
       const before = runtime.now() - tombstonesMs;
       const old = [...rows.values()].filter((row) => {
-        const { createdAt, fulfilled } = row.stored;
-        return !isOpen(row) && Math.max(+createdAt, +(fulfilled?.at ?? 0)) < before;
+        const { createdAt, fulfilled, state } = row.stored;
+        return !isOpen(state) && Math.max(+createdAt, +(fulfilled?.at ?? 0)) < before;
       });
       const pruned = old.slice(0, limit);
       for (const row of pruned) forget(row);
       return pruned.length;
     },
   };
-}
-
-function notSettled(
-  state: SettledPoll['state'],
-  { result, detail }: PollSettlement['outcome'],
-  receipt: StoreReceipt | null,
-): SettledPoll {
-  return { settled: false, result, detail, state, changed: false, nextPollInMs: null, receipt };
-}
-
-function isOpen({ stored: { state } }: Row): boolean {
-  return state === 'waiting' || state === 'overdue';
 }
 
 function matches(row: StoredExpectation, filter: ExpectationFilter): boolean {

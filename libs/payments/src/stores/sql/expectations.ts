@@ -1,4 +1,9 @@
-import { nextDelayMs, POLL_HANDLER } from '../../inbox/store/expectation-store.js';
+import {
+  isOpen,
+  POLL_HANDLER,
+  pollChange,
+  settledPoll,
+} from '../../inbox/store/expectation-store.js';
 import type {
   CancelReason,
   EventSource,
@@ -7,15 +12,18 @@ import type {
   ExpectationState,
   ExpectationStore,
   NewExpectation,
+  PollChange,
   PollLease,
   PollResult,
   PollSettlement,
   RequestState,
   SettledPoll,
   StoredExpectation,
+  StoreReceipt,
 } from '../../inbox/store/inbox-store.js';
-import { boundedError, capped, COUNT_CAP, parseCursor } from '../../inbox/store/stored-event.js';
+import { capped, COUNT_CAP, parseCursor } from '../../inbox/store/stored-event.js';
 import {
+  countsOnce,
   fromStored,
   LAST,
   MAX_DELAY_MS,
@@ -95,10 +103,15 @@ export abstract class SqlExpectations implements ExpectationStore {
   protected abstract wake(dueInMs: number): void;
 
   /**
-   * Settles a poll that found an event, or the last poll of a schedule. The method reads and stores events in the same
-   * transaction, as `receive` does.
+   * Receives the event of a change, fulfils the expectation, and records the poll, in one transaction. Returns the new
+   * state; `undefined` if nothing was stored, because the receipt is `outdated`, or because the expectation or the
+   * stored events of its transaction have changed since they were read.
    */
-  protected abstract settleWithEvents(settlement: PollSettlement): Promise<SettledPoll>;
+  protected abstract apply(
+    change: PollChange,
+    settlement: PollSettlement,
+    before: PolledRow,
+  ): Promise<{ state: ExpectationState | undefined; receipt: StoreReceipt | null }>;
 
   protected abstract inTransaction(tx: unknown): Pick<SqlConnection, 'dialect' | 'run'>;
 
@@ -169,8 +182,7 @@ export abstract class SqlExpectations implements ExpectationStore {
       if (row === undefined) return undefined;
       const { seq, state, request, request_token } = row;
       const [expectation, previous] = [this.#toExpectation(row), requestStateOf(row)];
-      const isOpen = state === 'waiting' || state === 'overdue';
-      if (!isOpen || previous === 'running' || previous === 'accepted') {
+      if (!isOpen(state) || previous === 'running' || previous === 'accepted') {
         return { expectation, previous, token: null };
       }
       const list = new ParameterList([seq, request_token, request, leaseMs]);
@@ -270,11 +282,8 @@ export abstract class SqlExpectations implements ExpectationStore {
   }
 
   async settlePoll(settlement: PollSettlement): Promise<SettledPoll> {
-    const { result, next } = settlement.outcome;
-    const needsEvents = result === 'event' || next === 'overdue';
-    const settled = await (needsEvents
-      ? this.settleWithEvents(settlement)
-      : this.recordPoll(settlement));
+    let settled: SettledPoll | undefined;
+    while (settled === undefined) settled = await this.#trySettle(settlement);
     if (settled.receipt?.pending) this.wake(0);
     else if (settled.nextPollInMs !== null) this.wake(settled.nextPollInMs);
     return settled;
@@ -336,31 +345,45 @@ export abstract class SqlExpectations implements ExpectationStore {
     };
   }
 
-  protected async recordPoll(
-    { lease, outcome, keepLost }: PollSettlement,
-    { result, detail }: Pick<SettledPoll, 'result' | 'detail'> = outcome,
-  ): Promise<SettledPoll> {
-    const { next } = outcome;
-    const line = detail === null ? null : boundedError(detail);
-    const delay = nextDelayMs(outcome);
-    const delayMs = delay === null ? null : toDelay(delay);
-    const values = [lease.seq, lease.token, result, line && toStored(line), keepLost, delayMs];
-    const list = new ParameterList([...values, next === 'overdue']);
-    const row = await this.connection.get<Pick<ExpectationRow, 'state'>>(
-      `UPDATE ${this.#table} SET polls = polls + 1, leased = false, last_result = $3::text, last_detail = $4::text,
-         last_poll_at = ${this.connection.dialect.now('wall', list)},
-         lost_polls = CASE WHEN $5::boolean THEN lost_polls ELSE 0 END,
-         next_poll_at = CASE WHEN ${OPEN} THEN ${this.#now(list)} + $6::bigint END,
-         state = CASE WHEN $7::boolean AND state = 'waiting' THEN 'overdue' ELSE state END,
-         contradiction = CASE $3::text WHEN 'contradiction' THEN $4::text ELSE contradiction END
-       WHERE seq = $1 AND token = $2 AND leased RETURNING state`,
-      list.values,
+  /** Returns `undefined` if the expectation or the stored events of its transaction have changed in the meantime. */
+  async #trySettle(settlement: PollSettlement): Promise<SettledPoll | undefined> {
+    const { lease, outcome, eventTypes } = settlement;
+    const alone = pollChange(settlement, 'waiting', []);
+    if (outcome.result !== 'event' && outcome.next !== 'overdue') {
+      const state = await this.recordPoll(alone, settlement);
+      return settledPoll(alone, state ?? 'waiting', state);
+    }
+    const before = await this.connection.get<PolledRow>(
+      `SELECT company, state, transaction_id FROM ${this.#table} WHERE seq = $1 AND token = $2 AND leased`,
+      [lease.seq, lease.token],
     );
-    const { state } = row ?? { state: 'waiting' };
-    const isOpen = row?.state === 'waiting' || row?.state === 'overdue';
-    const nextPollInMs = isOpen ? delayMs : null;
-    const settled = row !== undefined;
-    return { settled, result, detail: line, state, changed: false, nextPollInMs, receipt: null };
+    if (before === undefined) return settledPoll(alone, 'waiting', undefined);
+    const { dialect } = this.connection;
+    const key = `${dialect.indexed('e.ordering_key')} = ${dialect.indexed('$1::text')} AND e.ordering_key = $1::text`;
+    const stored = await this.connection.all<{ readonly id: string; readonly eventType: string }>(
+      `SELECT e.id, e.event_type AS "eventType" FROM ${dialect.table('event')} e ${dialect.index('event_once')}
+       WHERE ${key} AND ${countsOnce('e.')} AND e.company = $2 AND ${dialect.isOneOf('e.event_type', '$3::text[]')}`,
+      [before.transaction_id, before.company, eventTypes.map(toStored)],
+    );
+    const named = stored.map(({ id, eventType }) => ({
+      id: fromStored(id),
+      eventType: fromStored(eventType),
+    }));
+    const change = pollChange(settlement, before.state, named);
+    const { state, receipt } = await this.apply(change, settlement, before);
+    const isFinal = state !== undefined || receipt?.outcome === 'outdated';
+    return isFinal ? settledPoll(change, before.state, state, receipt) : undefined;
+  }
+
+  /** Returns the new state; `undefined` if the lease is not valid any more. */
+  protected async recordPoll(
+    change: PollChange,
+    settlement: PollSettlement,
+  ): Promise<ExpectationState | undefined> {
+    const list = new ParameterList(recordValues(change, settlement));
+    const statement = recordStatement(this.connection.dialect, list);
+    const row = await this.connection.get<Pick<ExpectationRow, 'state'>>(statement, list.values);
+    return row?.state;
   }
 
   async #slice(
@@ -514,6 +537,30 @@ export function expectStatements(
       cancelled_at = NULL, cancelled_by = NULL, cancel_note = NULL, other_event_id = NULL, request = CASE request WHEN 'running' THEN request END
     WHERE ${NAMED} AND state = 'cancelled' AND ${durable}`;
   return { sql: [insert, open], values: list.values };
+}
+
+export type PolledRow = Pick<ExpectationRow, 'company' | 'state' | 'transaction_id'>;
+
+/** Returns the first parameters of {@link recordStatement}. */
+export function recordValues(
+  { result, detail, delayMs }: PollChange,
+  { lease, outcome, keepLost }: PollSettlement,
+) {
+  const line = detail && toStored(detail);
+  const delay = delayMs === null ? null : toDelay(delayMs);
+  const { seq, token } = lease;
+  return [seq, token, result, line, keepLost, delay, outcome.next === 'overdue'] as const;
+}
+
+/** Returns the statement that records a poll, if its lease is valid. The statement returns the new state. */
+export function recordStatement(dialect: SqlDialect, list: ParameterList): string {
+  return `UPDATE ${dialect.table('expectation')} SET polls = polls + 1, leased = false, last_result = $3::text,
+      last_detail = $4::text, last_poll_at = ${dialect.now('wall', list)},
+      lost_polls = CASE WHEN $5::boolean THEN lost_polls ELSE 0 END,
+      next_poll_at = CASE WHEN ${OPEN} THEN ${dialect.now('store', list)} + $6::bigint END,
+      state = CASE WHEN $7::boolean AND state = 'waiting' THEN 'overdue' ELSE state END,
+      contradiction = CASE $3::text WHEN 'contradiction' THEN $4::text ELSE contradiction END
+    WHERE seq = $1 AND token = $2 AND leased RETURNING state`;
 }
 
 function requestStateOf({ transaction_id, request, request_ended }: ExpectationRow): RequestState {

@@ -1,7 +1,13 @@
-import { contradictionDetail, nextDelayMs } from '../../../inbox/store/expectation-store.js';
-import type { PollResult, PollSettlement, SettledPoll } from '../../../inbox/store/inbox-store.js';
-import { boundedError } from '../../../inbox/store/stored-event.js';
-import { OPEN, SqlExpectations, toDelay, UNSCHEDULED } from '../../sql/expectations.js';
+import type { PollChange, PollSettlement } from '../../../inbox/store/inbox-store.js';
+import {
+  OPEN,
+  recordStatement,
+  recordValues,
+  SqlExpectations,
+  UNSCHEDULED,
+} from '../../sql/expectations.js';
+import type { PolledRow } from '../../sql/expectations.js';
+import { countsOnce, ParameterList, toStored } from '../../sql/sql-connection.js';
 import type { SqlConnection } from '../../sql/sql-connection.js';
 import { namesIn, placeholdersFor } from '../connection/array-parameters.js';
 import type { ConnectionSource, PreparedStatement } from '../connection/connection-source.js';
@@ -10,11 +16,11 @@ import type { PostgresSql } from './postgres-sql.js';
 import type { WakeNotifier } from '../connection/wake-notifications.js';
 import { firstValueOf } from './commit.js';
 import { RECEIPT_COLUMNS, RECEIVE_PARAMETERS, ReceiveBatch } from './receive.js';
-import { countsOnce, fromStored, toStored } from '../../sql/sql-connection.js';
-import { BY_INDEX, indexed, isOnceOf, NOW_MS } from './postgres-sql.js';
+import { BY_INDEX, dialectOf, indexed, isOnceOf, LOOKED_UP, NOW_MS } from './postgres-sql.js';
 
-const SETTLE_PARAMETERS = `p_seq bigint, p_token bigint, p_result text, p_detail text, p_next_ms bigint, p_overdue boolean,
-  p_keep_lost boolean, p_event_types text[], p_contradiction text`;
+/** The first parameters are the parameters of {@link recordStatement}. */
+const SETTLE_PARAMETERS = `p_seq bigint, p_token bigint, p_result text, p_detail text, p_keep_lost boolean, p_next_ms bigint,
+  p_overdue boolean, p_before text, p_stored text, p_type text, p_event_types text[]`;
 
 /**
  * The expectations of a PostgreSQL inbox. A poll that may store an event is settled by one call of a database function.
@@ -59,40 +65,24 @@ export class PostgresExpectations extends SqlExpectations {
     };
   }
 
-  protected override async settleWithEvents({
-    lease,
-    outcome,
-    event,
-    eventTypes,
-    keepLost,
-  }: PollSettlement): Promise<SettledPoll> {
-    const { result, detail, next } = outcome;
-    const delay = nextDelayMs(outcome);
-    const batch = new ReceiveBatch(event === null ? [] : [event]);
-    const [found] = await this.source.query(this.#settlePoll, [
-      lease.seq,
-      lease.token,
-      result,
-      detail === null ? null : toStored(boundedError(detail)),
-      delay === null ? null : toDelay(delay),
-      String(next === 'overdue'),
-      String(keepLost),
+  protected override async apply(
+    change: PollChange,
+    settlement: PollSettlement,
+    { state }: PolledRow,
+  ) {
+    const { outcome, event, eventTypes } = settlement;
+    const batch = new ReceiveBatch(change.event === null ? [] : [change.event]);
+    const [row] = await this.source.query(this.#settlePoll, [
+      ...recordValues(change, settlement),
+      state,
+      change.storedId && toStored(change.storedId),
+      outcome.result === 'event' ? toStored(event!.eventType) : null,
       eventTypes.map(toStored),
-      // The function replaces the placeholders {id} and {type}.
-      event && toStored(contradictionDetail(event.eventType, { id: '{id}', eventType: '{type}' })),
       ...batch.values,
     ]);
-    const row = found!;
-    const isReceived = row['o_received_ms'] != null;
-    const nextMs = row['o_next_ms'];
     return {
-      settled: row['o_settled'] === 't',
-      result: row['o_result'] as PollResult,
-      detail: row['o_detail'] == null ? null : fromStored(row['o_detail']),
-      state: row['o_state'] as SettledPoll['state'],
-      changed: row['o_changed'] === 't',
-      nextPollInMs: nextMs == null ? null : Number(nextMs),
-      receipt: isReceived ? (batch.receiptsOf(row)[0] ?? null) : null,
+      state: (row!['o_state'] ?? undefined) as PolledRow['state'] | undefined,
+      receipt: row!['o_received_ms'] == null ? null : (batch.receiptsOf(row!)[0] ?? null),
     };
   }
 }
@@ -175,92 +165,41 @@ BEGIN
   RETURN v_fulfilled;
 END $fulfil$;
 
--- Returns the first stored event of a transaction that has one of these types, except the type p_except. The event must
--- count as the only event of its type.
-CREATE OR REPLACE FUNCTION ${schema}.stored_event(p_company text, p_transaction text, p_types text[], p_except text,
-  OUT o_id text, OUT o_type text)
-LANGUAGE plpgsql STABLE ${BY_INDEX}
-AS $stored$
-BEGIN
-  SELECT e.id, e.event_type INTO o_id, o_type FROM ${schema}.event e
-   WHERE ${indexed('e.ordering_key')} = ${indexed('p_transaction')} AND ${countsOnce('e.')}
-     AND e.ordering_key = p_transaction AND e.company = p_company AND e.event_type = ANY (p_types)
-     AND e.event_type IS DISTINCT FROM p_except
-   ORDER BY e.seq LIMIT 1;
-END $stored$;
-
--- Settles a poll. The function stores the event before it locks the expectation, because receive locks rows in this
--- order too. After the function has the lock, it checks whether the event may be stored, and undoes the receipt if not.
+-- Applies a PollChange that was decided when the expectation had the state p_before. The function stores the event
+-- before it locks the expectation, because receive locks rows in this order too. After the function has the lock, it
+-- checks whether the decision is still right, and undoes the receipt if not. p_type is the type of a found event.
 CREATE OR REPLACE FUNCTION ${schema}.settle_poll(${SETTLE_PARAMETERS}, ${RECEIVE_PARAMETERS})
-RETURNS TABLE (o_settled boolean, o_result text, o_detail text, o_state text, o_changed boolean, o_next_ms bigint,
-  ${RECEIPT_COLUMNS})
+RETURNS TABLE (o_state text, ${RECEIPT_COLUMNS})
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
 AS $settle$
 DECLARE
   v ${schema}.expectation;
-  v_stored record;
-  -- The type of a found event; NULL for the event of an overdue payment.
-  v_type text := CASE WHEN p_result = 'event' THEN p_event_type[1] END;
-  -- Whether the event is received: a found event, or the event of an overdue payment.
-  v_receive boolean := cardinality(p_company) > 0 AND (p_result = 'event' OR p_overdue);
-  v_before text;
-  v_fulfil text;
+  v_fulfil text := p_stored;
 BEGIN
-  o_settled := false; o_result := p_result; o_detail := p_detail; o_state := 'waiting'; o_changed := false;
-  SELECT x.state INTO v_before FROM ${schema}.expectation x WHERE x.seq = p_seq AND x.token = p_token AND x.leased;
-  IF NOT FOUND THEN RETURN NEXT; RETURN; END IF;
-  IF v_receive THEN
-    BEGIN
+  BEGIN
+    IF p_company <> '{}' THEN
       SELECT r.o_received_ms, r.o_seqs, r.o_runs, r.o_not_stored, r.o_fulfilled
         INTO o_received_ms, o_seqs, o_runs, o_not_stored, o_fulfilled
         FROM ${schema}.receive(${namesIn(RECEIVE_PARAMETERS)}) r;
-      IF o_not_stored -> 0 ->> 1 = 'outdated' THEN o_state := v_before; RETURN NEXT; RETURN; END IF;
-      SELECT * INTO v FROM ${schema}.expectation x WHERE x.seq = p_seq AND x.token = p_token AND x.leased FOR UPDATE;
-      IF NOT FOUND THEN RAISE EXCEPTION USING ERRCODE = 'PYUND'; END IF;
-      SELECT * INTO v_stored FROM ${schema}.stored_event(v.company, v.transaction_id, p_event_types, v_type);
-      -- If the transaction has an event of another type, a new event must not be stored. A known event of the type is
-      -- allowed.
-      IF v_stored.o_id IS NOT NULL AND (v_type IS NULL OR o_seqs[1] IS NOT NULL) OR v_type IS NULL AND v.state <> 'waiting'
-      THEN RAISE EXCEPTION USING ERRCODE = 'PYUND'; END IF;
-    EXCEPTION WHEN SQLSTATE 'PYUND' THEN
-      o_received_ms := NULL; o_seqs := NULL; o_runs := NULL; o_not_stored := NULL; o_fulfilled := NULL;
-      v_receive := false;
-    END;
-  END IF;
-
-  SELECT * INTO v FROM ${schema}.expectation x WHERE x.seq = p_seq AND x.token = p_token AND x.leased FOR UPDATE;
-  IF NOT FOUND THEN RETURN NEXT; RETURN; END IF;
-  IF v_before IN ('waiting', 'overdue') AND v.state = 'fulfilled' AND o_fulfilled IS NOT NULL THEN o_changed := true; END IF;
-  SELECT * INTO v_stored FROM ${schema}.stored_event(v.company, v.transaction_id, p_event_types, NULL);
-  IF p_result = 'event' AND v_receive THEN
-    v_fulfil := COALESCE(o_not_stored -> 0 ->> 2, p_id[1]);
-  ELSIF p_result = 'event' THEN
-    o_result := 'contradiction';
-    o_detail := left(replace(replace(p_contradiction, '{type}', v_stored.o_type), '{id}', v_stored.o_id), 1000);
-    v_fulfil := v_stored.o_id;
-  ELSIF p_overdue AND v.state = 'waiting' THEN
-    v_fulfil := v_stored.o_id;
-  END IF;
-  IF v_fulfil IS NOT NULL AND v.state IN ('waiting', 'overdue') THEN
+      IF o_not_stored -> 0 ->> 1 = 'outdated' THEN RETURN NEXT; RETURN; END IF;
+      IF p_type IS NOT NULL THEN v_fulfil := COALESCE(o_not_stored -> 0 ->> 2, p_id[1]); END IF;
+    END IF;
+    SELECT * INTO v FROM ${schema}.expectation x WHERE x.seq = p_seq AND x.token = p_token AND x.leased FOR UPDATE;
+    IF NOT FOUND OR (v.state <> p_before AND (v.state <> 'fulfilled' OR o_fulfilled IS NULL))
+      -- A new event is stored, or the expectation becomes overdue, only if the transaction has no event of another type.
+      OR (CASE WHEN p_type IS NULL THEN p_stored IS NULL AND v.state = 'waiting' ELSE o_seqs[1] IS NOT NULL END AND EXISTS (
+        SELECT FROM ${schema}.event e
+         WHERE ${indexed('e.ordering_key')} = ${indexed('v.transaction_id')} AND ${countsOnce('e.')}
+           AND e.ordering_key = v.transaction_id AND e.company = v.company AND e.event_type = ANY (p_event_types)
+           AND e.event_type IS DISTINCT FROM p_type ${LOOKED_UP}))
+    THEN RAISE EXCEPTION USING ERRCODE = 'PYUND'; END IF;
     UPDATE ${schema}.expectation x
        SET ${FULFILLED_BY}
-      FROM ${schema}.event e WHERE x.seq = p_seq AND e.company = v.company AND e.id = v_fulfil;
-    v.state := 'fulfilled';
-    o_changed := true;
-  END IF;
-  IF p_overdue AND v.state = 'waiting' THEN
-    v.state := 'overdue';
-    o_changed := true;
-  END IF;
-  o_settled := true;
-  o_state := v.state;
-  o_next_ms := CASE WHEN v.state IN ('waiting', 'overdue') THEN p_next_ms END;
-  UPDATE ${schema}.expectation x
-     SET state = v.state, polls = x.polls + 1, last_poll_at = ${NOW_MS}, last_result = o_result, last_detail = o_detail,
-         contradiction = CASE o_result WHEN 'contradiction' THEN o_detail ELSE x.contradiction END,
-         lost_polls = CASE WHEN p_keep_lost THEN x.lost_polls ELSE 0 END, leased = false,
-         next_poll_at = ${NOW_MS} + o_next_ms
-   WHERE x.seq = p_seq;
+      FROM ${schema}.event e WHERE x.seq = p_seq AND x.${OPEN} AND e.company = v.company AND e.id = v_fulfil;
+    ${recordStatement(dialectOf(schema), new ParameterList())} INTO o_state;
+  EXCEPTION WHEN SQLSTATE 'PYUND' THEN
+    o_received_ms := NULL;
+  END;
   RETURN NEXT;
 END $settle$;
 `;
