@@ -175,6 +175,51 @@ describe('expectations in PostgreSQL', () => {
     await pool.end();
   });
 
+  it('EX-06 EX-07 settlePoll() decides again if an event or a cancellation arrives between its statements', async () => {
+    const schema = freshSchema();
+    const pool = new RecordingPool({ connectionString: inboxes.connectionString });
+    const store = await inboxes.open({ schema, pool });
+    const other = await inboxes.open({ schema });
+    const settleDuring = async (
+      tx: string,
+      meanwhile: () => Promise<unknown>,
+      { result = 'unknown', ...given }: Partial<IncomingEvent & Pick<PollOutcome, 'result'>> = {},
+      isCancelled = false,
+    ) => {
+      await store.expectations.expect(order(tx, { transactionId: tx, firstPollInMs: 0 }));
+      const lease = await claimPoll(store);
+      if (isCancelled) await store.expectations.cancel('default', tx);
+      let left = 1;
+      pool.before = async (text) => {
+        if (text.includes('settle_poll') && (left -= 1) === 0) await meanwhile();
+      };
+      const event = paid(`poll ${tx}`, tx, { fulfils: false, eventType: 'late', ...given });
+      const settled = await settle(store, lease, { result, detail: null, next: 'overdue' }, event);
+      expect(left).toBeLessThan(0);
+      const isStored = (await other.find('default', event.id)) !== undefined;
+      return [settled.result, settled.state, settled.receipt, isStored];
+    };
+    const receive = (tx: string) => () => other.receive([paid(`webhook ${tx}`, tx)]);
+    const declined = { result: 'event', eventType: 'transaction.declined', fulfils: true } as const;
+    expect(await settleDuring('a', receive('a'), declined)).toEqual([
+      'contradiction',
+      'fulfilled',
+      null,
+      false,
+    ]);
+    expect(await settleDuring('d', receive('d'), declined, true)).toEqual([
+      'contradiction',
+      'cancelled',
+      null,
+      false,
+    ]);
+    expect(await settleDuring('b', receive('b'))).toEqual(['unknown', 'fulfilled', null, false]);
+    const cancel = () => other.expectations.cancel('default', 'c');
+    expect(await settleDuring('c', cancel)).toEqual(['unknown', 'cancelled', null, false]);
+    await inboxes.close();
+    await pool.end();
+  });
+
   it('EX-03 expect() and pollNow() wake the workers of other processes for a poll that is due soon', async () => {
     const schema = freshSchema();
     const options = { schema, pollMs: 60_000 };

@@ -54,6 +54,14 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     specs: [`${E2E}/expectations/poll-results.spec.ts`],
   },
   {
+    promise: 'EX-06',
+    fault: 'stores what a poll found, although a contradicting event has arrived since the decision',
+    file: 'libs/payments/src/stores/postgres/sql/expectations.ts',
+    replace: 'ELSE o_seqs[1] IS NOT NULL END',
+    by: 'ELSE false END',
+    specs: [`${E2E}/postgres/expectations.spec.ts`],
+  },
+  {
     promise: 'EX-07',
     fault: 'no handler runs for an overdue expectation',
     file: `${EXPECTATIONS}/poller.ts`,

@@ -11,6 +11,8 @@ export interface RecordedStatement {
 /** A pool that records the statements of the inbox, in the order in which they ended. */
 export class RecordingPool extends Pool {
   readonly recorded: RecordedStatement[] = [];
+  /** Called before each statement, which runs when the result resolves. */
+  before: (text: string) => Promise<unknown> = async () => {};
 
   constructor(options: PoolConfig) {
     super(options);
@@ -23,6 +25,7 @@ export class RecordingPool extends Pool {
       readonly values: unknown[];
     }) => Promise<{ readonly rows: unknown[] }>;
     const recording = async (...[config]: Parameters<typeof query>) => {
+      await this.before(config.text);
       const result = await query(config);
       this.recorded.push({ ...config, rows: result.rows?.length ?? 0 });
       return result;
