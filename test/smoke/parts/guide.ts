@@ -54,6 +54,11 @@ async function followGuide(shop: PastedApplication, checks: Checks): Promise<voi
   if (adapter === 'Fastify') return;
   const title = `AP-21 ${name}`;
   await checks.that(`${title}: the tests of docs/testing.md pass`, () => tests(shop));
+  for (const name of ['expectations.md', 'request-a-payment.md']) {
+    await checks.that(`${title}: the application of docs/${name} requests a payment`, () =>
+      requestPayment(shop, name),
+    );
+  }
   await checks.that(`${title}: the SQLite handler of docs/handle-events.md books the payment`, () =>
     sqlite(shop),
   );
@@ -109,6 +114,22 @@ async function tests(shop: PastedApplication): Promise<void> {
     // The generator writes one test for each script, and each spec of the page has two.
     if (!/Tests:? +3 passed/.test(output)) throw new Error(output);
   }
+}
+
+/** Pastes the module of a page and the files that the module imports. */
+async function requestPayment(shop: PastedApplication, name: string): Promise<void> {
+  const page = await shop.open(name);
+  const files = ['src/app.module.ts'];
+  for (const file of files) {
+    const code = page.file(file);
+    await shop.paste(file, code);
+    const imported = [...code.matchAll(/from '\.\/(.*)\.js'/g)].map(([, each]) => `src/${each}.ts`);
+    files.push(...imported.filter((each) => !files.includes(each) && page.has(each)));
+  }
+  await using _application = await shop.startApplication();
+  // Nest logs that it has started shortly before it listens.
+  const output = await eventually(() => shop.run(page.command('curl')));
+  if (!/"checkoutUrl":"http/.test(output)) throw new Error(output);
 }
 
 async function sqlite(shop: PastedApplication): Promise<void> {
@@ -198,6 +219,10 @@ class Page {
     if (found.length !== 1)
       throw new Error(`${found.length} commands of the page contain "${text}"`);
     return found[0]!.code;
+  }
+
+  has(name: string): boolean {
+    return this.blocks.some(({ attributes }) => attributes.get('file') === name);
   }
 
   file(name: string): string {
