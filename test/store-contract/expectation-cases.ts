@@ -254,7 +254,8 @@ export const expectationCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'EX-01 cancel ends a waiting or overdue expectation and its scheduled poll',
+    title:
+      'EX-01 EX-21 cancel ends a waiting or overdue expectation and its scheduled poll, and stores who ended it and why',
     async run({ store, another }) {
       const waiting = await expectOne(store, { transactionId: 'tx' });
       const { expectations } = await another();

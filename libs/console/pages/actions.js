@@ -9,15 +9,16 @@ import { counted } from './format.js';
  * @typedef {{ kind: 'redrive' | 'skip', target: Target, done?: boolean }} DeliveryAction
  *   `done`: the selected deliveries are done, so only force runs them again
  * @typedef {{ kind: 'pause' | 'resume' | 'forget', handler: string }} HandlerAction `*` pauses or resumes all handlers
- * @typedef {{ kind: 'ask', expectations: { company: string, reference: string }[] }} AskAction
- * @typedef {DeliveryAction | HandlerAction | AskAction} Action
+ * @typedef {{ kind: 'ask' | 'close', expectations: { company: string, reference: string }[] }} ExpectationAction
+ * @typedef {DeliveryAction | HandlerAction | ExpectationAction} Action
  *
  * @typedef {object} Choice the settings in the dialog
  * @property {boolean} force
  * @property {number | undefined} ratePerSecond
+ * @property {string} note why; only for the action `close`
  *
- * @typedef {import('./api.js').SelectionResult} SelectionResult has no `events` after a handler was forgotten, and only
- *   `polls` after the action `ask`
+ * @typedef {import('./api.js').SelectionResult} SelectionResult has no `events` after a handler was forgotten, only
+ *   `polls` after the action `ask`, and only `closed` after the action `close`
  */
 
 /**
@@ -28,13 +29,21 @@ export function isOfDeliveries(action) {
   return action.kind === 'redrive' || action.kind === 'skip';
 }
 
+/**
+ * @param {Action} action
+ * @returns {action is ExpectationAction}
+ */
+export function isOfExpectations(action) {
+  return action.kind === 'ask' || action.kind === 'close';
+}
+
 /** @param {Action} action */
 export function titleOf(action) {
   if (isOfDeliveries(action)) {
     if (action.kind === 'skip') return 'Skip?';
     return action.done ? 'Run again?' : 'Redrive?';
   }
-  if (action.kind === 'ask') return 'Ask now?';
+  if (isOfExpectations(action)) return `${verbs[action.kind]}?`;
   const whose = action.handler === '*' ? 'all handlers' : action.handler;
   return `${verbs[action.kind]} ${whose}?`;
 }
@@ -42,11 +51,11 @@ export function titleOf(action) {
 /**
  * Describes the selection. A filter without a state selects dead deliveries, or deliveries of all states with `force`.
  *
- * @param {DeliveryAction | AskAction} action
+ * @param {DeliveryAction | ExpectationAction} action
  * @param {boolean} force
  */
 export function scopeOf(action, force) {
-  if (action.kind === 'ask') {
+  if (isOfExpectations(action)) {
     const [first] = action.expectations;
     return action.expectations.length === 1 && first
       ? `Expectation ${first.reference}`
@@ -90,6 +99,7 @@ export const verbs = {
   resume: 'Resume',
   forget: 'Forget',
   ask: 'Ask now',
+  close: 'Close',
 };
 
 const consequences = {
@@ -100,6 +110,8 @@ const consequences = {
     'will run. Pending deliveries keep their number of attempts; all others start again with the first attempt.',
   skip: 'will not run. Skipped deliveries stay in the inbox and can be redriven.',
   ask: 'The module asks the payments service about the transaction, within its limit of polls per second. A cancelled expectation and a running poll do not change.',
+  close:
+    'The payment no longer counts as overdue, and the module asks the service no more. An event that arrives later is still handled.',
   forget:
     'The pending and dead deliveries of this handler are skipped, and new events get no delivery for it. If a process with this handler starts, the handler appears again.',
 };
@@ -113,7 +125,9 @@ export function amount(count) {
 /** The label of the confirmation button. @param {Action} action @param {SelectionResult | null} count */
 export function verbOf(action, count) {
   const verb = verbs[action.kind];
-  return count === null ? verb : `${verb} ${counted(count.deliveries, 'delivery')}`;
+  return count === null || !isOfDeliveries(action)
+    ? verb
+    : `${verb} ${counted(count.deliveries, 'delivery')}`;
 }
 
 /** The message after the action. @param {Action} action @param {SelectionResult | null} count */
@@ -121,7 +135,11 @@ export function resultOf(action, count) {
   if (action.kind === 'forget') {
     return `${action.handler} is forgotten: ${counted(count?.deliveries ?? 0, 'delivery')} skipped.`;
   }
-  if (action.kind === 'ask') return `${counted(count?.polls ?? 0, 'poll')} made due.`;
+  if (isOfExpectations(action)) {
+    return action.kind === 'ask'
+      ? `${counted(count?.polls ?? 0, 'poll')} made due.`
+      : `${counted(count?.closed ?? 0, 'expectation')} closed.`;
+  }
   if (!isOfDeliveries(action)) {
     const whose = action.handler === '*' ? 'All handlers' : action.handler;
     return `${whose} ${action.handler === '*' ? 'are' : 'is'} ${action.kind === 'pause' ? 'paused' : 'resumed'}.`;
@@ -137,8 +155,11 @@ export function resultOf(action, count) {
  * @param {boolean} dryRun
  * @returns {Promise<SelectionResult>}
  */
-export function perform(action, { force, ratePerSecond }, dryRun) {
-  if (action.kind === 'ask') return post('ask', { expectations: action.expectations });
+export function perform(action, { force, ratePerSecond, note }, dryRun) {
+  if (isOfExpectations(action)) {
+    const { kind, expectations } = action;
+    return post(kind, { expectations, ...(kind === 'close' && { note }) });
+  }
   if (!isOfDeliveries(action)) return post(action.kind, { handler: action.handler });
   const again = action.kind === 'redrive' && {
     force,

@@ -16,8 +16,8 @@
  * @typedef {Json<import('nestjs-payments').InboxStats>} Stats
  * @typedef {Json<import('nestjs-payments').FailureGroup>} FailureGroup
  * @typedef {Json<import('nestjs-payments').Failures>} Failures
- * @typedef {Json<import('nestjs-payments').StoredExpectation>} Expectation
- * @typedef {Json<import('nestjs-payments').ExpectationPage>} ExpectationPage
+ * @typedef {Json<import('nestjs-payments').StoredExpectation> & Pick<StoredEvent, 'amount' | 'currency'>} Expectation
+ * @typedef {{ expectations: Expectation[], next: string | null }} ExpectationPage
  * @typedef {Json<import('../dist/console-overview.js').ConsoleMinute>} Minute
  * @typedef {Json<import('../dist/console-overview.js').ConsoleHandler>} Handler
  * @typedef {Json<import('../dist/console-overview.js').NewestEvents>} NewestEvents
@@ -26,7 +26,7 @@
  * @typedef {Json<import('nestjs-payments').SetupCheck>} SetupCheck
  * @typedef {{ since: string, entries: AuditEntry[] }} Audit
  * @typedef {{ events: StoredEvent[], next: string | null }} EventPage
- * @typedef {{ events: number, deliveries: number, polls?: number }} SelectionResult
+ * @typedef {{ events: number, deliveries: number, polls?: number, closed?: number }} SelectionResult
  */
 
 const TIMEOUT_MS = 15_000;

@@ -114,8 +114,9 @@ function Result({ entry: { error, result } }) {
 }
 
 /** @param {AuditEntry['result']} result */
-function amountOf({ deliveries, events, polls }) {
+function amountOf({ deliveries, events, polls, closed }) {
   if (polls !== undefined) return counted(polls, 'poll');
+  if (closed !== undefined) return counted(closed, 'expectation');
   if (deliveries === undefined) return '';
   const of = events === undefined ? '' : ` of ${counted(events, 'event')}`;
   return `${counted(deliveries, 'delivery')}${of}`;

@@ -126,6 +126,7 @@ function View({ route, overview, minutes, acted, trail, list, ask }) {
   if (route.view === 'expectations') {
     return html`<${ExpectationList}
       params=${route.params}
+      counts=${overview.expectations}
       trail=${trail}
       acted=${acted}
       ask=${ask}

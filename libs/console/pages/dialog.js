@@ -3,6 +3,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import {
   consequenceOf,
   isOfDeliveries,
+  isOfExpectations,
   perform,
   resultOf,
   scopeOf,
@@ -26,6 +27,7 @@ export function Confirm({ action, onDone, onCancel }) {
   const cancel = useRef(/** @type {HTMLButtonElement | null} */ (null));
   const [force, setForce] = useState(false);
   const [rate, setRate] = useState('');
+  const [note, setNote] = useState('');
   const [count, setCount] = useState(
     /** @type {import('./api.js').SelectionResult | null} */ (null),
   );
@@ -34,7 +36,7 @@ export function Confirm({ action, onDone, onCancel }) {
   const [busy, setBusy] = useState(false);
   const counts = isOfDeliveries(action);
   const ratePerSecond = rate === '' ? undefined : Number(rate);
-  const choice = { force, ratePerSecond };
+  const choice = { force, ratePerSecond, note: note.trim() };
 
   useLayoutEffect(() => {
     const element = dialog.current;
@@ -50,7 +52,7 @@ export function Confirm({ action, onDone, onCancel }) {
     setCount(null);
     setUncounted(false);
     setError('');
-    perform(action, { force, ratePerSecond: undefined }, true).then(
+    perform(action, { force, ratePerSecond: undefined, note: '' }, true).then(
       (counted) => current && setCount(counted),
       (thrown) => {
         if (!current) return;
@@ -102,7 +104,7 @@ export function Confirm({ action, onDone, onCancel }) {
     <form onSubmit=${confirm}>
       <h2 id="ask-title">${visible(titleOf(action))}</h2>
       <div id="ask-text">
-        ${(counts || action.kind === 'ask') && html`<p class="scope">${visible(scopeOf(action, force))}</p>`}
+        ${(counts || isOfExpectations(action)) && html`<p class="scope">${visible(scopeOf(action, force))}</p>`}
         <p aria-live="polite">
           ${nothing ? nothingTo(action, force) : consequenceOf(action, count, uncounted)}
         </p>
@@ -137,13 +139,26 @@ export function Confirm({ action, onDone, onCancel }) {
           />
         </label>`
       }
+      ${
+        action.kind === 'close' &&
+        html`<label class="rate">
+          Note: why do you close it?
+          <input
+            maxlength="500"
+            autocomplete="off"
+            value=${note}
+            disabled=${busy}
+            onInput=${(/** @type {any} */ { currentTarget }) => setNote(currentTarget.value)}
+          />
+        </label>`
+      }
       ${error && html`<p class="trouble" role="alert">${visible(error)}</p>`}
       <div class="buttons">
         <button type="button" ref=${cancel} disabled=${busy} onClick=${onCancel}>Cancel</button>
         <button
           type="submit"
-          class=${['skip', 'pause', 'forget'].includes(action.kind) ? 'danger' : 'primary'}
-          disabled=${busy || (counts && !uncounted && !count?.deliveries)}
+          class=${['skip', 'pause', 'forget', 'close'].includes(action.kind) ? 'danger' : 'primary'}
+          disabled=${busy || (counts && !uncounted && !count?.deliveries) || (action.kind === 'close' && note.trim() === '')}
         >
           ${busy ? 'Working …' : verbOf(action, count)}
         </button>

@@ -1,7 +1,8 @@
 import { html } from 'htm/preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { get } from './api.js';
-import { Badge, Foreign, Time, counted, visible } from './format.js';
+import { Badge, Foreign, Time, capped, counted, duration, visible } from './format.js';
+import { ShortId, money } from './payment-fields.js';
 import { ActionButton } from './permission.js';
 import { Waiting, usePolled } from './polling.js';
 import { eventLink, expectationsLink } from './route.js';
@@ -17,10 +18,12 @@ const LIMIT = 50;
  */
 const SHOWN = {
   '': ['All', {}],
+  unknown: ['Unknown', { overdue: 'unknown' }],
+  unpaid: ['Not paid', { overdue: 'unpaid' }],
   waiting: ['Waiting', { state: 'waiting' }],
-  overdue: ['Overdue', { state: 'overdue' }],
   poll: ['Found by poll', { fulfilledBy: 'poll' }],
   contradictory: ['Contradictory', { contradictory: 'true' }],
+  closed: ['Closed', { state: 'cancelled' }],
 };
 
 /**
@@ -28,11 +31,12 @@ const SHOWN = {
  *
  * @param {object} props
  * @param {Record<string, string>} props.params
+ * @param {import('./api.js').Overview['expectations']} props.counts
  * @param {Map<string, string>} props.trail for the cursor of each page, the link to the previous page
  * @param {number} props.acted number of actions performed
  * @param {(action: import('./actions.js').Action) => void} props.ask
  */
-export function ExpectationList({ params, trail, acted, ask }) {
+export function ExpectationList({ params, counts, trail, acted, ask }) {
   const { search = '', after = '' } = params;
   const show = Object.hasOwn(SHOWN, params.show ?? '') ? (params.show ?? '') : '';
   const query = {
@@ -52,23 +56,33 @@ export function ExpectationList({ params, trail, acted, ask }) {
   const next = value?.next ?? null;
   if (next !== null) trail.set(next, expectationsLink({ show, search, after }));
   const open = rows.filter(isOpen);
+  const overdue = rows.filter(({ state }) => state === 'overdue');
+  /** @type {Record<string, import('./api.js').CappedCount | undefined>} */
+  const numbers = {
+    unknown: counts?.overdueUnknown,
+    unpaid: counts?.overdueUnpaid,
+    waiting: counts?.waiting,
+  };
   return html`
     <h1 tabindex="-1">Expectations</h1>
     <p class="quiet note">
-      Payments for which the application expects an event. While an expectation is waiting, the
-      module asks the service about the payment on a schedule.
+      Payments that the application expects. An overdue payment is “not paid” if the service says
+      so. Otherwise, it is “unknown” whether it is paid, and somebody has to find out.
     </p>
-    <nav class="shown" aria-label="Which expectations">
-      ${Object.entries(SHOWN).map(
-        ([name, [label]]) =>
-          html`<a
-            href=${expectationsLink({ show: name, search })}
-            aria-current=${name === show ? 'true' : undefined}
-            >${label}</a
-          >`,
-      )}
-    </nav>
-    <${Search} show=${show} search=${search} />
+    <div class="find">
+      <nav class="shown" aria-label="Which expectations">
+        ${Object.entries(SHOWN).map(
+          ([name, [label]]) =>
+            html`<a
+              href=${expectationsLink({ show: name, search })}
+              aria-current=${name === show ? 'true' : undefined}
+              class=${name === 'unknown' && numbers.unknown?.count ? 'overdue' : ''}
+              >${label}${numbers[name] && ` (${capped(numbers[name])})`}</a
+            >`,
+        )}
+      </nav>
+      <${Search} show=${show} search=${search} />
+    </div>
     ${!value && html`<${Waiting} error=${error} />`}
     ${value && rows.length === 0 && html`<${Nothing} filtered=${Boolean(show || search || after)} />`}
     ${
@@ -78,7 +92,15 @@ export function ExpectationList({ params, trail, acted, ask }) {
         <span class="buttons"
           ><${ActionButton} onClick=${() => ask({ kind: 'ask', expectations: open.map(idOf) })}>
             Ask now about all on this page …
-          <//></span
+          <//>
+          ${
+            overdue.length > 0 &&
+            html`<${ActionButton}
+              onClick=${() => ask({ kind: 'close', expectations: overdue.map(idOf) })}
+            >
+              Close all overdue on this page …
+            <//>`
+          }</span
         >
       </p>`
     }
@@ -120,15 +142,11 @@ function Search({ show, search }) {
         ref=${field}
         type="search"
         maxlength="255"
-        placeholder="Reference or transaction id"
-        aria-describedby="search-hint"
+        placeholder="Beginning of a reference or transaction id"
         autocomplete="off"
         spellcheck=${false}
       />
       <button type="submit">Search</button>
-      <small id="search-hint">
-        Finds expectations whose reference or transaction id begins with the text.
-      </small>
     </div>
   </form>`;
 }
@@ -149,12 +167,12 @@ function Nothing({ filtered }) {
 
 /** @param {{ rows: Expectation[], ask: (action: import('./actions.js').Action) => void }} props */
 function Rows({ rows, ask }) {
-  const titles = ['Reference', 'State', 'Last result', 'Polls', 'Created', 'Next poll'];
+  const titles = ['Payment', 'State', 'Amount', 'Reason', 'Age', 'Next question'];
   return html`<table class="cards expectations" role="table">
     <thead role="rowgroup">
       <tr role="row">
-        ${titles.map((title) => html`<th role="columnheader" scope="col">${title}</th>`)}
-        <th role="columnheader" scope="col"><span class="unseen">Action</span></th>
+        ${titles.map((title) => html`<th role="columnheader" scope="col" class=${title === 'Amount' ? 'number' : ''}>${title}</th>`)}
+        <th role="columnheader" scope="col"><span class="unseen">Actions</span></th>
       </tr>
     </thead>
     <tbody role="rowgroup">
@@ -167,38 +185,26 @@ function Rows({ rows, ask }) {
 
 /** @param {{ one: Expectation, ask: (action: import('./actions.js').Action) => void }} props */
 function Row({ one, ask }) {
-  const { company, reference, transactionId, state, lastPoll, contradiction, fulfilled } = one;
+  const { company, reference, transactionId, state, createdAt, ageMs, nextPollAt } = one;
   return html`<tr role="row">
     <td role="cell" class="what">
       <${Foreign} text=${reference} class="type" />
-      ${transactionId === null ? html`<small>no transaction id yet</small>` : html`<${Foreign} text=${transactionId} class="id" />`}
+      ${
+        transactionId === null
+          ? html`<small>no transaction id yet</small>`
+          : transactionId !== reference &&
+            html`<${ShortId} text=${transactionId} what="transaction" />`
+      }
       ${company !== 'default' && html`<small>company <${Foreign} text=${company} /></small>`}
     </td>
-    <td role="cell" class="state">
-      <${Badge} state=${isUnpaid(one) ? 'unpaid' : state}>${state}<//>
-      ${isUnpaid(one) && html`<small>not paid</small>`}
-      ${
-        fulfilled !== null &&
-        html`<small
-          >by ${fulfilled.by}:${' '}<a href=${eventLink({ company, id: fulfilled.eventId })}
-            ><${Foreign} text=${fulfilled.eventType} /></a
-        ></small>`
-      }
-      ${contradiction !== null && html`<${Badge} state="contradictory" />`}
+    <td role="cell" class="state"><${State} one=${one} /></td>
+    <td role="cell" class="amount number">${money(one)}</td>
+    <td role="cell" class="reason"><${Reason} one=${one} /></td>
+    <td role="cell" class="when" data-title="Age">
+      <time datetime=${createdAt} title=${createdAt}>${duration(ageMs)}</time>
     </td>
-    <td role="cell" class="result">
-      ${
-        lastPoll === null
-          ? html`<small>not polled yet</small>`
-          : html`<span>${lastPoll.result}</span> <small><${Time} at=${lastPoll.at} /></small>`
-      }
-      ${lastPoll?.detail && lastPoll.detail !== contradiction && html`<${Foreign} text=${lastPoll.detail} class="detail" />`}
-      ${contradiction !== null && html`<${Foreign} text=${contradiction} class="error" />`}
-    </td>
-    <td role="cell" class="polls" data-title="Polls">${one.polls}</td>
-    <td role="cell" class="when" data-title="Created"><${Time} at=${one.createdAt} /></td>
-    <td role="cell" class="when" data-title="Next poll">
-      ${one.nextPollAt === null ? '–' : html`<${Time} at=${one.nextPollAt} />`}
+    <td role="cell" class="when" data-title="Next question">
+      ${nextPollAt === null ? '–' : html`<${Time} at=${nextPollAt} />`}
     </td>
     <td role="cell" class="action">
       ${
@@ -210,17 +216,53 @@ function Row({ one, ask }) {
           Ask now …
         <//>`
       }
+      ${
+        state === 'overdue' &&
+        html`${' '}<${ActionButton}
+            aria-label=${`Close … ${visible(reference)}`}
+            onClick=${() => ask({ kind: 'close', expectations: [idOf(one)] })}
+          >
+            Close …
+          <//>`
+      }
     </td>
   </tr>`;
 }
 
-/**
- * Whether an expectation is overdue, and the customer has not paid according to the last response of the service.
- *
- * @param {Expectation} one
- */
-function isUnpaid({ state, lastPoll }) {
-  return state === 'overdue' && lastPoll?.result === 'pending';
+/** Whether somebody has to act: only an overdue payment of unknown outcome is colored. @param {{ one: Expectation }} props */
+function State({ one: { state, lastPoll, contradiction } }) {
+  const unpaid = lastPoll?.result === 'pending';
+  return html`
+    ${
+      state === 'overdue'
+        ? html`<${Badge} state=${unpaid ? 'unpaid' : 'overdue'}
+            >${unpaid ? 'not paid' : 'unknown'}<//
+          >`
+        : html`<${Badge} state=${state}>${state === 'cancelled' ? 'closed' : state}<//>`
+    }
+    ${contradiction !== null && html`${' '}<${Badge} state="contradictory" />`}
+  `;
+}
+
+/** Why an expectation is in its state, in one line. @param {{ one: Expectation }} props */
+function Reason({ one: { company, lastPoll, polls, contradiction, fulfilled, cancelled } }) {
+  if (contradiction !== null) return html`<${Foreign} text=${contradiction} class="error" />`;
+  if (cancelled !== null) {
+    const { at, by, note } = cancelled;
+    const name = by === null ? 'the application' : html`<${Foreign} text=${by} />`;
+    return html`closed by ${name},
+      <${Time} at=${at} />${note && html`: <${Foreign} text=${note} />`}`;
+  }
+  if (fulfilled !== null) {
+    return html`by ${fulfilled.by}:${' '}<a href=${eventLink({ company, id: fulfilled.eventId })}
+        ><${Foreign} text=${fulfilled.eventType}
+      /></a>`;
+  }
+  if (lastPoll === null) return html`<small>not asked yet</small>`;
+  const { at, result, detail } = lastPoll;
+  const pending = result === 'pending' ? 'the service says: pending' : 'no usable answer';
+  return html`<${Foreign} text=${detail ?? pending} />
+    <small> asked ${polls === 1 ? 'once' : `${polls} times`}, <${Time} at=${at} /></small>`;
 }
 
 /** @param {Expectation} one */

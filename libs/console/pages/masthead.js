@@ -31,7 +31,7 @@ export function Masthead({ route: { view }, overview, onHelp }) {
           >`,
       )}
       ${dead.count > 0 && html`<a href="#/failures" class="badge dead">${capped(dead)} dead</a>`}
-      ${unknown && unknown.count > 0 && html`<a href="#/expectations?show=overdue" class="badge overdue">${capped(unknown)} overdue without an answer</a>`}
+      ${unknown && unknown.count > 0 && html`<a href="#/expectations?show=unknown" class="badge overdue">${capped(unknown)} unknown ${unknown.count === 1 ? 'payment' : 'payments'}</a>`}
     </nav>
     ${overview?.who && html`<span class="who quiet">${visible(overview.who)}</span>`}
     ${overview?.may === 'read' && html`<span class="badge skipped">read only</span>`}

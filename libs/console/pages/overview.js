@@ -120,10 +120,10 @@ function Figures({ overview: { stats, activity, expectations, newest }, range })
       expectations &&
       html`<li class=${expectations.overdueUnknown.count > 0 ? 'warn' : ''}>
         <a
-          href=${expectationsLink({ show: expectations.overdueUnknown.count > 0 ? 'overdue' : 'waiting' })}
+          href=${expectationsLink({ show: expectations.overdueUnknown.count > 0 ? 'unknown' : 'waiting' })}
         >
           <strong>${capped(expectations.overdueUnknown)}</strong>${' '}
-          <span>overdue without an answer</span>${' '}
+          <span>overdue, unknown whether paid</span>${' '}
           <small>${openText(expectations)}</small>
         </a>
       </li>`

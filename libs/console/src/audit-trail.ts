@@ -11,6 +11,7 @@ export const CONSOLE_ACTIONS = [
   'resume',
   'forget',
   'ask',
+  'close',
   'setup',
 ] as const;
 export type ConsoleAction = (typeof CONSOLE_ACTIONS)[number];
@@ -26,6 +27,7 @@ const MAX_TEXT = 1_000;
 
 export type ActionResult = Partial<SelectionResult> & {
   readonly polls?: number;
+  readonly closed?: number;
   readonly checks?: readonly SetupCheck[];
 };
 
@@ -122,8 +124,9 @@ function operator(who: string | null): string {
   return JSON.stringify(who ?? 'unknown');
 }
 
-function countsOf({ events, deliveries, polls }: ActionResult): string {
+function countsOf({ events, deliveries, polls, closed }: ActionResult): string {
   if (polls !== undefined) return `, polls: ${polls}`;
+  if (closed !== undefined) return `, closed: ${closed}`;
   if (deliveries === undefined) return '';
   return `, deliveries: ${deliveries}${events === undefined ? '' : `, events: ${events}`}`;
 }

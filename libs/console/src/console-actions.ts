@@ -7,7 +7,15 @@ import { badRequest, ConsoleException } from './console-exception.filter.js';
 import { ConsoleInbox } from './console-inbox.js';
 import type { ConsolePermission } from './console-options.js';
 import { ConsoleOverview, handlersOf } from './console-overview.js';
-import { AskDto, EventIdDto, HandlerDto, RedriveDto, SetupDto, SkipDto } from './request-dtos.js';
+import {
+  AskDto,
+  CloseDto,
+  EventIdDto,
+  HandlerDto,
+  RedriveDto,
+  SetupDto,
+  SkipDto,
+} from './request-dtos.js';
 import { validBody } from './request-validation.js';
 
 interface PlannedAction {
@@ -37,7 +45,7 @@ export class ConsoleActions {
   ): Promise<object> {
     let target = '';
     try {
-      const planned = await this.#plan(action, body);
+      const planned = await this.#plan(action, who, body);
       target = planned.target;
       if (may !== 'act' && !planned.dryRun) {
         throw new ConsoleException(403, 'You may look, but not act. Ask an operator who may act.');
@@ -53,7 +61,7 @@ export class ConsoleActions {
     }
   }
 
-  async #plan(action: ConsoleAction, body: unknown): Promise<PlannedAction> {
+  async #plan(action: ConsoleAction, who: string | null, body: unknown): Promise<PlannedAction> {
     if (action === 'redrive' || action === 'skip') {
       const request = await validBody(action === 'redrive' ? RedriveDto : SkipDto, body);
       requireOneSelection(request);
@@ -71,6 +79,19 @@ export class ConsoleActions {
         polls: await this.inbox.callExpectations((them) => them.askNow(expectations)),
       });
       return { target: `${expectations.length} selected expectations`, run };
+    }
+    if (action === 'close') {
+      const { expectations, note } = await validBody(CloseDto, body);
+      const run = () =>
+        this.inbox.callExpectations(async (them) => {
+          let closed = 0;
+          for (const { company, reference } of expectations) {
+            if (await them.cancel(reference, { company, by: who ?? 'unknown', note })) closed += 1;
+          }
+          return { closed };
+        });
+      const names = expectations.map(({ company, reference: id }) => ({ company, id }));
+      return { target: named(names, 'expectation'), run };
     }
     if (action === 'setup') {
       const { check, company } = await validBody(SetupDto, body);
@@ -192,7 +213,7 @@ function describe(request: SkipDto | RedriveDto): string {
   ].join(', ');
 }
 
-function named(events: readonly EventIdDto[]): string {
+function named(events: readonly EventIdDto[], what = 'event'): string {
   const names = events
     .slice(0, MAX_NAMED)
     .map(({ company, id }) =>
@@ -200,9 +221,9 @@ function named(events: readonly EventIdDto[]): string {
         ? JSON.stringify(id)
         : `${JSON.stringify(id)} of company ${JSON.stringify(company)}`,
     );
-  if (events.length === 1) return `event ${names[0]}`;
+  if (events.length === 1) return `${what} ${names[0]}`;
   const more = events.length - names.length;
-  return `${events.length} events: ${names.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+  return `${events.length} ${what}s: ${names.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
 }
 
 /** Replaces the search text and the error with their lengths, because they may contain a customer's data. */

@@ -1,5 +1,5 @@
 import { Get, Inject, Injectable, Post, Req, Res } from '@nestjs/common';
-import type { StoredEvent } from 'nestjs-payments';
+import type { StoredEvent, StoredExpectation } from 'nestjs-payments';
 import { AuditTrail, CONSOLE_ACTIONS } from './audit-trail.js';
 import { ConsoleActions } from './console-actions.js';
 import { badRequest, ConsoleException } from './console-exception.filter.js';
@@ -83,7 +83,8 @@ export class ConsoleApi {
     const page = await this.inbox
       .callExpectations((expectations) => expectations.list(query.toQuery()))
       .catch(asBadCursor);
-    this.responses.json(response, 200, page);
+    const expectations = await this.#withAmounts(page.expectations);
+    this.responses.json(response, 200, { expectations, next: page.next });
   }
 
   @Get('api/audit')
@@ -106,6 +107,25 @@ export class ConsoleApi {
     const may = await permissionOf(request, this.options.may);
     const result = await this.actions.perform(action, { who, may }, await jsonBodyOf(request));
     this.responses.json(response, 200, result);
+  }
+
+  /** Adds the amount and the currency of the events that fulfilled the expectations. Others have none. */
+  async #withAmounts(expectations: readonly StoredExpectation[]): Promise<object[]> {
+    const found = new Map<string, Pick<StoredEvent, 'amount' | 'currency'>>();
+    for (const [company, some] of Map.groupBy(expectations, (one) => one.company)) {
+      const ids = some.flatMap(({ fulfilled }) => fulfilled?.eventId ?? []);
+      if (ids.length === 0) continue;
+      const { events } = await this.inbox.call((inbox) =>
+        inbox.list({ company, ids, limit: 1000 }),
+      );
+      for (const { id, amount, currency } of events)
+        found.set(`${company}\n${id}`, { amount, currency });
+    }
+    const none = { amount: null, currency: null };
+    return expectations.map((one) => ({
+      ...one,
+      ...(found.get(`${one.company}\n${one.fulfilled?.eventId}`) ?? none),
+    }));
   }
 
   #operatorOf(request: ConsoleRequest): Promise<string | null> {

@@ -131,6 +131,10 @@ export class ExpectationListQueryDto {
   state?: ExpectationState;
 
   @Optional()
+  @Choice(['unpaid', 'unknown'])
+  overdue?: 'unpaid' | 'unknown';
+
+  @Optional()
   @Choice(['webhook', 'poll'])
   fulfilledBy?: 'webhook' | 'poll';
 
@@ -220,4 +224,10 @@ export class ExpectationIdDto {
 export class AskDto {
   @SelectionOf(ExpectationIdDto, 'expectations, each with "company" and "reference"')
   expectations!: ExpectationIdDto[];
+}
+
+/** The expectations to close, and why. */
+export class CloseDto extends AskDto {
+  @Text(500)
+  note!: string;
 }

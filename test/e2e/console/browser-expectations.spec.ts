@@ -26,7 +26,10 @@ async function openBook() {
     dueBy: new Date(Date.now() - 1000),
   });
   await expectations.cancel('order-cancelled');
-  await app.receive({ id: 'evt_1', data: { transactionId: 't-hook' } });
+  await app.receive({
+    id: 'evt_1',
+    data: { transactionId: 't-hook', amount: '1250.00', currency: 'KES' },
+  });
   await expectations.askNow([{ company: 'default', reference: 'order-found' }]);
   await eventually(async () => {
     expect(await expectations.get('order-found')).toMatchObject({ state: 'fulfilled' });
@@ -56,19 +59,28 @@ describeInBrowser('expectations in the inbox console', (browser) => {
       await page.getByRole('link', { name: 'Expectations', exact: true }).click();
       await page.getByText('5 expectations on this page').waitFor();
       expect(await row(page, 'order-waiting').textContent()).toMatch(
-        /no transaction id yet.*waiting/,
+        /no transaction id yet.*waiting.*not asked yet/,
       );
-      expect(await row(page, 'order-hook').textContent()).toMatch(/fulfilled.*by webhook/);
+      expect(await row(page, 'order-hook').textContent()).toMatch(
+        /fulfilled.*KES.1,250\.00.*by webhook/,
+      );
+      expect(await row(page, 'order-overdue').textContent()).toMatch(
+        /not paid.*the service says: pending.*asked once/,
+      );
+      expect(await row(page, 'order-cancelled').textContent()).toMatch(/closed by the application/);
       const shown = page.getByRole('navigation', { name: 'Which expectations' });
       for (const [name, reference] of [
-        ['Waiting', 'order-waiting'],
-        ['Overdue', 'order-overdue'],
+        ['Waiting (1)', 'order-waiting'],
+        ['Not paid (1)', 'order-overdue'],
         ['Found by poll', 'order-found'],
+        ['Closed', 'order-cancelled'],
       ] as const) {
         await shown.getByRole('link', { name }).click();
         await page.getByText('1 expectation on this page').waitFor();
         await row(page, reference).waitFor();
       }
+      await shown.getByRole('link', { name: 'Unknown (0)' }).click();
+      await page.getByText('No expectation matches.').waitFor();
       await shown.getByRole('link', { name: 'Contradictory' }).click();
       await page.getByText('No expectation matches.').waitFor();
       await shown.getByRole('link', { name: 'All' }).click();
@@ -148,7 +160,7 @@ describeInBrowser('expectations in the inbox console', (browser) => {
   it('EX-12 after a confirmation, the console makes the polls of one expectation, or of all expectations on the page, due now', async () => {
     await using book = await openBook();
     const { service } = book;
-    const page = await book.app.open(browser(), 'expectations?show=overdue');
+    const page = await book.app.open(browser(), 'expectations?show=unpaid');
     const button = page.getByRole('button', { name: 'Ask now … order-overdue' });
     await button.click();
     const dialog = page.getByRole('dialog');
@@ -170,6 +182,32 @@ describeInBrowser('expectations in the inbox console', (browser) => {
     await page.getByText('1 poll made due.').waitFor();
   });
 
+  it('EX-21 an operator closes an overdue payment with a note, and it no longer counts as overdue', async () => {
+    await using book = await openBook();
+    await book.expectations.expect({
+      reference: 'order-unknown',
+      transactionId: 't-nowhere',
+      dueBy: new Date(0),
+    });
+    const page = await book.app.open(browser(), 'expectations?show=unknown');
+    const badge = page.locator('.masthead .overdue');
+    await badge.getByText('1 unknown payment').waitFor();
+    expect(await row(page, 'order-unknown').textContent()).toMatch(/unknown.*404.*asked/);
+    await page.getByRole('button', { name: 'Close … order-unknown' }).click();
+    const dialog = page.getByRole('dialog');
+    const close = dialog.getByRole('button', { name: 'Close', exact: true });
+    expect(await close.isDisabled()).toBe(true);
+    await dialog.getByLabel(/^Note/).fill(' The customer paid in cash. ');
+    await close.click();
+    await page.getByText('1 expectation closed.').waitFor();
+    await page.getByText('No expectation matches.').waitFor();
+    await badge.waitFor({ state: 'detached' });
+    await page.goto(`${book.app.url}#/expectations?show=closed`);
+    await row(page, 'order-unknown').getByText('The customer paid in cash.').waitFor();
+    expect(await row(page, 'order-unknown').textContent()).toContain('closed by ada');
+    expect(await page.getByRole('button', { name: 'Close … order-unknown' }).count()).toBe(0);
+  });
+
   it('EX-12 the console shows expectations and overdue payments only with the option reconcile', async () => {
     await using book = await openBook();
     const page = await book.app.open(browser());
@@ -180,9 +218,9 @@ describeInBrowser('expectations in the inbox console', (browser) => {
       transactionId: 't-nowhere',
       dueBy: new Date(0),
     });
-    await page.locator('.masthead').getByRole('link', { name: '1 overdue without' }).click();
+    await page.locator('.masthead').getByRole('link', { name: '1 unknown payment' }).click();
     await row(page, 'order-unknown').waitFor();
-    expect(await row(page, 'order-overdue').textContent()).toContain('not paid');
+    expect(await rows(page).count()).toBe(1);
     await using without = await ConsoleApplication.start();
     const other = await without.open(browser());
     await other.locator('.figures').waitFor();

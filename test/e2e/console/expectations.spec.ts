@@ -9,6 +9,7 @@ const references = (body: unknown): string[] =>
 
 const QUERIES: [string, string][] = [
   ['state=lost', '"state" must be one of waiting, fulfilled, overdue, cancelled.'],
+  ['overdue=yes', '"overdue" must be one of unpaid, unknown.'],
   ['fulfilledBy=fax', '"fulfilledBy" must be one of webhook, poll.'],
   ['contradictory=false', '"contradictory" must be one of true.'],
   ['company=a%20b', '"company" must be the id of a company'],
@@ -16,7 +17,7 @@ const QUERIES: [string, string][] = [
   ['after=%27', '"after" must be "next" of the previous page.'],
   [
     'order=oldest',
-    'The query must not have the field "order". Its fields are: company, state, ful',
+    'The query must not have the field "order". Its fields are: company, state, overdue, ful',
   ],
 ];
 
@@ -111,6 +112,33 @@ consoleOnEachAdapter((start) => {
     expect(app.actions).toEqual([
       'log "ann": ask 2 selected expectations, polls: 1 PaymentsConsole',
     ]);
+  });
+
+  it('EX-21 the console closes expectations with a note and the name of the operator, and an event that arrives later is handled', async () => {
+    await using service = await TransactionService.start();
+    await using app = await start({ payments: service.options });
+    const expectations = expectationsOf(app);
+    await expectations.expect({ reference: 'order-1', transactionId: 't-1' });
+    const selection = [one, { company: 'default', reference: 'nobody' }];
+    for (const [note, message] of [
+      [undefined, '"note" is missing. It must be a text of 1 to 500 characters'],
+      ['', '"note" must be a text of 1 to 500 characters'],
+    ] as const) {
+      const { status, body } = await app.post('close', { expectations: selection, note });
+      expect([status, body['error']]).toEqual([400, expect.stringContaining(message)]);
+    }
+    const note = 'The customer paid in cash.';
+    const closed = await app.post('close', { expectations: selection, note });
+    expect(closed).toMatchObject({ status: 200, body: { closed: 1 } });
+    expect(app.actions.at(-1)).toBe(
+      'log "ann": close 2 expectations: "order-1", "nobody", closed: 1 PaymentsConsole',
+    );
+    const { body } = await app.get('/api/expectations?state=cancelled');
+    const ended = { state: 'cancelled', cancelled: { by: 'ann', note }, nextPollAt: null };
+    expect(body['expectations']).toMatchObject([ended]);
+    await app.deliver({ id: 'e-1', data: { transactionId: 't-1' } });
+    expect(app.orders.seen).toEqual(['e-1']);
+    expect(await expectations.get('order-1')).toMatchObject(ended);
   });
 
   it('EX-12 the console shows whether an event came by webhook or by poll, and the times of the newest event of each source', async () => {

@@ -110,6 +110,22 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     specs: [`${E2E}/docs/expectations.spec.ts`],
   },
   {
+    promise: 'EX-21',
+    fault: 'the console closes an expectation without the name of the operator',
+    file: 'libs/console/src/console-actions.ts',
+    replace: "by: who ?? 'unknown', note",
+    by: 'note',
+    specs: [`${E2E}/console/expectations.spec.ts`],
+  },
+  {
+    promise: 'EX-21',
+    fault: 'lists an overdue payment that is not paid as unknown',
+    file: 'libs/payments/src/stores/sql/expectations.ts',
+    replace: "overdue === 'unpaid' ? 'pending' : 'unknown'",
+    by: "overdue === 'unpaid' ? 'unknown' : 'pending'",
+    specs: [`${E2E}/console/browser-expectations.spec.ts`],
+  },
+  {
     promise: 'EX-12',
     fault: 'the console asks about no expectation',
     file: 'libs/console/src/console-actions.ts',
