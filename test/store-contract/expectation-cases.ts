@@ -146,7 +146,8 @@ export const expectationCases: readonly InboxContractCase[] = [
       const { firstPollInMs: _, dueInMs: _d, ...fields } = first;
       const ended = { fulfilled: null, cancelled: null };
       const none = { ...ended, lastPoll: null, contradiction: null, otherEventId: null };
-      deepEqual(rest, { ...fields, state: 'waiting', polls: 0, lostPolls: 0, ...none });
+      const state = { state: 'waiting', request: 'never', polls: 0, lostPolls: 0 };
+      deepEqual(rest, { ...fields, ...state, ...none });
       equal(dueBy!.getTime() - createdAt.getTime(), 4000);
       const inMs = nextPollAt!.getTime() - createdAt.getTime();
       ok(inMs >= 14_990 && inMs < 16_000, `the first poll is due after ${inMs} ms`);
@@ -338,6 +339,7 @@ export const expectationCases: readonly InboxContractCase[] = [
       equal(await other.startRequest('acme', 'nobody', 1000), undefined);
       const first = await start();
       deepEqual([first.previous, first.expectation.reference], ['never', one.reference]);
+      equal((await stored(store, one)).request, 'running');
       const second = await start();
       deepEqual([second.previous, second.token], ['running', null]);
       equal(await store.expectations.endRequest(one, first.token! + 1, 'answered'), false);
@@ -473,6 +475,8 @@ export const expectationCases: readonly InboxContractCase[] = [
       equal(await list({ from: half, company: 'acme' }), 'f,e,d,c');
       equal(await list({ search: 'tx ' }), 'f,e,d,c');
       equal(await list({ search: 'a_' }), 'a_1');
+      equal(await list({ search: 'A_' }), 'a_1');
+      equal(await list({ search: 'TX ' }), '');
       // `_` and `%` are ordinary characters here, not wildcards.
       equal(await list({ search: 'tx%' }), 'a_1');
       equal(await list({ search: '_1' }), '');

@@ -61,6 +61,7 @@ export const receiveCases: readonly InboxContractCase[] = [
           state: 'pending',
           attempts: 0,
           lastError: null,
+          frames: null,
           dueAt: null,
           finishedAt: null,
           history: [],

@@ -70,6 +70,113 @@ export const searchCases: readonly InboxContractCase[] = [
     },
   },
   {
+    title: 'OP-10 search finds a reference in upper or lower case, and an id only in its own case',
+    async run({ store }) {
+      const summary = { reference: 'Order-\u00c9-17', amount: null, currency: null };
+      await store.receive([incoming({ id: 'Evt-1', summary }), incoming({ id: 'evt-2' })]);
+      for (const text of ['order-', 'ORDER-\u00c9-17', 'Order-\u00c9']) {
+        deepEqual(await found(store, text), ['Evt-1']);
+      }
+      // Only A to Z match in either case.
+      deepEqual(await found(store, 'order-\u00e9'), []);
+      deepEqual(await found(store, 'evt'), ['evt-2']);
+    },
+  },
+  {
+    title: 'OP-10 search finds an amount in any notation, with or without its currency',
+    async run({ store }) {
+      const amounts = {
+        a: '350',
+        b: '350.00',
+        c: '350.5',
+        d: '1250.00',
+        e: '3500',
+        f: 'about 350',
+      };
+      const events = Object.entries(amounts).map(([id, amount]) => {
+        const currency = id === 'b' ? 'USD' : 'KES';
+        return incoming({ id, summary: { reference: null, amount, currency } });
+      });
+      const numbered = { reference: '350-A', amount: '7', currency: 'KES' };
+      await store.receive([...events, incoming({ id: 'g', summary: numbered })]);
+      const searches = {
+        350: ['a', 'b', 'g'],
+        '350.00': ['a', 'b'],
+        '350.50': ['c'],
+        'KES 350': ['a'],
+        'kes\u00a0350.0': ['a'],
+        '350usd': ['b'],
+        '1,250': ['d'],
+        '1,250.00 KES': ['d'],
+        'KES 350 KES': [],
+        '12,50': [],
+        35: ['g'],
+      };
+      for (const [text, ids] of Object.entries(searches)) {
+        deepEqual([text, await found(store, text)], [text, ids]);
+      }
+      deepEqual(await found(store, '350', { handler: 'nobody' }), []);
+    },
+  },
+  {
+    title:
+      'OP-11 eventsOf returns the events of one transaction or reference, newest first, with their histories and repeats',
+    async run({ store }) {
+      const summary = { reference: 'Order-1', amount: '5', currency: 'KES' };
+      const worker = await TestWorker.start(store);
+      const first = incoming({ id: 'first', summary, orderingKey: 'tx', oncePerTransaction: true });
+      await store.receive([first]);
+      const failure = { error: 'no ledger', frames: 'at book (src/book.ts:1:2)', retryInMs: null };
+      await store.fail(await worker.claimOne(), failure);
+      await store.receive([
+        { ...first, id: 'again' },
+        incoming({ id: 'second', orderingKey: 'tx', eventType: 'payout.settled' }),
+        incoming({ id: 'longer', summary: { ...summary, reference: 'Order-10' } }),
+        incoming({ id: 'other', orderingKey: 'tx', company: 'umbrella' }),
+      ]);
+      const ids = async (payment: string) =>
+        (await store.eventsOf('acme', payment)).map(({ id }) => id);
+      deepEqual(await ids('tx'), ['second', 'first']);
+      deepEqual(await ids('Order-1'), ['first']);
+      deepEqual([await ids('order-1'), await ids('t'), await ids('')], [[], [], []]);
+      const [, event] = await store.eventsOf('acme', 'tx');
+      const whole = (await store.find('acme', 'first'))!;
+      deepEqual({ ...event, raw: null }, { ...whole, raw: null });
+      deepEqual([event!.raw, event!.repeats.map(({ id }) => id)], [null, ['again']]);
+      equal(event!.deliveries[0]!.history.length, 1);
+    },
+  },
+  {
+    title: 'OP-12 the frames of the last failed attempt are stored, and are not in lists',
+    async run({ store }) {
+      const worker = await TestWorker.start(store);
+      await store.receive([incoming({ id: 'a' })]);
+      const framesOf = async () => (await store.find('acme', 'a'))!.deliveries[0]!.frames;
+      equal(await framesOf(), null);
+      for (const frames of ['at book (src/\uD83D.ts:1:2)\nat pay (src/pay.ts:3:4)', undefined]) {
+        const failure = { error: 'no ledger', retryInMs: 0, ...(frames && { frames }) };
+        await store.fail(await worker.claimOne(), failure);
+        equal(await framesOf(), frames ?? null);
+      }
+      const page = await store.list({ filter: {}, order: 'newest', limit: 1, after: null });
+      equal(page.events[0]!.deliveries[0]!.frames, null);
+    },
+  },
+  {
+    title: 'an event says whether it is a tombstone',
+    async run({ store, advance }) {
+      const pruned = async () => {
+        const page = await store.list({ filter: {}, order: 'newest', limit: 9, after: null });
+        return [...page.events, (await store.find('acme', 'a'))!].map((event) => event.pruned);
+      };
+      await store.receive([incoming({ id: 'a', handlers: [] })]);
+      deepEqual(await pruned(), [false, false]);
+      await advance(1000);
+      await store.prune({ bodiesMs: 0, tombstonesMs: 1e12, limit: 100 });
+      deepEqual(await pruned(), [true, true]);
+    },
+  },
+  {
     title: 'search accepts any characters, and finds ids that contain them',
     async run({ store }) {
       const ids = ["'; drop table", '%_\\', '\u{1F4B6} euro', '\uD83D lone', '"quoted"', 'a*?'];

@@ -81,6 +81,7 @@ export type {
   InboxActivity,
   InboxStats,
   PollResult,
+  RequestState,
   StoredDelivery,
   StoredEvent,
   StoredExpectation,

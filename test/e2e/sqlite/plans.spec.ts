@@ -73,7 +73,10 @@ async function runEverything(): Promise<void> {
   inbox.store().nextDueInMs(['book']);
   await inbox.store().find('acme', 'e');
   await inbox.store().stats();
-  await inbox.store().list({ filter: { search: 'e' }, order: 'newest', limit: 1, after: null });
+  for (const search of ['e', '350.00']) {
+    await inbox.store().list({ filter: { search }, order: 'newest', limit: 1, after: null });
+  }
+  await inbox.store().eventsOf('acme', 'tx');
   await inbox.store().failures();
   await runExpectations();
   await inbox.store().retire(worker, 0);
@@ -219,8 +222,17 @@ describe('the plans of the statements on SQLite', () => {
         sql.includes(`AS seq FROM payments_inbox_event e INDEXED BY payments_inbox_${index}`),
       ),
     );
-    expect(searches.map((found) => found.length)).toEqual([1, 1, 1, 1]);
-    const lines = searches.flat().flatMap((plan) => plan.lines);
+    // A search for a transaction uses the same statements as the events of a payment, except for the order.
+    expect(searches.map((found) => found.length)).toEqual([1, 2, 2, 2]);
+    const unsorted = searches.flat().filter(({ sql }) => !sql.includes('ORDER BY e.seq + 0'));
+    expect(unsorted).toHaveLength(4);
+    const amount = plans().filter(({ sql }) =>
+      /SELECT e.seq FROM .* e.seq <= .*e.amount/s.test(sql),
+    );
+    expect(amount.flatMap(({ lines }) => lines[0])).toEqual([
+      'SEARCH e USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)',
+    ]);
+    const lines = [...unsorted, ...amount].flatMap((plan) => plan.lines);
     const failed = planOf('INDEXED BY payments_inbox_delivery_failed', 'min(s.event)').split('; ');
     expect(
       [...lines, ...failed].filter((line) => /^SCAN payments_|TEMP B-TREE/.test(line)),

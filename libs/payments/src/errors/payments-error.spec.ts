@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import {
+  ownFramesOf,
   describeError,
   framesOf,
   isUnrecoverable,
@@ -72,6 +73,43 @@ describe('describeError', () => {
     for (const thrown of [revoked(), hostile, getter, new Error('x', { cause: hostile })]) {
       expect(describeError(thrown)).toBe('something that cannot be described was thrown');
     }
+  });
+});
+
+describe('ownFramesOf', () => {
+  const withStack = (...frames: string[]) =>
+    Object.assign(new Error('x'), { stack: ['Error: x', ...frames].join('\n    at ') });
+
+  it('OP-12 ownFramesOf() returns only frames of the application, with relative paths', () => {
+    const error = withStack(
+      'Client.query (/app/node_modules/pg/lib/client.js:5:6)',
+      'async Ledger.book (file:///app/dist/my ledger.js:10:5)',
+      '/app/dist/pay.js:7:8',
+      'Array.map (<anonymous>)',
+      'process.processTicks (node:internal/process/task_queues:95:5)',
+      'async /shared/util.js:1:2',
+    );
+    expect(ownFramesOf(error, '/app')).toBe(
+      'at async Ledger.book (dist/my ledger.js:10:5)\nat dist/pay.js:7:8\nat async ../shared/util.js:1:2',
+    );
+    expect(ownFramesOf(withStack('pay (node:net:1:2)'), '/app')).toBe('');
+  });
+
+  it('OP-12 ownFramesOf() finds frames below many frames of packages, and returns at most 10 whole frames and 1,000 characters', () => {
+    const packages = Array<string>(30).fill('f (/app/node_modules/x/y.js:1:1)');
+    const short = withStack(...packages, ...Array<string>(20).fill('f (/app/a.js:1:1)'));
+    expect(ownFramesOf(short, '/app').split('\n')).toEqual(
+      Array<string>(10).fill('at f (a.js:1:1)'),
+    );
+    const long = withStack(...Array<string>(20).fill(`f (/app/${'a'.repeat(300)}.js:1:1)`));
+    const lines = ownFramesOf(long, '/app').split('\n');
+    expect([lines.length, lines.join('\n').length <= 1000]).toEqual([3, true]);
+    expect(lines.every((line) => line.endsWith('.js:1:1)'))).toBe(true);
+  });
+
+  it('ownFramesOf() returns an empty text for a value that is not an error', () => {
+    for (const thrown of [undefined, 'text', revoked(), hostile])
+      expect(ownFramesOf(thrown)).toBe('');
   });
 });
 

@@ -1,3 +1,4 @@
+import { relative } from 'node:path';
 import type { PaymentsErrorCode } from './payments-error-code.js';
 
 /**
@@ -75,20 +76,41 @@ export function describeError(thrown: unknown): string {
  * none. Never throws. The message of the error is left out, because {@link describeError} returns it.
  */
 export function framesOf(thrown: unknown): string {
+  const frames = stackOf(thrown).slice(0, MAX_FRAMES);
+  return frames.map((frame) => `\n${frame}`).join('');
+}
+
+/** Matches the location at the end of a frame, without its line and column. */
+const LOCATION =
+  /(?<=\(|at (?:async )?)(?:file:\/\/)?((?:\/|[A-Za-z]:[\\/])[^()]*?)(?=:\d+:\d+\)?$)/;
+
+/**
+ * Returns the frames of a stack that are in the application's own files, one per line, for pages; empty if there are
+ * none. Paths are relative to `directory`. Frames of Node.js and of `node_modules` are left out. At most 10 frames and
+ * 1,000 characters. Never throws.
+ */
+export function ownFramesOf(thrown: unknown, directory = process.cwd()): string {
+  const own = stackOf(thrown).filter(
+    (frame) => LOCATION.test(frame) && !/[\\/]node_modules[\\/]/.test(frame),
+  );
+  const lines = own
+    .slice(0, MAX_FRAMES)
+    .map((frame) => frame.trim().replace(LOCATION, (_, path: string) => relative(directory, path)));
+  while (lines.join('\n').length > MAX_LENGTH) lines.pop();
+  return lines.join('\n').toWellFormed();
+}
+
+function stackOf(thrown: unknown): string[] {
   try {
-    if (!(thrown instanceof Error)) return '';
+    if (!(thrown instanceof Error)) return [];
     const { stack, message } = thrown;
-    if (typeof stack !== 'string') return '';
+    if (typeof stack !== 'string') return [];
     // The message is skipped, because its lines may look like frames.
     const start = stack.indexOf(message);
     const traced = stack.slice(start === -1 ? 0 : start + message.length).slice(0, 10_000);
-    const frames = traced.match(/^ {4}at [^\n]{1,500}$/gm) ?? [];
-    return frames
-      .slice(0, MAX_FRAMES)
-      .map((frame) => `\n${frame}`)
-      .join('');
+    return traced.match(/^ {4}at [^\n]{1,500}$/gm) ?? [];
   } catch {
-    return '';
+    return [];
   }
 }
 

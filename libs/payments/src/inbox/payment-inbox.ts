@@ -146,6 +146,14 @@ export class PaymentInbox {
   }
 
   /**
+   * Returns the events whose transaction id or reference is exactly `payment`, with the state and history of each
+   * delivery, their repeats and headers, but without their bodies. The newest are first, at most 100.
+   */
+  async eventsOf(payment: string, company: string = DEFAULT_COMPANY): Promise<StoredEvent[]> {
+    return this.store.eventsOf(company, payment);
+  }
+
+  /**
    * Returns a page of events, without their bodies, headers and histories. One call compares at most 20,000 events with
    * the filter, so a page may have fewer events than `limit`, or none, although more events match. Therefore, read
    * pages until `next` is `null`. The memory inbox has no such limit.

@@ -5,9 +5,9 @@ import { MIGRATIONS as SQLITE } from './sqlite/migrate.js';
 
 /** The hash of each migration, and of the functions of the newest version of PostgreSQL. */
 const PINNED = {
-  sqlite: ['8c44f394830580e8'],
-  postgres: ['d2cf7e1062f3da1a'],
-  postgresFunctions: '4f4c88f0b86c75e2',
+  sqlite: ['4e2ade14878c9bb2'],
+  postgres: ['90b89272b8ccb7d0'],
+  postgresFunctions: '9fce29085470c42e',
 };
 
 const hashOf = (text: string): string => hash('sha256', text, 'hex').slice(0, 16);

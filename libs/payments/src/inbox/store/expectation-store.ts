@@ -69,6 +69,8 @@ export interface StoredExpectation {
   readonly reference: string;
   /** The service's id of the transaction; `null` if it is not known yet. */
   readonly transactionId: string | null;
+  /** What is known about the request for the payment; see `PaymentExpectations.request()`. */
+  readonly request: RequestState;
   /**
    * When the expectation becomes overdue, by the store clock; `null` if it becomes overdue after the last delay of the
    * schedule.
@@ -284,7 +286,7 @@ export interface ExpectationFilter {
   readonly from?: Date;
   /** Only expectations that were created before this time. */
   readonly to?: Date;
-  /** Only expectations whose reference or transaction id begins with this text. */
+  /** Only expectations whose reference (`A` to `Z` match in either case) or transaction id begins with this text. */
   readonly search?: string;
 }
 

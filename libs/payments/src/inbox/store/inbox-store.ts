@@ -21,6 +21,16 @@ export type * from './stored-event.js';
 
 export const INBOX_STORE = Symbol('PAYMENTS_INBOX_STORE');
 
+/** A failed attempt of a delivery. */
+export interface FailedAttempt {
+  /** One line about the failure. */
+  readonly error: string;
+  /** See {@link StoredDelivery.frames}. Default: none. */
+  readonly frames?: string;
+  /** Milliseconds until the next attempt; `null` if the delivery is dead. */
+  readonly retryInMs: number | null;
+}
+
 export interface SettleResult {
   /** Whether the lease was valid, so that the delivery is settled. If the lease was not valid, nothing was changed. */
   readonly settled: boolean;
@@ -226,10 +236,10 @@ export interface InboxStore<Tx = unknown> {
 
   /**
    * Records a failed attempt: the delivery is pending again and due in `retryInMs`, or dead if `retryInMs` is `null`.
-   * At most 1,000 characters of the error are stored. Makes a suspect a normal delivery again, as do {@link complete}
-   * and {@link commit}.
+   * At most 1,000 characters of the error are stored, and the frames of the last failed attempt. Makes a suspect a
+   * normal delivery again, as do {@link complete} and {@link commit}.
    */
-  fail(lease: Lease, failure: { error: string; retryInMs: number | null }): Promise<SettleResult>;
+  fail(lease: Lease, failure: FailedAttempt): Promise<SettleResult>;
 
   /** Makes the delivery pending again, due in `dueInMs` (default: now), without counting the attempt. */
   release(lease: Lease, dueInMs?: number): Promise<SettleResult>;
@@ -262,6 +272,12 @@ export interface InboxStore<Tx = unknown> {
    * Returns the event with this id, with its body, headers, repeats and histories; `undefined` if the id is not known.
    */
   find(company: string, id: string): Promise<StoredEvent | undefined>;
+
+  /**
+   * Returns the events of a company whose transaction id or reference is exactly `payment`, the newest first, at most
+   * {@link MAX_OF_PAYMENT}. The events have all fields but their bodies.
+   */
+  eventsOf(company: string, payment: string): Promise<StoredEvent[]>;
 
   /**
    * Returns events in the order of receipt, newest or oldest first, `limit` at a time (1 to 1,000). A call may end

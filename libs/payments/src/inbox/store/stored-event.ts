@@ -53,6 +53,12 @@ export interface StoredDelivery {
   /** One line about the last failure, `null` if there was none. */
   readonly lastError: string | null;
   /**
+   * The stack frames of {@link lastError} that are in the application's own files, one per line and the innermost first,
+   * at most 1,000 characters. Paths are relative to the working directory of the process. `null` if there is none, and
+   * in a list.
+   */
+  readonly frames: string | null;
+  /**
    * When a pending delivery is due; `null` in other states. This time is in the past if the delivery waits for its
    * ordering key.
    */
@@ -227,6 +233,8 @@ export interface StoredEvent {
   readonly currency: string | null;
   /** When the first copy of the event was stored, by the store clock. */
   readonly receivedAt: Date;
+  /** Whether the event is a tombstone: its body, its deliveries and its summary were deleted. */
+  readonly pruned: boolean;
   /** The body as received; `null` if it was pruned and only the tombstone is left. */
   readonly raw: Buffer | null;
   /**
@@ -257,6 +265,8 @@ export interface StoredEvent {
 }
 
 export const HISTORY_LENGTH = 20;
+/** Maximum number of events that {@link InboxStore.eventsOf} returns. */
+export const MAX_OF_PAYMENT = 100;
 /** Maximum number of {@link StoredEvent.repeats}. */
 export const MAX_REPEATS = 20;
 
@@ -288,6 +298,38 @@ export function boundedError(error: string): string {
   return error.length > ERROR_LENGTH ? `${error.slice(0, ERROR_LENGTH - 1)}…` : error;
 }
 
+/**
+ * Returns a text with `A` to `Z` in lower case. Searches compare references in this form. The databases change the same
+ * letters, because `lower()` of SQLite, and of PostgreSQL for the collation "C", changes no other letter.
+ */
+export function lowerCase(text: string): string {
+  return text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
+}
+
+/** A search compares the amounts of about this many events, the newest. */
+export const AMOUNTS_READ = 100_000;
+
+/** An amount without zeros at the end of its fraction, so that equal amounts are equal texts. */
+export function normalAmount(amount: string): string {
+  return amount.includes('.') ? amount.replace(/\.?0+$/, '') : amount;
+}
+
+const AMOUNT = /^([a-z]{3})?\s*(\d{1,3}(?:,\d{3})+|\d{1,30})(\.\d{1,30})?\s*([a-z]{3})?$/i;
+
+/**
+ * Returns the amount that a search may mean, such as `350`, `350.00`, `KES 1,250.00` or `350 kes`; otherwise `null`.
+ * The amount is as {@link normalAmount} returns it. The currency is in upper and in lower case.
+ */
+export function amountIn(search: string): { amount: string; currencies: string[] } | null {
+  const [, before, digits, fraction = '', after] = AMOUNT.exec(search.trim()) ?? [];
+  if (digits === undefined || (before !== undefined && after !== undefined)) return null;
+  const currency = before ?? after;
+  return {
+    amount: normalAmount(digits.replaceAll(',', '') + fraction),
+    currencies: currency === undefined ? [] : [currency.toUpperCase(), currency.toLowerCase()],
+  };
+}
+
 /** Selects events: all given fields must match. Times are times of receipt. */
 export interface EventFilter {
   readonly company?: string;
@@ -311,7 +353,9 @@ export interface EventFilter {
    */
   readonly state?: EventState;
   /**
-   * Only events whose id or reference begins with this text, or whose transaction id (the ordering key) is this text.
+   * Only events whose id or reference begins with this text, or whose transaction id (the ordering key) is this text. For
+   * a reference, `A` to `Z` match in either case. If the text is an amount, such as `350`, `350.00` or `KES 350`, also
+   * events with this amount and currency among about the newest 100,000 events (the memory inbox: among all events).
    */
   readonly search?: string;
 }

@@ -5,6 +5,7 @@ import {
   describeError,
   framesOf,
   isUnrecoverable,
+  ownFramesOf,
   PaymentsError,
 } from '../../errors/payments-error.js';
 import { OtherVersionError } from '../../events/event-dispatcher.js';
@@ -316,7 +317,7 @@ export class Attempt {
       : nextRetryMs(retry, attempt, services.runtime.random());
     return {
       outcome: retryInMs === null ? 'dead' : 'failed',
-      write: () => store.fail(delivery, { error, retryInMs }),
+      write: () => store.fail(delivery, { error, frames: ownFramesOf(thrown), retryInMs }),
       retryInMs,
       keepSlotMs: 0,
       log: () => {

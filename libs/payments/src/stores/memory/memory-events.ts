@@ -57,6 +57,7 @@ export class MemoryDelivery {
   /** The time when the delivery finished, in milliseconds since the epoch; `null` until then. */
   finishedAt: number | null = null;
   lastError: string | null = null;
+  frames: string | null = null;
   /** The failed attempts, and all attempts before the last redrive; see {@link history}. */
   earlier: readonly HistoryEntry[] = NONE;
   queue: PriorityQueue<MemoryDelivery> | null = null;

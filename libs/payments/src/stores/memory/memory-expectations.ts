@@ -22,7 +22,7 @@ import type {
 import { capped } from '../../inbox/store/stored-event.js';
 import { keyOf, PriorityQueue } from './memory-events.js';
 import type { EventIndex, Queued } from './memory-events.js';
-import { pageOf } from './memory-queries.js';
+import { beginsWith, pageOf } from './memory-queries.js';
 
 const FULL =
   'The memory inbox is full of expectations that are waiting for an event. Raise "maxEvents", cancel expectations ' +
@@ -37,7 +37,7 @@ type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
 /** An expectation in the memory store. Times in milliseconds are on the monotonic clock. */
 interface Row extends Queued<Row> {
   readonly seq: number;
-  /** The expectation. `ageMs` and `nextPollAt` are computed when the expectation is read. */
+  /** The expectation. `request`, `ageMs` and `nextPollAt` are computed when the expectation is read. */
   readonly stored: Mutable<StoredExpectation>;
   readonly createdMs: number;
   /**
@@ -148,10 +148,11 @@ export function memoryExpectations(
     return types.flatMap((type) => events.findOnce(company, type, transactionId)?.event ?? []);
   }
 
-  function describe({ stored, createdMs, queue, leased, pollMs }: Row): StoredExpectation {
+  function describe(row: Row): StoredExpectation {
+    const { stored, createdMs, queue, leased, pollMs } = row;
     const [now, wallMs] = [runtime.monotonic(), runtime.now()];
     const nextPollAt = queue === null || leased ? null : new Date(wallMs + pollMs - now);
-    return { ...stored, ageMs: now - createdMs, nextPollAt };
+    return { ...stored, request: requestOf(row), ageMs: now - createdMs, nextPollAt };
   }
 
   return {
@@ -175,6 +176,7 @@ export function memoryExpectations(
           company,
           reference,
           transactionId: null,
+          request: 'never',
           state: 'waiting',
           createdAt,
           ageMs: 0,
@@ -386,6 +388,8 @@ function matches(row: StoredExpectation, filter: ExpectationFilter): boolean {
     (contradictory !== true || contradiction !== null) &&
     (from === undefined || createdAt >= from) &&
     (to === undefined || createdAt < to) &&
-    (search === undefined || [reference, transactionId].some((text) => text?.startsWith(search)))
+    (search === undefined ||
+      beginsWith(reference, search) ||
+      transactionId?.startsWith(search) === true)
   );
 }

@@ -11,9 +11,12 @@ import type {
   StoredEvent,
 } from '../../inbox/store/inbox-store.js';
 import {
+  amountIn,
   capped,
+  lowerCase,
   MAX_FAILED,
   NO_SUMMARY,
+  normalAmount,
   parseSeq,
   toHistory,
 } from '../../inbox/store/stored-event.js';
@@ -45,6 +48,7 @@ export function describeEvent(row: MemoryEvent, toDate: ToDate, whole: boolean):
     state: delivery.state,
     attempts: delivery.attempts,
     lastError: delivery.lastError,
+    frames: whole ? delivery.frames : null,
     dueAt: delivery.state === 'pending' ? toDate(delivery.dueAt) : null,
     finishedAt: delivery.finishedAt === null ? null : new Date(delivery.finishedAt),
     history: whole ? toHistory(delivery.history) : [],
@@ -59,6 +63,7 @@ export function describeEvent(row: MemoryEvent, toDate: ToDate, whole: boolean):
     stale,
     ...(event.summary ?? NO_SUMMARY),
     receivedAt: new Date(row.receivedMs),
+    pruned: digest !== null,
     raw: whole && digest === null ? Buffer.from(event.raw) : null,
     headers: whole ? { ...event.headers } : {},
     repeats: whole ? row.repeats : [],
@@ -106,7 +111,25 @@ export function matches(row: MemoryEvent, filter: EventFilter): boolean {
 }
 
 function hasText({ id, summary, orderingKey }: IncomingEvent, text: string): boolean {
-  return [id, summary?.reference].some((one) => one?.startsWith(text)) || orderingKey === text;
+  if (id.startsWith(text) || orderingKey === text || beginsWith(summary?.reference, text)) {
+    return true;
+  }
+  const searched = amountIn(text);
+  if (searched === null || summary?.amount == null) return false;
+  const { amount, currencies } = searched;
+  const isCurrency = currencies.length === 0 || currencies.includes(summary.currency ?? '');
+  return normalAmount(summary.amount) === amount && isCurrency;
+}
+
+/** Whether a reference begins with a text, if `A` to `Z` match in either case. */
+export function beginsWith(reference: string | null | undefined, text: string): boolean {
+  return reference != null && lowerCase(reference).startsWith(lowerCase(text));
+}
+
+export function isOfPayment({ event }: MemoryEvent, company: string, payment: string): boolean {
+  const { orderingKey, summary } = event;
+  const isNamed = orderingKey === payment || summary?.reference === payment;
+  return isNamed && event.company === company;
 }
 
 /** Counts all events. The count of 100,000 events takes a few milliseconds. */

@@ -4,7 +4,7 @@ import type { OptionChecks } from '../../errors/option-checks.js';
 import { PaymentsError } from '../../errors/payments-error.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import { countActivity } from '../../inbox/store/activity.js';
-import { boundedError } from '../../inbox/store/stored-event.js';
+import { boundedError, MAX_OF_PAYMENT } from '../../inbox/store/stored-event.js';
 import type {
   ClaimedDelivery,
   DeliveryState,
@@ -25,6 +25,7 @@ import {
   countFailures,
   countStats,
   describeEvent,
+  isOfPayment,
   matches,
   pageOf,
 } from './memory-queries.js';
@@ -334,10 +335,11 @@ export function memoryStore(limits: MemoryLimits, runtime: PaymentsRuntime): Inb
       return { settled: true, nextDue: move(delivery, 'done') };
     },
 
-    async fail(lease, { error, retryInMs }) {
+    async fail(lease, { error, frames, retryInMs }) {
       const delivery = leased(lease);
       if (delivery === undefined) return NOT_SETTLED;
       delivery.lastError = boundedError(error);
+      delivery.frames = frames || null;
       delivery.earlier = delivery.withAttempt(runtime.now(), 'f', delivery.lastError);
       const nextDue = retryInMs === null ? move(delivery, 'dead') : reopen(delivery, retryInMs);
       return { settled: true, nextDue };
@@ -366,6 +368,12 @@ export function memoryStore(limits: MemoryLimits, runtime: PaymentsRuntime): Inb
     async find(company, id) {
       const row = events.find(company, id);
       return row && describeEvent(row, toDate, true);
+    },
+
+    async eventsOf(company, payment) {
+      const rows = [...events.all()].filter((row) => isOfPayment(row, company, payment));
+      const newest = rows.toReversed().slice(0, MAX_OF_PAYMENT);
+      return newest.map((row) => ({ ...describeEvent(row, toDate, true), raw: null }));
     },
 
     async list({ filter, ...query }) {

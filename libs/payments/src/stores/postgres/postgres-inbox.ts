@@ -129,8 +129,8 @@ function postgresStore(
     ...claims(source, schema, runtime),
     newerHandled: (lease) => newerHandled(source, schema, lease),
     complete: (lease) => settle({ lease, kind: 'done', error: null, dueInMs: null }),
-    fail: (lease, { error, retryInMs }) =>
-      settle({ lease, kind: 'failed', error, dueInMs: retryInMs }),
+    fail: (lease, { error, frames, retryInMs }) =>
+      settle({ lease, kind: 'failed', error, frames, dueInMs: retryInMs }),
 
     async release(lease, dueInMs = 0) {
       const result = await settle({ lease, kind: 'released', error: null, dueInMs });
@@ -143,6 +143,7 @@ function postgresStore(
     commit: committing(source, schema, options, runtime),
     onWake: (wake) => listener.add(wake),
     find: (company, id) => events.find(company, id),
+    eventsOf: (company, payment) => events.eventsOf(company, payment),
     list: (query) => events.list(query),
     stats: () => events.stats(),
     failures: () => events.failures(),

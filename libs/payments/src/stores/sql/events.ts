@@ -13,11 +13,15 @@ import type {
   StoredEvent,
 } from '../../inbox/store/inbox-store.js';
 import {
+  amountIn,
+  AMOUNTS_READ,
   capped,
   COUNT_CAP,
   HISTORY_LENGTH,
+  lowerCase,
   MAX_DISORDER_MS,
   MAX_FAILED,
+  MAX_OF_PAYMENT,
   parseSeq,
   toHistory,
 } from '../../inbox/store/stored-event.js';
@@ -33,7 +37,7 @@ import {
   toStored,
   whereAll,
 } from './sql-connection.js';
-import type { Condition, SqlConnection, SqlDatabase } from './sql-connection.js';
+import type { Condition, SqlConnection, SqlDatabase, SqlDialect } from './sql-connection.js';
 
 /**
  * SQL: whether a delivery `d` is pending, running or dead, and at least one of its attempts failed. A receive does not
@@ -60,6 +64,7 @@ interface EventRow {
   readonly amount: string | null;
   readonly currency: string | null;
   readonly stale: boolean | 0 | 1;
+  readonly pruned: boolean | 0 | 1;
   /** The body in hexadecimal. This column and the next two columns are absent in the rows of a list. */
   readonly raw?: string | null;
   readonly headers?: string | null;
@@ -67,8 +72,9 @@ interface EventRow {
   readonly repeats?: string | null;
 }
 
-const COLUMNS = `e.seq, e.company, e.id, e.source, e.event_type, e.occurred_at, e.received_at, e.ordering_key,
-  e.reference, e.amount, e.currency, e.stale`;
+const columnsOf = ({ layout }: SqlDialect): string =>
+  `e.seq, e.company, e.id, e.source, e.event_type, e.occurred_at, e.received_at, e.ordering_key,
+   e.reference, e.amount, e.currency, e.stale, ${layout.pruned} AS pruned`;
 
 /** The columns of a delivery from which its history is built. */
 export interface HistoryRow {
@@ -84,6 +90,7 @@ interface DeliveryRow extends HistoryRow {
   readonly event: number;
   readonly handler: string;
   readonly last_error: string | null;
+  readonly frames: string | null;
   readonly due_at: number | null;
 }
 
@@ -123,11 +130,36 @@ export class SqlEvents {
   async find(company: string, id: string): Promise<StoredEvent | undefined> {
     const { dialect } = this.database;
     const row = await this.database.get<EventRow>(
-      `SELECT ${COLUMNS}, CASE WHEN e.raw IS NOT NULL THEN ${dialect.hex('e.raw')} END AS raw, e.headers, e.repeats
-       FROM ${this.database.dialect.layout.bodies} e WHERE e.id = $1 AND e.company = $2`,
+      `SELECT ${columnsOf(dialect)}, CASE WHEN e.raw IS NOT NULL THEN ${dialect.hex('e.raw')} END AS raw, e.headers, e.repeats
+       FROM ${dialect.layout.bodies} e WHERE e.id = $1 AND e.company = $2`,
       [toStored(id), toStored(company)],
     );
-    return row && (await this.#toEvents(this.database, [row], 'd.history'))[0];
+    return row && (await this.#toEvents(this.database, [row], true))[0];
+  }
+
+  async eventsOf(company: string, payment: string): Promise<StoredEvent[]> {
+    const { dialect } = this.database;
+    return this.database.transaction(async (connection) => {
+      const seqs: number[] = [];
+      for (const [index, sql, ...values] of this.#ofPayment(payment)) {
+        const list = new ParameterList();
+        const where = whereAll([[index, sql, ...values]], list);
+        // Without the addition, the planner of PostgreSQL could read all events in the order of their numbers.
+        const rows = await connection.all<{ readonly seq: number }>(
+          `SELECT e.seq FROM ${this.#by('event e', index!)} WHERE ${where}
+             AND e.company = ${list.add(toStored(company), 'text')} ORDER BY e.seq + 0 DESC LIMIT ${MAX_OF_PAYMENT}`,
+          list.values,
+        );
+        seqs.push(...rows.map(({ seq }) => seq));
+      }
+      const newest = [...new Set(seqs)].toSorted((a, b) => b - a).slice(0, MAX_OF_PAYMENT);
+      const rows = await connection.all<EventRow>(
+        `SELECT ${columnsOf(dialect)}, e.headers, e.repeats FROM ${dialect.layout.bodies} e
+         WHERE ${dialect.isOneOf('e.seq', '$1::bigint[]')} ORDER BY e.seq DESC`,
+        [newest],
+      );
+      return this.#toEvents(connection, rows, true);
+    });
   }
 
   async list({ filter, order, limit, after }: Query): Promise<EventPage> {
@@ -145,7 +177,7 @@ export class SqlEvents {
         },
         this.letOthersRun,
       );
-      const events = await this.#toEvents(connection, rows, 'NULL');
+      const events = await this.#toEvents(connection, rows, false);
       return { events, next: next && String(next.seq) };
     });
   }
@@ -289,7 +321,7 @@ export class SqlEvents {
       AND ${seq} < ${list.add(range.high, 'bigint')} ORDER BY ${sorted.join(', ')}`;
     const values = [...list.values];
     const rows = await connection.all<EventRow>(
-      `SELECT ${COLUMNS} FROM (SELECT s.* ${slice} LIMIT ${size}) e
+      `SELECT ${columnsOf(connection.dialect)} FROM (SELECT s.* ${slice} LIMIT ${size}) e
        WHERE ${whereAll(others, list)} ORDER BY e.seq ${direction} LIMIT ${list.add(limit, 'bigint')}`,
       list.values,
     );
@@ -338,7 +370,14 @@ export class SqlEvents {
     const ofEvents = (conditions: readonly Condition[]) =>
       this.#numbers(connection, 'event e', 'e.seq', conditions);
     if (ids !== undefined) return ofEvents([this.#isOneOf(ids)]);
-    if (search) return ofEvents(this.#foundBy(search));
+    if (search) {
+      const indexed = this.#foundBy(search).filter(([index]) => index !== null);
+      const named = await ofEvents(indexed);
+      const [amount] = this.#hasAmountIn(search);
+      if (named === null || amount === undefined) return named;
+      const found = new Set([...named, ...(await this.#newest(connection, amount))]);
+      return found.size <= SLICE ? [...found] : null;
+    }
     if (state !== 'running') return null;
     return this.#numbers(connection, 'delivery d', 'd.event', [['running', "d.state = 'running'"]]);
   }
@@ -363,6 +402,26 @@ export class SqlEvents {
     return found.size <= SLICE ? [...found] : null;
   }
 
+  /** Returns about the newest {@link AMOUNTS_READ} events that meet a condition. Stops if they are too many. */
+  async #newest(connection: SqlConnection, [index, sql, ...values]: Condition): Promise<number[]> {
+    const newest = await connection.get<{ readonly seq: number | null }>(
+      `SELECT max(e.seq) AS seq FROM ${this.#table('event')} e`,
+    );
+    const found: number[] = [];
+    const last = newest!.seq ?? 0;
+    for (let high = last; high > last - AMOUNTS_READ && found.length <= SLICE; high -= SLICE) {
+      const list = new ParameterList();
+      const rows = await connection.all<{ readonly seq: number }>(
+        `SELECT e.seq FROM ${this.#table('event')} e WHERE e.seq > ${list.add(high - SLICE, 'bigint')}
+           AND e.seq <= ${list.add(high, 'bigint')} AND ${whereAll([[index, sql, ...values]], list)}`,
+        list.values,
+      );
+      found.push(...rows.map(({ seq }) => seq));
+      await this.letOthersRun();
+    }
+    return found;
+  }
+
   #isOneOf(ids: readonly string[]): Condition {
     return ['id', this.database.dialect.isOneOf('e.id', '?::text[]'), ids.map(toStored)];
   }
@@ -371,16 +430,48 @@ export class SqlEvents {
   #foundBy(search: string): Condition[] {
     const { dialect } = this.database;
     const text = toStored(search);
+    const lower = lowerCase(text);
     const begins = (column: string, indexed: (sql: string) => string): string =>
-      `${column} IS NOT NULL AND ${indexed(column)} >= ${indexed('?::text')}
-       AND ${indexed(column)} < ${indexed('?::text')} || '${LAST}' AND substr(${column}, 1, length(?::text)) = ?::text`;
-    const isTransaction = `${dialect.indexed('e.ordering_key')} = ${dialect.indexed('?::text')} AND e.ordering_key = ?::text`;
+      `${indexed(column)} >= ${indexed('?::text')} AND ${indexed(column)} < ${indexed('?::text')} || '${LAST}'
+       AND substr(${column}, 1, length(?::text)) = ?::text`;
+    const isReference = begins('lower(e.reference)', (sql) => dialect.indexed(sql));
     return [
       ['id', begins('e.id', (sql) => sql), text, text, text, text],
-      ['reference', begins('e.reference', (sql) => dialect.indexed(sql)), text, text, text, text],
+      ['reference', `e.reference IS NOT NULL AND ${isReference}`, lower, lower, lower, lower],
+      ...this.#ofTransaction(text),
+      ...this.#hasAmountIn(search),
+    ];
+  }
+
+  /** Returns the conditions of `eventsOf`. An event of the payment meets at least one of these conditions. */
+  #ofPayment(payment: string): Condition[] {
+    const { dialect } = this.database;
+    const text = toStored(payment);
+    const lower = lowerCase(text);
+    const isReference = `e.reference IS NOT NULL AND ${dialect.indexed('lower(e.reference)')} = ${dialect.indexed('?::text')}
+      AND e.reference = ?::text`;
+    return [['reference', isReference, lower, text], ...this.#ofTransaction(text)];
+  }
+
+  #ofTransaction(text: string): Condition[] {
+    const { dialect } = this.database;
+    const isTransaction = `${dialect.indexed('e.ordering_key')} = ${dialect.indexed('?::text')} AND e.ordering_key = ?::text`;
+    return [
       ['once', `${countsOnce('e.')} AND ${isTransaction}`, text, text],
       ['transaction', `${notOnce('e.')} AND ${isTransaction}`, text, text],
     ];
+  }
+
+  /** Returns a condition without an index if a search may be for an amount; otherwise nothing. */
+  #hasAmountIn(search: string): Condition[] {
+    const searched = amountIn(search);
+    if (searched === null) return [];
+    const { amount, currencies } = searched;
+    // See normalAmount.
+    const sql = `e.seq > (SELECT max(x.seq) - ${AMOUNTS_READ} FROM ${this.#table('event')} x)
+      AND CASE WHEN e.amount LIKE '%.%' THEN rtrim(rtrim(e.amount, '0'), '.') ELSE e.amount END = ?::text`;
+    if (currencies.length === 0) return [[null, sql, amount]];
+    return [[null, `${sql} AND e.currency IN (?::text, ?::text)`, amount, ...currencies]];
   }
 
   /** Returns a range of event numbers that contains all events received in the time range of a filter. */
@@ -429,18 +520,17 @@ export class SqlEvents {
   async #toEvents(
     connection: SqlConnection,
     rows: readonly EventRow[],
-    history: 'd.history' | 'NULL',
+    whole: boolean,
   ): Promise<StoredEvent[]> {
     if (rows.length === 0) return [];
     const { dialect } = connection;
     const deliveries = await connection.all<DeliveryRow>(
       `SELECT d.event, d.handler, d.state, d.attempts, d.last_error, d.due_at, d.started_at, d.finished_at,
-         ${history} AS history
+         ${whole ? 'd.history, d.frames' : 'NULL AS history, NULL AS frames'}
        FROM ${this.#table('delivery')} d WHERE ${dialect.isOneOf('d.event', '$1::bigint[]')} ORDER BY d.event, d.handler`,
       [rows.map(({ seq }) => seq)],
     );
     const byEvent = Map.groupBy(deliveries, ({ event }) => event);
-    const isListed = history === 'NULL';
     return rows.map((row) => ({
       ...toEvent(row),
       deliveries: (byEvent.get(row.seq) ?? []).map((delivery): StoredDelivery => ({
@@ -448,9 +538,10 @@ export class SqlEvents {
         state: delivery.state,
         attempts: delivery.attempts,
         lastError: textOf(delivery.last_error),
+        frames: textOf(delivery.frames),
         dueAt: dateOf(delivery.due_at, dialect.wallOffsetMs),
         finishedAt: dateOf(delivery.finished_at),
-        history: isListed ? [] : toHistory(historyOf(delivery)).map(withError),
+        history: whole ? toHistory(historyOf(delivery)).map(withError) : [],
       })),
     }));
   }
@@ -554,6 +645,7 @@ function toEvent(row: EventRow): Omit<StoredEvent, 'deliveries'> {
     amount: textOf(row.amount),
     currency: textOf(row.currency),
     receivedAt: new Date(row.received_at),
+    pruned: Boolean(row.pruned),
     raw: row.raw == null ? null : Buffer.from(row.raw, 'hex'),
     headers: JSON.parse(fromStored(row.headers ?? '{}')) as Record<string, string>,
     stale: Boolean(row.stale),

@@ -21,7 +21,7 @@ import type {
   StoredExpectation,
   StoreReceipt,
 } from '../../inbox/store/inbox-store.js';
-import { capped, COUNT_CAP, parseCursor } from '../../inbox/store/stored-event.js';
+import { capped, COUNT_CAP, lowerCase, parseCursor } from '../../inbox/store/stored-event.js';
 import {
   countsOnce,
   fromStored,
@@ -252,7 +252,7 @@ export abstract class SqlExpectations implements ExpectationStore {
        UPDATE ${this.#table} SET lost_polls = lost_polls + CASE WHEN leased THEN 1 ELSE 0 END, leased = true,
          token = token + 1, next_poll_at = ${now} + $2::bigint
        WHERE seq IN (SELECT seq FROM due) AND ${dialect.commits('lazily')}
-       RETURNING *, ${now} - created_clock AS age_ms`,
+       RETURNING *, ${this.#computed(list)}`,
       list.values,
     );
     return rows.map((row) => ({
@@ -402,7 +402,7 @@ export abstract class SqlExpectations implements ExpectationStore {
     const slice = `FROM ${this.#by(source[0])} WHERE ${within} ${ORDER}`;
     const values = [...list.values];
     const rows = await this.connection.all<ExpectationRow>(
-      `SELECT x.*, ${this.#now(list)} - x.created_clock AS age_ms FROM (SELECT x.* ${slice} LIMIT ${size}) x
+      `SELECT x.*, ${this.#computed(list)} FROM (SELECT x.* ${slice} LIMIT ${size}) x
        WHERE ${whereAll(others, list)} ${ORDER} LIMIT ${list.add(limit, 'bigint')}`,
       list.values,
     );
@@ -431,10 +431,8 @@ export abstract class SqlExpectations implements ExpectationStore {
 
   #find(company: string, reference: string): Promise<ExpectationRow | undefined> {
     const list = new ParameterList(nameOf(company, reference));
-    const now = this.#now(list);
     return this.connection.get<ExpectationRow>(
-      `SELECT x.*, ${now} - created_clock AS age_ms, request_until <= ${now} AS request_ended
-       FROM ${this.#table} x WHERE ${NAMED}`,
+      `SELECT x.*, ${this.#computed(list)} FROM ${this.#table} x WHERE ${NAMED}`,
       list.values,
     );
   }
@@ -450,6 +448,12 @@ export abstract class SqlExpectations implements ExpectationStore {
    */
   #now(parameters: ParameterList): string {
     return `(SELECT ${this.connection.dialect.now('store', parameters)})`;
+  }
+
+  /** SQL for the columns of {@link ExpectationRow} that depend on the current time. */
+  #computed(parameters: ParameterList): string {
+    const now = this.#now(parameters);
+    return `${now} - created_clock AS age_ms, request_until <= ${now} AS request_ended`;
   }
 
   get #unpaused(): string {
@@ -468,6 +472,7 @@ export abstract class SqlExpectations implements ExpectationStore {
       dueBy: due_in_ms === null ? null : new Date(created_at + due_in_ms),
       schedule: JSON.parse(row.schedule) as number[],
       state: row.state,
+      request: requestStateOf(row),
       createdAt: new Date(created_at),
       ageMs: Math.max(0, row.age_ms),
       polls: row.polls,
@@ -616,10 +621,15 @@ function conditionsOf(
 
 /** Returns the conditions of a search. A search finds an expectation that meets at least one of these conditions. */
 function prefixesOf(text: string): Condition[] {
-  const range = [toStored(text), toStored(text) + LAST];
+  const begins = (column: string, start: string): [string, ...string[]] => [
+    `${column} >= ?::text AND ${column} < ?::text`,
+    start,
+    start + LAST,
+  ];
+  const start = toStored(text);
   return [
-    ['reference', 'x.reference >= ?::text AND x.reference < ?::text', ...range],
-    ['transaction', 'x.transaction_id >= ?::text AND x.transaction_id < ?::text', ...range],
+    ['lower', ...begins('lower(x.reference)', lowerCase(start))],
+    ['transaction', ...begins('x.transaction_id', start)],
   ];
 }
 

@@ -86,6 +86,7 @@ export const OPERATIONS = {
   ],
   pruneSlice: ['write', (sql, request: PruneRequest) => new SqlPruning(sql).slice(request)],
   find: ['read', (sql, ...args) => events(sql).find(...args)],
+  eventsOf: ['read', (sql, ...args) => events(sql).eventsOf(...args)],
   list: ['read', (sql, ...args) => events(sql).list(...args)],
   stats: ['read', (sql) => events(sql).stats()],
   failures: ['read', (sql) => events(sql).failures()],

@@ -54,7 +54,7 @@ CREATE UNIQUE INDEX event_once ON ${schema}.event (left(ordering_key, 200), orde
   WHERE once AND NOT stale;
 CREATE INDEX event_transaction ON ${schema}.event (left(ordering_key, 200))
   WHERE ordering_key IS NOT NULL AND (NOT once OR stale);
-CREATE INDEX event_reference ON ${schema}.event (left(reference, 200)) WHERE reference IS NOT NULL;
+CREATE INDEX event_reference ON ${schema}.event (left(lower(reference), 200)) WHERE reference IS NOT NULL;
 
 -- The events up to meta.pruned_to that may still have a body.
 CREATE TABLE ${schema}.kept (event bigint PRIMARY KEY);
@@ -82,6 +82,8 @@ CREATE TABLE ${schema}.delivery (
   -- When the delivery became done, dead or skipped.
   finished_at bigint,
   last_error text,
+  -- The application's own stack frames of the last error.
+  frames text,
   -- A copy of the event's column.
   ordering uuid,
   -- An array of the type HistoryEntry in stored-event.ts, without the attempt that made the delivery done.
@@ -155,6 +157,7 @@ CREATE TABLE ${schema}.expectation (
 ) WITH (${VACUUM_OFTEN}
 );
 CREATE INDEX expectation_transaction ON ${schema}.expectation (transaction_id, company) WHERE transaction_id IS NOT NULL;
+CREATE INDEX expectation_lower ON ${schema}.expectation (lower(reference));
 CREATE INDEX expectation_poll ON ${schema}.expectation (next_poll_at) WHERE next_poll_at IS NOT NULL;
 CREATE INDEX expectation_created ON ${schema}.expectation (created_at, seq);
 CREATE INDEX expectation_state ON ${schema}.expectation (state, created_at, seq);

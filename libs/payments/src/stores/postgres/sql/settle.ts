@@ -22,6 +22,7 @@ interface LeaseOutcome {
   readonly lease: Lease;
   readonly kind: 'done' | 'failed' | 'released';
   readonly error: string | null;
+  readonly frames?: string | undefined;
   /** Milliseconds until the delivery is due again; `null` if the delivery is finished. */
   readonly dueInMs: number | null;
 }
@@ -33,6 +34,7 @@ const OUTCOME_COLUMNS: Columns<LeaseOutcome> = {
   token: ['bigint', ({ lease }) => lease.token],
   kind: ['text', ({ kind }) => kind],
   error: ['text', ({ error }) => error && toStored(boundedError(error))],
+  frames: ['text', ({ frames }) => (frames ? toStored(frames) : null)],
   due_ms: ['bigint', ({ dueInMs }) => dueInMs && Math.round(Math.min(dueInMs, MAX_DELAY_MS))],
 };
 const SETTLE_PARAMETERS = declarationOf(OUTCOME_COLUMNS, 'p_');
@@ -61,7 +63,7 @@ export function settlements(
       );
     },
     maxCalls: 1,
-    bytesOf: ({ error }) => error?.length ?? 0,
+    bytesOf: ({ error, frames }) => (error?.length ?? 0) + (frames?.length ?? 0),
     isValueError,
   });
   return async (outcome) => {
@@ -155,6 +157,7 @@ BEGIN
            crashes = CASE s.kind WHEN 'released' THEN d.crashes ELSE 0 END,
            failed_at = CASE s.kind WHEN 'failed' THEN v_now ELSE d.failed_at END,
            last_error = COALESCE(s.error, d.last_error),
+           frames = CASE s.kind WHEN 'failed' THEN s.frames ELSE d.frames END,
            history = CASE s.kind WHEN 'failed' THEN ${historyWith('v_now', `'f'`, 's.error')} ELSE d.history END
       -- The rows are found by ctid, because they are locked. A row that has changed since this statement began is not
       -- found by its ctid. A later call settles that row if its token is still the same.

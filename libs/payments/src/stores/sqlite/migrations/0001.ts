@@ -40,7 +40,7 @@ export const version1 = `
     WHERE once AND NOT stale;
   CREATE INDEX payments_inbox_event_transaction ON payments_inbox_event (ordering_key)
     WHERE ordering_key IS NOT NULL AND (NOT once OR stale);
-  CREATE INDEX payments_inbox_event_reference ON payments_inbox_event (reference) WHERE reference IS NOT NULL;
+  CREATE INDEX payments_inbox_event_reference ON payments_inbox_event (lower(reference)) WHERE reference IS NOT NULL;
   CREATE INDEX payments_inbox_event_tombstone ON payments_inbox_event (received_at) WHERE pruned;
   CREATE INDEX payments_inbox_event_unhandled ON payments_inbox_event (stale) WHERE unhandled;
 
@@ -70,6 +70,7 @@ export const version1 = `
     failed_at INTEGER, -- end of the last attempt that failed or was lost
     finished_at INTEGER,
     last_error TEXT,
+    frames TEXT, -- the application's own stack frames of last_error
     ordering BLOB, -- hash of company and ordering key
     history TEXT NOT NULL DEFAULT '[]', -- a JSON array of arrays, without the attempt that made the delivery done
     PRIMARY KEY (event, handler)
@@ -121,6 +122,7 @@ export const version1 = `
     WHERE transaction_id IS NOT NULL;
   CREATE INDEX payments_inbox_expectation_poll ON payments_inbox_expectation (next_poll_at)
     WHERE next_poll_at IS NOT NULL;
+  CREATE INDEX payments_inbox_expectation_lower ON payments_inbox_expectation (lower(reference));
   CREATE INDEX payments_inbox_expectation_created ON payments_inbox_expectation (created_at);
   CREATE INDEX payments_inbox_expectation_state ON payments_inbox_expectation (state, created_at);
   CREATE INDEX payments_inbox_expectation_overdue ON payments_inbox_expectation (last_result, created_at)

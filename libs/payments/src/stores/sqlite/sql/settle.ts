@@ -1,6 +1,6 @@
 import { boundedError, HISTORY_LENGTH } from '../../../inbox/store/stored-event.js';
 import type { HistoryEntry } from '../../../inbox/store/stored-event.js';
-import type { Lease, SettleResult } from '../../../inbox/store/inbox-store.js';
+import type { FailedAttempt, Lease, SettleResult } from '../../../inbox/store/inbox-store.js';
 import type { SqliteConnection } from '../thread/connection.js';
 import type { SqliteSql } from '../thread/connection.js';
 import { FREED_QUEUE, releaseNext } from './ordering.js';
@@ -13,18 +13,15 @@ export function complete(sql: SqliteSql, lease: LeaseName): SettleResult {
   return settle(sql, lease, 'done', 'finished_at = ?, crashes = 0', [sql.times.wall]);
 }
 
-export function fail(
-  sql: SqliteSql,
-  lease: LeaseName,
-  failure: { readonly error: string; readonly retryInMs: number | null },
-): SettleResult {
+export function fail(sql: SqliteSql, lease: LeaseName, failure: FailedAttempt): SettleResult {
   const { wall, clock } = sql.times;
   const { retryInMs } = failure;
   const row = findRunning(sql.connection, lease);
   if (row === undefined) return LOST;
   const error = toStored(boundedError(failure.error));
-  const set = 'last_error = ?, failed_at = ?, history = ?, crashes = 0';
-  const failed = [error, wall, withAttempt(row, wall, 'f', error)];
+  const set = 'last_error = ?, frames = ?, failed_at = ?, history = ?, crashes = 0';
+  const frames = failure.frames ? toStored(failure.frames) : null;
+  const failed = [error, frames, wall, withAttempt(row, wall, 'f', error)];
   if (retryInMs === null) {
     return settle(sql, lease, 'dead', `${set}, queue = 'dead', finished_at = ?`, [...failed, wall]);
   }
