@@ -63,6 +63,8 @@ function questionsFor(events: number): [string, Omit<ConsoleQuestion, 'times'>][
     ['first request for a handler without events', { list: { handler: 'none' }, atLeast: 0 }],
     ['search for a transaction', search(transactionOf(middle), 1)],
     ['search for an event id', search(idOf(middle), 1)],
+    ['search for a reference in lower case', search(referenceOf(middle).toLowerCase(), 1)],
+    ['search for an amount', search(`KES ${events - 7}`, 1)],
     ['search that finds nothing', search('nothing has this text', 0)],
     ['failures', { atLeast: 4 }],
   ];

@@ -18,6 +18,7 @@
  * @typedef {Json<import('nestjs-payments').Failures>} Failures
  * @typedef {Json<import('nestjs-payments').StoredExpectation> & Pick<StoredEvent, 'amount' | 'currency'>} Expectation
  * @typedef {{ expectations: Expectation[], next: string | null }} ExpectationPage
+ * @typedef {Json<import('../dist/console-payment.js').ConsolePayment>} Payment
  * @typedef {Json<import('../dist/console-overview.js').ConsoleMinute>} Minute
  * @typedef {Json<import('../dist/console-overview.js').ConsoleHandler>} Handler
  * @typedef {Json<import('../dist/console-overview.js').NewestEvents>} NewestEvents

@@ -10,11 +10,13 @@ import { visible } from './format.js';
 import { EventList } from './list.js';
 import { Masthead, Notices, PAGES } from './masthead.js';
 import { Overview, RANGES } from './overview.js';
+import { PaymentPage } from './payment.js';
 import { Permission } from './permission.js';
 import { usePolled } from './polling.js';
 import { useRoute } from './route.js';
+import { SearchResults } from './search.js';
 import { Setup } from './setup.js';
-import { ShortcutHelp, focusSearch, useShortcuts } from './shortcuts.js';
+import { ShortcutHelp, useShortcuts } from './shortcuts.js';
 
 /** @typedef {import('./actions.js').Action} Action */
 
@@ -34,7 +36,7 @@ function Console() {
   const [acted, setActed] = useState(0);
   const [helping, setHelping] = useState(false);
   const help = useCallback(() => setHelping(true), []);
-  const searching = useShortcuts(help);
+  useShortcuts(help);
   const trail = useRef(new Map());
   const list = useRef('#/events');
   if (route.view === 'events') list.current = hash;
@@ -47,8 +49,7 @@ function Console() {
   const first = useRef(true);
   useEffect(() => {
     if (first.current) first.current = false;
-    else if (!searching.current || !focusSearch()) document.querySelector('h1')?.focus();
-    searching.current = false;
+    else document.querySelector('h1')?.focus();
     setNotice('');
   }, [where]);
 
@@ -114,6 +115,19 @@ function View({ route, overview, minutes, acted, trail, list, ask }) {
       ask=${ask}
     />`;
   }
+  if (route.view === 'payment') {
+    return html`<${PaymentPage}
+      company=${route.company}
+      payment=${route.id}
+      order=${route.params.order === 'newest' ? 'newest' : 'oldest'}
+      overview=${overview}
+      acted=${acted}
+      ask=${ask}
+    />`;
+  }
+  if (route.view === 'search') {
+    return html`<${SearchResults} text=${route.params.for ?? ''} overview=${overview} />`;
+  }
   if (route.view === 'events') {
     return html`<${EventList}
       params=${route.params}
@@ -159,7 +173,8 @@ function UnknownAddress({ hash }) {
 
 /** @param {import('./route.js').Route} route */
 function titleOf({ view, id }) {
-  if (view === 'event') return visible(id);
+  if (view === 'event' || view === 'payment') return visible(id);
+  if (view === 'search') return 'Search';
   return PAGES.find((page) => page.view === view)?.label ?? 'Unknown address';
 }
 

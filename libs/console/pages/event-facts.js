@@ -2,7 +2,7 @@ import { html } from 'htm/preact';
 import { Foreign, Time } from './format.js';
 import { money } from './payment-fields.js';
 import { Copy } from './payload.js';
-import { listLink } from './route.js';
+import { paymentLink } from './route.js';
 
 /** @type {Record<string, string>} */
 const SOURCES = {
@@ -16,13 +16,13 @@ export function Facts({ event }) {
   const { company, source, receivedAt, occurredAt, orderingKey, reference } = event;
   const trace = traceOf(event);
   return html`<dl class="facts">
-    ${reference !== null && fact('Reference', html`<a href=${listLink({ search: reference })}><${Foreign} text=${reference} /></a>`)}
+    ${reference !== null && fact('Reference', html`<a href=${paymentLink(company, reference)}><${Foreign} text=${reference} /></a>`)}
     ${event.amount !== null && fact('Amount', money(event))}
     ${
       orderingKey !== null &&
       fact(
         'Transaction',
-        html`<a href=${listLink({ search: orderingKey })}
+        html`<a href=${paymentLink(company, orderingKey)}
             ><${Foreign} text=${orderingKey} class="id" /></a
           >${' '} <${Copy} text=${orderingKey} what="transaction" small=${true} />`,
       )
@@ -43,7 +43,7 @@ export function Facts({ event }) {
 }
 
 /** @param {string} title @param {unknown} value */
-function fact(title, value) {
+export function fact(title, value) {
   return html`<div>
     <dt>${title}</dt>
     <dd>${value}</dd>
@@ -51,30 +51,8 @@ function fact(title, value) {
 }
 
 /** The trace id of the stored header `traceparent`. @param {import('./api.js').StoredEvent} event */
-function traceOf({ headers }) {
+export function traceOf({ headers }) {
   return /^[\da-f]{2}-([\da-f]{32})-[\da-f]{16}-/.exec(headers.traceparent ?? '')?.[1];
-}
-
-/** @param {{ repeats: import('./api.js').StoredEvent['repeats'] }} props */
-export function Repeats({ repeats }) {
-  return html`<section aria-labelledby="repeats">
-    <h2 id="repeats">Repeats</h2>
-    <p class="quiet note">
-      Other events of this type and transaction that were received later. They were not stored and
-      not handled, because this type is handled once per transaction. This list has at most the last
-      20.
-    </p>
-    <ul class="repeats">
-      ${repeats.map(
-        ({ id, receivedAt }) =>
-          html`<li key=${id}>
-            <${Foreign} text=${id} class="id" />${' '}<small
-              >received <${Time} at=${receivedAt}
-            /></small>
-          </li>`,
-      )}
-    </ul>
-  </section>`;
 }
 
 /** @param {{ headers: Record<string, string> }} props */

@@ -1,6 +1,6 @@
 import { html } from 'htm/preact';
 import { get } from './api.js';
-import { Facts, Headers, Repeats } from './event-facts.js';
+import { Facts, Headers } from './event-facts.js';
 import { Badge, Foreign, Time, counted, duration, visible } from './format.js';
 import { Copy, Payload } from './payload.js';
 import { ActionButton } from './permission.js';
@@ -59,7 +59,6 @@ export function EventPage({ company, id, back, clockMs, acted, ask }) {
             )
       }
     </section>
-    ${event.repeats.length > 0 && html`<${Repeats} repeats=${event.repeats} />`}
     <section aria-labelledby="payload">
       <h2 id="payload">Payload</h2>
       <${Payload} payload=${event.payload ?? null} error=${event.bodyError} />
@@ -72,15 +71,6 @@ export function EventPage({ company, id, back, clockMs, acted, ask }) {
 }
 
 /**
- * Whether the body is stored. Deliveries can run again only with a stored body.
- *
- * @param {import('./api.js').StoredEvent} event
- */
-function hasBody({ payload, bodyError }) {
-  return payload !== null || bodyError !== undefined;
-}
-
-/**
  * @param {object} props
  * @param {import('./api.js').StoredEvent} props.event
  * @param {(action: import('./actions.js').Action) => void} props.ask
@@ -90,7 +80,7 @@ function NoDelivery({ event, ask }) {
   if (eventType === 'webhook.test') {
     return html`<p class="empty">A test webhook. No handler runs for it.</p>`;
   }
-  if (!hasBody(event)) {
+  if (event.pruned) {
     return html`<p class="empty">
       The deliveries were deleted with the body. All were done or skipped.
     </p>`;
@@ -115,9 +105,9 @@ function NoDelivery({ event, ask }) {
  * @param {number} props.clockMs
  * @param {(action: import('./actions.js').Action) => void} props.ask
  */
-function DeliveryCard({ event, delivery, clockMs, ask }) {
+export function DeliveryCard({ event, delivery, clockMs, ask }) {
   const { company, id } = event;
-  const { handler, state, attempts, lastError, history } = delivery;
+  const { handler, state, attempts, lastError, frames, history } = delivery;
   const target = { events: [{ company, id }], handler };
   const done = state === 'done';
   const again = done ? 'Run again …' : state === 'pending' ? 'Run now …' : 'Redrive …';
@@ -130,7 +120,8 @@ function DeliveryCard({ event, delivery, clockMs, ask }) {
         >${counted(attempts, 'attempt')}<${Due} delivery=${delivery} clockMs=${clockMs}
       /></span>
       ${
-        hasBody(event) &&
+        // Deliveries can run again only with a stored body.
+        !event.pruned &&
         html`<span class="buttons">
           ${
             state !== 'running' &&
@@ -154,8 +145,17 @@ function DeliveryCard({ event, delivery, clockMs, ask }) {
       }
     </header>
     ${lastError && !done && history.at(-1)?.error !== lastError && html`<p class="trouble"><${Foreign} text=${lastError} /></p>`}
+    ${frames && html`<${Frames} frames=${frames} />`}
     ${history.length > 0 && html`<${History} history=${history} name=${name} />`}
   </article>`;
+}
+
+/** The application's own stack frames of the last failed attempt, folded. @param {{ frames: string }} props */
+function Frames({ frames }) {
+  return html`<details class="frames">
+    <summary>Where the last failed attempt threw</summary>
+    <pre>${visible(frames)}</pre>
+  </details>`;
 }
 
 /** @param {{ delivery: Delivery, clockMs: number }} props */

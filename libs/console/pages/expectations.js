@@ -1,11 +1,10 @@
 import { html } from 'htm/preact';
-import { useEffect, useRef } from 'preact/hooks';
 import { get } from './api.js';
 import { Badge, Foreign, Time, capped, counted, duration, visible } from './format.js';
 import { ShortId, money } from './payment-fields.js';
 import { ActionButton } from './permission.js';
 import { Waiting, usePolled } from './polling.js';
-import { eventLink, expectationsLink } from './route.js';
+import { eventLink, expectationsLink, paymentLink } from './route.js';
 
 /** @typedef {import('./api.js').Expectation} Expectation */
 
@@ -37,11 +36,10 @@ const SHOWN = {
  * @param {(action: import('./actions.js').Action) => void} props.ask
  */
 export function ExpectationList({ params, counts, trail, acted, ask }) {
-  const { search = '', after = '' } = params;
+  const { after = '' } = params;
   const show = Object.hasOwn(SHOWN, params.show ?? '') ? (params.show ?? '') : '';
   const query = {
     .../** @type {[string, object]} */ (SHOWN[show])[1],
-    ...(search && { search }),
     ...(after && { after }),
     limit: LIMIT,
   };
@@ -54,7 +52,7 @@ export function ExpectationList({ params, counts, trail, acted, ask }) {
 
   const rows = value?.expectations ?? [];
   const next = value?.next ?? null;
-  if (next !== null) trail.set(next, expectationsLink({ show, search, after }));
+  if (next !== null) trail.set(next, expectationsLink({ show, after }));
   const open = rows.filter(isOpen);
   const overdue = rows.filter(({ state }) => state === 'overdue');
   /** @type {Record<string, import('./api.js').CappedCount | undefined>} */
@@ -69,22 +67,19 @@ export function ExpectationList({ params, counts, trail, acted, ask }) {
       Payments that the application expects. An overdue payment is “not paid” if the service says
       so. Otherwise, it is “unknown” whether it is paid, and somebody has to find out.
     </p>
-    <div class="find">
-      <nav class="shown" aria-label="Which expectations">
-        ${Object.entries(SHOWN).map(
-          ([name, [label]]) =>
-            html`<a
-              href=${expectationsLink({ show: name, search })}
-              aria-current=${name === show ? 'true' : undefined}
-              class=${name === 'unknown' && numbers.unknown?.count ? 'overdue' : ''}
-              >${label}${numbers[name] && ` (${capped(numbers[name])})`}</a
-            >`,
-        )}
-      </nav>
-      <${Search} show=${show} search=${search} />
-    </div>
+    <nav class="shown" aria-label="Which expectations">
+      ${Object.entries(SHOWN).map(
+        ([name, [label]]) =>
+          html`<a
+            href=${expectationsLink({ show: name })}
+            aria-current=${name === show ? 'true' : undefined}
+            class=${name === 'unknown' && numbers.unknown?.count ? 'overdue' : ''}
+            >${label}${numbers[name] && ` (${capped(numbers[name])})`}</a
+          >`,
+      )}
+    </nav>
     ${!value && html`<${Waiting} error=${error} />`}
-    ${value && rows.length === 0 && html`<${Nothing} filtered=${Boolean(show || search || after)} />`}
+    ${value && rows.length === 0 && html`<${Nothing} filtered=${Boolean(show || after)} />`}
     ${
       open.length > 0 &&
       html`<p class="selection">
@@ -108,12 +103,12 @@ export function ExpectationList({ params, counts, trail, acted, ask }) {
     <nav class="pages" aria-label="Pages">
       ${
         after &&
-        html`<a href=${expectationsLink({ show, search })}>First page</a>
+        html`<a href=${expectationsLink({ show })}>First page</a>
           ${trail.has(after) && html`<a href=${trail.get(after)}>Previous page</a>`}`
       }
       ${
         next !== null &&
-        html`<a href=${expectationsLink({ show, search, after: next })} rel="next">Next page</a>`
+        html`<a href=${expectationsLink({ show, after: next })} rel="next">Next page</a>`
       }
       ${
         rows.length > 0 &&
@@ -121,34 +116,6 @@ export function ExpectationList({ params, counts, trail, acted, ask }) {
       }
     </nav>
   `;
-}
-
-/** @param {{ show: string, search: string }} props */
-function Search({ show, search }) {
-  const field = useRef(/** @type {HTMLInputElement | null} */ (null));
-  useEffect(() => {
-    if (field.current) field.current.value = search;
-  }, [search]);
-  /** @param {Event} event */
-  const submit = (event) => {
-    event.preventDefault();
-    location.hash = expectationsLink({ show, search: field.current?.value.trim() });
-  };
-  return html`<form class="filters" role="search" onSubmit=${submit}>
-    <div class="search">
-      <label for="search">Search</label>
-      <input
-        id="search"
-        ref=${field}
-        type="search"
-        maxlength="255"
-        placeholder="Beginning of a reference or transaction id"
-        autocomplete="off"
-        spellcheck=${false}
-      />
-      <button type="submit">Search</button>
-    </div>
-  </form>`;
 }
 
 /** @param {{ filtered: boolean }} props */
@@ -188,7 +155,7 @@ function Row({ one, ask }) {
   const { company, reference, transactionId, state, createdAt, ageMs, nextPollAt } = one;
   return html`<tr role="row">
     <td role="cell" class="what">
-      <${Foreign} text=${reference} class="type" />
+      <a href=${paymentLink(company, reference)}><${Foreign} text=${reference} class="type" /></a>
       ${
         transactionId === null
           ? html`<small>no transaction id yet</small>`

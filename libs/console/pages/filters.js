@@ -60,32 +60,24 @@ export function Filters({ params, handlers, types, companies, onFilter }) {
     apply();
   };
   const names = [...new Set([...handlers, ...(params.handler ? [params.handler] : [])])];
-  const used = FILTERS.filter((name) => name !== 'search' && params[name]);
-  return html`<form ref=${form} class="filters" role="search" onSubmit=${submit}>
-    <div class="search">
-      <label for="search">Search</label>
-      <input
-        id="search"
-        name="search"
-        type="search"
-        maxlength="1000"
-        placeholder="Transaction, reference or event id"
-        aria-describedby="search-hint"
-        autocomplete="off"
-        spellcheck=${false}
-      />
-      <button type="submit">Search</button>
-      <small id="search-hint">
-        Finds events whose reference or id begins with the text, or whose transaction id is the
-        text.
-      </small>
-    </div>
+  const used = FILTERS.filter((name) => params[name]);
+  return html`<form ref=${form} class="filters" aria-label="Filter" onSubmit=${submit}>
     <details>
       <summary>
         Filter${used.length > 0 && ': '}
         <b>${used.map((name) => visible(filterText(name, params[name] ?? ''))).join(', ')}</b>
       </summary>
       <div class="fields">
+        <label
+          >Reference, transaction, event id or amount
+          <input
+            name="search"
+            maxlength="1000"
+            autocomplete="off"
+            spellcheck=${false}
+            onChange=${apply}
+          />
+        </label>
         <label
           >State
           <select name="state" onChange=${apply}>

@@ -87,7 +87,7 @@ export function timeOfDay(date) {
  *
  * @param {Date} date
  */
-function relative(date) {
+export function relative(date) {
   const ago = Date.now() - date.getTime();
   // The clocks of the store and of this browser can differ by a few seconds.
   if (Math.abs(ago) < 5000) return 'now';

@@ -1,6 +1,8 @@
 import { html } from 'htm/preact';
+import { useEffect, useRef } from 'preact/hooks';
 import { capped, timeOfDay, total, visible } from './format.js';
 import { ActionButton } from './permission.js';
+import { searchLink } from './route.js';
 
 /** The pages of the navigation. The page of expectations exists only with the option `reconcile`. */
 export const PAGES = /** @type {const} */ ([
@@ -18,7 +20,8 @@ export const PAGES = /** @type {const} */ ([
  * @param {import('./api.js').Overview | undefined} props.overview
  * @param {() => void} props.onHelp opens the list of keyboard shortcuts
  */
-export function Masthead({ route: { view }, overview, onHelp }) {
+export function Masthead({ route, overview, onHelp }) {
+  const { view } = route;
   const dead = total((overview?.stats.deliveries ?? []).filter(({ state }) => state === 'dead'));
   const unknown = overview?.expectations?.overdueUnknown;
   return html`<header class="masthead">
@@ -33,6 +36,7 @@ export function Masthead({ route: { view }, overview, onHelp }) {
       ${dead.count > 0 && html`<a href="#/failures" class="badge dead">${capped(dead)} dead</a>`}
       ${unknown && unknown.count > 0 && html`<a href="#/expectations?show=unknown" class="badge overdue">${capped(unknown)} unknown ${unknown.count === 1 ? 'payment' : 'payments'}</a>`}
     </nav>
+    <${Search} text=${view === 'search' ? (route.params.for ?? '') : null} />
     ${overview?.who && html`<span class="who quiet">${visible(overview.who)}</span>`}
     ${overview?.may === 'read' && html`<span class="badge skipped">read only</span>`}
     <button
@@ -45,6 +49,37 @@ export function Masthead({ route: { view }, overview, onHelp }) {
       ?
     </button>
   </header>`;
+}
+
+/**
+ * The search for payments, on every page.
+ *
+ * @param {{ text: string | null }} props the text of the page of results; `null` on other pages
+ */
+function Search({ text }) {
+  const field = useRef(/** @type {HTMLInputElement | null} */ (null));
+  useEffect(() => {
+    if (field.current && text !== null) field.current.value = text;
+  }, [text]);
+  /** @param {Event} event */
+  const submit = (event) => {
+    event.preventDefault();
+    const wanted = field.current?.value.trim();
+    if (wanted) location.hash = searchLink(wanted);
+  };
+  return html`<form class="search" role="search" onSubmit=${submit}>
+    <input
+      id="search"
+      ref=${field}
+      type="search"
+      maxlength="1000"
+      aria-label="Search payments"
+      placeholder="Reference, transaction, event id or amount"
+      autocomplete="off"
+      spellcheck=${false}
+    />
+    <button type="submit">Search</button>
+  </form>`;
 }
 
 /**

@@ -1,16 +1,23 @@
 import { useEffect, useState } from 'preact/hooks';
 
 /** The views whose address has only one part, such as `#/events` and `#/failures`. */
-const VIEWS = /** @type {const} */ (['events', 'failures', 'expectations', 'audit', 'setup']);
+const VIEWS = /** @type {const} */ ([
+  'events',
+  'failures',
+  'expectations',
+  'audit',
+  'setup',
+  'search',
+]);
 
 /**
- * The view that the hash selects: `#/`, `#/events?state=dead`, `#/events/default/evt_1`, `#/failures`, `#/expectations`,
- * `#/audit`, `#/setup`. Any other address is `unknown`.
+ * The view that the hash selects: `#/`, `#/events?state=dead`, `#/events/default/evt_1`, `#/payment/default/order-1`,
+ * `#/search?for=order-1`, `#/failures`, `#/expectations`, `#/audit`, `#/setup`. Any other address is `unknown`.
  *
  * @typedef {object} Route
- * @property {'overview' | 'event' | 'unknown' | (typeof VIEWS)[number]} view
- * @property {string} company of the event
- * @property {string} id of the event
+ * @property {'overview' | 'event' | 'payment' | 'unknown' | (typeof VIEWS)[number]} view
+ * @property {string} company of the event or payment
+ * @property {string} id of the event, or the transaction id or reference of the payment
  * @property {Record<string, string>} params
  */
 
@@ -23,8 +30,8 @@ function parseRoute(hash) {
   const params = Object.fromEntries(new URLSearchParams(query));
   const parts = path.replace(/\/$/, '').split('/').map(decoded);
   const [first = '', company = '', id = ''] = parts;
-  if (first === 'events' && company && id && parts.length === 3) {
-    return { view: 'event', company, id, params };
+  if ((first === 'events' || first === 'payment') && company && id && parts.length === 3) {
+    return { view: first === 'events' ? 'event' : first, company, id, params };
   }
   const view = parts.length > 1 ? undefined : VIEWS.find((name) => name === first);
   return { view: view ?? (path === '' ? 'overview' : 'unknown'), company: '', id: '', params };
@@ -78,9 +85,30 @@ function linkWith(hash, params) {
   return query.size ? `${hash}?${query}` : hash;
 }
 
+/** Link to the results of a search. @param {string} text */
+export function searchLink(text) {
+  return linkWith('#/search', { for: text });
+}
+
 /** @param {{ company: string, id: string }} event */
 export function eventLink({ company, id }) {
-  return `#/events/${[company, id].map((part) => encodeURIComponent(part.toWellFormed())).join('/')}`;
+  return linkTo('events', company, id);
+}
+
+/**
+ * Link to the page of a payment.
+ *
+ * @param {string} company
+ * @param {string} payment the transaction id, or the reference
+ * @param {Record<string, string>} [params]
+ */
+export function paymentLink(company, payment, params = {}) {
+  return linkWith(linkTo('payment', company, payment), params);
+}
+
+/** @param {string[]} parts */
+function linkTo(...parts) {
+  return `#/${parts.map((part) => encodeURIComponent(part.toWellFormed())).join('/')}`;
 }
 
 /** The current route. The result changes with the hash. */

@@ -2,7 +2,7 @@ import { html } from 'htm/preact';
 import { Badge, Foreign, Time, visible } from './format.js';
 import { ShortId, money, shortened } from './payment-fields.js';
 import { Copy } from './payload.js';
-import { eventLink, listLink } from './route.js';
+import { eventLink, paymentLink } from './route.js';
 
 /** @typedef {import('./api.js').StoredEvent} StoredEvent */
 
@@ -80,7 +80,7 @@ function Name({ event }) {
 }
 
 /** @param {{ event: StoredEvent }} props */
-function Payment({ event: { reference, orderingKey } }) {
+function Payment({ event: { company, reference, orderingKey } }) {
   return html`
     ${reference !== null && html`<${Foreign} text=${reference} class="reference" />`}
     ${
@@ -88,16 +88,17 @@ function Payment({ event: { reference, orderingKey } }) {
       html`<${ShortId}
         text=${orderingKey}
         what="transaction"
-        href=${listLink({ search: orderingKey })}
+        href=${paymentLink(company, orderingKey)}
       />`
     }
   `;
 }
 
 /** @param {{ event: StoredEvent }} props */
-function Deliveries({ event: { deliveries, eventType, stale } }) {
+function Deliveries({ event: { deliveries, eventType, pruned, stale } }) {
   // A test webhook needs no handler.
   if (deliveries.length === 0 && eventType === 'webhook.test') return html`<small>test</small>`;
+  if (pruned) return html`<small>deleted</small>`;
   if (deliveries.length === 0) return html`<${Badge} state=${stale ? 'stale' : 'unhandled'} />`;
   return html`<ul>
     ${deliveries.map(

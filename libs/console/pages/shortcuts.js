@@ -18,7 +18,7 @@ const PLACES = {
 
 /** The lines of the help, each with its keys and their effect. @type {readonly [readonly string[], string][]} */
 const KEYS = [
-  [['/'], 'Search; from a page without a search: search events'],
+  [['/'], 'Search payments'],
   [['j'], 'Next row'],
   [['k'], 'Previous row'],
   [['Enter'], 'Open the row'],
@@ -36,10 +36,8 @@ const KEYS = [
  * Keyboard shortcuts of all pages. The shortcuts do nothing while the operator types in a field or a dialog is open.
  *
  * @param {() => void} onHelp
- * @returns {{ current: boolean }} `true` if the next page must set the focus to its search
  */
 export function useShortcuts(onHelp) {
-  const searching = useRef(false);
   useEffect(() => {
     let began = -Infinity;
     /** @param {KeyboardEvent} event */
@@ -52,23 +50,13 @@ export function useShortcuts(onHelp) {
       if (place !== undefined) location.hash = place;
       else if (key === '?') onHelp();
       else if (key === 'j' || key === 'k') moveRow(key === 'j' ? 1 : -1);
-      else if (key === '/') {
-        searching.current = !focusSearch();
-        if (searching.current) location.hash = '#/events';
-      } else return;
+      else if (key === '/') document.getElementById('search')?.focus();
+      else return;
       event.preventDefault();
     };
     document.addEventListener('keydown', press);
     return () => document.removeEventListener('keydown', press);
   }, [onHelp]);
-  return searching;
-}
-
-/** Sets the focus to the search of the page. Returns whether the page has a search. */
-export function focusSearch() {
-  const field = document.getElementById('search');
-  field?.focus();
-  return field !== null;
 }
 
 /**

@@ -4,6 +4,7 @@ import { AuditTrail, CONSOLE_ACTIONS } from './audit-trail.js';
 import { ConsoleActions } from './console-actions.js';
 import { badRequest, ConsoleException } from './console-exception.filter.js';
 import { ConsoleInbox } from './console-inbox.js';
+import { findPayment } from './console-payment.js';
 import { CONSOLE_OPTIONS } from './console-options.js';
 import type { ResolvedConsoleOptions } from './console-options.js';
 import { ConsoleOverview } from './console-overview.js';
@@ -16,6 +17,7 @@ import {
   EventListQueryDto,
   ExpectationListQueryDto,
   OverviewQueryDto,
+  PaymentDto,
 } from './request-dtos.js';
 import { validQuery } from './request-validation.js';
 import { ResponseWriter } from './response-writer.js';
@@ -70,6 +72,20 @@ export class ConsoleApi {
     }
     this.audit.viewed(who, { company, id });
     this.responses.json(response, 200, withPayload(event));
+  }
+
+  /** Responds with all that the inbox knows about one payment, without the bodies of its events. */
+  @Get('api/payment')
+  async showPayment(@Req() request: ConsoleRequest, @Res() response: unknown): Promise<void> {
+    const { company, payment } = await validQuery(PaymentDto, queryOf(request));
+    const found = await findPayment(this.inbox, company, payment);
+    if (found.events.length === 0 && found.expectations.length === 0) {
+      throw new ConsoleException(
+        404,
+        'The inbox has no event and no expectation of this payment. They may have been deleted.',
+      );
+    }
+    this.responses.json(response, 200, found);
   }
 
   @Get('api/failures')

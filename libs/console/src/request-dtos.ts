@@ -61,6 +61,15 @@ export class EventIdDto {
   id!: string;
 }
 
+export class PaymentDto {
+  @CompanyId()
+  company!: string;
+
+  /** The transaction id or the reference. */
+  @AnyText()
+  payment!: string;
+}
+
 export class EventFilterDto {
   @Optional()
   @CompanyId()

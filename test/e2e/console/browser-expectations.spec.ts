@@ -54,7 +54,7 @@ describeInBrowser('expectations in the inbox console', (browser) => {
     });
     afterAll(() => book?.[Symbol.asyncDispose]());
 
-    it('EX-12 the console lists and filters expected payments, and finds a payment by its transaction id', async () => {
+    it('EX-12 the console lists and filters expected payments', async () => {
       const page = await book.app.open(browser());
       await page.getByRole('link', { name: 'Expectations', exact: true }).click();
       await page.getByText('5 expectations on this page').waitFor();
@@ -84,40 +84,16 @@ describeInBrowser('expectations in the inbox console', (browser) => {
       await shown.getByRole('link', { name: 'Contradictory' }).click();
       await page.getByText('No expectation matches.').waitFor();
       await shown.getByRole('link', { name: 'All' }).click();
-      await page.getByLabel(/^Search/).fill('t-hook');
-      await page.getByRole('button', { name: 'Search' }).click();
-      await page.getByText('1 expectation on this page').waitFor();
       await row(page, 'order-hook').waitFor();
-      await page.reload();
-      await row(page, 'order-hook').waitFor();
-      expect(await page.getByLabel(/^Search/).inputValue()).toBe('t-hook');
-    });
-
-    it('EX-12 the page of expectations rejects a search that is too long', async () => {
-      const page = await book.app.open(browser(), 'expectations');
-      await rows(page).first().waitFor();
-      const field = page.getByLabel(/^Search/);
-      await field.focus();
-      await page.keyboard.insertText('é<🔑"%'.repeat(1800));
-      expect((await field.inputValue()).length).toBeLessThanOrEqual(255);
-      await page.keyboard.press('Enter');
-      await page.getByText('No expectation matches.').waitFor();
-      for (const [length, title] of [
-        [256, 'The filter is not valid.'],
-        [40_000, 'The server rejected the request.'],
-      ] as const) {
-        await page.goto(`${book.app.url}#/expectations?search=${'x'.repeat(length)}`);
-        await page.getByText(title).waitFor();
-      }
     });
 
     it('EX-12 the page of an event shows whether the event came by webhook or by poll', async () => {
       const page = await book.app.open(browser(), 'expectations');
       const facts = page.locator('.facts');
-      await row(page, 'order-found').getByRole('link').click();
+      await row(page, 'order-found').getByRole('link', { name: 'transaction' }).click();
       await facts.getByText('poll: the module asked the service').waitFor();
       await page.goBack();
-      await row(page, 'order-hook').getByRole('link').click();
+      await row(page, 'order-hook').getByRole('link', { name: 'transaction' }).click();
       await facts.getByText('webhook: the service sent it').waitFor();
     });
 

@@ -37,6 +37,7 @@ const QUERIES: [string, string][] = [
   ],
   ['/api/events?company=a%20b', '"company" must be the id of a company: 1 to 100 letters, digits'],
   ['/api/events?after=%27;', '"after" must be "next" of the previous page.'],
+  ['/api/payment?company=default', '"payment" is missing. It must be a text of 1 to 1000'],
   ['/api/event', '"company" is missing. It must be the id of a company'],
   ['/api/event?company=default', '"id" is missing. It must be a text of 1 to 255 characters'],
   ['/api/event?company=default&id=a%0ab', '"id" must be a text'],

@@ -55,7 +55,8 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
   },
   {
     promise: 'EX-06',
-    fault: 'stores what a poll found, although a contradicting event has arrived since the decision',
+    fault:
+      'stores what a poll found, although a contradicting event has arrived since the decision',
     file: 'libs/payments/src/stores/postgres/sql/expectations.ts',
     replace: 'ELSE o_seqs[1] IS NOT NULL END',
     by: 'ELSE false END',

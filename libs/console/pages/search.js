@@ -1,0 +1,105 @@
+import { html } from 'htm/preact';
+import { useEffect } from 'preact/hooks';
+import { get } from './api.js';
+import { Badge, Foreign, Time } from './format.js';
+import { money } from './payment-fields.js';
+import { paymentsOf, stateOf } from './payment-state.js';
+import { Waiting, usePolled } from './polling.js';
+import { eventLink, paymentLink } from './route.js';
+
+/** @typedef {import('./payment-state.js').Payment} Payment */
+
+const LIMIT = 50;
+
+/**
+ * The payments that a search finds. If there is only one payment, its page opens.
+ *
+ * @param {object} props
+ * @param {string} props.text
+ * @param {import('./api.js').Overview} props.overview
+ */
+export function SearchResults({ text, overview: { expectations, stats } }) {
+  const { value: found, error } = usePolled(`search ${text}`, async (signal) => {
+    const query = { search: text, limit: LIMIT };
+    /** @type {[import('./api.js').EventPage, import('./api.js').ExpectationPage]} */
+    const [events, expected] = await Promise.all([
+      get('events', query, signal),
+      expectations && text.length <= 255
+        ? get('expectations', query, signal)
+        : { expectations: [], next: null },
+    ]);
+    const more = events.next !== null || expected.next !== null;
+    return { payments: paymentsOf({ ...events, ...expected }), more };
+  });
+  const [only, second] = found?.payments ?? [];
+  useEffect(() => {
+    if (found && !found.more && only && !second) location.replace(linkOf(only));
+  }, [found]);
+  return html`<h1 tabindex="-1">Search</h1>
+    ${!found && html`<${Waiting} error=${error} />`}
+    ${
+      found?.payments.length === 0 &&
+      html`<p class="empty">
+        <strong>No payment matches.</strong> The search finds payments by the start of their
+        reference or of an event id, by their whole transaction id, and by their exact amount.
+      </p>`
+    }
+    ${
+      found &&
+      found.payments.length > 0 &&
+      html`<p class="quiet note">
+          ${found.more ? `The newest ${found.payments.length} payments that match. Enter more characters to see others.` : `${found.payments.length} payments match.`}
+        </p>
+        <${Payments} payments=${found.payments} paused=${stats.paused} />`
+    }`;
+}
+
+/**
+ * A list of payments, each with its state.
+ *
+ * @param {{ payments: readonly Payment[], paused: readonly string[] }} props
+ */
+export function Payments({ payments, paused }) {
+  return html`<table class="cards payments" role="table">
+    <thead role="rowgroup">
+      <tr role="row">
+        ${['Payment', 'Amount', 'State', 'Last change'].map(
+          (title) => html`<th role="columnheader" scope="col">${title}</th>`,
+        )}
+      </tr>
+    </thead>
+    <tbody role="rowgroup">
+      ${payments.map(
+        (payment) => html`<${Row} key=${linkOf(payment)} payment=${payment} paused=${paused} />`,
+      )}
+    </tbody>
+  </table>`;
+}
+
+/** @param {{ payment: Payment, paused: readonly string[] }} props */
+function Row({ payment, paused }) {
+  const { company, transaction, reference, events, expectation } = payment;
+  const { badge, label, text } = stateOf(payment, paused);
+  const priced = events.find(({ amount }) => amount !== null);
+  const at = events[0]?.receivedAt ?? expectation?.lastPoll?.at ?? expectation?.createdAt;
+  return html`<tr role="row">
+    <td role="cell" class="what">
+      <a href=${linkOf(payment)}
+        ><${Foreign} text=${reference ?? transaction ?? events[0]?.id ?? ''} class="type"
+      /></a>
+      ${reference !== null && transaction !== null && html`<${Foreign} text=${transaction} class="id" />`}
+      ${company !== 'default' && html`<small>company <${Foreign} text=${company} /></small>`}
+    </td>
+    <td role="cell" class="amount number">${priced && money(priced)}</td>
+    <td role="cell" class="state"><${Badge} state=${badge}>${label}<//> <span>${text}</span></td>
+    <td role="cell" class="when">${at && html`<${Time} at=${at} />`}</td>
+  </tr>`;
+}
+
+/** @param {Payment} payment */
+function linkOf({ company, transaction, reference, events }) {
+  const name = transaction ?? reference;
+  return name === null
+    ? eventLink({ company, id: events[0]?.id ?? '' })
+    : paymentLink(company, name);
+}

@@ -1,0 +1,75 @@
+import type { StoredEvent, StoredExpectation } from 'nestjs-payments';
+import type { ConsoleInbox } from './console-inbox.js';
+
+/** Maximum number of other names of a payment for which events are read. */
+const MAX_NAMES = 5;
+
+/** What the inbox knows about a payment. A reference may belong to several transactions. */
+export interface ConsolePayment {
+  /** The events of the payment, the newest first, without their bodies. */
+  readonly events: readonly Omit<StoredEvent, 'raw'>[];
+  readonly expectations: readonly StoredExpectation[];
+  /** Ids of other transactions with the same reference, at most 100, if `payment` was a transaction id. */
+  readonly others: readonly string[];
+}
+
+/**
+ * Finds a payment by its transaction id or its reference. Events of the payment that have only the other of the two
+ * names are found too, through the events and the expectation that have both.
+ */
+export async function findPayment(
+  inbox: ConsoleInbox,
+  company: string,
+  payment: string,
+): Promise<ConsolePayment> {
+  const eventsOf = (name: string) => inbox.call((it) => it.eventsOf(name, company));
+  const named = await eventsOf(payment);
+  const expected = await expectationsOf(inbox, company, payment);
+  const isTransaction =
+    named.some(({ orderingKey }) => orderingKey === payment) ||
+    expected.some(({ transactionId }) => transactionId === payment);
+  const names = new Set(
+    isTransaction
+      ? [...named, ...expected].map(({ reference }) => reference)
+      : [...named.map((one) => one.orderingKey), ...expected.map((one) => one.transactionId)],
+  );
+  const events = new Map(named.map((event) => [event.id, event]));
+  const expectations = new Map(expected.map((one) => [one.reference, one]));
+  for (const name of [...names].slice(0, MAX_NAMES)) {
+    if (name === null || name === payment) continue;
+    for (const event of await eventsOf(name)) events.set(event.id, event);
+    for (const one of await expectationsOf(inbox, company, name)) {
+      expectations.set(one.reference, one);
+    }
+  }
+  const isOfOther = (transaction: string | null): transaction is string =>
+    isTransaction && transaction !== null && transaction !== payment;
+  const all = [...events.values()].toSorted((a, b) => +b.receivedAt - +a.receivedAt);
+  return {
+    events: all
+      .filter(({ orderingKey }) => !isOfOther(orderingKey))
+      .map((event) => ({ ...event, raw: undefined })),
+    expectations: [...expectations.values()].filter((one) => !isOfOther(one.transactionId)),
+    others: [...new Set(all.map(({ orderingKey }) => orderingKey).filter(isOfOther))],
+  };
+}
+
+/** Returns the expectations with this reference or transaction id; none without the option `reconcile`. */
+async function expectationsOf(
+  inbox: ConsoleInbox,
+  company: string,
+  name: string,
+): Promise<readonly StoredExpectation[]> {
+  if (inbox.expectations === null) return [];
+  return inbox.callExpectations(async (them) => {
+    const byTransaction = await them.list({ company, transactionId: name });
+    const byReference = await them.get(name, { company }).catch((error: unknown) => {
+      // A transaction id may have characters that no reference has.
+      if (error instanceof TypeError) return undefined;
+      throw error;
+    });
+    return byReference === undefined
+      ? byTransaction.expectations
+      : [byReference, ...byTransaction.expectations];
+  });
+}
