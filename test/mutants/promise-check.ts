@@ -24,7 +24,16 @@ const JEST = [
   '--disable-warning=ExperimentalWarning',
   'node_modules/jest/bin/jest.js',
 ];
-const PROJECTS = ['libs/payments', 'libs/console', 'libs/emulator', 'apps/shop', 'apps/demo'];
+const PROJECTS = [
+  'libs/payments',
+  'libs/console',
+  'libs/emulator',
+  'libs/jetstream',
+  'libs/bullmq',
+  'libs/rabbitmq',
+  'apps/shop',
+  'apps/demo',
+];
 
 /** Compiles the packages in `root`. The compiler emits code even if a mutant breaks a type. */
 export async function build(root: string): Promise<void> {
