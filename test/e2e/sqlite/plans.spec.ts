@@ -71,6 +71,7 @@ async function runEverything(): Promise<void> {
   inbox.store().redrive(selections, { force: true, dueInMs: [0] });
   inbox.store().skip(selections);
   inbox.store().nextDueInMs(['book']);
+  await inbox.store().newerHandled(third!);
   await inbox.store().find('acme', 'e');
   await inbox.store().stats();
   for (const search of ['e', '350.00']) {

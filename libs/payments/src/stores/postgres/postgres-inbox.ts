@@ -23,7 +23,7 @@ import { claims } from './sql/claim.js';
 import { committing } from './sql/commit.js';
 import { PostgresSql, quoted } from './sql/postgres-sql.js';
 import { PostgresExpectations } from './sql/expectations.js';
-import { forgottenReleases, newerHandled } from './sql/ordering.js';
+import { forgottenReleases } from './sql/ordering.js';
 import { receiver } from './sql/receive.js';
 import { redrive, skip } from './sql/redrive.js';
 import { settlements } from './sql/settle.js';
@@ -127,7 +127,7 @@ function postgresStore(
     },
 
     ...claims(source, schema, runtime),
-    newerHandled: (lease) => newerHandled(source, schema, lease),
+    newerHandled: (lease) => events.newerHandled(lease),
     complete: (lease) => settle({ lease, kind: 'done', error: null, dueInMs: null }),
     fail: (lease, { error, frames, retryInMs }) =>
       settle({ lease, kind: 'failed', error, frames, dueInMs: retryInMs }),

@@ -9,6 +9,7 @@ import type {
   InboxActivity,
   InboxStats,
   InboxStore,
+  Lease,
   StoredDelivery,
   StoredEvent,
 } from '../../inbox/store/inbox-store.js';
@@ -275,6 +276,22 @@ export class SqlEvents {
         this.#activitySlice(connection, before),
       );
     });
+  }
+
+  async newerHandled({ seq, handler }: Pick<Lease, 'seq' | 'handler'>): Promise<boolean> {
+    const { dialect } = this.database;
+    const newerIn = (index: string, condition: string): string =>
+      `EXISTS (SELECT 1 FROM ${this.#by('event e', index)}
+       WHERE ${dialect.indexed('e.ordering_key')} = ${dialect.indexed('o.ordering_key')} AND ${condition}
+         AND e.ordering_key = o.ordering_key AND e.company = o.company AND e.occurred_at > o.occurred_at
+         AND (${dialect.layout.pruned} OR EXISTS (SELECT 1 FROM ${this.#table('delivery')} d
+           WHERE d.event = e.seq AND d.handler = $2 AND d.state = 'done' LIMIT 1 OFFSET 0)))`;
+    const newer = await this.database.get(
+      `SELECT 1 AS found FROM ${this.#table('event')} o WHERE o.seq = $1
+       AND (${newerIn('once', countsOnce('e.'))} OR ${newerIn('transaction', notOnce('e.'))})`,
+      [seq, toStored(handler)],
+    );
+    return newer !== undefined;
   }
 
   async #activitySlice(connection: SqlConnection, before: number): Promise<CountedEvent[]> {

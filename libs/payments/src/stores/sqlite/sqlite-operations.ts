@@ -12,7 +12,6 @@ import { forgetHandler, pauseHandler, readCatalog, register, retire } from '../s
 import { claim, claimSuspect, nextDueInMs } from './sql/claim.js';
 import type { SqliteTransaction } from './sql/commit.js';
 import { SqliteExpectationOperations } from './sql/expectations.js';
-import { newerHandled } from './sql/ordering.js';
 import { receive } from './sql/receive.js';
 import { redrive, skip } from './sql/redrive.js';
 import { complete, fail, release } from './sql/settle.js';
@@ -69,7 +68,7 @@ export const OPERATIONS = {
   fail: ['cached', fail],
   release: ['cached', release],
   nextDueInMs: ['read', nextDueInMs],
-  newerHandled: ['read', newerHandled],
+  newerHandled: ['read', (sql, lease) => events(sql).newerHandled(lease)],
   register: ['write', (sql, worker) => noteHeartbeats(sql, register(sql, worker))],
   heartbeat: ['write', heartbeat],
   retire: ['write', (sql, ...args) => noteHeartbeats(sql, retire(sql, ...args))],

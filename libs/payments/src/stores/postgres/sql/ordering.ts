@@ -1,7 +1,5 @@
 import type { ConnectionSource } from '../connection/connection-source.js';
-import type { Lease } from '../../../inbox/store/inbox-store.js';
-import { countsOnce, notOnce, toStored } from '../../sql/sql-connection.js';
-import { BY_INDEX, indexed, LOOKED_UP, NOW_MS } from './postgres-sql.js';
+import { BY_INDEX, LOOKED_UP, NOW_MS } from './postgres-sql.js';
 
 /** Maximum number of ordering keys that one call of {@link forgottenReleases} checks. */
 const MAX_KEYS = 1000;
@@ -18,27 +16,6 @@ export const isRunning = (schema: string, ordering: string, handler: string): st
   SELECT FROM ${schema}.delivery other
    WHERE other.ordering = ${ordering} AND other.handler = ${handler}
      AND other.state = 'running' AND other.ordering IS NOT NULL ${LOOKED_UP})`;
-
-export async function newerHandled(
-  source: ConnectionSource,
-  schema: string,
-  { seq, handler }: Lease,
-): Promise<boolean> {
-  const ofTransaction = [countsOnce('n.'), notOnce('n.')].map(
-    (condition) => `SELECT n.seq, n.ordering, n.occurred_at, n.raw FROM ${schema}.event n
-      WHERE ${indexed('n.ordering_key')} = ${indexed('e.ordering_key')} AND ${condition}`,
-  );
-  const [row] = await source.query(
-    `SELECT EXISTS (
-       SELECT FROM ${schema}.event e CROSS JOIN LATERAL (${ofTransaction.join(' UNION ALL ')}) newer
-        WHERE e.seq = $1::bigint AND newer.ordering = e.ordering AND newer.occurred_at > e.occurred_at
-          AND (newer.raw IS NULL OR EXISTS (
-          SELECT FROM ${schema}.delivery d
-           WHERE d.event = newer.seq AND d.handler = $2::text AND d.state = 'done'))) AS newer`,
-    [seq, toStored(handler)],
-  );
-  return row!['newer'] === 't';
-}
 
 /**
  * These rules ensure that two deliveries of one ordering key and handler never run at the same time, and that every

@@ -1,8 +1,4 @@
-import { countsOnce, notOnce } from '../../sql/sql-connection.js';
-import type { SqliteConnection, SqliteSql } from '../thread/connection.js';
-
-/** SQL: {@link countsOnce} and {@link notOnce} without an alias. */
-export const [COUNTS_ONCE, NOT_ONCE] = [countsOnce(''), notOnce('')];
+import type { SqliteConnection } from '../thread/connection.js';
 
 /** SQL for the queue of a delivery that becomes claimable again without an outcome. */
 export const FREED_QUEUE = "iif(crashes > 0, 'suspect', 'due')";
@@ -44,25 +40,6 @@ export function isOrderingRunning(
 
 function isTrue(connection: SqliteConnection, condition: string, values: unknown[]): boolean {
   return connection.get<{ found: 0 | 1 }>(`SELECT ${condition} AS found`, values)!.found === 1;
-}
-
-export function newerHandled(
-  { connection }: SqliteSql,
-  { seq, handler }: { readonly seq: number; readonly handler: string },
-): boolean {
-  const event = connection.get(
-    'SELECT ordering_key, company, occurred_at FROM payments_inbox_event WHERE seq = ?',
-    [seq],
-  );
-  if (event === undefined) return false;
-  const newerIn = (index: string, condition: string) =>
-    `EXISTS (SELECT 1 FROM payments_inbox_event e INDEXED BY payments_inbox_event_${index}
-       WHERE ordering_key = ?1 AND ${condition} AND company = ?2 AND occurred_at > ?3
-         AND (pruned OR EXISTS (SELECT 1 FROM payments_inbox_delivery d
-           WHERE d.event = e.seq AND d.handler = ?4 AND d.state = 'done')))`;
-  const newer = `${newerIn('once', COUNTS_ONCE)} OR ${newerIn('transaction', NOT_ONCE)}`;
-  const { ordering_key, company, occurred_at } = event;
-  return isTrue(connection, newer, [ordering_key, company, occurred_at, handler]);
 }
 
 /**

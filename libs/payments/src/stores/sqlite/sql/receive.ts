@@ -10,8 +10,8 @@ import type {
 import { MAX_REPEATS } from '../../../inbox/store/stored-event.js';
 import { OPEN, UNSCHEDULED } from '../../sql/expectations.js';
 import type { SqliteSql } from '../thread/connection.js';
-import { ANY_DUE, beganToWait, COUNTS_ONCE, isOrderingBusy } from './ordering.js';
-import { fromStored, orderingOf, toStored } from '../../sql/sql-connection.js';
+import { ANY_DUE, beganToWait, isOrderingBusy } from './ordering.js';
+import { countsOnce, fromStored, orderingOf, toStored } from '../../sql/sql-connection.js';
 import { catalogVersion, isLive, unpaused } from './workers.js';
 
 export function receive(sql: SqliteSql, events: readonly IncomingEvent[]): StoreReceipt[] {
@@ -51,7 +51,7 @@ function findKnown(
   if (!isOnce(event) || event.stale) return undefined;
   const first = connection.get<{ seq: number; id: string; repeats: string | null }>(
     `SELECT seq, id, repeats FROM payments_inbox_event
-     WHERE ordering_key = ? AND event_type = ? AND company = ? AND ${COUNTS_ONCE}`,
+     WHERE ordering_key = ? AND event_type = ? AND company = ? AND ${countsOnce('')}`,
     [toStored(event.orderingKey!), toStored(event.eventType), event.company],
   );
   if (first === undefined) return undefined;
