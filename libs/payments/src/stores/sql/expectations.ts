@@ -574,7 +574,7 @@ function requestStateOf({ transaction_id, request, request_ended }: ExpectationR
 }
 
 /** A position in the list of expectations: the position of the last row of a page. */
-export interface Position {
+interface Position {
   readonly created_at: number;
   readonly seq: number;
 }
@@ -582,7 +582,7 @@ export interface Position {
 const ORDER = 'ORDER BY x.created_at DESC, x.seq DESC';
 
 /** @throws TypeError if `after` is not a cursor of this list. */
-export function toPosition(after: string): Position {
+function toPosition(after: string): Position {
   const [, createdAt, seq] = parseCursor(after, /^(-?\d{1,16})\.(\d{1,16})$/);
   return { created_at: Number(createdAt), seq: Number(seq) };
 }
@@ -650,6 +650,6 @@ function timesOf({ from, to }: ExpectationFilter, after: Position | null): Condi
 }
 
 /** Returns a delay in whole milliseconds, from 0 to {@link MAX_DELAY_MS}. */
-export function toDelay(ms = 0): number {
+function toDelay(ms = 0): number {
   return Math.ceil(Math.min(Math.max(0, ms), MAX_DELAY_MS));
 }

@@ -1,9 +1,6 @@
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import type {
   CommitResult,
-  EventPage,
-  ExpectationPage,
-  ExpectationStore,
   InboxCapabilities,
   InboxDefinition,
   InboxStore,
@@ -11,7 +8,6 @@ import type {
   NewExpectation,
   RecordStore,
 } from '../../inbox/store/inbox-store.js';
-import { parseSeq } from '../../inbox/store/stored-event.js';
 import { SqliteFile } from './sqlite-file.js';
 import { SqliteMemory } from './sqlite-memory.js';
 import type { MemoryDatabase } from './sqlite-memory.js';
@@ -19,7 +15,6 @@ import { forwarding } from './sqlite-operations.js';
 import type { OperationName, RunOperation } from './sqlite-operations.js';
 import { MEMORY, resolveSqliteOptions } from './sqlite-options.js';
 import type { SqliteInboxOptions, SqliteSettings } from './sqlite-options.js';
-import { toPosition } from '../sql/expectations.js';
 import { Pruning } from '../sql/prune.js';
 import type { Pruned } from '../sql/prune.js';
 import type { SqliteTransaction } from './sql/commit.js';
@@ -120,12 +115,6 @@ export class SqliteStore extends forwarding('') {
     return (await this.#engine.commit(lease, work)) as CommitResult<R>;
   }
 
-  override async list(query: Parameters<InboxStore['list']>[0]): Promise<EventPage> {
-    // Checks the cursor here, because the thread would report the error as a PaymentsError.
-    if (query.after !== null) parseSeq(query.after);
-    return super.list(query);
-  }
-
   override prune(request: Parameters<InboxStore['prune']>[0]): Promise<number> {
     return this.#pruning.prune(
       request,
@@ -164,12 +153,6 @@ class SqliteExpectations extends forwarding('expectations.') {
   override async expect(expectation: NewExpectation, tx?: unknown): Promise<boolean> {
     if (tx === undefined) return super.expect(expectation);
     return inTransaction(tx, (connection) => expectWithin(connection, expectation, this.times()));
-  }
-
-  override async list(query: Parameters<ExpectationStore['list']>[0]): Promise<ExpectationPage> {
-    // Checks the cursor here, because the thread would report the error as a PaymentsError.
-    if (query.after !== null) toPosition(query.after);
-    return super.list(query);
   }
 }
 

@@ -7,6 +7,7 @@ import type {
   IncomingEvent,
   StoreReceipt,
 } from '../../../inbox/store/inbox-store.js';
+import { isOpen } from '../../../inbox/store/expectation-store.js';
 import { MAX_REPEATS } from '../../../inbox/store/stored-event.js';
 import { OPEN, UNSCHEDULED } from '../../sql/expectations.js';
 import type { SqliteSql } from '../thread/connection.js';
@@ -169,8 +170,7 @@ export function fulfil(
     [key, reference && toStored(reference), company],
   );
   return rows.flatMap((row) => {
-    const isOpen = row.state === 'waiting' || row.state === 'overdue';
-    if (isOpen && (row.transaction_id === null || row.transaction_id === key)) {
+    if (isOpen(row.state) && (row.transaction_id === null || row.transaction_id === key)) {
       const by = fulfilWith(sql, row.seq, company, storedId);
       const transactionId = row.transaction_id && fromStored(row.transaction_id);
       return [{ reference: fromStored(row.reference), transactionId, by }];

@@ -61,12 +61,15 @@ export function unpaused(connection: SqliteConnection, handlers: readonly string
   return [...new Set(handlers)].filter((handler) => !paused.includes(handler));
 }
 
+const livenesses = new WeakMap<SqliteConnection, WorkerLiveness>();
+
 /** Call this function in a transaction that writes, so that no heartbeat is stored meanwhile. */
 function deadWorkers({ connection, times }: SqliteSql): WorkerRow[] {
   const rows = connection.all<WorkerRow>(
     'SELECT id, lease_ms, heartbeat_at, retired FROM payments_inbox_worker',
   );
-  const liveness = connection.state(WorkerLiveness);
+  const liveness = livenesses.get(connection) ?? new WorkerLiveness();
+  livenesses.set(connection, liveness);
   // The current time, not the time of the request, because the request may have waited for a lock.
   return liveness.check(rows, connection.machine() + times.processOffset);
 }

@@ -3,7 +3,6 @@ import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { optionsInvalid } from '../../../errors/option-checks.js';
-import type { PaymentsError } from '../../../errors/payments-error.js';
 import { toError, unavailable } from './connection.js';
 import type { SqliteSettings } from '../sqlite-options.js';
 import type { StoreClock } from '../store-clock.js';
@@ -134,7 +133,7 @@ export class SqliteClient {
     this.#opening = Promise.withResolvers();
     // Without a call of `open`, no other code handles this rejection.
     this.#opening.promise.catch(() => {});
-    let reason = unavailable(
+    let reason: Error = unavailable(
       'lost its thread, which ended unexpectedly. It starts another thread.',
     );
     worker.on('message', (message: FromThread) => {
@@ -197,7 +196,7 @@ export class SqliteClient {
   }
 
   /** Rejects the calls of a thread that has ended. The next call starts another thread. */
-  #ended(worker: Worker, reason: PaymentsError): void {
+  #ended(worker: Worker, reason: Error): void {
     if (this.#worker !== worker) return;
     this.#worker = undefined;
     this.unexpectedEnds += 1;

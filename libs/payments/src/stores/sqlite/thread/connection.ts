@@ -90,7 +90,6 @@ export class SqliteConnection {
     string,
     { readonly statement: DriverStatement; readonly indexes: readonly number[] | null }
   >();
-  readonly #states = new Map<new () => unknown, unknown>();
   #cache: Map<string, unknown> | null = null;
 
   constructor(
@@ -154,13 +153,6 @@ export class SqliteConnection {
   /** Empties the cache of {@link cached}, and turns it on or off. */
   resetCache(on: boolean): void {
     this.#cache = on ? new Map() : null;
-  }
-
-  /** Returns the object of the class `type` that belongs to this connection. */
-  state<T>(type: new () => T): T {
-    const found = this.#states.get(type) ?? new type();
-    this.#states.set(type, found);
-    return found as T;
   }
 
   close(): void {
@@ -301,7 +293,8 @@ export function waitForLock(error: unknown, end: number): boolean {
 
 /** An error of the thread, in the form in which the thread sends it to the main thread. */
 export interface ThreadFailure {
-  readonly code: PaymentsErrorCode;
+  /** `null` for a `TypeError`, which is a mistake of the caller. */
+  readonly code: PaymentsErrorCode | null;
   readonly message: string;
 }
 
@@ -330,6 +323,7 @@ export function isBusy(error: unknown): boolean {
 /** The result contains no stored data, because SQLite's messages contain names of tables but never values. */
 export function toFailure(error: unknown): ThreadFailure {
   if (error instanceof PaymentsError) return { code: error.code, message: error.message };
+  if (error instanceof TypeError) return { code: null, message: error.message };
   const message = (error instanceof Error ? error.message : String(error)).replace(/\.$/, '');
   const fix = FIXES[primaryCode(error) ?? 0];
   return {
@@ -338,8 +332,8 @@ export function toFailure(error: unknown): ThreadFailure {
   };
 }
 
-export function toError({ code, message }: ThreadFailure): PaymentsError {
-  return new PaymentsError(code, message);
+export function toError({ code, message }: ThreadFailure): Error {
+  return code === null ? new TypeError(message) : new PaymentsError(code, message);
 }
 
 export function unavailable(message: string): PaymentsError {
