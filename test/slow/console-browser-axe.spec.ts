@@ -70,9 +70,9 @@ describeInBrowser('axe-core on the pages of the inbox console', (browser) => {
     await closedMinutes(
       page,
       (index) => ({ received: index % 5, done: 3, p50Ms: 12, p95Ms: 80 }),
-      ({ handlers, now }) => ({
+      ({ handlers, now, arrivals }) => ({
         handlers: [...handlers, { ...handlers[0], name: LONG, here: false }],
-        newest: { webhook: now, poll: null, overdue: null, usualGapMs: 30_000, late: true },
+        arrivals: { ...(arrivals as object), poll: now, usualGapMs: 30_000, late: true },
       }),
     );
     const open = async (place: string, shown: string) => {

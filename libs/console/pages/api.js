@@ -21,7 +21,12 @@
  * @typedef {Json<import('../dist/console-payment.js').ConsolePayment>} Payment
  * @typedef {Json<import('../dist/console-overview.js').ConsoleMinute>} Minute
  * @typedef {Json<import('../dist/console-overview.js').ConsoleHandler>} Handler
- * @typedef {Json<import('../dist/console-overview.js').NewestEvents>} NewestEvents
+ * @typedef {Json<import('../dist/console-processes.js').ConsoleArrivals>} Arrivals
+ * @typedef {Json<import('../dist/console-processes.js').ConsoleService>} Service
+ * @typedef {Json<import('nestjs-payments').InboxProcess>} Process
+ * @typedef {import('nestjs-payments').HandlerLoad} HandlerLoad
+ * @typedef {{ processes: Process[], services: Service[] }} ProcessPage
+ * @typedef {Json<import('nestjs-payments').RangeCounts>} RangeCounts
  * @typedef {Json<import('../dist/console-overview.js').InboxOverview> & { who: string | null, may: 'read' | 'act' }} Overview
  * @typedef {Json<import('../dist/audit-trail.js').AuditEntry>} AuditEntry
  * @typedef {Json<import('nestjs-payments').SetupCheck>} SetupCheck

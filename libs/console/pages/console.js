@@ -13,6 +13,7 @@ import { Overview, RANGES } from './overview.js';
 import { PaymentPage } from './payment.js';
 import { Permission } from './permission.js';
 import { usePolled } from './polling.js';
+import { Processes } from './processes.js';
 import { useRoute } from './route.js';
 import { SearchResults } from './search.js';
 import { Setup } from './setup.js';
@@ -147,6 +148,9 @@ function View({ route, overview, minutes, acted, trail, list, ask }) {
     />`;
   }
   if (route.view === 'failures') return html`<${Failures} acted=${acted} ask=${ask} />`;
+  if (route.view === 'processes') {
+    return html`<${Processes} handlers=${overview.handlers} acted=${acted} ask=${ask} />`;
+  }
   if (route.view === 'audit') return html`<${AuditTrail} params=${route.params} acted=${acted} />`;
   if (route.view === 'setup') {
     const company = route.params.company ?? '';

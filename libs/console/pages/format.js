@@ -82,6 +82,11 @@ export function timeOfDay(date) {
   return clock.format(date);
 }
 
+/** Describes a time relative to now, such as `3 min ago`. @param {string} at */
+export function ago(at) {
+  return relative(new Date(at));
+}
+
 /**
  * Describes a time relative to now, for example `3 min ago` or `in 3 min`.
  *

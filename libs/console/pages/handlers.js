@@ -6,27 +6,38 @@ import { listLink } from './route.js';
 /** The states whose current number of deliveries is shown. @type {readonly ('pending' | 'running' | 'dead')[]} */
 const UNFINISHED = ['pending', 'running', 'dead'];
 
+/** The columns about the deliveries of one time range. `open` is pending or running. */
+const RANGE = /** @type {const} */ ([
+  'deliveries',
+  'done',
+  'dead',
+  'skipped',
+  'open',
+  'p50',
+  'p95',
+]);
+
 /**
  * @param {object} props
  * @param {import('./api.js').Handler[]} props.handlers
  * @param {import('./api.js').Stats} props.stats
- * @param {import('./api.js').Minute[]} props.activity
- * @param {string} props.range label of the time range of `activity`
+ * @param {import('./api.js').RangeCounts} props.deliveries of the events that were received in the range
+ * @param {string} props.range label of the time range
  * @param {(action: import('./actions.js').Action) => void} props.ask
  */
-export function Handlers({ handlers, stats, activity, range, ask }) {
+export function Handlers({ handlers, stats, deliveries, range, ask }) {
   const all = stats.paused.includes('*');
   return html`<table class="counts" role="table">
     <thead role="rowgroup">
       <tr role="row">
         <td role="cell"></td>
         <th role="columnheader" scope="colgroup" colspan="3">now</th>
-        <th role="columnheader" scope="colgroup" colspan="4">${range}</th>
+        <th role="columnheader" scope="colgroup" colspan="7">received in the ${range}</th>
         <td role="cell"></td>
       </tr>
       <tr role="row">
         <th role="columnheader" scope="col">Handler</th>
-        ${[...UNFINISHED, 'done', 'failed attempts', 'p50', 'p95'].map((title) => html`<th role="columnheader" scope="col" class="number">${title}</th>`)}
+        ${[...UNFINISHED, ...RANGE].map((title) => html`<th role="columnheader" scope="col" class="number">${title}</th>`)}
         <th role="columnheader" scope="col"><span class="unseen">Actions</span></th>
       </tr>
     </thead>
@@ -41,7 +52,7 @@ export function Handlers({ handlers, stats, activity, range, ask }) {
             <${Elsewhere} handler=${handler} />
           </th>
           ${UNFINISHED.map((state) => html`<${Count} stats=${stats} state=${state} handler=${name} />`)}
-          <${Done} counts=${handler.activity} />
+          <${Range} counts=${handler.activity} />
           <td role="cell" class="act">
             <${PauseButton} handler=${name} paused=${paused} ask=${ask} />
             ${
@@ -63,7 +74,7 @@ export function Handlers({ handlers, stats, activity, range, ask }) {
           All ${all && html`<span class="badge paused">paused</span>`}
         </th>
         ${UNFINISHED.map((state) => html`<${Count} stats=${stats} state=${state} />`)}
-        <${Done} counts=${together(activity)} />
+        <${Range} counts=${deliveries} />
         <td role="cell" class="act"><${PauseButton} handler="*" paused=${all} ask=${ask} /></td>
       </tr>
     </tfoot>
@@ -96,22 +107,28 @@ function Count({ stats, state, handler }) {
   </td>`;
 }
 
-/** @typedef {Pick<import('./api.js').Counts, 'done' | 'failed' | 'p50Ms' | 'p95Ms'>} Attempts */
-
-/** The attempts in the shown minutes. @param {{ counts: Attempts }} props */
-function Done({ counts }) {
+/** The deliveries of the events that were received in the range. @param {{ counts: import('./api.js').RangeCounts }} props */
+function Range({ counts }) {
+  const { done, dead, skipped, pending, running, p50Ms, p95Ms } = counts;
+  const open = pending + running;
+  /** @type {Record<(typeof RANGE)[number], string>} */
   const values = {
-    done: number(counts.done),
-    failed: number(counts.failed),
-    p50: timeOf(counts.p50Ms),
-    p95: timeOf(counts.p95Ms),
+    deliveries: number(done + dead + skipped + open),
+    done: number(done),
+    dead: number(dead),
+    skipped: number(skipped),
+    open: number(open),
+    p50: timeOf(p50Ms),
+    p95: timeOf(p95Ms),
   };
-  return Object.entries(values).map(
-    ([title, value]) =>
-      html`<td role="cell" class="number" data-state=${title}>
-        <span class=${value === '0' || value === '–' ? 'zero' : title}>${value}</span>
-      </td>`,
-  );
+  return RANGE.map((title) => {
+    const value = values[title];
+    // The number of dead deliveries now has the same title.
+    const state = title === 'dead' ? 'dead of these' : title;
+    return html`<td role="cell" class="number" data-state=${state}>
+      <span class=${value === '0' || value === '–' ? 'zero' : title}>${value}</span>
+    </td>`;
+  });
 }
 
 /** @param {number | null} ms */
@@ -147,22 +164,4 @@ export function sum(stats, state, handler) {
       (one) => one.state === state && (handler === undefined || one.handler === handler),
     ),
   );
-}
-
-/**
- * @param {import('./api.js').Minute[]} activity
- * @returns {Attempts}
- */
-function together(activity) {
-  /** @param {'p50Ms' | 'p95Ms'} field */
-  const slowest = (field) => {
-    const times = activity.flatMap((minute) => minute[field] ?? []);
-    return times.length > 0 ? Math.max(...times) : null;
-  };
-  return {
-    done: activity.reduce((all, { done }) => all + done, 0),
-    failed: activity.reduce((all, { failed }) => all + failed, 0),
-    p50Ms: slowest('p50Ms'),
-    p95Ms: slowest('p95Ms'),
-  };
 }

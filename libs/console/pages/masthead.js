@@ -10,6 +10,7 @@ export const PAGES = /** @type {const} */ ([
   { view: 'events', href: '#/events', label: 'Events' },
   { view: 'failures', href: '#/failures', label: 'Failures' },
   { view: 'expectations', href: '#/expectations', label: 'Expectations' },
+  { view: 'processes', href: '#/processes', label: 'Processes' },
   { view: 'audit', href: '#/audit', label: 'Audit' },
   { view: 'setup', href: '#/setup', label: 'Setup' },
 ]);

@@ -1,5 +1,6 @@
 import { html } from 'htm/preact';
-import { Time, capped, duration, number } from './format.js';
+import { WebhookRequests } from './arrivals.js';
+import { Time, capped, counted, duration, number } from './format.js';
 import { Handlers, sum } from './handlers.js';
 import { Plots } from './plots.js';
 import { expectationsLink, listLink } from './route.js';
@@ -17,14 +18,15 @@ export const RANGES = { 15: '15 min', 60: '1 h', 360: '6 h', 1440: '24 h' };
  * @param {(action: import('./actions.js').Action) => void} props.ask
  */
 export function Overview({ overview, minutes, onRange, ask }) {
-  const { now, stats, activity, completeFrom, handlers, capabilities, newest } = overview;
+  const { now, stats, activity, completeFrom, handlers, capabilities, arrivals } = overview;
   const incomplete = completeFrom > /** @type {import('./api.js').Minute} */ (activity[0]).startsAt;
   const range = `last ${rangeOf(minutes)}${incomplete ? ', incomplete' : ''}`;
   return html`
     <h1 tabindex="-1">Overview</h1>
+    <${WebhookRequests} arrivals=${arrivals} now=${now} />
     <${Figures} overview=${overview} range=${range} />
     ${
-      newest === null &&
+      (arrivals.lastAcceptedAt ?? arrivals.poll ?? arrivals.overdue) === null &&
       html`<p class="empty">
         <strong>No event received yet.</strong> Send a test webhook with${' '}
         <code>payments.sendTestWebhook()</code>. It then appears here.
@@ -37,7 +39,7 @@ export function Overview({ overview, minutes, onRange, ask }) {
           ? html`<${Handlers}
               handlers=${handlers}
               stats=${stats}
-              activity=${activity}
+              deliveries=${overview.range.deliveries}
               range=${range}
               ask=${ask}
             />`
@@ -66,6 +68,7 @@ export function Overview({ overview, minutes, onRange, ask }) {
       </div>
       <${Plots}
         activity=${activity}
+        deliveries=${overview.range.deliveries}
         completeFrom=${incomplete ? completeFrom : null}
         now=${now}
         range=${range}
@@ -85,10 +88,9 @@ function rangeOf(minutes) {
 }
 
 /** @param {{ overview: import('./api.js').Overview, range: string }} props */
-function Figures({ overview: { stats, activity, expectations, newest }, range }) {
+function Figures({ overview: { stats, expectations, arrivals, range: counts }, range }) {
   const dead = sum(stats, 'dead');
   const { unhandled, stale } = stats;
-  const received = activity.reduce((total, minute) => total + minute.received, 0);
   return html`<ul class="figures">
     <${Oldest} stats=${stats} />
     <li class=${dead.count > 0 ? 'bad' : ''}>
@@ -128,35 +130,34 @@ function Figures({ overview: { stats, activity, expectations, newest }, range })
         </a>
       </li>`
     }
-    <li class=${newest?.late ? 'warn' : ''}>
+    <li>
       <a href=${listLink()}>
-        <strong>${number(received)}</strong>${' '} <span>received</span>${' '}
-        <small>${`events in closed minutes, ${range}`}</small>
-        ${newest !== null && html`<${Newest} newest=${newest} />`}
+        <${Received} counts=${counts} range=${range} />
+        ${arrivals.poll !== null && html`<small>newest poll <${Time} at=${arrivals.poll} /></small>`}
+        ${arrivals.overdue !== null && html`<small>newest overdue <${Time} at=${arrivals.overdue} /></small>`}
       </a>
     </li>
   </ul>`;
 }
 
 /**
- * The newest event of each source. The module itself stores the events of polls and overdue payments, so they do not
- * show that webhook requests arrive.
+ * The events of the range by how they were received, and what became of their deliveries. The module itself creates the
+ * events of overdue payments, so they are not received.
  *
- * @param {{ newest: import('./api.js').NewestEvents }} props
+ * @param {{ counts: import('./api.js').Overview['range'], range: string }} props
  */
-function Newest({ newest: { webhook, poll, overdue, usualGapMs, late } }) {
-  const usual = usualGapMs === null ? '' : `, usually within ${duration(usualGapMs)}`;
-  return html`
-    <small class="newest"
-      >${
-        webhook === null
-          ? 'no recent event by webhook'
-          : html`newest webhook <${Time} at=${webhook} />${late && `: late${usual}`}`
-      }</small
+function Received({ counts: { events, deliveries }, range }) {
+  const { webhook, poll, test, overdue } = events;
+  const { done, dead, skipped, pending, running } = deliveries;
+  const open = pending + running;
+  const apart = overdue > 0 ? `, ${number(overdue)} overdue apart` : '';
+  return html`<strong>${number(webhook + poll + test)}</strong>${' '} <span>received</span>${' '}
+    <small
+      >${`${number(webhook)} by webhook, ${number(poll)} by poll, ${number(test)} test${apart}; closed minutes, ${range}`}</small
     >
-    ${poll !== null && html`<small>newest poll <${Time} at=${poll} /></small>`}
-    ${overdue !== null && html`<small>newest overdue <${Time} at=${overdue} /></small>`}
-  `;
+    <small
+      >${`${counted(done + dead + skipped + open, 'delivery')}: ${number(done)} done, ${number(dead)} dead, ${number(skipped)} skipped, ${number(open)} open`}</small
+    >`;
 }
 
 /** @param {NonNullable<import('./api.js').Overview['expectations']>} expectations */

@@ -62,19 +62,21 @@ const PLOTS = [
 /**
  * @param {object} props
  * @param {Minute[]} props.activity
+ * @param {import('./api.js').RangeCounts} props.deliveries of the events that were received in the range
  * @param {string | null} props.completeFrom the time from which `activity` is complete; `null` if all of it is complete
  * @param {string} props.now
  * @param {string} props.range label of the time range of `activity`
  */
-export function Plots({ activity, completeFrom, now, range }) {
+export function Plots({ activity, deliveries, completeFrom, now, range }) {
   const points = useMemo(() => grouped(activity), [activity]);
   const newest = /** @type {Minute} */ (activity.at(-1));
   const size = groupSize(activity.length);
   const endedAt = Date.parse(newest.startsAt) + 60_000;
   return html`<p class="until quiet">
       Closed minutes until${' '}<${Time} at=${new Date(endedAt).toISOString()} />. Later minutes are
-      not counted
-      yet.${
+      not counted yet. The plots count a delivery when it ends; the table above counts the
+      deliveries of the events that were received in this
+      time.${
         completeFrom &&
         html`${' '}Complete from${' '}<${Time} at=${completeFrom} />. For earlier minutes, only
           stored events among the 100,000 newest are counted.`
@@ -86,7 +88,7 @@ export function Plots({ activity, completeFrom, now, range }) {
           html`<${Plot}
             key=${title}
             title=${`${title}${noteOf(log, size)}`}
-            totals=${totalsOf(lines, activity, show, log)}
+            totals=${totalsOf(lines, activity, deliveries, show)}
             range=${range}
             lines=${lines}
             activity=${points}
@@ -111,18 +113,20 @@ function noteOf(times, size) {
 }
 
 /**
- * Returns the totals of the range: sums of counts, and the times of the slowest minute as upper bounds.
+ * Returns the totals of the range: sums of counts, and the percentiles of all deliveries in it.
  *
  * @param {readonly Line[]} lines
  * @param {Minute[]} activity
+ * @param {import('./api.js').RangeCounts} deliveries
  * @param {(value: number) => string} show
- * @param {boolean} times
  */
-function totalsOf(lines, activity, show, times) {
+function totalsOf(lines, activity, deliveries, show) {
   const totals = lines.map(({ field, label }) => {
-    const values = activity.flatMap((minute) => minute[field] ?? []);
-    if (!times) return `${show(values.reduce((sum, value) => sum + value, 0))} ${label}`;
-    return `${label} ${values.length > 0 ? `≤ ${show(Math.max(...values))}` : '–'}`;
+    if (field === 'p50Ms' || field === 'p95Ms') {
+      const ms = deliveries[field];
+      return `${label} ${ms === null ? '–' : show(ms)}`;
+    }
+    return `${show(activity.reduce((sum, minute) => sum + minute[field], 0))} ${label}`;
   });
   return totals.join(', ');
 }

@@ -5,6 +5,7 @@ const VIEWS = /** @type {const} */ ([
   'events',
   'failures',
   'expectations',
+  'processes',
   'audit',
   'setup',
   'search',
@@ -12,7 +13,7 @@ const VIEWS = /** @type {const} */ ([
 
 /**
  * The view that the hash selects: `#/`, `#/events?state=dead`, `#/events/default/evt_1`, `#/payment/default/order-1`,
- * `#/search?for=order-1`, `#/failures`, `#/expectations`, `#/audit`, `#/setup`. Any other address is `unknown`.
+ * `#/search?for=order-1`, `#/failures`, `#/expectations`, `#/processes`, `#/audit`, `#/setup`. Any other address is `unknown`.
  *
  * @typedef {object} Route
  * @property {'overview' | 'event' | 'payment' | 'unknown' | (typeof VIEWS)[number]} view

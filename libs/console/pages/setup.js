@@ -109,7 +109,7 @@ function sameStep(one, other) {
 }
 
 /** @param {Step} step @returns {Promise<readonly Line[]>} */
-async function linesOf({ check, company }) {
+export async function linesOf({ check, company }) {
   try {
     const { checks } = await post('setup', { check, ...(company !== undefined && { company }) });
     return checks;
@@ -151,23 +151,25 @@ function CompanyForm({ company }) {
   </form>`;
 }
 
+/** The results of a check. @param {{ lines: readonly Line[], company?: string }} props */
+export function Lines({ lines, company }) {
+  return lines.map(
+    ({ state, message, fix, company: one }) =>
+      html`<p>
+        <${Badge} state=${COLORS[state]}>${state}<//>${' '}
+        <${Foreign} text=${company === undefined && one ? `${one}: ${message}` : message} />
+        ${fix && html`<br /><strong>Fix:</strong> <${Foreign} text=${fix} />`}
+      </p>`,
+  );
+}
+
 /** @param {{ step: Step, onSend: () => void }} props */
 function Check({ step: { check, company, running, lines }, onSend }) {
   const title = company === undefined ? TITLES[check] : `${TITLES[check]} of ${company}`;
   return html`<li>
     <h2><bdi>${title}</bdi></h2>
     ${running && html`<p class="quiet">Checking …</p>`}
-    ${
-      !running &&
-      lines?.map(
-        ({ state, message, fix, company: one }) =>
-          html`<p>
-            <${Badge} state=${COLORS[state]}>${state}<//>${' '}
-            <${Foreign} text=${company === undefined && one ? `${one}: ${message}` : message} />
-            ${fix && html`<br /><strong>Fix:</strong> <${Foreign} text=${fix} />`}
-          </p>`,
-      )
-    }
+    ${!running && html`<${Lines} lines=${lines ?? []} company=${company} />`}
     ${
       check === 'webhook'
         ? html`<${ActionButton}

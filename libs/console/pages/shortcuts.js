@@ -26,6 +26,7 @@ const KEYS = [
   [['g', 'e'], 'Events'],
   [['g', 'f'], 'Failures'],
   [['g', 'x'], 'Expectations'],
+  [['g', 'p'], 'Processes'],
   [['g', 'a'], 'Audit'],
   [['g', 's'], 'Setup'],
   [['Esc'], 'Close a dialog'],

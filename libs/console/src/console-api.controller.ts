@@ -8,6 +8,7 @@ import { findPayment } from './console-payment.js';
 import { CONSOLE_OPTIONS } from './console-options.js';
 import type { ResolvedConsoleOptions } from './console-options.js';
 import { ConsoleOverview } from './console-overview.js';
+import { servicesOf } from './console-processes.js';
 import { jsonBodyOf, queryOf } from './console-request.js';
 import type { ConsoleRequest } from './console-request.js';
 import { operatorName, permissionOf } from './operator-name.js';
@@ -44,6 +45,12 @@ export class ConsoleApi {
     const may = await permissionOf(request, this.options.may);
     const { now, ...rest } = await this.overview.show(minutes);
     this.responses.json(response, 200, { now, who, may, ...rest });
+  }
+
+  @Get('api/processes')
+  async listProcesses(@Res() response: unknown): Promise<void> {
+    const processes = await this.overview.processes();
+    this.responses.json(response, 200, { processes, services: servicesOf(processes) });
   }
 
   @Get('api/events')

@@ -6,12 +6,16 @@ import type {
   Failures,
   InboxActivity,
   InboxCapabilities,
+  InboxProcess,
   InboxStats,
   PaymentInbox,
+  RangeCounts,
 } from 'nestjs-payments';
 import { ConsoleInbox } from './console-inbox.js';
 import { CONSOLE_OPTIONS } from './console-options.js';
 import type { ResolvedConsoleOptions } from './console-options.js';
+import { arrivalsOf } from './console-processes.js';
+import type { ConsoleArrivals, NewestEvents } from './console-processes.js';
 
 /** How long counts are reused. Many open consoles then query the store no more often than one console does. */
 const FRESH_MS = 1000;
@@ -29,12 +33,6 @@ const SEARCH_FRESH_MS = 4000;
 const GAPS_FROM = 100;
 /** Minimum number of gaps that are needed to compute the usual gap. */
 const MIN_GAPS = 10;
-/**
- * The next webhook request counts as late after this multiple of the usual gap, and at the earliest after
- * {@link MIN_LATE_MS}.
- */
-const LATE_FACTOR = 3;
-const MIN_LATE_MS = 60_000;
 
 export interface ConsoleHandler {
   readonly name: string;
@@ -45,25 +43,8 @@ export interface ConsoleHandler {
    * the handler.
    */
   readonly lastSeenAt: Date | null;
-  /**
-   * Counts of the handler in all minutes of {@link InboxOverview.activity}. `p50Ms` and `p95Ms` are those of the
-   * slowest minute.
-   */
-  readonly activity: ActivityCounts;
-}
-
-/** When the newest event of each source was received, by the store clock; `null` if none of the newest 20,000 events has the source. */
-export interface NewestEvents {
-  readonly webhook: Date | null;
-  readonly poll: Date | null;
-  readonly overdue: Date | null;
-  /**
-   * The usual time between two webhook requests: the 90th percentile of the recent gaps. `null` if there were too few
-   * requests.
-   */
-  readonly usualGapMs: number | null;
-  /** Whether the next webhook request is late compared with the usual gap, or no recent event came by webhook. */
-  readonly late: boolean;
+  /** The deliveries to the handler of the events that were received in the minutes of {@link InboxOverview.activity}. */
+  readonly activity: RangeCounts;
 }
 
 /** The activity of all handlers in one closed minute. */
@@ -80,16 +61,20 @@ export interface InboxOverview {
   readonly stats: InboxStats;
   /** How many expectations are open; `null` if the application has no option `reconcile`. */
   readonly expectations: ExpectationCounts | null;
-  /** The newest events of each source; `null` if no event is stored. */
-  readonly newest: NewestEvents | null;
+  readonly arrivals: ConsoleArrivals;
   /** Closed minutes, the oldest first. */
   readonly activity: readonly ConsoleMinute[];
+  /** The new events in these minutes by how they were received, and the deliveries of these events. */
+  readonly range: Pick<InboxActivity, 'events' | 'deliveries'>;
   /** Start of the first complete minute; see `InboxActivity.completeFrom`. */
   readonly completeFrom: Date;
 }
 
 /** The part of the overview that does not depend on the number of minutes. */
-type InboxState = Omit<InboxOverview, 'activity' | 'completeFrom' | 'handlers' | 'newest'> & {
+type InboxState = Omit<
+  InboxOverview,
+  'activity' | 'completeFrom' | 'handlers' | 'range' | 'arrivals'
+> & {
   readonly handlers: readonly Omit<ConsoleHandler, 'activity'>[];
 };
 
@@ -105,18 +90,29 @@ export class ConsoleOverview {
 
   /** @throws ConsoleException 503 if the inbox is not reachable. */
   async show(minutes: number): Promise<InboxOverview> {
-    const [state, newest, { byHandler, ...activity }] = await Promise.all([
+    const [state, newest, processes, activity] = await Promise.all([
       this.#cached('state', FRESH_MS, (inbox) => this.#stateOf(inbox)),
       this.#cached('newest', SEARCH_FRESH_MS, (inbox) => this.#newestOf(inbox)),
-      this.#cached(`activity of ${minutes}`, ACTIVITY_FRESH_MS, async (inbox) =>
-        summaryOf(await inbox.activity(minutes)),
-      ),
+      this.processes(),
+      this.#cached(`activity of ${minutes}`, ACTIVITY_FRESH_MS, (inbox) => inbox.activity(minutes)),
     ]);
     const handlers = state.handlers.map((handler) => ({
       ...handler,
-      activity: byHandler.get(handler.name) ?? NO_ACTIVITY,
+      activity: activity.handlers[handler.name] ?? NO_DELIVERIES,
     }));
-    return { ...state, handlers, newest, ...activity };
+    return {
+      ...state,
+      handlers,
+      arrivals: arrivalsOf(processes, newest, this.options.runtime.now()),
+      activity: activity.minutes.map(({ startsAt, total }) => ({ startsAt, ...total })),
+      range: { events: activity.events, deliveries: activity.deliveries },
+      completeFrom: activity.completeFrom,
+    };
+  }
+
+  /** The processes of the last hour. @throws ConsoleException 503 if the inbox is not reachable. */
+  processes(): Promise<InboxProcess[]> {
+    return this.#cached('processes', FRESH_MS, (inbox) => inbox.processes());
   }
 
   /** The failed deliveries, grouped by handler and error. @throws ConsoleException 503 if the inbox is not reachable. */
@@ -158,8 +154,7 @@ export class ConsoleOverview {
     };
   }
 
-  async #newestOf(inbox: PaymentInbox): Promise<NewestEvents | null> {
-    const now = this.options.runtime.now();
+  async #newestOf(inbox: PaymentInbox): Promise<NewestEvents> {
     const timesOf = async (source: PaymentEventSource, limit = 1): Promise<Date[]> =>
       (await inbox.list({ source, limit })).events.map(({ receivedAt }) => receivedAt);
     const hasPolls = this.inbox.expectations !== null;
@@ -169,11 +164,7 @@ export class ConsoleOverview {
       hasPolls ? timesOf('overdue') : [],
     ]);
     const [webhook = null] = webhooks;
-    if ((webhook ?? poll ?? overdue) === null) return null;
-    const usualGapMs = usualGapOf(webhooks);
-    const lateAfterMs = Math.max(MIN_LATE_MS, LATE_FACTOR * (usualGapMs ?? Infinity));
-    const late = webhook === null || now - +webhook > lateAfterMs;
-    return { webhook, poll, overdue, usualGapMs, late };
+    return { webhook, poll, overdue, usualGapMs: usualGapOf(webhooks) };
   }
 }
 
@@ -201,39 +192,13 @@ export async function handlersOf(
   return [...known.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-const NO_ACTIVITY: ActivityCounts = Object.freeze({
-  received: 0,
+const NO_DELIVERIES: RangeCounts = Object.freeze({
+  pending: 0,
+  running: 0,
   done: 0,
-  failed: 0,
   dead: 0,
+  skipped: 0,
+  failed: 0,
   p50Ms: null,
   p95Ms: null,
 });
-
-function summaryOf({ minutes, completeFrom }: InboxActivity): Pick<
-  InboxOverview,
-  'activity' | 'completeFrom'
-> & {
-  byHandler: Map<string, ActivityCounts>;
-} {
-  const byHandler = new Map<string, ActivityCounts>();
-  for (const { handlers } of minutes) {
-    for (const [name, counts] of Object.entries(handlers)) {
-      const sum = byHandler.get(name) ?? NO_ACTIVITY;
-      byHandler.set(name, {
-        received: sum.received + counts.received,
-        done: sum.done + counts.done,
-        failed: sum.failed + counts.failed,
-        dead: sum.dead + counts.dead,
-        p50Ms: slower(sum.p50Ms, counts.p50Ms),
-        p95Ms: slower(sum.p95Ms, counts.p95Ms),
-      });
-    }
-  }
-  const activity = minutes.map(({ startsAt, total }) => ({ startsAt, ...total }));
-  return { activity, completeFrom, byHandler };
-}
-
-function slower(a: number | null, b: number | null): number | null {
-  return a === null || b === null ? (a ?? b) : Math.max(a, b);
-}

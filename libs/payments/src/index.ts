@@ -38,7 +38,7 @@ export type { ListQuery } from './inbox/payment-inbox.js';
 export type { InboxHandler } from './inbox/store/handler-catalog-cache.js';
 export type { EventSummary } from './inbox/store/stored-event.js';
 export type { InboxReceipt } from './inbox/receive/event-receiver.js';
-export type { RunDueResult } from './inbox/work/inbox-worker.js';
+export type { HandlerLoad, RunDueResult } from './inbox/work/inbox-worker.js';
 export type {
   DeliveryQuery,
   FailureGroup,
@@ -46,6 +46,8 @@ export type {
   RedriveQuery,
   SelectionResult,
 } from './inbox/operate/inbox-redrive.js';
+export type { InboxProcess } from './inbox/operate/process-reports.js';
+export type { CompanyFacts, RequestCounts } from './telemetry/process-facts.js';
 export type { ReceiveOptions } from './inbox/receive/receive-options.js';
 export type { WorkerOptions } from './inbox/work/worker-options.js';
 export type { InboxDefinition } from './inbox/store/inbox-store.js';
@@ -81,6 +83,7 @@ export type {
   InboxActivity,
   InboxStats,
   PollResult,
+  RangeCounts,
   RequestState,
   StoredDelivery,
   StoredEvent,

@@ -19,6 +19,7 @@ import { INBOX_STORE } from './inbox/store/inbox-store.js';
 import type { InboxStore } from './inbox/store/inbox-store.js';
 import { PaymentInbox } from './inbox/payment-inbox.js';
 import { InboxMaintenance } from './inbox/operate/inbox-maintenance.js';
+import { ProcessReports } from './inbox/operate/process-reports.js';
 import { InboxWorker } from './inbox/work/inbox-worker.js';
 import { WORKER_OPTIONS } from './inbox/work/worker-options.js';
 import type { ResolvedWorkerOptions } from './inbox/work/worker-options.js';
@@ -53,6 +54,7 @@ export class PaymentsLifecycle
     private readonly consumer: EventConsumer,
     private readonly worker: InboxWorker,
     private readonly maintenance: InboxMaintenance,
+    private readonly reports: ProcessReports,
     @Inject(PAYMENTS_RUNTIME) private readonly runtime: ModuleRuntime,
     private readonly observers: Observers,
     private readonly inbox: PaymentInbox,
@@ -78,6 +80,7 @@ export class PaymentsLifecycle
     const background = this.options.background || !this.store.capabilities.durable;
     this.worker.start(background);
     if (background) this.maintenance.start();
+    this.reports.start();
     this.consumer.start();
     if (this.store.capabilities.durable) this.#checkShutdownHooks();
     this.observers.attach({
@@ -97,7 +100,7 @@ export class PaymentsLifecycle
     this.#cancelShutdownCheck();
     this.observers.detach();
     await this.consumer.stop();
-    await Promise.all([this.worker.drain(), this.maintenance.stop()]);
+    await Promise.all([this.worker.drain(), this.maintenance.stop(), this.reports.stop()]);
   }
 
   /** Runs after the server has closed. Webhook requests are received until then. */

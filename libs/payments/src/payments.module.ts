@@ -17,6 +17,7 @@ import { RECONCILE_OPTIONS } from './expectations/reconcile-options.js';
 import { BODY_CODEC, StoredBodies } from './inbox/store/body-codec.js';
 import { HandlerCatalogCache } from './inbox/store/handler-catalog-cache.js';
 import { InboxMaintenance } from './inbox/operate/inbox-maintenance.js';
+import { ProcessReports } from './inbox/operate/process-reports.js';
 import { EventReceiver } from './inbox/receive/event-receiver.js';
 import { InboxWorker } from './inbox/work/inbox-worker.js';
 import { PaymentInbox } from './inbox/payment-inbox.js';
@@ -199,6 +200,7 @@ const INBOX: Provider[] = [
   StoredBodies,
   InboxWorker,
   InboxMaintenance,
+  ProcessReports,
   HandlerCatalogCache,
   EventReceiver,
   PaymentInbox,

@@ -82,7 +82,7 @@ describeInBrowser('accessibility of the inbox console', (browser) => {
     expect(await gone.textContent()).toBe(since);
     await app.receive({ id: 'evt_1' });
     await proxy.open();
-    await page.locator('.newest time').waitFor();
+    await page.locator('.newest time').first().waitFor();
     await page.getByText('Not reachable').waitFor({ state: 'detached' });
     expect(await page.evaluate(() => 'loadedOnce' in globalThis)).toBe(true);
   });
@@ -100,7 +100,7 @@ describeInBrowser('accessibility of the inbox console', (browser) => {
     expect(requested).toEqual([]);
     await app.receive({ id: 'evt_1' });
     await setHidden(page, false);
-    await page.locator('.newest time').waitFor();
+    await page.locator('.newest time').first().waitFor();
   });
 
   it('the console works if its address contains a name and a password', async () => {

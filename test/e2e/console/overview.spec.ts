@@ -4,6 +4,7 @@ import { none, OnPaymentEvent, PaymentInbox } from 'nestjs-payments';
 import type { PaymentEvent } from 'nestjs-payments';
 import { consoleOnEachAdapter, Receipts } from '../../support/console/console-application.js';
 import type { ConsoleApplication } from '../../support/console/console-application.js';
+import { signedWebhook } from '../../support/webhook/signed-webhook.js';
 
 /** Fails with the text `fail` of an event. */
 @Injectable()
@@ -14,6 +15,13 @@ class Ledger {
     if (fail !== undefined) throw new Error(fail);
   }
 }
+
+interface ConsoleArrivals {
+  readonly minutes: readonly { readonly accepted: number; readonly rejected: number }[];
+  readonly rejections: readonly { readonly message: string }[];
+}
+
+const NO_DELIVERIES = { pending: 0, running: 0, done: 0, dead: 0, skipped: 0, failed: 0 };
 
 const deliver = (app: ConsoleApplication, id: string, data: Record<string, unknown>) =>
   app.deliver({ id, data });
@@ -65,12 +73,16 @@ consoleOnEachAdapter((start) => {
         oldestPendingMs: null,
         paused: [handler],
       },
-      newest: {
-        webhook: new Date(app.runtime.now()).toISOString(),
+      arrivals: {
+        lastRequestAt: new Date(app.runtime.now()).toISOString(),
+        lastAcceptedAt: new Date(app.runtime.now()).toISOString(),
         poll: null,
         overdue: null,
         usualGapMs: null,
         late: false,
+        rejectedInARow: 0,
+        // With the memory inbox, the service has to send an event again whose handler failed.
+        rejections: [{ code: 'handlers_failed', count: 1 }],
       },
     });
   });
@@ -87,21 +99,61 @@ consoleOnEachAdapter((start) => {
         app.runtime.advance(gapMs);
         await app.deliver({ id: `e-${n}` });
       }
-      const webhook = new Date(app.runtime.now()).toISOString();
+      const lastAcceptedAt = new Date(app.runtime.now()).toISOString();
       const usualGapMs = lateAfterMs === null ? null : gapMs;
       const expectLate = async (afterMs: number, late: boolean) => {
         app.runtime.advance(afterMs);
-        const { newest } = (await app.get('/api/overview')).body;
-        expect(newest).toEqual({ webhook, poll: null, overdue: null, usualGapMs, late });
+        const { arrivals } = (await app.get('/api/overview')).body;
+        expect(arrivals).toMatchObject({ lastAcceptedAt, usualGapMs, late });
       };
       await expectLate(lateAfterMs ?? 3_600_000, false);
       await expectLate(5000, lateAfterMs !== null);
     },
   );
 
-  it('IN-38 the console shows closed minutes, and sums of each handler over the minutes shown', async () => {
+  it('OP-20 the console counts accepted and rejected webhook requests apart, and shows why they were rejected', async () => {
+    await using app = await start();
+    await app.deliver({ id: 'e-1' });
+    app.runtime.advance(60_000);
+    const forged = signedWebhook({ webhookSecret: 'whsec_of_another_company' }, { id: 'e-2' });
+    for (let n = 0; n < 4; n += 1) expect((await app.merchant.send(forged)).status).toBe(401);
+    const { arrivals } = (await app.get('/api/overview')).body as { arrivals: ConsoleArrivals };
+    const [last, now] = arrivals.minutes.slice(-2);
+    expect([last, now]).toMatchObject([
+      { accepted: 1, rejected: 0 },
+      { accepted: 0, rejected: 4 },
+    ]);
+    expect(arrivals).toMatchObject({
+      lastRequestAt: new Date(app.runtime.now()).toISOString(),
+      lastAcceptedAt: new Date(app.runtime.now() - 60_000).toISOString(),
+      rejectedInARow: 4,
+      rejections: [
+        {
+          code: 'signature_mismatch',
+          company: 'default',
+          count: 4,
+          message: expect.stringContaining(
+            'Check that the webhook secret of this company is the one',
+          ),
+        },
+      ],
+    });
+    expect(app.log.join()).toContain(arrivals.rejections[0]!.message);
+    await app.deliver({ id: 'e-3' });
+    expect((await app.get('/api/overview')).body).toMatchObject({
+      arrivals: { rejectedInARow: 4 },
+    });
+    app.runtime.advance(1000);
+    expect((await app.get('/api/overview')).body).toMatchObject({
+      arrivals: { rejectedInARow: 0 },
+    });
+  });
+
+  it('IN-38 the console shows closed minutes, and the deliveries of the events that were received in them', async () => {
     await using app = await start({ providers: [Receipts] });
-    expect((await app.get('/api/overview')).body).toMatchObject({ newest: null });
+    expect((await app.get('/api/overview')).body).toMatchObject({
+      arrivals: { lastRequestAt: null },
+    });
     await app.deliver({ id: 'e-1' });
     await app.deliver({ id: 'e-2' }, 'dead');
     app.runtime.advance(60_000);
@@ -126,12 +178,20 @@ consoleOnEachAdapter((start) => {
     ]);
     expect(Date.parse(busy[1]!.startsAt) - Date.parse(busy[0]!.startsAt)).toBe(60_000);
     expect(handlers).toMatchObject({
-      'Orders.markPaid': { received: 3, done: 2, failed: 1, dead: 1, p95Ms: 0 },
-      'Receipts.send': { received: 3, done: 3, failed: 0, dead: 0 },
+      'Orders.markPaid': { ...NO_DELIVERIES, done: 2, failed: 1, dead: 1, p50Ms: 0, p95Ms: 0 },
+      'Receipts.send': { ...NO_DELIVERIES, done: 3, p50Ms: 0, p95Ms: 0 },
+    });
+    expect((await app.get('/api/overview?minutes=60')).body['range']).toEqual({
+      events: { webhook: 3, poll: 0, test: 0, overdue: 0 },
+      deliveries: { ...NO_DELIVERIES, done: 5, dead: 1, failed: 1, p50Ms: 0, p95Ms: 0 },
     });
     const quiet = await overview(1);
     expect(quiet.activity).toHaveLength(1);
-    expect(quiet.handlers['Receipts.send']).toMatchObject({ received: 0, done: 0, p95Ms: null });
+    expect(quiet.handlers['Receipts.send']).toEqual({
+      ...NO_DELIVERIES,
+      p50Ms: null,
+      p95Ms: null,
+    });
   });
 
   it('the console queries the inbox once per second for any number of consoles, and at once after an action', async () => {

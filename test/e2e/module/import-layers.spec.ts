@@ -27,7 +27,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   'inbox/store': ['errors', 'events', 'runtime'],
   'inbox/work': STAGE,
   'inbox/receive': [...STAGE, 'inbox/work'],
-  'inbox/operate': [...STAGE, 'inbox/work'],
+  'inbox/operate': [...STAGE, 'companies', 'inbox/work', 'telemetry/process-facts.ts'],
   inbox: ['companies', 'events', 'telemetry/observers.ts'],
   webhook: [
     'companies',
@@ -63,7 +63,8 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   'stores/memory': STORE,
   'stores/sqlite': [...STORE, 'stores/sql'],
   'stores/postgres': [...STORE, 'stores/sql'],
-  'telemetry/observers.ts': ['errors'],
+  'telemetry/observers.ts': ['errors', 'runtime', 'telemetry/process-facts.ts'],
+  'telemetry/process-facts.ts': ['errors', 'runtime'],
   'telemetry/otel': ['telemetry/observers.ts', 'errors', 'runtime'],
   'telemetry/health.ts': ['engines', 'errors', 'expectations', 'inbox', 'runtime'],
   schematics: ['payments-environment.ts'],

@@ -276,6 +276,14 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
   },
   {
     promise: 'IN-38',
+    fault: 'counts the deliveries of events that were received before the range',
+    file: `${INBOX}/store/activity.ts`,
+    replace: 'if (tallies[minuteOf(receivedMs) - first] === undefined) return;',
+    by: '',
+    specs: [`${INBOX}/store/activity.spec.ts`],
+  },
+  {
+    promise: 'IN-38',
     fault: 'counts only the 10,000 newest events',
     file: `${INBOX}/store/activity.ts`,
     replace: 'COUNTED_EVENTS = 100_000',

@@ -7,6 +7,7 @@ import { HANDLER_MUTANTS } from './handlers.ts';
 import { INBOX_RECOVERY_MUTANTS } from './inbox-recovery.ts';
 import { INBOX_STORE_MUTANTS } from './inbox-store.ts';
 import { INBOX_WORK_MUTANTS } from './inbox-work.ts';
+import { OPERATING_MUTANTS } from './operating.ts';
 import { SECURITY_MUTANTS } from './security.ts';
 import { TELEMETRY_MUTANTS } from './telemetry.ts';
 import { TOKEN_MUTANTS } from './tokens.ts';
@@ -24,6 +25,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...INBOX_WORK_MUTANTS,
   ...EXPECTATION_MUTANTS,
   ...ENGINE_MUTANTS,
+  ...OPERATING_MUTANTS,
   ...TELEMETRY_MUTANTS,
   ...APPLICATION_MUTANTS,
 ];

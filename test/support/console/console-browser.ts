@@ -152,9 +152,21 @@ export async function changed(
   });
 }
 
+/** The deliveries of a time range without any. */
+export const NO_DELIVERIES = {
+  pending: 0,
+  running: 0,
+  done: 0,
+  dead: 0,
+  skipped: 0,
+  failed: 0,
+  p50Ms: null,
+  p95Ms: null,
+};
+
 /**
- * Replaces the closed minutes that the page receives. `counts` gets the index of a minute; the newest has index 0. `others`
- * returns other properties of the overview to replace.
+ * Replaces the closed minutes that the page receives, and the number of events in them. `counts` gets the index of a
+ * minute; the newest has index 0. `others` returns other properties of the overview to replace.
  */
 export function closedMinutes(
   page: Page,
@@ -168,7 +180,10 @@ export function closedMinutes(
       const startsAt = new Date((minute - index) * 60_000).toISOString();
       return { startsAt, ...none, ...counts(index) };
     });
-    return { ...overview, ...others(overview), activity: activity.toReversed() };
+    const webhook = activity.reduce((sum, { received }) => sum + received, 0);
+    const events = { webhook, poll: 0, test: 0, overdue: 0 };
+    const range = { events, deliveries: NO_DELIVERIES };
+    return { ...overview, range, ...others(overview), activity: activity.toReversed() };
   });
 }
 

@@ -132,11 +132,12 @@ export function durablePostgres(): DurableInbox {
           const rows = await query<{ id: string }>(`SELECT id FROM ${schema}.effect ORDER BY id`);
           return rows.map(({ id }) => id);
         },
-        // The store's clock is the server's, which a test cannot advance. So events move into the past.
+        // The store's clock is the server's, which a test cannot advance. So events and records move into the past.
         pass: async (ms) => {
           const earlier = (column: string) => `${column} = ${column} - ${ms}`;
           await query(
-            `UPDATE ${schema}.event SET ${earlier('received_at')}, ${earlier('occurred_at')}`,
+            `UPDATE ${schema}.event SET ${earlier('received_at')}, ${earlier('occurred_at')};
+             UPDATE ${schema}.record SET ${earlier('changed_at')}`,
           );
         },
         removeWorkers: async () => {

@@ -93,7 +93,9 @@ export class HttpApiClient implements ApiClient {
         const failed = thrown instanceof PaymentsApiError ? thrown.status : undefined;
         const status = value?.status ?? failed ?? null;
         const { attempts } = call;
-        observers.notify('apiCallEnded', { ...info, status, errorCode, attempts, durationMs });
+        const ended = { ...info, status, errorCode, attempts, durationMs };
+        observers.facts.apiCallEnded(ended);
+        if (observers.active) observers.notify('apiCallEnded', ended);
         const outcome = error === null ? 'succeeded' : 'failed';
         return { outcome, error, errorCode, status, attempts };
       },
@@ -118,7 +120,10 @@ export class HttpApiClient implements ApiClient {
       company: company.id,
       requestToken: (signal) => requestToken(company, send, parts, signal),
       timeoutMs: this.options.tokenTimeoutMs,
-      onEnded: (info) => this.observers.active && this.observers.notify('tokenFetched', info),
+      onEnded: (info) => {
+        this.observers.facts.tokenFetched(info);
+        if (this.observers.active) this.observers.notify('tokenFetched', info);
+      },
     });
   }
 }

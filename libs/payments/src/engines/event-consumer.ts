@@ -104,7 +104,7 @@ export class EventConsumer {
     try {
       const { verify = true } = this.source!;
       const event = await toEvent(message, this.runtime.monotonic(), this.companies, verify);
-      await this.receiver.receive(event, true);
+      await this.receiver.receive(event, true, { isMessage: true });
       this.#backoff.reset();
       this.#observe(message, 'acknowledged');
       return { action: 'acknowledge' };

@@ -21,6 +21,8 @@ import type {
   RedriveQuery,
   SelectionResult,
 } from './operate/inbox-redrive.js';
+import { ProcessReports } from './operate/process-reports.js';
+import type { InboxProcess } from './operate/process-reports.js';
 import { WORKER_OPTIONS } from './work/worker-options.js';
 import type { ResolvedWorkerOptions } from './work/worker-options.js';
 import { POLL_HANDLER } from './store/expectation-store.js';
@@ -74,6 +76,7 @@ export class PaymentInbox {
     private readonly catalog: HandlerCatalogCache,
     private readonly bodies: StoredBodies,
     @Inject(WORKER_OPTIONS) private readonly options: ResolvedWorkerOptions,
+    private readonly reports: ProcessReports,
     observers: Observers = NO_OBSERVERS,
   ) {
     this.#redrive = new InboxRedrive(store, catalog, observers);
@@ -203,6 +206,15 @@ export class PaymentInbox {
       throw new TypeError('"minutes" must be a whole number of minutes from 1 to 1,440.');
     }
     return this.store.activity(minutes, this.options.retainEventsMs);
+  }
+
+  /**
+   * Returns the processes that run, and those that ended or were lost within the last hour: their handlers, the webhook
+   * requests that they accepted and rejected, which webhook secret verified last, and the payments service as they see
+   * it. The process that is asked is the first.
+   */
+  async processes(): Promise<InboxProcess[]> {
+    return this.reports.list();
   }
 
   /**

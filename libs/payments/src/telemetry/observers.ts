@@ -6,7 +6,9 @@ import type { ThrottledLogRuntime } from '../errors/module-log.js';
 import { describeError, errorCodeOf } from '../errors/payments-error.js';
 import { mustBe, optionsInvalid, shown } from '../errors/option-checks.js';
 import type { PaymentsErrorCode } from '../errors/payments-error-code.js';
+import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 import { callersGuard, guard } from '../errors/unhandled-rejections.js';
+import { ProcessFacts } from './process-facts.js';
 
 /**
  * The argument of each method of a {@link PaymentsObserver}: one frozen object with ids, times and outcomes. The object
@@ -283,16 +285,19 @@ export interface OperationEnd<R> {
 export class Observers implements OnModuleInit {
   active = false;
   tracing = false;
+  /** Counts for operators. They are complete without observers, too. */
+  readonly facts: ProcessFacts;
   #observers: readonly PaymentsInstrumentation[] = [];
   readonly #detach: (() => void)[] = [];
   readonly #failures: ThrottledLog;
 
   constructor(
     private readonly options: readonly ObserverOption[],
-    private readonly runtime: ThrottledLogRuntime,
+    private readonly runtime: ThrottledLogRuntime & Pick<PaymentsRuntime, 'now'>,
     /** Finds the providers; `null` if {@link options} contains no class. */
     private readonly moduleRef: Pick<ModuleRef, 'get'> | null = null,
   ) {
+    this.facts = new ProcessFacts(runtime);
     this.#failures = new ThrottledLog(new ModuleLogger('PaymentObservers'), runtime);
     this.#use(options.filter((option) => typeof option !== 'function'));
   }
@@ -324,6 +329,12 @@ export class Observers implements OnModuleInit {
     return () => this.#use(this.#observers.filter((other) => other !== observer));
   }
 
+  /** Counts a rejected webhook request, and notifies the observers. Never throws. */
+  requestRejected(info: ObserverInfo['requestRejected']): void {
+    this.facts.rejected(info);
+    if (this.active) this.notify('requestRejected', info);
+  }
+
   /** Calls a method of all observers that implement it, without waiting for them. Never throws. */
   notify<M extends keyof ObserverInfo>(method: M, info: ObserverInfo[M]): void {
     Object.freeze(info);
@@ -335,14 +346,15 @@ export class Observers implements OnModuleInit {
   /**
    * Runs `work` in a span of each instrumentation, and passes the trace context of the span to it. Then calls `ended`
    * with the result, or with what `work` threw. `ended` informs the observers, and returns the result of the span.
-   * Returns or throws what `work` does.
+   * Returns or throws what `work` does. A call of the service is always observed, because its result is also a fact for
+   * operators.
    */
   async observe<R>(
     operation: TracedOperation,
     work: (traceparent: string | null) => Promise<R>,
     ended: (end: OperationEnd<R>) => SpanResult,
   ): Promise<R> {
-    if (!this.active) return work(null);
+    if (!this.active && operation.kind !== 'call') return work(null);
     const spans = this.tracing ? this.#startSpans(operation) : [];
     const startedAt = this.runtime.monotonic();
     const end = (result: Omit<OperationEnd<R>, 'durationMs'>): void => {
@@ -459,6 +471,7 @@ export class Observers implements OnModuleInit {
 
 /** An instance without observers, for a class that is created without the module. */
 export const NO_OBSERVERS = new Observers([], {
+  now: () => 0,
   monotonic: () => 0,
   schedule: () => () => {},
 });

@@ -50,25 +50,29 @@ export function verifySignature(
   requireMatch(body, candidates, keys);
 }
 
-/** Like {@link verifySignature}, but with a parsed header and with prepared keys. */
+/**
+ * Like {@link verifySignature}, but with a parsed header and with prepared keys. Returns the index of the last key that
+ * gives the signature.
+ */
 export function requireMatch(
   body: Uint8Array,
   candidates: readonly Buffer[],
   keys: readonly SigningKey[],
-): void {
+): number {
   // All pairs are compared, also after a match, so that the time taken does not reveal which secret matched.
-  let matches = 0;
-  for (const key of keys) {
+  let match = -1;
+  for (const [index, key] of keys.entries()) {
     const expected = key.sign(body);
-    for (const candidate of candidates) matches += timingSafeEqual(expected, candidate) ? 1 : 0;
+    for (const candidate of candidates) if (timingSafeEqual(expected, candidate)) match = index;
   }
-  if (matches === 0) {
+  if (match === -1) {
     throw new PaymentsError(
       'signature_mismatch',
       'No accepted webhook secret gives this signature for the received bytes. Check that the webhook secret of this ' +
         'company is the one that the service has, and that no proxy changes the body.',
     );
   }
+  return match;
 }
 
 /**

@@ -143,7 +143,6 @@ export class RejectionLog {
     { code, message }: Pick<PaymentsError, 'code' | 'message'>,
     company: string | null,
   ): void {
-    if (!this.observers.active) return;
-    this.observers.notify('requestRejected', { code, message, company, eventId: null });
+    this.observers.requestRejected({ code, message, company, eventId: null });
   }
 }

@@ -8,6 +8,7 @@ import { parseEnvelope } from '../events/payment-event.js';
 import { VerifiedEvent } from '../inbox/receive/event-receiver.js';
 import { PAYMENTS_RUNTIME } from '../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
+import { NO_OBSERVERS, Observers } from '../telemetry/observers.js';
 import {
   bytesReadBefore,
   companyParam,
@@ -43,6 +44,7 @@ export class WebhookVerifier {
     @Inject(PAYMENTS_RUNTIME) private readonly runtime: PaymentsRuntime,
     private readonly rejections: RejectionLog,
     @Inject(WEBHOOK_OPTIONS) private readonly options: ResolvedWebhookOptions,
+    private readonly observers: Observers = NO_OBSERVERS,
   ) {
     this.#log = new ThrottledLog(new ModuleLogger('PaymentWebhook'), runtime);
   }
@@ -63,8 +65,10 @@ export class WebhookVerifier {
       const id = requireCompanyId(companyParam(request.params));
       const company = this.companies.known(id) ?? (await this.#lookUp(id, since, pending));
       companyId = company.id;
-      requireMatch(bytes, signatures, company.signingKeys);
+      const { signingKeys } = company;
+      const secret = requireMatch(bytes, signatures, signingKeys);
       this.companies.verified(companyId);
+      this.observers.facts.verified(companyId, signingKeys, secret);
       return this.#parse(request, company, bytes, since);
     } catch (error) {
       this.rejections.logRejection(error, companyId);

@@ -187,8 +187,15 @@ export class EventReceiver {
     this.#failures = new ThrottledLog(this.#logger, runtime);
   }
 
-  /** See `PaymentInbox.receive()`. With `unshared`, the first handler may get the parsed event, and may change it. */
-  async receive(verified: VerifiedEvent, unshared = false): Promise<InboxReceipt> {
+  /**
+   * See `PaymentInbox.receive()`. With `unshared`, the first handler may get the parsed event, and may change it. Only an
+   * event that a webhook request contains is counted as accepted or rejected, and not a message of an engine.
+   */
+  async receive(
+    verified: VerifiedEvent,
+    unshared = false,
+    { isMessage = false } = {},
+  ): Promise<InboxReceipt> {
     const { deadlineMs } = this.options;
     const leftMs = verified.arrivedAt + deadlineMs - this.runtime.monotonic();
     const deadline = { passed: false, onPassed: () => {} };
@@ -208,14 +215,14 @@ export class EventReceiver {
             'continues to work on it. Send the event again: the copy waits for the result.',
         );
       });
+      if (!isMessage) this.observers.facts.accepted(verified.company);
       return receiptOf(inTime, durable ? 'stored' : 'handled');
     } catch (error) {
       const rejection = this.#toInboxError(error, verified);
-      if (this.observers.active) {
+      if (!isMessage) {
         const { company, event } = verified;
         const { code, message } = rejection;
-        const info = { code, message, company, eventId: event.id };
-        this.observers.notify('requestRejected', info);
+        this.observers.requestRejected({ code, message, company, eventId: event.id });
       }
       throw rejection;
     }

@@ -20,6 +20,8 @@ type Delivery = CountedEvent['deliveries'][number];
 const event = (minute: number, deliveries: Delivery[] = [], seq = 1): CountedEvent => ({
   seq,
   receivedMs: minute * MINUTE_MS + 1,
+  source: 'webhook',
+  eventType: 'transaction.completed',
   deliveries,
 });
 
@@ -65,6 +67,32 @@ describe('countActivity', () => {
     expect(others.every(({ total, handlers }) => total.received === 0 && !handlers['book'])).toBe(
       true,
     );
+  });
+
+  it('IN-38 the deliveries of a range are those of the events that were received in it, and their times are of all of them', async () => {
+    const pending: Delivery = { handler: 'mail', state: 'pending', finishedMs: null, failedMs: [] };
+    const { events, deliveries, handlers } = await count([
+      [
+        { ...event(998), eventType: 'webhook.test' },
+        { ...event(997), source: 'overdue' },
+        { ...event(996, [pending]), source: 'poll' },
+      ],
+      [
+        // Done after the range, and received before it.
+        event(995, [ended('done', 'book', 999, 50)]),
+        ...[1, 2, 3, 1000].map((tookMs) => event(994, [ended('done', 'book', 994, tookMs)])),
+        event(993, [ended('dead', 'book', 993, 1)]),
+        event(988, [ended('done', 'book', 990, 1)]),
+      ],
+    ]);
+    expect(events).toEqual({ webhook: 6, poll: 1, test: 1, overdue: 1 });
+    const book = { pending: 0, running: 0, done: 5, dead: 1, skipped: 0, failed: 12 };
+    const times = { p50Ms: 3, p95Ms: 4 * MINUTE_MS + 50 };
+    expect(handlers).toEqual({
+      book: { ...book, ...times },
+      mail: { ...book, done: 0, dead: 0, failed: 0, pending: 1, p50Ms: null, p95Ms: null },
+    });
+    expect(deliveries).toEqual({ ...book, pending: 1, ...times });
   });
 
   it('IN-38 countActivity() reads at least 100,000 events, and its counts are complete from the minute after the oldest of these events', async () => {

@@ -1,8 +1,11 @@
+import { TEST_EVENT_TYPE } from '../../events/payment-event.js';
 import type {
   ActivityCounts,
   ActivityMinute,
   DeliveryState,
+  EventSource,
   InboxActivity,
+  RangeCounts,
 } from './stored-event.js';
 
 const MINUTE_MS = 60_000;
@@ -15,6 +18,8 @@ export const COUNTED_EVENTS = 100_000;
 export interface CountedEvent {
   readonly seq: number;
   readonly receivedMs: number;
+  readonly source: EventSource;
+  readonly eventType: string;
   readonly deliveries: readonly {
     readonly handler: string;
     readonly state: DeliveryState;
@@ -28,6 +33,23 @@ const minuteOf = (ms: number): number => Math.floor(ms / MINUTE_MS);
 
 interface Tally extends Record<'received' | 'failed' | 'dead', number> {
   readonly tookMs: number[];
+}
+
+/** The deliveries, to all handlers or to one handler, of the events that were received in the range. */
+class RangeTally {
+  readonly #states = { pending: 0, running: 0, done: 0, dead: 0, skipped: 0 };
+  readonly #tookMs: number[] = [];
+  #failed = 0;
+
+  add({ state, finishedMs, failedMs }: CountedEvent['deliveries'][number], receivedMs: number) {
+    this.#states[state] += 1;
+    this.#failed += failedMs.length;
+    if (state === 'done') this.#tookMs.push(Math.max(0, finishedMs! - receivedMs));
+  }
+
+  get counts(): RangeCounts {
+    return { ...this.#states, failed: this.#failed, ...percentilesOf(this.#tookMs) };
+  }
 }
 
 /**
@@ -54,11 +76,25 @@ export async function countActivity(
     byHandler?.set(handler, tally);
     return tally;
   };
+  const events = { webhook: 0, poll: 0, test: 0, overdue: 0 };
+  const total = new RangeTally();
+  const ranges = new Map<string, RangeTally>();
+  const addToRange = ({ receivedMs, source, eventType, deliveries }: CountedEvent): void => {
+    if (tallies[minuteOf(receivedMs) - first] === undefined) return;
+    events[eventType === TEST_EVENT_TYPE ? 'test' : source] += 1;
+    for (const delivery of deliveries) {
+      const own = ranges.get(delivery.handler) ?? new RangeTally();
+      ranges.set(delivery.handler, own);
+      for (const tally of [total, own]) tally.add(delivery, receivedMs);
+    }
+  };
   let uncountedMs = deletedMs;
   let before = Number.MAX_SAFE_INTEGER;
-  for (let events = 0; events < COUNTED_EVENTS;) {
+  for (let read = 0; read < COUNTED_EVENTS;) {
     const slice = await readSlice(before);
-    for (const { receivedMs, deliveries } of slice) {
+    for (const event of slice) {
+      const { receivedMs, deliveries } = event;
+      addToRange(event);
       tallyOf(receivedMs, '').received += 1;
       for (const { handler, state, finishedMs, failedMs } of deliveries) {
         tallyOf(receivedMs, handler).received += 1;
@@ -71,12 +107,15 @@ export async function countActivity(
     }
     const oldest = slice.at(-1);
     if (oldest === undefined) break;
-    events += slice.length;
+    read += slice.length;
     before = oldest.seq;
-    if (events >= COUNTED_EVENTS) uncountedMs = Math.max(uncountedMs, oldest.receivedMs);
+    if (read >= COUNTED_EVENTS) uncountedMs = Math.max(uncountedMs, oldest.receivedMs);
   }
   return {
     minutes: tallies.map((byHandler, index) => toMinute(first + index, byHandler)),
+    events,
+    deliveries: total.counts,
+    handlers: Object.fromEntries(Array.from(ranges, ([handler, tally]) => [handler, tally.counts])),
     completeFrom: new Date(Math.max(first, minuteOf(uncountedMs) + 1) * MINUTE_MS),
   };
 }
@@ -94,16 +133,20 @@ function toMinute(minute: number, byHandler: Map<string, Tally>): ActivityMinute
 }
 
 function countsOf(tallies: readonly Tally[]): ActivityCounts {
-  const sorted = Float64Array.from(tallies.flatMap(({ tookMs }) => tookMs)).toSorted();
-  const nearestRank = (share: number) => sorted[Math.ceil(share * sorted.length) - 1] ?? null;
+  const tookMs = tallies.flatMap((tally) => tally.tookMs);
   const sum = (field: 'received' | 'failed' | 'dead') =>
     tallies.reduce((total, tally) => total + tally[field], 0);
   return {
     received: sum('received'),
-    done: sorted.length,
+    done: tookMs.length,
     failed: sum('failed'),
     dead: sum('dead'),
-    p50Ms: nearestRank(0.5),
-    p95Ms: nearestRank(0.95),
+    ...percentilesOf(tookMs),
   };
+}
+
+function percentilesOf(tookMs: readonly number[]): Pick<ActivityCounts, 'p50Ms' | 'p95Ms'> {
+  const sorted = Float64Array.from(tookMs).toSorted();
+  const nearestRank = (share: number) => sorted[Math.ceil(share * sorted.length) - 1] ?? null;
+  return { p50Ms: nearestRank(0.5), p95Ms: nearestRank(0.95) };
 }

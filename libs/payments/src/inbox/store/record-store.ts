@@ -1,7 +1,7 @@
 /**
  * Kinds of records, which processes and operators of one inbox share.
  *
- * - `process`: a process that uses the inbox, under its worker id.
+ * - `process`: a process that uses the inbox, under an id that does not change until the process ends.
  * - `job`: a redrive that continues after a restart.
  * - `audit`: an action of an operator.
  * - `acknowledgement`: a group of failures that an operator knows.

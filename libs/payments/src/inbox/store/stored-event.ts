@@ -479,11 +479,33 @@ export interface InboxActivity {
   /** The minutes, the oldest first. A minute without activity has zeros. */
   readonly minutes: readonly ActivityMinute[];
   /**
+   * The number of new events in all {@link minutes}, by how they were received. `test` counts the events of the type
+   * `webhook.test`, and `webhook` all others of webhook requests. `overdue` counts events that the module itself created.
+   */
+  readonly events: Readonly<Record<'webhook' | 'poll' | 'test' | 'overdue', number>>;
+  /** The deliveries of these events, to all handlers together. */
+  readonly deliveries: RangeCounts;
+  /** The deliveries of these events by handler name. Handlers without a delivery are absent. */
+  readonly handlers: Readonly<Record<string, RangeCounts>>;
+  /**
    * From this minute on, {@link minutes} counts every event and all attempts of these events. `completeFrom` is the
    * start of the first minute, unless the inbox has received more than 100,000 events since then, or may have deleted
    * events that it received since then. Before this minute, only events among the 100,000 newest are counted.
    */
   readonly completeFrom: Date;
+}
+
+/**
+ * The deliveries of the events that were received in a time range: how many are in each state now, also if they ended
+ * later.
+ */
+export interface RangeCounts extends Readonly<Record<DeliveryState, number>> {
+  /** Number of failed or lost attempts of these deliveries until now. */
+  readonly failed: number;
+  /** Median time from receipt to done of all deliveries in `done`, in milliseconds (nearest rank); `null` without them. */
+  readonly p50Ms: number | null;
+  /** 95th percentile of these times, in milliseconds. */
+  readonly p95Ms: number | null;
 }
 
 /** The activity of the inbox, or of one handler, in one minute. */

@@ -98,7 +98,7 @@ export class Attempt {
   #cancelTimeLimit: () => void = () => {};
 
   constructor(
-    private readonly delivery: ClaimedDelivery,
+    readonly delivery: ClaimedDelivery,
     private readonly policy: HandlerPolicy,
     private readonly services: AttemptServices,
     /** The event, if this process has just received and parsed it. The handler may change it. */

@@ -3,7 +3,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { LogLine, ModuleLogger, ThrottledLog } from '../../errors/module-log.js';
 import { describeError, PaymentsError } from '../../errors/payments-error.js';
 import { EventDispatcher } from '../../events/event-dispatcher.js';
-import { HandlerRegistry } from '../../events/handler-registry.js';
+import { HandlerRegistry, isReserved } from '../../events/handler-registry.js';
 import type { PaymentEvent } from '../../events/payment-event.js';
 import { PAYMENTS_RUNTIME } from '../../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
@@ -105,6 +105,15 @@ export interface RunDueResult {
   readonly failed: number;
   /** Whether `forMs` passed, or the application closed, while a delivery was due or running. */
   readonly more: boolean;
+}
+
+/** How much of a handler runs in one process. */
+export interface HandlerLoad {
+  readonly name: string;
+  /** Number of running attempts. */
+  readonly running: number;
+  /** Maximum number of attempts that may run at the same time. */
+  readonly slots: number;
 }
 
 /** A call of `PaymentInbox.runDue()` that has not resolved. */
@@ -238,6 +247,18 @@ export class InboxWorker {
   /** Whether deliveries and polls may be claimed now. */
   get active(): boolean {
     return this.working && (this.#background || this.#runDueCalls.size > 0);
+  }
+
+  /** The load of each handler of the application in this process. */
+  get load(): HandlerLoad[] {
+    const running = [...this.#running.keys()];
+    return [...this.#policies]
+      .filter(([name]) => !isReserved(name))
+      .map(([name, { concurrency: slots }]) => ({
+        name,
+        running: running.filter(({ delivery }) => delivery.handler === name).length,
+        slots,
+      }));
   }
 
   /** Adds work other than deliveries. Call this method before {@link start}. */

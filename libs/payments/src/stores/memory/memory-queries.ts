@@ -200,6 +200,8 @@ export function activitySlices(events: EventIndex): Parameters<typeof countActiv
     return slice.map((row) => ({
       seq: row.seq,
       receivedMs: row.receivedMs,
+      source: row.event.source,
+      eventType: row.event.eventType,
       deliveries: visibleDeliveries(row).map(({ handler, state, finishedAt, earlier }) => ({
         handler: handler.name,
         state,

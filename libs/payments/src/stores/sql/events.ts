@@ -296,8 +296,10 @@ export class SqlEvents {
 
   async #activitySlice(connection: SqlConnection, before: number): Promise<CountedEvent[]> {
     await this.letOthersRun();
-    const events = await connection.all<Pick<EventRow, 'seq' | 'received_at'>>(
-      `SELECT e.seq, e.received_at FROM ${this.#table('event')} e WHERE e.seq < $1 ORDER BY e.seq DESC LIMIT ${SLICE}`,
+    const events = await connection.all<
+      Pick<EventRow, 'seq' | 'received_at' | 'source' | 'event_type'>
+    >(
+      `SELECT e.seq, e.received_at, e.source, e.event_type FROM ${this.#table('event')} e WHERE e.seq < $1 ORDER BY e.seq DESC LIMIT ${SLICE}`,
       [before],
     );
     const { dialect } = connection;
@@ -310,9 +312,11 @@ export class SqlEvents {
       [events.at(-1)?.seq ?? before, before],
     );
     const byEvent = Map.groupBy(rows, ({ event }) => event);
-    return events.map(({ seq, received_at }) => ({
+    return events.map(({ seq, received_at, source, event_type }) => ({
       seq,
       receivedMs: received_at,
+      source,
+      eventType: fromStored(event_type),
       deliveries: (byEvent.get(seq) ?? []).map(({ handler, state, finished_at, failed }) => ({
         handler: fromStored(handler),
         state,

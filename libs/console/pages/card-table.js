@@ -1,0 +1,37 @@
+import { html } from 'htm/preact';
+
+/**
+ * A table whose rows become cards on a narrow screen. The first cell names its row.
+ *
+ * @param {object} props
+ * @param {string} props.label accessible name
+ * @param {readonly (string | null)[]} props.titles of the columns; `null` for a column of buttons
+ * @param {readonly { key: string, cells: readonly unknown[] }[]} props.rows
+ */
+export function CardTable({ label, titles, rows }) {
+  return html`<table class="cards plain" role="table" aria-label=${label}>
+    <thead role="rowgroup">
+      <tr role="row">
+        ${titles.map(
+          (title) =>
+            html`<th role="columnheader" scope="col" key=${title}>
+              ${title ?? html`<span class="unseen">Actions</span>`}
+            </th>`,
+        )}
+      </tr>
+    </thead>
+    <tbody role="rowgroup">
+      ${rows.map(
+        ({ key, cells }) =>
+          html`<tr role="row" key=${key}>
+            ${cells.map((cell, column) => {
+              const title = (column > 0 && titles[column]) || undefined;
+              return html`<td role=${column === 0 ? 'rowheader' : 'cell'} data-title=${title}>
+                ${cell}
+              </td>`;
+            })}
+          </tr>`,
+      )}
+    </tbody>
+  </table>`;
+}

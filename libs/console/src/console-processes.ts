@@ -1,0 +1,206 @@
+import type { CompanyFacts, InboxProcess, RequestCounts } from 'nestjs-payments';
+
+const MINUTE_MS = 60_000;
+/** The last hour, and the minute that has not ended. */
+const MINUTES = 61;
+
+/** When the newest stored event of each source was received, by the store clock; `null` if none of the newest has it. */
+export interface NewestEvents {
+  readonly webhook: Date | null;
+  readonly poll: Date | null;
+  readonly overdue: Date | null;
+  /**
+   * The usual time between two webhook requests: the 90th percentile of the recent gaps. `null` if there were too few
+   * requests.
+   */
+  readonly usualGapMs: number | null;
+}
+
+/** Rejected requests of the last hour with one code and company, in all processes. */
+export interface ConsoleRejection extends Pick<RequestCounts, 'code' | 'company' | 'message'> {
+  readonly count: number;
+  readonly lastAt: Date;
+}
+
+/** When the webhook secrets of a company last verified a request. Contains no secret. */
+export interface ConsoleSecrets {
+  readonly company: string;
+  /** `null` if the current secret has not verified a request since {@link since}. */
+  readonly current: Date | null;
+  /** The same of the previous secrets together. */
+  readonly previous: Date | null;
+  /** Number of previous secrets. */
+  readonly previousCount: number;
+  /** Since when the times are complete. */
+  readonly since: Date;
+  /** Whether running processes have different secrets, as during a deployment. */
+  readonly differ: boolean;
+}
+
+/** The webhook requests of all processes together. Polls and overdue payments are apart. */
+export interface ConsoleArrivals extends Pick<NewestEvents, 'poll' | 'overdue' | 'usualGapMs'> {
+  /** When the newest webhook request was accepted or rejected; `null` if none is known. */
+  readonly lastRequestAt: Date | null;
+  readonly lastAcceptedAt: Date | null;
+  /** Whether the next accepted request is late compared with the usual gap. */
+  readonly late: boolean;
+  /** Number of requests that were rejected since the newest accepted request, if the newest was in the last hour. */
+  readonly rejectedInARow: number;
+  /** The last hour and the current minute, the oldest first. */
+  readonly minutes: readonly {
+    readonly startsAt: Date;
+    readonly accepted: number;
+    readonly rejected: number;
+  }[];
+  /** The most frequent first. */
+  readonly rejections: readonly ConsoleRejection[];
+  /** Sorted by company. */
+  readonly secrets: readonly ConsoleSecrets[];
+}
+
+/** The payments service, as the processes see it. */
+export interface ConsoleService extends Pick<
+  CompanyFacts,
+  'company' | 'token' | 'lastError' | 'calls' | 'failedCalls'
+> {
+  /** Number of the newest calls from which the times are computed: at most 20 of each process. */
+  readonly timedCalls: number;
+  readonly p50Ms: number | null;
+  readonly slowestMs: number | null;
+}
+
+/**
+ * The next webhook request counts as late after this multiple of the usual gap, and at the earliest after
+ * {@link MIN_LATE_MS}.
+ */
+const LATE_FACTOR = 3;
+const MIN_LATE_MS = 60_000;
+
+export function arrivalsOf(
+  processes: readonly InboxProcess[],
+  { webhook, poll, overdue, usualGapMs }: NewestEvents,
+  nowMs: number,
+): ConsoleArrivals {
+  const counts = processes.flatMap(({ requests }) => requests);
+  const newestOf = (wanted: (one: RequestCounts) => boolean): number =>
+    Math.max(0, ...counts.filter(wanted).map(({ lastAtMs }) => lastAtMs));
+  const rejectedMs = newestOf(({ code }) => code !== null);
+  const acceptedMs = Math.max(
+    newestOf(({ code }) => code === null),
+    +(webhook ?? 0),
+  );
+  const lateAfterMs = Math.max(MIN_LATE_MS, LATE_FACTOR * (usualGapMs ?? Infinity));
+  const rows = rejectedMs === 0 ? [] : processes.flatMap((process) => process.rejectedInARow ?? []);
+  return {
+    lastRequestAt: dateOf(Math.max(acceptedMs, rejectedMs)),
+    lastAcceptedAt: dateOf(acceptedMs),
+    usualGapMs,
+    late: acceptedMs > 0 && nowMs - acceptedMs > lateAfterMs,
+    rejectedInARow: sum(
+      rows.filter(({ sinceMs }) => sinceMs >= acceptedMs).map((row) => row.count),
+    ),
+    minutes: minutesOf(counts, nowMs),
+    rejections: rejectionsOf(counts, nowMs),
+    secrets: secretsOf(processes),
+    poll,
+    overdue,
+  };
+}
+
+/** The payments service by company, sorted by company. Companies that no process has called are left out. */
+export function servicesOf(processes: readonly InboxProcess[]): ConsoleService[] {
+  const facts = processes.flatMap(({ companies }) => companies);
+  return byCompany(facts.filter(({ token, calls }) => token !== null || calls > 0)).map(
+    ([company, all]) => {
+      const callsMs = all.flatMap((one) => one.callsMs).toSorted((a, b) => a - b);
+      return {
+        company,
+        token: latest(all.map(({ token }) => token)),
+        lastError: latest(all.map(({ lastError }) => lastError)),
+        calls: sum(all.map(({ calls }) => calls)),
+        failedCalls: sum(all.map(({ failedCalls }) => failedCalls)),
+        timedCalls: callsMs.length,
+        p50Ms: callsMs[Math.ceil(callsMs.length / 2) - 1] ?? null,
+        slowestMs: callsMs.at(-1) ?? null,
+      };
+    },
+  );
+}
+
+function minutesOf(counts: readonly RequestCounts[], nowMs: number): ConsoleArrivals['minutes'] {
+  const first = Math.floor(nowMs / MINUTE_MS) - MINUTES + 1;
+  const minutes = Array.from({ length: MINUTES }, (_, index) => ({
+    startsAt: new Date((first + index) * MINUTE_MS),
+    accepted: 0,
+    rejected: 0,
+  }));
+  for (const { code, fromMs, perMinute } of counts) {
+    for (const [index, count] of perMinute.entries()) {
+      const minute = minutes[fromMs / MINUTE_MS + index - first];
+      if (minute) minute[code === null ? 'accepted' : 'rejected'] += count;
+    }
+  }
+  return minutes;
+}
+
+function rejectionsOf(counts: readonly RequestCounts[], nowMs: number): ConsoleRejection[] {
+  const rejected = counts.filter(({ code }) => code !== null);
+  return [...Map.groupBy(rejected, ({ code, company }) => `${code} ${company ?? ''}`).values()]
+    .map((same) => {
+      const { code, company, message, lastAtMs } = same.reduce((a, b) =>
+        b.lastAtMs > a.lastAtMs ? b : a,
+      );
+      const count = sum(minutesOf(same, nowMs).map((minute) => minute.rejected));
+      return { code, company, message, count, lastAt: new Date(lastAtMs) };
+    })
+    .filter(({ count }) => count > 0)
+    .toSorted((a, b) => b.count - a.count);
+}
+
+function secretsOf(processes: readonly InboxProcess[]): ConsoleSecrets[] {
+  const since = new Date(Math.min(...processes.map(({ secretsSinceMs }) => secretsSinceMs)));
+  const known = processes
+    // The secrets of the process that started last are the newest.
+    .toSorted((a, b) => b.startedAtMs - a.startedAtMs)
+    .flatMap(({ state, companies }) => companies.map((facts) => ({ ...facts, state })))
+    .filter(({ secrets }) => secrets.length > 0);
+  return byCompany(known).map(([company, all]) => {
+    const running = all.filter(({ state }) => state === 'running');
+    const [{ secrets }] = (running.length > 0 ? running : all) as [(typeof all)[0]];
+    const [current, ...previous] = secrets.map(({ id }) => id);
+    const lastUse = (ids: readonly (string | undefined)[]) =>
+      dateOf(
+        Math.max(
+          0,
+          ...all
+            .flatMap((one) => one.secrets)
+            .map(({ id, verifiedAtMs }) => (ids.includes(id) ? (verifiedAtMs ?? 0) : 0)),
+        ),
+      );
+    const lists = new Set(running.map((one) => one.secrets.map(({ id }) => id).join()));
+    return {
+      company,
+      current: lastUse([current]),
+      previous: lastUse(previous),
+      previousCount: previous.length,
+      since,
+      differ: lists.size > 1,
+    };
+  });
+}
+
+function byCompany<T extends { readonly company: string }>(facts: readonly T[]): [string, T[]][] {
+  return [...Map.groupBy(facts, ({ company }) => company)].toSorted(([a], [b]) => (a < b ? -1 : 1));
+}
+
+function latest<T extends { readonly atMs: number }>(values: readonly (T | null)[]): T | null {
+  return values.reduce((a, b) => ((b?.atMs ?? 0) > (a?.atMs ?? 0) ? b : a), null);
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}
+
+function dateOf(ms: number): Date | null {
+  return ms === 0 ? null : new Date(ms);
+}

@@ -1,0 +1,68 @@
+import type { Mutant } from '../mutant.ts';
+
+const PAYMENTS = 'libs/payments/src';
+const CONSOLE = 'libs/console/src';
+const FACTS = `${PAYMENTS}/telemetry/process-facts.spec.ts`;
+const REPORTS = 'test/e2e/inbox/process-reports.spec.ts';
+const VIEWS = 'test/e2e/console/browser-views.spec.ts';
+const OVERVIEW = 'test/e2e/console/overview.spec.ts';
+
+/** What the pages of the console tell operators: OP-20 and later. */
+export const OPERATING_MUTANTS: readonly Mutant[] = [
+  {
+    promise: 'OP-20',
+    fault: 'does not store the last report of a process that ends',
+    file: `${PAYMENTS}/inbox/operate/process-reports.ts`,
+    replace: 'this.#report.then(() => this.#put())',
+    by: 'this.#report',
+    specs: [REPORTS],
+  },
+  {
+    promise: 'OP-20',
+    fault: 'counts rejections only if there are observers',
+    file: `${PAYMENTS}/telemetry/observers.ts`,
+    replace: '    this.facts.rejected(info);\n    if (this.active)',
+    by: '    if (this.active) this.facts.rejected(info);\n    if (this.active)',
+    specs: [OVERVIEW],
+  },
+  {
+    promise: 'OP-20',
+    fault: 'counts requests in a minute that is no longer in the last hour',
+    file: `${PAYMENTS}/telemetry/process-facts.ts`,
+    replace: 'this.#counts.splice(0, old);',
+    by: '',
+    specs: [FACTS],
+  },
+  {
+    promise: 'OP-20',
+    fault: 'is not red after rejections because an earlier request was accepted',
+    file: `${CONSOLE}/console-processes.ts`,
+    replace: 'sinceMs >= acceptedMs',
+    by: 'acceptedMs === 0',
+    specs: [OVERVIEW, VIEWS],
+  },
+  {
+    promise: 'OP-21',
+    fault: 'forgets in which processes a secret was used before',
+    file: `${PAYMENTS}/inbox/operate/process-reports.ts`,
+    replace: 'this.#reports % INHERIT_EVERY === 0',
+    by: 'false',
+    specs: [REPORTS],
+  },
+  {
+    promise: 'OP-21',
+    fault: 'takes the previous secret for the current one',
+    file: `${PAYMENTS}/webhook/signature.ts`,
+    replace: 'match = index;',
+    by: 'match = 0;',
+    specs: [VIEWS],
+  },
+  {
+    promise: 'OP-22',
+    fault: 'does not mark a handler without a process',
+    file: 'libs/console/pages/processes.js',
+    replace: 'const lost = loads.length === 0;',
+    by: 'const lost = false;',
+    specs: [VIEWS],
+  },
+];
