@@ -46,8 +46,8 @@ export type {
   RedriveQuery,
   SelectionResult,
 } from './inbox/operate/inbox-redrive.js';
-export type { InboxProcess } from './inbox/operate/process-reports.js';
-export type { CompanyFacts, RequestCounts } from './telemetry/process-facts.js';
+export type { InboxProcess, ProcessReport } from './inbox/operate/process-reports.js';
+export type { CompanyFacts, FactsSnapshot, RequestCounts, ServiceResponse } from './telemetry/process-facts.js';
 export type { ReceiveOptions } from './inbox/receive/receive-options.js';
 export type { WorkerOptions } from './inbox/work/worker-options.js';
 export type { InboxDefinition } from './inbox/store/inbox-store.js';

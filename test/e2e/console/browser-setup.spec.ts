@@ -46,6 +46,23 @@ describeInBrowser('the page Setup of the inbox console', (browser) => {
     expect(emulator.deliveries()).toHaveLength(1);
   });
 
+  it('OP-21 the overview sends a test webhook, follows it, and shows which secret verified it', async () => {
+    await using started = await start();
+    const { app, emulator } = started;
+    const page = await app.open(browser());
+    const row = page.getByRole('table', { name: 'Webhook secrets' }).getByRole('row').nth(1);
+    await row.getByText('nothing since').waitFor();
+    await row.getByRole('button', { name: 'Send test webhook of default' }).click();
+    await row.getByText('arrived and its signature is valid').waitFor();
+    await row.getByText('nothing since').waitFor({ state: 'detached' });
+    await page.getByText('1 accepted, 0 rejected').first().waitFor();
+    emulator.rotateWebhookSecret();
+    await row.getByRole('button', { name: 'Send test webhook of default' }).click();
+    await row.getByText('was rejected (signature_mismatch)').waitFor();
+    await row.getByRole('link', { name: 'Check the setup' }).waitFor();
+    await page.getByText('All rejected: 1 request since the last accepted one').waitFor();
+  });
+
   it('AP-18 the page shows what is wrong with its fix, and checks again on request', async () => {
     await using started = await start();
     const { app, emulator } = started;

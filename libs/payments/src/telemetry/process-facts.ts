@@ -51,12 +51,14 @@ export interface CompanyFacts {
   readonly callsMs: readonly number[];
 }
 
-interface ServiceResponse {
+/** The result of a token request or a call: `errorCode` is `null` if it succeeded. */
+export interface ServiceResponse {
+  /** When it ended, by the process clock, in milliseconds since the epoch. */
   readonly atMs: number;
   readonly errorCode: PaymentsErrorCode | null;
 }
 
-/** What {@link ProcessFacts.snapshot} returns: only values that JSON can represent. */
+/** The counts and facts of a process: only values that JSON can represent. */
 export interface FactsSnapshot {
   /** Counts with a request in the last hour. */
   readonly requests: readonly RequestCounts[];
@@ -64,7 +66,7 @@ export interface FactsSnapshot {
   readonly rejectedInARow: { readonly count: number; readonly sinceMs: number } | null;
   /** Since when {@link CompanyFacts.secrets} is complete, in milliseconds since the epoch. */
   readonly secretsSinceMs: number;
-  /** At most 40 companies, those with the newest facts last. */
+  /** At most 40 companies: those with the newest facts. */
   readonly companies: readonly CompanyFacts[];
 }
 
@@ -141,6 +143,8 @@ class CompanyRecord {
   calls = 0;
   failedCalls = 0;
   readonly callsMs: number[] = [];
+  /** When the newest of these facts was recorded. */
+  usedAtMs = 0;
 
   constructor(private readonly company: string) {}
 
@@ -166,8 +170,9 @@ class CompanyRecord {
  * costs only two look-ups in a map and two reads of the clock. Memory is bounded.
  */
 export class ProcessFacts {
-  readonly #requests = new Map<string, MinuteCounts>();
-  /** By id, those with the newest facts last. */
+  readonly #accepted = new Map<string, MinuteCounts>();
+  /** By code and company. */
+  readonly #rejected = new Map<string, MinuteCounts>();
   readonly #companies = new Map<string, CompanyRecord>();
   #rejectedInARow: FactsSnapshot['rejectedInARow'] = null;
   #secretsSinceMs: number;
@@ -184,18 +189,21 @@ export class ProcessFacts {
   /** A webhook secret verified a request: the one with this index among the accepted secrets of the company. */
   verified(company: string, keys: readonly Key[], index: number): void {
     const record = this.#companyOf(company);
-    record.verifiedAtMs.set(record.accept(keys)[index]!, this.runtime.now());
+    record.verifiedAtMs.set(record.accept(keys)[index]!, record.usedAtMs);
   }
 
   /** The event of a webhook request is safe, so the response is 2xx. */
   accepted(company: string): void {
-    this.#countsOf(company, null).add(this.runtime.now());
+    const counts =
+      this.#accepted.get(company) ?? this.#added(this.#accepted, company, company, null);
+    counts.add(this.runtime.now());
     this.#rejectedInARow = null;
   }
 
   rejected({ company, code, message }: Rejection): void {
     const nowMs = this.runtime.now();
-    const counts = this.#countsOf(company, code);
+    const key = `${code} ${company ?? ''}`;
+    const counts = this.#rejected.get(key) ?? this.#added(this.#rejected, key, company, code);
     counts.add(nowMs);
     counts.message = message.slice(0, MAX_MESSAGE).toWellFormed();
     const { count, sinceMs } = this.#rejectedInARow ?? { count: 0, sinceMs: nowMs };
@@ -203,7 +211,8 @@ export class ProcessFacts {
   }
 
   tokenFetched({ company, errorCode }: Pick<EndedCall, 'company' | 'errorCode'>): void {
-    this.#companyOf(company).token = { atMs: this.runtime.now(), errorCode };
+    const record = this.#companyOf(company);
+    record.token = { atMs: record.usedAtMs, errorCode };
   }
 
   apiCallEnded({ company, errorCode, status, durationMs }: EndedCall): void {
@@ -213,7 +222,7 @@ export class ProcessFacts {
     if (record.callsMs.length > CALLS) record.callsMs.shift();
     if (errorCode === null) return;
     record.failedCalls += 1;
-    record.lastError = { atMs: this.runtime.now(), errorCode, status };
+    record.lastError = { atMs: record.usedAtMs, errorCode, status };
   }
 
   /**
@@ -235,38 +244,46 @@ export class ProcessFacts {
 
   snapshot(): FactsSnapshot {
     const nowMs = this.runtime.now();
-    for (const [key, counts] of this.#requests) {
-      if (!counts.prune(nowMs)) this.#requests.delete(key);
+    const all = [this.#accepted, this.#rejected];
+    for (const requests of all) {
+      for (const [key, counts] of requests) if (!counts.prune(nowMs)) requests.delete(key);
     }
     return {
-      requests: Array.from(this.#requests.values(), ({ counts }) => counts),
+      requests: all.flatMap((requests) => Array.from(requests.values(), ({ counts }) => counts)),
       rejectedInARow: this.#rejectedInARow,
       secretsSinceMs: this.#secretsSinceMs,
       companies: Array.from(this.#companies.values(), ({ facts }) => facts),
     };
   }
 
-  #countsOf(company: string | null, code: PaymentsErrorCode | null): MinuteCounts {
-    const key = `${code ?? ''} ${company ?? ''}`;
-    let counts = this.#requests.get(key);
-    if (counts === undefined) {
-      // The number of codes is limited, so counts without a company always have room.
-      if (company !== null && this.#requests.size >= MAX_KEPT) return this.#countsOf(null, code);
-      counts = new MinuteCounts(company, code);
-      this.#requests.set(key, counts);
-    }
+  /** Adds counts of a company. If there are too many, returns those of all other companies. */
+  #added(
+    requests: Map<string, MinuteCounts>,
+    key: string,
+    company: string | null,
+    code: PaymentsErrorCode | null,
+  ): MinuteCounts {
+    // The number of codes is limited, so counts without a company always have room.
+    const full = company !== null && this.#accepted.size + this.#rejected.size >= MAX_KEPT;
+    const name = full ? `${code ?? ''} ` : key;
+    const counts = requests.get(name) ?? new MinuteCounts(full ? null : company, code);
+    requests.set(name, counts);
     return counts;
   }
 
   #companyOf(company: string): CompanyRecord {
     let record = this.#companies.get(company);
     if (record === undefined) {
-      record = new CompanyRecord(company);
       if (this.#companies.size >= MAX_KEPT) {
-        this.#companies.delete(this.#companies.keys().next().value!);
+        const [[oldest]] = [...this.#companies].toSorted(
+          ([, a], [, b]) => a.usedAtMs - b.usedAtMs,
+        ) as [[string, CompanyRecord]];
+        this.#companies.delete(oldest);
       }
-    } else this.#companies.delete(company);
-    this.#companies.set(company, record);
+      record = new CompanyRecord(company);
+      this.#companies.set(company, record);
+    }
+    record.usedAtMs = this.runtime.now();
     return record;
   }
 }

@@ -27,7 +27,8 @@ const INHERIT_EVERY = 30;
 const LAST_REPORT_MS = 1000;
 const MAX_PROCESSES = 200;
 
-interface ProcessReport extends FactsSnapshot {
+/** What a process stores about itself. */
+export interface ProcessReport extends FactsSnapshot {
   /** Version of nestjs-payments; `null` if a bundler left its `package.json` out. */
   readonly version: string | null;
   readonly host: string;
