@@ -16,7 +16,7 @@
  * @typedef {Json<import('nestjs-payments').InboxStats>} Stats
  * @typedef {Json<import('nestjs-payments').FailureGroup>} FailureGroup
  * @typedef {Json<import('nestjs-payments').Failures>} Failures
- * @typedef {Json<import('nestjs-payments').StoredExpectation> & Pick<StoredEvent, 'amount' | 'currency'>} Expectation
+ * @typedef {Json<import('../dist/console-inbox.js').ShownExpectation>} Expectation
  * @typedef {{ expectations: Expectation[], next: string | null }} ExpectationPage
  * @typedef {Json<import('../dist/console-payment.js').ConsolePayment>} Payment
  * @typedef {Json<import('../dist/console-overview.js').ConsoleMinute>} Minute
@@ -111,6 +111,18 @@ export function get(path, query = {}, signal) {
     Object.entries(query).map(([name, value]) => [name, String(value)]),
   );
   return call(params.size ? `${path}?${params}` : path, signal ? { signal } : {});
+}
+
+/**
+ * Returns the address of a list as a CSV file.
+ *
+ * @param {'events' | 'expectations' | 'failures'} list
+ * @param {Record<string, string | number>} [query] the filter of the list
+ */
+export function csvAddress(list, query = {}) {
+  const params = new URLSearchParams(/** @type {Record<string, string>} */ (query));
+  for (const name of ['limit', 'after']) params.delete(name);
+  return address(params.size ? `csv/${list}?${params}` : `csv/${list}`);
 }
 
 /**

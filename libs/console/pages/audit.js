@@ -15,7 +15,7 @@ const ALL = 1000;
 const SHOWN = { all: 'All', actions: 'Actions', views: 'Views of payloads' };
 
 /** @type {Record<AuditEntry['action'], string>} */
-const ACTIONS = { ...verbs, view: 'View of a payload', setup: 'Test webhook' };
+const ACTIONS = { ...verbs, view: 'View of a payload', export: 'Export', setup: 'Test webhook' };
 
 /**
  * The page of the audit trail: what operators did with the console, newest first.

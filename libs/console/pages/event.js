@@ -1,7 +1,7 @@
 import { html } from 'htm/preact';
 import { get } from './api.js';
 import { Facts, Headers } from './event-facts.js';
-import { Badge, Foreign, Time, counted, duration, visible } from './format.js';
+import { Badge, Foreign, Time, counted, duration, urgentFirst, visible } from './format.js';
 import { Copy, Payload } from './payload.js';
 import { ActionButton } from './permission.js';
 import { usePolled } from './polling.js';
@@ -47,7 +47,7 @@ export function EventPage({ company, id, back, clockMs, acted, ask }) {
       ${
         event.deliveries.length === 0
           ? html`<${NoDelivery} event=${event} ask=${ask} />`
-          : event.deliveries.map(
+          : urgentFirst(event.deliveries).map(
               (delivery) =>
                 html`<${DeliveryCard}
                   key=${delivery.handler}

@@ -1,5 +1,5 @@
 import { html } from 'htm/preact';
-import { get } from './api.js';
+import { csvAddress, get } from './api.js';
 import { Badge, Foreign, Time, capped, counted, duration, visible } from './format.js';
 import { ShortId, money } from './payment-fields.js';
 import { ActionButton } from './permission.js';
@@ -112,7 +112,8 @@ export function ExpectationList({ params, counts, trail, acted, ask }) {
       }
       ${
         rows.length > 0 &&
-        html`<span class="quiet">${counted(rows.length, 'expectation')} on this page</span>`
+        html`<a href=${csvAddress('expectations', query)} download>Download CSV</a>
+          <span class="quiet">${counted(rows.length, 'expectation')} on this page</span>`
       }
     </nav>
   `;

@@ -1,5 +1,5 @@
 import { html } from 'htm/preact';
-import { get } from './api.js';
+import { csvAddress, get } from './api.js';
 import { Badge, Foreign, Time, counted, number, visible } from './format.js';
 import { ShortId } from './payment-fields.js';
 import { ActionButton } from './permission.js';
@@ -35,7 +35,10 @@ export function Failures({ acted, ask }) {
       failures !== undefined &&
       failures.groups.length > 0 &&
       html`<p class="quiet note">${summaryOf(failures)}</p>
-        <${Groups} groups=${failures.groups} ask=${ask} />`
+        <${Groups} groups=${failures.groups} ask=${ask} />
+        <nav class="pages" aria-label="Pages">
+          <a href=${csvAddress('failures')} download>Download CSV</a>
+        </nav>`
     }
   `;
 }

@@ -5,6 +5,18 @@ import { html } from 'htm/preact';
 /** @type {readonly State[]} */
 export const STATES = ['pending', 'running', 'done', 'dead', 'skipped'];
 
+/** The states of deliveries in the order of their urgency. @type {readonly State[]} */
+const URGENCY = ['dead', 'pending', 'running', 'skipped', 'done'];
+
+/**
+ * Sorts deliveries so that those that need a person come first.
+ *
+ * @param {import('./api.js').StoredEvent['deliveries']} deliveries
+ */
+export function urgentFirst(deliveries) {
+  return deliveries.toSorted((a, b) => URGENCY.indexOf(a.state) - URGENCY.indexOf(b.state));
+}
+
 const numbers = new Intl.NumberFormat();
 /** @type {Intl.DateTimeFormatOptions} */
 const TIME = { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' };

@@ -1,6 +1,6 @@
 import { html } from 'htm/preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { get } from './api.js';
+import { csvAddress, get } from './api.js';
 import { Filters, filterOf } from './filters.js';
 import { counted } from './format.js';
 import { Waiting, usePolled } from './polling.js';
@@ -126,7 +126,11 @@ export function EventList({ params, handlers, trail, acted, ask }) {
           ${events.length < LIMIT ? `Search ${order === 'oldest' ? 'newer' : 'older'} events` : 'Next page'}
         </a>`
       }
-      ${events.length > 0 && html`<span class="quiet">${onThisPage(events, filter)}</span>`}
+      ${
+        events.length > 0 &&
+        html`<a href=${csvAddress('events', query)} download>Download CSV</a>
+          <span class="quiet">${onThisPage(events, filter)}</span>`
+      }
     </nav>
   `;
 }

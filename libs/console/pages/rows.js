@@ -1,5 +1,5 @@
 import { html } from 'htm/preact';
-import { Badge, Foreign, Time, visible } from './format.js';
+import { Badge, Foreign, Time, urgentFirst, visible } from './format.js';
 import { ShortId, money, shortened } from './payment-fields.js';
 import { Copy } from './payload.js';
 import { eventLink, paymentLink } from './route.js';
@@ -101,7 +101,7 @@ function Deliveries({ event: { deliveries, eventType, pruned, stale } }) {
   if (pruned) return html`<small>deleted</small>`;
   if (deliveries.length === 0) return html`<${Badge} state=${stale ? 'stale' : 'unhandled'} />`;
   return html`<ul>
-    ${deliveries.map(
+    ${urgentFirst(deliveries).map(
       ({ handler, state, attempts, lastError }) =>
         html`<li key=${handler}>
           <${Badge} state=${state} />${' '}

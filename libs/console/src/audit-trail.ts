@@ -15,6 +15,7 @@ export const CONSOLE_ACTIONS = [
   'setup',
 ] as const;
 export type ConsoleAction = (typeof CONSOLE_ACTIONS)[number];
+type RecordedAction = ConsoleAction | 'export';
 
 /** Minimum time between two log lines about the same operator and event. An open page requests its event every 2 s. */
 const INTERVAL_MS = 60_000;
@@ -39,7 +40,7 @@ export interface AuditEntry {
   readonly at: Date;
   /** Name of the operator; `null` if it is not known. */
   readonly who: string | null;
-  readonly action: ConsoleAction | 'view';
+  readonly action: RecordedAction | 'view';
   /** Describes what the operator selected; empty if the request was not valid. */
   readonly target: string;
   /** The event whose payload was viewed; `null` for an action. */
@@ -88,7 +89,7 @@ export class AuditTrail {
   /** `kept` is `false` for an action that only counted or checked. The page does not show such an action. */
   performed(
     who: string | null,
-    action: ConsoleAction,
+    action: RecordedAction,
     { target, result, kept }: { target: string; result: ActionResult; kept: boolean },
   ): void {
     this.#logger.log(printable(`${operator(who)}: ${action} ${target}${countsOf(result)}`));

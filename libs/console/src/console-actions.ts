@@ -227,7 +227,7 @@ function named(events: readonly EventIdDto[], what = 'event'): string {
 }
 
 /** Replaces the search text and the error with their lengths, because they may contain a customer's data. */
-function withoutTexts({ search, error, ...filter }: ListQuery): object {
+export function withoutTexts({ search, error, ...filter }: ListQuery): object {
   return {
     ...filter,
     ...(search !== undefined && { search: `${search.length} characters` }),

@@ -1,7 +1,7 @@
 import { Get, Inject, Injectable, Post, Req, Res } from '@nestjs/common';
-import type { StoredEvent, StoredExpectation } from 'nestjs-payments';
+import type { StoredEvent } from 'nestjs-payments';
 import { AuditTrail, CONSOLE_ACTIONS } from './audit-trail.js';
-import { ConsoleActions } from './console-actions.js';
+import { ConsoleActions, withoutTexts } from './console-actions.js';
 import { badRequest, ConsoleException } from './console-exception.filter.js';
 import { ConsoleInbox } from './console-inbox.js';
 import { findPayment } from './console-payment.js';
@@ -11,6 +11,7 @@ import { ConsoleOverview } from './console-overview.js';
 import { servicesOf } from './console-processes.js';
 import { jsonBodyOf, queryOf } from './console-request.js';
 import type { ConsoleRequest } from './console-request.js';
+import { CsvExport } from './csv-export.js';
 import { operatorName, permissionOf } from './operator-name.js';
 import {
   AuditQueryDto,
@@ -36,6 +37,7 @@ export class ConsoleApi {
     private readonly actions: ConsoleActions,
     private readonly responses: ResponseWriter,
     private readonly audit: AuditTrail,
+    private readonly csv: CsvExport,
   ) {}
 
   @Get('api/overview')
@@ -103,11 +105,27 @@ export class ConsoleApi {
   @Get('api/expectations')
   async listExpectations(@Req() request: ConsoleRequest, @Res() response: unknown): Promise<void> {
     const query = await validQuery(ExpectationListQueryDto, queryOf(request));
-    const page = await this.inbox
-      .callExpectations((expectations) => expectations.list(query.toQuery()))
+    const page = await this.inbox.listExpectations(query.toQuery()).catch(asBadCursor);
+    this.responses.json(response, 200, page);
+  }
+
+  /** Responds with a list as a file. The audit trail contains each export. */
+  @Get('api/csv/:list')
+  async exportList(@Req() request: ConsoleRequest, @Res() response: unknown): Promise<void> {
+    const who = await this.#operatorOf(request);
+    const list = request.params?.['list'] ?? '';
+    const { text, rows, more, filter } = await this.csv
+      .file(list, queryOf(request))
       .catch(asBadCursor);
-    const expectations = await this.#withAmounts(page.expectations);
-    this.responses.json(response, 200, { expectations, next: page.next });
+    const target = `${rows} ${list}, the filter ${JSON.stringify(withoutTexts(filter))}`;
+    this.audit.performed(who, 'export', { target, result: {}, kept: true });
+    const day = new Date(this.options.runtime.now()).toISOString().slice(0, 10);
+    const name = `${list}-${day}${more ? '-incomplete' : ''}.csv`;
+    const headers = {
+      'content-type': 'text/csv; charset=utf-8',
+      'content-disposition': `attachment; filename="${name}"`,
+    };
+    this.responses.text(response, 200, headers, text);
   }
 
   @Get('api/audit')
@@ -130,25 +148,6 @@ export class ConsoleApi {
     const may = await permissionOf(request, this.options.may);
     const result = await this.actions.perform(action, { who, may }, await jsonBodyOf(request));
     this.responses.json(response, 200, result);
-  }
-
-  /** Adds the amount and the currency of the events that fulfilled the expectations. Others have none. */
-  async #withAmounts(expectations: readonly StoredExpectation[]): Promise<object[]> {
-    const found = new Map<string, Pick<StoredEvent, 'amount' | 'currency'>>();
-    for (const [company, some] of Map.groupBy(expectations, (one) => one.company)) {
-      const ids = some.flatMap(({ fulfilled }) => fulfilled?.eventId ?? []);
-      if (ids.length === 0) continue;
-      const { events } = await this.inbox.call((inbox) =>
-        inbox.list({ company, ids, limit: 1000 }),
-      );
-      for (const { id, amount, currency } of events)
-        found.set(`${company}\n${id}`, { amount, currency });
-    }
-    const none = { amount: null, currency: null };
-    return expectations.map((one) => ({
-      ...one,
-      ...(found.get(`${one.company}\n${one.fulfilled?.eventId}`) ?? none),
-    }));
   }
 
   #operatorOf(request: ConsoleRequest): Promise<string | null> {

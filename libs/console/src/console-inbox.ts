@@ -2,13 +2,16 @@ import { Injectable } from '@nestjs/common';
 import type { OnModuleInit } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
 import { PaymentExpectations, PaymentInbox, PaymentsSetup, ThrottledLog } from 'nestjs-payments';
-import type { SetupCheck, SetupCheckName } from 'nestjs-payments';
+import type { SetupCheck, SetupCheckName, StoredEvent, StoredExpectation } from 'nestjs-payments';
 import { ConsoleException } from './console-exception.filter.js';
 import { consoleInvalid } from './console-options.js';
 import { printable } from './operator-name.js';
 
 /** Errors that mean a bug or an invalid request. All other errors come from the driver of the store. */
 const PROGRAM_ERRORS = [TypeError, RangeError, ReferenceError, SyntaxError, ConsoleException];
+
+/** An expectation with the amount of the event that fulfilled it; `null` without such an event. */
+export type ShownExpectation = StoredExpectation & Pick<StoredEvent, 'amount' | 'currency'>;
 
 /** The application's inbox and expectations. Any module of the application may import `PaymentsModule`. */
 @Injectable()
@@ -56,6 +59,28 @@ export class ConsoleInbox implements OnModuleInit {
       );
     }
     return this.#reach(operation(expectations));
+  }
+
+  /** Returns a page of expectations. @throws as {@link callExpectations} */
+  async listExpectations(
+    query: Parameters<PaymentExpectations['list']>[0],
+  ): Promise<{ expectations: ShownExpectation[]; next: string | null }> {
+    const { expectations, next } = await this.callExpectations((them) => them.list(query));
+    const found = new Map<string, Pick<StoredEvent, 'amount' | 'currency'>>();
+    for (const [company, some] of Map.groupBy(expectations, (one) => one.company)) {
+      const ids = some.flatMap(({ fulfilled }) => fulfilled?.eventId ?? []);
+      if (ids.length === 0) continue;
+      const { events } = await this.call((inbox) => inbox.list({ company, ids, limit: 1000 }));
+      for (const { id, amount, currency } of events) {
+        found.set(`${company}\n${id}`, { amount, currency });
+      }
+    }
+    const none = { amount: null, currency: null };
+    const shown = expectations.map((one) => ({
+      ...one,
+      ...(found.get(`${one.company}\n${one.fulfilled?.eventId}`) ?? none),
+    }));
+    return { expectations: shown, next };
   }
 
   /** Runs one check of the setup. `webhook` sends a test webhook. */

@@ -18,6 +18,7 @@ import { ConsoleApi } from './console-api.controller.js';
 import { ConsoleAssets } from './console-assets.js';
 import { ApiExceptionFilter, PageExceptionFilter } from './console-exception.filter.js';
 import { ConsoleInbox } from './console-inbox.js';
+import { CsvExport } from './csv-export.js';
 import { CONSOLE_OPTIONS, requireGuard, resolveConsoleOptions } from './console-options.js';
 import type { PaymentsConsoleOptions, ResolvedConsoleOptions } from './console-options.js';
 import { ConsoleOverview } from './console-overview.js';
@@ -112,6 +113,7 @@ export class PaymentsConsoleModule {
         ConsoleInbox,
         ConsoleOverview,
         ConsoleActions,
+        CsvExport,
         AuditTrail,
       ],
     };

@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import { describeInBrowser } from '../../support/browser/test-browser.js';
@@ -85,6 +86,18 @@ describeInBrowser('expectations in the inbox console', (browser) => {
       await page.getByText('No expectation matches.').waitFor();
       await shown.getByRole('link', { name: 'All' }).click();
       await row(page, 'order-hook').waitFor();
+    });
+
+    it('OP-30 a link downloads the filtered list as a CSV file', async () => {
+      const page = await book.app.open(browser(), 'expectations?show=closed');
+      await row(page, 'order-cancelled').waitFor();
+      const download = page.waitForEvent('download');
+      await page.getByRole('link', { name: 'Download CSV' }).click();
+      const file = await download;
+      expect(file.suggestedFilename()).toMatch(/^expectations-[\d-]+\.csv$/);
+      const lines = (await readFile(await file.path(), 'utf8')).split('\r\n');
+      expect(lines).toHaveLength(3);
+      expect(lines[1]).toContain(',order-cancelled,t-gone,cancelled,');
     });
 
     it('EX-12 the page of an event shows whether the event came by webhook or by poll', async () => {

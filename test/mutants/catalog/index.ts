@@ -1,6 +1,7 @@
 import type { Mutant } from '../mutant.ts';
 import { API_MUTANTS } from './api.ts';
 import { APPLICATION_MUTANTS } from './applications.ts';
+import { CONSOLE_MUTANTS } from './console.ts';
 import { ENGINE_MUTANTS } from './engines.ts';
 import { EXPECTATION_MUTANTS } from './expectations.ts';
 import { HANDLER_MUTANTS } from './handlers.ts';
@@ -28,4 +29,5 @@ export const MUTANTS: readonly Mutant[] = [
   ...OPERATING_MUTANTS,
   ...TELEMETRY_MUTANTS,
   ...APPLICATION_MUTANTS,
+  ...CONSOLE_MUTANTS,
 ];

@@ -1,0 +1,53 @@
+import { expect, it } from '@jest/globals';
+import type { Page } from 'playwright-core';
+import { describeInBrowser } from '../../support/browser/test-browser.js';
+import { ConsoleApplication } from '../../support/console/console-browser.js';
+import { expectationsOf, TransactionService } from '../../support/console/expecting-application.js';
+
+const LETTERS = Array.from('abcdefghijklmnop');
+
+/** How many rows of the list are completely visible in the window. */
+const visibleRows = (page: Page) =>
+  page.evaluate(
+    () =>
+      [...document.querySelectorAll('.cards > tbody > tr')].filter(
+        (row) => row.getBoundingClientRect().bottom <= innerHeight,
+      ).length,
+  );
+
+describeInBrowser('the density of the inbox console', (browser) => {
+  it('OP-31 a window of 1440 by 900 pixels shows at least 15 rows of each list, and the dead delivery of an event first', async () => {
+    await using service = await TransactionService.start();
+    await using app = await ConsoleApplication.start(service.options);
+    for (const letter of LETTERS) {
+      app.handlers.trouble = `no such order: ${letter}`;
+      const data = { transactionId: `t-${letter}`, amount: '1250.00', currency: 'KES' };
+      await app.receive({ id: `evt_${letter}`, data: { ...data, externalReference: letter } });
+      const reference = `order-${letter}`;
+      await expectationsOf(app).expect({ reference, transactionId: `txn_${letter.repeat(30)}` });
+    }
+    const page = await app.open(browser(), '', { viewport: { width: 1440, height: 900 } });
+    for (const letter of LETTERS) {
+      await page.evaluate(
+        (handler) =>
+          fetch(`${location.pathname}api/pause`, {
+            method: 'POST',
+            headers: { 'content-type': 'application/json', 'x-payments-console': '1' },
+            body: JSON.stringify({ handler }),
+          }),
+        `Nobody.${letter}`,
+      );
+    }
+    for (const list of ['events', 'failures', 'expectations', 'audit']) {
+      await page.goto(`${app.url}#/${list}`);
+      await page.reload();
+      await page.locator('.cards tbody tr').nth(15).waitFor();
+      const rows = await visibleRows(page);
+      expect([list, rows >= 15, rows]).toEqual([list, true, rows]);
+    }
+    await page.goto(`${app.url}#/events/default/evt_a`);
+    const first = page.getByRole('article').first();
+    await first.waitFor();
+    expect(await first.getAttribute('aria-label')).toBe('Orders.markPaid');
+  });
+});
