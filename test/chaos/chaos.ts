@@ -156,7 +156,8 @@ export async function untilInjected(
     const late = injectors
       .flatMap(({ unfinished }) => [...unfinished])
       .map(({ kind, atMs }) => `${kind} at ${atMs} ms`);
-    throw new Error(`Faults do not end, with the seed ${seed}: ${late.join(', ')}.`);
+    const silent = injectors.flatMap(({ silent }) => silent).join('');
+    throw new Error(`Faults do not end, with the seed ${seed}: ${late.join(', ')}.${silent}`);
   }
   await injecting;
 }

@@ -37,6 +37,13 @@ export class FaultInjector {
     private readonly engine: EngineFaults | null = null,
   ) {}
 
+  /** The processes that run but do not listen: name and log. */
+  get silent(): string[] {
+    return this.fleet.processes
+      .filter(({ url, endedAt }) => url === null && endedAt === null)
+      .map(({ name, log }) => `\nDoes not listen: ${name}, with the log: ${log}`);
+  }
+
   /** Resolves once all faults have ended. */
   async inject(plan: readonly Fault[], signal: AbortSignal): Promise<void> {
     const began = performance.now();

@@ -40,65 +40,72 @@ export class Sender {
 
   /** Sends each copy at its time. Resolves once all are acknowledged, or rejects when `signal` aborts. */
   async send(events: readonly PlannedEvent[], signal: AbortSignal): Promise<void> {
-    const begin = performance.now();
     const began = Date.now();
-    await Promise.all(
-      events.map(async (event) => {
-        const sent: SentEvent = { firstSentAt: null, acknowledgedAt: null };
-        this.sent.set(event.id, sent);
-        const { id, eventType, transactionId, reference, actions } = event;
-        const first = Math.min(...event.copies.map(({ atMs }) => atMs));
-        const timestamp = new Date(began + first).toISOString();
-        const body = paymentEvent(
-          eventType,
-          {
-            transactionId,
-            ...(reference === undefined ? {} : { externalReference: reference }),
-            ...(actions === null ? {} : { actions }),
-          },
-          { id, timestamp },
-        );
-        const request = signedRequest(body, { secret: this.webhookSecret });
-        await Promise.all(
-          event.copies.map(async ({ atMs, target }) => {
-            await setTimeout(Math.max(0, begin + atMs - performance.now()), undefined, { signal });
-            await this.#sendUntilAcknowledged(request, target, signal, () => {
-              sent.firstSentAt ??= monotonicMs();
-            });
-            sent.acknowledgedAt ??= monotonicMs();
-          }),
-        );
-      }),
-    );
+    const copies = events.flatMap((event) => {
+      const sent: SentEvent = { firstSentAt: null, acknowledgedAt: null };
+      this.sent.set(event.id, sent);
+      const { id, eventType, transactionId, reference, actions } = event;
+      const first = Math.min(...event.copies.map(({ atMs }) => atMs));
+      const timestamp = new Date(began + first).toISOString();
+      const body = paymentEvent(
+        eventType,
+        {
+          transactionId,
+          ...(reference === undefined ? {} : { externalReference: reference }),
+          ...(actions === null ? {} : { actions }),
+        },
+        { id, timestamp },
+      );
+      const request = signedRequest(body, { secret: this.webhookSecret });
+      return event.copies.map((copy) => ({ ...copy, request, sent }));
+    });
+    await this.#sendEach(copies, signal, async ({ request, target, sent }) => {
+      await this.#sendUntilAcknowledged(request, target, signal, () => {
+        sent.firstSentAt ??= monotonicMs();
+      });
+      if (!signal.aborted) sent.acknowledgedAt ??= monotonicMs();
+    });
   }
 
   /** Sends each purchase at its time, until an application responds 2xx. Rejects when `signal` aborts. */
   async purchase(payments: readonly PlannedPayment[], signal: AbortSignal): Promise<void> {
-    const begin = performance.now();
-    await Promise.all(
-      payments.map(async ({ reference, atMs, target }) => {
-        await setTimeout(Math.max(0, begin + atMs - performance.now()), undefined, { signal });
-        const request = {
-          path: `/purchases/${reference}`,
-          method: 'POST' as const,
-          headers: {},
-          body: Buffer.alloc(0),
-        };
-        await this.#sendUntilAcknowledged(request, target, signal);
-      }),
-    );
+    await this.#sendEach(payments, signal, ({ reference, target }) => {
+      const path = `/purchases/${reference}`;
+      const request = { path, method: 'POST' as const, headers: {}, body: Buffer.alloc(0) };
+      return this.#sendUntilAcknowledged(request, target, signal);
+    });
   }
 
-  /** Sends a request to one process after the other, until one responds 2xx. */
+  /**
+   * Sends each item at its time. Only one timer at a time listens to the signal, because an event target with thousands
+   * of listeners is slow.
+   */
+  async #sendEach<T extends { readonly atMs: number }>(
+    items: readonly T[],
+    signal: AbortSignal,
+    send: (item: T) => Promise<void>,
+  ): Promise<void> {
+    const begin = performance.now();
+    const sending: Promise<void>[] = [];
+    for (const item of items.toSorted((a, b) => a.atMs - b.atMs)) {
+      const waitMs = begin + item.atMs - performance.now();
+      if (waitMs > 0) await setTimeout(waitMs, undefined, { signal });
+      sending.push(send(item));
+    }
+    await Promise.all(sending);
+    signal.throwIfAborted();
+  }
+
+  /** Sends a request to one process after the other, until one responds 2xx or the signal aborts. */
   async #sendUntilAcknowledged(
     request: SentRequest,
     target: number,
     signal: AbortSignal,
     onSend?: () => void,
   ): Promise<void> {
-    for (let attempt = 0; ; attempt += 1) {
+    for (let attempt = 0; !signal.aborted; attempt += 1) {
       if (await this.#post(target + attempt, request, onSend)) return;
-      await setTimeout(Math.min(1500, 150 * 2 ** attempt), undefined, { signal });
+      await setTimeout(Math.min(1500, 150 * 2 ** attempt));
     }
   }
 
