@@ -215,7 +215,6 @@ export class SqlEvents {
   /** Uses one statement, which reads at most {@link COUNT_CAP} + 1 index entries for each capped number. */
   async stats(): Promise<InboxStats> {
     const { dialect } = this.database;
-    const list = new ParameterList();
     const event = this.#table('event');
     const running = `FROM ${this.#by('delivery d', 'running')} WHERE d.state = 'running'`;
     const without = (reason: 'unhandled' | 'stale'): string => `(SELECT count(*) FROM (
@@ -227,7 +226,7 @@ export class SqlEvents {
     const parts = [
       `SELECT 'unhandled' AS kind, CAST(NULL AS text) AS name, CAST(${without('unhandled')} AS bigint) AS value`,
       `SELECT 'stale', NULL, ${without('stale')}`,
-      `SELECT 'oldest', NULL, ${dialect.now('wall', list)} - e.received_at FROM ${event} e WHERE e.seq = (${oldest})`,
+      `SELECT 'oldest', NULL, ${dialect.now('wall')} - e.received_at FROM ${event} e WHERE e.seq = (${oldest})`,
       `SELECT 'paused', p.handler, NULL FROM ${this.#table('pause')} p`,
       // This count needs no cap, because the slots of the workers limit the number of running deliveries.
       `SELECT 'running', d.handler, count(*) ${running} GROUP BY d.handler`,
@@ -237,7 +236,7 @@ export class SqlEvents {
       ),
     ];
     const rows = await this.database.transaction((connection) =>
-      connection.all<StatsRow>(parts.join('\nUNION ALL '), list.values),
+      connection.all<StatsRow>(parts.join('\nUNION ALL ')),
     );
     const of = (kind: StatsRow['kind']): StatsRow[] => rows.filter((row) => row.kind === kind);
     const valueOf = (kind: StatsRow['kind']): number => of(kind)[0]?.value ?? 0;
@@ -266,10 +265,8 @@ export class SqlEvents {
 
   async activity(minutes: number, bodiesMs: number): Promise<InboxActivity> {
     return this.database.transaction(async (connection) => {
-      const list = new ParameterList();
       const clock = await connection.get<{ now: number }>(
-        `SELECT ${connection.dialect.now('wall', list)} AS now`,
-        list.values,
+        `SELECT ${connection.dialect.now('wall')} AS now`,
       );
       const { now } = clock!;
       return countActivity(minutes, now, now - bodiesMs, (before) =>

@@ -146,15 +146,14 @@ export abstract class SqlExpectations implements ExpectationStore {
       if (other !== undefined) return 'conflict';
       const isOther = state === 'fulfilled' && fulfilled_transaction !== id;
       const isDue = isOther || state === 'overdue';
-      const list = new ParameterList([id, seq, state, fulfilled_transaction]);
       const set = ['transaction_id = $1', 'lost_polls = 0'];
       if (isOther) set.push(REOPENED);
       if (isDue)
-        set.push(`next_poll_at = CASE WHEN leased THEN next_poll_at ELSE ${this.#now(list)} END`);
+        set.push(`next_poll_at = CASE WHEN leased THEN next_poll_at ELSE ${this.#now} END`);
       const changed = await this.connection.run(
         `UPDATE ${this.#table} SET ${set.join(', ')} WHERE seq = $2 AND state = $3 AND transaction_id IS NULL
            AND fulfilled_transaction IS NOT DISTINCT FROM $4`,
-        list.values,
+        [id, seq, state, fulfilled_transaction],
       );
       if (changed > 0 && isDue) this.wake(0);
       if (changed > 0) return 'attached';
@@ -163,15 +162,10 @@ export abstract class SqlExpectations implements ExpectationStore {
 
   async cancel(company: string, reference: string, reason?: CancelReason): Promise<boolean> {
     const { by = null, note = null } = reason ?? {};
-    const list = new ParameterList([
-      ...nameOf(company, reference),
-      by && toStored(by),
-      note && toStored(note),
-    ]);
     const changed = await this.connection.run(
       `UPDATE ${this.#table} SET state = 'cancelled', ${UNSCHEDULED}, cancelled_by = $3::text, cancel_note = $4::text,
-         cancelled_at = ${this.connection.dialect.now('wall', list)} WHERE ${NAMED} AND ${OPEN}`,
-      list.values,
+         cancelled_at = ${this.connection.dialect.now('wall')} WHERE ${NAMED} AND ${OPEN}`,
+      [...nameOf(company, reference), by && toStored(by), note && toStored(note)],
     );
     return changed > 0;
   }
@@ -185,13 +179,12 @@ export abstract class SqlExpectations implements ExpectationStore {
       if (!isOpen(state) || previous === 'running' || previous === 'accepted') {
         return { expectation, previous, token: null };
       }
-      const list = new ParameterList([seq, request_token, request, leaseMs]);
       const changed = await this.connection.run(
         `UPDATE ${this.#table} SET request = 'running', request_token = request_token + 1,
-           request_until = ${this.#now(list)} + $4::bigint
+           request_until = ${this.#now} + $4::bigint
          WHERE seq = $1 AND ${OPEN} AND transaction_id IS NULL AND request_token = $2
            AND request IS NOT DISTINCT FROM $3`,
-        list.values,
+        [seq, request_token, request, leaseMs],
       );
       if (changed > 0) return { expectation, previous, token: request_token + 1 };
     }
@@ -204,18 +197,17 @@ export abstract class SqlExpectations implements ExpectationStore {
   ): Promise<boolean> {
     const isCancelled = end === 'cancelled';
     const cancels = "$5::boolean AND state = 'waiting' AND transaction_id IS NULL";
-    const list = new ParameterList([
-      ...nameOf(company, reference),
-      token,
-      isCancelled || end === 'never' ? null : end,
-      isCancelled,
-    ]);
     const changed = await this.connection.run(
       `UPDATE ${this.#table} SET request = $4::text, state = CASE WHEN ${cancels} THEN 'cancelled' ELSE state END,
-         cancelled_at = CASE WHEN ${cancels} THEN ${this.connection.dialect.now('wall', list)} ELSE cancelled_at END,
+         cancelled_at = CASE WHEN ${cancels} THEN ${this.connection.dialect.now('wall')} ELSE cancelled_at END,
          next_poll_at = CASE WHEN ${cancels} AND NOT leased THEN NULL ELSE next_poll_at END
        WHERE ${NAMED} AND request = 'running' AND request_token = $3`,
-      list.values,
+      [
+        ...nameOf(company, reference),
+        token,
+        isCancelled || end === 'never' ? null : end,
+        isCancelled,
+      ],
     );
     return changed > 0;
   }
@@ -242,8 +234,7 @@ export abstract class SqlExpectations implements ExpectationStore {
 
   async claimPolls({ limit, leaseMs }: Parameters<ExpectationStore['claimPolls']>[0]) {
     const { dialect } = this.connection;
-    const list = new ParameterList([limit, leaseMs]);
-    const now = this.#now(list);
+    const now = this.#now;
     const rows = await this.connection.all<ExpectationRow>(
       `WITH due AS MATERIALIZED (
          SELECT x.seq FROM ${this.#by('poll')} WHERE x.next_poll_at <= ${now} AND ${this.#unpaused}
@@ -252,8 +243,8 @@ export abstract class SqlExpectations implements ExpectationStore {
        UPDATE ${this.#table} SET lost_polls = lost_polls + CASE WHEN leased THEN 1 ELSE 0 END, leased = true,
          token = token + 1, next_poll_at = ${now} + $2::bigint
        WHERE seq IN (SELECT seq FROM due) AND ${dialect.commits('lazily')}
-       RETURNING *, ${this.#computed(list)}`,
-      list.values,
+       RETURNING *, ${this.#computed}`,
+      [limit, leaseMs],
     );
     return rows.map((row) => ({
       seq: row.seq,
@@ -265,7 +256,6 @@ export abstract class SqlExpectations implements ExpectationStore {
   async releasePolls(leases: readonly PollLease[], dueInMs: readonly number[]): Promise<void> {
     const { dialect } = this.connection;
     const released = leases.map(({ seq, token }, index) => [seq, token, toDelay(dueInMs[index])]);
-    const list = new ParameterList([JSON.stringify(released), released.length]);
     // The limit is for the planner of PostgreSQL, which does not know how many elements a JSON array has.
     await this.connection.run(
       `WITH released AS MATERIALIZED (
@@ -273,9 +263,9 @@ export abstract class SqlExpectations implements ExpectationStore {
          FROM ${dialect.elements('$1::json')} LIMIT $2
        )
        UPDATE ${this.#table} AS x SET leased = false,
-         next_poll_at = CASE WHEN state <> 'cancelled' THEN ${this.#now(list)} + r.delay_ms END
+         next_poll_at = CASE WHEN state <> 'cancelled' THEN ${this.#now} + r.delay_ms END
        FROM released r WHERE x.seq = r.seq AND x.token = r.token AND x.leased AND ${dialect.commits('lazily')}`,
-      list.values,
+      [JSON.stringify(released), released.length],
     );
     // A process that postpones polls claims these polls itself, so it wakes no other process.
     if (released.some(([, , ms]) => ms === 0)) this.wake(0);
@@ -298,8 +288,7 @@ export abstract class SqlExpectations implements ExpectationStore {
       ...nameOf(company, reference),
       toDelay(dueInMs[index]),
     ]);
-    const list = new ParameterList([JSON.stringify(selected), selected.length]);
-    const now = this.#now(list);
+    const now = this.#now;
     const changed = await this.connection.run(
       `WITH selected AS MATERIALIZED (
          SELECT j.value ->> 0 AS reference, j.value ->> 1 AS company, ${now} + (j.value ->> 2)::bigint AS due_at
@@ -314,18 +303,16 @@ export abstract class SqlExpectations implements ExpectationStore {
          next_poll_at = CASE WHEN next_poll_at < f.due_at THEN next_poll_at ELSE f.due_at END,
          lost_polls = CASE WHEN lost_polls > 2 THEN 2 ELSE lost_polls END
        FROM free f WHERE x.seq = f.seq`,
-      list.values,
+      [JSON.stringify(selected), selected.length],
     );
     if (changed > 0) this.wake(0);
     return changed;
   }
 
   async nextPollInMs(): Promise<number | null> {
-    const list = new ParameterList();
     const next = await this.connection.get<{ readonly in_ms: number }>(
-      `SELECT x.next_poll_at - ${this.#now(list)} AS in_ms FROM ${this.#by('poll')}
+      `SELECT x.next_poll_at - ${this.#now} AS in_ms FROM ${this.#by('poll')}
        WHERE x.next_poll_at IS NOT NULL AND ${this.#unpaused} ORDER BY x.next_poll_at LIMIT 1`,
-      list.values,
     );
     return next?.in_ms ?? null;
   }
@@ -380,9 +367,10 @@ export abstract class SqlExpectations implements ExpectationStore {
     change: PollChange,
     settlement: PollSettlement,
   ): Promise<ExpectationState | undefined> {
-    const list = new ParameterList(recordValues(change, settlement));
-    const statement = recordStatement(this.connection.dialect, list);
-    const row = await this.connection.get<Pick<ExpectationRow, 'state'>>(statement, list.values);
+    const row = await this.connection.get<Pick<ExpectationRow, 'state'>>(
+      recordStatement(this.connection.dialect),
+      recordValues(change, settlement),
+    );
     return row?.state;
   }
 
@@ -402,7 +390,7 @@ export abstract class SqlExpectations implements ExpectationStore {
     const slice = `FROM ${this.#by(source[0])} WHERE ${within} ${ORDER}`;
     const values = [...list.values];
     const rows = await this.connection.all<ExpectationRow>(
-      `SELECT x.*, ${this.#computed(list)} FROM (SELECT x.* ${slice} LIMIT ${size}) x
+      `SELECT x.*, ${this.#computed} FROM (SELECT x.* ${slice} LIMIT ${size}) x
        WHERE ${whereAll(others, list)} ${ORDER} LIMIT ${list.add(limit, 'bigint')}`,
       list.values,
     );
@@ -430,10 +418,9 @@ export abstract class SqlExpectations implements ExpectationStore {
   }
 
   #find(company: string, reference: string): Promise<ExpectationRow | undefined> {
-    const list = new ParameterList(nameOf(company, reference));
     return this.connection.get<ExpectationRow>(
-      `SELECT x.*, ${this.#computed(list)} FROM ${this.#table} x WHERE ${NAMED}`,
-      list.values,
+      `SELECT x.*, ${this.#computed} FROM ${this.#table} x WHERE ${NAMED}`,
+      nameOf(company, reference),
     );
   }
 
@@ -446,13 +433,13 @@ export abstract class SqlExpectations implements ExpectationStore {
    * SQL for the time by the store clock. The SQL is a subquery, so that PostgreSQL computes the time only once and can
    * look up the time in an index.
    */
-  #now(parameters: ParameterList): string {
-    return `(SELECT ${this.connection.dialect.now('store', parameters)})`;
+  get #now(): string {
+    return `(SELECT ${this.connection.dialect.now('store')})`;
   }
 
   /** SQL for the columns of {@link ExpectationRow} that depend on the current time. */
-  #computed(parameters: ParameterList): string {
-    const now = this.#now(parameters);
+  get #computed(): string {
+    const now = this.#now;
     return `${now} - created_clock AS age_ms, request_until <= ${now} AS request_ended`;
   }
 
@@ -513,14 +500,7 @@ export function expectStatements(
   dialect: SqlDialect,
   { company, reference, transactionId, dueInMs, schedule, firstPollInMs }: NewExpectation,
 ): { readonly sql: readonly string[]; readonly values: readonly SqlValue[] } {
-  const list = new ParameterList([
-    ...nameOf(company, reference),
-    transactionId && toStored(transactionId),
-    dueInMs,
-    JSON.stringify(schedule),
-    toDelay(firstPollInMs),
-  ]);
-  const [wall, clock] = [dialect.now('wall', list), dialect.now('store', list)];
+  const [wall, clock] = [dialect.now('wall'), dialect.now('store')];
   const columns = {
     reference: '$1::text',
     company: '$2::text',
@@ -541,7 +521,14 @@ export function expectStatements(
       lost_polls = 0, polls = 0, last_poll_at = NULL, last_result = NULL, last_detail = NULL, contradiction = NULL,
       cancelled_at = NULL, cancelled_by = NULL, cancel_note = NULL, other_event_id = NULL, request = CASE request WHEN 'running' THEN request END
     WHERE ${NAMED} AND state = 'cancelled' AND ${durable}`;
-  return { sql: [insert, open], values: list.values };
+  const values = [
+    ...nameOf(company, reference),
+    transactionId && toStored(transactionId),
+    dueInMs,
+    JSON.stringify(schedule),
+    toDelay(firstPollInMs),
+  ];
+  return { sql: [insert, open], values };
 }
 
 export type PolledRow = Pick<ExpectationRow, 'company' | 'state' | 'transaction_id'>;
@@ -558,11 +545,11 @@ export function recordValues(
 }
 
 /** Returns the statement that records a poll, if its lease is valid. The statement returns the new state. */
-export function recordStatement(dialect: SqlDialect, list: ParameterList): string {
+export function recordStatement(dialect: SqlDialect): string {
   return `UPDATE ${dialect.table('expectation')} SET polls = polls + 1, leased = false, last_result = $3::text,
-      last_detail = $4::text, last_poll_at = ${dialect.now('wall', list)},
+      last_detail = $4::text, last_poll_at = ${dialect.now('wall')},
       lost_polls = CASE WHEN $5::boolean THEN lost_polls ELSE 0 END,
-      next_poll_at = CASE WHEN ${OPEN} THEN ${dialect.now('store', list)} + $6::bigint END,
+      next_poll_at = CASE WHEN ${OPEN} THEN ${dialect.now('store')} + $6::bigint END,
       state = CASE WHEN $7::boolean AND state = 'waiting' THEN 'overdue' ELSE state END,
       contradiction = CASE $3::text WHEN 'contradiction' THEN $4::text ELSE contradiction END
     WHERE seq = $1 AND token = $2 AND leased RETURNING state`;

@@ -1,6 +1,5 @@
 import type { InboxStore } from '../../inbox/store/inbox-store.js';
 import { MAX_DISORDER_MS } from '../../inbox/store/stored-event.js';
-import { ParameterList } from './sql-connection.js';
 import { SqlRecords } from './records.js';
 import type { SqlDatabase } from './sql-connection.js';
 
@@ -113,7 +112,7 @@ export class SqlPruning {
     const kept = this.#table('kept');
     const slice = await this.#read(
       bodiesMs,
-      `SELECT k.event AS seq FROM ${kept} k WHERE k.event > $1 ORDER BY k.event LIMIT ${SLICE}`,
+      `SELECT k.event AS seq FROM ${kept} k WHERE k.event > $2 ORDER BY k.event LIMIT ${SLICE}`,
       [lastKept],
     );
     const { pruned, next } = await this.#pruneFinished(slice, limit);
@@ -127,15 +126,16 @@ export class SqlPruning {
     return { changed: pruned.size, lastKept: isLast ? 0 : read.at(-1)!.seq };
   }
 
-  /** Reads the events whose numbers the statement `numbers` selects as `seq`, in the order of the numbers. */
+  /**
+   * Reads the events whose numbers the statement `numbers` selects as `seq`, in the order of the numbers. The parameters
+   * of `numbers` begin with `$2`.
+   */
   async #read(
     bodiesMs: number,
     numbers: string,
     values: readonly number[] = [],
   ): Promise<OldEvent[]> {
-    const list = new ParameterList(values);
-    const now = this.database.dialect.now('wall', list);
-    const old = `${now} - ${list.add(bodiesMs, 'bigint')}`;
+    const now = this.database.dialect.now('wall');
     const pruned = `e.seq IS NULL OR ${this.database.dialect.layout.pruned}`;
     // A subquery, because PostgreSQL runs a subquery for each number. With a join, PostgreSQL could read all
     // deliveries.
@@ -145,11 +145,11 @@ export class SqlPruning {
       connection.all<OldEvent>(
         `SELECT n.seq, CASE WHEN ${pruned} THEN 'pruned'
              WHEN e.received_at > ${now} + ${MAX_DISORDER_MS} THEN 'future'
-             WHEN e.received_at >= ${old} THEN 'young'
+             WHEN e.received_at >= ${now} - $1::bigint THEN 'young'
              WHEN ${unfinished} = 0 THEN 'finished' ELSE 'unfinished' END AS state,
            COALESCE(e.received_at < ${now} - ${MAX_DISORDER_MS}, true) AS "isFinal"
          FROM (${numbers}) n LEFT JOIN ${this.#table('event')} e ON e.seq = n.seq ORDER BY n.seq`,
-        list.values,
+        [bodiesMs, ...values],
       ),
     );
   }
@@ -201,13 +201,12 @@ export class SqlPruning {
   ): Promise<number> {
     return this.database.transaction(async (connection) => {
       const { dialect } = connection;
-      const list = new ParameterList([olderMs, limit]);
-      const before = `${dialect.now('wall', list)} - $1::bigint`;
+      const before = `${dialect.now('wall')} - $1::bigint`;
       return connection.run(
         `DELETE FROM ${this.#table(table)} WHERE seq IN (
            SELECT e.seq FROM ${this.#table(table)} e ${dialect.index(index)}
            WHERE ${where(before)} LIMIT $2 ${dialect.skipLocked('e')})`,
-        list.values,
+        [olderMs, limit],
       );
     });
   }

@@ -1,6 +1,6 @@
 import type { RecordKind, RecordStore, StoredRecord } from '../../inbox/store/inbox-store.js';
 import { MAX_AUDIT_RECORDS, RECORD_RETENTION_MS } from '../../inbox/store/record-store.js';
-import { fromStored, ParameterList, toStored } from './sql-connection.js';
+import { fromStored, toStored } from './sql-connection.js';
 import type { SqlConnection } from './sql-connection.js';
 
 interface RecordRow extends Pick<StoredRecord, 'key' | 'version' | 'body'> {
@@ -17,29 +17,26 @@ export class SqlRecords implements RecordStore {
   }
 
   async put({ kind, key, body, ifVersion }: Parameters<RecordStore['put']>[0]) {
-    const list = new ParameterList([kind, toStored(key), toStored(body), ifVersion ?? null]);
-    const now = this.connection.dialect.now('store', list);
     const row = await this.connection.get<{ readonly version: number }>(
       `INSERT INTO ${this.#table} AS r (kind, key, version, body, changed_at)
-       SELECT $1::text, $2::text, 1, $3::text, ${now}
+       SELECT $1::text, $2::text, 1, $3::text, ${this.connection.dialect.now('store')}
        WHERE COALESCE($4::bigint, 0) = 0
          OR EXISTS (SELECT 1 FROM ${this.#table} x WHERE x.kind = $1::text AND x.key = $2::text)
        ON CONFLICT (kind, key) DO UPDATE
          SET version = r.version + 1, body = excluded.body, changed_at = excluded.changed_at
          WHERE r.version = COALESCE($4::bigint, r.version)
        RETURNING version`,
-      list.values,
+      [kind, toStored(key), toStored(body), ifVersion ?? null],
     );
     return row?.version ?? null;
   }
 
   async list(kind: RecordKind, limit: number): Promise<StoredRecord[]> {
     const { dialect } = this.connection;
-    const list = new ParameterList([kind, limit]);
     const rows = await this.connection.all<RecordRow>(
-      `SELECT key, version, body, changed_at, ${dialect.now('store', list)} - changed_at AS age_ms
+      `SELECT key, version, body, changed_at, ${dialect.now('store')} - changed_at AS age_ms
        FROM ${this.#table} WHERE kind = $1::text ORDER BY changed_at DESC, key DESC LIMIT $2::bigint`,
-      list.values,
+      [kind, limit],
     );
     return rows.map(({ key, version, body, changed_at: at, age_ms: ageMs }) => ({
       key: fromStored(key),
@@ -59,11 +56,10 @@ export class SqlRecords implements RecordStore {
 
   async prune(): Promise<void> {
     for (const [kind, retentionMs] of Object.entries(RECORD_RETENTION_MS)) {
-      const list = new ParameterList([kind, retentionMs]);
-      const now = this.connection.dialect.now('store', list);
+      const now = this.connection.dialect.now('store');
       await this.connection.run(
         `DELETE FROM ${this.#table} WHERE kind = $1::text AND changed_at < ${now} - $2::bigint`,
-        list.values,
+        [kind, retentionMs],
       );
     }
     await this.connection.run(

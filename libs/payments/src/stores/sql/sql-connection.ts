@@ -38,8 +38,7 @@ export interface CatalogChange {
   readonly name: string;
   /** The types of the parameters in PostgreSQL. */
   readonly types: readonly string[];
-  /** Returns the statements. The first parameters of a statement are the parameters of the change. */
-  readonly statements: (dialect: SqlDialect, list: ParameterList) => readonly string[];
+  readonly statements: (dialect: SqlDialect) => readonly string[];
 }
 
 /** The SQL that differs between the two databases. */
@@ -50,7 +49,7 @@ export interface SqlDialect {
    * SQL for the current time in milliseconds, by the store clock (due times, leases) or by the wall clock (times that
    * people read). On PostgreSQL both are the time of the server.
    */
-  now(clock: 'store' | 'wall', parameters: ParameterList): string;
+  now(clock: 'store' | 'wall'): string;
   /** SQL: whether a column has one of the values of a parameter, which is an array: `isOneOf('e.id', '$1::text[]')`. */
   isOneOf(column: string, parameter: string): string;
   /** SQL for the bytes of a column as hexadecimal text. */

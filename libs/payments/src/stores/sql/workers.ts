@@ -1,32 +1,26 @@
 import type { HandlerCatalog, WorkerRegistration } from '../../inbox/store/inbox-store.js';
 import { fromStored, toStored } from './sql-connection.js';
-import type {
-  CatalogChange,
-  ParameterList,
-  SqlConnection,
-  SqlDatabase,
-  SqlDialect,
-} from './sql-connection.js';
+import type { CatalogChange, SqlConnection, SqlDatabase, SqlDialect } from './sql-connection.js';
 
 export const REGISTER: CatalogChange = {
   name: 'register',
   types: ['uuid', 'bigint', 'json'],
-  statements: (dialect, list) => [
+  statements: (dialect) => [
     `INSERT INTO ${dialect.table('worker')} (id, lease_ms, handlers, heartbeat_at)
-     VALUES ($1, $2, $3, ${dialect.now('store', list)})
+     VALUES ($1, $2, $3, ${dialect.now('store')})
      ON CONFLICT (id) DO UPDATE SET lease_ms = excluded.lease_ms, handlers = excluded.handlers,
        heartbeat_at = excluded.heartbeat_at, retired = false`,
-    ...refreshCatalog(dialect, list),
+    ...refreshCatalog(dialect),
   ],
 };
 
 export const REMOVE_WORKER: CatalogChange = {
   name: 'remove_worker',
   types: ['uuid'],
-  statements: (dialect, list) => [
-    storeLastSeen(dialect, list),
+  statements: (dialect) => [
+    storeLastSeen(dialect),
     `DELETE FROM ${dialect.table('worker')} WHERE id = $1`,
-    ...refreshCatalog(dialect, list),
+    ...refreshCatalog(dialect),
   ],
 };
 
@@ -34,13 +28,13 @@ export const REMOVE_WORKER: CatalogChange = {
 export const RETIRE: CatalogChange = {
   name: 'retire',
   types: ['uuid', 'bigint'],
-  statements(dialect, list) {
-    const now = dialect.now('store', list);
+  statements(dialect) {
+    const now = dialect.now('store');
     return [
-      storeLastSeen(dialect, list),
+      storeLastSeen(dialect),
       `UPDATE ${dialect.table('worker')} SET retired = true, lease_ms = $2,
          heartbeat_at = CASE WHEN heartbeat_at < ${now} THEN ${now} ELSE heartbeat_at + 1 END WHERE id = $1`,
-      ...refreshCatalog(dialect, list),
+      ...refreshCatalog(dialect),
     ];
   },
 };
@@ -61,8 +55,8 @@ export function retire(database: SqlDatabase, workerId: string, graceMs: number)
   return database.changeCatalog(RETIRE, [workerId, Math.round(graceMs)]);
 }
 
-function storeLastSeen(dialect: SqlDialect, list: ParameterList): string {
-  const offset = `${dialect.now('wall', list)} - ${dialect.now('store', list)}`;
+function storeLastSeen(dialect: SqlDialect): string {
+  const offset = `${dialect.now('wall')} - ${dialect.now('store')}`;
   return `UPDATE ${dialect.table('handler')} AS h SET last_seen = s.seen FROM (
       SELECT j.value ->> 'name' AS name, ${offset} + w.heartbeat_at AS seen
       FROM ${dialect.table('worker')} w CROSS JOIN ${dialect.elements('w.handlers')} WHERE w.id = $1
@@ -114,8 +108,8 @@ const livePatterns = (dialect: SqlDialect): string => `(
   ) p GROUP BY p.name)`;
 
 /** Updates the catalog after a change of the live workers. A handler without a live worker keeps its last patterns. */
-function refreshCatalog(dialect: SqlDialect, list: ParameterList): string[] {
-  const now = dialect.now('wall', list);
+function refreshCatalog(dialect: SqlDialect): string[] {
+  const now = dialect.now('wall');
   const handler = dialect.table('handler');
   return [
     `UPDATE ${dialect.table('meta')} SET catalog_version = catalog_version + 1 WHERE EXISTS (

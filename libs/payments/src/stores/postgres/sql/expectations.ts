@@ -7,7 +7,7 @@ import {
   UNSCHEDULED,
 } from '../../sql/expectations.js';
 import type { PolledRow } from '../../sql/expectations.js';
-import { countsOnce, ParameterList, toStored } from '../../sql/sql-connection.js';
+import { countsOnce, toStored } from '../../sql/sql-connection.js';
 import type { SqlConnection } from '../../sql/sql-connection.js';
 import { namesIn, placeholdersFor } from '../connection/array-parameters.js';
 import type { ConnectionSource, PreparedStatement } from '../connection/connection-source.js';
@@ -196,7 +196,7 @@ BEGIN
     UPDATE ${schema}.expectation x
        SET ${FULFILLED_BY}
       FROM ${schema}.event e WHERE x.seq = p_seq AND x.${OPEN} AND e.company = v.company AND e.id = v_fulfil;
-    ${recordStatement(dialectOf(schema), new ParameterList())} INTO o_state;
+    ${recordStatement(dialectOf(schema))} INTO o_state;
   EXCEPTION WHEN SQLSTATE 'PYUND' THEN
     o_received_ms := NULL;
   END;

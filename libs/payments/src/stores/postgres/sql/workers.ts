@@ -1,6 +1,5 @@
 import type { PaymentsRuntime } from '../../../runtime/payments-runtime.js';
 import type { HeartbeatResult } from '../../../inbox/store/inbox-store.js';
-import { ParameterList } from '../../sql/sql-connection.js';
 import type { CatalogChange } from '../../sql/sql-connection.js';
 import { FORGET_HANDLER, REGISTER, REMOVE_WORKER, RETIRE } from '../../sql/workers.js';
 import type { ConnectionSource, ResultRow } from '../connection/connection-source.js';
@@ -74,7 +73,7 @@ AS $change$
 BEGIN
   ${types[0] === 'uuid' ? lockWorker : ''}
   PERFORM pg_advisory_xact_lock(${catalogLock});
-  ${statements(dialectOf(schema), new ParameterList()).join(';\n  ')};
+  ${statements(dialectOf(schema)).join(';\n  ')};
 END $change$;
 `;
 }

@@ -49,10 +49,10 @@ export function expectWithin(
 ): boolean {
   const dialect = dialectAt(times);
   // In a transaction of the application, the clock of this process may be behind the clock of another process.
-  const now: typeof dialect.now = (clock, parameters) => {
-    const time = dialect.now(clock, parameters);
+  const now: typeof dialect.now = (clock) => {
+    const time = dialect.now(clock);
     return clock === 'wall' ? time : `(SELECT max(clock, ${time}) FROM payments_inbox_meta)`;
   };
   const { sql, values } = expectStatements({ ...dialect, now }, expectation);
-  return sql.some((statement) => connection.run(statement, values.map(toBound)) > 0);
+  return sql.some((statement) => connection.run(statement, toBound(statement, values, times)) > 0);
 }

@@ -1,6 +1,5 @@
 import { PaymentsError } from '../../../errors/payments-error.js';
 import type { PaymentsErrorCode } from '../../../errors/payments-error-code.js';
-import { ParameterList } from '../../sql/sql-connection.js';
 import type {
   CatalogChange,
   SqlDatabase,
@@ -197,15 +196,15 @@ export class SqliteSql implements SqlDatabase {
   }
 
   async all<Row>(sql: string, parameters: readonly SqlValue[] = []): Promise<Row[]> {
-    return this.connection.all<Row>(sql, parameters.map(toBound));
+    return this.connection.all<Row>(sql, toBound(sql, parameters, this.times));
   }
 
   async get<Row>(sql: string, parameters: readonly SqlValue[] = []): Promise<Row | undefined> {
-    return this.connection.get<Row>(sql, parameters.map(toBound));
+    return this.connection.get<Row>(sql, toBound(sql, parameters, this.times));
   }
 
   async run(sql: string, parameters: readonly SqlValue[] = []): Promise<number> {
-    return this.connection.run(sql, parameters.map(toBound));
+    return this.connection.run(sql, toBound(sql, parameters, this.times));
   }
 
   /** A write runs in a transaction already, and a read needs none. */
@@ -214,10 +213,7 @@ export class SqliteSql implements SqlDatabase {
   }
 
   async changeCatalog(change: CatalogChange, values: readonly SqlValue[]): Promise<void> {
-    const list = new ParameterList(values);
-    for (const sql of change.statements(this.dialect, list)) {
-      this.connection.run(sql, sql.includes('$') ? list.values.map(toBound) : []);
-    }
+    for (const sql of change.statements(this.dialect)) await this.run(sql, values);
   }
 }
 
@@ -238,7 +234,7 @@ const LAYOUT: StoreLayout = {
 export function dialectAt({ wall, clock }: Times): SqlDialect {
   return {
     table: (name) => `payments_inbox_${name}`,
-    now: (which, parameters) => parameters.add(which === 'wall' ? wall : clock, 'bigint'),
+    now: (which) => `$${which === 'wall' ? WALL : CLOCK}`,
     isOneOf: (column, parameter) => `${column} IN (SELECT value FROM json_each(${parameter}))`,
     hex: (column) => `lower(hex(${column}))`,
     index: (name) => `INDEXED BY payments_inbox_${name}`,
@@ -257,10 +253,21 @@ export function pause(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-export function toBound(value: SqlValue): string | number | null | Uint8Array {
-  if (typeof value === 'boolean') return value ? 1 : 0;
-  if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return value;
-  return JSON.stringify(value);
+/** The numbers of the times in a statement of `stores/sql/`. Its other parameters have lower numbers. */
+const [WALL, CLOCK] = [98, 99];
+
+/** Returns the parameters of a statement of `stores/sql/`. */
+export function toBound(sql: string, parameters: readonly SqlValue[], times: Times): unknown[] {
+  // Without a placeholder, the driver accepts no parameters.
+  if (!sql.includes('$')) return [];
+  const values: unknown[] = parameters.map((value) => {
+    if (typeof value === 'boolean') return value ? 1 : 0;
+    if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return value;
+    return JSON.stringify(value);
+  });
+  values[WALL - 1] = times.wall;
+  values[CLOCK - 1] = times.clock;
+  return values;
 }
 
 const sleeper = new Int32Array(new SharedArrayBuffer(4));
