@@ -27,6 +27,7 @@ import {
   WORKER_OPTIONS,
 } from '../../libs/payments/dist/inbox/work/worker-options.js';
 import { PAYMENTS_RUNTIME } from '../../libs/payments/dist/runtime/payments-runtime.js';
+import { NO_OBSERVERS, Observers } from '../../libs/payments/dist/telemetry/observers.js';
 import { behave } from './handler-behaviour.ts';
 import type { Behaviour, BehaviourTimes } from './handler-behaviour.ts';
 import { Container } from './provider-container.ts';
@@ -122,6 +123,7 @@ export class SimulatedApplication {
       // The timestamps of replays are six years old.
       [MAX_AGE_MS, 4 * 365 * 86_400_000],
       [BODY_CODEC, null],
+      [Observers, NO_OBSERVERS],
     ]);
     const registry = container.get(HandlerRegistry);
     for (const name of handlers) {
