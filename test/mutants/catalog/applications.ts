@@ -255,7 +255,7 @@ export const APPLICATION_MUTANTS: readonly Mutant[] = [
     fault: 'the service of an example takes no events',
     file: 'examples/bullmq/ledger.ts',
     replace: "service: 'ledger'",
-    by: "service: 'mail'",
+    by: "service: 'ledger', queue: 'other'",
     specs: [],
     smoke: 'examples',
   },
