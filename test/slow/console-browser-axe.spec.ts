@@ -23,6 +23,7 @@ const PAGES = [
   ['events/default/evt_1', '.payload'],
   ['failures', '.failures'],
   ['expectations', '.expectations'],
+  ['processes', '.plain'],
   ['audit', '.audit'],
   ['setup', '.checks[aria-busy=false]'],
   ['nonsense', '.empty'],

@@ -2,6 +2,7 @@ import { deepEqual, equal, ok } from 'node:assert/strict';
 import type {
   ActivityCounts,
   ActivityMinute,
+  InboxActivity,
   InboxStore,
 } from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import { incoming, listAll, twoWorkers } from './contract-fixtures.ts';
@@ -113,6 +114,29 @@ async function workFourMinutes(
   }
 }
 
+/** Fails unless the counts of the range are those of all stored events, because all of them are in the range. */
+async function assertRange(
+  store: InboxStore,
+  { events, deliveries, handlers }: Pick<InboxActivity, 'events' | 'deliveries' | 'handlers'>,
+): Promise<void> {
+  const stored = await listAll(store);
+  const count = (wanted: (event: (typeof stored)[0]) => boolean) => stored.filter(wanted).length;
+  const isTest = ({ eventType }: (typeof stored)[0]) => eventType === 'webhook.test';
+  deepEqual(events, {
+    webhook: count((event) => event.source === 'webhook' && !isTest(event)),
+    poll: count(({ source }) => source === 'poll'),
+    test: count(isTest),
+    overdue: count(({ source }) => source === 'overdue'),
+  });
+  const all = stored.flatMap((event) => event.deliveries);
+  for (const state of ['pending', 'running', 'done', 'dead', 'skipped'] as const) {
+    const inState = all.filter((delivery) => delivery.state === state);
+    equal(deliveries[state], inState.length, state);
+    const ofBook = inState.filter(({ handler }) => handler === 'book').length;
+    equal(handlers['book']?.[state], ofBook, `${state} of book`);
+  }
+}
+
 const DAY_MS = 1440 * MINUTE_MS;
 
 /** The counts of each closed minute. */
@@ -122,13 +146,18 @@ export const activityCases: readonly InboxContractCase[] = [
     async run({ store, another, advance }) {
       const [worker, other] = await twoWorkers({ store, another });
       await workFourMinutes(worker, advance);
-      await store.receive([incoming({ handlers: ['audit'] })]);
+      await store.receive([
+        incoming({ handlers: ['audit'], source: 'poll' }),
+        incoming({ handlers: [], eventType: 'webhook.test' }),
+        incoming({ handlers: [], source: 'overdue' }),
+      ]);
       await worker.claimOne('audit');
       await other.declareOthersDead(advance);
       await advance(CLOSED_MS);
       const expected = await fullScan(store);
       ok(expected.size >= 4);
-      const { minutes, completeFrom } = await other.store.activity(30, DAY_MS);
+      const { minutes, completeFrom, ...range } = await other.store.activity(30, DAY_MS);
+      await assertRange(store, range);
       equal(minutes.length, 30);
       assertContiguous(minutes);
       deepEqual(completeFrom, minutes[0]!.startsAt);
