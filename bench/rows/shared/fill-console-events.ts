@@ -52,7 +52,8 @@ export async function fillSqlite(folder: string, count: number): Promise<string>
   const hexOf = (factor: number): string => `printf('%08x', i * ${factor} % 4294967296)`;
   const receivedAt = `${Date.now()} - (${count} - i) * ${APART_MS}`;
   copyRows(file, count, ['event', 'body', 'delivery'], {
-    ...columns('i', 'i', hexOf),
+    // Without the cast, the number of a copy is a floating-point number, whose text ends in ".0".
+    ...columns('i', 'CAST(i AS integer)', hexOf),
     queue: `CASE WHEN ${dead('i')} THEN 'dead' WHEN ${retrying('i')} THEN 'due' END`,
     due_at: `CASE WHEN ${retrying('i')} THEN ${Date.now() + 86_400_000} END`,
     received_at: receivedAt,

@@ -156,7 +156,8 @@ function Row({ one, ask }) {
   const { company, reference, transactionId, state, createdAt, ageMs, nextPollAt } = one;
   return html`<tr role="row">
     <td role="cell" class="what">
-      <a href=${paymentLink(company, reference)}><${Foreign} text=${reference} class="type" /></a>
+      <a href=${paymentLink(company, reference)}><${Foreign} text=${reference} class="type" /></a
+      >${' '}
       ${
         transactionId === null
           ? html`<small>no transaction id yet</small>`

@@ -485,11 +485,13 @@ export class SqlEvents {
     const searched = amountIn(search);
     if (searched === null) return [];
     const { amount, currencies } = searched;
-    // See normalAmount.
+    // The start is compared first, because it is cheap. For the rest, see normalAmount.
     const sql = `e.seq > (SELECT max(x.seq) - ${AMOUNTS_READ} FROM ${this.#table('event')} x)
+      AND substr(e.amount, 1, length(?::text)) = ?::text
       AND CASE WHEN e.amount LIKE '%.%' THEN rtrim(rtrim(e.amount, '0'), '.') ELSE e.amount END = ?::text`;
-    if (currencies.length === 0) return [[null, sql, amount]];
-    return [[null, `${sql} AND e.currency IN (?::text, ?::text)`, amount, ...currencies]];
+    const values = [amount, amount, amount];
+    if (currencies.length === 0) return [[null, sql, ...values]];
+    return [[null, `${sql} AND e.currency IN (?::text, ?::text)`, ...values, ...currencies]];
   }
 
   /** Returns a range of event numbers that contains all events received in the time range of a filter. */
