@@ -42,7 +42,7 @@ export function Handlers({ handlers, stats, deliveries, range, ask }) {
       </tr>
     </thead>
     <tbody role="rowgroup">
-      ${handlers.map((handler) => {
+      ${brokenFirst(handlers, stats).map((handler) => {
         const { name } = handler;
         const paused = stats.paused.includes(name);
         return html`<tr role="row" key=${name}>
@@ -79,6 +79,18 @@ export function Handlers({ handlers, stats, deliveries, range, ask }) {
       </tr>
     </tfoot>
   </table>`;
+}
+
+/**
+ * Handlers with the most dead deliveries come first.
+ *
+ * @param {import('./api.js').Handler[]} handlers
+ * @param {import('./api.js').Stats} stats
+ */
+function brokenFirst(handlers, stats) {
+  /** @param {import('./api.js').Handler} handler */
+  const dead = ({ name }) => sum(stats, 'dead', name).count;
+  return handlers.toSorted((a, b) => dead(b) - dead(a));
 }
 
 /** @param {{ handler: import('./api.js').Handler }} props */

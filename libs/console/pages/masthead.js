@@ -35,7 +35,7 @@ export function Masthead({ route, overview, onHelp }) {
           >`,
       )}
       ${dead.count > 0 && html`<a href="#/failures" class="badge dead">${capped(dead)} dead</a>`}
-      ${unknown && unknown.count > 0 && html`<a href="#/expectations?show=unknown" class="badge overdue">${capped(unknown)} unknown ${unknown.count === 1 ? 'payment' : 'payments'}</a>`}
+      ${unknown && unknown.count > 0 && html`<a href="#/expectations?show=unknown" class="badge overdue">${capped(unknown)} unknown<span class="unseen"> ${unknown.count === 1 ? 'payment' : 'payments'}</span></a>`}
     </nav>
     <${Search} text=${view === 'search' ? (route.params.for ?? '') : null} />
     ${overview?.who && html`<span class="who quiet">${visible(overview.who)}</span>`}

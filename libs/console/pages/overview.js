@@ -87,12 +87,11 @@ function rangeOf(minutes) {
   return minutes === 60 ? 'hour' : `${minutes / 60} hours`;
 }
 
-/** @param {{ overview: import('./api.js').Overview, range: string }} props */
+/** What needs a person comes first. @param {{ overview: import('./api.js').Overview, range: string }} props */
 function Figures({ overview: { stats, expectations, arrivals, range: counts }, range }) {
   const dead = sum(stats, 'dead');
   const { unhandled, stale } = stats;
   return html`<ul class="figures">
-    <${Oldest} stats=${stats} />
     <li class=${dead.count > 0 ? 'bad' : ''}>
       <a href="#/failures">
         <strong>${capped(dead)}</strong> <span>dead</span>${' '}
@@ -101,6 +100,18 @@ function Figures({ overview: { stats, expectations, arrivals, range: counts }, r
         >
       </a>
     </li>
+    ${
+      expectations &&
+      html`<li class=${expectations.overdueUnknown.count > 0 ? 'warn' : ''}>
+        <a
+          href=${expectationsLink({ show: expectations.overdueUnknown.count > 0 ? 'unknown' : 'waiting' })}
+        >
+          <strong>${capped(expectations.overdueUnknown)}</strong>${' '}
+          <span>overdue, unknown whether paid</span>${' '}
+          <small>${openText(expectations)}</small>
+        </a>
+      </li>`
+    }
     <li class=${unhandled.count > 0 ? 'warn' : ''}>
       <a href=${listLink({ state: 'unhandled' })}>
         <strong>${capped(unhandled)}</strong> <span>unhandled</span>${' '}
@@ -118,18 +129,7 @@ function Figures({ overview: { stats, expectations, arrivals, range: counts }, r
         </a>
       </li>`
     }
-    ${
-      expectations &&
-      html`<li class=${expectations.overdueUnknown.count > 0 ? 'warn' : ''}>
-        <a
-          href=${expectationsLink({ show: expectations.overdueUnknown.count > 0 ? 'unknown' : 'waiting' })}
-        >
-          <strong>${capped(expectations.overdueUnknown)}</strong>${' '}
-          <span>overdue, unknown whether paid</span>${' '}
-          <small>${openText(expectations)}</small>
-        </a>
-      </li>`
-    }
+    <${Oldest} stats=${stats} />
     <li>
       <a href=${listLink()}>
         <${Received} counts=${counts} range=${range} />

@@ -1,5 +1,5 @@
 import { html } from 'htm/preact';
-import { Foreign, Time, counted, relative, visible } from './format.js';
+import { Foreign, Time, counted, relative, urgentFirst, visible } from './format.js';
 
 /** @typedef {import('./api.js').StoredEvent} StoredEvent */
 /** @typedef {import('./api.js').Payment['expectations'][number]} Expectation */
@@ -94,9 +94,6 @@ export function stateOf({ events, expectation }, paused) {
   };
 }
 
-/** The states of deliveries, from the worst to the best. */
-const ORDER = /** @type {const} */ (['dead', 'pending', 'running', 'skipped', 'done']);
-
 /**
  * @param {readonly StoredEvent[]} events
  * @param {readonly string[]} paused
@@ -108,7 +105,7 @@ function receivedState(events, paused) {
   const [event] = /** @type {[StoredEvent]} */ (events);
   const type = html`<${Foreign} text=${event.eventType} class="type" />`;
   const deliveries = events.flatMap((one) => one.deliveries);
-  const state = ORDER.find((name) => deliveries.some((one) => one.state === name));
+  const state = urgentFirst(deliveries)[0]?.state;
   const worst = deliveries.filter((one) => one.state === state);
   const [first] = worst;
   if (first === undefined) {
@@ -208,7 +205,7 @@ function expectedState(expectation) {
     const who = cancelled?.by == null ? 'the application' : visible(cancelled.by);
     const note = cancelled?.note == null ? '.' : html`: <${Foreign} text=${cancelled.note} />`;
     const at = cancelled && html` at <${Time} at=${cancelled.at} />`;
-    return { badge: 'cancelled', label: 'cancelled', text: html`Cancelled by ${who}${at}${note}` };
+    return { badge: 'cancelled', label: 'closed', text: html`Closed by ${who}${at}${note}` };
   }
   const overdue =
     state === 'overdue' && dueBy !== null && html` Overdue since <${Time} at=${dueBy} />.`;

@@ -130,6 +130,14 @@ function Warnings({ payment: { company, reference, expectation }, others, ask })
         >
           Ask the service now …
         <//>
+        ${
+          expectation.state === 'overdue' &&
+          html`${' '}<${ActionButton}
+              onClick=${() => ask({ kind: 'close', expectations: [{ company, reference: expectation.reference }] })}
+            >
+              Close …
+            <//>`
+        }
       </p>`
     }
   `;

@@ -89,7 +89,7 @@ function expectationEntries(expectation) {
     entries.push({
       at: cancelled.at,
       badge: 'cancelled',
-      what: html`${who} cancelled the expectation.`,
+      what: html`${who} closed the expectation.`,
       detail,
     });
   }

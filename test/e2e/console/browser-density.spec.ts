@@ -16,7 +16,7 @@ const visibleRows = (page: Page) =>
   );
 
 describeInBrowser('the density of the inbox console', (browser) => {
-  it('OP-31 a window of 1440 by 900 pixels shows at least 15 rows of each list, and the dead delivery of an event first', async () => {
+  it('OP-31 a window of 1440 by 900 pixels shows at least 15 rows of each list, and what is dead first', async () => {
     await using service = await TransactionService.start();
     await using app = await ConsoleApplication.start(service.options);
     for (const letter of LETTERS) {
@@ -49,5 +49,10 @@ describeInBrowser('the density of the inbox console', (browser) => {
     const first = page.getByRole('article').first();
     await first.waitFor();
     expect(await first.getAttribute('aria-label')).toBe('Orders.markPaid');
+    await page.goto(`${app.url}#/`);
+    await page.locator('.figures').waitFor();
+    expect(await page.locator('.figures li').first().textContent()).toContain('dead');
+    const [handler] = await page.locator('.counts tbody th').allTextContents();
+    expect(handler).toContain('Orders.markPaid');
   });
 });
