@@ -1,5 +1,5 @@
 import { post } from './api.js';
-import { counted } from './format.js';
+import { counted, duration } from './format.js';
 
 /**
  * An action of an operator. `target` is the part of the body that selects the deliveries.
@@ -16,6 +16,7 @@ import { counted } from './format.js';
  * @property {boolean} force
  * @property {number | undefined} ratePerSecond
  * @property {string} note why; only for the action `close`
+ * @property {boolean} newestOnly whether to redrive only the newest matching event
  *
  * @typedef {import('./api.js').SelectionResult} SelectionResult has no `events` after a handler was forgotten, only
  *   `polls` after the action `ask`, and only `closed` after the action `close`
@@ -40,12 +41,39 @@ export function isOfExpectations(action) {
 /** @param {Action} action */
 export function titleOf(action) {
   if (isOfDeliveries(action)) {
-    if (action.kind === 'skip') return 'Skip?';
-    return action.done ? 'Run again?' : 'Redrive?';
+    const verb = action.done && action.kind === 'redrive' ? 'Run again' : verbs[action.kind];
+    return `${verb} ${objectOf(action.target)}?`;
   }
   if (isOfExpectations(action)) return `${verbs[action.kind]}?`;
   const whose = action.handler === '*' ? 'all handlers' : action.handler;
   return `${verbs[action.kind]} ${whose}?`;
+}
+
+/** @param {Target} target */
+function objectOf(target) {
+  if ('filter' in target) {
+    const { state = 'dead' } = target.filter;
+    const which = isUndelivered(state) ? `${state} events` : `${state} deliveries`;
+    return `all ${which}${target.handler === undefined ? '' : ` of ${target.handler}`}`;
+  }
+  const [first] = target.events;
+  return target.events.length === 1 && first
+    ? `event ${first.id}`
+    : counted(target.events.length, 'event');
+}
+
+/** @param {string} state */
+function isUndelivered(state) {
+  return state === 'unhandled' || state === 'stale';
+}
+
+/** Events per second of a redrive for which the operator enters no rate. */
+export const DEFAULT_RATE = 100;
+
+/** How long a redrive of these events takes. @param {number} events @param {number} ratePerSecond */
+export function expectedTime(events, ratePerSecond) {
+  const ms = (1000 * events) / ratePerSecond;
+  return ms < 1000 ? 'less than a second' : `about ${duration(ms)}`;
 }
 
 /**
@@ -69,8 +97,7 @@ export function scopeOf(action, force) {
     return `${one ? `Event ${one.id}` : `${counted(target.events.length, 'event')} selected`}${to}`;
   }
   const { state = force ? '' : 'dead', handler: _, error, ...others } = target.filter;
-  const undelivered = state === 'unhandled' || state === 'stale';
-  const which = undelivered ? `${state} events` : `${state} deliveries`.trim();
+  const which = isUndelivered(state) ? `${state} events` : `${state} deliveries`.trim();
   const fields = Object.entries(others).map(([name, value]) => `${name} ${value}`);
   const filter = fields.length > 0 ? `, that match ${fields.join(', ')}` : '';
   const failed =
@@ -100,6 +127,7 @@ export const verbs = {
   forget: 'Forget',
   ask: 'Ask now',
   close: 'Close',
+  stop: 'Stop',
 };
 
 const consequences = {
@@ -130,8 +158,14 @@ export function verbOf(action, count) {
     : `${verb} ${counted(count.deliveries, 'delivery')}`;
 }
 
-/** The message after the action. @param {Action} action @param {SelectionResult | null} count */
-export function resultOf(action, count) {
+/**
+ * The message after the action.
+ *
+ * @param {Action} action
+ * @param {SelectionResult | null} count
+ * @param {boolean} newestOnly whether only the newest matching event was redriven
+ */
+export function resultOf(action, count, newestOnly) {
   if (action.kind === 'forget') {
     return `${action.handler} is forgotten: ${counted(count?.deliveries ?? 0, 'delivery')} skipped.`;
   }
@@ -144,7 +178,11 @@ export function resultOf(action, count) {
     const whose = action.handler === '*' ? 'All handlers' : action.handler;
     return `${whose} ${action.handler === '*' ? 'are' : 'is'} ${action.kind === 'pause' ? 'paused' : 'resumed'}.`;
   }
-  return `${amount(count)} ${action.kind === 'redrive' ? 'redriven' : 'skipped'}.`;
+  if (action.kind === 'skip') return `${amount(count)} skipped.`;
+  if ('events' in action.target) return `${amount(count)} redriven.`;
+  return newestOnly
+    ? `${amount(count)} redriven. Look at the result before you redrive all.`
+    : `Redrive of ${amount(count)} started.`;
 }
 
 /**
@@ -155,7 +193,7 @@ export function resultOf(action, count) {
  * @param {boolean} dryRun
  * @returns {Promise<SelectionResult>}
  */
-export function perform(action, { force, ratePerSecond, note }, dryRun) {
+export function perform(action, { force, ratePerSecond, note, newestOnly }, dryRun) {
   if (isOfExpectations(action)) {
     const { kind, expectations } = action;
     return post(kind, { expectations, ...(kind === 'close' && { note }) });
@@ -163,7 +201,7 @@ export function perform(action, { force, ratePerSecond, note }, dryRun) {
   if (!isOfDeliveries(action)) return post(action.kind, { handler: action.handler });
   const again = action.kind === 'redrive' && {
     force,
-    ...('filter' in action.target && ratePerSecond !== undefined && { ratePerSecond }),
+    ...('filter' in action.target && { ratePerSecond, newestOnly }),
   };
   return post(action.kind, { ...action.target, ...again, dryRun });
 }

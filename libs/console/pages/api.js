@@ -30,6 +30,7 @@
  * @typedef {Json<import('../dist/console-overview.js').InboxOverview> & { who: string | null, may: 'read' | 'act' }} Overview
  * @typedef {Json<import('../dist/audit-trail.js').AuditEntry>} AuditEntry
  * @typedef {Json<import('nestjs-payments').SetupCheck>} SetupCheck
+ * @typedef {Json<import('nestjs-payments').RedriveJob>} RedriveJob
  * @typedef {{ since: string, entries: AuditEntry[] }} Audit
  * @typedef {{ events: StoredEvent[], next: string | null }} EventPage
  * @typedef {{ events: number, deliveries: number, polls?: number, closed?: number }} SelectionResult

@@ -2,6 +2,8 @@ import { html } from 'htm/preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import {
   consequenceOf,
+  DEFAULT_RATE,
+  expectedTime,
   isOfDeliveries,
   isOfExpectations,
   perform,
@@ -36,7 +38,8 @@ export function Confirm({ action, onDone, onCancel }) {
   const [busy, setBusy] = useState(false);
   const counts = isOfDeliveries(action);
   const ratePerSecond = rate === '' ? undefined : Number(rate);
-  const choice = { force, ratePerSecond, note: note.trim() };
+  const choice = { force, ratePerSecond, note: note.trim(), newestOnly: false };
+  const byFilter = action.kind === 'redrive' && 'filter' in action.target;
 
   useLayoutEffect(() => {
     const element = dialog.current;
@@ -52,7 +55,7 @@ export function Confirm({ action, onDone, onCancel }) {
     setCount(null);
     setUncounted(false);
     setError('');
-    perform(action, { force, ratePerSecond: undefined, note: '' }, true).then(
+    perform(action, { ...choice, ratePerSecond: undefined }, true).then(
       (counted) => current && setCount(counted),
       (thrown) => {
         if (!current) return;
@@ -75,18 +78,21 @@ export function Confirm({ action, onDone, onCancel }) {
     return () => removeEventListener('hashchange', leave);
   }, [busy]);
 
-  /** @param {Event} event */
-  const confirm = async (event) => {
-    event.preventDefault();
+  const act = async (newestOnly = false) => {
     setBusy(true);
     setError('');
     try {
-      const result = await perform(action, choice, false);
-      onDone(resultOf(action, result));
+      const result = await perform(action, { ...choice, newestOnly }, false);
+      onDone(resultOf(action, result, newestOnly));
     } catch (thrown) {
       setError(reasonOf(thrown, true));
       setBusy(false);
     }
+  };
+  /** @param {Event} event */
+  const confirm = (event) => {
+    event.preventDefault();
+    void act();
   };
   /** @param {Event} event */
   const escape = (event) => {
@@ -122,8 +128,7 @@ export function Confirm({ action, onDone, onCancel }) {
         </label>`
       }
       ${
-        action.kind === 'redrive' &&
-        'filter' in action.target &&
+        byFilter &&
         html`<label class="rate">
           Events per second
           <input
@@ -132,11 +137,18 @@ export function Confirm({ action, onDone, onCancel }) {
             max="1000"
             step="any"
             inputmode="decimal"
-            placeholder="100"
+            placeholder=${DEFAULT_RATE}
             value=${rate}
             disabled=${busy}
             onInput=${(/** @type {any} */ { currentTarget }) => setRate(currentTarget.value)}
           />
+          <span class="quiet takes">
+            ${
+              (count?.events ?? 0) > 0 &&
+              (ratePerSecond ?? DEFAULT_RATE) > 0 &&
+              `takes ${expectedTime(count?.events ?? 0, ratePerSecond ?? DEFAULT_RATE)}`
+            }
+          </span>
         </label>`
       }
       ${
@@ -155,6 +167,17 @@ export function Confirm({ action, onDone, onCancel }) {
       ${error && html`<p class="trouble" role="alert">${visible(error)}</p>`}
       <div class="buttons">
         <button type="button" ref=${cancel} disabled=${busy} onClick=${onCancel}>Cancel</button>
+        ${
+          byFilter &&
+          html`<button
+            type="button"
+            disabled=${busy || (!uncounted && !count?.deliveries)}
+            title="Redrives the newest event that matches"
+            onClick=${() => act(true)}
+          >
+            Redrive one first
+          </button>`
+        }
         <button
           type="submit"
           class=${['skip', 'pause', 'forget', 'close'].includes(action.kind) ? 'danger' : 'primary'}

@@ -4,6 +4,7 @@ import { Badge, Foreign, Time, counted, number, visible } from './format.js';
 import { ShortId } from './payment-fields.js';
 import { ActionButton } from './permission.js';
 import { Waiting, usePolled } from './polling.js';
+import { Redrives } from './redrives.js';
 import { eventLink, listLink } from './route.js';
 
 /** @typedef {import('./api.js').FailureGroup} FailureGroup */
@@ -24,6 +25,7 @@ export function Failures({ acted, ask }) {
   );
   return html`
     <h1 tabindex="-1">Failures</h1>
+    <${Redrives} acted=${acted} />
     ${!failures && html`<${Waiting} error=${error} />`}
     ${
       failures?.groups.length === 0 &&

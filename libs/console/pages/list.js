@@ -4,6 +4,7 @@ import { csvAddress, get } from './api.js';
 import { Filters, filterOf } from './filters.js';
 import { counted } from './format.js';
 import { Waiting, usePolled } from './polling.js';
+import { Redrives } from './redrives.js';
 import { listLink } from './route.js';
 import { Rows, keyOf } from './rows.js';
 import { Selection } from './selection.js';
@@ -68,6 +69,7 @@ export function EventList({ params, handlers, trail, acted, ask }) {
 
   return html`
     ${heading()}
+    <${Redrives} acted=${acted} />
     <${Filters}
       params=${params}
       handlers=${handlers}

@@ -7,6 +7,7 @@ import { printable } from './operator-name.js';
 export const CONSOLE_ACTIONS = [
   'redrive',
   'skip',
+  'stop',
   'pause',
   'resume',
   'forget',

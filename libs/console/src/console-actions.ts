@@ -1,5 +1,11 @@
 import { Injectable } from '@nestjs/common';
-import type { ListQuery, PaymentInbox, SelectionResult } from 'nestjs-payments';
+import type {
+  EventPage,
+  ListQuery,
+  PaymentInbox,
+  RedriveQuery,
+  SelectionResult,
+} from 'nestjs-payments';
 import { AuditTrail } from './audit-trail.js';
 import type { ActionResult, ConsoleAction } from './audit-trail.js';
 import { BulkSelection } from './bulk-selection.js';
@@ -15,6 +21,7 @@ import {
   RedriveDto,
   SetupDto,
   SkipDto,
+  StopDto,
 } from './request-dtos.js';
 import { validBody } from './request-validation.js';
 
@@ -68,10 +75,18 @@ export class ConsoleActions {
       const run = async () => {
         await this.#requireKnown(request.handler);
         return this.inbox.call((inbox) =>
-          request instanceof RedriveDto ? redrive(inbox, request) : skip(inbox, request),
+          request instanceof RedriveDto ? redrive(inbox, who, request) : skip(inbox, request),
         );
       };
       return { target: describe(request), dryRun: request.dryRun, run };
+    }
+    if (action === 'stop') {
+      const { id } = await validBody(StopDto, body);
+      const run = async () => {
+        if (await this.inbox.call((inbox) => inbox.stopRedrive(id))) return {};
+        throw new ConsoleException(409, 'The redrive has already ended.');
+      };
+      return { target: `redrive ${JSON.stringify(id)}`, run };
     }
     if (action === 'ask') {
       const { expectations } = await validBody(AskDto, body);
@@ -144,17 +159,19 @@ function requireOneSelection(request: SkipDto | RedriveDto): void {
   if (handler !== undefined && (filter?.handler ?? handler) !== handler) {
     throw badRequest('"handler" and "filter.handler" are different handlers: leave one out.');
   }
-  if (
-    events !== undefined &&
-    request instanceof RedriveDto &&
-    request.ratePerSecond !== undefined
-  ) {
-    throw badRequest('"ratePerSecond" is allowed only with "filter", not with "events".');
-  }
+  if (events === undefined || !(request instanceof RedriveDto)) return;
+  const { ratePerSecond, newestOnly } = request;
+  if (ratePerSecond === undefined && !newestOnly) return;
+  const name = newestOnly ? 'newestOnly' : 'ratePerSecond';
+  throw badRequest(`"${name}" is allowed only with "filter", not with "events".`);
 }
 
-async function redrive(inbox: PaymentInbox, request: RedriveDto): Promise<SelectionResult> {
-  const { events, filter, handler, force, dryRun, ratePerSecond } = request;
+async function redrive(
+  inbox: PaymentInbox,
+  who: string | null,
+  request: RedriveDto,
+): Promise<SelectionResult> {
+  const { events, filter, handler, force, dryRun, ratePerSecond, newestOnly } = request;
   // The inbox adds deliveries only for the handlers in its catalog.
   const handlers = (await inbox.handlers())
     .map(({ name }) => name)
@@ -170,17 +187,38 @@ async function redrive(inbox: PaymentInbox, request: RedriveDto): Promise<Select
     }
     return selection.result;
   }
-  const query = {
-    ...filter!.toFilter(),
+  const given = filter!.toFilter();
+  const undelivered = given.state === 'unhandled' || given.state === 'stale';
+  if (undelivered && handlers.length === 0) return { events: 0, deliveries: 0 };
+  const query: RedriveQuery = {
+    ...given,
     force,
-    dryRun,
-    ...(ratePerSecond !== undefined && { ratePerSecond }),
+    ...(undelivered ? { handlers } : handler !== undefined && { handler }),
   };
-  if (query.state !== 'unhandled' && query.state !== 'stale') {
-    return inbox.redrive({ ...query, ...(handler !== undefined && { handler }) });
+  if (dryRun) return inbox.redrive({ ...query, dryRun });
+  if (newestOnly) return redriveNewest(inbox, query);
+  const rate = ratePerSecond === undefined ? {} : { ratePerSecond };
+  const { total } = await inbox.startRedrive(query, { ...rate, startedBy: who });
+  return total;
+}
+
+/** Maximum number of requests that look for the newest matching event. Each compares up to 20,000 events. */
+const MAX_PAGES = 25;
+
+async function redriveNewest(inbox: PaymentInbox, query: RedriveQuery): Promise<SelectionResult> {
+  const { handlers: _handlers, force, ...filter } = query;
+  const dead = force || filter.state !== undefined ? {} : { state: 'dead' as const };
+  let after: string | null = null;
+  for (let pages = 0; pages < MAX_PAGES; pages += 1) {
+    const page: EventPage = await inbox.list({ ...filter, ...dead, limit: 100, after });
+    for (const { company, id } of page.events) {
+      const result = await inbox.redrive({ ...query, company, ids: [id] });
+      if (result.deliveries > 0) return result;
+    }
+    after = page.next;
+    if (after === null) break;
   }
-  if (handlers.length === 0) return { events: 0, deliveries: 0 };
-  return inbox.redrive({ ...query, handlers });
+  return { events: 0, deliveries: 0 };
 }
 
 async function skip(inbox: PaymentInbox, request: SkipDto): Promise<SelectionResult> {
@@ -201,7 +239,7 @@ const MAX_NAMED = 5;
 
 function describe(request: SkipDto | RedriveDto): string {
   const { events, filter, handler, dryRun } = request;
-  const { force = false, ratePerSecond } = request as Partial<RedriveDto>;
+  const { force = false, ratePerSecond, newestOnly } = request as Partial<RedriveDto>;
   return [
     events === undefined
       ? `the filter ${JSON.stringify(withoutTexts(filter!.toFilter()))}`
@@ -209,6 +247,7 @@ function describe(request: SkipDto | RedriveDto): string {
     ...(handler === undefined ? [] : [`handler ${JSON.stringify(handler)}`]),
     ...(force ? ['including done ones'] : []),
     ...(ratePerSecond === undefined ? [] : [`${ratePerSecond} per second`]),
+    ...(newestOnly ? ['newest event only'] : []),
     ...(dryRun ? ['counted only'] : []),
   ].join(', ');
 }

@@ -102,6 +102,11 @@ export class ConsoleApi {
     this.responses.json(response, 200, await this.overview.failures());
   }
 
+  @Get('api/redrives')
+  async listRedrives(@Res() response: unknown): Promise<void> {
+    this.responses.json(response, 200, { redrives: await this.overview.redrives() });
+  }
+
   @Get('api/expectations')
   async listExpectations(@Req() request: ConsoleRequest, @Res() response: unknown): Promise<void> {
     const query = await validQuery(ExpectationListQueryDto, queryOf(request));

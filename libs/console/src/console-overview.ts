@@ -10,6 +10,7 @@ import type {
   InboxStats,
   PaymentInbox,
   RangeCounts,
+  RedriveJob,
 } from 'nestjs-payments';
 import { ConsoleInbox } from './console-inbox.js';
 import { CONSOLE_OPTIONS } from './console-options.js';
@@ -28,6 +29,9 @@ const ACTIVITY_FRESH_MS = 10_000;
  * events.
  */
 const SEARCH_FRESH_MS = 4000;
+
+/** How long a redrive is shown after its end, in milliseconds. */
+const SHOW_ENDED_MS = 3_600_000;
 
 /** Number of the newest webhook requests from which the usual gap is computed. */
 const GAPS_FROM = 100;
@@ -118,6 +122,13 @@ export class ConsoleOverview {
   /** The failed deliveries, grouped by handler and error. @throws ConsoleException 503 if the inbox is not reachable. */
   failures(): Promise<Failures> {
     return this.#cached('failures', SEARCH_FRESH_MS, (inbox) => inbox.failures());
+  }
+
+  /** The redrives that run, or have ended within the last hour. @throws ConsoleException 503 if the inbox is not reachable. */
+  async redrives(): Promise<RedriveJob[]> {
+    const jobs = await this.#cached('redrives', FRESH_MS, (inbox) => inbox.redriveJobs());
+    const since = this.options.runtime.now() - SHOW_ENDED_MS;
+    return jobs.filter(({ state, changedAt }) => state === 'running' || +changedAt >= since);
   }
 
   /** Makes the next {@link show} and {@link failures} query the inbox. Call this method after an action. */

@@ -204,6 +204,16 @@ export class RedriveDto extends SkipDto {
   @IsPositive(RATE)
   @Max(1000, RATE)
   ratePerSecond?: number;
+
+  /** Whether to redrive only the newest matching event, at once. Allowed only with `filter`. */
+  @IsBoolean(BOOLEAN)
+  newestOnly = false;
+}
+
+/** The redrive to stop. */
+export class StopDto {
+  @Text(100)
+  id!: string;
 }
 
 /** The handler to pause, resume or forget. `*` pauses or resumes all handlers. */

@@ -47,7 +47,13 @@ export type {
   SelectionResult,
 } from './inbox/operate/inbox-redrive.js';
 export type { InboxProcess, ProcessReport } from './inbox/operate/process-reports.js';
-export type { CompanyFacts, FactsSnapshot, RequestCounts, ServiceResponse } from './telemetry/process-facts.js';
+export type {
+  CompanyFacts,
+  FactsSnapshot,
+  RequestCounts,
+  ServiceResponse,
+} from './telemetry/process-facts.js';
+export type { RedriveJob, RedriveJobOptions } from './inbox/operate/redrive-jobs.js';
 export type { ReceiveOptions } from './inbox/receive/receive-options.js';
 export type { WorkerOptions } from './inbox/work/worker-options.js';
 export type { InboxDefinition } from './inbox/store/inbox-store.js';

@@ -20,6 +20,7 @@ import type { InboxStore } from './inbox/store/inbox-store.js';
 import { PaymentInbox } from './inbox/payment-inbox.js';
 import { InboxMaintenance } from './inbox/operate/inbox-maintenance.js';
 import { ProcessReports } from './inbox/operate/process-reports.js';
+import { RedriveJobs } from './inbox/operate/redrive-jobs.js';
 import { InboxWorker } from './inbox/work/inbox-worker.js';
 import { WORKER_OPTIONS } from './inbox/work/worker-options.js';
 import type { ResolvedWorkerOptions } from './inbox/work/worker-options.js';
@@ -55,6 +56,7 @@ export class PaymentsLifecycle
     private readonly worker: InboxWorker,
     private readonly maintenance: InboxMaintenance,
     private readonly reports: ProcessReports,
+    private readonly redrives: RedriveJobs,
     @Inject(PAYMENTS_RUNTIME) private readonly runtime: ModuleRuntime,
     private readonly observers: Observers,
     private readonly inbox: PaymentInbox,
@@ -100,7 +102,12 @@ export class PaymentsLifecycle
     this.#cancelShutdownCheck();
     this.observers.detach();
     await this.consumer.stop();
-    await Promise.all([this.worker.drain(), this.maintenance.stop(), this.reports.stop()]);
+    await Promise.all([
+      this.worker.drain(),
+      this.maintenance.stop(),
+      this.reports.stop(),
+      this.redrives.close(),
+    ]);
   }
 
   /** Runs after the server has closed. Webhook requests are received until then. */

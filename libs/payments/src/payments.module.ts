@@ -18,6 +18,8 @@ import { BODY_CODEC, StoredBodies } from './inbox/store/body-codec.js';
 import { HandlerCatalogCache } from './inbox/store/handler-catalog-cache.js';
 import { InboxMaintenance } from './inbox/operate/inbox-maintenance.js';
 import { ProcessReports } from './inbox/operate/process-reports.js';
+import { InboxRedrive } from './inbox/operate/inbox-redrive.js';
+import { RedriveJobs } from './inbox/operate/redrive-jobs.js';
 import { EventReceiver } from './inbox/receive/event-receiver.js';
 import { InboxWorker } from './inbox/work/inbox-worker.js';
 import { PaymentInbox } from './inbox/payment-inbox.js';
@@ -201,6 +203,8 @@ const INBOX: Provider[] = [
   InboxWorker,
   InboxMaintenance,
   ProcessReports,
+  InboxRedrive,
+  RedriveJobs,
   HandlerCatalogCache,
   EventReceiver,
   PaymentInbox,

@@ -48,6 +48,57 @@ consoleOnEachAdapter((start) => {
     ]);
   });
 
+  it('OP-03 the console starts a redrive by filter, lists it with its operator and progress, and stops it', async () => {
+    await using app = await start();
+    for (const id of ['e-1', 'e-2', 'e-3', 'e-4']) await app.deliver({ id }, 'dead');
+    const total = { events: 4, deliveries: 4 };
+    expect(await app.post('redrive', { filter: {}, ratePerSecond: 1 })).toMatchObject({
+      status: 200,
+      body: total,
+    });
+    const shown = async () => {
+      app.runtime.advance(1000);
+      return (await app.get('/api/redrives')).body['redrives'] as { id: string }[];
+    };
+    const job = { state: 'running', startedBy: 'ann', ratePerSecond: 1, total };
+    const [{ id }] = await eventually(async () => {
+      const jobs = await shown();
+      expect(jobs).toMatchObject([{ ...job, events: 2 }]);
+      return jobs as [{ id: string }];
+    });
+    expect(await app.post('stop', { id })).toMatchObject({ status: 200, body: {} });
+    expect(await shown()).toMatchObject([{ ...job, state: 'stopped' }]);
+    expect(await app.post('stop', { id })).toMatchObject({
+      status: 409,
+      body: { error: 'The redrive has already ended.' },
+    });
+    expect(await app.states('e-4')).toEqual({ 'Orders.markPaid': 'dead' });
+    expect(app.actions.slice(-2)).toEqual([
+      `log "ann": stop redrive "${id}" PaymentsConsole`,
+      `warn "ann": stop redrive "${id}" was rejected or failed. The redrive has already ended. PaymentsConsole`,
+    ]);
+    app.runtime.advance(3_600_000);
+    expect(await shown()).toEqual([]);
+  });
+
+  it('the console redrives only the newest event that matches a filter', async () => {
+    await using app = await start();
+    for (const id of ['e-1', 'e-2', 'f-1']) await app.deliver({ id }, 'dead');
+    await app.deliver({ id: 'e-3' });
+    const redrive = { filter: { search: 'e-' }, newestOnly: true };
+    expect((await app.post('redrive', redrive)).body).toEqual({ events: 1, deliveries: 1 });
+    await eventually(async () =>
+      expect(await app.states('e-2')).toEqual({ 'Orders.markPaid': 'done' }),
+    );
+    for (const id of ['e-1', 'f-1']) {
+      expect(await app.states(id)).toEqual({ 'Orders.markPaid': 'dead' });
+    }
+    expect((await app.get('/api/redrives')).body).toEqual({ redrives: [] });
+    expect(app.actions.at(-1)).toContain('newest event only, deliveries: 1');
+    const none = { filter: { search: 'x' }, newestOnly: true };
+    expect((await app.post('redrive', none)).body).toEqual({ events: 0, deliveries: 0 });
+  });
+
   it('the console skips pending and dead deliveries of selected events', async () => {
     await using app = await start();
     await app.deliver({ id: 'dead' }, 'dead');
@@ -190,6 +241,11 @@ consoleOnEachAdapter((start) => {
       queries.push(query);
       return redrive(query);
     };
+    const startRedrive = inbox.startRedrive.bind(inbox);
+    inbox.startRedrive = async (query, options) => {
+      queries.push(query);
+      return startRedrive(query, options);
+    };
     await app.post('redrive', selected('e-2'));
     await app.post('redrive', { ...selected('e-2'), handler: 'Receipts.send' });
     await app.post('redrive', { filter: { state: 'unhandled' } });
@@ -198,13 +254,8 @@ consoleOnEachAdapter((start) => {
     expect(queries).toEqual([
       { ...ids, state: 'unhandled', handlers: ['Orders.markPaid', 'Receipts.send'], dryRun: false },
       { ...ids, state: 'unhandled', handlers: ['Receipts.send'], dryRun: false },
-      {
-        state: 'unhandled',
-        force: false,
-        dryRun: false,
-        handlers: ['Orders.markPaid', 'Receipts.send'],
-      },
-      { state: 'unhandled', force: false, dryRun: false, handlers: ['Receipts.send'] },
+      { state: 'unhandled', force: false, handlers: ['Orders.markPaid', 'Receipts.send'] },
+      { state: 'unhandled', force: false, handlers: ['Receipts.send'] },
     ]);
   });
 

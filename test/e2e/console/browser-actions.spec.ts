@@ -290,7 +290,41 @@ describeInBrowser('the dialog of the inbox console', (browser) => {
     await dialog.getByText('The server did not respond within 15 s.').waitFor();
     await dialog.getByText('The deliveries could not be counted. They will run.').waitFor();
     await confirm(page);
-    await page.getByText('51 deliveries of 51 events redriven.').waitFor();
+    await page.getByText('Redrive of 51 deliveries of 51 events started.').waitFor();
+  });
+
+  it('OP-03 the console redrives one event first, then all at a rate; every operator sees the progress and can stop the redrive', async () => {
+    await using app = await afterAnOutage();
+    const page = await app.open(browser(), 'failures');
+    await page.getByRole('button', { name: /^Redrive …/ }).click();
+    const dialog = await countedDialog(page);
+    await dialog.getByText('Redrive all dead deliveries of Orders.markPaid?').waitFor();
+    await dialog.getByText('takes less than a second').waitFor();
+    await dialog.getByRole('button', { name: 'Redrive one first' }).click();
+    await page.getByText('1 delivery of 1 event redriven. Look at the result').waitFor();
+    await app.settled('evt_50');
+    expect((await app.states('evt_50'))['Orders.markPaid']).toBe('done');
+    expect((await app.states('evt_49'))['Orders.markPaid']).toBe('dead');
+
+    await page.getByRole('button', { name: /^Redrive …/ }).click();
+    await countedDialog(page);
+    await dialog.getByLabel('Events per second').fill('2');
+    await dialog.getByText('takes about 25 s').waitFor();
+    await confirm(page);
+    await page.getByText('Redrive of 50 deliveries of 50 events started.').waitFor();
+    const other = await app.open(browser(), 'events');
+    const panel = other.getByRole('region', { name: 'Redrives' });
+    await panel.getByText(/\d+ of 50 events, 2 per second, about \d+ s left/).waitFor();
+    await panel.getByText('started by ada').waitFor();
+    await panel.getByText('All dead deliveries, handler Orders.markPaid').waitFor();
+    const progress = panel.getByRole('progressbar');
+    await eventually(async () => expect(await progress.getAttribute('value')).toMatch(/^[1-9]/));
+    await panel.getByRole('button', { name: /^Stop/ }).click();
+    await panel.getByText('stopped').waitFor();
+    await page.getByRole('region', { name: 'Redrives' }).getByText('stopped').waitFor();
+    const { events } = await app.inbox.list({ state: 'dead', limit: 100 });
+    expect(events.length).toBeGreaterThan(20);
+    expect(app.merchant.log.matching(/"ada": stop redrive/)).toHaveLength(1);
   });
 
   it('if the server rejects the request to count the deliveries, the operator cannot confirm the action in the dialog of the console', async () => {

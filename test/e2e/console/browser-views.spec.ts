@@ -281,7 +281,7 @@ describeInBrowser('failures in the inbox console', (browser) => {
     );
     await dialog.getByText('3 deliveries of 3 events will run.').waitFor();
     await confirm(page);
-    await page.getByText('3 deliveries of 3 events redriven.').waitFor();
+    await page.getByText('Redrive of 3 deliveries of 3 events started.').waitFor();
     await page.getByText('1 failed delivery: 1 dead, 0 retrying.').waitFor();
     await app.settled('evt_1');
     expect(await app.states('evt_1')).toMatchObject({ 'Orders.markPaid': 'done' });

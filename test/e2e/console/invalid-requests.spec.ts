@@ -86,6 +86,13 @@ const BODIES: [string, string, unknown, string][] = [
     '"ratePerSecond" is allowed only with "filter", not with "events".',
   ],
   [
+    'the newest of selected events',
+    'redrive',
+    { events: [event], newestOnly: true },
+    '"newestOnly" is allowed only with "filter", not with "events".',
+  ],
+  ['no redrive to stop', 'stop', {}, '"id" is missing. It must be a text of 1 to 100 characters'],
+  [
     'an empty error',
     'skip',
     { filter: { error: '' } },
@@ -190,7 +197,7 @@ consoleOnEachAdapter((start) => {
       status: 404,
       body: {
         error:
-          'There is no such action. The actions are redrive, skip, pause, resume, forget, ask, setup.',
+          'There is no such action. The actions are redrive, skip, stop, pause, resume, forget, ask, close, setup.',
       },
     });
   });

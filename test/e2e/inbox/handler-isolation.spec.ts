@@ -121,7 +121,6 @@ function isolation(open: () => Promise<InboxDefinition>): void {
       handler: 'busy',
       state: 'skipped',
       force: true,
-      ratePerSecond: Infinity,
     });
     await eventually(() => expect(handlers.busy).toBeGreaterThan(before + 100));
     await handlers.work(app);

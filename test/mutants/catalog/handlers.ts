@@ -95,8 +95,8 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
     promise: 'WH-27',
     fault: 'does not wait for running handlers when the application closes',
     file: 'libs/payments/src/payments-lifecycle.ts',
-    replace: 'await Promise.all([this.worker.drain(),',
-    by: 'void Promise.all([this.worker.drain(),',
+    replace: 'await Promise.all([\n      this.worker.drain(),',
+    by: 'void Promise.all([\n      this.worker.drain(),',
     specs: ['test/e2e/handlers/closing-order.spec.ts'],
   },
   {

@@ -6,6 +6,7 @@ const MEMORY = 'test/store-contract/memory.spec.ts';
 const SQLITE = 'test/store-contract/sqlite.spec.ts';
 const SQLITE_MEMORY = 'test/store-contract/sqlite-memory.spec.ts';
 const POSTGRES = 'test/store-contract/postgres.spec.ts';
+const REDRIVE_JOBS = `${INBOX}/operate/redrive-jobs.spec.ts`;
 
 /** Work of the inbox: leases, attempts, retries, commits, handlers, and claims while a transaction is open. */
 export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
@@ -240,5 +241,37 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
     replace: 'cursor === undefined ? null : cursor - OVERLAP_MS',
     by: 'null',
     specs: [`${STORES}/postgres/sql/claim.spec.ts`],
+  },
+  {
+    promise: 'OP-03',
+    fault: 'redrives all events at once',
+    file: `${INBOX}/operate/redrive-jobs.ts`,
+    replace: 'nextAt = batchAt + page.events * spacingMs;',
+    by: 'nextAt = batchAt;',
+    specs: [REDRIVE_JOBS],
+  },
+  {
+    promise: 'OP-03',
+    fault: 'a stopped redrive loses the progress of its last batch',
+    file: `${INBOX}/operate/redrive-jobs.ts`,
+    replace: "if (found?.body.state === 'stopped' && found.body.owner === this.#owner) {",
+    by: "if (found?.body.state === 'done') {",
+    specs: [REDRIVE_JOBS],
+  },
+  {
+    promise: 'OP-04',
+    fault: 'runs deliveries of a batch twice that were done when the process died',
+    file: `${INBOX}/operate/inbox-redrive.ts`,
+    replace: 'return force && (doneBefore === undefined || delivery.finishedAt! < doneBefore);',
+    by: 'return force;',
+    specs: [REDRIVE_JOBS],
+  },
+  {
+    promise: 'OP-04',
+    fault: 'a closing process keeps its redrive',
+    file: `${INBOX}/operate/redrive-jobs.ts`,
+    replace: 'body.owner === null || body.owner === this.#owner',
+    by: 'body.owner === this.#owner',
+    specs: [REDRIVE_JOBS],
   },
 ];

@@ -46,6 +46,8 @@ export class WorkerHarness {
   readonly ran: { id: string; event: PaymentEvent; context: PaymentEventContext }[] = [];
   handle: Handle = () => {};
   readonly worker: InboxWorker;
+  /** The store as this process uses it: after {@link crash}, calls do nothing and never resolve. */
+  readonly ownStore: InboxStore;
   #crashed = false;
 
   /** A worker with a store that several processes may use: SQLite in memory. */
@@ -74,8 +76,9 @@ export class WorkerHarness {
       });
     }
     this.catalog = new HandlerCatalogCache(this.store, registry);
+    this.ownStore = this.#untilCrash(this.store);
     this.worker = new InboxWorker(
-      this.#storeUntilCrash(),
+      this.ownStore,
       resolveWorkerOptions(options),
       this.runtime,
       registry,
@@ -130,18 +133,19 @@ export class WorkerHarness {
     return (await this.delivery(id, handler)).state === 'done';
   }
 
-  /** Stops the worker as a crash of its process would: its calls of the store do nothing and never resolve. */
+  /** Stops the worker as a crash of its process would. */
   crash(): void {
     this.#crashed = true;
   }
 
-  #storeUntilCrash(): InboxStore {
-    return new Proxy(this.store, {
-      get: (store, name: keyof InboxStore) => {
-        const value: unknown = store[name];
+  #untilCrash<T extends object>(part: T): T {
+    return new Proxy(part, {
+      get: (own, name) => {
+        const value: unknown = Reflect.get(own, name);
+        if (name === 'records') return this.#untilCrash(value as object);
         if (typeof value !== 'function') return value;
         return (...args: unknown[]): unknown =>
-          this.#crashed ? new Promise(() => {}) : value.apply(store, args);
+          this.#crashed ? new Promise(() => {}) : value.apply(own, args);
       },
     });
   }

@@ -1,7 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { DEFAULT_COMPANY } from '../companies/company.js';
 import { HandlerRegistry, isReserved } from '../events/handler-registry.js';
-import { NO_OBSERVERS, Observers } from '../telemetry/observers.js';
 import { EventReceiver } from './receive/event-receiver.js';
 import type { InboxReceipt, VerifiedEvent } from './receive/event-receiver.js';
 import { InboxWorker } from './work/inbox-worker.js';
@@ -15,6 +14,8 @@ import {
   matchingHandlers,
   unknownHandler,
 } from './operate/inbox-redrive.js';
+import { RedriveJobs } from './operate/redrive-jobs.js';
+import type { RedriveJob, RedriveJobOptions } from './operate/redrive-jobs.js';
 import type {
   DeliveryQuery,
   Failures,
@@ -56,17 +57,14 @@ export interface ListQuery extends EventFilter {
  * @example
  * ```ts
  * // Redrives the dead deliveries of events received since yesterday evening, ten events per second.
- * await inbox.redrive({
- *   from: new Date('2026-11-19T20:00Z'),
- *   handler: 'transaction.completed#markPaid',
- *   ratePerSecond: 10,
- * });
+ * await inbox.startRedrive(
+ *   { from: new Date('2026-11-19T20:00Z'), handler: 'transaction.completed#markPaid' },
+ *   { ratePerSecond: 10 },
+ * );
  * ```
  */
 @Injectable()
 export class PaymentInbox {
-  readonly #redrive: InboxRedrive;
-
   constructor(
     @Inject(INBOX_STORE) private readonly store: InboxStore,
     private readonly receiver: EventReceiver,
@@ -77,10 +75,9 @@ export class PaymentInbox {
     private readonly bodies: StoredBodies,
     @Inject(WORKER_OPTIONS) private readonly options: ResolvedWorkerOptions,
     private readonly reports: ProcessReports,
-    observers: Observers = NO_OBSERVERS,
-  ) {
-    this.#redrive = new InboxRedrive(store, catalog, observers);
-  }
+    private readonly redrives: InboxRedrive,
+    private readonly jobs: RedriveJobs,
+  ) {}
 
   /**
    * Resolves once the event is safe: it is stored durably or, if the inbox is not durable, its handlers have succeeded.
@@ -137,7 +134,7 @@ export class PaymentInbox {
       throw new TypeError(`"${name}" is a handler of the module itself; it cannot be removed.`);
     if (!(await this.store.forgetHandler(name))) return null;
     await this.catalog.refresh();
-    return this.#redrive.skipRemoved(name);
+    return this.redrives.skipRemoved(name);
   }
 
   /**
@@ -218,15 +215,53 @@ export class PaymentInbox {
   }
 
   /**
-   * Runs matching deliveries again, with attempts numbered from 1. By default, redrives only dead deliveries, at 100
-   * events per second. Idempotent. Does not change a running delivery.
+   * Makes matching deliveries due now, with attempts numbered from 1. By default, redrives only dead deliveries.
+   * Idempotent. Does not change a running delivery. For many events, call {@link startRedrive}.
    *
-   * @throws TypeError for a handler that no process has registered, a rate that is not above 0, or an invalid time.
+   * @throws TypeError for a handler that no process has registered, or an invalid time.
    */
   async redrive(query: RedriveQuery): Promise<SelectionResult> {
-    const result = await this.#redrive.redrive(query);
+    const result = await this.redrives.redrive(query);
     this.worker.wake();
     return result;
+  }
+
+  /**
+   * Starts a redrive that makes the matching events due at a rate, and resolves when it is stored. One process works on
+   * it. If that process closes or dies, another process continues within about `worker.leaseMs`. With
+   * `worker.background: false`, a process works on it only during {@link runDue}. Events that are received after the
+   * start are not redriven. Everything else is as with {@link redrive}.
+   *
+   * @throws TypeError for a handler that no process has registered, an invalid rate or time, or a query of more than
+   *   20,000 characters.
+   * @example
+   * ```ts
+   * const { id } = await inbox.startRedrive({ handler: 'transaction.completed#markPaid' }, { ratePerSecond: 10 });
+   * ```
+   */
+  async startRedrive(
+    query: Omit<RedriveQuery, 'dryRun'>,
+    options: RedriveJobOptions = {},
+  ): Promise<RedriveJob> {
+    return this.jobs.start(query, options);
+  }
+
+  /**
+   * Returns the redrives that {@link startRedrive} started, in any process, the last started first: at most the 100 that
+   * changed last. A redrive is listed for 30 days after its end.
+   */
+  async redriveJobs(): Promise<RedriveJob[]> {
+    return this.jobs.list();
+  }
+
+  /**
+   * Stops a redrive, in whatever process it runs. Events that are due already still run, and at most one more batch,
+   * about a second of events, becomes due.
+   *
+   * @returns whether it was running
+   */
+  async stopRedrive(id: string): Promise<boolean> {
+    return this.jobs.stop(id);
   }
 
   /**
@@ -259,7 +294,7 @@ export class PaymentInbox {
    * @throws TypeError for an invalid time.
    */
   async skip(query: DeliveryQuery): Promise<SelectionResult> {
-    return this.#redrive.skip(query);
+    return this.redrives.skip(query);
   }
 
   /**

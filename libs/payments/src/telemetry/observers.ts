@@ -107,7 +107,10 @@ export interface ObserverInfo {
   };
   /** The last attempt of a delivery failed, so that somebody has to act. Called after `attemptEnded`. */
   deliveryDead: ObserverInfo['attemptEnded'];
-  /** `PaymentInbox.redrive()` changed deliveries. Also called if the redrive failed after some changes. */
+  /**
+   * `PaymentInbox.redrive()` or a batch of `PaymentInbox.startRedrive()` changed deliveries. Also called if the redrive
+   * failed after some changes.
+   */
   deliveriesRedriven: {
     /** The selected company and handler; `null` if any or several are selected. */
     readonly company: string | null;

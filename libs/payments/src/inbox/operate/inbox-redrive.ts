@@ -1,5 +1,7 @@
-import type { Observers } from '../../telemetry/observers.js';
-import type { HandlerCatalogCache } from '../store/handler-catalog-cache.js';
+import { Inject, Injectable } from '@nestjs/common';
+import { NO_OBSERVERS, Observers } from '../../telemetry/observers.js';
+import { HandlerCatalogCache } from '../store/handler-catalog-cache.js';
+import { INBOX_STORE } from '../store/inbox-store.js';
 import type {
   DeliverySelection,
   EventFilter,
@@ -12,8 +14,7 @@ import type {
 import { assertTimes } from '../store/stored-event.js';
 
 /** Events per call to the store. The number is small, so that storing a new event never waits long for the call. */
-const PAGE = 100;
-const DEFAULT_RATE = 100;
+export const PAGE = 100;
 const DEFAULT_STATE = 'dead';
 
 /** Selects the deliveries that `PaymentInbox.skip()` skips. They are in `state`, and their events match the filter. */
@@ -29,7 +30,7 @@ export interface DeliveryQuery extends EventFilter {
   readonly dryRun?: boolean;
 }
 
-/** Selects the deliveries that `PaymentInbox.redrive()` runs again, and how it runs them. */
+/** Selects the deliveries that `PaymentInbox.redrive()` and `PaymentInbox.startRedrive()` run again. */
 export interface RedriveQuery extends DeliveryQuery {
   /**
    * The handlers to run on the matching events. Each handler must be known (see `PaymentInbox.handlers()`), and runs
@@ -41,8 +42,6 @@ export interface RedriveQuery extends DeliveryQuery {
   readonly handlers?: readonly string[];
   /** Whether to run done deliveries again too. Default `false`. */
   readonly force?: boolean;
-  /** How many events become due per second: more than 0; `Infinity` for all at once. Default 100. */
-  readonly ratePerSecond?: number;
 }
 
 /** The result of a redrive or a skip. */
@@ -56,19 +55,52 @@ export interface SelectionResult {
   readonly deliveries: number;
 }
 
+/** A redrive whose query was checked. */
+export interface RedrivePlan {
+  readonly query: RedriveQuery;
+  readonly filter: EventFilter;
+  /** The handlers of an event whose deliveries run again. */
+  readonly handlersOf: (event: StoredEvent) => readonly string[];
+  /** The only handler that the query names; `null` if it names none, or several. */
+  readonly handler: string | null;
+}
+
+/** A page of events, after an action. */
+export interface SelectedPage extends SelectionResult {
+  readonly selected: readonly {
+    readonly event: StoredEvent;
+    readonly handlers: readonly string[];
+  }[];
+  /** Continues after this page; `null` if it is the last. */
+  readonly next: string | null;
+}
+
+@Injectable()
 export class InboxRedrive {
   constructor(
-    private readonly store: InboxStore,
+    @Inject(INBOX_STORE) private readonly store: InboxStore,
     private readonly catalog: HandlerCatalogCache,
-    private readonly observers: Observers,
+    private readonly observers: Observers = NO_OBSERVERS,
   ) {}
 
   async redrive(query: RedriveQuery): Promise<SelectionResult> {
-    const { state, ids, force = false, ratePerSecond = DEFAULT_RATE, dryRun = false } = query;
-    if (typeof ratePerSecond !== 'number' || !(ratePerSecond > 0)) {
-      throw new TypeError('"ratePerSecond" must be a number of events per second above 0.');
+    const plan = await this.plan(query);
+    const result = { events: 0, deliveries: 0 };
+    try {
+      return await readAll(result, (after) => this.page(plan, after, PAGE, 0));
+    } finally {
+      // Reports the changes even if a later page failed, because the earlier pages are changed.
+      this.report(plan, result);
     }
-    const spacingMs = 1000 / ratePerSecond;
+  }
+
+  /**
+   * Checks a query. Done deliveries that finished at `doneBefore` or later do not run again, even with `force`.
+   *
+   * @throws TypeError for a handler that no process has registered, or an invalid time.
+   */
+  async plan(query: RedriveQuery, doneBefore?: Date): Promise<RedrivePlan> {
+    const { state, ids, force = false } = query;
     await this.catalog.refresh();
     const hasNoDeliveries = state === 'unhandled' || state === 'stale';
     const known = this.catalog.names();
@@ -76,7 +108,7 @@ export class InboxRedrive {
     const unknown = handlers?.find((name) => !known.includes(name));
     if (unknown !== undefined) throw unknownHandler(unknown, known);
     const filter = filterOf(query, handlers === undefined && !force ? DEFAULT_STATE : undefined);
-    const handlersToRun = (event: StoredEvent): readonly string[] => {
+    const handlersOf = (event: StoredEvent): readonly string[] => {
       // A stale event may be a replay, so its handlers run only if the query contains its id or the state `stale`.
       const mayBeReplay = event.stale && event.deliveries.length === 0;
       if (mayBeReplay && state !== 'stale' && ids === undefined) return [];
@@ -89,27 +121,38 @@ export class InboxRedrive {
       return wanted.filter((name) => {
         // The store checks the state again.
         const delivery = deliveryOf(event, name);
-        return delivery?.state !== 'running' && (delivery?.state !== 'done' || force);
+        if (delivery?.state !== 'done') return delivery?.state !== 'running';
+        return force && (doneBefore === undefined || delivery.finishedAt! < doneBefore);
       });
     };
-    const result = { events: 0, deliveries: 0 };
-    try {
-      return await this.#each(filter, handlersToRun, result, async (selections, seen) => {
-        if (dryRun) return count(selections);
-        const dueInMs = selections.map((_one, index) => Math.round((seen + index) * spacingMs));
-        const fulfils = this.catalog.polledTypes;
-        return this.store.redrive(selections, { force, dueInMs, fulfils });
-      });
-    } finally {
-      // Reports the changes even if a later page failed, because the earlier pages are changed.
-      if (this.observers.active && !dryRun && result.deliveries > 0) {
-        const [first, ...others] = handlers ?? [query.handler];
-        const isKnown = first !== undefined && known.includes(first);
-        const handler = isKnown && others.length === 0 ? first : null;
-        const { company = null } = query;
-        this.observers.notify('deliveriesRedriven', { company, handler, ...result });
-      }
-    }
+    const [first, ...others] = handlers ?? [query.handler];
+    const isKnown = first !== undefined && known.includes(first);
+    return { query, filter, handlersOf, handler: isKnown && others.length === 0 ? first : null };
+  }
+
+  /**
+   * Redrives the matching events after a cursor, or only counts them if the query is a dry run. The events become due
+   * one after the other, `spacingMs` apart.
+   */
+  page(
+    { query: { force = false, dryRun }, filter, handlersOf }: RedrivePlan,
+    after: string | null,
+    limit: number,
+    spacingMs: number,
+  ): Promise<SelectedPage> {
+    const fulfils = this.catalog.polledTypes;
+    return this.#page(filter, handlersOf, after, limit, async (selections) => {
+      if (dryRun) return count(selections);
+      const dueInMs = selections.map((_one, index) => Math.round(index * spacingMs));
+      return this.store.redrive(selections, { force, dueInMs, fulfils });
+    });
+  }
+
+  report({ query, handler }: RedrivePlan, result: SelectionResult): void {
+    if (!this.observers.active || query.dryRun || result.deliveries === 0) return;
+    const { company = null } = query;
+    const { events, deliveries } = result;
+    this.observers.notify('deliveriesRedriven', { company, handler, events, deliveries });
   }
 
   async skip(query: DeliveryQuery): Promise<SelectionResult> {
@@ -139,35 +182,48 @@ export class InboxRedrive {
   ): Promise<SelectionResult> {
     const state = query.state ?? DEFAULT_STATE;
     const isSkippable = state === 'pending' || state === 'dead';
-    const handlersToSkip = (event: StoredEvent) =>
+    const handlersOf = (event: StoredEvent) =>
       isSkippable ? matchingHandlers(event, query, state) : [];
-    const result = { events: 0, deliveries: 0 };
-    return this.#each(filterOf(query, state), handlersToSkip, result, skip);
+    const filter = filterOf(query, state);
+    return readAll({ events: 0, deliveries: 0 }, (after) =>
+      this.#page(filter, handlersOf, after, PAGE, skip),
+    );
   }
 
-  /**
-   * Reads the matching events page by page, in the order of receipt. Changes to deliveries do not affect this order, so
-   * no event is left out.
-   */
-  async #each(
+  /** Reads a page in the order of receipt. Changes to deliveries do not affect this order, so no event is left out. */
+  async #page(
     filter: EventFilter,
-    handlersOf: (event: StoredEvent) => readonly string[],
-    result: { events: number; deliveries: number },
-    act: (selections: readonly DeliverySelection[], seen: number) => Promise<number>,
-  ): Promise<SelectionResult> {
-    let after: string | null = null;
-    do {
-      const query = { filter, order: 'oldest', limit: PAGE, after } as const;
-      const page = await this.store.list(query);
-      const selections = page.events
-        .map((event) => ({ company: event.company, id: event.id, handlers: handlersOf(event) }))
-        .filter(({ handlers }) => handlers.length > 0);
-      if (selections.length > 0) result.deliveries += await act(selections, result.events);
-      result.events += selections.length;
-      after = page.next;
-    } while (after !== null);
-    return result;
+    handlersOf: RedrivePlan['handlersOf'],
+    after: string | null,
+    limit: number,
+    act: (selections: readonly DeliverySelection[]) => Promise<number>,
+  ): Promise<SelectedPage> {
+    const page = await this.store.list({ filter, order: 'oldest', limit, after });
+    const selected = page.events
+      .map((event) => ({ event, handlers: handlersOf(event) }))
+      .filter(({ handlers }) => handlers.length > 0);
+    const selections = selected.map(({ event, handlers }) => ({
+      company: event.company,
+      id: event.id,
+      handlers,
+    }));
+    const deliveries = selections.length === 0 ? 0 : await act(selections);
+    return { selected, events: selected.length, deliveries, next: page.next };
   }
+}
+
+async function readAll(
+  result: { events: number; deliveries: number },
+  read: (after: string | null) => Promise<SelectedPage>,
+): Promise<SelectionResult> {
+  let after: string | null = null;
+  do {
+    const page = await read(after);
+    result.events += page.events;
+    result.deliveries += page.deliveries;
+    after = page.next;
+  } while (after !== null);
+  return result;
 }
 
 export function unknownHandler(name: string, known: readonly string[]): TypeError {
@@ -175,7 +231,7 @@ export function unknownHandler(name: string, known: readonly string[]): TypeErro
   return new TypeError(`No handler is named "${name}". Known handlers: ${names}.`);
 }
 
-function filterOf(query: RedriveQuery, state: EventFilter['state']): EventFilter {
+export function filterOf(query: RedriveQuery, state?: EventFilter['state']): EventFilter {
   assertTimes(query);
   // Copies each field by name, because a spread does not copy the getters of a class. A missing field would make more
   // events match.

@@ -185,6 +185,7 @@ export class InboxWorker {
   #background = true;
   #drained: Promise<void> | null = null;
   #stopListening: () => void = () => {};
+  readonly #heartbeatListeners: (() => void)[] = [];
   /**
    * Runs a function in the async context in which the worker was started. A request may start deliveries or a
    * heartbeat, but no handler and no timer may inherit the `AsyncLocalStorage` of that request.
@@ -217,6 +218,7 @@ export class InboxWorker {
         // Does not wake the companion. Otherwise, in an idle process, each heartbeat would also cost the statements of
         // a claim of polls.
         this.#wakeDeliveries();
+        for (const listener of this.#heartbeatListeners) listener();
       },
       onDeclaredDead: (id) => this.#declaredDead(id),
     });
@@ -264,6 +266,11 @@ export class InboxWorker {
   /** Adds work other than deliveries. Call this method before {@link start}. */
   join(companion: InboxCompanion): void {
     this.#companion = companion;
+  }
+
+  /** Calls `listener` after each successful heartbeat, every quarter of `leaseMs`. */
+  onHeartbeat(listener: () => void): void {
+    this.#heartbeatListeners.push(listener);
   }
 
   /** See {@link AttemptServices.ignoringSignal}. */

@@ -1,0 +1,343 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { randomUUID } from 'node:crypto';
+import { Inject, Injectable } from '@nestjs/common';
+import { ModuleLogger, ThrottledLog } from '../../errors/module-log.js';
+import { describeError } from '../../errors/payments-error.js';
+import { PAYMENTS_RUNTIME } from '../../runtime/payments-runtime.js';
+import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
+import { INBOX_STORE } from '../store/inbox-store.js';
+import type { InboxStore, StoredDelivery, StoredRecord } from '../store/inbox-store.js';
+import { InboxWorker } from '../work/inbox-worker.js';
+import { WORKER_OPTIONS } from '../work/worker-options.js';
+import type { ResolvedWorkerOptions } from '../work/worker-options.js';
+import { filterOf, InboxRedrive, PAGE } from './inbox-redrive.js';
+import type { RedrivePlan, RedriveQuery, SelectedPage, SelectionResult } from './inbox-redrive.js';
+
+/** How `PaymentInbox.startRedrive()` redrives. */
+export interface RedriveJobOptions {
+  /** How many events become due per second: more than 0, at most 1,000. Default 100. */
+  readonly ratePerSecond?: number;
+  /** Name of the person who starts the redrive, for other operators: at most 200 characters. Default `null`. */
+  readonly startedBy?: string | null;
+}
+
+/** A redrive that continues after a restart, with its progress; see `PaymentInbox.startRedrive()`. */
+export interface RedriveJob extends SelectionResult, Required<RedriveJobOptions> {
+  readonly id: string;
+  /** What is redriven. `to` is the start of the job, unless the query has a `to`. */
+  readonly query: RedriveQuery;
+  readonly startedAt: Date;
+  /** When a process worked on the job last, or when the job ended. */
+  readonly changedAt: Date;
+  /**
+   * - `running`: a process works on the job, or the next process with a worker continues it.
+   * - `done`: all events were redriven. Their deliveries may still be pending or running.
+   * - `stopped`: an operator stopped the job.
+   * - `failed`: the job cannot continue; see {@link error}.
+   */
+  readonly state: 'running' | 'done' | 'stopped' | 'failed';
+  /** What matched when the job was started. */
+  readonly total: SelectionResult;
+  /** How many redriven deliveries had failed again about 5 seconds after they became due. */
+  readonly failed: number;
+  /** Why the job failed; `null` in other states. */
+  readonly error: string | null;
+}
+
+/** The body of the record of a job. */
+interface JobBody extends Omit<RedriveJob, 'id' | 'changedAt'> {
+  /** The process that works on the job; `null` if there is none. */
+  readonly owner: string | null;
+  /** If the record has not changed for this time, the owner has died or hangs, and another process continues the job. */
+  readonly leaseMs: number;
+  /** The events up to this cursor are redriven. */
+  readonly after: string | null;
+  /** Whether events are left after the cursor. */
+  readonly more: boolean;
+}
+
+interface StoredJob {
+  readonly version: number;
+  readonly body: JobBody;
+}
+
+/** Redriven deliveries whose first attempt is checked at a time of the monotonic clock. */
+interface Check {
+  readonly at: number;
+  readonly selected: SelectedPage['selected'];
+}
+
+/** How long after the due time of a batch its failures are counted. */
+const CHECK_MS = 5000;
+/** How many jobs are listed, and looked at for work: the last changed. */
+const MAX_JOBS = 100;
+const DEFAULT_RATE = 100;
+const MAX_RATE = 1000;
+/** The record of a job contains its query. */
+const MAX_QUERY = 20_000;
+
+/**
+ * Redrives that are stored as records. Each process with a worker looks for jobs after its heartbeats. One process at a
+ * time works on a job, because it changes the record only with the version that it wrote last. A process that dies
+ * after a batch, and before it stores the progress, leaves this batch to be redriven again. This changes nothing,
+ * because pending deliveries keep their due time, and deliveries that are done since the start are left out.
+ */
+@Injectable()
+export class RedriveJobs {
+  /** The name of this process in the records. */
+  readonly #owner = randomUUID();
+  readonly #failures: ThrottledLog;
+  readonly #running = new Map<string, Promise<void>>();
+  readonly #sleepers = new Set<() => void>();
+  /** A job, its timers and its log lines do not inherit the `AsyncLocalStorage` of the request that starts it. */
+  readonly #outsideRequests: <R>(work: () => R) => R = AsyncLocalStorage.snapshot();
+
+  constructor(
+    @Inject(INBOX_STORE) private readonly store: InboxStore,
+    @Inject(WORKER_OPTIONS) private readonly options: ResolvedWorkerOptions,
+    @Inject(PAYMENTS_RUNTIME) private readonly runtime: PaymentsRuntime,
+    private readonly redrive: InboxRedrive,
+    private readonly worker: InboxWorker,
+  ) {
+    this.#failures = new ThrottledLog(new ModuleLogger('PaymentInbox'), runtime);
+    worker.onHeartbeat(() => void this.#continue());
+  }
+
+  /** See `PaymentInbox.startRedrive()`. */
+  async start(query: RedriveQuery, options: RedriveJobOptions): Promise<RedriveJob> {
+    const { ratePerSecond = DEFAULT_RATE, startedBy = null } = options;
+    if (!(typeof ratePerSecond === 'number' && ratePerSecond > 0 && ratePerSecond <= MAX_RATE)) {
+      throw new TypeError(
+        '"ratePerSecond" must be a number of events per second above 0, at most 1,000.',
+      );
+    }
+    const startedAt = new Date(this.runtime.now());
+    const { handlers, error, force } = query;
+    const stored: RedriveQuery = {
+      // An event that is received now has the same time as the start.
+      to: new Date(+startedAt + 1),
+      ...filterOf(query),
+      ...(handlers !== undefined && { handlers }),
+      ...(error !== undefined && { error }),
+      ...(force !== undefined && { force }),
+    };
+    if (JSON.stringify(stored).length > MAX_QUERY) {
+      throw new TypeError(
+        `The query must have at most ${MAX_QUERY} characters as JSON. Redrive many "ids" in several parts, or with redrive().`,
+      );
+    }
+    const body: JobBody = {
+      query: stored,
+      ratePerSecond,
+      startedBy: startedBy?.slice(0, 200) ?? null,
+      startedAt,
+      state: 'running',
+      total: await this.redrive.redrive({ ...stored, dryRun: true }),
+      events: 0,
+      deliveries: 0,
+      failed: 0,
+      error: null,
+      owner: null,
+      leaseMs: this.options.leaseMs,
+      after: null,
+      more: true,
+    };
+    const id = randomUUID();
+    await this.#put(id, body, 0);
+    this.#outsideRequests(() => this.#take(id, { version: 1, body }));
+    return toJob(id, body, startedAt);
+  }
+
+  async list(): Promise<RedriveJob[]> {
+    const records = await this.store.records.list('job', MAX_JOBS);
+    return records
+      .map((record) => toJob(record.key, bodyOf(record), record.changedAt))
+      .toSorted((a, b) => +b.startedAt - +a.startedAt);
+  }
+
+  /** See `PaymentInbox.stopRedrive()`. */
+  async stop(id: string): Promise<boolean> {
+    for (;;) {
+      const found = await this.#find(id);
+      if (found?.body.state !== 'running') return false;
+      // The process that works on the job may change the record at the same time.
+      const body: JobBody = { ...found.body, state: 'stopped' };
+      if ((await this.#put(id, body, found.version)) !== null) return true;
+    }
+  }
+
+  /** Hands the jobs over to other processes. Call it when the worker is not active any more. */
+  async close(): Promise<void> {
+    for (const wake of this.#sleepers) wake();
+    await Promise.all(this.#running.values());
+  }
+
+  /** Takes the jobs that no live process works on. */
+  async #continue(): Promise<void> {
+    try {
+      for (const record of await this.store.records.list('job', MAX_JOBS)) {
+        const body = bodyOf(record);
+        const isFree =
+          body.owner === null || body.owner === this.#owner || record.ageMs > body.leaseMs;
+        if (body.state === 'running' && isFree) this.#take(record.key, { ...record, body });
+      }
+    } catch (error) {
+      this.#warn(error);
+    }
+  }
+
+  #take(id: string, job: StoredJob): void {
+    if (this.#running.has(id) || !this.worker.active) return;
+    const run = this.#run(id, job)
+      .catch((error: unknown) => this.#warn(error))
+      .finally(() => this.#running.delete(id));
+    this.#running.set(id, run);
+  }
+
+  #warn(error: unknown): void {
+    this.#failures.warn(
+      'redrive',
+      `A redrive could not continue. It continues after the next heartbeat that succeeds. ${describeError(error)}`,
+    );
+  }
+
+  /** Works on a job until it has ended, was stopped or taken by another process, or this process closes. */
+  async #run(id: string, job: StoredJob): Promise<void> {
+    const { leaseMs } = this.options;
+    let body: JobBody = { ...job.body, owner: this.#owner, leaseMs };
+    let version = await this.#put(id, body, job.version);
+    if (version === null) return;
+    let plan: RedrivePlan;
+    try {
+      plan = await this.redrive.plan(body.query, body.startedAt);
+    } catch (error) {
+      if (!(error instanceof TypeError)) throw error;
+      body = { ...body, owner: null, state: 'failed', error: error.message };
+      await this.#store(id, body, version);
+      return;
+    }
+    const spacingMs = 1000 / body.ratePerSecond;
+    // A batch takes about a second, so that a stop has an effect soon.
+    const limit = Math.min(PAGE, Math.ceil(body.ratePerSecond));
+    const checks: Check[] = [];
+    let nextAt = this.runtime.monotonic();
+    let storedAt = nextAt;
+    while (body.more || checks.length > 0) {
+      const wakeAt = body.more ? nextAt : checks[0]!.at;
+      await this.#sleep(Math.min(wakeAt, storedAt + leaseMs / 4) - this.runtime.monotonic());
+      if (!this.worker.active) break;
+      let changes = false;
+      if (body.more && this.runtime.monotonic() >= nextAt) {
+        const batchAt = this.runtime.monotonic();
+        const page = await this.redrive.page(plan, body.after, limit, spacingMs);
+        this.redrive.report(plan, page);
+        this.worker.wake([...new Set(page.selected.flatMap(({ handlers }) => handlers))]);
+        const { events, deliveries } = body;
+        body = {
+          ...body,
+          events: events + page.events,
+          deliveries: deliveries + page.deliveries,
+          after: page.next ?? body.after,
+          more: page.next !== null,
+        };
+        nextAt = batchAt + page.events * spacingMs;
+        changes = page.events > 0;
+        if (changes) checks.push({ at: nextAt + CHECK_MS, selected: page.selected });
+      }
+      while (checks.length > 0 && checks[0]!.at <= this.runtime.monotonic()) {
+        body = { ...body, failed: body.failed + (await this.#failedAgain(checks.shift()!)) };
+      }
+      if (!changes && this.runtime.monotonic() < storedAt + leaseMs / 4) continue;
+      storedAt = this.runtime.monotonic();
+      version = await this.#store(id, body, version);
+      if (version === null) return;
+    }
+    const hasEnded = !body.more && checks.length === 0;
+    await this.#store(id, { ...body, owner: null, ...(hasEnded && { state: 'done' }) }, version);
+  }
+
+  /** Stores the progress. Returns the new version, or `null` if the job was stopped or another process works on it. */
+  async #store(id: string, body: JobBody, version: number): Promise<number | null> {
+    const stored = await this.#put(id, body, version);
+    if (stored !== null) return stored;
+    const found = await this.#find(id);
+    // The batch of this process may have ended after the job was stopped.
+    if (found?.body.state === 'stopped' && found.body.owner === this.#owner) {
+      await this.#put(id, { ...body, owner: null, state: 'stopped' }, found.version);
+    }
+    return null;
+  }
+
+  /** Counts the deliveries of a batch that had a failed attempt since they were redriven. */
+  async #failedAgain({ selected }: Check): Promise<number> {
+    let failed = 0;
+    for (const [company, events] of Map.groupBy(selected, ({ event }) => event.company)) {
+      const ids = events.map(({ event }) => event.id);
+      const query = {
+        filter: { company, ids },
+        order: 'oldest',
+        limit: PAGE,
+        after: null,
+      } as const;
+      const current = new Map((await this.store.list(query)).events.map((one) => [one.id, one]));
+      for (const { event, handlers } of events) {
+        const isSelected = ({ handler }: StoredDelivery) => handlers.includes(handler);
+        const before = event.deliveries.filter(({ state }) => state === 'pending');
+        failed += (current.get(event.id)?.deliveries ?? [])
+          .filter(isSelected)
+          .filter((delivery) => hasFailed(delivery, before)).length;
+      }
+    }
+    return failed;
+  }
+
+  async #find(id: string): Promise<StoredJob | undefined> {
+    const records = await this.store.records.list('job', MAX_JOBS);
+    const record = records.find(({ key }) => key === id);
+    return record && { version: record.version, body: bodyOf(record) };
+  }
+
+  #put(id: string, body: JobBody, ifVersion: number): Promise<number | null> {
+    const record = { kind: 'job', key: id, body: JSON.stringify(body), ifVersion } as const;
+    return this.store.records.put(record);
+  }
+
+  /** Waits, or only lets other work run if `ms` is not above 0. */
+  #sleep(ms: number): Promise<void> {
+    if (ms <= 0) return new Promise((resolve) => setImmediate(resolve));
+    return new Promise((resolve) => {
+      const wake = (): void => {
+        cancel();
+        this.#sleepers.delete(wake);
+        resolve();
+      };
+      const cancel = this.runtime.schedule(ms, wake);
+      this.#sleepers.add(wake);
+    });
+  }
+}
+
+/** @param pending the deliveries that were pending before the redrive and therefore kept their attempts */
+function hasFailed(
+  { handler, state, attempts }: StoredDelivery,
+  pending: readonly StoredDelivery[],
+): boolean {
+  const before = pending.find((one) => one.handler === handler)?.attempts ?? 0;
+  const ended = attempts - (state === 'running' ? 1 : 0);
+  return state !== 'done' && state !== 'skipped' && ended > before;
+}
+
+function bodyOf({ body }: StoredRecord): JobBody {
+  const { query, startedAt, ...rest } = JSON.parse(body) as JobBody;
+  const { from, to } = query;
+  const times = { ...(from && { from: new Date(from) }), ...(to && { to: new Date(to) }) };
+  return { ...rest, query: { ...query, ...times }, startedAt: new Date(startedAt) };
+}
+
+function toJob(
+  id: string,
+  { owner: _owner, leaseMs: _leaseMs, after: _after, more: _more, ...job }: JobBody,
+  changedAt: Date,
+): RedriveJob {
+  return { id, changedAt, ...job };
+}

@@ -1,0 +1,48 @@
+import { afterEach, expect, it } from '@jest/globals';
+import { none } from 'nestjs-payments';
+import { onEachDurableInbox } from '../../support/inbox/durable-inboxes.js';
+import { inboxOf, post, startOn, states } from '../../support/inbox/inbox-application.js';
+import { MerchantProcess } from '../../support/inbox/merchant-process.js';
+import { eventually } from '../../support/time/waiting.js';
+
+const EVENTS = 40;
+
+let merchant: MerchantProcess | undefined;
+afterEach(() => merchant?.kill());
+
+onEachDurableInbox((durable) => {
+  it('OP-04 after kill -9 of the process that works on a redrive, another process continues it and redrives each event once', async () => {
+    const data = await durable.data();
+    const ids = Array.from({ length: EVENTS }, (_one, index) => `e-${index}`);
+    let broken = true;
+    const ran: string[] = [];
+    const worker = { retry: none, leaseMs: 1000 };
+    const book = ({ id }: { id: string }): void => {
+      if (broken) throw new Error('the ledger is closed');
+      ran.push(id);
+    };
+    {
+      await using app = await startOn(data, { book }, { worker });
+      for (const id of ids) await post(app, id, { do: 'book' });
+      await eventually(async () =>
+        expect(await states(app, ids.at(-1)!)).toEqual({ book: 'dead 1' }),
+      );
+      broken = false;
+      merchant = await MerchantProcess.start(data, { worker });
+      // The other process takes the redrive when this application closes.
+      await inboxOf(app).startRedrive({}, { ratePerSecond: 10, startedBy: 'ann' });
+    }
+    await eventually(async () => expect((await data.effects()).length).toBeGreaterThan(4));
+    await merchant.kill();
+    const effects = await data.effects();
+    expect(effects.length).toBeLessThan(EVENTS);
+    await using app = await startOn(data, { book }, { worker });
+    const job = async () => (await inboxOf(app).redriveJobs())[0];
+    expect(await job()).toMatchObject({ state: 'running', startedBy: 'ann' });
+    await eventually(async () => expect(await job()).toMatchObject({ state: 'done' }));
+    for (const id of ids) {
+      await eventually(async () => expect(await states(app, id)).toEqual({ book: 'done 1' }));
+    }
+    expect([...ran, ...effects].toSorted()).toEqual(ids.toSorted());
+  });
+});
