@@ -32,7 +32,7 @@ describe('functions in PostgreSQL that were planned with empty tables', () => {
   const one = `ARRAY['default'], ARRAY['new 9'], ARRAY['book']`;
   const nulls = (type: string): string => `array_fill(NULL::${type}, ARRAY[20])`;
   const settle = `SELECT * FROM payments.settle($1::bigint[], array_fill('book'::text, ARRAY[20]), $2::bigint[],
-    array_fill('done'::text, ARRAY[20]), ${nulls('text')}, ${nulls('bigint')})`;
+    array_fill('done'::text, ARRAY[20]), ${nulls('text')}, ${nulls('text')}, ${nulls('bigint')})`;
   const texts = {
     claim: `SELECT * FROM payments.claim('${worker}', '{book}', '{20}', '{NULL}', false)`,
     suspect: `SELECT * FROM payments.claim('${worker}', '{book}', '{1}', '{NULL}', true)`,

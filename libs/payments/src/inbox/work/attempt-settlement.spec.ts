@@ -60,7 +60,7 @@ describe('the settlement of an Attempt', () => {
     });
     expect((await settleFailure(new Error('no'), { attempt: 2 })).retryInMs).toBe(700);
     const last = await settleFailure(new Error('no'), { attempt: 3 });
-    expect(last.call).toEqual(['fail', { error: 'Error: no', retryInMs: null }]);
+    expect(last.call).toMatchObject(['fail', { error: 'Error: no', retryInMs: null }]);
     expect(last.log[0]).toMatch(
       /^error: Delivery of event e .* failed \(attempt 3 of 3\) and is dead/,
     );
