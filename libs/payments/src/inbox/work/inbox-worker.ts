@@ -5,6 +5,7 @@ import { describeError, PaymentsError } from '../../errors/payments-error.js';
 import { EventDispatcher } from '../../events/event-dispatcher.js';
 import { HandlerRegistry, isReserved } from '../../events/handler-registry.js';
 import type { PaymentEvent } from '../../events/payment-event.js';
+import { withTimeLimit } from '../../runtime/deadline.js';
 import { PAYMENTS_RUNTIME } from '../../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import { NO_OBSERVERS, Observers } from '../../telemetry/observers.js';
@@ -508,19 +509,13 @@ export class InboxWorker {
     return current;
   }
 
-  async #endsWithin(ms: number): Promise<boolean> {
-    let cancel = () => {};
-    const timeUp = new Promise<false>((resolve) => {
-      cancel = this.runtime.schedule(ms, () => resolve(false));
-    });
+  #endsWithin(ms: number): Promise<boolean> {
     const ended = Promise.all([
       this.#claims.stop(),
       this.#slots.whenIdle(),
       this.#companion?.stop(),
-    ]);
-    const inTime = await Promise.race([ended.then(() => true), timeUp]);
-    cancel();
-    return inTime;
+    ]).then(() => true);
+    return withTimeLimit(ended, ms, this.runtime, () => new Error('late')).catch(() => false);
   }
 
   #ended(delivery: ClaimedDelivery, { outcome, nextDue, retryInMs }: AttemptResult): void {
