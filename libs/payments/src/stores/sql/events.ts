@@ -427,10 +427,11 @@ export class SqlEvents {
     );
     const found: number[] = [];
     const last = newest!.seq ?? 0;
-    for (let high = last; high > last - AMOUNTS_READ && found.length <= SLICE; high -= SLICE) {
+    const size = AMOUNTS_READ / 10;
+    for (let high = last; high > last - AMOUNTS_READ && found.length <= SLICE; high -= size) {
       const list = new ParameterList();
       const rows = await connection.all<{ readonly seq: number }>(
-        `SELECT e.seq FROM ${this.#table('event')} e WHERE e.seq > ${list.add(high - SLICE, 'bigint')}
+        `SELECT e.seq FROM ${this.#table('event')} e WHERE e.seq > ${list.add(high - size, 'bigint')}
            AND e.seq <= ${list.add(high, 'bigint')} AND ${whereAll([[index, sql, ...values]], list)}`,
         list.values,
       );
