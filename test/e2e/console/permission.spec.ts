@@ -10,12 +10,17 @@ import {
 
 const PASSWORD = 'correct horse battery';
 const REJECTED = 'You may look, but not act. Ask an operator who may act.';
+const PAYMENT = { company: 'default', reference: 'order-1' };
 const ACTIONS: [string, object][] = [
   ['redrive', selected('e-1')],
+  ['redrive', { filter: { state: 'dead' } }],
+  ['stop', { id: 'job-1' }],
   ['skip', selected('e-1')],
   ['pause', { handler: 'Orders.markPaid' }],
   ['resume', { handler: '*' }],
   ['forget', { handler: 'Orders.markPaid' }],
+  ['ask', { expectations: [PAYMENT] }],
+  ['close', { expectations: [PAYMENT], note: 'paid in cash' }],
   ['setup', { check: 'webhook' }],
 ];
 
