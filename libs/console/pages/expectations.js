@@ -219,8 +219,9 @@ function Reason({ one: { company, lastPoll, polls, contradiction, fulfilled, can
   if (cancelled !== null) {
     const { at, by, note } = cancelled;
     const name = by === null ? 'the application' : html`<${Foreign} text=${by} />`;
-    return html`closed by ${name},
-      <${Time} at=${at} />${note && html`: <${Foreign} text=${note} />`}`;
+    const time = html`<${Time} at=${at} />`;
+    const why = note !== null && html`: <${Foreign} text=${note} />`;
+    return html`closed by ${name}, ${time}${why}`;
   }
   if (fulfilled !== null) {
     return html`by ${fulfilled.by}:${' '}<a href=${eventLink({ company, id: fulfilled.eventId })}

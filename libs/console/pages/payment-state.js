@@ -236,7 +236,8 @@ function expectedText(expectation) {
   if (lastPoll === null || isRequestNews(expectation)) return REQUESTS[request][2];
   if (lastPoll.result === 'pending') return 'Not paid: the service says pending.';
   const detail =
-    lastPoll.detail !== null && html`: <${Foreign} text=${lastPoll.detail} class="cause" />`;
+    lastPoll.detail !== null &&
+    html`: <${Foreign} text=${lastPoll.detail.replace(/\.?$/, '.')} class="cause" />`;
   return html`Unknown whether it is paid${detail || '.'}`;
 }
 
